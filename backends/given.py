@@ -28,7 +28,7 @@ def wrong_input(error: StreamError, more: str = "") -> OcoError:
 
 
 def is_whole(number: Any) -> bool:
-    """True for a whole number of Python or NumPy; True and False are not numbers."""
+    """True for an integer of Python or NumPy; True and False are not numbers."""
     return isinstance(number, int | np.integer) and not isinstance(number, bool)
 
 

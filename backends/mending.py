@@ -16,7 +16,7 @@ SAID = {"clip": "clipped to them", "accept": "used as it is; what rests on the b
 def fixed(take: Intake, given: Mapping[str, Any], choice: str) -> list[Any]:
     """Inputs of a round in order. Raises StreamError for data that cannot be repaired.
 
-    Values that are not finite are never replaced. Whole numbers select entries of arrays, so they are never used out of
+    Values that are not finite are never replaced. Integers select entries of arrays, so they are never used out of
     bounds.
     """
     values = take.arrays(given)

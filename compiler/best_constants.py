@@ -268,7 +268,7 @@ def fit(powers: tuple[int, int], ks: tuple[float, ...], values: list[float]) -> 
 
 @lru_cache(maxsize=8)
 def stationary(powers: tuple[int, int]) -> tuple[Callable[[float, float], float], str]:
-    """Where b k^p + c k^q is least, p and q of opposite signs: the root of its derivative, as a function of b and c, and as text."""
+    """Minimizer of b k^p + c k^q, p and q of opposite signs: the root of its derivative, as a function of b and c, and as text."""
     import sympy
 
     b, c = sympy.symbols("b c", positive=True)
@@ -278,7 +278,7 @@ def stationary(powers: tuple[int, int]) -> tuple[Callable[[float, float], float]
 
 
 def least(f: Callable[[float], float]) -> float:
-    """Where f is least: steps that double while they gain, then golden sections around the best. 0 where nothing better is found."""
+    """Minimizer of f: steps that double while they gain, then golden sections around the best. 0 where nothing better is found."""
     best, middle = f(0.0), 0.0
     for sign in (1.0, -1.0):
         x = sign * FIRST_STEP

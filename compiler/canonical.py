@@ -29,7 +29,7 @@ from oco.dsl.statements import Decision, Feedback, Measure, Relation, Stream, Ti
 
 Floats = np.ndarray[Any, Any]
 FEWEST_STEPS = 5_000_000
-"""What the linear programs of one decision may take at least: some ten small ones."""
+"""Least limit on the steps of the linear programs of one decision: some ten small ones."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class StreamRange:
-    """What a stream may reveal: `lower <= value <= upper` entrywise (both broadcast to `shape`; infinite where nothing is said).
+    """Range of a stream: `lower <= value <= upper` entrywise (both broadcast to `shape`; infinite where none is declared).
 
     `mean` is the expected value where it is known: of the distribution, cut to the bounds, or as declared after `iid`.
     `distribution` is the distribution, cut to the bounds, where the model states it: `distribution.sample(rng, rounds)` draws.
@@ -61,7 +61,7 @@ class StreamRange:
 
     @property
     def stochastic(self) -> bool:
-        """Whether the values of different rounds are independent draws of one distribution."""
+        """True if the values of different rounds are independent draws of one distribution."""
         return self.stream.iid or self.stream.distribution is not None
 
 
@@ -141,17 +141,17 @@ class Canonical:
 
     @cached_property
     def size(self) -> int:
-        """How many numbers a decision is made of."""
+        """Number of entries of a decision, all blocks together."""
         return sum(int(np.prod(b.shape, dtype=np.int64)) for b in self.blocks)
 
     @cached_property
     def fixed(self) -> bool:
-        """Whether no inequality changes from round to round."""
+        """True if no inequality changes from round to round."""
         return not any(changes(c.expr) for c in self.inequalities)
 
     @cached_property
     def structure(self) -> tuple[Structure, str]:
-        """How all inequalities depend on the decisions, and the label of the first that is no better (`structure_of`)."""
+        """Structure of the inequalities in the decisions, and the label of the first that is no better (`structure_of`)."""
         return structure_of([(c.origin, c.expr) for c in self.inequalities], tuple(b.name for b in self.blocks))
 
     @cached_property
@@ -251,7 +251,7 @@ def _difference(left: Expr, right: Expr) -> Expr:
 
 
 def _steps(model: Model) -> int:
-    """What the linear programs of one decision may take: a share of those of all."""
+    """Limit on the steps of the linear programs of one decision: a share of those of all."""
     polyhedra = sum(DOMAINS[d.domain.kind].polyhedral or bool(d.domain.cuts) for d in model.decisions)
     return max(MOST_STEPS // max(1, polyhedra), FEWEST_STEPS)
 
@@ -269,7 +269,7 @@ def _block(decision: Decision, folding: Folding, steps: int) -> Block:
 
 
 def _range(stream: Stream, folding: Folding) -> StreamRange:
-    """The values that a stream may take: its bounds, cut to the support of its distribution, whole numbers where it says so."""
+    """The values that a stream may take: its bounds, cut to the support of its distribution, integers where it says so."""
     shape = folding.shape(stream.shape, stream.span)
     lower, upper = np.asarray(-np.inf), np.asarray(np.inf)
     if stream.bounds is not None:

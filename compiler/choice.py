@@ -36,7 +36,7 @@ from oco.dsl.suggest import did_you_mean, nearest
 
 @dataclass(frozen=True)
 class Policy:
-    """How settings are found.
+    """Policy for finding settings.
 
     optimal  on the problem without units, with the free constants at their best; else the paper's, in the user's units
     weight   of the violations against the regret, where the two are added
@@ -78,7 +78,7 @@ class Choice:
 
     @property
     def candidates(self) -> tuple[Verdict, ...]:
-        """Those whose theorems hold, where every guarantee is vacuous: none of them decides the choice. Else none."""
+        """Verdicts whose theorems hold, where every guarantee is vacuous: none of them decides the choice. Else none."""
         usable = [v for v in self.judged if v.applicability is not Applicability.REFUSED]
         return (
             tuple(usable) if usable and not self.forced and usable[0].informativeness is Informativeness.VACUOUS else ()
@@ -103,7 +103,7 @@ class Choice:
         return replace(self, judged=(best, *losers, *refused), pilots=pilots, policy=policy)
 
     def chosen_by(self, pilots: Pilots, reason: str) -> Choice:
-        """The same choice, made by pilot runs for another horizon."""
+        """Choice of the same algorithm, made by pilot runs for another horizon."""
         return replace(self, judged=(replace(self.judged[0], reason=reason), *self.judged[1:]), pilots=pilots)
 
     @property
@@ -233,7 +233,7 @@ def _required(a: Algorithm, s: Situation, asked: bool) -> list[Objection]:
 
 
 def _objections(theorem: Theorem, s: Situation, scaled: bool) -> list[Objection]:
-    """What stands in the way of a theorem on the problem that its settings are made for, in the user's numbers where it does so there."""
+    """Objections to a theorem on the problem that its settings are made for, in the user's numbers where they hold there too."""
     result = theorem.objections(s)
     if not scaled:
         return result
@@ -248,7 +248,7 @@ def _listed(theorems: Sequence[Theorem]) -> str:
 def _promised(
     a: Algorithm, theorem: Theorem, s: Situation, given: GivenSettings, span: Span | None, policy: Policy
 ) -> Verdict:
-    """What the theorem promises with its settings, in the user's units."""
+    """Verdict on the theorem with its settings: the guarantee in the user's units."""
     scaled = made_without_units(given, span, policy)
     inner, scales = without_units(s, theorem.norm) if scaled else (s, None)
     settings = theorem_settings(theorem, inner, given, span)
@@ -268,12 +268,12 @@ def _promised(
 
 
 def numbers_given(given: GivenSettings) -> bool:
-    """Whether some setting that is not a word is given."""
+    """True if some setting that is not a word is given."""
     return any(n not in WORD_SETTINGS and n != UNITS for n in given)
 
 
 def made_without_units(given: GivenSettings, span: Span | None, policy: Policy) -> bool:
-    """Whether settings are made for the problem without units: where that is asked for, or nothing is given."""
+    """True if settings are made for the problem without units: where that is asked for, or nothing is given."""
     return unit_word(given, span) == "free" or (policy.optimal and UNITS not in given and not numbers_given(given))
 
 
@@ -355,7 +355,7 @@ def _check_horizon(
 
 
 def _inapplicable(a: Algorithm, s: Situation) -> list[Objection]:
-    """What no setting mends: the rule reads data that the feedback or the model does not have."""
+    """Objections that no setting removes: the rule reads data that the feedback or the model does not have."""
     results: list[Objection] = []
     hard = any(t.violation is Violation.HARD for t in a.theorems)
     reads = a.reads or (Feedback.FULL if hard else Feedback.GRADIENT)

@@ -22,7 +22,7 @@ from oco.dsl.evaluate import OPS
 from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, names, rewrite, walk
 
 MOST_NODES = 2000
-"""Of a constraint that is looked at: nodes are compared with each other."""
+"""Limit on the nodes of a constraint that is looked at: nodes are compared with each other."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Bend:
 
     @property
     def never_flat(self) -> bool:
-        """Whether no entry of dz/dx is zero, whatever is revealed."""
+        """True if no entry of dz/dx is zero, whatever is revealed."""
         return isinstance(self.slope, Constant) and bool(self.slope.value.array.all())
 
     def pull(self, t: Tracer, v: Value, w: Value) -> Value:
@@ -52,7 +52,7 @@ class Bend:
 
 @dataclass(frozen=True)
 class Bends:
-    """What each decision bends through (None: nothing), by its place; `affine`: the constraints over the names of the bends."""
+    """Nonlinearity of each decision, by its place (None: it has none); `affine`: the constraints over the names of the bends."""
 
     blocks: tuple[Bend | None, ...]
     affine: tuple[Expr, ...]

@@ -37,7 +37,7 @@ Floats = np.ndarray[Any, Any]
 LEVELS, BASES, STEEPNESS = "_levels", "_bases", "_steepness"
 _MIXED = "it is not seen that `{}` is a sum of its kinks with weights that are not negative"
 MOST_PIECES = 256
-"""Of all kinks together: each has a multiplier."""
+"""Limit on the pieces of all kinks together: each has a multiplier."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class Unliftable(Exception):
 
 
 def has_kinks(c: Inequality) -> bool:
-    """Whether a largest or smallest of pieces stands in the constraint, a decision in it."""
+    """True if the constraint contains a maximum or minimum of pieces in which a decision occurs."""
     return any(_is_kink(n) for n in walk(c.expr))
 
 
@@ -84,7 +84,7 @@ def lifted(canonical: Canonical) -> Epigraph | None:
 
 
 def kinks_hinder(canonical: Canonical) -> bool:
-    """Whether a step meets kinks that it cannot take as they are."""
+    """True if a step meets kinks that it cannot take as they are."""
     if not any(has_kinks(c) for c in canonical.inequalities):
         return False
     structure, _ = canonical.structure
@@ -198,7 +198,7 @@ class _Lifting:
         return Name(name, Kind.DECISION, shape=call.shape)
 
     def over_decisions(self, e: Expr) -> Expr:
-        """What a name stands for."""
+        """Expression that a name stands for."""
         return self.values[e.name].value if isinstance(e, Name) and e.name in self.values else e
 
 
@@ -226,13 +226,13 @@ def _levels(canonical: Canonical, count: int) -> Block:
 
 
 def _range(name: str, count: int, least: float) -> StreamRange:
-    """What `base` and `steepness` may be, up to a factor: signs are all that is asked of them."""
+    """Range of `base` and `steepness`, up to a factor: only their signs are used."""
     stream = Stream(name, (constant(count),), (count,), None)
     return StreamRange(name, (count,), np.asarray(least), np.asarray(1.0), False, stream)
 
 
 def _check(lifted: Canonical, parts: list[Inequality]) -> None:
-    """That nothing falls where a node rises: each of `parts` stands over the names of the nodes."""
+    """Check that nothing falls where a node rises: each of `parts` stands over the names of the nodes."""
     box = Setting(lifted).box
     for part in parts:
         inner = [n for n in names(part.expr, Kind.DECISION) if n.startswith("_node")]
@@ -247,7 +247,7 @@ def _check(lifted: Canonical, parts: list[Inequality]) -> None:
 
 
 def _bends(lifted: Canonical, origins: list[Inequality]) -> list[float]:
-    """How fast the gradients of the lifted constraints change; raises where nothing bounds that of one with kinks."""
+    """Smoothness constants of the lifted constraints; raises where nothing bounds that of one with kinks."""
     setting, decisions, result = Setting(lifted), tuple(b.name for b in lifted.blocks), list[float]()
     for c, origin in zip(lifted.inequalities, origins, strict=True):
         if is_affine(c.expr, decisions) or not has_kinks(origin):

@@ -20,7 +20,7 @@ WIDTH = 116
 
 
 def explain_text(choice: Choice) -> str:
-    """What `oco explain` prints: a table, a line an algorithm, then all that there is to say of each."""
+    """Text of `oco explain`: a table, a line an algorithm, then the details of each."""
     s = choice.situation
     horizon = "unknown" if s.horizon is None else str(s.horizon)
     lines = [f"{s.canonical.name}: {constraint_words(s)}, T = {horizon}", "", *table_lines(choice), ""]

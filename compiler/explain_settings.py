@@ -1,4 +1,4 @@
-"""How settings were found, in words: units, free constants, and the paper's own beside them."""
+"""Origin of the settings, in words: units, free constants, and the paper's own beside them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _middle(origin: Any) -> str:
 
 
 def literal(s: Situation, v: Verdict) -> Verdict | None:
-    """The same algorithm with the paper's settings in the user's units; None where they have no guarantee."""
+    """Verdict on the algorithm with the paper's settings in the user's units; None where they have no guarantee."""
     words = {n: str(x.formula) for n, x in v.settings.items() if x.given and x.formula.is_Symbol}
     result = judge(v.algorithm, s, words, None, Policy())
     return result if result.guarantee is not None else None
@@ -84,7 +84,7 @@ def vacuous_lines(s: Situation, v: Verdict) -> list[tuple[str, str]]:
 
 
 def settings_data(s: Situation, v: Verdict, weight: float) -> dict[str, Any]:
-    """The same as plain data with stable keys."""
+    """Origin of the settings as plain data with stable keys."""
     paper = literal(s, v) if v.scales is not None else None
     sums_of = (
         None if v.best is None else v.best.least,

@@ -1,4 +1,4 @@
-"""What a smaller regret costs in violation: guarantees with the free constants at their best for each weight of the violations."""
+"""Trade-off of regret against violation: guarantees with the free constants at their best for each weight of the violations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a theorem promises: bounds of regret and violation as formulas over named quantities, as numbers, curves and LaTeX."""
+"""Guarantees of theorems: bounds of regret and violation as formulas over named quantities, as numbers, curves and LaTeX."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Quantity:
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """What a theorem promises of one measure. `formula` is text over the names of `quantities`; "" where only a rate is known.
+    """Bound of a theorem on one measure. `formula` is text over the names of `quantities`; "" where only a rate is known.
 
     `rate` is text in T (and V_x, V_g where nothing is known of them). `trivial` is the most that one round can add: the range of the
     loss, or the sum over the constraints of their largest proved values; where that is 0, as over a domain of one point, so is the
@@ -95,7 +95,7 @@ class Bound:
         return result if result is None or last is None else np.append(result[:-1], last)
 
     def after(self, rounds: Rounds, horizon: int) -> Floats | None:
-        """The same after the last round of each stretch, shape (stretches,)."""
+        """Values of the bound after the last round of each stretch, shape (stretches,)."""
         result = self._unit_free(rounds, horizon)
         with np.errstate(over="ignore"):  # a bound beyond all numbers is infinite
             return None if result is None else self.unit * result
@@ -143,11 +143,11 @@ class Bound:
 
     @property
     def worst(self) -> float | None:
-        """What one round can cost at most, in the user's units."""
+        """Largest cost of one round, in the user's units."""
         return None if self.trivial is None else self.unit * self.trivial
 
     def vacuous(self, rounds: int) -> bool:
-        """Whether the number is no better than what every sequence of decisions satisfies."""
+        """True if the number is no better than what every sequence of decisions satisfies."""
         share = self.share(rounds)
         return share is not None and not share < 1
 
@@ -181,7 +181,7 @@ def exponent_of(rate: str) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Guarantee:
-    """What holds of a plan's learner. `violation` covers the inequalities, `equality` the equalities on average; None: there are none.
+    """Guarantee of a plan's learner. `violation` covers the inequalities, `equality` the equalities on average; None: there are none.
 
     conditions   hypotheses about the sequence that are not proved
     remarks      sentences on what the bounds are about

@@ -80,7 +80,7 @@ def _first(share: Callable[[int], float], horizon: int) -> Useful:
 
 
 def _extrapolated(before: float, last: float) -> Useful:
-    """Where C T^-p through the shares at LARGEST / 4 and LARGEST falls to 1."""
+    """Horizon where C T^-p through the shares at LARGEST / 4 and LARGEST falls to 1."""
     if last < 1:
         return Useful(float(LARGEST))
     fall = math.log(before / last) / math.log(4) if math.isfinite(before) and math.isfinite(last) else 0.0

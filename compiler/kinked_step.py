@@ -53,7 +53,7 @@ class KinkedStep:
         K, owner = self.epigraph.levels, self.epigraph.owner
         radius = p.units.radius
         self.above = np.asarray(owner[:, None] == np.arange(K))
-        """Which level stands above which row, shape (P, K)."""
+        """Incidence of levels and rows: 1 where a level stands above a row, shape (P, K)."""
         self.own = radius / units
         """The slope of each row towards its own level of steepness 1, without its sign, shape (P,)."""
         self.bends = self.epigraph.bends * radius * radius * self.diameter / units
@@ -88,7 +88,7 @@ class KinkedStep:
         return Problem(self.t, self.task, {**self.p.seen, BASES: bases, STEEPNESS: steepness}, self.p.round)
 
     def slopes(self, rows: Rows, inner: Value) -> Value:
-        """How much a node changes with the decision, at most; from the inside out."""
+        """Bounds on the change of each node with the decision, from the inside out."""
         t = self.t
         reach = t.sqrt(Rows(tuple(b[self.count :] for b in rows.blocks[:-1])).squared_norms())
         if self.epigraph.bends.any():
@@ -142,5 +142,5 @@ def _lifted(task: TraceSpec, result: Epigraph) -> tuple[TraceSpec, Floats]:
 
 
 def _starts(task: TraceSpec) -> list[int]:
-    """Where the entries of each constraint begin."""
+    """Index where the entries of each constraint begin."""
     return [int(k) for k in np.cumsum([0, *(c.size for c in task.canonical.inequalities)])[:-1]]

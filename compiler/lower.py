@@ -18,7 +18,7 @@ ROUND = "t"
 
 
 def lower_expr(expr: Expr, tracer: Tracer, env: Mapping[str, Value]) -> Value:
-    """The traced value of a canonical expression (params folded, lengths whole numbers).
+    """The traced value of a canonical expression (params folded, lengths integers).
 
     `env` has the value of every name that occurs, and the round under "t". Shared nodes give one value.
     """

@@ -24,7 +24,7 @@ class Explanation(str):
 
     @classmethod
     def of(cls, choice: Choice) -> Explanation:
-        """What became of each algorithm."""
+        """Explanation of the verdict on each algorithm."""
         result = cls(explain_text(choice))
         result.choice = choice
         return result
@@ -70,7 +70,7 @@ def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def plan_html(winner: Verdict) -> str:
-    """What was chosen and why, its settings, and its guarantee in numbers."""
+    """HTML of a plan: the chosen algorithm with reasons, its settings, and its guarantee in numbers."""
     head = f"<p><b>{escape(winner.name)}</b>: {escape(winner.algorithm.title)} ({escape(winner.algorithm.cite)})</p>"
     why = "".join(f"<p>{marked(reason)}</p>" for reason in winner.reasons)
     rows = [

@@ -30,7 +30,7 @@ class Term:
 
     @property
     def counted(self) -> float:
-        """What it counts in the sum: never more than the trivial bound, which also stands for a bound without a number."""
+        """Number in the sum: never more than the trivial bound, which also stands for a bound without a number."""
         return self.trivial if self.number is None else min(self.number, self.trivial)
 
 
@@ -44,7 +44,10 @@ def terms(s: Situation, guarantee: Guarantee, weight: float = 1.0) -> Terms:
 
 
 def _term(s: Situation, bound: Bound, rounds: int, weight: float) -> Term:
-    """Of constraints with scales of their own only the sum of violations is bounded, so it is divided by the least scale."""
+    """Term of a bound in the sum.
+
+    Of constraints with scales of their own only the sum of violations is bounded, so it is divided by the least scale.
+    """
     if bound.measure.endswith("regret"):
         scale = s.loss_range
     else:
@@ -88,7 +91,7 @@ def most_vacuous(results: Terms) -> float:
 
 @dataclass(frozen=True)
 class Counted:
-    """What the bounds count in the sum; where all are vacuous, the more the farther the nearest one is from saying something.
+    """Sum of the bounds; where all are vacuous, the larger the farther the nearest one is from saying something.
 
     usual  the terms under the paper's constants: no bound may be vacuous and larger than there
     """

@@ -1,4 +1,4 @@
-"""What pilot runs found, as a value that a choice can rest on. The runs themselves are made in `evaluation.pilot`."""
+"""Results of pilot runs, as a value that a choice can rest on. The runs themselves are made in `evaluation.pilot`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PilotResult:
 class Pilots:
     """Results, the best first. `source` says where the rounds came from; `skipped` why there are no results.
 
-    literal  the algorithm that is chosen, with the paper's settings in the model's units: to be told, and never taken by itself
+    literal  the algorithm that is chosen, with the paper's settings in the model's units: to be reported, and never taken by itself
     """
 
     results: tuple[PilotResult, ...] = ()
@@ -52,7 +52,7 @@ class Pilots:
 
     @property
     def plain(self) -> bool:
-        """Whether the best run had the paper's constants."""
+        """True if the best run had the paper's constants."""
         return bool(self.results) and self.results[0].plain
 
     def why(self, algorithm: str) -> str:

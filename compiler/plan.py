@@ -42,7 +42,7 @@ MODES = ("paper", LEAST, PLAIN, "tuned")
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What `compile_plan` decided. Immutable; `program` is traced when it is first asked for."""
+    """Result of `compile_plan`. Immutable; `program` is traced when it is first asked for."""
 
     model: Model
     canonical: Canonical
@@ -118,7 +118,7 @@ class Plan:
         return {f.name: distribution for f, distribution in self._task.drawn().items()}
 
     def with_horizon(self, T: int) -> Plan:
-        """The same algorithm, with settings and guarantee for another horizon."""
+        """Plan of the same algorithm, with settings and guarantee for another horizon."""
         settings: SettingsMode = dict(self.given) if self.given else self.mode
         name = self.algorithm if self.choice.forced else None
         model, effort = self.model.with_horizon(T), self.facts.effort
@@ -128,14 +128,14 @@ class Plan:
         return replace(result, choice=result.choice.chosen_by(self.choice.pilots, self._winner.reason))
 
     def with_constants(self, numbers: Mapping[str, float] | None = None, T: int | None = None) -> Self:
-        """The same algorithm with other numbers of the theorem's free constants, for this horizon or another; facts are kept.
+        """Plan with other numbers of the theorem's free constants, for this horizon or another; algorithm and facts are kept.
 
         Without a guarantee: `promised` works it out.
         """
         return self._revised(*revised(self.choice.situation, self._winner, numbers, T))
 
     def opened(self, fixed: Mapping[str, float], T: int | None = None) -> Self:
-        """The same algorithm with its free constants left open, but for those `fixed`: one program for all their numbers.
+        """Plan of the same algorithm with its free constants left open, but for those `fixed`: one program for all their numbers.
 
         The program has a decision more for each, `OPEN` and its name, that a start gives and that stays as it is.
         """
@@ -158,7 +158,7 @@ class Plan:
         return tuple(f for f in free if f.name in settings and not settings[f.name].given)
 
     def allows(self, numbers: Mapping[str, float]) -> bool:
-        """Whether the theorem holds with these numbers of its free constants."""
+        """True if the theorem holds with these numbers of its free constants."""
         theorem, s = self._winner.theorem, in_its_units(self.choice.situation, self._winner)
         assert theorem is not None
         values = {OPEN + name: x for name, x in numbers.items()}
@@ -228,7 +228,7 @@ def compile_plan(
     tradeoff: float = 1.0,
     effort: float = 1.0,
 ) -> Plan:
-    """Check the model, choose an algorithm (or take the one named here or in the model), and settle its settings.
+    """Check the model, choose an algorithm (or take the one named here or in the model), and fix its settings.
 
     settings  "paper", "optimal" ("tuned" begins there), "unit-free", or formulas by name, which go before those of the model's `using`
     keep      take that algorithm where its theorem still holds

@@ -12,7 +12,7 @@ from oco.dsl.diagnostics import Diagnostic, Severity
 
 
 def plan_notices(choice: Choice) -> tuple[Diagnostic, ...]:
-    """What is worth a word about the guarantee of the algorithm that was chosen. Silenced by `# allow CODE` on the line of `horizon`."""
+    """Warnings about the guarantee of the chosen algorithm. Silenced by `# allow CODE` on the line of `horizon`."""
     return without_allowed(_notices(choice))
 
 

@@ -29,7 +29,7 @@ class Point:
     blocks: tuple[Block, ...]
 
     def named(self, t: Tracer, name: str) -> Point:
-        """The same point, to be called `name` in generated code."""
+        """Return the point, called `name` in generated code."""
         return Point(tuple(b if isinstance(b, Combination) else t.name(name, b) for b in self.blocks))
 
     def map(self, f: Callable[..., Block], *others: Point) -> Point:
@@ -80,7 +80,7 @@ class Rows:
     blocks: tuple[Value, ...]
 
     def named(self, t: Tracer, name: str) -> Rows:
-        """The same rows, to be called `name` in generated code."""
+        """Return the rows, called `name` in generated code."""
         return Rows(tuple(t.name(name, b) for b in self.blocks))
 
     @property
@@ -96,7 +96,7 @@ class Rows:
         return Point(tuple(m[index] for m in self.blocks))
 
     def replaced(self, index: Liftable, x: Point) -> Rows:
-        """The same vectors with another one at `index`."""
+        """Return the rows with the vector `x` at `index`."""
         return Rows(tuple(m.tracer.put(m, b, index) for m, b in zip(self.blocks, x.blocks, strict=True)))
 
     def combine(self, weights: Value) -> Point:
@@ -132,7 +132,8 @@ class Rows:
 
 
 class Starts:
-    """Where iterative linear minimisations start, a vector for each decision (by its place) that has one: where the last one ended.
+    """Starting points of iterative linear minimisations, a vector for each decision (by its place) that has one:
+    where the last one ended.
 
     Those within a loop or a branch start at the vectors from outside of it, and leave none.
     """

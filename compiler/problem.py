@@ -1,4 +1,4 @@
-"""What an update rule sees of the problem: the round's loss, gradients and constraints as traced values, and the settings."""
+"""View of the problem for an update rule: the round's loss, gradients and constraints as traced values, and settings."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Problem:
     # The round and the settings.
 
     def in_epoch(self, length: Value, first: int) -> Problem:
-        """The same round, as one of an epoch."""
+        """View of the round as one of an epoch."""
         result = copy(self)
         result.epoch = Epoch(length, first)
         result.__dict__.pop("t", None)
@@ -122,18 +122,18 @@ class Problem:
         return str(self.task.settings[name].formula)
 
     def count(self, name: str) -> Value | int:
-        """A whole number of at least one that a setting gives: known before the first round, or at the beginning of an epoch."""
+        """An integer of at least one that a setting gives: known before the first round, or at the beginning of an epoch."""
         if self.epoch is None:
             return self.whole(name)
         return self.tracer.to_int(self.tracer.maximum(self.tracer.floor(self.setting(name) + 0.5), 1.0))
 
     def count_of(self, name: str) -> Value | float:
-        """The same as a float."""
+        """Count that a setting gives (`count`), as a float."""
         result = self.count(name)
         return float(result) if isinstance(result, int) else self.tracer.to_float(result)
 
     def whole(self, name: str) -> int:
-        """The same of a setting that is known before the first round."""
+        """Count that a setting gives before the first round."""
         if self.epoch is not None:
             raise InternalError(f"{name} gives a shape, and an epoch has none of its own")
         return count(self.task.settings, name, self.task.horizon or 1)
@@ -168,7 +168,7 @@ class Problem:
 
     @property
     def equality_count(self) -> int:
-        """How many equalities have a multiplier."""
+        """Number of equalities that have a multiplier."""
         return len(self.task.kept_equalities)
 
     # Losses and constraints at a decision.
@@ -179,7 +179,7 @@ class Problem:
 
     @cached_property
     def constraints_known(self) -> bool:
-        """Whether the inequalities are known as functions: revealed in full, or the same in every round."""
+        """True if the inequalities are known as functions: revealed in full, or the same in every round."""
         exprs = [c.expr for c in self.task.canonical.inequalities]
         return self.full or not any(map(changes, exprs))
 

@@ -58,7 +58,7 @@ def all_formulas(theorem: Theorem, s: Situation, given: GivenSettings, numbers: 
 def defaults(
     theorem: Theorem, s: Situation, given: GivenSettings, span: Span | None = None
 ) -> tuple[dict[str, Default], dict[str, Setting]]:
-    """What the theorem says of each setting that is a number, and the settings that are words."""
+    """Defaults of the theorem for each setting that is a number, and the settings that are words."""
     results = theorem.settings(s)
     words = {
         n: word_setting(n, WORD_SETTINGS[n], d, given.get(n), span) for n, d in results.items() if n in WORD_SETTINGS
@@ -68,7 +68,7 @@ def defaults(
 
 
 class _Symbols(Mapping[str, Any]):
-    """What a formula of settings may use: t, T, m, d, params that are numbers, and facts that are numbers, worked out when asked for."""
+    """Symbols of a formula of settings: t, T, m, d, params that are numbers, and facts that are numbers, worked out when asked for."""
 
     def __init__(self, s: Situation, more: Mapping[str, Any]) -> None:
         numbers = {p.name: p.data.item() for p in s.canonical.model.params if p.data is not None and p.data.ndim == 0}

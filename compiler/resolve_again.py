@@ -29,7 +29,8 @@ def revised(
     horizon: int | None = None,
     open_names: Mapping[str, Any] | None = None,
 ) -> tuple[Situation, Verdict]:
-    """The same algorithm and theorem for another horizon, or with other numbers of the free constants; facts are kept.
+    """Situation and verdict of the algorithm and theorem for another horizon,
+    or with other numbers of the free constants; facts are kept.
 
     open_names  SymPy symbols for names in `numbers`
     """

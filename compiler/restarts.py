@@ -106,7 +106,7 @@ def _holds(theorem: Theorem, s: Situation, settings: Mapping[str, Setting]) -> b
 
 
 def _objections_of_length(theorem: Theorem, s: Situation) -> list[Objection]:
-    """What stands against a horizon of this length, and not against a very long one."""
+    """Objections to a horizon of this length that a very long one does not meet."""
     results = [(h, o) for h in theorem.hypotheses if not h.of_horizon and isinstance(o := h.test(s), Objection)]
     return [o for h, o in results if not isinstance(h.test(replace(s, horizon=VERY_LONG)), Objection)]
 

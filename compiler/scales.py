@@ -24,7 +24,7 @@ class Scales:
     equalities: Floats
 
     def dual(self, equality: bool, multiplier: bool, vector: bool) -> Floats:
-        """What brings a queue to the user's units, an entry a constraint: g_n for a sum of g_n, loss / g_n for a multiplier of g_n.
+        """Factors that bring a queue to the user's units, an entry a constraint: g_n for a sum of g_n, loss / g_n for a multiplier of g_n.
 
         One number for the worst constraint has a unit where all constraints share theirs; else it stays in that of the problem in u.
         """

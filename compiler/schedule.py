@@ -67,7 +67,7 @@ class Rounds:
 
     @cached_property
     def single(self) -> bool:
-        """Whether every stretch is one round."""
+        """True if every stretch is one round."""
         return len(self.last) == self.n
 
     @cached_property
@@ -92,7 +92,7 @@ class Rounds:
         return {}
 
     def constant(self, number: float) -> Schedule:
-        """The same number in each round."""
+        """Schedule with one number in every round."""
         same, none = np.full(len(self.last), number), np.zeros(len(self.last))
         return Schedule(self, same, (same, same), (none, none), number)
 

@@ -350,7 +350,7 @@ _MEANINGS: dict[str, Callable[..., Any]] = {
     "Max": _folded(np.maximum),
     "Min": _folded(np.minimum),
 }
-"""What a node of a formula means in NumPy, by the name of its SymPy class."""
+"""NumPy meaning of a node of a formula, by the name of its SymPy class."""
 
 
 def number(settings: Mapping[str, Setting], name: str, horizon: int) -> float:
@@ -361,5 +361,5 @@ def number(settings: Mapping[str, Setting], name: str, horizon: int) -> float:
 
 
 def count(settings: Mapping[str, Setting], name: str, horizon: int) -> int:
-    """A setting that says how many there are of something: a whole number of at least one."""
+    """A setting that says how many there are of something: an integer of at least one."""
     return max(1, round(number(settings, name, horizon)))

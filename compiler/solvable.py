@@ -1,4 +1,4 @@
-"""What a penalized step costs, and why a problem has none that is exact (see `penalty`)."""
+"""Cost of a penalized step, and the reason why a problem has none that is exact (see `penalty`)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from oco.dsl.expressions import Call, Kind, names, walk
 
 @dataclass(frozen=True)
 class StepCost:
-    """What a penalized step asks of a round beside its theorem's oracle calls, in words; `rank` is added to that of the algorithm."""
+    """Cost of a penalized step beside its theorem's oracle calls, in words; `rank` is added to that of the algorithm."""
 
     words: str
     rank: int
 
 
 def step_cost(canonical: Canonical) -> StepCost:
-    """Of argmin <c, x> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+, solved by Newton's method on its N multipliers (see `penalty`)."""
+    """Cost of argmin <c, x> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+, solved by Newton's method on its N multipliers (see `penalty`)."""
     above = lifted(canonical)
     if above is not None:
         inner = _smooth_cost(above.canonical)
@@ -106,12 +106,12 @@ def _unsolved(s: Situation, c: Inequality, why: str) -> Objection:
 
 
 def _is_round(node: Call) -> bool:
-    """Whether it has a kink that no finite number of smooth pieces make."""
+    """True if it has a kink that no finite number of smooth pieces make."""
     return ATOMS[node.atom].norm is not None
 
 
 def _smoother(node: Call) -> str:
-    """What to write for a function with kinks: of {0}, whose argument is {1}; "" for one without, or of which that is not known."""
+    """Replacement for a function with kinks: of {0}, whose argument is {1}; "" for one without, or where none is known."""
     if _is_round(node):
         return "write `sum_squares({1})` in the place of `{0}`, and the square of its bound"
     match form_of(node):

@@ -1,4 +1,4 @@
-"""How decisions are kept: as arrays, or large matrices as few outer products with sums of gradients as lists of entries."""
+"""Storage of decisions: as arrays, or large matrices as few outer products with sums of gradients as lists of entries."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ TERMS, FEW_TERMS = 64, 32
 """Outer products that a matrix may have; few where a pair of vectors has more entries than `LARGE_PAIR`."""
 LARGE_PAIR = 1 << 15
 FACTORS = ("left", "weights", "right", "diagonal")
-"""What the fields of a decision kept as factors end with: X = left diag(weights) right', or that plus diagonal I."""
+"""Suffixes of the fields of a decision kept as factors: X = left diag(weights) right', or that plus diagonal I."""
 
 
 @dataclass(frozen=True)
 class LowRankLayout:
-    """What a matrix decision is kept in: `terms` outer products, and `entries` of a sum of gradients (0: the sum is an array)."""
+    """Layout of a matrix decision: `terms` outer products, and `entries` of a sum of gradients (0: the sum is an array)."""
 
     terms: int
     entries: int
@@ -59,10 +59,11 @@ class LowRankLayout:
 
 
 def rooms(problem: Canonical, terms: int | None = None) -> tuple[LowRankLayout | None, ...]:
-    """Which decisions of a method that adds up atoms and gradients are kept as factors: those whose array would be larger.
+    """Layouts of the decisions that a method of adding up atoms and gradients keeps as factors: those whose array
+    would be larger; None for the others.
 
     It takes a nuclear ball or a spectrahedron, a known number of rounds, functions that are revealed in full, and entries of the decision
-    alone, gathered by whole numbers. `terms` keeps a decision of any size so.
+    alone, gathered by integers. `terms` keeps a decision of any size so.
     """
     return tuple(_room(problem, b, terms) for b in problem.blocks)
 
@@ -85,7 +86,7 @@ def _room(problem: Canonical, block: Block, terms: int | None) -> LowRankLayout 
 
 
 def _gathered(problem: Canonical, block: Block) -> int | None:
-    """How many entries the gradients of a round have; None where the decision is used otherwise than by its entries."""
+    """Number of entries of the gradients of a round; None where the decision is used otherwise than by its entries."""
     exprs = [problem.objective, *(c.expr for c in problem.inequalities), *(h.expr for h in problem.equalities)]
     if not all(_only_entries(e, block.name) for e in exprs):
         return None
@@ -103,7 +104,7 @@ def _gathered(problem: Canonical, block: Block) -> int | None:
 
 
 def _only_entries(expr: Expr, name: str) -> bool:
-    """Whether the decision occurs as `X[i, j]` alone, with whole numbers or arrays of them for i and j."""
+    """True if the decision occurs as `X[i, j]` alone, with integers or arrays of them for i and j."""
     for node in walk(expr):
         for child in node.children:
             if isinstance(child, Name) and child.kind is Kind.DECISION and child.name == name:
@@ -149,7 +150,7 @@ def sparse_gradient(t: Tracer, lower: Lowering, slope: Expr, shape: tuple[int, .
 
 
 class StateLayout:
-    """The parts of a kept point as fields, and back. What a symbol is kept as is settled when `init` is traced."""
+    """The parts of a kept point as fields, and back. The layout of a symbol is fixed when `init` is traced."""
 
     def __init__(self, t: Tracer) -> None:
         self.t = t

@@ -22,11 +22,11 @@ from oco.dsl.dims import known
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, names, walk
 
 MOST_ENTRIES = 400
-"""Of a decision whose step solves systems of its size (`smooth_response`)."""
+"""Limit on the entries of a decision whose step solves systems of its size (`smooth_response`)."""
 
 
 class Structure(StrEnum):
-    """How all constraints together depend on the decisions."""
+    """Structure of all constraints together in the decisions."""
 
     AFFINE = "affine"
     SEPARABLE = "separable"
@@ -43,13 +43,13 @@ def structure_of(functions: Sequence[tuple[str, Expr]], decisions: tuple[str, ..
 
 
 def is_affine(expr: Expr, decisions: tuple[str, ...]) -> bool:
-    """Whether no derivative depends on the decisions."""
+    """True if no derivative depends on the decisions."""
     weights = Name("_weights", Kind.STREAM, shape=expr.shape)
     return all(not names(d, Kind.DECISION) for d in vector_jacobian(expr, weights, decisions).values())
 
 
 def is_separable(expr: Expr, decisions: tuple[str, ...]) -> bool:
-    """Whether every entry is a sum of functions of single entries of the decisions."""
+    """True if every entry is a sum of functions of single entries of the decisions."""
     try:
         return bool((_marks(expr, decisions) >= SUM).all())
     except _Unmarked:
@@ -57,7 +57,7 @@ def is_separable(expr: Expr, decisions: tuple[str, ...]) -> bool:
 
 
 def has_single_entries(expr: Expr, decisions: tuple[str, ...]) -> bool:
-    """Whether at most one entry of the decisions enters each entry."""
+    """True if at most one entry of the decisions enters each entry."""
     try:
         return bool((_marks(expr, decisions) >= NONE).all())
     except _Unmarked:
@@ -77,7 +77,7 @@ def entries_alone(expr: Expr, sizes: Mapping[str, int]) -> Marks | None:
 
 
 def separable_over_box(structure: Structure, domains: Sequence[Domain]) -> bool:
-    """Whether a step falls apart into its entries."""
+    """True if a step falls apart into its entries."""
     return structure is Structure.SEPARABLE and all(d.is_box for d in domains)
 
 
@@ -111,7 +111,7 @@ def _offsets(sizes: Mapping[str, int], decisions: tuple[str, ...]) -> Mapping[st
 
 
 def _free(node: Expr) -> Any:
-    """What does not depend on the decisions: the numbers themselves where they are known, for they may be indices."""
+    """Marks of a node without decisions: the numbers themselves where they are known, for they may be indices."""
     if isinstance(node, Constant):
         return node.value.array
     return None if isinstance(node, Slice) else _Marked(np.full(known(node.shape), NONE))

@@ -1,4 +1,4 @@
-"""What does not change while a rule is traced: the problem with its settings, and the random arrays that the rule draws."""
+"""Specification of a trace: the problem with its settings, and the random arrays that the rule draws."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Draw:
 
 @dataclass(frozen=True, eq=False)
 class TraceSpec:
-    """What does not change while a rule is traced: the problem, its structure, the settings, the horizon.
+    """Specification of a trace, fixed while a rule is traced: the problem, its structure, the settings, the horizon.
 
     `scales` are the units of the problem that the rule sees (None: the user's); `canonical` is in the user's. `rooms` says which decisions
     are kept as factors (empty: none). `restarts`: the rounds of the first epoch of a restarted method, and where its epochs begin. `open`:
@@ -70,7 +70,7 @@ class TraceSpec:
         return tuple(i for i, name in enumerate(self.canonical.equality_labels) if name not in self.dependent_rows)
 
     def fields(self) -> tuple[Field, ...]:
-        """What `update` is given each round: the streams, or the values that the model's feedback reveals."""
+        """Arguments of `update` in each round: the streams, or the values that the model's feedback reveals."""
         c = self.canonical
         if c.feedback is Feedback.FULL:
             return tuple(Field(s.name, Type(DType.INT if s.integer else FLOAT, s.shape)) for s in c.streams)

@@ -34,7 +34,7 @@ ANY_LENGTH = 1000
 
 
 class Violation(StrEnum):
-    """What a theorem says of the constraints: whether a round may make up for another."""
+    """Kind of violation that a theorem bounds: soft where a round may make up for another, else hard."""
 
     HARD = "hard"
     SOFT = "soft"
@@ -49,7 +49,7 @@ class Situation:
     horizon: int | None
     _numbers: dict[str, float | None] = field(default_factory=dict, init=False, repr=False)
     _bounds: dict[str, Floats | None] = field(default_factory=dict, init=False, repr=False)
-    """What `number` gave before: a search over settings asks thousands of times."""
+    """Values that `number` returned before: a search over settings asks thousands of times."""
 
     @property
     def domains(self) -> tuple[Domain, ...]:
@@ -73,7 +73,7 @@ class Situation:
 
     @cached_property
     def constraints_vary(self) -> bool:
-        """Whether a stream or the round enters an inequality."""
+        """True if a stream or the round enters an inequality."""
         return not self.canonical.fixed
 
     @cached_property
@@ -96,7 +96,7 @@ class Situation:
         return self._numbers[key]
 
     def holds(self, key: str) -> bool:
-        """Whether a fact of the yes-or-no kind may be relied on and says yes."""
+        """True if a yes-or-no fact may be relied on and says yes."""
         return self.facts.value(key) is not None and bool(self.facts.value(key))
 
     def is_declared(self, key: str) -> bool:
@@ -109,7 +109,7 @@ class Situation:
         return fact is not None and fact.status is Status.REFUTED
 
     def claim(self, key: str) -> str:
-        """What the derivation of a fact comes to, in words; "" where there is none."""
+        """Conclusion of the derivation of a fact, in words; "" where there is none."""
         fact = self.facts.get(key)
         return fact.why.claim if fact is not None and fact.why is not None else ""
 
@@ -201,7 +201,7 @@ class Hypothesis:
 
 
 class Restart(StrEnum):
-    """Where a method begins an epoch, when the number of rounds is unknown: the theorem holds from there."""
+    """Start of an epoch of a method, when the number of rounds is unknown: the theorem holds from there."""
 
     FROM_DECISION = "from the decision reached"
     FROM_CENTRE = "from the centre of the domain"
@@ -212,7 +212,7 @@ class Restart(StrEnum):
 class Free:
     """A constant that a theorem leaves free, as a setting of its own choosing: `paper` takes the default, `optimal` the best in a range.
 
-    kind    "factor": the default's formula times a number; "count": the same, rounded to a whole number of at least one; "value": the
+    kind    "factor": the default's formula times a number; "count": the same, rounded to an integer of at least one; "value": the
             number itself
     powers  where the bounds are sums of these powers of the number (beside a constant), so that the least sum has a closed form
     """
@@ -270,7 +270,7 @@ class Theorem:
     restarts: Theorem | None = None
 
     def speaks_for(self, given: Mapping[str, str | float]) -> bool:
-        """Whether the words among the given settings are its own."""
+        """True if the words among the given settings are its own."""
         if self.on_request and not all(w in given for w in self.words):
             return False
         return all(str(given.get(w, word)).strip('"') == word for w, word in self.words.items())
@@ -303,7 +303,7 @@ def scheduled(settings: Mapping[str, Setting], name: str) -> Callable[[Rounds, i
 
 
 def constant_settings(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
-    """What breaks a theorem whose settings do not depend on the round."""
+    """Errors in the settings of a theorem whose settings do not depend on the round."""
     varying = [n for n, v in settings.items() if "t" in symbols_of(v.formula)]
     return [f"{n} must not depend on the round" for n in varying]
 
@@ -325,7 +325,7 @@ def needed(s: Situation, key: str) -> float:
 
 
 def needed_bounds(s: Situation, what: str) -> Floats:
-    """The same of every inequality, shape (N,)."""
+    """Bounds `what` of every inequality, shape (N,); raises UnknownFact where one is not known."""
     result = s.inequality_bounds(what)
     if result is None:
         raise UnknownFact(f"constraints.*.{what}")

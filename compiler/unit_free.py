@@ -121,7 +121,7 @@ LENGTHS: Mapping[str, int] = {
     "smoothness.l2": 2,
     "strong_convexity.l2": 2,
 }
-"""Of each constant of a function, the power of the decision's unit in 1 / unit; it is linear in the function's own unit."""
+"""Power of the decision's unit in 1 / unit of each constant of a function; it is linear in the function's own unit."""
 
 LEAST = ("lower", "strong_convexity.l2")
 """Constants that bound from below."""
@@ -177,7 +177,7 @@ class _Scaling:
         yield _times(fact, length / unit, exact=length, by=unit)
 
     def _of_time(self) -> Iterator[Fact]:
-        """How much a sequence of problems varies: |x*_t - x*_{t-1}|, |grad f_t - grad f_{t-1}|^2, |g_t - g_{t-1}|."""
+        """Variation of a sequence of problems: |x*_t - x*_{t-1}|, |grad f_t - grad f_{t-1}|^2, |g_t - g_{t-1}|."""
         R, F, G = self.scales.radius, self.scales.loss, self.scales.inequalities
         units = {
             "path_length": (1 / R,),

@@ -17,20 +17,20 @@ from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice, 
 from oco.dsl.source import Span
 
 MOST_TERMS = 20_000
-"""How many terms of the sums of a model are looked at."""
+"""Limit on the terms of the sums of a model that are looked at."""
 
 LEAST = 8
 """The fewest terms that are put together."""
 
 Key = tuple[object, ...]
 Slot = Constant | Index
-"""Where alike terms differ: a number, or an entry at known places."""
+"""Slot in which alike terms differ: a number, or an entry at known places."""
 
 Member = tuple[Expr, list[Slot]]
 """A term and its slots."""
 
 DEEPEST = 50
-"""How many levels a term is looked at."""
+"""Number of levels up to which a term is looked at."""
 
 
 class Together:
@@ -46,7 +46,7 @@ class Together:
         self._kept: list[Expr] = []  # an id names a node only while the node lives
 
     def __call__(self, root: Expr) -> Expr:
-        """The same value, to rounding, with the alike terms of every long sum of numbers put together."""
+        """Put the alike terms of every long sum of numbers together; the value is the same to rounding."""
         self._kept.append(root)
         for node in walk(root, self._sizes):
             self._sizes[id(node)] = sum(self._sizes[id(c)] for c in node.children) if _adds(node) else 1
@@ -131,7 +131,7 @@ def _added(parts: list[Signed], span: Span | None) -> Expr:
 
 
 def _key(term: Expr, slots: list[Slot], level: int = 0) -> Key | None:
-    """What alike terms have in common; None for what cannot be one entry of a vector. Where they may differ is put into `slots`."""
+    """Key that alike terms share; None for what cannot be one entry of a vector. The places where they may differ go to `slots`."""
     if term.shape != () or level > DEEPEST:
         return None
     match term:
@@ -150,7 +150,7 @@ def _key(term: Expr, slots: list[Slot], level: int = 0) -> Key | None:
 
 
 def _is_fixed(arg: Expr, call: Expr) -> bool:
-    """Whether alike terms have this argument in common: a number does not differ but in sums, products and quotients."""
+    """True if alike terms share this argument: a number does not differ but in sums, products and quotients."""
     return isinstance(arg, Constant) and form_of(call) not in (forms.SUM, forms.DIFFERENCE, forms.TIMES, forms.QUOTIENT)
 
 
@@ -159,7 +159,7 @@ def _is_data(base: Expr) -> bool:
 
 
 def _places(entry: Index) -> tuple[int, ...]:
-    """The whole numbers in an index."""
+    """The integers in an index."""
     return tuple(int(i.value.array) for i in entry.items if isinstance(i, Constant))
 
 

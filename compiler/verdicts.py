@@ -24,7 +24,7 @@ class Applicability(StrEnum):
 
 
 class Informativeness(StrEnum):
-    """How much a guarantee says at the horizon, from most to least."""
+    """Informativeness of a guarantee at the horizon, from most to least."""
 
     NUMBERS = "numbers"
     RATES = "rates"
@@ -34,7 +34,7 @@ class Informativeness(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """What became of one algorithm. `fix` is the smallest change of the model that would make a refused one apply.
+    """Verdict on one algorithm. `fix` is the smallest change of the model that would make a refused one apply.
 
     `scales` are the units that its settings are made for (None: the user's), `best` the search for its free constants, `inner_cost` what
     solving its step here adds to the algorithm's `cost_rank`.
@@ -76,7 +76,8 @@ class Verdict:
 
 
 def weigh(s: Situation, guarantee: Guarantee, weight: float = 1.0) -> tuple[Informativeness, float]:
-    """How much a guarantee says, and its sum: regret over the loss's range plus `weight` times violations over the constraints' scales.
+    """Informativeness of a guarantee, and its sum: regret over the loss's range plus `weight` times
+    violations over the constraints' scales.
 
     Where a number is missing or vacuous the trivial bound stands in the sum: it holds of everything.
     """
@@ -97,7 +98,7 @@ def rank(v: Verdict) -> tuple[Any, ...]:
 
 
 def _only_compared(v: Verdict) -> bool:
-    """Whether it is there to compare with: a baseline whose guarantee is not a number that says something."""
+    """True if it is there to compare with: a baseline whose guarantee is not a number that says something."""
     return v.algorithm.baseline and v.informativeness is not Informativeness.NUMBERS
 
 

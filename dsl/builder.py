@@ -115,7 +115,7 @@ class ModelBuilder:
         """Declare data revealed each round: within `bounds`, from a known `dist`, or `iid` with an unknown one (and
         perhaps a known `mean`).
 
-        bounds  (lo, hi); range(k) for whole numbers; {-1, 1} for a set of values
+        bounds  (lo, hi); range(k) for integers; {-1, 1} for a set of values
         """
         span = caller_span()
         spec = getattr(dist, "spec", None)
@@ -303,7 +303,7 @@ class ModelBuilder:
         return tuple(self._expr(d, span) for d in dims)
 
     def _bounds(self, bounds: Any, integer: bool, span: Span | None) -> tuple[tuple[Expr, Expr] | None, bool]:
-        """Bounds from a pair (lo, hi), or from a Python range for whole numbers."""
+        """Bounds from a pair (lo, hi), or from a Python range for integers."""
         if bounds is None:
             if integer:
                 raise fail("OCO526", "whole numbers need bounds: the least and the greatest", span)

@@ -1,4 +1,4 @@
-"""Dimensions: whole numbers, or polynomials in integer params whose value is not known yet."""
+"""Dimensions: integers, or polynomials in integer params whose value is not known yet."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def substitute(dim: Dim, values: Mapping[str, int]) -> Dim:
 
 
 def known(shape: Shape) -> tuple[int, ...]:
-    """Lengths as whole numbers, once every param is known."""
+    """Lengths as integers, once every param is known."""
     if not all(isinstance(d, int) for d in shape):
         raise InternalError(f"the shape {show(shape)} is not known yet")
     return tuple(d for d in shape if isinstance(d, int))

@@ -150,7 +150,7 @@ class TruncatedDistribution:
 
     @property
     def discrete(self) -> bool:
-        """True where values are whole numbers."""
+        """True where values are integers."""
         return FAMILIES[self.kind].discrete
 
     def probability(self) -> Array:

@@ -304,7 +304,7 @@ def _group_values(shape: tuple[int, ...], given: Values) -> Complaint | None:
 
 
 def _flow_values(shape: tuple[int, ...], given: Values) -> Complaint | None:
-    """Complaint about nodes that are not whole numbers; cycles and unreachable sinks are found in the compiler."""
+    """Complaint about nodes that are not integers; cycles and unreachable sinks are found in the compiler."""
     for name, value in given.items():
         if np.any(value != np.floor(value)) or np.any(value < 0):
             return Complaint("OCO415", name, f"`{name}` numbers nodes with whole numbers from 0 on")

@@ -83,7 +83,7 @@ def _place(item: Expr, value: Any) -> Any:
 
 
 def _concrete(node: Call, args: list[Any]) -> Call:
-    """Call with lengths as whole numbers, where params named them."""
+    """Call with lengths as integers, where params named them."""
     if all(isinstance(d, int) for e in (node, *node.args) for d in e.shape):
         return node
     values = tuple(constant(np.asarray(a)) for a in args)

@@ -147,7 +147,7 @@ class Slice(Expr):
 
 @dataclass(frozen=True)
 class Index(Expr):
-    """Index `base[items]`: numbers, slices, and arrays of whole numbers, which pair as in NumPy."""
+    """Index `base[items]`: numbers, slices, and arrays of integers, which pair as in NumPy."""
 
     base: Expr
     items: tuple[Expr, ...]
@@ -184,7 +184,7 @@ class File(Expr):
 
 
 def constant(value: float | int | np.ndarray[Any, Any], span: Span | None = None) -> Constant:
-    """Constant: whole numbers stay int64, everything else is float64."""
+    """Constant: integers stay int64, everything else is float64."""
     array = np.asarray(value)
     array = array.astype(np.int64 if array.dtype.kind in "iub" else np.float64)
     return Constant(Data(array), shape=tuple(array.shape), integer=array.dtype.kind == "i", span=span)

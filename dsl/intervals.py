@@ -211,12 +211,12 @@ class Interval:
         result = self.maximum(point(0.0))._corner_power(exponent)
         if exponent.is_point or self.nonnegative:
             return result
-        # A whole number in the range of p may turn a negative x into anything of that size.
+        # An integer in the range of p may turn a negative x into anything of that size.
         size = self.abs()._corner_power(exponent).hi
         return Interval(np.where(self.lo < 0, -size, result.lo), np.where(self.lo < 0, size, result.hi), result.shape)
 
     def _whole_powers(self, exponent: Interval) -> Interval:
-        """Ranges of powers whose exponents are known whole numbers, one distinct exponent at a time."""
+        """Ranges of powers whose exponents are known integers, one distinct exponent at a time."""
         shape = np.broadcast_shapes(self.shape, exponent.shape)
         result: Interval | None = None
         for p in sorted(set(exponent.lo.ravel().tolist())):  # np.unique would import numpy.ma
@@ -319,7 +319,7 @@ def interval(lo: Any, hi: Any, shape: Shape | None = None) -> Interval:
 
 
 def point(x: Any) -> Interval:
-    """Interval of a single value. Whole numbers beyond 2**53 are enclosed."""
+    """Interval of a single value. Integers beyond 2**53 are enclosed."""
     given = np.asarray(x)
     exact = given if any(given.strides) or given.size < 2 else np.asarray(given.flat[0])
     value = np.asarray(exact, dtype=np.float64)

@@ -44,7 +44,7 @@ class Known(Protocol):
 
 @dataclass(frozen=True)
 class Fixed:
-    """What is known where params and abbreviations have been put in: declarations, and the horizon."""
+    """Known values once params and abbreviations have been put in: declarations, and the horizon."""
 
     declared: Mapping[str, Any]
     horizon: int

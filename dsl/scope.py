@@ -104,7 +104,7 @@ class Scope:
         return tuple(substitute(d, self.sizes) for d in shape)
 
     def dim(self, expr: Expr, role: str) -> Dim:
-        """Declared length: a whole number from 1 on, or a polynomial in params whose value is not known yet."""
+        """Declared length: an integer from 1 on, or a polynomial in params whose value is not known yet."""
         check_fixed(expr, role)
         dim = shapes.size(expr, role)
         if isinstance(dim, int):

@@ -297,7 +297,7 @@ def apply(atom: str, *operands: Operand, **options: Any) -> Term:
 
 
 def _item(item: Any, span: Span | None) -> tuple[Expr, list[Term]]:
-    """Item of an index: a number, an array of whole numbers, a term, or a slice of step one."""
+    """Item of an index: a number, an array of integers, a term, or a slice of step one."""
     if not isinstance(item, slice):
         if item is Ellipsis or item is None:
             raise fail("OCO310", "indices are whole numbers, arrays of them, or slices", span)

@@ -20,7 +20,7 @@ from oco.dsl.statements import Param
 
 
 def is_known(shape: Shape) -> bool:
-    """True where every length is a whole number."""
+    """True where every length is an integer."""
     return all(isinstance(d, int) for d in shape)
 
 
@@ -64,7 +64,7 @@ def _word(value: Any) -> str:
 
 
 def shown(value: Array, at: tuple[int, ...] = ()) -> str:
-    """Text of an entry of an array that broadcasts to the index `at`: whole numbers without a decimal point."""
+    """Text of an entry of an array that broadcasts to the index `at`: integers without a decimal point."""
     pair = [0 if size == 1 else i for i, size in zip(at[len(at) - value.ndim :], value.shape)]
     return repr(value[tuple(pair)].item()).removesuffix(".0")
 

@@ -371,7 +371,7 @@ def _node_value(
 
 
 def _place(item: Expr, value: Value, size: int) -> Value:
-    """Item of an index as `lower_index` takes it: a pair for a slice, a whole number, or a value."""
+    """Item of an index as `lower_index` takes it: a pair for a slice, an integer, or a value."""
     if isinstance(item, Slice):
         return value[0] or 0, size if value[1] is None else value[1]
     if isinstance(item, Constant) and item.shape == ():

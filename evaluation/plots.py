@@ -263,7 +263,7 @@ def _chart(trace: MeasuredRun, ax: Axes, curves: Sequence[Curve], title: str, pr
         drawn = np.concatenate([[], *(np.asarray(line.get_ydata(), dtype=np.float64) for line in ax.get_lines())])
         if np.any(drawn > 0):
             low, high = drawn[drawn > 0].min(), np.nanmax(drawn)
-            if high < DECADE * low:  # ticks that can be told apart
+            if high < DECADE * low:  # ticks that can be distinguished
                 middle = np.sqrt(low) * np.sqrt(high)
                 ax.set_ylim(middle / np.sqrt(DECADE), middle * np.sqrt(DECADE))
             ax.set_yscale("log")

@@ -38,7 +38,7 @@ from oco.evaluation.trace import Trace
 
 Array = np.ndarray[Any, Any]
 Progress = Callable[[int, float, float], None]
-TELL_EVERY = 1.0  # seconds after which progress is told however slow the rounds are
+TELL_EVERY = 1.0  # seconds after which progress is reported however slow the rounds are
 
 
 class RunnablePlan(Protocol):

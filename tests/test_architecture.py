@@ -1,6 +1,7 @@
 """The shape of the code: what may import what, what is shipped, and what starting up costs."""
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -237,6 +238,52 @@ def test_every_folder_with_code_is_shipped():
     }
     with_code = {str(path.parent.relative_to(ROOT)) for path in MODULES}
     assert folders == with_code
+
+
+BAD_BEGINNINGS = ("The same", "What", "Whether", "How", "Those", "Where", "That", "Which", "As", "Of")
+
+
+def docstrings(text: str) -> Iterator[tuple[int, str]]:
+    """Docstrings of modules, classes, functions and attributes, with their lines."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            for statement in node.body:
+                match statement:
+                    case ast.Expr(value=ast.Constant(value=str(words))):
+                        yield statement.lineno, words.strip()
+
+
+def badly_begun(text: str) -> list[int]:
+    pattern = re.compile(rf"({'|'.join(BAD_BEGINNINGS)})\b")
+    return sorted(line for line, words in docstrings(text) if pattern.match(words))
+
+
+def test_docstrings_begin_with_a_noun_or_a_verb():
+    """Words such as "Largest step", "Return ...", "True if ...": not with a clause, nor with a reference to the text above."""
+    found = {str(path.relative_to(ROOT)): lines for path in MODULES if (lines := badly_begun(path.read_text()))}
+    assert not found
+
+
+def test_badly_begun_docstrings_are_seen():
+    text = '''"""What it is."""
+LIMIT = 3
+"""Of a row."""
+class K:
+    """
+    Whether it holds."""
+    x: int
+    """The same of x."""
+    def m(self):
+        """How far."""
+        y = 1
+        """Those of y."""
+    async def n(self):
+        """As it is written."""
+def good():
+    """Whatever, Often or Assume are other words."""
+    print("What")
+'''
+    assert badly_begun(text) == [1, 3, 5, 8, 10, 12, 14]
 
 
 @pytest.mark.parametrize("what", ["import oco", "from oco.cli import main; main(['--help'])"])

@@ -26,7 +26,7 @@ IN_PARTS = frozenset({"sum", "max", "min", "matmul"})
 @dataclass(frozen=True)
 class Reduction:
     """Reduction whose `step` joins the running value {0} and an entry {1}; the running value begins at `start`.
-    `of_int`: both for whole numbers.
+    `of_int`: both for integers.
     """
 
     start: str

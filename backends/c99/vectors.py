@@ -78,7 +78,7 @@ def _eq(args: Sequence[Operand]) -> str:
 
 
 def _each(name: str, whole: str = "") -> Template:
-    """Call of a function of this file, another for whole numbers."""
+    """Call of a function of this file, another for integers."""
     return lambda args: f"{whole if whole and args[-1][1].dtype is not FLOAT else name}({', '.join(map(_wide, args))})"
 
 
@@ -158,7 +158,7 @@ TEMPLATES: dict[str, Template] = {
 }
 """Elementwise operations that are quicker than lane by lane."""
 
-# Running values over vectors: where they begin, and how an entry {1} joins {0}; then those of whole numbers and masks.
+# Running values over vectors: where they begin, and how an entry {1} joins {0}; then those of integers and masks.
 REDUCTIONS: dict[str, tuple[tuple[str, str], tuple[str, str]]] = {
     "sum": (("@splat(0.0)", "{0} += {1};"), ("@splat_whole(0)", "{0} += {1};")),
     "prod": (("@splat(1.0)", "{0} *= {1};"), ("@splat_whole(1)", "{0} *= {1};")),

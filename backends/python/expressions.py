@@ -31,8 +31,8 @@ class Level(IntEnum):
 class Text:
     """Python expression with the precedence of its outermost operator and the type of its value.
 
-    `plain` replaces `code` beside a float array: a whole number is printed without its point, a mask without a
-    conversion. `whole` says that `plain` is a whole number; `weak` that the value may be a Python float, whose division
+    `plain` replaces `code` beside a float array: an integer is printed without its point, a mask without a
+    conversion. `whole` says that `plain` is an integer; `weak` that the value may be a Python float, whose division
     by zero raises; `nonzero` that it is known not to be zero, `nonnegative` that it is not below zero.
     """
 

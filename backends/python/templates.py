@@ -41,7 +41,7 @@ def _compare(symbol: str) -> Template:
 
 
 def _function(name: str, *, plain: bool = False) -> Template:
-    """Call `np.name(args)`; `plain` functions convert whole numbers to floats themselves."""
+    """Call `np.name(args)`; `plain` functions convert integers to floats themselves."""
 
     def write(args: Sequence[Text], e: Equation) -> Text:
         if len(args) == 2:
@@ -73,7 +73,7 @@ def _sqrt(args: Sequence[Text], e: Equation) -> Text:
 
 
 def _extreme(name: str, word: str, careful: str) -> Template:
-    """Call of Python's `min` for whole numbers, and beside a literal number: it gives its first argument where that is
+    """Call of Python's `min` for integers, and beside a literal number: it gives its first argument where that is
     NaN.
     """
     general = _function(name)

@@ -1,4 +1,4 @@
-"""What an algorithm is: its theorems and its update rule, the rule written once over traced points."""
+"""Base of all algorithms: theorems and the update rule, which is written once over traced points."""
 
 from __future__ import annotations
 

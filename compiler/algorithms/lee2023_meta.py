@@ -52,7 +52,7 @@ from oco.compiler.theorems import (
 from oco.dsl.statements import Feedback, Measure
 
 MOST_NUMBERS = 10**8
-"""Of the points of all inner steps."""
+"""Limit on the numbers in the points of all inner steps."""
 
 
 class MetaFrankWolfe:

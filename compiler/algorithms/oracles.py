@@ -4,7 +4,7 @@ An oracle plays a block of K rounds on convex functions h_1, ..., h_K that are D
 
     E[sum_k h_k(x_k) - h_k(x)] <= (C_1 D + C_2 L) K^alpha        for every x in X.
 
-Erratum 10: it begins anew at each block, from the decision reached, and is told the block's own constants, (1 + sum_n lambda^n) D and L.
+Erratum 10: it begins anew at each block, from the decision reached, and is given the block's own constants, (1 + sum_n lambda^n) D and L.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from oco.compiler.theorems import Free, Situation
 
 
 class Step(Protocol):
-    """What an oracle keeps in a block, and its step at the end of the block's k-th round.
+    """Step of an oracle at the end of a block's k-th round, and the state that it keeps in the block.
 
     `gradient` is that of h_k, at any point; `weight` is 1 + sum_n lambda^n.
     """

@@ -1,4 +1,4 @@
-"""What the optimality of a penalized step bounds: the violation of every method whose next decision is
+"""Violation bound from the optimality of a penalized step, for every method whose next decision is
 
     x_{t+1} = argmin over X of <grad f_t(x_t), x - x_t> + alpha_t |x - x_t|^2 + sum_n W_t^n [g_t^n(x)]_+,      W_t^n >= w_t > 0.
 
@@ -35,7 +35,7 @@ def step_quantities(s: Situation, alpha: Scheduled, weight: Scheduled) -> tuple[
 
 
 def penalty_quantities(s: Situation, weight: Scheduled) -> tuple[Quantity, ...]:
-    """Those in which alpha does not stand."""
+    """Quantities in which alpha does not occur."""
     sizes = needed_bounds(s, "bound")
     return (
         Quantity("sum_g", r"\sum_n \sup |g^n|", "sizes of the constraints", float(sizes.sum())),
@@ -46,13 +46,13 @@ def penalty_quantities(s: Situation, weight: Scheduled) -> tuple[Quantity, ...]:
 
 
 def move_quantities(s: Situation, alpha: Scheduled, weight: Scheduled) -> tuple[Quantity, ...]:
-    """Those in which it stands."""
+    """Quantities in which alpha occurs."""
     slope, diameter = needed(s, "loss.lipschitz.l2"), needed(s, "domain.diameter.l2")
     slopes = s.inequality_bounds("lipschitz.l2")
     steepness = None if slopes is None else float(slopes.sum())
 
     def path(horizon: int) -> float:
-        """Of a sequence that satisfies each round's constraints: one common point has none."""
+        """Path length of a sequence that satisfies each round's constraints: one common point has none."""
         known = s.number("path_length")
         worst = diameter * max(horizon - 1, 0)
         return 0.0 if common_comparator(s) else worst if known is None else min(known, worst)

@@ -98,7 +98,7 @@ class MirrorProx:
 
 
 def entropic(domains: tuple[object, ...]) -> bool:
-    """Whether Algorithm 2 applies: the decision lies in one simplex."""
+    """True if Algorithm 2 applies: the decision lies in one simplex."""
     return len(domains) == 1 and getattr(domains[0], "kind", "") == "simplex"
 
 

@@ -36,7 +36,7 @@ class Constants:
     reach: float
     divergence: float
     mixing: float
-    """What mixing adds to each unit of alpha over one round: nu (log d + 2 nu)."""
+    """Amount that mixing adds to each unit of alpha over one round: nu (log d + 2 nu)."""
     factor: float
     """2 in Theorem 4.1, 3 in Theorem 6.1: rho alpha is factor times xi and its kin."""
     rho: float
@@ -49,7 +49,7 @@ class Constants:
 
     @property
     def per_queue(self) -> float:
-        """What alpha grows by with |Q|_2: |Q|_1 <= sqrt(K) |Q|_2."""
+        """Growth of alpha with |Q|_2: |Q|_1 <= sqrt(K) |Q|_2."""
         return self.factor / self.rho * math.sqrt(self.K) * self.gamma * self.L_g
 
     def slack(self, delta: Floats) -> Floats:

@@ -82,7 +82,7 @@ class SinhaVaze:
 
 
 def _strong(p: Problem) -> bool:
-    """Whether all settings of the strongly convex case are there, and not one of them beside those of the other."""
+    """True if all settings of the strongly convex case are there, not only one of them beside those of the other."""
     return {"V", "alpha_f"} <= p.task.settings.keys()
 
 

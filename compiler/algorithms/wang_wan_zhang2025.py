@@ -90,7 +90,7 @@ def doublings(p: Problem, Q: Value, k: Value) -> Value:
 
 
 def surrogate_weights(p: Problem, Q: Value, k: Value) -> tuple[Value, Value]:
-    """What the loss and the worst constraint count in the surrogate loss (6), gamma beta and Phi'(beta Q) beta, in units of guess 2^k."""
+    """Weights of the loss and the worst constraint in the surrogate loss (6), gamma beta and Phi'(beta Q) beta, in units of guess 2^k."""
     t, beta, rate = p.tracer, p.setting("beta"), p.setting("rate")
     log_G = t.name("log_G", t.log(p.setting("guess")) + k * math.log(2.0))
     return beta * p.setting("gamma") * t.exp(-log_G), beta * rate * t.exp(rate * beta * Q - log_G)
@@ -205,7 +205,7 @@ def _strong_settings(s: Situation) -> Mapping[str, Default]:
 
 
 def settings_bound(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
-    """What the proofs ask of any settings: numbers that stay, and G and D as large as the facts say."""
+    """Check what the proofs require of any settings: constant numbers, and G and D at least as large as the facts say."""
     T = s.horizon or 1
     result = constant_settings(s, {n: v for n, v in settings.items() if n not in WORD_SETTINGS})
     least = {"G": (largest_slope(s), "the gradients"), "D": (needed(s, "domain.diameter.l2"), "the diameter")}

@@ -165,7 +165,7 @@ def block_length(p: Problem) -> Value | float:
 
 
 def block_is_full(p: Problem) -> Value:
-    """Whether this round is the last of its block."""
+    """True if this round is the last of its block."""
     return p.tracer.eq(p.tracer.mod(p.played, block_length(p)), 0.0)
 
 

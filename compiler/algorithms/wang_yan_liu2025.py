@@ -116,7 +116,7 @@ def _constraint_functions_seen(s: Situation) -> Objection | None:
 
 INEQUALITIES_ONLY = Hypothesis("There are inequalities only.", _no_equalities)
 MEAN_INEQUALITIES_ONLY = Hypothesis("There are inequalities only.", _no_mean_equalities)
-"""The same of a method that bounds soft violation, which does not take constraints of each round."""
+"""Hypothesis of a method that bounds soft violation, which does not take constraints of each round."""
 BASIC = (
     Hypothesis("There are constraints g_t^n(x) <= 0.", _some_constraint),
     INEQUALITIES_ONLY,
@@ -166,7 +166,7 @@ def _strong_settings(s: Situation) -> Mapping[str, Default]:
 
 
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
-    """What Algorithm 1 asks of its parameters."""
+    """Check the conditions of Algorithm 1 on its parameters."""
     T = s.horizon or 1
     alpha, eta = scheduled(settings, "alpha")(Rounds.of(T), T), number(settings, "eta", T)
     result = constant_settings(s, {n: settings[n] for n in ("eta", "gamma")})
@@ -183,7 +183,7 @@ def quantities(s: Situation, settings: Mapping[str, Setting]) -> tuple[Quantity,
 
 
 def common_quantities(s: Situation, settings: Mapping[str, Setting]) -> tuple[Quantity, ...]:
-    """Those in which alpha does not stand."""
+    """Quantities in which alpha does not occur."""
     greatest = float(needed_bounds(s, "bound").max())
     eta, gamma = (scheduled(settings, n) for n in ("eta", "gamma"))
 
@@ -210,7 +210,7 @@ def common_quantities(s: Situation, settings: Mapping[str, Setting]) -> tuple[Qu
 
 
 def expert_quantities(s: Situation, settings: Mapping[str, Setting], m: int) -> tuple[Quantity, ...]:
-    """Those in which alpha stands; m is the number of the expert that it may depend on."""
+    """Quantities in which alpha occurs; m is the number of the expert that it may depend on."""
 
     def alpha(rounds: Rounds, horizon: int) -> Schedule:
         return along(settings["alpha"].formula, rounds, horizon, m)
@@ -303,7 +303,7 @@ def _strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
 
 
 def comparator_remarks(s: Situation) -> tuple[str, ...]:
-    """What the reader should know of the comparator where some constraint binds on average only."""
+    """Remarks on the comparator where some constraint binds on average only."""
     if s.canonical.measure is Measure.STATIC and (loose := s.canonical.revealed_on_average):
         listed = ", ".join(f"`{n}`" for n in loose)
         return (f"the regret is against decisions that satisfy {listed} in every round, not only on average",)

@@ -41,7 +41,7 @@ from oco.dsl.diagnostics import fail
 from oco.dsl.statements import Measure
 
 MOST_EXPERTS = 16
-"""Of a restarted method, whose epochs have ever more experts: enough for 2^31 rounds."""
+"""Limit on the experts of a restarted method, whose epochs have ever more of them: enough for 2^31 rounds."""
 LONGEST_EPOCH = 2**31 - 1
 
 

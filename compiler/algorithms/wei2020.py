@@ -90,7 +90,7 @@ class MirrorDescent:
 
 
 def _entropic(domains: tuple[object, ...]) -> bool:
-    """Whether Algorithm 2 applies: the decision lies in one simplex."""
+    """True if Algorithm 2 applies: the decision lies in one simplex."""
     return len(domains) == 1 and getattr(domains[0], "kind", "") == "simplex"
 
 

@@ -33,7 +33,7 @@ class Affine(Domain):
 
     @property
     def geometry(self) -> str:
-        """That of the inner domain; a shift leaves only the Euclidean one."""
+        """Geometry of the inner domain; a shift leaves only the Euclidean one."""
         return "euclidean" if np.any(self.shift) else self.inner.geometry
 
     @property

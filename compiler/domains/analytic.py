@@ -20,7 +20,7 @@ MOST_PRODUCTS = 4_000_000_000
 """Multiplications that the bounds of a set may take."""
 
 HANDLED = 120
-"""What a round takes for each multiplier beside matrix products, in multiplications."""
+"""Multiplications of a round for each multiplier, beside matrix products."""
 
 FEWEST, MOST = 8, 500
 """Rounds in which bounds are improved."""
@@ -29,14 +29,14 @@ LONGEST = 60
 """Steps of Newton's method to a centre."""
 
 FAR = 1e6
-"""How far from 0 a point within is sought, in units of the right sides."""
+"""Distance from 0, in units of the right sides, up to which an interior point is sought."""
 
 BLOCK = 500_000
 """Multipliers that are improved at once."""
 
 
 def within_reach(rows: int, dimension: int, share: float = 1.0) -> bool:
-    """Whether Newton's method on so many rows can be afforded with a share of what a model may take."""
+    """True if Newton's method on so many rows can be afforded with a share of what a model may take."""
     return rows * dimension**2 <= share * MOST_SQUARES
 
 
@@ -104,7 +104,7 @@ class Centre:
 
     @property
     def reach(self) -> Floats:
-        """How far the entries of a point within are from those of w at most: m times those of Dikin's ellipsoid.
+        """Bound on the distance of the entries of an interior point from those of w: m times those of Dikin's ellipsoid.
 
         Boyd & Vandenberghe, Convex Optimization, section 8.5.3.
         """
@@ -177,7 +177,8 @@ def _step(M: Floats, b: Floats, z: Floats, slope: Floats, ridge: Floats | None =
 
 
 def _length(rates: Floats, gain: float, decrement: float) -> float:
-    """How far to go: 1 near the minimum, else to about the least value along the line, by Newton's method within the set."""
+    """Step length: 1 near the minimum, else about the least value along the line,
+    by Newton's method within the set."""
     end = 1 / float(np.max(rates)) if np.max(rates) > 0 else math.inf
     if decrement < 0.25:
         return min(1.0, 0.9 * end)

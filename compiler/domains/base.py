@@ -1,4 +1,4 @@
-"""What a domain is: a compact convex set with the operations that learners and theorems need of it."""
+"""Base of all domains: a compact convex set with the operations that learners and theorems need of it."""
 
 from __future__ import annotations
 
@@ -58,10 +58,11 @@ class Domain(ABC):
 
     @abstractmethod
     def violation(self, x: Floats) -> float:
-        """How far `x` breaks the set's inequalities and equalities, in units of the set's own scale; at most 0 inside."""
+        """Violation of the set's inequalities and equalities at `x`,
+        in units of the set's own scale; at most 0 inside."""
 
     def contains(self, x: Any, tolerance: float = 1e-9) -> bool:
-        """Whether `x` has the right shape, is finite, and breaks nothing by more than `tolerance` times the set's scale."""
+        """True if `x` has the right shape, is finite, and violates nothing by more than `tolerance` times the set's scale."""
         point = np.asarray(x, dtype=np.float64)
         return point.shape == self.shape and bool(np.isfinite(point).all()) and self.violation(point) <= tolerance
 
@@ -220,7 +221,7 @@ class Domain(ABC):
     dense: ClassVar[bool] = False
     """A solver of conic programs takes it by a number for each pair of entries."""
     factors: ClassVar[Factors | None] = None
-    """How points are kept that are too large as arrays; None where they are not."""
+    """Factored form of points that are too large as arrays; None where they are kept as arrays."""
 
     def support_over(self, a: Interval) -> Greatest | None:
         """A bound of max <c, x> over the set and all c in the range `a`; None where `support` and the bounds alone tell."""
@@ -243,7 +244,7 @@ class Domain(ABC):
 
     @property
     def origin(self) -> Floats:
-        """Where the set's description has its middle: a point that the same kind of set can be moved by. 0 where it cannot be moved."""
+        """Middle of the set's description: a point that the same kind of set can be moved by. 0 where it cannot be moved."""
         return np.zeros(())
 
     def rescaled(self, origin: Floats, unit: float) -> Domain | None:
@@ -310,7 +311,7 @@ class Domain(ABC):
 
     @abstractmethod
     def __str__(self) -> str:
-        """As it is written in the language."""
+        """Text of the domain in the language."""
 
     # Arrays as vectors, in the step IR.
 

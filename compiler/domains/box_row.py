@@ -62,7 +62,7 @@ class Row:
 
     @property
     def way(self) -> float:
-        """How far theta goes at most while an entry goes from one bound to the other."""
+        """Largest change of theta while an entry goes from one bound to the other."""
         counts = self.weights > 0
         with np.errstate(over="ignore"):
             return float(np.max((self.hi - self.lo)[counts] / self.weights[counts]))
@@ -139,7 +139,7 @@ class SmallBoxRow(CutPolyhedron):
 
 @dataclass(frozen=True, eq=False)
 class BoxRow(Cut):
-    """The same with many entries: what is not a closed form is bounded by that of the box."""
+    """Box cut by one row, with many entries: values without a closed form are bounded by those of the box."""
 
     lmo_cost: ClassVar[str] = "O(n)"
 

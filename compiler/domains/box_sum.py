@@ -69,7 +69,7 @@ class BoxSum(Domain):
 
     @property
     def _uniform(self) -> bool:
-        """Whether every entry has the same bounds, so that all extreme points are permutations of one."""
+        """True if every entry has the same bounds, so that all extreme points are permutations of one."""
         return bool(np.all(self.lo == np.min(self.lo)) and np.all(self.hi == np.min(self.hi)))
 
     @property

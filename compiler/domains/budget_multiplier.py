@@ -52,7 +52,7 @@ class Path(ABC):
     def met(self, w: Value, start: Value) -> Value:
         """x(theta) with the given total, from a first guess of theta.
 
-        w is moved by what is found; a theta so large that its own rounding shows in the total is searched for again from there.
+        w is moved by the theta found; a theta so large that its own rounding shows in the total is searched for again from there.
         """
         t = self.t
         low, high = self.ends(w)
@@ -158,7 +158,7 @@ class Path(ABC):
 
     @abstractmethod
     def ends_from(self, theta: Value, low: Value, high: Value) -> tuple[Value, Value]:
-        """Those after a move by theta."""
+        """Ends of the bracket, as of `ends`, after a move by theta."""
 
 
 class Shifts(Path):

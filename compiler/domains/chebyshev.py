@@ -22,7 +22,7 @@ def small_top_pair(t: Tracer, c: Value, start: Value, tolerance: float) -> tuple
     """(u, sigma, v) with |u| = |v| = 1, c v = sigma u and |c' u - sigma v| <= tolerance sigma, from the vector `start` (n,).
 
     A step of the power method; then Chebyshev polynomials of c' c, within one on its lesser eigenvalues (Saad,
-    Numerical Methods for Large Eigenvalue Problems, 2011, section 7.4); where those do not settle, a full decomposition. The pair is the
+    Numerical Methods for Large Eigenvalue Problems, 2011, section 7.4); where those do not converge, a full decomposition. The pair is the
     top one where the start has some part of it. A matrix that is wide is transposed, and so are the two equations.
     """
     if c.shape[0] < c.shape[1]:

@@ -179,7 +179,7 @@ def _inner(a: Matrix, b: Matrix) -> Value:
 
 
 def chosen(t: Tracer, c: Value, a: Combination, b: Combination) -> Combination:
-    """`a` where the truth value holds, else `b`, both settled into the room of b's first matrix."""
+    """`a` where the truth value holds, else `b`, both brought to the layout of b's first matrix."""
     like = b.terms[0][1]
     one, other = laid_out(t, a, like), laid_out(t, b, like)
     return Combination(((1.0, like.rebuilt(*(t.where(c, u, v) for u, v in zip(one.values, other.values)))),))

@@ -1,4 +1,4 @@
-"""What is left of domains that are cut by affine rows: polyhedra, and curved sets of which the projection is kept."""
+"""Domains cut by affine rows that have no form of their own: polyhedra, and curved sets that keep their projection."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ SLIGHT = 1e-9
 """A share that counts as none: of a row within the affine hull, of an inner radius."""
 
 SOLVED = 1e-7
-"""What the conic solver may leave of an inner radius, in sizes of the base."""
+"""Tolerance of the conic solver for an inner radius, in sizes of the base."""
 
 MOST_KEPT = 200
 """Values of a support function that are kept."""
 
 ROUNDING = 1e-14
-"""What is added to a support for rounding, in sizes of the base."""
+"""Allowance for rounding that is added to a support, in sizes of the base."""
 
 
 def _written(base: Domain, count: int) -> str:
@@ -215,7 +215,7 @@ class Cut(Domain):
         return self._rows_with_room(cp, self.base, variable, margin, 1.0)
 
     def _rows_with_room(self, cp: Any, base: Domain, variable: Any, margin: Any, size: float) -> list[Any]:
-        """Those of the base and of the rows, in units of `size`."""
+        """Constraints of the base and of the rows, with a margin, in units of `size`."""
         x, m, sides = cp.vec(variable, order="C"), self._inequalities, self._sides / size
         rows = [self._matrix[:m] @ x + cp.multiply(self._lengths, margin) <= sides[:m]] if m else []
         rows += [self._matrix[m:] @ x == sides[m:]] if m < len(sides) else []
@@ -304,7 +304,7 @@ class Cut(Domain):
 
     @property
     def _only_base(self) -> bool:
-        """Whether the base's numbers bound those of the cut, since a projection takes too long or is refused."""
+        """True if the base's numbers bound those of the cut, since a projection takes too long or is refused."""
         return "project" in self.refusals or bool(self.expensive) or len(self._sides) > MANY
 
     @property

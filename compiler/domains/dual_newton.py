@@ -21,12 +21,12 @@ RIDGE = 1e-10
 FAR = 1e60
 """A point farther away counts as this far, so that squares of distances stay numbers."""
 LONGEST_MOVE = 10.0
-"""How far a Newton step may take the multipliers, in distances of the point."""
+"""Longest move of the multipliers by a Newton step, in distances of the point."""
 DEPENDENT = 1e-9
 """Eigenvalues of the active rows' Gram matrix up to this part of the greatest count as zero."""
 
 CERTIFIED = 1e-11
-"""What a linear minimisation may leave, of a cost of length one over a set of size one."""
+"""Tolerance of a linear minimisation, for a cost of length one over a set of size one."""
 FIRST_STEP, LONGER, LONGEST_STEP = 1e5, 10.0, 1e11
 
 

@@ -181,7 +181,7 @@ class Ellipsoid(Domain):
     def rescaled(self, origin: Floats, unit: float) -> Ellipsoid:
         scaled = Ellipsoid(self.shape, P=self.P / unit / unit, c=(self.c - origin) / unit)
         squares, q = self._spectrum
-        vars(scaled)["_spectrum"] = squares / unit / unit, q  # the dear part is that of this one
+        vars(scaled)["_spectrum"] = squares / unit / unit, q  # the expensive part is that of this one
         return scaled
 
     def vertices(self) -> Floats | None:

@@ -39,7 +39,7 @@ def magnitudes(A: Floats, b: Floats, x: Floats) -> Floats:
 
 
 def contradicts(A: Floats, b: Floats, lam: Floats, lower: Floats, upper: Floats) -> bool:
-    """Whether multipliers lam >= 0 prove that no x in [lower, upper] satisfies A x <= b, nor with other data that round to these.
+    """True if multipliers lam >= 0 prove that no x in [lower, upper] satisfies A x <= b, nor with data that round to these.
 
     <lam, A x - b> is at most 0 for such an x; its least value over the box is found in interval arithmetic, in which every number of A, b
     and of the box stands for all that are within one unit in its last place (Farkas; Neumaier & Shcherbina, Math. Program. 99, 2004).

@@ -1,4 +1,4 @@
-"""Whether a polyhedron holds a point: one that satisfies its rows as far as rounding lets it, or a proof that there is none."""
+"""Feasibility of a polyhedron: a point that satisfies its rows as far as rounding lets it, or a proof that there is none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ZOOMS = 8
 """Linear programs, each in units of what the last one left."""
 
 REACH = 1e6
-"""How far such a program may go, in these units."""
+"""Bound on the variables of such a program, in these units."""
 
 
 def nearest(rows: Rows, steps: Steps) -> Rows:
@@ -56,7 +56,7 @@ def nearest(rows: Rows, steps: Steps) -> Rows:
 
 
 def refuted(rows: Rows, multipliers: Floats, box: Floats) -> bool:
-    """Whether multipliers prove that no point of the box (2, n) satisfies the rows; those of rows of one entry are left to the box."""
+    """True if multipliers prove that no point of the box (2, n) satisfies the rows; those of rows of one entry are left to the box."""
     A, b = both_ways(rows.given)
     used = np.flatnonzero((multipliers > 0) & (np.count_nonzero(A, axis=1) > 1))
     return contradicts(A[used], b[used], multipliers[used], box[0], box[1])

@@ -108,7 +108,7 @@ class Flow(Polyhedron):
         return self._hull
 
     def lmo_array(self, c: Any) -> Floats:
-        """As `lmo` finds it, without a program that is read step by step."""
+        """Linear minimisation as by `lmo`, without a program that is read step by step."""
         cost, best = self._read(c).tolist(), {self.sink: (0.0, -1, -1)}
         for node in reversed(self.order):
             through = [(cost[k] + best[head][0], k, head) for k, head in self._leaving[node] if head in best]

@@ -13,7 +13,7 @@ SORTED = 1024
 
 
 def filled(t: Tracer, prices: Value, room: Value, amount: float) -> Value:
-    """What each entry gets when an amount is given out to the cheapest first, the lowest index among equals, none more than its room.
+    """Shares of an amount that is given out to the cheapest entry first, the lowest index among equals, none more than its room.
 
     With prices in increasing order this is the greedy solution of Dantzig (Oper. Res. 5, 1957) of a continuous knapsack. The price at
     which the amount is used up gives it away without the order (Balas and Zemel, Oper. Res. 28, 1980): all cheaper entries are full.
@@ -30,5 +30,5 @@ def filled(t: Tracer, prices: Value, room: Value, amount: float) -> Value:
 
 
 def _in_turn(t: Tracer, room: Value, amount: Value | float) -> Value:
-    """What is left of the amount when it is an entry's turn, at most its room."""
+    """Remainder of the amount when it is an entry's turn, at most its room."""
     return t.minimum(t.maximum(amount - (t.cumsum(room) - room), 0.0), room)

@@ -10,7 +10,7 @@ from oco.compiler.domains.rows import Rows, stated_bounds
 from oco.dsl.diagnostics import fail
 
 EMPTY, EITHER = 2, 4
-"""What SciPy calls programs without a point, and those without one or without a least value."""
+"""Status codes of SciPy for programs without a point, and for those without one or without a least value."""
 
 
 def stated_ends(rows: Rows, steps: Steps) -> tuple[Floats, Floats] | None:

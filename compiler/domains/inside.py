@@ -88,7 +88,7 @@ def inside(rows: Rows, fixed: Floats) -> tuple[Rows, Inside]:
 
 
 def _firm(rows: Rows, result: Inside, ball: _Ball | None) -> bool:
-    """Whether the ball alone proves that the set is not empty."""
+    """True if the ball alone proves that the set is not empty."""
     if ball is None or ball.radius <= FIRM:
         return False
     return (not result.dependent and ball.level >= 0) or rows.broken(rows.up(ball.centre))[1]
@@ -133,7 +133,8 @@ def _ball(G: Floats, h: Floats) -> Program:
 
 
 def _ball_in_entries(rows: Rows, kept: Floats, length: Floats) -> Program:
-    """The same in the entries, whose rows may have few numbers; `length` are those of the rows along the solutions of the equalities."""
+    """Program of `_ball` in the entries, whose rows may have few numbers;
+    `length` are those of the rows along the solutions of the equalities."""
     A = np.column_stack([rows.A[kept] / length[:, None], np.ones(len(kept))])
     return Program(A, rows.b[kept] / length, np.column_stack([rows.E, np.zeros(len(rows.E))]), rows.f)
 

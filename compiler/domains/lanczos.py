@@ -23,7 +23,7 @@ ROUNDING = 1e-15
 
 
 def steps_of(shape: tuple[int, int]) -> int:
-    """How many vectors on each side are worked with."""
+    """Number of Lanczos vectors on each side."""
     return min(FEW if sum(shape) > LARGE_VECTORS else MANY, *shape)
 
 

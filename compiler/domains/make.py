@@ -20,7 +20,7 @@ from oco.compiler.domains.programs import MOST_STEPS
 
 
 def maker(kind: str) -> Callable[..., Domain]:
-    """What makes domains of a kind: `(shape, **arguments)`, named as the parameters of the kind in `dsl.domains.DOMAINS`.
+    """Maker of domains of a kind: `(shape, **arguments)`, named as the parameters of the kind in `dsl.domains.DOMAINS`.
 
     It stands in the module of the kind's name, imported when a model has the kind: the function of that name, or else the class.
     """

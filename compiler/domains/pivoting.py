@@ -102,7 +102,7 @@ class _Simplex:
     def _replaced(
         self, W: Value, edges: Value, w: Value, lam: Value, slot: Value, row: Value, length: Value
     ) -> tuple[Value, Value, Value, Value]:
-        """The same with `row` in a slot of W, at the other end of that slot's edge."""
+        """W, edges, w and lam with `row` in a slot of W, at the other end of that slot's edge."""
         t = self.t
         edge, rate = t.gather(edges, slot), edges @ t.gather(self.rows, row)
         change = (rate - t.to_float(t.iota(self.d) == slot)) / t.gather(rate, slot)

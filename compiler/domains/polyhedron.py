@@ -42,7 +42,7 @@ class Polyhedron(Domain):
     known: Reduced | None = field(default=None, kw_only=True, repr=False)
     """The reduction, where it is known before."""
     steps: int = field(default=MOST_STEPS, kw_only=True, repr=False)
-    """What the linear programs that find the reduction may take."""
+    """Limit on the steps of the linear programs that find the reduction."""
 
     projection_cost = (
         "O(d (d + m)) for each inequality that becomes tight, d the dimension, m inequalities (active-set method)"
@@ -119,7 +119,7 @@ class Polyhedron(Domain):
         return t.constant(Z, "Z", f"an orthonormal basis of the directions in the {self.kind}")
 
     def _coordinates(self, t: Tracer, x: Value, Z: Floats) -> Value:
-        """Of vectors, or of the rows of a matrix."""
+        """Coordinates of vectors, or of the rows of a matrix."""
         return x if self._reduced.whole else x @ self._basis(t, Z)
 
     def _steps(self, t: Tracer, w: Value, Z: Floats) -> Value:
@@ -201,7 +201,7 @@ class Polyhedron(Domain):
         return self.shaped(t, self._within(t, self._origin(t) + self._units(t) * self._steps(t, w, r.Z)))
 
     def lmo_array(self, c: Any) -> Floats:
-        """As `lmo`, which begins at the vertex that a linear program finds where pivots are many."""
+        """Linear minimisation as by `lmo`, from the vertex that a linear program finds where pivots are many."""
         r, cost = self._reduced, self._read(c)
         few = self._corners is not None or r.dimension < PROGRAMMED
         start = None if few else cheapest_rows((cost.ravel() * (r.scale / r.size)) @ r.Z, r.G, r.h)

@@ -26,13 +26,13 @@ class Product(Domain):
 
     @property
     def geometry(self) -> str:
-        """That of the blocks where they agree, else "mixed": each block has its own."""
+        """Geometry of the blocks where they agree, else "mixed": each block has its own."""
         kinds = {d.geometry for d in self.blocks}
         return kinds.pop() if len(kinds) == 1 else "mixed"
 
     @property
     def refusals(self) -> Mapping[str, str]:
-        """What some block refuses."""
+        """Operations that some block refuses, with the reason."""
         return {operation: f"{d}: {why}" for d in self.blocks for operation, why in d.refusals.items()}
 
     @property

@@ -11,20 +11,20 @@ import numpy as np
 from oco.compiler.domains.norms import Floats
 
 MOST_STEPS = 60_000_000
-"""What the linear programs of one model may take: some four nanoseconds each."""
+"""Limit on the steps of the linear programs of one model: some four nanoseconds each."""
 
 SET_UP = 500_000
-"""What a program takes beside its pivots and its entries."""
+"""Steps that a program takes beside its pivots and its entries."""
 
 SPARSE = 0.2
 """The share of entries that are not zero up to which rows are kept as a sparse matrix."""
 
 
 LARGEST = 400_000_000
-"""What a program may be expected to take: what is done before the first pivot has no limit of its own."""
+"""Limit on the expected steps of a program: what is done before the first pivot has no limit of its own."""
 
 INDEPENDENT = 1e-7
-"""How far from the span of others a row of norm one is at least."""
+"""Least distance of a row of norm one from the span of the others."""
 
 TIGHT = 1e-6
 """The slack of a row that counts as tight."""
@@ -39,17 +39,17 @@ class Program:
     E: Floats
     f: Floats
     bounds: tuple[tuple[float | None, float | None], ...] = ((None, None),)
-    """Of each variable, or the same for all."""
+    """Bounds of each variable, or one pair for all."""
 
     @cached_property
     def _given(self) -> dict[str, Any]:
-        """As SciPy takes it."""
+        """Arguments in the form of SciPy."""
         equalities = {"A_eq": _kept(self.E), "b_eq": self.f} if len(self.E) else {}
         return equalities | ({"A_ub": _kept(self.A), "b_ub": self.b} if len(self.A) else {})
 
     @cached_property
     def _entries(self) -> int:
-        """How many are not zero."""
+        """Number of entries that are not zero."""
         return int(np.count_nonzero(self.A) + np.count_nonzero(self.E))
 
     @property
@@ -87,7 +87,7 @@ class Program:
 
 @dataclass
 class Steps:
-    """What is left of the steps that programs may take."""
+    """Remaining steps that programs may take."""
 
     left: int = MOST_STEPS
 

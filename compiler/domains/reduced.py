@@ -58,12 +58,12 @@ class Reduced:
 
     @cached_property
     def same_costs(self) -> bool:
-        """Whether all entries have the same unit, so that the coordinates w keep distances."""
+        """True if all entries have the same unit, so that the coordinates w keep distances."""
         return bool(np.all(self.scale == self.size))
 
     @cached_property
     def whole(self) -> bool:
-        """Whether the set has no equalities, so that its coordinates are those of x."""
+        """True if the set has no equalities, so that its coordinates are those of x."""
         return self.Z.shape[0] == self.Z.shape[1] and bool(np.array_equal(self.Z, np.eye(len(self.Z))))
 
     @cached_property
@@ -90,7 +90,7 @@ class Reduced:
         return Nearness(Z, G / lengths[:, None], self.h / lengths, 1 / lengths)
 
     def divided(self, unit: float) -> Reduced:
-        """That of the set divided by a number."""
+        """Reduction of the set divided by a number."""
         return replace(self, origin=self.origin / unit, scale=self.scale / unit, hull=self.hull / unit)
 
     @classmethod

@@ -19,7 +19,7 @@ from oco.compiler.domains.rows import Rows, narrower, stated_bounds
 from oco.dsl.diagnostics import fail
 
 MOST_UNITS = 4
-"""How often the size of a set is found, each time in units of the last one."""
+"""Most times that the size of a set is computed, each time in units of the last one."""
 
 WIDEST = 1e60
 """By how much units of entries differ at most."""
@@ -68,7 +68,7 @@ def reduce_polyhedron(
 
 
 def _of_size_one(box: Floats) -> bool:
-    """Whether the tolerances of linear programs mean something in every entry: its width is about one, and so is its distance from 0."""
+    """True if the tolerances of linear programs mean something in every entry: its width is about one, and so is its distance from 0."""
     wide = np.maximum((box[1] - box[0]) / 2, 0.0)
     free = wide > 0
     return bool(np.all(wide[free] >= 1 / ALIKE)) and bool(np.max(np.abs(box)) <= ALIKE)

@@ -79,7 +79,7 @@ class Rows:
         return Program(self.A, self.b, self.E, self.f)
 
     def about(self, centre: Floats, scale: Floats) -> Rows:
-        """The same set in the coordinates (x - centre) / scale."""
+        """Rows of the set in the coordinates (x - centre) / scale."""
         g, anchor = self.given, self.anchor
         (A, along), (E, across) = _unit_rows(g.A, scale), _unit_rows(g.E, scale)
         b, f = slacks(g.A, g.b, centre) / along, slacks(g.E, g.f, centre) / across
@@ -89,7 +89,7 @@ class Rows:
         return replace(self, A=A, b=b, E=E, f=f, centre=centre, scale=scale, lengths=(along, across))
 
     def anchored(self, anchor: Floats, against: Floats) -> Rows:
-        """The same with the point x = `anchor`."""
+        """Rows of the set with the point x = `anchor`."""
         return replace(self, anchor=anchor, against=against).about(self.centre, self.scale)
 
     def down(self, x: Floats) -> Floats:
@@ -125,7 +125,7 @@ class Rows:
         return np.where(np.isfinite(least), least, 0.0)
 
     def keeps(self, y: Floats) -> bool:
-        """Whether y breaks no row by more than `KEPT`, or than data may be rounded."""
+        """True if y breaks no row by more than `KEPT`, or than data may be rounded."""
         left, rounding = self.broken(self.up(y))
         return rounding or left <= KEPT
 

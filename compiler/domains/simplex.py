@@ -39,7 +39,7 @@ def simplex_threshold(t: Tracer, w: Value, s: Value | float) -> Value:
 
 
 def _threshold_by_passes(t: Tracer, w: Value, s: Value | float) -> Value:
-    """The same by Newton's method from the left (Michelot, J. Optim. Theory Appl. 50, 1986), in O(n) for each pass.
+    """Threshold by Newton's method from the left (Michelot, J. Optim. Theory Appl. 50, 1986), in O(n) for each pass.
 
     Every pass averages over the entries still above theta. At each the residual or the count of entries halves, so that a few passes
     suffice and nothing is sorted.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 LARGEST_HULL = 1 << 16
-"""Entries up to which the bounds of those on the diagonal are told from those of the others."""
+"""Entries up to which the bounds of those on the diagonal are kept apart from those of the others."""
 
 
 def symmetric_part(x: Value) -> Value:
@@ -157,7 +157,7 @@ class Spectrahedron(Domain):
 
     @property
     def _coarse(self) -> bool:
-        """Whether all entries have the same bounds, as facts look at each entry that has its own."""
+        """True if all entries have the same bounds, as facts look at each entry that has its own."""
         return self.size > LARGEST_HULL
 
     def _with_diagonal(self, on: float, off: float) -> Floats:

@@ -17,17 +17,17 @@ from oco.compiler.ir.value import Value
 SMALL = 200
 """Up to this many rows or columns a full decomposition is faster than a cold start for one singular pair or eigenvector."""
 WARM_SMALL = 24
-"""The same for a start from the last answer; in C such a start is quicker from ten rows on, in NumPy from some thirty."""
+"""Limit as above for a start from the last answer; in C such a start is faster from ten rows on, in NumPy from some thirty."""
 
 RESIDUAL = 1e-9
 """Relative residual of a singular pair that counts as exact."""
 WARM_RESIDUAL = 1e-6
-"""Of a large matrix, sought round after round: the value of the minimisation is off by its square over the relative gap."""
+"""Residual for a large matrix, sought round after round: the minimum is off by its square over the relative gap."""
 FACTORED_RESIDUAL = 1e-4
-"""Of factors on a spectrahedron, whose costs have many least eigenvalues close together: the value is off by no more than this share of the
-norm, and by its square over the relative gap."""
+"""Residual for factors on a spectrahedron, whose costs have many least eigenvalues close together:
+the value is off by no more than this share of the norm, and by its square over the relative gap."""
 ROUGH = 0.1
-"""Of a norm that only has to be about right."""
+"""Residual for a norm that only has to be about right."""
 GOLDEN = 0.6180339887498949
 LISTED = 128
 """Entries up to which a vector is written out, not worked out in every round."""

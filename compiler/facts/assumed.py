@@ -1,4 +1,4 @@
-"""What the user declares: `assume KEY <= value` becomes a fact of status `declared` where it says more than is proved."""
+"""Facts that the user declares: `assume KEY <= value` has status `declared` where it says more than is proved."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _yes_or_no(assumption: Assumed, fact: Fact) -> tuple[Fact, Diagnostic | None
 
 
 def _better(relation: Relation, value: float, than: float, slack: float = 0.0) -> bool:
-    """Whether the value says more than another, by more than `slack`."""
+    """True if `value` is sharper than the number `than`, by more than `slack`."""
     return value < than - slack if relation is Relation.LE else value > than + slack
 
 

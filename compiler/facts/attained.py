@@ -35,12 +35,12 @@ class Extremes:
     least: float = math.inf
 
     def show(self, steepest: float, modulus: float) -> tuple[bool, bool]:
-        """Whether a Lipschitz constant of the gradient and a modulus of strong convexity are within 5%."""
+        """Return if a Lipschitz constant of the gradient and a modulus of strong convexity are shown to be within 5%."""
         slack = ROUNDING * max(self.steepest, 0.0)
         return steepest <= TIGHT * self.steepest or steepest == 0, self.least <= TIGHT * modulus + slack
 
     def improves(self, other: Extremes, shown: tuple[bool, bool]) -> bool:
-        """Whether it has gained a hundredth in what is not shown."""
+        """True if it improves by a hundredth on `other` in a number that is not yet shown to be tight."""
         steeper = not shown[0] and self.steepest > 1.01 * other.steepest
         return steeper or (not shown[1] and self.least < other.least - 0.01 * abs(other.least))
 
@@ -52,7 +52,7 @@ class Slopes(Search):
     """Gradients without jumps: their l2 norms and largest entries."""
 
     def largest(self, l2: float, l1: float) -> tuple[float, float]:
-        """The largest norms that are attained, sought until both are within 5% of what is given."""
+        """The largest norms that are attained, sought until both are within 5% of `l2` and `l1`."""
         best, places, idle = (0.0, 0.0), None, 0
         while idle < IDLE and self.allowed():
             places = places or self.first()
@@ -93,7 +93,7 @@ class SecondDerivatives(Search):
         self.numbers = self.count * max(numbers, STEPS * self.widest)
 
     def extremes(self, steepest: float, modulus: float) -> Extremes:
-        """What is attained, sought until it shows both numbers to be within 5%, or until sweeps find no more."""
+        """Attained extremes, sought until both numbers are shown to be within 5%, or until sweeps find no more."""
         best, places, idle = Extremes(), None, 0
         while idle < IDLE and self.allowed():
             places = places or self.first()

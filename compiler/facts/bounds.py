@@ -55,7 +55,7 @@ class Bound:
         return self.value if self.exact else -math.inf if self.reached is None else self.reached.value
 
     def tight(self, size: float = 0.0) -> bool:
-        """Whether it is shown to be within 5% of the supremum, or of 2% of a number that |f| is known to reach."""
+        """True if it is shown to be within 5% of the supremum, or of 2% of a number that |f| is known to reach."""
         if not (math.isfinite(self.value) and math.isfinite(self.attained)):
             return False
         return self.value - self.attained <= LOOSE * max(abs(self.attained), 0.02 * size)
@@ -117,7 +117,7 @@ class Bounds:
         return Bound(result.greatest, step, None, exact, size if math.isfinite(size) else 0.0)
 
     def _bilinear(self, expr: Expr, value: float) -> bool:
-        """Whether the range of an affine function of few ingredients is its range exactly."""
+        """True if the range of an affine function of few ingredients is its range exactly."""
         supremum = bilinear_supremum(self.setting, expr)
         return supremum is not None and value <= supremum + 1e-12 * abs(supremum)
 

@@ -1,4 +1,4 @@
-"""How much a proof may search, in steps of about a microsecond. Steps and not seconds, so that facts are the same on every machine."""
+"""Budget of a proof's searches, in steps of about a microsecond: not seconds, so that facts agree on every machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STEPS = 3_000_000
 """Steps of all searches of one proof at the usual effort; the examples take at most 150,000."""
 
 MORE = 4
-"""How many times more effort is proposed, or a power of it."""
+"""Factor of effort that is proposed, or a power of it."""
 
 NOT_SEARCHED = "not searched further"
 """The rule of a step that stands above what was known when a search gave up."""
@@ -57,7 +57,7 @@ class Allowance:
         return True
 
     def affords(self, steps: float) -> bool:
-        """Whether so many steps are left, for a search that takes them itself."""
+        """True if so many steps are left, for a search that takes them itself."""
         short = self._short(steps)
         if short > 1:
             self._refuse(short)
@@ -75,7 +75,7 @@ class Allowance:
 
     @property
     def advice(self) -> str:
-        """How to go on after a search that gave up."""
+        """Advice on how to go on after a search that gave up."""
         return f"`oco --effort {self.more:g} ...` or `oco.check(model, effort={self.more:g})` goes on"
 
     def ended(self, about: str, why: Step | None) -> Step:
@@ -84,7 +84,7 @@ class Allowance:
         return Step(NOT_SEARCHED, words, self.more, () if why is None else (why,))
 
     def _short(self, steps: float) -> float:
-        """How many times the steps of the shortest allowance are needed for so many more."""
+        """Multiple of the steps of the shortest allowance that so many more would need."""
         own = (self.steps - self.left + steps) / self.steps
         return own if self._whole is None else max(own, self._whole._short(steps))
 

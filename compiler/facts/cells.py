@@ -91,7 +91,7 @@ def _padded(end: np.ndarray, rank: int) -> np.ndarray:
 
 
 def _ranked(x: Interval, rank: int) -> Interval:
-    """The same with length-one axes after that of the cells, so that it aligns with an array of `rank` axes."""
+    """Insert axes of length one after that of the cells, so that it aligns with an array of `rank` axes."""
     own = len(x.shape) - 1
     if own == rank:
         return x
@@ -214,6 +214,6 @@ def _places(items: tuple[Expr, ...], shape: Shape) -> tuple[slice | np.ndarray, 
 
 
 def _separated(places: list[slice | np.ndarray]) -> bool:
-    """Whether NumPy would move the axes of the arrays to the front: arrays with a slice between them."""
+    """True if NumPy would move the axes of the arrays to the front: arrays with a slice between them."""
     arrays = [k for k, p in enumerate(places) if not isinstance(p, slice)]
     return bool(arrays) and arrays[-1] - arrays[0] + 1 != len(arrays)

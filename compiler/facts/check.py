@@ -88,7 +88,7 @@ def _functions(setting: Setting) -> Functions:
 
 
 def _convexities(setting: Setting, functions: Functions) -> dict[str, Fact]:
-    """Whether each function is convex. Raises OcoError with every expression that may be undefined."""
+    """Facts on the convexity of each function. Raises OcoError with every expression that may be undefined."""
     result, problem = Findings(), setting.canonical
     known: dict[str, Fact] = {}
     for label, expr in ((LOSS, problem.objective), *((c.label, c.expr) for c in problem.constraints)):
@@ -153,7 +153,7 @@ def _declare(
 
 
 def _attained_sizes(problem: Canonical, known: Mapping[str, Fact]) -> Iterator[tuple[str, float]]:
-    """Those sizes of the domain that are not only bounds: some decisions are as far apart, or as far out."""
+    """Sizes of the domain that are not only bounds: some decisions are as far apart, or as far out."""
     loose = {f"domain.{size}" for b in problem.blocks for size in b.domain.bounds_only}
     for key in ("domain.diameter.l2", "domain.diameter.l1", "domain.radius"):
         if key in known and key not in loose and known[key].status is Status.PROVED:
@@ -176,7 +176,7 @@ def constraint_facts(setting: Setting, c: Inequality | Equality, entries: list[F
 
 
 def _worst(key: str, entries: list[Fact]) -> Fact:
-    """What holds of every entry."""
+    """Combine the facts of all entries into one that holds of every entry."""
     statuses = [f.status for f in entries]
     premises = tuple(f.why for f in entries if f.why is not None)
     refuted = next((f for f in entries if f.status is Status.REFUTED), None)

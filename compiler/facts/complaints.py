@@ -1,4 +1,4 @@
-"""What is wrong with a model's curvature, in the user's words and at the user's text."""
+"""Errors about a model's curvature, in the user's words and at the user's text."""
 
 from __future__ import annotations
 

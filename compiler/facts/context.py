@@ -1,4 +1,4 @@
-"""What every derivation about one model shares: the box of all names, and the ranges and curvatures over it."""
+"""Context that all derivations about one model share: the box of all names, and ranges and curvatures over it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from oco.dsl.expressions import Expr, Kind, Name, walk
 from oco.dsl.intervals import Interval, interval
 
 SHARE, ATTAINED = 3 / 5, 1 / 15
-"""Of the steps of a budget, those for curvature and constants, and those for values that show constants to be tight; the others are for
-feasibility."""
+"""Shares of the steps of a budget: for curvature and constants, and for values that show constants to be tight; the rest is
+for feasibility."""
 
 
 class Setting:
@@ -98,7 +98,7 @@ class Setting:
             return None
 
     def depends(self, expr: Expr) -> bool:
-        """Whether a decision stands in the expression."""
+        """True if a decision occurs in the expression."""
         for node in walk(expr, self._depends):
             own = isinstance(node, Name) and node.kind is Kind.DECISION
             self._depends[id(node)] = (node, own or any(self._depends[id(c)][1] for c in node.children))

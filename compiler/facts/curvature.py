@@ -84,7 +84,7 @@ class Curvatures:
         return self(expr) is not Curvature.CONSTANT
 
     def _try_beyond(self, node: Expr) -> None:
-        """Where composition says nothing, ask the second derivative."""
+        """Use the second derivative where composition gives no curvature."""
         verdict = self._known[id(node)][1]
         if verdict.curvature is not Curvature.UNKNOWN or self._beyond is None or not isinstance(node, Call):
             return
@@ -171,7 +171,8 @@ class Curvatures:
         return f"{own}, {' and '.join(parts)}" if parts else f"{own}, and its argument is affine"
 
     def _sign_matters(self, node: Expr, child: Expr) -> bool:
-        """Whether the rule used a child's range: the sign of a factor, or the range where a function is curved one way."""
+        """True if the rule used a child's range:
+        the sign of a factor, or the range where a function is curved one way."""
         if not isinstance(node, Call) or isinstance(child, Constant):
             return False
         match form_of(node):
@@ -220,7 +221,7 @@ def composed(own: Curvature, monotone: tuple[Monotone, ...], arguments: list[Cur
 
 
 def _passed_down(wanted: Curvature, monotone: Monotone) -> Curvature:
-    """What an argument must be so that the whole is `wanted`."""
+    """Curvature that an argument must have so that the whole is `wanted`."""
     if monotone is Monotone.NEITHER or wanted is Curvature.AFFINE:
         return Curvature.AFFINE
     if monotone is Monotone.UP:

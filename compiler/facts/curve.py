@@ -85,7 +85,7 @@ class Curve:
         return Curve(diagonal, self.rest * factor, rows, shares, self.exact and factor.is_point)
 
     def nonnegative(self) -> Curve:
-        """The same enclosure with 0 below: for convex functions."""
+        """Enclosure with the lower ends raised to 0, for convex functions."""
         rows = tuple(Rows(r.matrix, _from_zero(r.weights)) for r in self.rows)
         diagonal = {n: _from_zero(d) for n, d in self.diagonal.items()}
         return replace(self, diagonal=diagonal, rest=_from_zero(self.rest), rows=rows, exact=False)
@@ -99,13 +99,13 @@ class Curve:
         return not all(p.nonnegative for p in (*self.diagonal.values(), self.rest, *(r.weights for r in self.rows)))
 
     def met(self, name: str, diagonal: Interval) -> Curve:
-        """The same with a second enclosure of the diagonal of one decision."""
+        """Intersect the diagonal of one decision with a second enclosure of it."""
         own = self.diagonal[name]
         both = interval(np.maximum(own.lo, diagonal.lo), np.minimum(own.hi, diagonal.hi), own.shape)
         return replace(self, diagonal={**self.diagonal, name: both}, exact=False)
 
     def sharing(self, name: str, share: Interval) -> Curve:
-        """The same with the number c for one decision, where that says more of the diagonal than its ends do."""
+        """Add the number c of one decision, where that says more of the diagonal than its ends do."""
         low, high = sorted((abs(share.least), abs(share.greatest)))
         if share.least <= 0 <= share.greatest or high > STEADY * low:
             return self
@@ -135,7 +135,7 @@ def most(curve: Curve, blocks: Sequence[Block], along: Floats | None = None) -> 
 
 
 def _most(diagonal: Floats, rows: tuple[Rows, ...], along: Floats | None) -> float:
-    """The same where matrices of the decisions' size are decomposed."""
+    """Upper bound of v' H v by decompositions of matrices of the decisions' size."""
     above = _stacked([r.scaled(np.maximum(r.top, 0.0)) for r in rows if np.any(r.top > 0)])
     below = [(r.scaled(np.maximum(-r.top, 0.0)), r.exact) for r in rows if np.any(r.top < 0)]
     if above is None and not below:

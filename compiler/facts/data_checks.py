@@ -1,4 +1,4 @@
-"""What data says about what a model declares: values outside the bounds, bounds far wider than the data, outliers."""
+"""Checks of data against declarations: values outside the bounds, bounds far wider than the data, outliers."""
 
 from __future__ import annotations
 

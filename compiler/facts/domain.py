@@ -14,7 +14,7 @@ from oco.dsl.intervals import interval
 
 
 def upward(value: float) -> float:
-    """A little more than a floating-point result that is correct to a few units in the last place; whole numbers stay."""
+    """A little more than a floating-point result that is correct to a few units in the last place; integers stay."""
     return value if value == 0 or math.isinf(value) or value == round(value) else value * (1 + 2**-50)
 
 

@@ -32,7 +32,7 @@ Refinement = Callable[[Expr, Interval, "Enclosure"], tuple[Interval, Step | None
 
 
 def compact(values: Any) -> np.ndarray[Any, Any]:
-    """The same array with length 1 along the axes where it only repeats itself; one number where all entries are equal."""
+    """Shorten each axis along which the array only repeats itself to length 1; one number where all entries are equal."""
     array = np.asarray(values)
     if array.size > 1 and not any(array.strides):
         return np.asarray(array.flat[0])
@@ -111,7 +111,7 @@ class Enclosure:
         return tuple(interval(c.least, c.greatest, c.shape) for c in children)
 
     def step(self, expr: Expr) -> Step:
-        """How the range of `expr` was found: one step a node, shared as the expression shares its nodes."""
+        """Derivation of the range of `expr`: one step a node, shared as the expression shares its nodes."""
         self(expr)
         for node in walk(expr, self._steps):
             if not isinstance(node, Slice):
@@ -138,7 +138,7 @@ class Enclosure:
 
 
 def _undefined_hint(args: tuple[Expr, ...], ranges: tuple[Interval, ...]) -> str:
-    """Where the arguments lie; for a decision that ends at 0, a domain that does not."""
+    """Hint that names the ranges of the arguments; for a decision that ends at 0, a domain that does not."""
     message = [f"{say(a)} lies in {span_of_values(r)}" for a, r in zip(args, ranges) if not isinstance(a, Constant)]
     for a, r in zip(args, ranges):
         if isinstance(a, Name) and a.kind is Kind.DECISION and r.least == 0:

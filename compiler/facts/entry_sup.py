@@ -115,7 +115,7 @@ class EntrySup:
         return results
 
     def _convex(self, split: Entrywise, name: str, box: Mapping[str, Interval], bend: Expr | None) -> bool:
-        """Whether phi is convex in one leaf, by its second derivative or by composition."""
+        """True if phi is convex in one leaf, by its second derivative or by composition."""
         if bend is not None and over_cells(bend, box, {}, 1).nonnegative:
             return True
         return Curvatures(Enclosure(box), frozenset({name}))(split.body) in CONVEX_KINDS
@@ -141,7 +141,7 @@ def _kept(body: Expr) -> list[tuple[int, ...]]:
 
 
 def _independent(leaf: Expr, shape: tuple[int, ...]) -> bool:
-    """Whether each entry of the body has an entry of the leaf of its own, or all have one number."""
+    """True if each entry of the body has an entry of the leaf of its own, or all share one number."""
     return isinstance(leaf, Name) and leaf.shape in (shape, ())
 
 

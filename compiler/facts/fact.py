@@ -24,7 +24,7 @@ class Fact:
 
     @property
     def known(self) -> bool:
-        """Whether the value may be relied on: proved, declared or measured."""
+        """True if the value may be relied on: proved, declared or measured."""
         return self.status in (Status.PROVED, Status.DECLARED, Status.MEASURED)
 
     @property

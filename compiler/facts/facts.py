@@ -57,7 +57,7 @@ class Facts(Mapping[str, Fact]):
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
-        """What is worth a second look, each once."""
+        """Warnings of all derivations, each once."""
         return tuple(dict.fromkeys((*self.noticed, *(w for later in self.deferred for w in later.found[1]))))
 
     def value(self, key: str, default: Any = None) -> Any:

@@ -82,7 +82,7 @@ class Attack:
         return self._drawn[b.name]
 
     def _inside(self, b: Block, count: int) -> Array:
-        """Points of the set; where drawing them is dear, of the ball within it."""
+        """Points of the set; where drawing them is expensive, of the ball within it."""
         if not is_expensive(b):
             return b.domain.sample(self.rng, count)
         moves = (b.domain.tangent(self.rng.normal(size=b.shape)) for _ in range(count))
@@ -195,5 +195,5 @@ class Attack:
 
 
 def is_expensive(b: Block) -> bool:
-    """Whether a point of the set costs a decomposition of a large matrix."""
+    """True if a point of the set costs a decomposition of a large matrix."""
     return len(b.shape) == 2 and b.domain.size > LARGEST_SPECTRAL

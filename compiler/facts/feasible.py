@@ -54,7 +54,7 @@ KEYS = (
 
 
 class Feasibility:
-    """Whether the constraints can be met, and with how much to spare."""
+    """Proofs of whether the constraints can be met, and with how much to spare."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -114,14 +114,14 @@ class Feasibility:
 
     @cached_property
     def robust_proof(self) -> Impossible | None:
-        """That no one decision serves every round."""
+        """Proof that no one decision serves every round."""
         return (
             impossible(self.robust, rows_of(self.robust, self.canonical.inequalities)) if self.robust.bounded else None
         )
 
     @cached_property
     def mean_proof(self) -> Impossible | None:
-        """That no decision satisfies the constraints in the mean."""
+        """Proof that no decision satisfies the constraints in the mean."""
         if self.mean is None or not self.mean.bounded:
             return None
         return impossible(self.mean, rows_of(self.mean, self.canonical.constraints))
@@ -254,7 +254,7 @@ class Feasibility:
 
     @property
     def _nothing(self) -> float:
-        """What a solver finds of a margin of 0, in the constraints' own scale."""
+        """Largest margin, in the constraints' own scale, that a solver may return in place of 0."""
         sizes = [float(self.setting.ranges(c.expr).magnitude.max()) for c in self.canonical.inequalities]
         return min(1e-7, 1e-7 * max((s for s in sizes if np.isfinite(s)), default=1.0))
 
@@ -269,7 +269,7 @@ class Feasibility:
         return self.mean is not None and used <= self.mean.averaged
 
     def _called_for(self) -> SlaterPoint | None:
-        """Of every round where a constraint binds each round; else of the mean, where that is known."""
+        """Slater point of every round where a constraint binds each round; else of the mean, where that is known."""
         each_round = any(c.timing is Timing.EACH_ROUND for c in self.canonical.inequalities)
         return self.robust_point if each_round or self.mean_point is None else self.mean_point
 

@@ -122,7 +122,8 @@ class Function:
         return squares, bounds.largest([simplify(e) for e in entries])
 
     def _met(self, bound: Bound, which: int) -> Bound:
-        """What a piece reaches counts where the function is that piece: instead, what is found of the gradient of the function itself."""
+        """Replace the value that a piece attains by the attained gradient of the function:
+        a piece counts only where it is the function."""
         if not math.isfinite(bound.value) or (len(self._pieces) == 1 and bound.tight()):
             return bound
         attained = self._attained_slopes[which]
@@ -145,7 +146,7 @@ class Function:
         return self.setting.simplify(total)
 
     def _derived(self, slopes: Mapping[str, Expr]) -> Step:
-        """That these are the slopes of the function, or of one of its pieces."""
+        """Step that says that these are the slopes of the function, or of one of its pieces."""
 
         def words(of: str) -> str:
             return f"the gradient of {of} is " + ", ".join(f"towards {name} {say(g)}" for name, g in slopes.items())
@@ -157,13 +158,13 @@ class Function:
 
     @cached_property
     def _cut(self) -> Step:
-        """That the function has everywhere the value of one of its pieces."""
+        """Step that says that the function has everywhere the value of one of its pieces."""
         words = f"{self.words} is at each point one of {len(self._pieces)} pieces"
         return Step("pieces", words, None, self._rewritten, self.original.span, (self.original, self._pieces))
 
     @cached_property
     def _rewritten(self) -> tuple[Step, ...]:
-        """That the function is the one that the derivation is about, where it was brought into another form."""
+        """Step that says that the function equals the one of the derivation, where it was brought into another form."""
         if printed(self.expr) == printed(self.original):
             return ()
         words = f"{self.words}, {say(self.original)}, equals `{printed(self.expr)}`"

@@ -67,7 +67,8 @@ class Hessians:
         return result.least, result.most, result.step
 
     def moduli(self, expr: Expr) -> Moduli:
-        """The same of directions in which the domain extends, with a Lipschitz constant of the gradient where it has no jumps."""
+        """Moduli in directions in which the domain extends,
+        with a Lipschitz constant of the gradient where it has no jumps."""
         return self._moduli(expr, whole=self.along is None)
 
     def _moduli(self, expr: Expr, whole: bool) -> Moduli:
@@ -85,17 +86,18 @@ class Hessians:
         return result if result.shape[1] else None
 
     def smooth(self, expr: Expr) -> bool:
-        """Whether every function in it that the decision enters has a continuous slope."""
+        """True if every function in it that the decision enters has a continuous slope."""
         return all(regularity_of(n) is Regularity.SMOOTH for n in walk(expr) if self.setting.depends(n))
 
     def differentiable(self, expr: Expr) -> bool:
-        """Whether the gradient has no jump on the domain."""
+        """True if the gradient has no jump on the domain."""
         if id(expr) not in self._differentiable:
             self._differentiable[id(expr)] = expr, differentiable(self.setting, expr)
         return self._differentiable[id(expr)][1]
 
     def tight(self, expr: Expr, steepest: float, modulus: float) -> tuple[bool, bool]:
-        """Whether these numbers are shown to be within 5% of the least Lipschitz constant of the gradient and of the largest modulus."""
+        """Return if these numbers are shown to be within 5%
+        of the least Lipschitz constant of the gradient, and of the largest modulus."""
         result = self.moduli(expr)
         same = result.least == result.most and result.steepest in (abs(result.least), math.inf)
         if same or (self.along is None and self.terms(expr).exact):

@@ -42,7 +42,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        """What the user calls it: both halves of an equality of each round are the equality."""
+        """Name in the user's model: both halves of an equality of each round are the equality."""
         c = self.constraint
         return self.label.replace(c.label, c.origin, 1) if isinstance(c, Inequality) and c.origin else self.label
 
@@ -126,7 +126,7 @@ def free_streams(scenario: Scenario, expr: Expr) -> frozenset[str]:
 
 
 def conflict(labels: list[str], one_round: bool) -> str:
-    """What constraints cannot do: in one round, or for one decision that is to serve several."""
+    """Sentence on what constraints cannot do: in one round, or for one decision that is to serve several."""
     names = " and ".join(labels)
     if not one_round:
         return f"no single decision satisfies {names}"

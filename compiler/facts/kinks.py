@@ -1,4 +1,4 @@
-"""Which functions have kinks or jumps, and where these lie: derivatives say nothing across a jump.
+"""Kinks and jumps of functions, and the places where they lie: derivatives say nothing across a jump.
 
 A function whose gradient is made of continuous pieces that meet without a jump has a second derivative almost everywhere on every
 segment, and its gradient is Lipschitz continuous with any bound of that derivative.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def jumps(node: Expr) -> bool:
-    """Whether the function of a node may jump."""
+    """True if the function of a node may jump."""
     return regularity_of(node) is Regularity.ANY
 
 
@@ -29,17 +29,17 @@ def distance(node: Call) -> Expr | None:
 
 
 def continuous(expr: Expr) -> bool:
-    """Whether the expression has no jumps, so that its derivative tells how it moves."""
+    """True if the expression has no jumps, so that its derivative bounds its change."""
     return not any(map(jumps, walk(expr)))
 
 
 def smooth(expr: Expr) -> bool:
-    """Whether every function in it has a continuous slope, with a derivative almost everywhere."""
+    """True if every function in it has a continuous slope, with a derivative almost everywhere."""
     return all(regularity_of(n) is Regularity.SMOOTH for n in walk(expr))
 
 
 def differentiable(setting: Setting, expr: Expr) -> bool:
-    """Whether the gradient of every entry, as a learner computes it, has no jump at any decision in the domain, its boundary included."""
+    """True if the gradient of every entry, as a learner computes it, has no jump on the domain, boundary included."""
     if smooth(expr):
         return True
     weights = Name("weights of the entries", Kind.STREAM, shape=expr.shape)
@@ -48,7 +48,7 @@ def differentiable(setting: Setting, expr: Expr) -> bool:
 
 
 def _steady(setting: Setting, node: Call) -> bool:
-    """Whether the node has no jump, or keeps away from it."""
+    """True if the node has no jump, or keeps away from it."""
     if not jumps(node) or not setting.depends(node) or setting.ranges(node).is_point:
         return True
     apart = distance(node)

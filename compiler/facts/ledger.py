@@ -35,7 +35,7 @@ def listed(facts: Mapping[str, Fact]) -> list[str]:
 
 
 def _grouped(keys: Iterable[str]) -> list[str]:
-    """The loss, one constraint after the other, the domain, and what is said of all constraints together."""
+    """The loss, one constraint after the other, the domain, and the facts on all constraints together."""
     results: dict[str, list[str]] = {"loss": []}
     for key in keys:
         results.setdefault(_group(key), []).append(key)
@@ -74,7 +74,7 @@ def _table(facts: Iterable[Fact]) -> str:
 
 
 def _group(key: str) -> str:
-    """What a fact is about: the domain, the loss, one constraint, or all constraints together."""
+    """Group of a fact: the domain, the loss, one constraint, or all constraints together."""
     first, *rest = key.split(".")
     return f"{first}.{rest[0]}" if first == "constraints" else first if first in ("domain", "loss") else ""
 

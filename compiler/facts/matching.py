@@ -20,7 +20,7 @@ def is_number(node: Expr) -> bool:
 
 
 def is_all(node: Expr, value: float) -> bool:
-    """Whether it is a constant all of whose entries have this value."""
+    """True if it is a constant all of whose entries have this value."""
     if not isinstance(node, Constant):
         return False
     entries = node.value.array

@@ -35,7 +35,7 @@ Decision = Mapping[str, Floats]
 MOST_ROWS = 8
 MOST_NUMBERS = 1 << 20  # of the rows
 ASIDE = 1e-6
-"""How far a decision is on its side, relative to its terms: a thousand times what membership forgives."""
+"""Least distance from zero, relative to the terms, on a decision's side: a thousand times what membership forgives."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ def mixture(scenario: Scenario) -> Mixture | None:
 
 @dataclass(frozen=True, eq=False)
 class _Claim:
-    """That the functions `rows` vanish at a mixture, where `others` hold."""
+    """Claim that the functions `rows` vanish at a mixture, where `others` hold."""
 
     scenario: Scenario
     rows: tuple[Inequality | Equality, ...]
@@ -83,7 +83,7 @@ class _Claim:
 
     @property
     def common(self) -> bool:
-        """Whether the equalities are the same in every round."""
+        """True if the equalities are the same in every round."""
         exprs = [self.scenario.setting.simplify(c.expr) for c in self.rows]
         revealed = {n for e in exprs for n in names(e, Kind.STREAM)} - self.scenario.averaged
         return not revealed and not any(names(e, Kind.ROUND) for e in exprs)
@@ -91,7 +91,7 @@ class _Claim:
     # ---- decisions to mix
 
     def proposals(self) -> Iterator[list[Decision]]:
-        """Those where a single function is least and greatest over the set, then those that a solver finds."""
+        """Decisions where a single function is least and greatest over the set, then those that a solver finds."""
         ends = self._ends() if len(self.matrix.right) == 1 else None
         if ends is not None:
             yield ends
@@ -113,7 +113,7 @@ class _Claim:
         return [{b.name: b.domain.lmo_array(sign * parts[b.name]) for b in blocks} for sign in (1.0, -1.0)]
 
     def _sizes(self) -> Floats:
-        """How large the terms of each function are, at most."""
+        """Largest size of the terms of each function."""
         blocks = self.scenario.setting.canonical.blocks
         reach = [np.maximum(np.abs(b.domain.lower), np.abs(b.domain.upper)).ravel() for b in blocks]
         terms = np.abs(self.matrix.matrix) @ np.concatenate(reach) + np.abs(self.matrix.right)
@@ -196,7 +196,8 @@ class _Claim:
         return interval(low / unit, high / unit)
 
     def _spare(self, result: Interval) -> float:
-        """How far two values are on their sides of zero; of more, the least weight in a mixture that is zero, by a verified solution.
+        """Margin by which two values lie on their sides of zero; of more, the least weight
+        in a mixture that is zero, by a verified solution.
 
         With C about the inverse of A the solution y of A y = b has |y - C b| <= r |C b| / (1 - r), where r = |I - C A| in the
         maximum norm (Rump 2010, "Verification methods", section 10.1).
@@ -217,5 +218,5 @@ class _Claim:
 
 
 def written(c: Inequality | Equality) -> str:
-    """What the user calls it."""
+    """Name of the constraint in the user's model."""
     return c.origin if isinstance(c, Inequality) else c.label

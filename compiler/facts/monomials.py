@@ -62,7 +62,7 @@ def _factors(node: Call) -> list[tuple[Expr, float]]:
 
 
 def _is_apart(base: Expr, factors: list[tuple[Expr, float]], ranges: Ranges) -> bool:
-    """Whether powers of the base may be added: it is never 0, and positive where they are not whole."""
+    """True if powers of the base may be added: it is never 0, and positive where they are not integers."""
     result = ranges(base)
     if result is None or not math.isfinite(result.least):
         return False

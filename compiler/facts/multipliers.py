@@ -48,7 +48,7 @@ class Interior:
 
 
 def fits(setting: Setting) -> bool:
-    """Whether the matrix of the equalities, with those of the domains' affine hulls, is of a size to work with."""
+    """True if the matrix of the equalities, with those of the domains' affine hulls, is of a size to work with."""
     c = setting.canonical
     hulls = sum(b.domain.size - b.domain.dimension for b in c.blocks)
     return (sum(h.size for h in c.equalities) + hulls) * c.size <= MOST_NUMBERS
@@ -158,7 +158,7 @@ def interior_point(scenario: Scenario, rows: Rows, kept: list[int]) -> Interior 
 
 
 def _proved(scenario: Scenario, matrix: Floats, right: Floats, x: Mapping[str, Floats]) -> Interior | None:
-    """What holds at `x`: the least slack, the ball around it in the domain, the distance to the equalities."""
+    """Margins proved at `x`: the least slack, the ball around it in the domain, the distance to the equalities."""
     blocks = scenario.setting.canonical.blocks
     radius = min(b.domain.interior_margin(x[b.name]) for b in blocks)
     flat = np.concatenate([x[b.name].ravel() for b in blocks])

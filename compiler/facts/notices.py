@@ -76,7 +76,7 @@ def _uneven(canonical: Canonical) -> Iterator[Diagnostic]:
 
 
 def _cut(c: Inequality, within: tuple[str, ...], model: Model) -> str:
-    """How to make the constraint a part of the domain; empty where it cannot be one."""
+    """Hint to make the constraint a part of the domain; empty where it cannot be one."""
     if len(within) != 1 or not is_affine(c.expr, within):
         return ""
     written = next(k for k in model.constraints if k.label == c.origin)

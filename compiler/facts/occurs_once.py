@@ -1,4 +1,5 @@
-"""Where interval arithmetic is exact: every number of decision and streams enters once, and the domain is a box or one entry is read.
+"""Exactness of interval arithmetic: each number of decision and streams enters once, and the domain is a box or one entry
+is read.
 
 For a continuous function of independent numbers each of which occurs once, the interval evaluation is its range (Moore 1966).
 """
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def occurs_once(setting: Setting, expr: Expr) -> bool:
-    """Whether the range of `expr` by intervals is its range exactly."""
+    """True if the range of `expr` by intervals is its range exactly."""
     taken = {id(n): n for n in walk(expr) if is_one_entry(setting, n)}
     nodes = [*taken.values(), *(n for n in walk(expr, taken))]
     used = [n.name for m in taken.values() for n in walk(m) if isinstance(n, Name)]
@@ -44,7 +45,8 @@ def occurs_once(setting: Setting, expr: Expr) -> bool:
 
 
 def is_one_entry(setting: Setting, node: Expr) -> bool:
-    """Whether it is `X[i, j]` of a decision, the indices fixed or streams: as a set is convex, its entry takes every value of its range."""
+    """True if it is `X[i, j]` of a decision, the indices fixed or streams:
+    as a set is convex, its entry takes every value of its range."""
     if not isinstance(node, Index) or node.shape != () or not isinstance(node.base, Name):
         return False
     if node.base.name not in setting.blocks or not all(isinstance(i, (Constant, Name)) for i in node.items):
@@ -55,7 +57,7 @@ def is_one_entry(setting: Setting, node: Expr) -> bool:
 
 
 def _once(node: Expr) -> bool:
-    """Whether the node uses each entry of its children once."""
+    """True if the node uses each entry of its children once."""
     if isinstance(node, Call) and (jumps(node) or not ATOMS[node.atom].exact):
         return False
     match node:
@@ -77,7 +79,7 @@ def _once(node: Expr) -> bool:
 
 
 def _meets_once(node: Call, arg: Expr) -> bool:
-    """Whether each entry of a factor of a product enters one entry of it."""
+    """True if each entry of a factor of a product enters one entry of it."""
     left, right = node.args
     if arg is left:
         return len(right.shape) == 1 or known(right.shape)[1] == 1
@@ -85,7 +87,7 @@ def _meets_once(node: Call, arg: Expr) -> bool:
 
 
 def _distinct(items: tuple[Expr, ...]) -> bool:
-    """Whether no entry is taken twice."""
+    """True if no entry is taken twice."""
     arrays = [i.value.array for i in items if isinstance(i, Constant)]
     if not arrays:
         return True

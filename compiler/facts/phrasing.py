@@ -1,4 +1,4 @@
-"""How expressions and numbers are called in claims and messages."""
+"""Names of expressions and numbers in claims and messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST = 72
 
 
 class Phrases:
-    """What the parts of an expression are called. Claims about many parts share one, which prints each node once."""
+    """Names of the parts of an expression. Claims about many parts share one, which prints each node once."""
 
     def __init__(self) -> None:
         self._excerpt = Excerpts(4 * LONGEST, _named)

@@ -163,7 +163,8 @@ def without_decisions(expr: Expr) -> Expr:
 
 
 def _mixes(node: Call) -> bool:
-    """Whether an entry of the node may be an affine function of several entries of its arguments, or of several arguments."""
+    """True if an entry of the node may be an affine function
+    of several entries of its arguments, or of several arguments."""
     match form_of(node):
         case forms.Signed(signs):
             return len(signs) > 1 and not node.shape

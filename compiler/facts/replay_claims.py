@@ -206,7 +206,7 @@ class Claims(Attack):
         )
 
     def _off_form(self, expr: Expr, kind: str, p: Place, q: Place) -> float:
-        """How far four values are from the pattern of the form, relative to the largest; 0 where one of them is not defined.
+        """Distance of four values from the pattern of the form, relative to the largest; 0 where one is undefined.
 
         Of an array the entry that is furthest.
         """

@@ -57,7 +57,7 @@ class Points(Attack):
         return self._found_inside[id(x)][1]
 
     def _spoken_of(self, expr: Expr, step: Step) -> bool:
-        """Whether a premise is about a function of the same values, at the same decision."""
+        """True if a premise is about a function of the same values, at the same decision."""
         return any(
             all(np.array_equal(p.subject[1][n], x) for n, x in step.subject.items())
             and all(np.allclose(self._value(p.subject[0], at), self._value(expr, at)) for at in self.places[:8])

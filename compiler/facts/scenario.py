@@ -58,7 +58,7 @@ class Scenario:
 
     @property
     def bounded(self) -> bool:
-        """Whether every stream of a constraint has finite ends."""
+        """True if every stream of a constraint has finite ends."""
         c = self.setting.canonical
         used = {n for g in c.constraints for n in names(g.expr, Kind.STREAM)}
         return all(self.streams[n].bounded for n in used)
@@ -131,7 +131,8 @@ class Scenario:
 
 
 def _apart(expr: Expr) -> bool:
-    """Whether no two entries share an entry of a stream: it is entrywise in streams of its own shape, and in what has none."""
+    """True if no two entries share an entry of a stream:
+    it is entrywise in streams of its own shape, and in what has none."""
     split = entrywise(expr, lambda n: isinstance(n, Name) or not names(n, Kind.STREAM))
     moving = [leaf for leaf in split.leaves.values() if names(leaf, Kind.STREAM)]
     return all(isinstance(leaf, Name) and leaf.shape == split.shape for leaf in moving)
@@ -178,7 +179,8 @@ def mean(setting: Setting, search: Allowance | None = None) -> Scenario | None:
 
 
 def _averages(setting: Setting, expr: Expr, means: Mapping[str, StreamRange]) -> bool:
-    """Whether E expr is expr at the mean: affine in each averaged stream, and no two of them dependent on each other."""
+    """True if E expr is expr at the mean:
+    affine in each averaged stream, and no two of them dependent on each other."""
     used = [n for n in names(expr, Kind.STREAM) if n in means]
     simple = setting.simplify(expr)
     if any(Curvatures(setting.ranges, frozenset({n}))(simple) not in FLAT_KINDS for n in used):

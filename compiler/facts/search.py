@@ -1,7 +1,7 @@
-"""Searches for places where a quantity is large: many at once, in interval arithmetic, so that what is found is attained.
+"""Searches for places where a quantity is large: many at once, in interval arithmetic, so that the result is attained.
 
 Places are ends, middles and smallest sizes of streams with the middle of the domain, its extreme points and what is near 0, then places
-around the best of these. A bound near what is found is tight.
+around the best of these. A bound near the result is tight.
 """
 
 from __future__ import annotations

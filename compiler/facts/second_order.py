@@ -80,7 +80,7 @@ def _narrowed(setting: Setting, second: Entrywise, bend: Interval) -> Interval:
 
 
 def _numbers(setting: Setting, second: Entrywise) -> int:
-    """How many cells times entries there are steps for, all in all or few; 0 where there are none."""
+    """Number of cells times entries that the steps suffice for, all or few; 0 where they suffice for none."""
     finest = FINEST if len(second.leaves) == 1 else MANY_CELLS
     wanted = min(MOST_NUMBERS, finest * math.prod(second.shape))
     for numbers in (wanted, min(FEW_NUMBERS, wanted)):

@@ -1,4 +1,4 @@
-"""The same function with each name written as few times as possible: intervals are tight where names occur once.
+"""Rewriting of a function so that names occur as rarely as possible: intervals are tight where names occur once.
 
 Equal subexpressions become one node, sums are collected (`H @ x - H @ ones(10)` is `H @ (x - ones(10))`), and forms that composition
 does not see through become the atom that they spell (`x @ x` is `sum_squares(x)`, `log(sum(exp(x)))` is `log_sum_exp(x)`).

@@ -69,7 +69,7 @@ class Bends:
 
     @property
     def continuous(self) -> bool:
-        """Whether the slopes have no jumps, so that their derivatives tell how they move."""
+        """True if the slopes have no jumps, so that their derivatives bound their change."""
         return all(map(continuous, self.slopes.values()))
 
     def slope_ranges(self) -> dict[str, Interval]:
@@ -77,7 +77,8 @@ class Bends:
 
     @property
     def exact(self) -> bool:
-        """Whether each entry's second derivative takes both ends of its range: it depends on numbers that take all values of theirs."""
+        """True if each entry's second derivative takes both ends of its range:
+        it depends on numbers that take all values of theirs."""
         ((name, leaf),) = self.moving.items()
         second, fixed = self._seconds[name, name], [u for n, u in self.split.leaves.items() if n not in self.moving]
         if isinstance(leaf, Name):
@@ -133,7 +134,7 @@ class Bends:
 
 
 def _stand_once(second: Expr) -> bool:
-    """Whether the range by intervals is the range over the box of the leaves: each part stands at one place (Moore 1966)."""
+    """True if the range by intervals is the range over the box of the leaves: each part occurs once (Moore 1966)."""
     uses = Counter(id(c) for n in walk(second) for c in n.children)
     names = Counter(n.name for n in walk(second) if isinstance(n, Name))
     return all(k <= 1 for k in names.values()) and all(

@@ -30,7 +30,7 @@ def decision_variables(blocks: tuple[Block, ...]) -> tuple[dict[str, Any], list[
 
 
 def affords_program(blocks: tuple[Block, ...], search: Allowance) -> bool:
-    """Whether a program over these domains can be solved, and take the steps that it needs beside its constraints."""
+    """True if a program over these domains can be solved; takes the steps that it needs beside its constraints."""
     spectral = [b.domain.size for b in blocks if b.domain.spectral]
     dense = sum(b.domain.size**2 for b in blocks if b.domain.dense)
     numbers = sum(b.domain.size for b in blocks)

@@ -173,7 +173,7 @@ def _gathers(node: Expr) -> bool:
 
 
 def _multiplicity(node: Index, items: tuple[Expr, ...]) -> float:
-    """How often the same entry may be taken."""
+    """Largest number of times that one entry may be taken."""
     taken = math.prod(known(node.shape))
     if all(isinstance(i, Slice) for i in items):
         return 1.0

@@ -181,7 +181,7 @@ def _applied(node: Expr) -> tuple[Expr, Expr, bool] | None:
 
 
 def _transposes(one: Expr, other: Expr) -> bool | None:
-    """Whether one matrix is the transpose of the other; False where they are equal, None where they are neither."""
+    """True if one matrix is the transpose of the other; False where they are equal, None where they are neither."""
     if one is other:
         return False
     for a, b in ((one, other), (other, one)):

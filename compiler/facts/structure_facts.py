@@ -1,4 +1,4 @@
-"""What kind of function and domain there is: linear, affine, quadratic, separable, a gather; what the oracles of the domain cost."""
+"""Facts on the structure of functions (linear, affine, quadratic, separable, a gather) and on the cost of oracles."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _kind(setting: Setting, expr: Expr) -> str:
 
 
 def _is_separable(setting: Setting, expr: Expr) -> bool:
-    """Whether every term is entrywise in decisions of its own shape."""
+    """True if every term is entrywise in decisions of its own shape."""
     for body in Separable(setting).groups(expr):
         split = entrywise(setting.simplify(body), lambda n: not setting.depends(n) or isinstance(n, Name))
         moving = [leaf for leaf in split.leaves.values() if setting.depends(leaf)]
@@ -74,7 +74,8 @@ def _size(node: Index) -> int:
 
 
 def oracle_facts(setting: Setting) -> Iterator[Fact]:
-    """What a projection and a linear minimisation cost on each decision's domain, n being its number of entries; and a penalized step."""
+    """Cost of a projection and a linear minimisation on each decision's domain,
+    n being its number of entries; and of a penalized step."""
     for key, cost in (("projection", "projection_cost"), ("linear_minimisation", "lmo_cost")):
         message = [f"{getattr(b.domain, cost)} on {b.domain}" for b in setting.canonical.blocks]
         yield _cost(key, " and ".join(message))

@@ -10,7 +10,7 @@ Terms = list[tuple[int, Expr]]
 
 
 def is_sum(node: Expr) -> bool:
-    """Whether the node only adds up its arguments, with signs."""
+    """True if the node only adds up its arguments, with signs."""
     return isinstance(form_of(node), forms.Signed)
 
 

@@ -47,7 +47,8 @@ class Step:
 
 @dataclass(frozen=True)
 class Witness:
-    """Where a claim fails: decisions and stream values by name, and the excess there (its units are those of the claim)."""
+    """Place where a claim fails: decisions and stream values by name,
+    and the excess there (its units are those of the claim)."""
 
     values: Mapping[str, Any]
     violation: float

@@ -54,7 +54,7 @@ FROM_PREMISES = (
 
 @dataclass(frozen=True)
 class Check:
-    """What became of one step of the derivation of a fact."""
+    """Outcome of the check of one step of the derivation of a fact."""
 
     key: str
     rule: str
@@ -274,7 +274,7 @@ def _ends(value: Any, node: Expr) -> tuple[Array, Array] | None:
 
 
 def _agree(value: Any, step: Step) -> bool:
-    """Whether the value of a fact is that of the step; arrays may stand for a point, words for a flag."""
+    """True if the value of a fact is that of the step; arrays may stand for a point, words for a flag."""
     message = step.value
     if isinstance(value, bool):
         return message is value or (value and message in CONVEX_WORDS) or step.rule in WITH_MARGIN

@@ -31,13 +31,13 @@ LEAST_VIOLATION = 1e-6  # relative to the values involved
 PAIRS = 160
 MOST_WRITTEN_OUT = 40
 SHARE = 0.25
-"""Of the steps that there are, those that one search may take."""
+"""Share of the available steps that one search may take."""
 STEADY, PART, WRITE = 10, 2, 80
 """Steps that an evaluation takes, more for each part, and for each part and row of a Hessian that is written out."""
 
 
 def convexity_witness(setting: Setting, expr: Expr, seed: int = 0) -> Witness | None:
-    """Where `expr` is not convex in the decisions; None where the search finds nothing."""
+    """Witness that `expr` is not convex in the decisions; None where the search finds nothing."""
     rng = np.random.default_rng(seed)
     streams = names(expr, Kind.STREAM)
     best: tuple[float, Decision, Decision, Decision] | None = None
@@ -193,7 +193,7 @@ def _split(setting: Setting, vector: Floats) -> dict[str, Floats]:
 
 
 def _reach(setting: Setting, x: Decision, direction: Decision) -> float:
-    """How far one can go both ways, by bisection."""
+    """Largest step that stays in the domain both ways, by bisection."""
     blocks = setting.canonical.blocks
     low, high = 0.0, float(max(np.linalg.norm(b.domain.upper - b.domain.lower) for b in blocks))
 

@@ -219,14 +219,14 @@ class _Machine:
 
     # which values have lanes
     def fixed_point(self, flags: Sequence[bool], step: Callable[[list[bool]], list[bool]]) -> list[bool]:
-        """What a loop carries has lanes if it begins with them or ever gets them."""
+        """Flags of the values that a loop carries: a value has lanes if it begins with them or ever gets them."""
         now = list(flags)
         while (following := _either(now, step(now))) != now:
             now = following
         return now
 
     def each_of(self, block: Block, params: Sequence[bool], env: Environment) -> list[bool]:
-        """Which results of a block have lanes."""
+        """Flags of the results of a block that have lanes."""
         return _Flags(self.functions).block(block, params, {n: b.each for n, b in env.items()})
 
 

@@ -40,7 +40,7 @@ def larger(e: Equation, args: Sequence[float | None]) -> float | None:
 
 
 def first(e: Equation, args: Sequence[float | None]) -> float | None:
-    """Of operations that give entries of their first argument."""
+    """Bound for operations that give entries of their first argument."""
     return args[0]
 
 

@@ -90,7 +90,7 @@ def _traced(
     decision: Sequence[Field],
     feedback: Sequence[Field],
 ) -> Function:
-    """What a round was worth as a function of the program; its results have fixed names."""
+    """Function of the program that measures a round, such as its loss; its results have fixed names."""
     name, words, names = entry
 
     def by_name(now: Named, decisions: Named, seen: Named) -> Mapping[str, Liftable]:

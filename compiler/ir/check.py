@@ -29,7 +29,7 @@ PYTHON_KINDS: dict[DType, type] = {DType.FLOAT: float, DType.INT: int, DType.BOO
 
 
 def check(program: Program) -> Program:
-    """The same program, if it keeps every rule."""
+    """Return the program if it keeps every rule."""
     _check_constants(program.constants)
     known: list[Function] = []
     for function in program.functions:

@@ -13,7 +13,7 @@ Key = tuple[object, ...]
 
 
 def share_subexpressions(program: Program) -> Program:
-    """The same program where each value is computed once in a block; inner blocks use what outer ones have."""
+    """Compute each value once in a block; inner blocks use the values of outer ones."""
     return map_functions(program, _function)
 
 

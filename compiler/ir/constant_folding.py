@@ -22,7 +22,7 @@ _LARGEST = 1_000_000
 
 
 def fold_constants(program: Program) -> Program:
-    """The same program with every equation over constants replaced by its value."""
+    """Replace every equation over constants by its value."""
     folding = _Folding({g.var.name: g for g in program.constants}, _all_names(program))
     folded = map_functions(program, folding.function)
     return replace(folded, constants=tuple(folding.constants.values()))

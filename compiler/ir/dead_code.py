@@ -10,7 +10,7 @@ from oco.compiler.ir.rewrite import equations_of, keep_notes, map_functions, rea
 
 
 def remove_dead_code(program: Program) -> Program:
-    """The same program without equations, parameters, functions and constants that no result depends on."""
+    """Remove equations, parameters, functions and constants that no result depends on."""
     while True:
         program = map_functions(program, lambda f: replace(f, body=_block(f.body)))
         fewer = _without_unread_parameters(program)

@@ -14,7 +14,7 @@ from oco.compiler.ir.rewrite import keep_notes, map_functions, read_by
 
 
 def make_dot_products(program: Program) -> Program:
-    """The same program with `a @ b` in the place of sums of products that nothing else reads."""
+    """Put `a @ b` in the place of sums of products that nothing else reads."""
     return map_functions(program, lambda f: replace(f, body=_block(f.body, Counter(read_by(f.body)))))
 
 

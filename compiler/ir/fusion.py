@@ -1,4 +1,4 @@
-"""Which values need a place in memory, and which are computed where they are used (for targets with explicit loops).
+"""Choice of the values that need a place in memory; the others are computed where used (for targets with explicit loops).
 
 A value may be left without a place if each of its entries is computed from single entries of its arguments (elementwise operations,
 views, gathers) and is needed about once. Loops over arrays then fuse: `sum((H x - y)^2)` is one loop with no array in between.
@@ -78,7 +78,7 @@ class _Plan:
             self.read(a, reads(e, k) * (1.0 if has_place else self.needed[e.outs[0].name]))
 
     def decide(self, e: Equation) -> bool:
-        """Whether the results of an equation get places."""
+        """Return True if the results of an equation get places in memory."""
         names = [v.name for v in e.outs]
         free = e.op in VIEWS and size(e.outs[0].type) > 0
         named_number = not e.outs[0].type.shape and not is_temporary(names[0])
@@ -113,7 +113,7 @@ def _in_other_shapes(operand: Operand, made_by: Mapping[str, Equation]) -> str:
 
 
 def reads(e: Equation, k: int) -> float:
-    """How often each entry of argument k is read when the results are computed once."""
+    """Number of times that each entry of argument k is read when the results are computed once."""
     out, arg = (size(e.outs[0].type) if e.outs else 1), max(size(e.args[k].type), 1)
     match e.op:
         case "call":
@@ -133,5 +133,5 @@ def reads(e: Equation, k: int) -> float:
 
 
 def unit_axes_only(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
-    """Whether two shapes differ in axes of length one alone."""
+    """True if two shapes differ in axes of length one alone."""
     return [n for n in before if n != 1] == [n for n in after if n != 1]

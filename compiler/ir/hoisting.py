@@ -16,7 +16,7 @@ STAY = CONTROL.keys() | {name for name, row in OPS.items() if row.stays}
 
 
 def hoist(program: Program) -> Program:
-    """The same program with loops that compute only what changes from turn to turn."""
+    """Move out of loops the computations that do not change from turn to turn."""
     return map_functions(program, lambda f: replace(f, body=_block(f.body)))
 
 
@@ -32,7 +32,7 @@ def _block(block: Block) -> Block:
 
 
 def _loop(e: Equation) -> tuple[list[Equation], Equation]:
-    """What goes before a loop, and the loop that is left."""
+    """Equations that go before a loop, and the loop that is left."""
     before, blocks = list[Equation](), list[Block]()
     for block in e.blocks:
         moved = _invariant(block)

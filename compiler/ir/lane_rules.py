@@ -1,4 +1,4 @@
-"""How each operation acts over lanes: an equation over values of one lane becomes equations over all lanes at once."""
+"""Rules of operations over lanes: an equation over values of one lane becomes equations over all lanes at once."""
 
 from __future__ import annotations
 

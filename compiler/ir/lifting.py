@@ -17,7 +17,7 @@ from oco.compiler.ir.rewrite import all_functions, bound_names, map_functions, s
 
 
 def lift(program: Program) -> Program:
-    """The same program with functions that take what their callers can compute once."""
+    """Move computations that callers can do once out of functions, which take the results as arguments."""
     for function in reversed(program.functions):
         program = _lifted(program, function.name)
     return program

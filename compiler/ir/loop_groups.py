@@ -1,4 +1,4 @@
-"""Which operations of a block share a loop (for targets with explicit loops).
+"""Groups of the operations of a block that share a loop (for targets with explicit loops).
 
 Operations that run over the same index space go into one loop where each reads what the loop makes at its own index alone; they move
 up to the first such loop that has all they need. An array that only its own loop reads is a number inside it.
@@ -33,7 +33,7 @@ class Group:
 
 
 def rows_of_product(e: Equation, made_by: Mapping[str, Equation], stored: Collection[str]) -> bool:
-    """Whether a product is taken row by row, without a transposed copy: where what is summed over lies together in both sides."""
+    """True if a product is taken row by row, without a transposed copy: the entries summed over lie together in both sides."""
 
     def is_transposed(x: Operand) -> bool:
         behind = made_by.get(x.name) if isinstance(x, Var) and x.name not in stored else None
@@ -62,7 +62,7 @@ def space(e: Equation, made_by: Mapping[str, Equation], stored: Collection[str])
 
 
 def accumulates(e: Equation) -> bool:
-    """Whether the result of an equation in a loop is complete only after it."""
+    """True if the result of an equation in a loop is complete only after it."""
     if e.op in POINTWISE:
         return False
     if e.op == "matmul":
@@ -81,7 +81,7 @@ def groups(block: Block, stored: Collection[str], made_by: Mapping[str, Equation
 
 
 def _shares(e: Equation, other: Equation, shape: Shape) -> bool:
-    """Whether two equations in one loop leave it as easy to vectorize as two loops."""
+    """True if two equations in one loop leave it as easy to vectorize as two loops."""
     if accumulates(e) or accumulates(other):
         return accumulates(e) and accumulates(other)
     kinds = {x.outs[0].type.dtype for x in (e, other)}
@@ -116,11 +116,11 @@ class _Grouping:
                 self.complete.add(v.name)
 
     def fits(self, e: Equation, shape: Shape | None, group: Group) -> bool:
-        """Whether an equation may join a loop."""
+        """True if an equation may join a loop."""
         return shape is not None and shape == group.shape and (self.mixed or _shares(e, group.equations[0], shape))
 
     def reads(self, e: Equation) -> Reads:
-        """What an equation reads from memory, looking through what has no place."""
+        """Values that an equation reads from memory, looking through those that have no place."""
         results: Reads = {}
         if e.blocks:
             for inner in e.blocks:
@@ -143,7 +143,7 @@ class _Grouping:
             self._operand(a, here and self._here(e, k), results)
 
     def _here(self, e: Equation, k: int) -> bool:
-        """Whether argument k is read at the index that the loop of the equation is at."""
+        """True if argument k is read at the index that the loop of the equation is at."""
         if e.op in OPS and OPS[e.op].elementwise:
             return e.args[k].type.shape == e.outs[0].type.shape
         if e.op in REDUCTIONS:

@@ -1,4 +1,4 @@
-"""What the numbers of a program, and the entries of its arrays, are at least, as far as their operations tell.
+"""Lower bounds of the numbers of a program, and of the entries of its arrays, as far as their operations tell.
 
 A target may divide by what is above zero without looking. A bound holds for every value that is not NaN. The round is at least 1.
 """

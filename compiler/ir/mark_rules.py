@@ -1,4 +1,4 @@
-"""How operations act on marks: what entry of the decisions each entry depends on (see `compiler/structure.py`)."""
+"""Rules of operations on marks: the entry of the decisions that each entry depends on (see `compiler/structure.py`)."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class PrimitiveMethods(ABC):
     def emit(self, op: str, args: tuple[Value, ...], results: tuple[Type, ...], **attrs: Any) -> tuple[Value, ...]: ...
 
     def apply(self, op: str, *arguments: Liftable, **attrs: Any) -> tuple[Value, ...]:
-        """One equation of a row of `OPS`, after whole numbers were made floats where the row or a neighbour asks for them."""
+        """One equation of a row of `OPS`, after integers were made floats where the row or a neighbour asks for them."""
         row = OPS[op]
         args = self._alike(op, tuple(self.lift(a) for a in arguments))
         if args and _changes_nothing(op, args[0].type):
@@ -316,7 +316,7 @@ class PrimitiveMethods(ABC):
         return w, v
 
     def index(self, x: Value, item: Any) -> Value:
-        """`x[item]`: whole numbers, slices with step one, integer arrays (paired, as in NumPy), from the first axis on."""
+        """`x[item]`: integers, slices with step one, integer arrays (paired, as in NumPy), from the first axis on."""
         items = item if isinstance(item, tuple) else (item,)
         if len(items) > x.ndim:
             raise InternalError(f"{len(items)} indices into {x.type}")

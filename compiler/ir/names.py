@@ -76,12 +76,12 @@ def first_free(spelled: Callable[[int], str], taken: Collection[str]) -> str:
 
 @lru_cache(maxsize=4096)
 def is_legal(name: str) -> bool:
-    """Whether `name` may stand in generated code as it is."""
+    """True if `name` may stand in generated code as it is."""
     return (
         re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) is not None and name not in RESERVED and not _MACRO.fullmatch(name)
     )
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a variable has no name of its own (`v`, `v_2`, ...)."""
+    """True if a variable has no name of its own (`v`, `v_2`, ...)."""
     return name == "v" or (name.startswith("v_") and name[2:].isdigit())

@@ -31,7 +31,7 @@ class Op:
     arity        least and greatest number of arguments; greatest None: any
     infer        (types of the arguments, attributes) -> types of the results; raises InternalError when a rule is broken
     attrs        the attributes it needs, each a fixed value
-    accepts      kinds of entries that the arguments may have; the tracer converts whole numbers where only floats are accepted
+    accepts      kinds of entries that the arguments may have; the tracer converts integers where only floats are accepted
     elementwise  entry by entry, with broadcasting
     view         costs nothing to look through: entries of the argument in other places
     picks        one entry of the result needs one entry of each argument, without being elementwise or a view

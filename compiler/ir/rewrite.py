@@ -1,4 +1,4 @@
-"""What passes have in common: walks over blocks, substitution, and the pieces of a program."""
+"""Tools that passes share: walks over blocks, substitution, and the pieces of a program."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ Answer = Operand | Equation | None
 
 
 def simplify(program: Program) -> Program:
-    """The same program with fewer operations; what is no longer read is left to the dead-code pass."""
+    """Rewrite a program with fewer operations; what is no longer read is left to the dead-code pass."""
     return map_functions(program, lambda f: replace(f, body=_Simplifier().block(f.body)))
 
 

@@ -28,7 +28,7 @@ _VERSION = re.compile(r"_\d+$")
 
 
 def unroll_small_arrays(program: Program, largest: int = LARGEST) -> Program:
-    """The same program, with numbers in the place of arrays that have at most so many entries along each axis."""
+    """Put numbers in the place of arrays that have at most `largest` entries along each axis."""
     names = {g.var.name for g in program.constants} | {f.name for f in program.functions}
     entries = {f.name for f in program.entries}
     constants = {g.var.name: g.value for g in program.constants}
@@ -201,7 +201,7 @@ class _Unrolling:
         return True
 
     def stays(self, e: Equation) -> bool:
-        """Whether every array that goes in is there as one, so that one operation does. A single entry is as good as a number."""
+        """True if every array that goes in is there as one, so that one operation does. A single entry is as good as a number."""
         if math.prod(e.outs[0].type.shape) == 1:
             return False
         arrays = [a for a in e.args if isinstance(a, Var) and a.type.shape]

@@ -18,7 +18,7 @@ def places(shape: Sequence[int]) -> Iterator[Place]:
 
 
 def flat(place: Sequence[int], shape: Sequence[int]) -> int:
-    """Where an entry stands in row order."""
+    """Position of an entry in row order."""
     return sum(i * math.prod(shape[k + 1 :]) for k, i in enumerate(place))
 
 
@@ -96,4 +96,4 @@ def eye_entries(e: Equation, args: Sequence[Entries]) -> Entries:
 
 
 EntryRule = Callable[[Equation, Sequence[Entries]], Entries | None]
-"""Of an operation without arithmetic: an equation and the entries of its arguments -> the entries of the result, or None."""
+"""Rule of an operation without arithmetic: an equation and the entries of its arguments -> those of the result, or None."""

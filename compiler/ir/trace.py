@@ -49,14 +49,14 @@ class Tracer(PrimitiveMethods):
         scope.note = f"{scope.note}; {text}" if scope.note else text
 
     def name(self, hint: str, value: Liftable) -> Value:
-        """The same value, to be called `hint` in generated code where the name is free."""
+        """Return the value, called `hint` in generated code where the name is free."""
         named = self.lift(value)
         if isinstance(named.operand, Var) and named.operand.name.startswith("%"):
             self._hints[named.operand.name] = hint
         return named
 
     def is_named(self, value: Value) -> bool:
-        """Whether somebody gave the value a name."""
+        """True if the value has been given a name."""
         return isinstance(value.operand, Var) and self._hints.get(value.operand.name) != UNNAMED
 
     def constant(self, value: np.ndarray[Any, Any] | float, name: str = "", why: str = "") -> Value:

@@ -56,7 +56,7 @@ class Atom:
                 those ranges
     monotone    (call, *intervals) -> a Monotone for each argument on those ranges
     vjp         (e, call, cotangent) -> the cotangent of each argument as an Expr, built by the algebra `e`
-                (`dsl/algebra.py`); None: no derivative (whole numbers, constants)
+                (`dsl/algebra.py`); None: no derivative (integers, constants)
     cvxpy       (cp, call, *args) -> the CVXPY expression; None: CVXPY has no equivalent, and the tests give the reason
     operator    written form where it is not a call ("+", "@", ".T"), with its precedence (1 binds loosest)
     parameters  names of the arguments, where they are not x and y; those after the first may be given by name: power(x,

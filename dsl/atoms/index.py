@@ -20,7 +20,7 @@ from oco.dsl.source import Span
 def index_shape(base: Expr, items: tuple[Expr, ...], span: Span | None) -> Shape:
     """Shape of `base[items]` by NumPy's rules; checks the known items.
 
-    Arrays of whole numbers pair by broadcasting. Their common axes stand where the arrays stood when these are
+    Arrays of integers pair by broadcasting. Their common axes stand where the arrays stood when these are
     neighbours, and first when a slice separates them; single numbers among arrays count as arrays.
     """
     if len(items) > len(base.shape):
@@ -71,7 +71,7 @@ def slice_length(item: Slice, dim: Dim) -> Dim:
 
 
 def _check_item(base: Expr, item: Expr, dim: Dim, axis: int) -> None:
-    """Check an item before the round's data is known: whole numbers, and constants against the length of the axis."""
+    """Check an item before the round's data is known: integers, and constants against the length of the axis."""
     if isinstance(item, Slice):
         start, stop = slice_ends(item, dim)
         length = add(stop, multiply(-1, start))
@@ -117,7 +117,7 @@ def axis_words(base: Expr, dim: Dim, axis: int) -> str:
 def lower_index(o: Any, base: Any, shape: Shape, sizes: Shape, items: Sequence[Any]) -> Any:
     """Value of `base[items]` over the primitives, with base of shape `sizes`.
 
-    An item is a pair (start, stop) for a slice, a whole number, or a value.
+    An item is a pair (start, stop) for a slice, an integer, or a value.
     """
     if all(isinstance(i, (tuple, int)) for i in items):
         pairs = [i if isinstance(i, tuple) else (i, i + 1) for i in items]

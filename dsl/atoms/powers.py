@@ -22,7 +22,7 @@ def _whole(exponent: Interval) -> bool:
 
 
 def _parity(exponent: Interval) -> int | None:
-    """Parity 0 or 1 where every exponent is a whole number of that parity."""
+    """Parity 0 or 1 where every exponent is an integer of that parity."""
     if not _whole(exponent):
         return None
     odd = np.mod(exponent.lo, 2)

@@ -13,7 +13,7 @@ ShapeRule = Callable[[Call], Shape]
 
 
 def as_dim(expr: Expr, role: str) -> Dim:
-    """Dimension from a whole number, an integer param, or sums and products of them."""
+    """Dimension from an integer, an integer param, or sums and products of them."""
     if expr.shape == () and isinstance(expr, Constant) and expr.integer:
         return int(expr.value.array)
     if expr.shape == () and isinstance(expr, Name) and expr.kind is Kind.PARAM:

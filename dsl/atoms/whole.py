@@ -1,4 +1,4 @@
-"""Rules for calls that give whole numbers."""
+"""Rules for calls that give integers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from oco.dsl.expressions import Call
 
 
 def whole(call: Call) -> bool:
-    """True where all arguments are whole numbers."""
+    """True where all arguments are integers."""
     return all(a.integer for a in call.args)
 
 

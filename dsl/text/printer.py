@@ -180,7 +180,7 @@ def _array(entries: list[Any]) -> str:
 
 
 def _number(value: float | int) -> str:
-    """Shortest text that reads back as the same number; whole numbers have no point, others have one or an exponent."""
+    """Shortest text that reads back as the same number; integers have no point, others have one or an exponent."""
     text = repr(value)
     if not text.lstrip("-")[0].isdigit():
         raise InternalError(f"the number {text} cannot be written")

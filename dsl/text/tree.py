@@ -326,7 +326,7 @@ def attribute(token: Token) -> OcoError:
 
 
 def _bounds(within: syntax.Expression) -> tuple[tuple[syntax.Expression, syntax.Expression], bool]:
-    """Bounds after `in`, `[lo, hi]` or `lo..hi`, and a flag for whole numbers."""
+    """Bounds after `in`, `[lo, hi]` or `lo..hi`, and a flag for integers."""
     if isinstance(within, syntax.Call) and within.operator == "..":
         return (within.args[0], within.args[1]), True
     if isinstance(within, syntax.ArrayLiteral) and len(within.items) == 2:

@@ -45,7 +45,7 @@ MOST_SLOPES = 10**6
 
 
 class Form(StrEnum):
-    """How a constraint is kept."""
+    """Form in which a constraint is kept."""
 
     FIXED = "fixed"
     ADDITIVE = "additive"
@@ -55,7 +55,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True)
 class Kept:
-    """How one inequality is kept, or why it is not (form None).
+    """Form in which one inequality is kept, or the reason why it is not (form None).
 
     directions  of each stream under `MONOTONE`: 1 where its largest value is the worst, -1 where its least is
     values      the values of the streams under `FINITE`, in order of `streams`
@@ -73,7 +73,7 @@ class Kept:
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """What is kept of all inequalities, each in the order of the text.
+    """Numbers that are kept of all inequalities, each in the order of the text.
 
     canonical  the problem whose inequalities are those of the memory, over the streams `names`
     observed   of each of these streams what its value is the running maximum of: expressions in the round's data
@@ -92,13 +92,13 @@ class Memory:
         return tuple(math.prod(known(e.shape)) for e in self.observed)
 
     def words(self) -> str:
-        """What is kept, for a reader: `service` additive: 1 number."""
+        """Text for a reader: `service` additive: 1 number."""
         return "; ".join(f"`{k.label}` {k.why}" for k in self.kept)
 
 
 @lru_cache(maxsize=16)
 def kept_of(canonical: Canonical) -> tuple[Kept, ...]:
-    """How each inequality is kept. Ranges are those of the user's units, where bounds of 0 are exact."""
+    """Form in which each inequality is kept. Ranges are those of the user's units, where bounds of 0 are exact."""
     problem = canonical.unscaled or canonical
     return tuple(_kept(c, problem) for c in problem.inequalities)
 

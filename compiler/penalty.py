@@ -230,7 +230,7 @@ class _Ascent:
         return (self.diameter + (t.sqrt(c.squared_norm()) + t.sum(lam * norms)) / double) * norms
 
     def ridge(self, bend: Value, x: Point) -> Value:
-        """What is added to the diagonal of the curvature, shape (N,). A row along which projections onto a bent domain do not move has a
+        """Ridge added to the diagonal of the curvature, shape (N,). A row along which projections onto a bent domain do not move has a
         curvature of rounding, of either sign: there the ridge is above that."""
         t, own = self.t, self.own(bend)
         ridge = RIDGE * own + TINY

@@ -105,7 +105,7 @@ def _sizes(nodes: list[Expr], decisions: tuple[str, ...]) -> Mapping[str, int]:
 
 
 def _offsets(sizes: Mapping[str, int], decisions: tuple[str, ...]) -> Mapping[str, int]:
-    """Where the entries of each decision begin in the numbering of all entries."""
+    """Index where the entries of each decision begin in the numbering of all entries."""
     starts = np.cumsum([0, *(sizes.get(d, 0) for d in decisions)])
     return dict(zip(decisions, (int(s) for s in starts)))
 

@@ -135,7 +135,7 @@ def _windowed(p: Problem) -> bool:
 
 
 def _strong(p: Problem) -> bool:
-    """Whether the setting of the strongly convex case is there."""
+    """True if the setting of the strongly convex case is there."""
     return "eta" in p.task.settings
 
 

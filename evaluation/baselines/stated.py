@@ -20,7 +20,7 @@ MOST_ENTRIES = 500  # entries of streams that are moved one by one
 
 
 class Reach(Protocol):
-    """How far each stream may be from its prediction, and what that adds up to for a constraint."""
+    """Distances of streams from their predictions, and their sum for a constraint."""
 
     @property
     def words(self) -> str:

@@ -69,31 +69,36 @@ def run(
 
     if replay is not None:
         replay_trace(replay, as_json)
-    if model is None:
-        raise typer.BadParameter("name a model file, or a trace with --replay", param_hint="MODEL.oco")
-    which = o.baselines_of(baselines)
-    loaded = model_at(model, param_values(param))
+    model = _named(model)
+    which, loaded = o.baselines_of(baselines), model_at(model, param_values(param))
     names = [a.strip() for a in algorithms.split(",") if a.strip()] if algorithms else [None]
     (cost, following), settings = o.comparators_of(comparators, budget), pairs(setting, "--set")
-    problem = canonical(loaded)
     options = {"tradeoff": tradeoff, "effort": effort_of(context)}
-    source = load_data(problem, data, mapping=parse_map(mapping or []), seed=seed, rounds=rounds, on_missing=on_missing)
-    several = len(names) * seeds > 1 or bool(grid)
-    if journal is not None and several:
-        raise typer.BadParameter("a journal is of one run: one algorithm, one seed, no --grid", param_hint="--journal")
-    if several:
+    source = load_data(
+        canonical(loaded), data, mapping=parse_map(mapping or []), seed=seed, rounds=rounds, on_missing=on_missing
+    )
+    if len(names) * seeds > 1 or grid:
+        if journal is not None:
+            raise typer.BadParameter("a journal is of one run: an algorithm, a seed, no --grid", param_hint="--journal")
         values = values_of(grid) | {name: [value] for name, value in {**o.units_of(kind), **settings}.items()}
         shared = options | {"backend": backend, "budget": cost}
         table = Table(loaded, source, tuple(names), range(seed, seed + seeds), values, shared)
         raise _run_table(table, engine, out, force, o.files_read(model, loaded, data), as_json)
     _check_outputs(out, force, o.files_read(model, loaded, data))
+    given, pilots = o.given(settings, kind).get("settings"), None if data is None else source
     with working(f"compiling {model}", silent=as_json):
         if kind == "tuned" and data is not None and not settings:
             plan, source = _tuned(loaded, source, names[0], backend, **options)
         else:
-            kinds, pilots = o.given(settings, kind).get("settings"), None if data is None else source
-            plan = planned(problem_for(loaded, source), names[0], kinds, backend, data=pilots, seed=seed, **options)
-    _run_one(plan.for_rounds(source.rounds), source, journal, cost, following, out, as_json, problem.horizon, which)
+            plan = planned(problem_for(loaded, source), names[0], given, backend, data=pilots, seed=seed, **options)
+    _run_one(plan.for_rounds(source.rounds), source, journal, cost, following, out, as_json, which)
+
+
+def _named(model: Path | None) -> Path:
+    """Model file of a run. Raises BadParameter where none is named."""
+    if model is None:
+        raise typer.BadParameter("name a model file, or a trace with --replay", param_hint="MODEL.oco")
+    return model
 
 
 def _run_table(
@@ -131,17 +136,16 @@ def _run_one(
     following: bool,
     out: Path | None,
     as_json: bool,
-    horizon: int | None,
     baselines: Which,
 ) -> None:
-    """One run, in full: what is known before it, its measures, its trace and report. `horizon` is the model's.
+    """One run, in full: what is known before it, its measures, its trace and report.
 
     following  comparators may take as long as the run
     """
     if out is not None:
         make_folder(out)
     if not as_json:
-        changed = o.planned_for(source.rounds, horizon)
+        changed = o.planned_for(source.rounds, source.problem.horizon)
         _announce(plan, (*source.notes, *changed, *plan.backend_for(source.rounds).notes))
     with watched(f"{plan.algorithm}, seed {source.seed}", source.rounds, silent=as_json) as progress:
         trace = plan.run(source, seed=source.seed, progress=progress, journal=journal, budget=cost)

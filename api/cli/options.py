@@ -69,7 +69,15 @@ Replay = Annotated[
 Cost = Annotated[
     str | None,
     typer.Option(
-        "--budget", metavar="TIME,MEMORY", help="What a comparator may cost: 30s, 2GiB (what it is), or both."
+        "--budget",
+        metavar="TIME,MEMORY",
+        help="What a comparator may cost: 30s, 2GiB (what it is), or both; the time is also that of pilot runs (else 30s).",
+    ),
+]
+PilotTime = Annotated[
+    str | None,
+    typer.Option(
+        "--budget", metavar="SECONDS", help="Time of pilot runs, after which no other algorithm is tried (30)."
     ),
 ]
 MaybeModel = Annotated[Path | None, typer.Argument(metavar="MODEL.oco", help="The model file.", show_default=False)]
@@ -138,6 +146,12 @@ def budget_of(text: str | None) -> Budget:
                 f"{part.strip()!r} is neither a time (120s, 2min) nor memory (4GiB)", param_hint="--budget"
             )
     return budget
+
+
+def pilot_seconds(text: str | None) -> float | None:
+    """Seconds that pilot runs may take, from `120s`, `2min` or `120s,2GiB`; None where no time is given."""
+    timed = [p for p in (text or "").split(",") if (m := _COST.fullmatch(p)) and m[2].lower() in _SECONDS]
+    return budget_of(text).seconds if timed else None
 
 
 def rounds_of(

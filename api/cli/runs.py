@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -69,7 +69,7 @@ def run(
     loaded = oco.load(model, param_values(param))
     names = [a.strip() for a in algorithms.split(",") if a.strip()] if algorithms else [None]
     cost, settings, problem = budget_of(budget), pairs(setting, "--set"), canonical(loaded)
-    options = {"tradeoff": tradeoff, "effort": effort_of(context)}
+    options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort_of(context)}
     source = load_data(problem, data, mapping=parse_map(mapping or []), seed=seed, rounds=rounds, on_missing=on_missing)
     several = len(names) * seeds > 1 or bool(grid)
     if journal is not None and several:
@@ -85,7 +85,8 @@ def run(
             plan, source = _tuned(loaded, source, names[0], backend, **options)
         else:
             kinds, pilots = o.given(settings, kind).get("settings"), None if data is None else source
-            plan = planned(problem_for(loaded, source), names[0], kinds, backend, data=pilots, seed=seed, **options)
+            timed = options | {"seed": seed, "budget": o.pilot_seconds(budget)}
+            plan = planned(problem_for(loaded, source), names[0], kinds, backend, data=pilots, **timed)
     _run_one(plan.for_rounds(source.rounds), source, journal, cost, out, as_json, problem.horizon)
 
 

@@ -65,6 +65,7 @@ def compile(
     data: Any = None,
     seed: int = 0,
     effort: float = 1.0,
+    budget: float | None = None,
 ) -> Plan:
     """Check the model, choose the algorithm whose theorem gives the best guarantee, and set its parameters.
 
@@ -76,10 +77,12 @@ def compile(
     backend    "numpy" or "c"; None takes the fastest one available
     params     values for the params that the model leaves open
     tradeoff   weight of violation against regret where the two are added
-    data       rounds to plan for: the horizon becomes their number; pilot rounds for "tuned" and where every guarantee
-               is vacuous. None draws pilot rounds from the model where that is possible
+    data       rounds to plan for: the horizon becomes their number, and where no algorithm is named that one is taken
+               which does best in pilot runs of all that apply, on the first rounds. None draws pilot rounds from the
+               model where that is possible, for "tuned" and where every guarantee is vacuous
     seed       of pilot runs and of tuning
     effort     multiplies the number of steps that the proof searches may take, as for `check`
+    budget     seconds of wall time, after which no other algorithm is begun in pilot runs; None: 30
 
     Raises OcoError where the model is wrong or no algorithm applies.
     """
@@ -90,6 +93,7 @@ def compile(
     require(kind, (str, Mapping), "a kind of settings, or formulas by name")
     require(tradeoff, numbers.Real, "a number as the tradeoff")
     require(seed, numbers.Integral, "a whole number as the seed")
+    require(budget, (numbers.Real, type(None)), "a number of seconds as the budget")
     if data is not None:
         from oco.evaluation.data import check_source, problem_for
 
@@ -97,7 +101,8 @@ def compile(
     with contained("compiling"):
         bound = _bound(model, params)
         problem = bound if data is None else problem_for(bound, data, seed)
-        return planned(problem, algorithm, settings, backend, data=data, seed=seed, tradeoff=tradeoff, effort=effort)
+        options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort, "budget": budget}
+        return planned(problem, algorithm, settings, backend, data=data, seed=seed, **options)
 
 
 def planned(
@@ -110,6 +115,7 @@ def planned(
     seed: int,
     tradeoff: float,
     effort: float,
+    budget: float | None = None,
 ) -> Plan:
     """Plan for the horizon of the problem, with `data` as its pilot rounds. Parameters and errors are those of
     `compile`.
@@ -117,14 +123,15 @@ def planned(
     from oco.compiler.plan import LEAST, compile_plan
     from oco.overflow_check import check_overflow
     from oco.plan import Plan
-    from oco.tuning import piloted, tuned
+    from oco.tuning import PILOT_SECONDS, piloted, tuned
 
     kind = LEAST if settings is None else settings
     with contained("compiling"):
         plan = Plan.of(compile_plan(problem, algorithm, kind, tradeoff=tradeoff, effort=effort), backend)
         check_overflow(plan)
         if plan.mode != "paper":
-            plan = piloted(plan, data, seed, constants=settings is None)
+            seconds = PILOT_SECONDS if budget is None else float(budget)
+            plan = piloted(plan, data, seed, constants=settings is None, seconds=seconds)
         return tuned(plan, data, seed).plan if settings == "tuned" else plan
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from oco.compiler.choice import Choice
@@ -11,16 +12,19 @@ from oco.compiler.explain import bound_text
 from oco.compiler.explain_settings import literal
 from oco.compiler.pilots import Pilots
 from oco.compiler.plan import LEAST, PLAIN, explain_choice, plan_of
+from oco.compiler.verdicts import Informativeness, Verdict
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.model import Model
 from oco.evaluation.data import Data, load_data, problem_for
-from oco.evaluation.pilot import beside, pilot
+from oco.evaluation.pilot import Candidate, Piloted, beside, pilot
 from oco.evaluation.tuning import Tuning, searched, tune
 from oco.plan import Plan
 
 PILOT_ROUNDS = 200
 PILOT_SEEDS = 2
 PILOT_CANDIDATES = 4
+"""Algorithms that are tried on rounds drawn from the model, where every guarantee is vacuous; on data all are."""
+PILOT_SECONDS = 30.0
 TUNING_ROUNDS = 2000
 """Rounds that are drawn to tune on where there is no data."""
 TUNING_SECONDS = 600.0
@@ -31,19 +35,33 @@ MOST_NUMBERS = 20_000
 """Pilot runs are made of decisions of at most so many numbers: they should take seconds."""
 
 
-def piloted(plan: Plan, data: Any = None, seed: int = 0, constants: bool = True) -> Plan:
-    """Plan that pilot runs choose where no guarantee does: its algorithm and, with `constants`, if it takes the paper's
-    constants.
+def piloted(
+    plan: Plan, data: Any = None, seed: int = 0, constants: bool = True, seconds: float = PILOT_SECONDS
+) -> Plan:
+    """Plan that pilot runs choose, on data and where no guarantee does: its algorithm and, with `constants` and where
+    its guarantee is vacuous, if it takes the paper's constants.
 
-    data  rounds to run on; None draws them from the model, where all its streams have a distribution
+    data     rounds to run on; None draws them from the model, where all its streams have a distribution
+    seconds  of wall time, after which no other algorithm is begun
     """
-    if len(plan.choice.candidates) < (1 if constants else 2):
+    candidates = _tried(plan.choice, data)
+    if len(candidates) < (1 if constants and plan.choice.candidates else 2):
         return plan
-    choice = plan.choice.decided_by(_pilots(plan, data, seed, constants))
+    pilots = _pilots(plan, candidates, data, seed, constants, seconds)
+    if pilots.skipped and not plan.choice.candidates:
+        return plan
+    choice = plan.choice.decided_by(pilots)
     return replace(plan, choice=choice, mode=PLAIN if choice.policy.plain else plan.mode)
 
 
-def _pilots(plan: Plan, source: Any, seed: int, constants: bool) -> Pilots:
+def _tried(choice: Choice, data: Any) -> tuple[Verdict, ...]:
+    """Verdicts that pilot runs decide between, by rank: all that apply where there are data."""
+    return choice.candidates[:PILOT_CANDIDATES] if data is None else choice.usable
+
+
+def _pilots(
+    plan: Plan, candidates: Sequence[Verdict], source: Any, seed: int, constants: bool, seconds: float
+) -> Pilots:
     if plan.canonical.size > MOST_NUMBERS:
         return Pilots(skipped=f"a decision has more than {MOST_NUMBERS} numbers")
     try:
@@ -51,21 +69,26 @@ def _pilots(plan: Plan, source: Any, seed: int, constants: bool) -> Pilots:
     except OcoError as error:
         return Pilots(skipped=f"{error.message}; `--data FILE` gives rounds to run on")
     first = data.first(min(data.rounds if source is None else searched(data), PILOT_ROUNDS))
-    candidates, s = plan.choice.candidates[:PILOT_CANDIDATES], plan.choice.situation
-    variants = {(v.name, plan.choice.policy.plain): v for v in candidates}
-    if constants:
-        variants |= {
-            (v.name, True): plan.choice.plain(v) for v in candidates if v.best is not None and v.best.constants
-        }
-    plans = {key: plan.taking(v).with_constants(None, first.rounds) for key, v in variants.items()}
+    s, plain = plan.choice.situation, plan.choice.policy.plain
+    made: dict[Candidate, Callable[[], Piloted]] = {}
+    for v in candidates:
+        made[v.name, plain] = partial(_for_pilot, plan, v, first.rounds)
+        if constants and v.informativeness is Informativeness.VACUOUS and v.best is not None and v.best.constants:
+            made[v.name, True] = partial(_for_pilot, plan, plan.choice.plain(v), first.rounds)
     seeds = range(seed, seed + PILOT_SEEDS) if first.drawn else (seed,)
-    result = pilot(plans, first, seeds, s, plan.tradeoff, note)
+    result = pilot(made, first, seeds, s, plan.tradeoff, note, seconds)
+    result = replace(result, measured=source is not None and not plan.choice.candidates)
     best = next(v for v in candidates if v.name == result.order[0])
     own = literal(s, best) if constants else None
     if own is None:
         return result
     known = beside(result, plan.taking(own).with_constants(None, first.rounds), first, seeds, s, plan.tradeoff)
     return replace(result, literal=known)
+
+
+def _for_pilot(plan: Plan, verdict: Verdict, rounds: int) -> Plan:
+    """Plan of a candidate for the rounds of a pilot run."""
+    return plan.taking(verdict).with_constants(None, rounds)
 
 
 def rounds_for(plan: Plan, source: Any, seed: int, rounds: int) -> tuple[Data, str]:
@@ -77,16 +100,22 @@ def rounds_for(plan: Plan, source: Any, seed: int, rounds: int) -> tuple[Data, s
 
 
 def explained(
-    model: Model, settings: str | None, tradeoff: float = 1.0, data: Any = None, seed: int = 0, effort: float = 1.0
+    model: Model,
+    settings: str | None,
+    tradeoff: float = 1.0,
+    data: Any = None,
+    seed: int = 0,
+    effort: float = 1.0,
+    seconds: float = PILOT_SECONDS,
 ) -> Choice:
-    """Verdicts on a model, even where no algorithm applies; with pilot runs where no guarantee decides."""
+    """Verdicts on a model, even where no algorithm applies; with pilot runs on data and where no guarantee decides."""
     kind = LEAST if settings is None else settings
     problem = model if data is None else problem_for(model, data, seed)
     choice = explain_choice(problem, kind, tradeoff, effort)
-    if not choice.candidates:
+    if not _tried(choice, data):
         return choice
     plan = Plan.of(plan_of(choice, kind, tradeoff=tradeoff))
-    return piloted(plan, data, seed, constants=settings is None).choice
+    return plan.choice if plan.mode == "paper" else piloted(plan, data, seed, settings is None, seconds).choice
 
 
 @dataclass(frozen=True, eq=False)

@@ -77,12 +77,15 @@ class Choice:
         return first_epoch(v.theorem.restarts, s, v.settings), v.theorem.restart
 
     @property
+    def usable(self) -> tuple[Verdict, ...]:
+        """Verdicts whose theorems hold, by rank; none where the user named one."""
+        return () if self.forced else tuple(v for v in self.judged if v.applicability is not Applicability.REFUSED)
+
+    @property
     def candidates(self) -> tuple[Verdict, ...]:
         """Verdicts whose theorems hold, where every guarantee is vacuous: none of them decides the choice. Else none."""
-        usable = [v for v in self.judged if v.applicability is not Applicability.REFUSED]
-        return (
-            tuple(usable) if usable and not self.forced and usable[0].informativeness is Informativeness.VACUOUS else ()
-        )
+        usable = self.usable
+        return usable if usable and usable[0].informativeness is Informativeness.VACUOUS else ()
 
     def plain(self, v: Verdict) -> Verdict:
         """The verdict on a candidate with the paper's constants, on the problem without units."""
@@ -91,7 +94,7 @@ class Choice:
     def decided_by(self, pilots: Pilots) -> Choice:
         """The choice that pilot runs make among the candidates and their constants; those that were not run come after."""
         places = {name: k for k, name in enumerate(pilots.order)}
-        ranked = sorted(self.candidates, key=lambda v: places.get(v.name, len(places)))
+        ranked = sorted(self.usable, key=lambda v: places.get(v.name, len(places)))
         if not places:
             first = replace(ranked[0], reason=f"{why_first(ranked)} (no pilot runs: {pilots.skipped})")
             return replace(self, judged=(first, *self.judged[1:]), pilots=pilots)

@@ -36,7 +36,9 @@ class PilotResult:
 class Pilots:
     """Results, the best first. `source` says where the rounds came from; `skipped` why there are no results.
 
-    literal  the algorithm that is chosen, with the paper's settings in the model's units: to be reported, and never taken by itself
+    literal   the algorithm that is chosen, with the paper's settings in the model's units: to be reported, and never taken by itself
+    measured  the rounds are the user's data, on which what was earned decides, whatever the guarantees say
+    left_out  algorithms that the time did not suffice for, and `seconds` that it was
     """
 
     results: tuple[PilotResult, ...] = ()
@@ -45,6 +47,9 @@ class Pilots:
     source: str = ""
     skipped: str = ""
     literal: PilotResult | None = None
+    measured: bool = False
+    left_out: tuple[str, ...] = ()
+    seconds: float = 0.0
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -59,15 +64,22 @@ class Pilots:
         """Why an algorithm stands where it does."""
         result = next((r for r in self.results if r.algorithm == algorithm), None)
         if result is None:
-            return "its guarantee is vacuous, and it was not among the pilot runs"
+            return "it was not among the pilot runs"
         if algorithm != self.order[0]:
             return f"in the pilot runs it cost {result.behind:.3g} a round more (standard error {result.error:.2g})"
         runs = f"{self.seeds} pilot run{'s' if self.seeds > 1 else ''} of {self.rounds} rounds {self.source}"
         message = "; ".join(f"{name} {self._both(name)}" for name in self.order)
         chosen = "every guarantee is vacuous at this horizon, so it is chosen by pilot, on"
+        chosen = "it is chosen by pilot, on" if self.measured else chosen
         alone = "it is the only one whose theorem holds here, and its guarantee is vacuous at this horizon. It cost on"
+        alone = "no other one was tried. It cost on" if self.left_out else alone
         first = f"{chosen if len(self.order) > 1 else alone} {runs}: {message}"
-        return "; ".join(filter(None, (first, self._taken(), self._hint())))
+        return "; ".join(filter(None, (first, self._left(), self._taken(), self._hint())))
+
+    def _left(self) -> str:
+        if not self.left_out:
+            return ""
+        return f"not tried within {self.seconds:g} s: {', '.join(self.left_out)} (`--budget` gives more time)"
 
     def _both(self, algorithm: str) -> str:
         """The better of the runs of an algorithm, and the other beside it."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
@@ -38,16 +40,31 @@ def score(trace: Trace, s: Situation, weight: float) -> tuple[float, float, floa
 
 
 def pilot(
-    plans: Mapping[Candidate, Piloted], source: Data, seeds: Sequence[int], s: Situation, weight: float, note: str
+    plans: Mapping[Candidate, Callable[[], Piloted]],
+    source: Data,
+    seeds: Sequence[int],
+    s: Situation,
+    weight: float,
+    note: str,
+    seconds: float = math.inf,
 ) -> Pilots:
     """Run every plan over the same rounds with each seed, the cheapest first; of equals the constants of the least
     guarantee.
+
+    plans    functions that make them, by candidate, in the order in which they are run
+    seconds  of wall time, after which no other plan is begun; the first one is always run
     """
-    entries = {c: _scores(plan, source, seeds, s, weight) for c, plan in plans.items()}
+    began, entries = perf_counter(), dict[Candidate, Array]()
+    for c, plan in plans.items():
+        if entries and perf_counter() - began >= seconds:
+            break
+        entries[c] = _scores(plan(), source, seeds, s, weight)
+    ran = {name for name, _ in entries}
+    left = tuple(dict.fromkeys(name for name, _ in plans if name not in ran))
     cost = {c: float(scores[:, 2].mean()) for c, scores in entries.items()}
     order = sorted(entries, key=lambda c: (cost[c], c[1], c[0]))
     results = tuple(_result(c, entries[c], entries[order[0]]) for c in order)
-    return Pilots(results, source.rounds, len(seeds), note)
+    return Pilots(results, source.rounds, len(seeds), note, left_out=left, seconds=seconds if left else 0.0)
 
 
 def beside(

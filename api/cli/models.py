@@ -18,6 +18,7 @@ from oco.cli.options import (
     ModelPath,
     OnMissing,
     Params,
+    PilotTime,
     Tradeoff,
     check_outputs,
     effort_of,
@@ -26,6 +27,7 @@ from oco.cli.options import (
     model_at,
     pairs,
     param_values,
+    pilot_seconds,
     planned_for,
     rounds_of,
 )
@@ -111,6 +113,7 @@ def explain(
     tradeoff: Tradeoff = 1.0,
     data: DataPath = None,
     on_missing: OnMissing = "error",
+    budget: PilotTime = None,
     frontier: Annotated[
         bool, typer.Option("--frontier", metavar="", help="What a smaller regret costs in violation, by weight.")
     ] = False,
@@ -119,7 +122,8 @@ def explain(
 ) -> None:
     """Say which algorithm is chosen, with which settings and guarantee, and why every other one is not.
 
-    Where no guarantee says anything the choice is made on pilot runs, over the data or over draws from the model.
+    With data the choice is made on pilot runs of all algorithms that apply, over its first rounds; without, where no guarantee says
+    anything, over draws from the model.
     """
     from oco.compiler.explain import explain_data, explain_text
     from oco.compiler.frontier import frontier as points_of
@@ -129,7 +133,8 @@ def explain(
     loaded = model_at(model, param_values(param))
     rounds = _noted(rounds_of(loaded, data, on_missing), as_json)
     with working(f"choosing an algorithm for {model}", silent=as_json):
-        choice = explained(loaded, settings, tradeoff, rounds, effort=effort_of(context))
+        timed = {"effort": effort_of(context)} | ({} if (time := pilot_seconds(budget)) is None else {"seconds": time})
+        choice = explained(loaded, settings, tradeoff, rounds, **timed)
     if frontier:
         winner = choice.winner
         paint(frontier_text(() if winner is None else points_of(choice.situation, winner)))
@@ -162,13 +167,14 @@ def compile(
     tradeoff: Tradeoff = 1.0,
     data: DataPath = None,
     on_missing: OnMissing = "error",
+    budget: PilotTime = None,
     param: Params = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Write the learner to be run elsewhere: a Python module that needs NumPy alone, or C99.
 
-    --data gives the rounds to plan for: pilot rounds where no guarantee decides between algorithms, and for --settings tuned. Where
+    --data gives the rounds to plan for: pilot runs on the first of them decide between the algorithms that apply. Where
     the file lacks streams that the model draws, or values, the rounds that `oco run` measures are written beside the learner.
     """
     from oco.evaluation.rounds_file import write_rounds
@@ -177,7 +183,7 @@ def compile(
     options = {"tradeoff": tradeoff, "effort": effort_of(context), **given(pairs(setting, "--set"), settings)}
     pilots = _noted(rounds_of(loaded, data, on_missing), as_json)
     with working(f"compiling {model}", silent=as_json):
-        plan = oco.compile(loaded, algorithm, backend=backend, data=pilots, **options)
+        plan = oco.compile(loaded, algorithm, backend=backend, data=pilots, budget=pilot_seconds(budget), **options)
     for text in () if pilots is None or as_json else planned_for(pilots.rounds, pilots.problem.horizon):
         note(text)
     names = list(plan.files())

@@ -78,7 +78,15 @@ Replay = Annotated[
 Cost = Annotated[
     str | None,
     typer.Option(
-        "--budget", metavar="TIME,MEMORY", help="What a comparator may cost: 30s, 2GiB (what it is), or both."
+        "--budget",
+        metavar="TIME,MEMORY",
+        help="What a comparator may cost: 30s, 2GiB (what it is), or both; the time is also that of pilot runs (else 30s).",
+    ),
+]
+PilotTime = Annotated[
+    str | None,
+    typer.Option(
+        "--budget", metavar="SECONDS", help="Time of pilot runs, after which no other algorithm is tried (30)."
     ),
 ]
 Comparators = Annotated[
@@ -189,6 +197,12 @@ def comparators_of(kind: str, text: str | None) -> tuple[Budget, bool]:
     timed = text is not None and any((m := _COST.fullmatch(p)) and m[2].lower() in _SECONDS for p in text.split(","))
     budget = given if timed else replace(given, seconds=times[kind])
     return replace(budget, wanted=kind != "none"), kind == "fast" and not timed
+
+
+def pilot_seconds(text: str | None) -> float | None:
+    """Seconds that pilot runs may take, from `120s`, `2min` or `120s,2GiB`; None where no time is given."""
+    timed = [p for p in (text or "").split(",") if (m := _COST.fullmatch(p)) and m[2].lower() in _SECONDS]
+    return budget_of(text).seconds if timed else None
 
 
 def rounds_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -73,13 +73,12 @@ def run(
     which, loaded = o.baselines_of(baselines), model_at(model, param_values(param))
     names = [a.strip() for a in algorithms.split(",") if a.strip()] if algorithms else [None]
     (cost, following), settings = o.comparators_of(comparators, budget), pairs(setting, "--set")
-    options = {"tradeoff": tradeoff, "effort": effort_of(context)}
+    options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort_of(context)}
     source = load_data(
         canonical(loaded), data, mapping=parse_map(mapping or []), seed=seed, rounds=rounds, on_missing=on_missing
     )
     if len(names) * seeds > 1 or grid:
-        if journal is not None:
-            raise typer.BadParameter("a journal is of one run: an algorithm, a seed, no --grid", param_hint="--journal")
+        _refuse_journal(journal)
         values = values_of(grid) | {name: [value] for name, value in {**o.units_of(kind), **settings}.items()}
         shared = options | {"backend": backend, "budget": cost}
         table = Table(loaded, source, tuple(names), range(seed, seed + seeds), values, shared)
@@ -90,7 +89,8 @@ def run(
         if kind == "tuned" and data is not None and not settings:
             plan, source = _tuned(loaded, source, names[0], backend, **options)
         else:
-            plan = planned(problem_for(loaded, source), names[0], given, backend, data=pilots, seed=seed, **options)
+            timed = options | {"seed": seed, "budget": o.pilot_seconds(budget)}
+            plan = planned(problem_for(loaded, source), names[0], given, backend, data=pilots, **timed)
     _run_one(plan.for_rounds(source.rounds), source, journal, cost, following, out, as_json, which)
 
 
@@ -99,6 +99,12 @@ def _named(model: Path | None) -> Path:
     if model is None:
         raise typer.BadParameter("name a model file, or a trace with --replay", param_hint="MODEL.oco")
     return model
+
+
+def _refuse_journal(journal: Path | None) -> None:
+    """Raise BadParameter where a table of runs is given a journal."""
+    if journal is not None:
+        raise typer.BadParameter("a journal is of one run: one algorithm, one seed, no --grid", param_hint="--journal")
 
 
 def _run_table(

@@ -30,7 +30,7 @@ def domain_offers(operation: str, words: str) -> Hypothesis:
 
 
 def _some_inequality(s: Situation) -> Objection | None:
-    if s.constraints:
+    if s.constraints or s.equalities:  # a rule for inequalities alone says so by another hypothesis
         return None
     return Objection("the model has no constraints: without them it is plain gradient descent", "write `using ogd`")
 

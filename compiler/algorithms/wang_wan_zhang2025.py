@@ -135,7 +135,7 @@ def exact_step(p: Problem, slope: Point, d: Point, curvature: Value) -> Value:
 
 
 def _some_constraint(s: Situation) -> Objection | None:
-    if s.constraints:
+    if s.constraints or s.equalities:
         return None
     return Objection("the model has no constraints: without them it is online Frank-Wolfe", "write `using ofw`")
 

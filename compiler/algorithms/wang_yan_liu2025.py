@@ -97,7 +97,7 @@ def _no_mean_equalities(s: Situation) -> Objection | None:
 def _some_constraint(s: Situation) -> Objection | None:
     return (
         None
-        if s.constraints
+        if s.constraints or s.equalities
         else Objection(
             "the model has no constraints: without them it is ogd with eta = 1 / (2 alpha)",
             "add a constraint, or write `using ogd`",

@@ -18,7 +18,8 @@ from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms
 from oco.dsl.build import call
 from oco.dsl.dims import known
-from oco.dsl.expressions import Expr
+from oco.dsl.expressions import Expr, rewrite
+from oco.dsl.intervals import Interval
 
 MOST_PIECES = 64
 MOST_NODES = 20_000  # of all pieces together
@@ -30,6 +31,26 @@ def pieces(expr: Expr, depends: Callable[[Expr], bool]) -> list[Expr]:
     if len(result) == 1 or len(result) > MOST_PIECES or len(result) * size(expr) > MOST_NODES:
         return [expr]
     return result
+
+
+def dominant(expr: Expr, ranges: Callable[[Expr], Interval]) -> Expr:
+    """Expression of equal value wherever `ranges` hold: each extreme one piece of which lies beyond all others is that piece.
+
+    Slopes may differ where pieces meet.
+    """
+
+    def chosen(node: Expr) -> Expr:
+        form = form_of(node)
+        if not isinstance(form, forms.Extreme) or form.over:
+            return node
+        parts = form.pieces(algebra, *node.children)
+        bounds = [ranges(p) if form.largest else -ranges(p) for p in parts]
+        for part, own in zip(parts, bounds):
+            if part.shape == node.shape and all(own is b or bool(np.all(own.lo >= b.hi)) for b in bounds):
+                return part
+        return node
+
+    return rewrite(expr, chosen)
 
 
 def _pieces(expr: Expr, depends: Callable[[Expr], bool]) -> list[Expr]:

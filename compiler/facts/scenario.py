@@ -21,6 +21,7 @@ from oco.compiler.facts.curvature import FLAT_KINDS, Curvatures
 from oco.compiler.facts.enclosure import Enclosure, compact, entries
 from oco.compiler.facts.entry import entry
 from oco.compiler.facts.leaves import entrywise
+from oco.compiler.facts.piecewise import dominant
 from oco.dsl.build import call
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
@@ -65,8 +66,13 @@ class Scenario:
 
     def worst(self, expr: Expr, x: Mapping[str, Floats]) -> Interval:
         """The range of an expression at the decision `x`."""
-        simple = self.setting.simplify(expr)
-        return Enclosure(self._box(x))(simple)
+        simple, ranges = self.setting.simplify(expr), Enclosure(self._box(x))
+        result = ranges(simple)
+        if result.greatest <= 0:
+            return result
+        piece = dominant(simple, ranges)
+        again = result if piece is simple else ranges(self.setting.simplify(piece))
+        return again if again.greatest < result.greatest else result
 
     def cost(self, exprs: Iterable[Expr]) -> int:
         """Steps that the ranges of expressions at one decision take."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -133,8 +133,8 @@ def explain(
     loaded = model_at(model, param_values(param))
     rounds = _noted(rounds_of(loaded, data, on_missing), as_json)
     with working(f"choosing an algorithm for {model}", silent=as_json):
-        timed = {"effort": effort_of(context)} | ({} if (time := pilot_seconds(budget)) is None else {"seconds": time})
-        choice = explained(loaded, settings, tradeoff, rounds, **timed)
+        options: dict[str, Any] = {} if (time := pilot_seconds(budget)) is None else {"seconds": time}
+        choice = explained(loaded, settings, tradeoff, rounds, effort=effort_of(context), **options)
     if frontier:
         winner = choice.winner
         paint(frontier_text(() if winner is None else points_of(choice.situation, winner)))

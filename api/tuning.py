@@ -15,6 +15,7 @@ from oco.compiler.plan import LEAST, PLAIN, explain_choice, plan_of
 from oco.compiler.verdicts import Informativeness, Verdict
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.model import Model
+from oco.dsl.statements import Feedback
 from oco.evaluation.data import Data, load_data, problem_for
 from oco.evaluation.pilot import Candidate, Piloted, beside, pilot
 from oco.evaluation.tuning import Tuning, searched, tune
@@ -55,8 +56,14 @@ def piloted(
 
 
 def _tried(choice: Choice, data: Any) -> tuple[Verdict, ...]:
-    """Verdicts that pilot runs decide between, by rank: all that apply where there are data."""
-    return choice.candidates[:PILOT_CANDIDATES] if data is None else choice.usable
+    """Verdicts that pilot runs decide between, by rank: on data all that apply and read what the feedback reveals.
+
+    Estimates of gradients from values lose to the gradients, whatever a short run says.
+    """
+    if data is None:
+        return choice.candidates[:PILOT_CANDIDATES]
+    blind = choice.situation.canonical.feedback is Feedback.BANDIT
+    return tuple(v for v in choice.usable if blind or v.algorithm.reads is not Feedback.BANDIT) or choice.usable
 
 
 def _pilots(

@@ -285,7 +285,7 @@ def _at_reference(expr: Expr, canonical: Canonical) -> Expr:
         values[s.name] = constant(end.astype(np.int64) if s.integer else end)
 
     def given(node: Expr) -> Expr:
-        return algebra.number(1) if isinstance(node, Name) and node.kind is Kind.ROUND else node
+        return constant(1) if isinstance(node, Name) and node.kind is Kind.ROUND else node
 
     return rewrite(_streams_replaced(expr, values), given)
 

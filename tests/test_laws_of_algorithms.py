@@ -127,6 +127,7 @@ COSTS: dict[str, tuple[str, int | str]] = {
     "one mirror step": ("mirror", 1),
     "two mirror steps": ("mirror", 2),
     "one projection onto the domain under the round's constraints": ("penalized_step", 1),
+    "one projection onto the domain under the memory's constraints": ("penalized_step", 1),
     "log2(T)/2 projections onto the domain under the round's constraints": ("penalized_step", "M"),
 }
 """What an algorithm says that a round costs, as calls of the domain's oracles, so many or as many as a setting says; a projection is a
@@ -147,7 +148,9 @@ def test_oracle_calls_are_what_the_table_says(algorithm: Algorithm, monkeypatch:
         if "block" in algorithm.cost or "oracle" in plan.settings:  # in the mean over some rounds
             assert 1 <= calls[oracle] <= often * rounds, str(life)
         else:
-            assert calls[oracle] == often * rounds, str(life)
+            # A row that bounds the one entry of a segment is a bound of it: the step is in closed form.
+            closed = oracle == "penalized_step" and life.world.region == "segment" and not calls[oracle]
+            assert closed or calls[oracle] == often * rounds, str(life)
         inside = {"penalized_step": "mirror"}.get(oracle, oracle)  # a step makes projections of its own
         assert sum(calls[k] for k in ("lmo", "mirror")) == calls[inside], str(life)
 

@@ -47,7 +47,8 @@ def declared(assumption: Assumed, fact: Fact, attained: Mapping[str, float]) -> 
 def _yes_or_no(assumption: Assumed, fact: Fact) -> tuple[Fact, Diagnostic | None]:
     says = assumption.relation is Relation.GE and assumption.value > 0
     words = f"the model assumes that `{assumption.key}` {'holds' if says else 'does not hold'}"
-    if fact.status in (Status.PROVED, Status.REFUTED) and fact.value is not None and bool(fact.value) is not says:
+    holds = fact.value if isinstance(fact.value, bool) else True  # of a point that is known
+    if fact.status in (Status.PROVED, Status.REFUTED) and fact.value is not None and holds is not says:
         return fact, _contradiction(assumption, f"{words}, and the opposite is proved: {_reason(fact)}")
     if fact.status is Status.PROVED:
         return fact, Diagnostic(

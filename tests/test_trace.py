@@ -44,7 +44,7 @@ def plan_of(model: Model) -> Plan:
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    return plan_of(parse(TEXT))
+    return Plan.of(compile_plan(parse(TEXT), "coldq"))
 
 
 def targets(rounds: int = 40) -> np.ndarray:

@@ -31,8 +31,8 @@ def test_a_quadratic_form_whose_bound_is_attained_on_a_spectrahedron() -> None:
     assert number(facts, "constraints.k.upper") == pytest.approx(0.0, abs=1e-9)
 
 
-def test_a_quadratic_form_of_a_matrix_decision_has_its_largest_value() -> None:
-    """The sum of squares of a matrix of trace 1 is at most 1, attained at rank one."""
+def test_a_quadratic_form_on_the_simplex_has_its_largest_value() -> None:
+    """The sum of squares of a point of the simplex is at most 1, attained at a vertex."""
     facts = facts_of(
         "param M[16, 16] = eye(16)\ndecision z[16] in simplex\nstream c[16] in [-1, 1]\n"
         "minimize c @ z\nsubject to\n    k: quad_form(z, M) <= 1 each round\n"

@@ -181,7 +181,7 @@ def test_hypotheses() -> None:
         return next(v for v in explain_choice(parse(text)).verdicts if v.name == name)
 
     base = CASES["simplex"].text.format(feedback="").replace("<= 0.1", "<= 1")
-    assert "no interior" in verdict(base, "bfw-tvc").reasons[0]
+    assert verdict(base, "bfw-tvc").applicability is not Applicability.REFUSED
     assert verdict(base, "ofw-tvc").applicability is not Applicability.REFUSED
     linear = base.replace(" + sum_squares(w)", "")
     assert any("strongly convex" in r for r in verdict(linear, "scofw-tvc").reasons)

@@ -18,6 +18,8 @@ from oco.dsl.domains import DOMAINS
 
 ROOT = Path(__file__).parent.parent
 LAYERS = ("grammar", "dsl", "compiler", "backends", "evaluation", "api")
+STAGES = ("ir", "domains", "problem", "prover", "theory", "lowering", "proximal", "algorithms", "selection")
+"""Packages of `compiler`, in the order of their imports."""
 HEAVY = ("cvxpy", "sympy", "scipy.optimize", "matplotlib", "pandas", "xarray")
 MODULES = [path for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py"))]
 
@@ -48,8 +50,8 @@ LAZY = {
     "oco.cli.results": "loads tables of `rich`; by `oco run`",
     "oco.compiler.domains.box_row": "by domains that rows cut",
     "oco.compiler.domains.cut_sets": "by domains that rows cut",
-    "oco.compiler.facts.notebook": "by facts shown in a notebook",
-    "oco.compiler.facts.notebook_steps": "by facts shown in a notebook",
+    "oco.compiler.prover.notebook": "by facts shown in a notebook",
+    "oco.compiler.prover.notebook_steps": "by facts shown in a notebook",
     "oco.compiler.ir.interpret": "loads the tracer; by domains that are used alone, with arrays",
     "oco.contract": "loads the compiler",
     "oco.dsl.codes": "by the first diagnostic",
@@ -84,7 +86,7 @@ BY_NAME = {
 
 MUTUAL = {
     "oco.backends.learner": "its journal and its saved states act on a learner",
-    "oco.compiler.facts.context": "has the provers, and each of them gets it",
+    "oco.compiler.prover.context": "has the provers, and each of them gets it",
     "oco.compiler.ir.lanes": "its rules stand in the table of operations, which it reads",
     "oco.compiler.ir.methods": "a traced value holds its tracer",
     "oco.compiler.ir.trace": "operations are written out by rules that trace others",
@@ -160,6 +162,14 @@ def test_imports_go_one_way(name):
     allowed = set(LAYERS[: LAYERS.index(own) + 1])
     wrong = {i.name for i in IMPORTS[name] if i.name.split(".")[0] == "oco" and layer_of(i.name) not in allowed}
     assert not wrong, f"{own} may not import {wrong}"
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n.count(".") > 2 and layer_of(n) == "compiler"])
+def test_stages_of_the_compiler_go_one_way(name):
+    """Imports within `compiler`, those in functions too; types alone may come from a later stage."""
+    allowed = set(STAGES[: STAGES.index(name.split(".")[2]) + 1])
+    found = {i.name for i in IMPORTS[name] if layer_of(i.name) == "compiler" and i.name.count(".") > 1 and not i.typing}
+    assert not (wrong := {n for n in found if n.split(".")[2] not in allowed}), f"{name} may not import {wrong}"
 
 
 def test_no_module_imports_itself_through_others():

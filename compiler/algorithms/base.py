@@ -4,25 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from oco.compiler.ir.value import Value
-from oco.compiler.points import Point, Rows, Structured
-from oco.compiler.problem import Draw, Problem, TraceSpec
-from oco.compiler.theorems import Hypothesis, Theorem
+from oco.compiler.lowering.round_problem import Draw, TraceSpec
+from oco.compiler.lowering.rule import Rule
+from oco.compiler.theory.theorems import Hypothesis, Theorem
 from oco.dsl.statements import Feedback
-
-State = Mapping[str, Structured]
-
-
-class Rule(Protocol):
-    """The update in the paper's symbols. State holds points and arrays by those symbols."""
-
-    def init(self, p: Problem, start: Point) -> State: ...
-
-    def decide(self, p: Problem, state: State) -> Point: ...
-
-    def update(self, p: Problem, state: State) -> State: ...
 
 
 @dataclass(frozen=True)
@@ -60,24 +46,3 @@ class Algorithm:
     draws: Callable[[TraceSpec], tuple[Draw, ...]] = lambda task: ()
     departures: tuple[str, ...] = ()
     frank_wolfe: Callable[[TraceSpec], bool] = lambda task: False
-
-
-def point(state: State, name: str) -> Point:
-    """The point that a state variable holds."""
-    value = state[name]
-    assert isinstance(value, Point)
-    return value
-
-
-def rows(state: State, name: str) -> Rows:
-    """The points, one a row, that a state variable holds."""
-    value = state[name]
-    assert isinstance(value, Rows)
-    return value
-
-
-def array(state: State, name: str) -> Value:
-    """The array that a state variable holds."""
-    value = state[name]
-    assert isinstance(value, Value)
-    return value

@@ -1,0 +1,179 @@
+"""Slater points and common feasibility: a decision that satisfies every inequality, with how much to spare.
+
+The solver only proposes decisions. What is claimed of one, its margin, is a range of the constraints at that decision over every
+value of the streams (or at their mean), so it holds however the decision was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain, takewhile
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.domains.norms import distinct
+from oco.compiler.problem.calculus import gradient
+from oco.compiler.prover.budget import size
+from oco.compiler.prover.feasibility.scenario import Scenario
+from oco.compiler.prover.feasibility.solver import affords_program, decision_variables, into_domain, solve, values
+from oco.compiler.prover.phrasing import coordinates, number
+from oco.compiler.prover.ranges.enclosure import Enclosure
+from oco.compiler.prover.terms.entry import entry
+from oco.compiler.prover.types import Step
+from oco.dsl.dims import known
+from oco.dsl.expressions import Expr
+
+Floats = np.ndarray[Any, Any]
+MOST_CORNERS = 64
+ENTRY, PART = 300, 60
+"""Steps that the corner of an entry of a constraint takes, and more for each part of the constraint."""
+ROUNDING = 1e-14
+"""Share of the set's scale by which a rounded point may lie outside it: what arithmetic leaves, so that thin sets are not left."""
+MOST_TRIED = 1 << 18
+"""Entries of a decision up to which other points than its centre are tried."""
+
+
+@dataclass(frozen=True, eq=False)
+class SlaterPoint:
+    """A decision and its proved margin: every inequality is at most `-margin` there. `best` is what the solver says is possible."""
+
+    x: Mapping[str, Floats]
+    margin: float
+    step: Step
+    best: float | None = None
+
+
+def slater_point(scenario: Scenario) -> SlaterPoint | None:
+    """The decision of the greatest proved margin among the solver's and a few that come to mind; None where no stream is bounded."""
+    if not scenario.bounded:
+        return None
+    proposed, best = _best_corner(scenario) or _solved(scenario)
+    result: SlaterPoint | None = None
+    for x in chain(_candidates(scenario), _proposals(scenario, proposed)):
+        result = _proved(scenario, x, best, -np.inf if result is None else result.margin) or result
+    return result
+
+
+def _proved(scenario: Scenario, x: Mapping[str, Floats], best: float | None, floor: float) -> SlaterPoint | None:
+    """The margin at `x`, with the step that proves it; None where it is not above the floor."""
+    steps = []
+    margin = np.inf
+    for c in scenario.setting.canonical.inequalities:
+        most = scenario.worst(c.expr, x).greatest
+        margin = min(margin, 0.0 - most)
+        if margin <= floor > -np.inf:
+            return None
+        claim = f"{c.label} is at most {number(most)} there, {scenario.words}"
+        steps.append(Step("at a point", claim, most, (), c.span, (c.expr, x, scenario.streams)))
+    where = ", ".join(f"{n} = {coordinates(v)}" for n, v in x.items())
+    words = f"every inequality has {number(margin)} to spare at {where}, {scenario.words}"
+    return SlaterPoint(x, float(margin), Step("slater point", words, margin, tuple(steps), None, x), best)
+
+
+def _best_corner(scenario: Scenario) -> tuple[dict[str, Floats], float] | None:
+    """A corner towards which an entry of an inequality falls whatever the streams are, where that entry has the least to spare.
+
+    No decision of the box gives that entry more, so the corner has the greatest margin; with it known, no solver is asked. Only the
+    entry that has the least to spare at its own corner can be such a one: at the corner of another it has no more.
+    """
+    setting, search = scenario.setting, scenario.search
+    inequalities = setting.canonical.inequalities
+    if any(not b.domain.is_box for b in setting.canonical.blocks):
+        return None
+    own: list[tuple[float, dict[str, Floats]]] = []  # what each entry has to spare at its own corner
+    for c in inequalities:
+        places = list(np.ndindex(*known(c.shape)))
+        for at in places if len(places) <= MOST_CORNERS else ():
+            if not search.take(ENTRY + PART * size(c.expr)):
+                return None
+            g = setting.simplify(entry(c.expr, at))
+            x = _downhill(scenario, g)
+            spare = -np.inf if x is None else 0.0 - scenario.worst(g, x).greatest
+            if x is not None and np.isfinite(spare):
+                own.append((float(spare), x))
+    fewest, tried = min((spare for spare, _ in own), default=np.inf), set[bytes]()
+    for spare, x in own:
+        corner = b"".join(v.tobytes() for v in x.values())
+        if spare > fewest + 1e-12 * abs(spare) or corner in tried or not search.take(scenario.cost(_exprs(scenario))):
+            continue
+        tried.add(corner)
+        least = min(0.0 - scenario.worst(expr, x).greatest for expr in _exprs(scenario))
+        if spare <= least + 1e-12 * abs(spare):
+            return x, spare
+    return None
+
+
+def _exprs(scenario: Scenario) -> list[Expr]:
+    return [c.expr for c in scenario.setting.canonical.inequalities]
+
+
+def _downhill(scenario: Scenario, g: Expr) -> dict[str, Floats] | None:
+    """The corner of the box towards which a scalar falls in every entry, at every decision and stream value."""
+    blocks = scenario.setting.canonical.blocks
+    ranges = Enclosure({**scenario.setting.box, **scenario.streams})
+    results: dict[str, Floats] = {}
+    slopes = gradient(g, [b.name for b in blocks])
+    for b in blocks:
+        low, high = ranges(scenario.setting.simplify(slopes[b.name])).broadcast(b.shape).expanded()
+        if not np.all((low >= 0) | (high <= 0)):
+            return None
+        results[b.name] = np.where(low >= 0, b.domain.lower, b.domain.upper)
+    return results
+
+
+def _solved(scenario: Scenario) -> tuple[dict[str, Floats] | None, float | None]:
+    """max m subject to g + m <= 0 in the domain: the point, and the value."""
+    blocks = scenario.setting.canonical.blocks
+    if not affords_program(blocks, scenario.search):
+        return None, None
+    import cvxpy as cp
+
+    variables, constraints = decision_variables(blocks)
+    margin = cp.Variable()
+    twins = []
+    for c in scenario.setting.canonical.inequalities:
+        result = scenario.in_cvxpy(c.expr, variables)
+        if result is None:
+            return None, None
+        twins += result
+    if not twins:
+        return None, None
+    best = solve(cp.Maximize(margin), [*constraints, *(g + margin <= 0 for g in twins)])
+    if best is None or not np.isfinite(best):
+        return None, None
+    return into_domain(blocks, values(variables)), best
+
+
+def _candidates(scenario: Scenario) -> Iterator[Mapping[str, Floats]]:
+    """Points that come to mind: a few whatever they take, so that rows with much to spare are proved however many they are."""
+    blocks = scenario.setting.canonical.blocks
+    yield {b.name: b.domain.centre() for b in blocks}
+    if all(b.domain.is_box for b in blocks):
+        yield {b.name: np.array(b.domain.lower) for b in blocks}
+        yield {b.name: np.array(b.domain.upper) for b in blocks}
+    zero, few = (
+        {b.name: np.broadcast_to(0.0, b.shape) for b in blocks},
+        all(b.domain.size <= MOST_TRIED for b in blocks),
+    )
+    elsewhere = few and any(distinct(b.domain.centre()).any() for b in blocks)
+    if elsewhere and all(b.domain.contains(zero[b.name]) for b in blocks):
+        yield zero
+    corners = blocks[0].domain.vertices() if len(blocks) == 1 else None
+    if corners is not None and len(corners) <= MOST_CORNERS:
+        cost = scenario.cost(_exprs(scenario))
+        yield from takewhile(lambda _: scenario.search.take(cost), ({blocks[0].name: corner} for corner in corners))
+
+
+def _proposals(scenario: Scenario, proposed: Mapping[str, Floats] | None) -> Iterator[Mapping[str, Floats]]:
+    """The solver's point, and round numbers beside it."""
+    blocks = scenario.setting.canonical.blocks
+    if proposed is not None:
+        yield proposed
+        # Solvers stop a hair beside a bound or a round number: try the number itself.
+        cost = scenario.cost(_exprs(scenario))
+        for digits in (9, 6, 3):
+            rounded = {n: np.round(v, digits) for n, v in proposed.items()}
+            if all(b.domain.contains(rounded[b.name], ROUNDING) for b in blocks) and scenario.search.take(cost):
+                yield rounded

@@ -26,6 +26,7 @@ from oco.dsl.dims import known
 from oco.dsl.expressions import Expr
 
 Floats = np.ndarray[Any, Any]
+Directions = dict[str, Floats]
 MOST_CORNERS = 64
 ENTRY, PART = 300, 60
 """Steps that the corner of an entry of a constraint takes, and more for each part of the constraint."""
@@ -82,21 +83,26 @@ def _best_corner(scenario: Scenario) -> tuple[dict[str, Floats], float] | None:
     inequalities = setting.canonical.inequalities
     if any(not b.domain.is_box for b in setting.canonical.blocks):
         return None
-    own: list[tuple[float, dict[str, Floats]]] = []  # what each entry has to spare at its own corner
+    own: list[tuple[float, Directions]] = []  # what each entry has to spare at its own corner
     for c in inequalities:
         places = list(np.ndindex(*known(c.shape)))
         for at in places if len(places) <= MOST_CORNERS else ():
             if not search.take(ENTRY + PART * size(c.expr)):
                 return None
             g = setting.simplify(entry(c.expr, at))
-            x = _downhill(scenario, g)
-            spare = -np.inf if x is None else 0.0 - scenario.worst(g, x).greatest
-            if x is not None and np.isfinite(spare):
-                own.append((float(spare), x))
+            falls = _downhill(scenario, g)
+            spare = -np.inf if falls is None else 0.0 - scenario.worst(g, _corner(scenario, falls)).greatest
+            if falls is not None and np.isfinite(spare):
+                own.append((float(spare), falls))
     fewest, tried = min((spare for spare, _ in own), default=np.inf), set[bytes]()
-    for spare, x in own:
+    most = {b.name: sum((falls[b.name] for _, falls in own), np.zeros(b.shape)) for b in setting.canonical.blocks}
+    for spare, falls in own:
+        if spare > fewest + 1e-12 * abs(spare):
+            continue
+        # Where an entry of the decision is all the same to this row, it goes where most of the others fall.
+        x = _corner(scenario, {n: np.where(way == 0, most[n], way) for n, way in falls.items()})
         corner = b"".join(v.tobytes() for v in x.values())
-        if spare > fewest + 1e-12 * abs(spare) or corner in tried or not search.take(scenario.cost(_exprs(scenario))):
+        if corner in tried or not search.take(scenario.cost(_exprs(scenario))):
             continue
         tried.add(corner)
         least = min(0.0 - scenario.worst(expr, x).greatest for expr in _exprs(scenario))
@@ -109,18 +115,27 @@ def _exprs(scenario: Scenario) -> list[Expr]:
     return [c.expr for c in scenario.setting.canonical.inequalities]
 
 
-def _downhill(scenario: Scenario, g: Expr) -> dict[str, Floats] | None:
-    """The corner of the box towards which a scalar falls in every entry, at every decision and stream value."""
+def _downhill(scenario: Scenario, g: Expr) -> Directions | None:
+    """Signs of the directions in which a scalar falls at every decision and stream value: 1 upwards, 0 where it is constant.
+
+    None where an entry of the decision has no such direction.
+    """
     blocks = scenario.setting.canonical.blocks
     ranges = Enclosure({**scenario.setting.box, **scenario.streams})
-    results: dict[str, Floats] = {}
+    results: Directions = {}
     slopes = gradient(g, [b.name for b in blocks])
     for b in blocks:
         low, high = ranges(scenario.setting.simplify(slopes[b.name])).broadcast(b.shape).expanded()
         if not np.all((low >= 0) | (high <= 0)):
             return None
-        results[b.name] = np.where(low >= 0, b.domain.lower, b.domain.upper)
+        results[b.name] = np.where(low >= 0, -(high > 0).astype(float), 1.0)
     return results
+
+
+def _corner(scenario: Scenario, falls: Directions) -> dict[str, Floats]:
+    """The corner of the box in these directions; the lower end where an entry has none."""
+    blocks = scenario.setting.canonical.blocks
+    return {b.name: np.where(falls[b.name] > 0, b.domain.upper, b.domain.lower) for b in blocks}
 
 
 def _solved(scenario: Scenario) -> tuple[dict[str, Floats] | None, float | None]:

@@ -113,7 +113,7 @@ def never_holds(scenario: Scenario, row: Row) -> Impossible | None:
         f"{conflict([row.name], True)}, whatever the streams are: every decision misses it by at least {number(least)}"
     )
     centre = {b.name: b.domain.centre() for b in scenario.setting.canonical.blocks}
-    streams = _worst_streams(scenario, row.expr, centre)
+    streams = worst_streams(scenario, row.expr, centre)
     step = Step("range above zero", words, least, (), row.constraint.span, row.expr)
     return Impossible((row,), step, Witness(streams, least, words), True)
 
@@ -199,7 +199,7 @@ def _combination(
     slopes = {b.name: interval(0.0, 0.0, b.shape) for b in blocks}
     at_z = {n: point(v) for n, v in z.items()}
     for row, weight in zip(rows, weights):
-        worst = _worst_streams(scenario, row.expr, z)
+        worst = worst_streams(scenario, row.expr, z)
         streams.append(worst)
         if weight == 0:
             continue
@@ -214,7 +214,7 @@ def _combination(
     return total, slopes, streams
 
 
-def _worst_streams(scenario: Scenario, g: Expr, z: Mapping[str, Floats]) -> dict[str, Floats]:
+def worst_streams(scenario: Scenario, g: Expr, z: Mapping[str, Floats]) -> dict[str, Floats]:
     """The corner of the streams' box towards which g grows at z."""
     free = names(g, Kind.STREAM)
     ends = {n: scenario.streams[n].expanded() for n in free}

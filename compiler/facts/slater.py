@@ -18,11 +18,13 @@ from oco.compiler.domains.norms import distinct
 from oco.compiler.facts.budget import size
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.entry import entry
+from oco.compiler.facts.infeasible import worst_streams
 from oco.compiler.facts.phrasing import coordinates, number
 from oco.compiler.facts.scenario import Scenario
 from oco.compiler.facts.solver import affords_program, decision_variables, into_domain, solve, values
 from oco.compiler.facts.types import Step
 from oco.dsl.dims import known
+from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr
 
 Floats = np.ndarray[Any, Any]
@@ -32,6 +34,8 @@ ENTRY, PART = 300, 60
 """Steps that the corner of an entry of a constraint takes, and more for each part of the constraint."""
 ROUNDING = 1e-14
 """Share of the set's scale by which a rounded point may lie outside it: what arithmetic leaves, so that thin sets are not left."""
+EXACT = 1e-12
+"""Share of a row's value up to which the least value found is the least there is."""
 MOST_TRIED = 1 << 18
 """Entries of a decision up to which other points than its centre are tried."""
 
@@ -50,7 +54,7 @@ def slater_point(scenario: Scenario) -> SlaterPoint | None:
     """The decision of the greatest proved margin among the solver's and a few that come to mind; None where no stream is bounded."""
     if not scenario.bounded:
         return None
-    proposed, best = _best_corner(scenario) or _solved(scenario)
+    proposed, best = _best_corner(scenario) or _best_vertex(scenario) or _solved(scenario)
     result: SlaterPoint | None = None
     for x in chain(_candidates(scenario), _proposals(scenario, proposed)):
         result = _proved(scenario, x, best, -np.inf if result is None else result.margin) or result
@@ -136,6 +140,37 @@ def _corner(scenario: Scenario, falls: Directions) -> dict[str, Floats]:
     """The corner of the box in these directions; the lower end where an entry has none."""
     blocks = scenario.setting.canonical.blocks
     return {b.name: np.where(falls[b.name] > 0, b.domain.upper, b.domain.lower) for b in blocks}
+
+
+def _best_vertex(scenario: Scenario) -> tuple[dict[str, Floats], float] | None:
+    """A linear minimiser that gives the row with the least to spare as much as any decision does, where all rows have that there.
+
+    For fixed streams s, a row g is at least g(z, s) + <grad g(z, s), x - z>, and its minimiser over the domain is looked at with the s
+    towards which g grows at the centre z; where g at its own worst is no greater there, nothing is gained elsewhere.
+    """
+    setting, search = scenario.setting, scenario.search
+    blocks, inequalities = setting.canonical.blocks, setting.canonical.inequalities
+    easy = all(b.domain.lmo_start is None and not b.domain.unavailable_reason("lmo")[0] for b in blocks)
+    if not easy or len(inequalities) > MOST_CORNERS or any(c.shape for c in inequalities):
+        return None
+    centre = {b.name: b.domain.centre() for b in blocks}
+    for c in inequalities:
+        if not search.take(ENTRY + PART * size(c.expr) + 2 * scenario.cost([c.expr])):
+            return None
+        g = setting.simplify(c.expr)
+        env = {**worst_streams(scenario, g, centre), **centre}
+        slopes = {n: np.broadcast_to(evaluate(s, env, 1.0), centre[n].shape) for n, s in gradient(g, [*centre]).items()}
+        if not all(np.isfinite(s).all() for s in slopes.values()):
+            return None
+        x = {b.name: b.domain.lmo_array(slopes[b.name]) for b in blocks}
+        if not all(b.domain.contains(x[b.name], ROUNDING) for b in blocks):
+            return None
+        least = float(evaluate(g, env, 1.0)) + sum(float(np.vdot(slopes[n], x[n] - centre[n])) for n in x)
+        own = float(scenario.worst(g, x).greatest)
+        others = max((float(scenario.worst(e, x).greatest) for e in _exprs(scenario) if e is not c.expr), default=-np.inf)
+        if max(own, others) <= least + EXACT * max(abs(least), abs(own)):
+            return x, -least
+    return None
 
 
 def _solved(scenario: Scenario) -> tuple[dict[str, Floats] | None, float | None]:

@@ -33,7 +33,7 @@ SHARE = 1 / 3  # of the steps of a budget, those for feasibility
 RANGE = 20  # steps that the range of a part takes
 TWIN, PART = 300, 200  # steps that an entry takes that is spelled out to CVXPY, and more for each of its parts
 MOST_TOLD_APART = 1 << 18  # entries of a decision that have a range each
-MEAN_SLACK = 1e-9  # the means of distributions are computed to better than this, relative
+MEAN_SLACK = 1e-9  # the means of distributions that are not stated are computed to better than this, relative
 
 
 def _at(x: Floats) -> Interval:
@@ -198,7 +198,8 @@ def _averages(setting: Setting, expr: Expr, means: Mapping[str, StreamRange]) ->
 def _mean_range(stream: StreamRange) -> Interval:
     mean = np.asarray(compact(stream.mean))
     finite = np.isfinite(mean)  # others overflow, and lie anywhere in the range
-    slack = np.where(finite, np.abs(mean) * MEAN_SLACK, np.inf)
+    stated = stream.distribution is None or stream.distribution.stated_mean is not None
+    slack = np.where(finite, np.abs(mean) * (0.0 if stated else MEAN_SLACK), np.inf)
     mean = np.where(finite, mean, 0.0)
     return entries(
         np.maximum(mean - slack, compact(stream.lower)), np.minimum(mean + slack, compact(stream.upper)), stream.shape

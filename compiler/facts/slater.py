@@ -167,7 +167,9 @@ def _best_vertex(scenario: Scenario) -> tuple[dict[str, Floats], float] | None:
             return None
         least = float(evaluate(g, env, 1.0)) + sum(float(np.vdot(slopes[n], x[n] - centre[n])) for n in x)
         own = float(scenario.worst(g, x).greatest)
-        others = max((float(scenario.worst(e, x).greatest) for e in _exprs(scenario) if e is not c.expr), default=-np.inf)
+        others = max(
+            (float(scenario.worst(e, x).greatest) for e in _exprs(scenario) if e is not c.expr), default=-np.inf
+        )
         if max(own, others) <= least + EXACT * max(abs(least), abs(own)):
             return x, -least
     return None

@@ -34,8 +34,17 @@ CASES: dict[str, tuple[str, tuple[int, ...]]] = {
     "slopes of both signs": ("cap: a * x <= 1 each round", (0,)),
     "in another order": ("cap: x[[5, 3, 1]] <= b[0:3] each round", (0,)),
     "one by one": ("u: x[0] <= b[1] each round\n  w: b[2] <= 3 * x[4] each round\n  v: z <= r each round", (0, 1, 2)),
-    "both ends": ("cap: x <= b each round\n  least: x >= b - 2 each round", (0,)),
-    "one entry twice": ("cap: x[[1, 1]] <= b[0:2] each round", ()),
+    "both ends": ("cap: x <= b each round\n  least: x >= b - 2 each round", (0, 1)),
+    "ends that cross": (
+        "cap: x <= b - 1 each round\n  least: 2 * x >= b each round\n  z: a * x <= r each round",
+        (0, 1, 2),
+    ),
+    "one entry twice": ("cap: x[[1, 1]] <= b[0:2] each round", (0,)),
+    "one entry five times": ("cap: x[[1, 1, 1, 1, 1]] <= b[0:5] each round", ()),
+    "ends and a sum": (
+        "u: x <= b each round\n  w: 3 * x[0:4] >= b[0:4] - 2 each round\n  k: sum(x) + z >= r each round",
+        (0, 1),
+    ),
     "with a sum": ("cap: x <= b each round\n  total: sum(x) + z >= r each round", (0,)),
     "with a matrix": (
         "total: a @ x - z <= r each round\n  cap: x[0:3] <= b[1:4] each round\n  k: x[5] + z >= r each round",
@@ -60,8 +69,14 @@ def values(name: str, x: Any, z: Any, s: dict[str, Any]) -> list[Any]:
             return [x[0] - b[1], b[2] - 3 * x[4], z - r]
         case "both ends":
             return [x - b, b - 2 - x]
+        case "ends that cross":
+            return [x - b + 1, b - 2 * x, cp.multiply(a, x) - r]
         case "one entry twice":
             return [x[1] - b[0], x[1] - b[1]]
+        case "one entry five times":
+            return [x[1] - b[k] for k in range(5)]
+        case "ends and a sum":
+            return [x - b, b[0:4] - 2 - 3 * x[0:4], r - cp.sum(x) - z]
         case "with a sum":
             return [x - b, r - cp.sum(x) - z]
     return [a @ x - z - r, x[0:3] - b[1:4], r - x[5] - z]

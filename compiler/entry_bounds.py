@@ -44,6 +44,10 @@ class BoundingRows:
         own = self.layers == layer
         return BoundingRows(self.labels, self.rows[own], self.entries[own], self.layers[own])
 
+    def apart(self, count: int) -> bool:
+        """True where these are all of so many rows, no two of them on the same entry."""
+        return self.depth == 1 and self.rows.size == count
+
     @property
     def depth(self) -> int:
         """The most rows on one entry."""

@@ -94,7 +94,7 @@ class Layer:
     weight: Point
 
     def kink(self, y: Point) -> Point:
-        """Where the row is 0; anywhere where its slope is."""
+        """Point at which the row of each entry is 0; any where its slope is 0."""
         t = y.blocks[0].tracer
         return y - self.value.map(lambda g, a: g / t.where(t.eq(a, 0.0), 1.0, a), self.slope)
 

@@ -157,6 +157,18 @@ def stream_gradient(expr: Expr, streams: list[str]) -> dict[str, Expr]:
     return {name: rewrite(g, lambda n: kind(n, Kind.STREAM, Kind.DECISION)) for name, g in result.items()}
 
 
+def worst_streams(scenario: Scenario, g: Expr, z: Mapping[str, Floats]) -> dict[str, Floats]:
+    """The corner of the streams' box towards which g grows at z."""
+    free = names(g, Kind.STREAM)
+    ends = {n: scenario.streams[n].expanded() for n in free}
+    middle = {n: lo / 2 + hi / 2 for n, (lo, hi) in ends.items()}
+    results = {}
+    for name, slope in stream_gradient(g, free).items():
+        value = np.broadcast_to(evaluate(slope, {**middle, **z}, 1.0), known(scenario.setting.streams[name].shape))
+        results[name] = np.where(value >= 0, ends[name][1], ends[name][0])
+    return results
+
+
 def robust(setting: Setting, search: Allowance | None = None) -> Scenario:
     """Every value that the streams may take; without an allowance it takes its share of the budget."""
     ranges = {n: setting.box[n] for n in setting.streams}

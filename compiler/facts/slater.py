@@ -18,9 +18,8 @@ from oco.compiler.domains.norms import distinct
 from oco.compiler.facts.budget import size
 from oco.compiler.facts.enclosure import Enclosure
 from oco.compiler.facts.entry import entry
-from oco.compiler.facts.infeasible import worst_streams
 from oco.compiler.facts.phrasing import coordinates, number
-from oco.compiler.facts.scenario import Scenario
+from oco.compiler.facts.scenario import Scenario, worst_streams
 from oco.compiler.facts.solver import affords_program, decision_variables, into_domain, solve, values
 from oco.compiler.facts.types import Step
 from oco.dsl.dims import known
@@ -56,7 +55,7 @@ def slater_point(scenario: Scenario) -> SlaterPoint | None:
         return None
     proposed, best = _best_corner(scenario) or _best_vertex(scenario) or _solved(scenario)
     result: SlaterPoint | None = None
-    for x in chain(_candidates(scenario), _proposals(scenario, proposed)):
+    for x in chain(cheap_points(scenario), _proposals(scenario, proposed)):
         result = _proved(scenario, x, best, -np.inf if result is None else result.margin) or result
     return result
 
@@ -198,7 +197,7 @@ def _solved(scenario: Scenario) -> tuple[dict[str, Floats] | None, float | None]
     return into_domain(blocks, values(variables)), best
 
 
-def _candidates(scenario: Scenario) -> Iterator[Mapping[str, Floats]]:
+def cheap_points(scenario: Scenario) -> Iterator[Mapping[str, Floats]]:
     """Points that come to mind: a few whatever they take, so that rows with much to spare are proved however many they are."""
     blocks = scenario.setting.canonical.blocks
     yield {b.name: b.domain.centre() for b in blocks}

@@ -23,7 +23,7 @@ from oco.compiler.points import Point, Structured
 from oco.compiler.structure import entries_alone
 
 Ints = np.ndarray[Any, Any]
-MOST_LAYERS = 4
+MOST_LAYERS = 16
 """Rows on one entry that need no multiplier: they are put in order by comparing each with each."""
 
 

@@ -40,7 +40,8 @@ CASES: dict[str, tuple[str, tuple[int, ...]]] = {
         (0, 1, 2),
     ),
     "one entry twice": ("cap: x[[1, 1]] <= b[0:2] each round", (0,)),
-    "one entry five times": ("cap: x[[1, 1, 1, 1, 1]] <= b[0:5] each round", ()),
+    "one entry five times": ("cap: x[[1, 1, 1, 1, 1]] <= b[0:5] each round", (0,)),
+    "one entry too often": ("cap: x[[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]] + b[0] <= 3 each round", ()),
     "ends and a sum": (
         "u: x <= b each round\n  w: 3 * x[0:4] >= b[0:4] - 2 each round\n  k: sum(x) + z >= r each round",
         (0, 1),
@@ -75,6 +76,8 @@ def values(name: str, x: Any, z: Any, s: dict[str, Any]) -> list[Any]:
             return [x[1] - b[0], x[1] - b[1]]
         case "one entry five times":
             return [x[1] - b[k] for k in range(5)]
+        case "one entry too often":
+            return [x[0] + b[0] - 3] * 17
         case "ends and a sum":
             return [x - b, b[0:4] - 2 - 3 * x[0:4], r - cp.sum(x) - z]
         case "with a sum":

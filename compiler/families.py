@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.vectorize import LEAST, Member, Slot, alike, as_vector
+from oco.compiler.vectorize import LEAST, Member, Slot, alike_key, as_vector
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr
 
@@ -44,7 +44,7 @@ def families(exprs: Sequence[Expr], kinds: Sequence[object] | None = None) -> Fa
     groups: dict[object, list[tuple[int, Member]]] = {}
     for k, expr in enumerate(exprs):
         slots = list[Slot]()
-        key = alike(expr, slots) if expr.shape == () else None
+        key = alike_key(expr, slots) if expr.shape == () else None
         kind = ("apart", k) if key is None else (None if kinds is None else kinds[k], key)
         groups.setdefault(kind, []).append((k, (expr, slots)))
     results: list[tuple[tuple[int, ...], Expr]] = []

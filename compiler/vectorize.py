@@ -96,7 +96,7 @@ def _total(terms: list[Signed], done: Mapping[int, Expr], node: Expr) -> Expr:
     alike: dict[tuple[bool, Key], list[Member]] = {}
     for number, (minus, old) in enumerate(terms):
         term, slots = done[id(old)], list[Slot]()
-        key = alike(term, slots) or ("apart", number)
+        key = alike_key(term, slots) or ("apart", number)
         alike.setdefault((minus, key), []).append((term, slots))
     parts: list[Signed] = []
     for (minus, _), result in alike.items():
@@ -130,7 +130,7 @@ def _added(parts: list[Signed], span: Span | None) -> Expr:
     return balanced(total)
 
 
-def alike(term: Expr, slots: list[Slot], level: int = 0) -> Key | None:
+def alike_key(term: Expr, slots: list[Slot], level: int = 0) -> Key | None:
     """Key that alike terms share; None for what cannot be one entry of a vector. The places where they may differ go to `slots`."""
     if term.shape != () or level > DEEPEST:
         return None
@@ -144,7 +144,7 @@ def alike(term: Expr, slots: list[Slot], level: int = 0) -> Key | None:
             slots.append(term)
             return ("entry", base.name if isinstance(base, Name) else id(base))
         case Call(atom=atom, args=args, options=()) if is_entrywise(term):
-            keys = [("fixed", a) if _is_fixed(a, term) else alike(a, slots, level + 1) for a in args]
+            keys = [("fixed", a) if _is_fixed(a, term) else alike_key(a, slots, level + 1) for a in args]
             return None if None in keys else (atom, *keys)
     return None
 

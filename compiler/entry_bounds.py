@@ -123,12 +123,15 @@ class EntryBounds:
 
     def _median(self, u: Point, y: Point, double: Value) -> tuple[Point, Point]:
         """The median of kinks and of u less the slopes between them, block by block."""
-        t, kinks = double.tracer, [layer.kink(y).blocks for layer in self.layers]
+        t: Tracer = u.blocks[0].tracer
+        kinks = [layer.kink(y).blocks for layer in self.layers]
         prices = [layer.price.blocks for layer in self.layers]
         found: list[Value] = []
         moves: list[Value] = []
         for k, at in enumerate(u.blocks):
-            rows = [(kink[k], t.maximum(p[k], 0.0), t.maximum(-p[k], 0.0)) for kink, p in zip(kinks, prices)]
+            rows: list[tuple[Value, ...]] = [
+                (kink[k], t.maximum(p[k], 0.0), t.maximum(-p[k], 0.0)) for kink, p in zip(kinks, prices)
+            ]
             rows = _by_kink(t, rows)
             rising, falling = [r for _, r, _ in rows], [f for _, _, f in rows]
             v = at + _sum(falling) / double

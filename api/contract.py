@@ -11,10 +11,10 @@ import numpy as np
 from oco.backends.contract import Contract, Range
 from oco.backends.factors import part_names
 from oco.backends.monitor import DUALS, OF_EQUALITIES, Constants, Limit
-from oco.compiler.canonical import entry_labels
-from oco.compiler.plan import Plan
-from oco.compiler.settings import Setting
-from oco.compiler.theorems import Guarantee
+from oco.compiler.problem.canonical import entry_labels
+from oco.compiler.selection.plan import Plan
+from oco.compiler.theory.settings import Setting
+from oco.compiler.theory.theorems import Guarantee
 from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import fail
 from oco.dsl.statements import Feedback

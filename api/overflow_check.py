@@ -11,7 +11,7 @@ import numpy as np
 
 from oco.backends.choose import work_of
 from oco.backends.python.intake import NotFinite
-from oco.compiler.canonical import StreamRange
+from oco.compiler.problem.canonical import StreamRange
 from oco.dsl.diagnostics import fail
 from oco.dsl.expressions import walk
 from oco.dsl.statements import Feedback

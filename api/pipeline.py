@@ -14,8 +14,8 @@ from oco.dsl.model import Model
 
 if TYPE_CHECKING:
     from oco.backends.learner import Learner
-    from oco.compiler.canonical import Canonical
-    from oco.compiler.facts.facts import Facts
+    from oco.compiler.problem.canonical import Canonical
+    from oco.compiler.prover.facts import Facts
     from oco.evaluation.trace import Trace
     from oco.plan import Plan
     from oco.tuning import Tuned
@@ -32,8 +32,8 @@ def check(
 
     Raises OcoError where the model is wrong, and where a loss or a constraint is shown not to be convex.
     """
-    from oco.compiler.facts.budget import Budget
-    from oco.compiler.facts.check import check as prove
+    from oco.compiler.prover.budget import Budget
+    from oco.compiler.prover.check import check as prove
 
     with contained("checking"):
         bound = _bound(model, params)
@@ -43,7 +43,7 @@ def check(
 
 def _observed(model: Model, source: Any) -> tuple[dict[str, Any], Mapping[str, Any] | None]:
     """The rounds of the data (what it lacks is drawn), and the best decision of each round where it can be found."""
-    from oco.compiler.canonical import canonical
+    from oco.compiler.problem.canonical import canonical
     from oco.evaluation.comparators import Budget
     from oco.evaluation.comparators.compare import compare
     from oco.evaluation.data import load_data
@@ -86,7 +86,7 @@ def compile(
 
     Raises OcoError where the model is wrong or no algorithm applies.
     """
-    from oco.compiler.plan import LEAST
+    from oco.compiler.selection.plan import LEAST
 
     kind = LEAST if settings is None else settings
     require(algorithm, (str, type(None)), "the name of an algorithm", "`oco algorithms` lists them")
@@ -120,7 +120,7 @@ def planned(
     """Plan for the horizon of the problem, with `data` as its pilot rounds. Parameters and errors are those of
     `compile`.
     """
-    from oco.compiler.plan import LEAST, compile_plan
+    from oco.compiler.selection.plan import LEAST, compile_plan
     from oco.overflow_check import check_overflow
     from oco.plan import Plan
     from oco.tuning import PILOT_SECONDS, piloted, tuned

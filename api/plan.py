@@ -14,8 +14,8 @@ from oco.backends.contract import Contract
 from oco.backends.learner import Learner
 from oco.backends.registry import backend as find_backend
 from oco.backends.registry import make_fleet, make_learner
-from oco.compiler import plan as core
-from oco.compiler.plan_notices import plan_notices
+from oco.compiler.selection import plan as core
+from oco.compiler.selection.plan_notices import plan_notices
 from oco.contract import Recipe, contract_of, recipe_of
 from oco.dsl.diagnostics import Diagnostic, contained
 from oco.dsl.load import parse

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from oco.compiler.choice import Choice
-from oco.compiler.explain import bound_text
-from oco.compiler.explain_settings import literal
-from oco.compiler.pilots import Pilots
-from oco.compiler.plan import LEAST, PLAIN, explain_choice, plan_of
-from oco.compiler.verdicts import Informativeness, Verdict
+from oco.compiler.selection.choice import Choice
+from oco.compiler.selection.explain import bound_text
+from oco.compiler.selection.explain_settings import literal
+from oco.compiler.selection.pilots import Pilots
+from oco.compiler.selection.plan import LEAST, PLAIN, explain_choice, plan_of
+from oco.compiler.selection.verdicts import Informativeness, Verdict
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.model import Model
 from oco.dsl.statements import Feedback

@@ -10,7 +10,7 @@ import numpy as np
 
 from oco.backends.monitor import Constants
 from oco.compiler.domains import Domain
-from oco.compiler.guarantees import FROM_CENTRE
+from oco.compiler.theory.guarantees import FROM_CENTRE
 
 Array = np.ndarray[Any, Any]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.ir.program import Program
-from oco.compiler.storage import FACTORS
+from oco.compiler.lowering.storage import FACTORS
 from oco.dsl.diagnostics import fail
 
 Array = np.ndarray[Any, Any]

@@ -24,10 +24,10 @@ import numpy as np
 import oco
 from oco.backends.c99.backend import CBackend
 from oco.backends.python.backend import NumpyBackend
-from oco.compiler.choice import Applicability
 from oco.compiler.ir.interpret import interpret
 from oco.compiler.ir.passes import CALLS, LOOPS, PASSES, optimize
-from oco.compiler.plan import explain_choice
+from oco.compiler.selection.choice import Applicability
+from oco.compiler.selection.plan import explain_choice
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.model import Model
 from oco.dsl.statements import Feedback

@@ -75,7 +75,7 @@ def plain_model(terms: int) -> str:
 
 def seconds_of_check(text: str) -> float:
     """Processor time of reading a model and of its facts, in this process."""
-    from oco.compiler.facts.check import check
+    from oco.compiler.prover.check import check
     from oco.dsl.load import parse
 
     start = time.process_time()

@@ -19,7 +19,7 @@ from typing import Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from oco.compiler.canonical import Canonical, canonical
+from oco.compiler.problem.canonical import Canonical, canonical
 from oco.dsl.load import load, parse
 from oco.evaluation.comparators import Comparator
 from oco.evaluation.comparators.compare import compare, compare_prefixes

@@ -28,8 +28,8 @@ from fuzz.generate import generated
 from fuzz.reached import curvature
 from second_order_cases import CASES as SECOND_ORDER
 
-from oco.compiler.facts.check import check
-from oco.compiler.facts.types import Status
+from oco.compiler.prover.check import check
+from oco.compiler.prover.types import Status
 from oco.dsl.load import parse
 from oco.dsl.writing import write_text
 

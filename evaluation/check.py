@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.canonical import StreamRange
+from oco.compiler.problem.canonical import StreamRange
 from oco.dsl.diagnostics import Diagnostic
 from oco.evaluation.table import Array, Table
 

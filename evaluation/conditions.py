@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from oco.compiler.guarantees import Condition
+from oco.compiler.theory.guarantees import Condition
 from oco.evaluation.comparators import Comparator
 from oco.evaluation.comparators.base import Status
 from oco.evaluation.measured_run import MeasuredRun, RegretKind

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from oco.compiler.canonical import Canonical
-from oco.compiler.theorems import Situation
+from oco.compiler.problem.canonical import Canonical
+from oco.compiler.theory.theorems import Situation
 from oco.dsl.statements import Timing
 from oco.evaluation.measures import equality_violation, violation
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.canonical import Canonical, StreamRange, canonical
+from oco.compiler.problem.canonical import Canonical, StreamRange, canonical
 from oco.dsl.diagnostics import Diagnostic, InternalError, OcoError, fail, require
 from oco.dsl.distributions import within
 from oco.dsl.model import Model

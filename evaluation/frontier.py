@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from oco.compiler.frontier import FrontierPoint
+from oco.compiler.selection.frontier import FrontierPoint
 from oco.dsl.diagnostics import fail
 
 

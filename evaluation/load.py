@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oco.compiler.canonical import canonical
-from oco.compiler.guarantees import Condition
+from oco.compiler.problem.canonical import canonical
+from oco.compiler.theory.guarantees import Condition
 from oco.dsl.diagnostics import fail
 from oco.dsl.limits import MOST_ROUNDS
 from oco.dsl.load import parse

@@ -12,7 +12,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from oco.compiler.canonical import StreamRange
+from oco.compiler.problem.canonical import StreamRange
 from oco.dsl.diagnostics import Diagnostic, Findings, fail
 from oco.evaluation.table import Table
 

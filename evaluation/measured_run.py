@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from oco.backends.factors import factors_over_rounds
-from oco.compiler.canonical import Canonical
-from oco.compiler.guarantees import Condition
+from oco.compiler.problem.canonical import Canonical
+from oco.compiler.theory.guarantees import Condition
 from oco.dsl.diagnostics import fail
 from oco.evaluation import measures
 from oco.evaluation.comparators import Budget, Comparator, Prefixes

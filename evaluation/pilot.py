@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from oco.compiler.pilots import PilotResult, Pilots
-from oco.compiler.theorems import Situation
+from oco.compiler.selection.pilots import PilotResult, Pilots
+from oco.compiler.theory.theorems import Situation
 from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data
 from oco.evaluation.trace import Trace

@@ -12,7 +12,7 @@ from oco.backends.given import is_whole
 from oco.backends.learner import Learner
 from oco.backends.monitor import DUALS
 from oco.backends.play import Played
-from oco.compiler.canonical import Canonical
+from oco.compiler.problem.canonical import Canonical
 from oco.dsl.diagnostics import fail
 from oco.evaluation.measured_run import Record
 from oco.evaluation.spill import spacious

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.facts.fact import Fact
-from oco.compiler.facts.facts import Facts
-from oco.compiler.facts.types import Step
+from oco.compiler.prover.fact import Fact
+from oco.compiler.prover.facts import Facts
+from oco.compiler.prover.types import Step
 from oco.dsl.text.latex import escaped
 from oco.dsl.text.printer import print_model
 from oco.dsl.writing import write_text

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.calculus import vector_jacobian
-from oco.compiler.canonical import Canonical
+from oco.compiler.problem.calculus import vector_jacobian
+from oco.compiler.problem.canonical import Canonical
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, constant
 from oco.dsl.statements import Feedback

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from oco.compiler.canonical import entry_labels
+from oco.compiler.problem.canonical import entry_labels
 from oco.evaluation.data import Data
 
 

@@ -19,12 +19,12 @@ from oco.backends.journal import open_journal
 from oco.backends.learner import Learner
 from oco.backends.monitor import glances
 from oco.backends.play import can_play, play
-from oco.compiler.canonical import Canonical
-from oco.compiler.explain import formula_text
-from oco.compiler.facts.facts import Facts
-from oco.compiler.facts.ledger import plain
-from oco.compiler.guarantees import Bound
-from oco.compiler.theorems import Guarantee, Situation
+from oco.compiler.problem.canonical import Canonical
+from oco.compiler.prover.facts import Facts
+from oco.compiler.prover.ledger import plain
+from oco.compiler.selection.explain import formula_text
+from oco.compiler.theory.guarantees import Bound
+from oco.compiler.theory.theorems import Guarantee, Situation
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.statements import Feedback
 from oco.evaluation.comparators import Budget

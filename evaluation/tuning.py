@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from oco.compiler.theorems import Free, Situation
+from oco.compiler.theory.theorems import Free, Situation
 from oco.dsl.diagnostics import OcoError, fail
 from oco.evaluation.data import Data
 from oco.evaluation.pilot import score

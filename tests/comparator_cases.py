@@ -8,8 +8,8 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from oco.compiler.canonical import Canonical, canonical
-from oco.compiler.cvxpy_form import to_cvxpy
+from oco.compiler.problem.canonical import Canonical, canonical
+from oco.compiler.problem.cvxpy_form import to_cvxpy
 from oco.dsl.load import parse
 from oco.dsl.statements import Timing
 from oco.evaluation.comparators import Comparator, Status

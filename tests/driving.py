@@ -11,11 +11,11 @@ import cvxpy as cp
 import numpy as np
 
 from oco.backends.registry import backend
-from oco.compiler.canonical import canonical
-from oco.compiler.choice import choose
-from oco.compiler.facts.check import check
-from oco.compiler.plan import Plan
-from oco.compiler.theorems import Situation
+from oco.compiler.problem.canonical import canonical
+from oco.compiler.prover.check import check
+from oco.compiler.selection.choice import choose
+from oco.compiler.selection.plan import Plan
+from oco.compiler.theory.theorems import Situation
 from oco.dsl.load import parse
 
 Array = np.ndarray[Any, Any]

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from oco.compiler.calculus import gradient
-from oco.compiler.canonical import Block, Canonical, canonical, entry_labels
-from oco.compiler.facts.entry import entry
+from oco.compiler.problem.calculus import gradient
+from oco.compiler.problem.canonical import Block, Canonical, canonical, entry_labels
+from oco.compiler.prover.terms.entry import entry
 from oco.dsl.enclose import enclose
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr

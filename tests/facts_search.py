@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from facts_oracle import Oracle
 
-from oco.compiler.calculus import gradient
+from oco.compiler.problem.calculus import gradient
 from oco.dsl.expressions import Expr
 
 Floats = np.ndarray[Any, Any]

@@ -214,7 +214,7 @@ CASES: dict[str, str] = {
 
 _RUN = """
 import json, os, resource, signal, sys, time
-import cvxpy, oco, oco.plan, oco.compiler.plan
+import cvxpy, oco, oco.plan, oco.compiler.selection.plan
 from oco.dsl.diagnostics import OcoError
 from oco.guarded import limit
 oco.compile(oco.parse("model w\\nhorizon T = 9\\ndecision x[2] in ball(1)\\nstream c[2] in [0, 1]\\nminimize c @ x\\n"))

@@ -13,7 +13,7 @@ from law_worlds import Array, Life, lives, plan_in, play, theorem_of
 from scipy.stats import t as student
 
 from oco.compiler.algorithms import ALGORITHMS
-from oco.compiler.plan import Plan
+from oco.compiler.selection.plan import Plan
 
 HORIZONS = tuple(2**k for k in range(8, 15))
 ONE_SIDED = 0.95

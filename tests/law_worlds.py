@@ -15,8 +15,8 @@ import numpy as np
 from driving import Array, plan_of
 
 from oco.backends.base import Compiled
-from oco.compiler.plan import Plan
-from oco.compiler.theorems import Theorem, Violation
+from oco.compiler.selection.plan import Plan
+from oco.compiler.theory.theorems import Theorem, Violation
 from oco.dsl.diagnostics import OcoError
 from oco.plan import Plan as RunnablePlan
 

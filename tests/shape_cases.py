@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import oco
-from oco.compiler.canonical import StreamRange
+from oco.compiler.problem.canonical import StreamRange
 from oco.dsl.diagnostics import OcoError
 from oco.evaluation.revealed import Revealed
 from oco.plan import Plan

@@ -48,8 +48,8 @@ LAZY = {
     "oco.cli.results": "loads tables of `rich`; by `oco run`",
     "oco.compiler.domains.box_row": "by domains that rows cut",
     "oco.compiler.domains.cut_sets": "by domains that rows cut",
-    "oco.compiler.facts.notebook": "by facts shown in a notebook",
-    "oco.compiler.facts.notebook_steps": "by facts shown in a notebook",
+    "oco.compiler.prover.notebook": "by facts shown in a notebook",
+    "oco.compiler.prover.notebook_steps": "by facts shown in a notebook",
     "oco.compiler.ir.interpret": "loads the tracer; by domains that are used alone, with arrays",
     "oco.contract": "loads the compiler",
     "oco.dsl.codes": "by the first diagnostic",
@@ -84,7 +84,7 @@ BY_NAME = {
 
 MUTUAL = {
     "oco.backends.learner": "its journal and its saved states act on a learner",
-    "oco.compiler.facts.context": "has the provers, and each of them gets it",
+    "oco.compiler.prover.context": "has the provers, and each of them gets it",
     "oco.compiler.ir.lanes": "its rules stand in the table of operations, which it reads",
     "oco.compiler.ir.methods": "a traced value holds its tracer",
     "oco.compiler.ir.trace": "operations are written out by rules that trace others",

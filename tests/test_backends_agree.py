@@ -17,15 +17,15 @@ from test_c99 import build, has_compiler, needs_compiler
 import oco
 from oco.backends.registry import backend, make_learner
 from oco.compiler.algorithms import ALGORITHMS
-from oco.compiler.calculus import vector_jacobian
-from oco.compiler.choice import Applicability
 from oco.compiler.ir.build import trace_program
 from oco.compiler.ir.interpret import interpret
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
-from oco.compiler.lower import lower_expr
-from oco.compiler.plan import explain_choice
+from oco.compiler.lowering.expressions import lower_expr
+from oco.compiler.problem.calculus import vector_jacobian
+from oco.compiler.selection.choice import Applicability
+from oco.compiler.selection.plan import explain_choice
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import constant
 from oco.dsl.statements import Feedback

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from oco.compiler.facts.check import check
+from oco.compiler.prover.check import check
 from oco.dsl.diagnostics import Diagnostic, OcoError
 from oco.dsl.load import parse
 

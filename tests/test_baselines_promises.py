@@ -11,7 +11,7 @@ import pytest
 from driving import Array, Round, plan_of, trajectory
 from scipy.optimize import linprog
 
-from oco.compiler.plan import Plan, compile_plan
+from oco.compiler.selection.plan import Plan, compile_plan
 from oco.dsl.load import parse
 
 

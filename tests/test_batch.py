@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from atom_cases import CASES, Case
 
-from oco.compiler.calculus import vector_jacobian
 from oco.compiler.ir.ops import OPS
+from oco.compiler.problem.calculus import vector_jacobian
 from oco.dsl.build import index
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, Kind, Name, Slice, constant

@@ -7,9 +7,9 @@ import pytest
 from atom_cases import CASES, Case
 
 import oco
-from oco.compiler.calculus import gradient, hessian_vector, vector_jacobian
-from oco.compiler.canonical import canonical
-from oco.compiler.jacobians import jacobian
+from oco.compiler.problem.calculus import gradient, hessian_vector, vector_jacobian
+from oco.compiler.problem.canonical import canonical
+from oco.compiler.problem.jacobians import jacobian
 from oco.dsl.build import array, call, index
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, Kind, Name, Slice, constant, walk

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from oco.compiler.facts.cells import over_cells
+from oco.compiler.prover.ranges.cells import over_cells
 from oco.dsl.atoms import ATOMS
 from oco.dsl.build import applied
 from oco.dsl.dims import known

@@ -7,12 +7,12 @@ import pytest
 from scipy.optimize import linprog
 
 import oco
-from oco.compiler.facts import slater
-from oco.compiler.facts.check import check
-from oco.compiler.facts.facts import Facts
-from oco.compiler.facts.falsify import Outcome
-from oco.compiler.facts.types import Status
-from oco.compiler.facts.verify import verify
+from oco.compiler.prover.audit.falsify import Outcome
+from oco.compiler.prover.audit.verify import verify
+from oco.compiler.prover.check import check
+from oco.compiler.prover.facts import Facts
+from oco.compiler.prover.feasibility import slater
+from oco.compiler.prover.types import Status
 from oco.dsl.load import parse
 
 HEAD = "model m\nhorizon T = 100\n"

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from oco.compiler.algorithms import ALGORITHMS
-from oco.compiler.choice import Choice
-from oco.compiler.explain import explain_text
-from oco.compiler.plan import compile_plan, explain_choice
-from oco.compiler.settings import schedule
-from oco.compiler.theorems import Violation
-from oco.compiler.verdicts import Applicability
+from oco.compiler.selection.choice import Choice
+from oco.compiler.selection.explain import explain_text
+from oco.compiler.selection.plan import compile_plan, explain_choice
+from oco.compiler.selection.verdicts import Applicability
+from oco.compiler.theory.settings import schedule
+from oco.compiler.theory.theorems import Violation
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import load, parse
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from oco.compiler.facts.check import check
+from oco.compiler.prover.check import check
 from oco.dsl import codes
 from oco.dsl.codes import CODES, Stage
 from oco.dsl.diagnostics import Diagnostic, OcoError

@@ -13,7 +13,7 @@ import pytest
 from coldq_cases import CASES, reference
 from driving import Array, Round, Run, solve, trajectory
 
-from oco.compiler.plan import compile_plan
+from oco.compiler.selection.plan import compile_plan
 from oco.dsl.load import load, parse
 
 

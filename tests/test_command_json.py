@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from oco.cli import main
-from oco.compiler.facts.check import check
+from oco.compiler.prover.check import check
 from oco.dsl.diagnostics import Diagnostic, OcoError
 from oco.dsl.load import parse
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from comparator_cases import MODELS, check_certificate, drawn, problem, reference
 
-from oco.compiler.canonical import canonical
+from oco.compiler.problem.canonical import canonical
 from oco.dsl.load import load
 from oco.evaluation.comparators import Status
 from oco.evaluation.comparators.compare import compare

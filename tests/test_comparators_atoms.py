@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from comparator_cases import check_certificate, drawn, problem, reference
 
-from oco.compiler.canonical import Canonical
+from oco.compiler.problem.canonical import Canonical
 from oco.dsl.atoms import ATOMS
 from oco.evaluation.batch import values_of
 from oco.evaluation.comparators import Status

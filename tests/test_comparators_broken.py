@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from comparator_cases import drawn, problem
 
-from oco.compiler.canonical import Canonical
-from oco.compiler.cvxpy_form import to_cvxpy
+from oco.compiler.problem.canonical import Canonical
+from oco.compiler.problem.cvxpy_form import to_cvxpy
 from oco.evaluation.comparators import Budget, Status
 from oco.evaluation.comparators.functions import Rounds
 from oco.evaluation.comparators.rounded import rounded_prefixes, rounded_static

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from comparator_cases import MODELS, check_certificate, drawn, problem, reference
 
-from oco.compiler.canonical import Canonical
+from oco.compiler.problem.canonical import Canonical
 from oco.evaluation.comparators import Budget, Status
 from oco.evaluation.comparators import composite as composite_module
 from oco.evaluation.comparators import fixed as fixed_module

@@ -7,7 +7,7 @@ from time import perf_counter
 import numpy as np
 import pytest
 
-from oco.compiler.canonical import Canonical, canonical
+from oco.compiler.problem.canonical import Canonical, canonical
 from oco.dsl.load import parse
 from oco.evaluation.comparators import Budget, Status
 from oco.evaluation.comparators.compare import compare

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 import oco
-import oco.compiler.facts.check
-import oco.compiler.plan
+import oco.compiler.prover.check
+import oco.compiler.selection.plan
 import oco.dsl.load
 from oco.dsl.diagnostics import InternalError, OcoError
 
 MODEL = "model m\nhorizon T = 9\ndecision x[2] in box(0, 1)\nstream c[2] in [0, 1]\nminimize c @ x\n"
 STAGES = {
     "parse": ("oco.dsl.load.resolve", lambda: oco.parse(MODEL)),
-    "check": ("oco.compiler.facts.check.canonical", lambda: oco.check(oco.parse(MODEL))),
-    "compile": ("oco.compiler.plan.compile_plan", lambda: oco.compile(oco.parse(MODEL))),
+    "check": ("oco.compiler.prover.check.canonical", lambda: oco.check(oco.parse(MODEL))),
+    "compile": ("oco.compiler.selection.plan.compile_plan", lambda: oco.compile(oco.parse(MODEL))),
 }
 LIMITS = (OverflowError("too large"), ZeroDivisionError("by 0"), FloatingPointError("nan"), RecursionError("deep"),
           MemoryError("full"), np.linalg.LinAlgError("singular"))  # fmt: skip

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.corpus.models import MODELS
 from benchmarks.corpus.runs import result_of
-from oco.compiler.facts.check import check
+from oco.compiler.prover.check import check
 from oco.dsl.load import load
 
 QUICK = (

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import oco
-from oco.compiler.canonical import canonical
 from oco.compiler.domains import Domain, cut, domain
 from oco.compiler.ir.interpret import as_numpy
 from oco.compiler.ir.program import DType, Type
+from oco.compiler.problem.canonical import canonical
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.text.formatter import format_text
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from atom_cases import CASES, FIXED_CASES, Case
 
-from oco.compiler.calculus import vector_jacobian
-from oco.compiler.cvxpy_form import to_cvxpy
+from oco.compiler.problem.calculus import vector_jacobian
+from oco.compiler.problem.cvxpy_form import to_cvxpy
 from oco.dsl.atoms import ATOMS, Curvature
 from oco.dsl.build import array, call, index
 from oco.dsl.evaluate import evaluate

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import oco
-from oco.compiler.canonical import Canonical, canonical
+from oco.compiler.problem.canonical import Canonical, canonical
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.distributions import TruncatedDistribution
 from oco.dsl.load import load, parse

@@ -10,7 +10,7 @@ import polars
 import pytest
 
 import oco
-from oco.compiler.canonical import canonical
+from oco.compiler.problem.canonical import canonical
 from oco.dsl.load import parse
 from oco.evaluation.data import load_data
 

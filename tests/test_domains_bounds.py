@@ -11,8 +11,8 @@ from oco.compiler.domains.analytic import Centre, interior_point, largest_ball
 from oco.compiler.domains.programs import Program, Steps, cheapest_rows
 from oco.compiler.domains.reduced import Reduced
 from oco.compiler.domains.reduction import reduce_polyhedron
-from oco.compiler.facts.check import check
-from oco.compiler.facts.types import Status
+from oco.compiler.prover.check import check
+from oco.compiler.prover.types import Status
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
 

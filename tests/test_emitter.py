@@ -20,7 +20,7 @@ from oco.compiler.ir.interpret import interpret, run_function
 from oco.compiler.ir.passes import optimize, shorten
 from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
-from oco.compiler.plan import compile_plan
+from oco.compiler.selection.plan import compile_plan
 from oco.dsl.load import parse
 from oco.plan import Plan
 

@@ -10,8 +10,8 @@ import pytest
 from driving import Run, plan_of
 
 from oco.backends.registry import backend
-from oco.compiler.canonical import canonical
-from oco.compiler.entry_bounds import bounding_rows
+from oco.compiler.problem.canonical import canonical
+from oco.compiler.proximal.entry_bounds import bounding_rows
 from oco.dsl.load import parse
 
 Array = np.ndarray[Any, Any]

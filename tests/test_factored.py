@@ -10,10 +10,10 @@ import pytest
 import oco
 from oco.backends.factors import Factors
 from oco.backends.registry import backend
-from oco.compiler import storage
 from oco.compiler.algorithms import ALGORITHMS
-from oco.compiler.assemble import assemble
 from oco.compiler.ir.passes import optimize
+from oco.compiler.lowering import storage
+from oco.compiler.selection.assemble import assemble
 from oco.contract import contract_of
 from oco.dsl.diagnostics import OcoError
 

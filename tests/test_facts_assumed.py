@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from oco.compiler.facts.check import check
-from oco.compiler.facts.facts import Facts
-from oco.compiler.facts.types import Status
+from oco.compiler.prover.check import check
+from oco.compiler.prover.facts import Facts
+from oco.compiler.prover.types import Status
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
 
@@ -103,7 +103,7 @@ def test_no_solver_is_loaded_for_facts_that_need_none() -> None:
     import sys
 
     code = (
-        "import sys; from oco.dsl.load import parse; from oco.compiler.facts.check import check;"
+        "import sys; from oco.dsl.load import parse; from oco.compiler.prover.check import check;"
         f"facts = check(parse({MODEL!r})); facts['loss.lipschitz.l2'];"
         "print([m for m in ('cvxpy', 'scipy', 'sympy', 'pandas') if m in sys.modules])"
     )

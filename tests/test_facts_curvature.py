@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from facts_oracle import Oracle
 
-from oco.compiler.canonical import Canonical, canonical
-from oco.compiler.cvxpy_form import to_cvxpy
-from oco.compiler.facts.check import check
-from oco.compiler.facts.context import Setting
-from oco.compiler.facts.fact import Fact
-from oco.compiler.facts.function import Function
-from oco.compiler.facts.types import Status
+from oco.compiler.problem.canonical import Canonical, canonical
+from oco.compiler.problem.cvxpy_form import to_cvxpy
+from oco.compiler.prover.check import check
+from oco.compiler.prover.context import Setting
+from oco.compiler.prover.fact import Fact
+from oco.compiler.prover.function import Function
+from oco.compiler.prover.types import Status
 from oco.dsl.diagnostics import InternalError, OcoError
 from oco.dsl.evaluate import evaluate
 from oco.dsl.load import parse

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from oco.compiler.canonical import canonical
-from oco.compiler.facts import slater
-from oco.compiler.facts.check import check
-from oco.compiler.facts.context import Setting
-from oco.compiler.facts.facts import Facts
-from oco.compiler.facts.scenario import robust
-from oco.compiler.facts.types import Status
+from oco.compiler.problem.canonical import canonical
+from oco.compiler.prover.check import check
+from oco.compiler.prover.context import Setting
+from oco.compiler.prover.facts import Facts
+from oco.compiler.prover.feasibility import slater
+from oco.compiler.prover.feasibility.scenario import robust
+from oco.compiler.prover.types import Status
 from oco.dsl.evaluate import evaluate
 from oco.dsl.load import load, parse
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from oco.compiler.facts.check import check
-from oco.compiler.facts.types import Status
+from oco.compiler.prover.check import check
+from oco.compiler.prover.types import Status
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
 

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from domain_cases import CASES, Case
 
-from oco.compiler.canonical import Canonical, canonical
 from oco.compiler.domains import Domain
-from oco.compiler.facts.check import check
-from oco.compiler.facts.context import Setting
-from oco.compiler.facts.fact import Fact
-from oco.compiler.facts.facts import Facts
-from oco.compiler.facts.mixture import Mixture, mixture
-from oco.compiler.facts.scenario import robust
-from oco.compiler.facts.types import Status
-from oco.compiler.facts.verify import Outcome, _Replay, verify
+from oco.compiler.problem.canonical import Canonical, canonical
+from oco.compiler.prover.audit.verify import Outcome, _Replay, verify
+from oco.compiler.prover.check import check
+from oco.compiler.prover.context import Setting
+from oco.compiler.prover.fact import Fact
+from oco.compiler.prover.facts import Facts
+from oco.compiler.prover.feasibility.mixture import Mixture, mixture
+from oco.compiler.prover.feasibility.scenario import robust
+from oco.compiler.prover.types import Status
 from oco.dsl.load import parse
 
 HEAD = "model m\nhorizon T = 100\n"

@@ -10,11 +10,11 @@ from facts_dags import random_dag
 from facts_matrices import random_matrices
 from facts_oracle import Oracle
 
-from oco.compiler.calculus import gradient
-from oco.compiler.canonical import canonical
-from oco.compiler.facts.context import Setting
-from oco.compiler.facts.function import Function
-from oco.compiler.facts.types import Status
+from oco.compiler.problem.calculus import gradient
+from oco.compiler.problem.canonical import canonical
+from oco.compiler.prover.context import Setting
+from oco.compiler.prover.function import Function
+from oco.compiler.prover.types import Status
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oco.compiler.facts.check import check
-from oco.compiler.facts.facts import Facts
-from oco.compiler.facts.types import Status
-from oco.compiler.facts.verify import Outcome, verify
+from oco.compiler.prover.audit.verify import Outcome, verify
+from oco.compiler.prover.check import check
+from oco.compiler.prover.facts import Facts
+from oco.compiler.prover.types import Status
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
 

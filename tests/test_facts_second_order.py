@@ -9,9 +9,9 @@ import pytest
 from second_differences import STEP
 from second_order_cases import CASES, Case
 
-from oco.compiler.facts.check import check
-from oco.compiler.facts.facts import Facts
-from oco.compiler.facts.types import Status
+from oco.compiler.prover.check import check
+from oco.compiler.prover.facts import Facts
+from oco.compiler.prover.types import Status
 from oco.dsl.load import parse
 
 ROUNDING, PROMISED, LOOSE = 1e-9, 1.2, 1.05

@@ -10,11 +10,11 @@ import pytest
 from facts_models import GENERATED
 from facts_oracle import Oracle
 
-from oco.compiler.facts.bounds import above
-from oco.compiler.facts.check import check
-from oco.compiler.facts.facts import Facts
-from oco.compiler.facts.lower_bound import Attained
-from oco.compiler.facts.types import Status
+from oco.compiler.prover.check import check
+from oco.compiler.prover.facts import Facts
+from oco.compiler.prover.suprema.bounds import above
+from oco.compiler.prover.suprema.lower_bound import Attained
+from oco.compiler.prover.types import Status
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.load import load, parse
 from oco.dsl.model import Model

@@ -9,8 +9,8 @@ from facts_models import GENERATED
 from facts_oracle import Oracle
 from facts_tight_cases import CASES, Case
 
-from oco.compiler.facts.check import check
-from oco.compiler.facts.types import Status
+from oco.compiler.prover.check import check
+from oco.compiler.prover.types import Status
 from oco.dsl.load import load, parse
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

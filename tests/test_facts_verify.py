@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from facts_models import GENERATED
 
-from oco.compiler.facts.check import check
-from oco.compiler.facts.fact import Fact
-from oco.compiler.facts.facts import Facts
-from oco.compiler.facts.types import Status, Step
-from oco.compiler.facts.verify import Outcome, verify
+from oco.compiler.prover.audit.verify import Outcome, verify
+from oco.compiler.prover.check import check
+from oco.compiler.prover.fact import Fact
+from oco.compiler.prover.facts import Facts
+from oco.compiler.prover.types import Status, Step
 from oco.dsl.intervals import Interval
 from oco.dsl.load import load, parse
 
@@ -124,11 +124,11 @@ def test_a_claim_of_convexity_that_is_false_is_found() -> None:
 
 def test_the_replay_shares_no_code_with_the_prover() -> None:
     allowed = {
-        "oco.compiler.canonical",
-        "oco.compiler.facts.types",
-        "oco.compiler.facts.fact",
-        "oco.compiler.facts.facts",
-        *(f"oco.compiler.facts.{name}" for name in REPLAY),
+        "oco.compiler.problem.canonical",
+        "oco.compiler.prover.types",
+        "oco.compiler.prover.fact",
+        "oco.compiler.prover.facts",
+        *(f"oco.compiler.prover.{name}" for name in REPLAY),
     }
     for name in REPLAY:
         tree = ast.parse((ROOT / "compiler" / "facts" / f"{name}.py").read_text())

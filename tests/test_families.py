@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import oco
-from oco.compiler.canonical import canonical
-from oco.compiler.families import families
-from oco.compiler.memory import memory_of
+from oco.compiler.algorithms.memory import memory_of
+from oco.compiler.problem.canonical import canonical
+from oco.compiler.problem.families import families
 from oco.dsl.evaluate import evaluate
 from oco.dsl.load import parse
 

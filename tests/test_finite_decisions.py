@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import oco
-from oco.compiler.plan import compile_plan
+from oco.compiler.selection.plan import compile_plan
 from oco.dsl.diagnostics import OcoError
 from oco.plan import Plan
 

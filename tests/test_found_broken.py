@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import oco
-from oco.compiler.facts.facts import Facts
+from oco.compiler.prover.facts import Facts
 from oco.dsl.diagnostics import OcoError
 
 HEAD = "model m\nhorizon T = 1000\n"

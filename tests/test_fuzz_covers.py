@@ -30,7 +30,7 @@ from fuzz.typed import (
 )
 
 import oco
-from oco.compiler.canonical import canonical
+from oco.compiler.problem.canonical import canonical
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Kind

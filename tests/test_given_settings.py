@@ -12,7 +12,7 @@ from law_worlds import Life, lives, theorem_of
 import oco
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
 from oco.compiler.algorithms.qiu_wei2020 import _constants
-from oco.compiler.plan import Plan
+from oco.compiler.selection.plan import Plan
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.settings import SETTINGS, WORD_SETTINGS
 

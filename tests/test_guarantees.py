@@ -13,7 +13,7 @@ from benchmarks.guarantees.cases import Case, case, cases
 from benchmarks.guarantees.page import HEAD, PAGE
 from benchmarks.guarantees.shapes import SHAPES
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
-from oco.compiler.guarantees import Guarantee
+from oco.compiler.theory.guarantees import Guarantee
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="no C compiler")
 each_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda a: a.name)

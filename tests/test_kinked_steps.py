@@ -12,8 +12,8 @@ from coldq_cases import KINKS, SETS, kinked
 from driving import Array, Run, plan_of, solve
 
 import oco
-from oco.compiler.canonical import canonical
-from oco.compiler.epigraph import epigraph
+from oco.compiler.problem.canonical import canonical
+from oco.compiler.prover.epigraph import epigraph
 from oco.dsl.load import parse
 
 

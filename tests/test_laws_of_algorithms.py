@@ -27,9 +27,9 @@ from test_c99 import has_compiler
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
 from oco.compiler.algorithms.lee2023 import ORACLES
 from oco.compiler.ir import interpret
-from oco.compiler.plan import Plan
-from oco.compiler.points import Geometry, Point
-from oco.compiler.theorems import Violation
+from oco.compiler.lowering.points import Geometry, Point
+from oco.compiler.selection.plan import Plan
+from oco.compiler.theory.theorems import Violation
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="no C compiler")
 each_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda a: a.name)

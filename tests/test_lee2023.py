@@ -10,8 +10,8 @@ import pytest
 from driving import Run, trajectory
 from projection_free_cases import CASES, Case, Parts, Round, T, combine, model_of, rounds_of, total
 
-from oco.compiler.plan import compile_plan, explain_choice
-from oco.compiler.verdicts import Applicability
+from oco.compiler.selection.plan import compile_plan, explain_choice
+from oco.compiler.selection.verdicts import Applicability
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
 

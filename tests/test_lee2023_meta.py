@@ -12,9 +12,9 @@ from projection_free_cases import CASES, Case, Parts, Round, T, combine, model_o
 from test_lee2023 import AVERAGE, check_equal, in_domain, slope_of
 
 from oco.compiler.algorithms.lee2023_meta import META_FRANK_WOLFE
-from oco.compiler.explain import algorithm_data
-from oco.compiler.plan import compile_plan, explain_choice
-from oco.compiler.verdicts import Applicability
+from oco.compiler.selection.explain import algorithm_data
+from oco.compiler.selection.plan import compile_plan, explain_choice
+from oco.compiler.selection.verdicts import Applicability
 from oco.dsl.load import parse
 
 LIVELY = {"K": 5, "theta": 0.4, "mu": 0.3, "delta": 0.2, "D": 3.0, "R": 2.5}

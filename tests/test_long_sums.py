@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oco
-from oco.compiler.calculus import gradient
-from oco.compiler.canonical import canonical
-from oco.compiler.vectorize import Together
+from oco.compiler.problem.calculus import gradient
+from oco.compiler.problem.canonical import canonical
+from oco.compiler.problem.vectorize import Together
 from oco.dsl import limits
 from oco.dsl.chains import PLAIN, balanced
 from oco.dsl.diagnostics import OcoError

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from atom_cases import CASES, FIXED_CASES, Case
 
-from oco.compiler.calculus import vector_jacobian
 from oco.compiler.ir.interpret import run_function
 from oco.compiler.ir.program import DType, Type
 from oco.compiler.ir.trace import Tracer
-from oco.compiler.jacobians import jacobian
-from oco.compiler.lower import Lowering, lower_expr
+from oco.compiler.lowering.expressions import Lowering, lower_expr
+from oco.compiler.problem.calculus import vector_jacobian
+from oco.compiler.problem.jacobians import jacobian
 from oco.dsl.atoms.internal import INTERNAL
 from oco.dsl.build import array, call, index
 from oco.dsl.evaluate import evaluate

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from driving import Array, Round, Run, solve, trajectory
 
-from oco.compiler.plan import compile_plan
+from oco.compiler.selection.plan import compile_plan
 from oco.dsl.load import load, parse
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

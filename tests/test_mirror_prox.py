@@ -11,8 +11,8 @@ import pytest
 from driving import Array, Run, solve, trajectory
 from scipy.optimize import linprog
 
-from oco.compiler.plan import compile_plan, explain_choice
-from oco.compiler.verdicts import Applicability
+from oco.compiler.selection.plan import compile_plan, explain_choice
+from oco.compiler.selection.verdicts import Applicability
 from oco.dsl.load import parse
 
 TEXT = """

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from driving import Array, Round, Run, plan_of, situation, solve, trajectory
 
-from oco.compiler.choice import judge
-from oco.compiler.memory import Form, kept_of, memory_of, violation_bounds
-from oco.compiler.plan import compile_plan
+from oco.compiler.algorithms.memory import Form, kept_of, memory_of, violation_bounds
+from oco.compiler.selection.choice import judge
+from oco.compiler.selection.plan import compile_plan
 from oco.dsl.load import parse
 
 T = 24

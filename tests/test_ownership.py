@@ -20,7 +20,7 @@ OWN_NAMES = frozenset(ATOMS) - frozenset(OPS)
 """Names that atoms do not share with operations of the step IR, of which the backends keep tables."""
 OTHER_WORDS = {
     "dsl/checks.py": "names of other languages",
-    "compiler/settings.py": "the language of formulas, which has operators but no atoms",
+    "compiler/theory/settings.py": "the language of formulas, which has operators but no atoms",
 }
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import oco
 from benchmarks.papers.fixed_matrix import best_fixed
-from oco.compiler.canonical import canonical
+from oco.compiler.problem.canonical import canonical
 from oco.dsl.load import load
 from oco.dsl.text.formatter import format_text
 from oco.evaluation.data import load_data

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import oco
-from oco.compiler.pilots import PilotResult
+from oco.compiler.selection.pilots import PilotResult
 from oco.evaluation.data import load_data
 from oco.evaluation.pilot import score
 

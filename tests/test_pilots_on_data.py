@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import oco
-from oco.compiler.verdicts import Informativeness
+from oco.compiler.selection.verdicts import Informativeness
 from oco.dsl.statements import Feedback
 from oco.evaluation.pilot import score
 

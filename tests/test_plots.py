@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from oco.compiler.canonical import canonical
+from oco.compiler.problem.canonical import canonical
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
 from oco.evaluation.data import Data

@@ -14,7 +14,7 @@ import oco
 from benchmarks.practice.page import dominating, page
 from benchmarks.practice.runs import Priced, Results
 from oco.cli import main
-from oco.compiler.canonical import canonical
+from oco.compiler.problem.canonical import canonical
 from oco.evaluation.baselines.base import Game, LeftOut, Played, play
 from oco.evaluation.baselines.gradients import FixedPenalty
 from oco.evaluation.baselines.portfolios import BuyAndHold, ExponentiatedGradient, nearest_in_norm, wealth

@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oco
-from oco.compiler.facts.budget import MORE, NOT_SEARCHED, STEPS, Allowance, Budget
-from oco.compiler.facts.facts import Facts
-from oco.compiler.facts.ledger import ledger_text
-from oco.compiler.facts.types import Status, Step
+from oco.compiler.prover.budget import MORE, NOT_SEARCHED, STEPS, Allowance, Budget
+from oco.compiler.prover.facts import Facts
+from oco.compiler.prover.ledger import ledger_text
+from oco.compiler.prover.types import Status, Step
 from oco.dsl.diagnostics import OcoError
 
 ROOT = Path(__file__).parent.parent

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from test_plots import made, many
 
-from oco.compiler.facts.check import check
+from oco.compiler.prover.check import check
 from oco.evaluation import html
 from oco.evaluation.numbers import number
 from oco.evaluation.report import report, write_report

@@ -15,9 +15,9 @@ from test_c99 import needs_compiler
 import oco
 from oco.backends.python.state_file import pack
 from oco.backends.registry import restored
-from oco.compiler.choice import Choice, judge, named
-from oco.compiler.plan import Plan, compile_plan
-from oco.compiler.verdicts import Applicability
+from oco.compiler.selection.choice import Choice, judge, named
+from oco.compiler.selection.plan import Plan, compile_plan
+from oco.compiler.selection.verdicts import Applicability
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
 

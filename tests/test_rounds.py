@@ -11,8 +11,8 @@ import oco
 from oco.compiler.algorithms.classic import path_weight
 from oco.compiler.algorithms.hazan2016 import distances
 from oco.compiler.algorithms.xie2020 import ORGFW
-from oco.compiler.schedule import Floats, Rounds, Schedule
-from oco.compiler.settings import along, parse_formula, schedule_symbols
+from oco.compiler.theory.schedule import Floats, Rounds, Schedule
+from oco.compiler.theory.settings import along, parse_formula, schedule_symbols
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 N = 50_000

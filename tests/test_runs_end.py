@@ -11,8 +11,8 @@ import pytest
 from driving import situation
 
 from oco.cli import main
-from oco.compiler.canonical import canonical
-from oco.compiler.theorems import Free
+from oco.compiler.problem.canonical import canonical
+from oco.compiler.theory.theorems import Free
 from oco.dsl.load import parse
 from oco.evaluation import tuning
 from oco.evaluation.comparators.base import Budget, Status

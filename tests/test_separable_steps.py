@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from driving import Run, plan_of
 
-from oco.compiler import separable_response
-from oco.compiler.canonical import Canonical, canonical
-from oco.compiler.entry_functions import bends_of
-from oco.compiler.plan import compile_plan
+from oco.compiler.lowering.entry_functions import bends_of
+from oco.compiler.problem.canonical import Canonical, canonical
+from oco.compiler.proximal import separable_response
+from oco.compiler.selection.plan import compile_plan
 from oco.dsl.build import call
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Kind, Name

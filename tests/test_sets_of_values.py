@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import oco
-from oco.compiler.canonical import canonical
-from oco.compiler.facts.check import check
+from oco.compiler.problem.canonical import canonical
+from oco.compiler.prover.check import check
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.text.formatter import format_text
 

@@ -12,16 +12,16 @@ import pytest
 
 import oco
 from oco.compiler.algorithms import ALGORITHMS
-from oco.compiler.best_constants import least, stationary
-from oco.compiler.canonical import canonical
-from oco.compiler.choice import PAPER, Policy, judge
-from oco.compiler.explain import explain_data, explain_text
-from oco.compiler.facts.check import check
-from oco.compiler.frontier import frontier_text
-from oco.compiler.objective import normalized_sum, terms
-from oco.compiler.plan import compile_plan, explain_choice
-from oco.compiler.resolve_again import in_its_units
-from oco.compiler.theorems import Situation
+from oco.compiler.problem.canonical import canonical
+from oco.compiler.prover.check import check
+from oco.compiler.selection.choice import PAPER, Policy, judge
+from oco.compiler.selection.explain import explain_data, explain_text
+from oco.compiler.selection.frontier import frontier_text
+from oco.compiler.selection.plan import compile_plan, explain_choice
+from oco.compiler.selection.resolve_again import in_its_units
+from oco.compiler.theory.best_constants import least, stationary
+from oco.compiler.theory.objective import normalized_sum, terms
+from oco.compiler.theory.theorems import Situation
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
 

@@ -10,8 +10,8 @@ import pytest
 import oco
 from oco.backends.python.walker import Walker
 from oco.compiler.algorithms import penalized
-from oco.compiler.entry_bounds import bounding_rows
-from oco.compiler.facts import slater
+from oco.compiler.prover.feasibility import slater
+from oco.compiler.proximal.entry_bounds import bounding_rows
 
 
 def family(n: int) -> oco.Model:

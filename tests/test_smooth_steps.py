@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from driving import Run, plan_of, solve
 
-from oco.compiler.canonical import canonical
-from oco.compiler.plan import explain_choice
-from oco.compiler.verdicts import Applicability, Verdict
+from oco.compiler.problem.canonical import canonical
+from oco.compiler.selection.plan import explain_choice
+from oco.compiler.selection.verdicts import Applicability, Verdict
 from oco.dsl.load import parse
 
 Array = np.ndarray[Any, Any]

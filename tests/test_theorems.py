@@ -13,9 +13,9 @@ from scipy.optimize import linprog
 
 from oco.compiler.algorithms.classic import path_weight
 from oco.compiler.algorithms.wang_yan_liu2025 import QUEUE_VIOLATION
-from oco.compiler.plan import Plan, compile_plan
-from oco.compiler.schedule import Rounds, Schedule
-from oco.compiler.theorems import Bound, Guarantee, Quantity
+from oco.compiler.selection.plan import Plan, compile_plan
+from oco.compiler.theory.schedule import Rounds, Schedule
+from oco.compiler.theory.theorems import Bound, Guarantee, Quantity
 from oco.dsl.load import parse
 
 T = 300

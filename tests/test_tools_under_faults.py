@@ -73,7 +73,7 @@ def test_two_compile_the_same_model_at_once(model, backend, tmp_path):
 FULL = """
 import resource, signal
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-import oco, oco.plan, oco.compiler.plan, oco.backends.python.module, oco.evaluation.run
+import oco, oco.plan, oco.compiler.selection.plan, oco.backends.python.module, oco.evaluation.run
 resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
 """
 

@@ -12,7 +12,7 @@ import pytest
 
 import oco
 from oco.cli import main
-from oco.compiler.plan import compile_plan
+from oco.compiler.selection.plan import compile_plan
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import load, parse
 from oco.dsl.model import Model

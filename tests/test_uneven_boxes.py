@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import oco
-from oco.compiler.settings import schedule
+from oco.compiler.theory.settings import schedule
 
 N, ROUNDS = 6, 40
 MODEL = """

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from oco.compiler.algorithms import ALGORITHMS
-from oco.compiler.canonical import canonical
-from oco.compiler.choice import Policy, choose
-from oco.compiler.facts.check import check
-from oco.compiler.plan import Plan as CorePlan
-from oco.compiler.plan import compile_plan
-from oco.compiler.settings import schedule
-from oco.compiler.theorems import Situation
-from oco.compiler.unit_free import scales_of, unit_free
+from oco.compiler.problem.canonical import canonical
+from oco.compiler.prover.check import check
+from oco.compiler.selection.choice import Policy, choose
+from oco.compiler.selection.plan import Plan as CorePlan
+from oco.compiler.selection.plan import compile_plan
+from oco.compiler.theory.settings import schedule
+from oco.compiler.theory.theorems import Situation
+from oco.compiler.theory.unit_free import scales_of, unit_free
 from oco.dsl.evaluate import evaluate
 from oco.dsl.load import parse
 from oco.dsl.settings import WORD_SETTINGS

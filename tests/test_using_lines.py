@@ -13,13 +13,13 @@ from test_unit_free import HOMES, Units, in_units
 
 import oco
 from oco.compiler.algorithms import ALGORITHMS
-from oco.compiler.canonical import canonical
-from oco.compiler.choice import Choice, Policy, choose, judge
-from oco.compiler.facts.check import check
-from oco.compiler.plan import Plan
-from oco.compiler.settings import Setting
-from oco.compiler.theorems import Situation
-from oco.compiler.verdicts import Applicability
+from oco.compiler.problem.canonical import canonical
+from oco.compiler.prover.check import check
+from oco.compiler.selection.choice import Choice, Policy, choose, judge
+from oco.compiler.selection.plan import Plan
+from oco.compiler.selection.verdicts import Applicability
+from oco.compiler.theory.settings import Setting
+from oco.compiler.theory.theorems import Situation
 from oco.dsl.load import parse
 from oco.tuning import using_line
 

@@ -27,7 +27,7 @@ from projection_free_cases import (
 )
 
 import oco
-from oco.compiler.plan import compile_plan
+from oco.compiler.selection.plan import compile_plan
 
 
 def check_equal(case: Case, ours: Sequence[Sequence[Array]], theirs: Sequence[Parts]) -> None:

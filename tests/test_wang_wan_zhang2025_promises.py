@@ -12,9 +12,9 @@ from driving import Run
 from projection_free_cases import CASES, LIVELY, Array, model_of, rounds_of
 
 import oco
-from oco.compiler.plan import Plan, compile_plan, explain_choice
-from oco.compiler.points import Geometry
-from oco.compiler.verdicts import Applicability
+from oco.compiler.lowering.points import Geometry
+from oco.compiler.selection.plan import Plan, compile_plan, explain_choice
+from oco.compiler.selection.verdicts import Applicability
 from oco.dsl.load import parse
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

@@ -11,7 +11,7 @@ from law_worlds import Array, Life, World, centre, plan_in, play, theorem_of
 from test_c99 import has_compiler
 
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
-from oco.compiler.plan import Plan
+from oco.compiler.selection.plan import Plan
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="no C compiler")
 ROUNDS, STEPS = 24, 200

@@ -120,7 +120,7 @@ def explain_code(
 def algorithms(as_json: Json = False) -> None:
     """List the algorithms with what they need, what they promise and where they come from."""
     from oco.compiler.algorithms import ALGORITHMS, LEFT_OUT
-    from oco.compiler.explain import algorithm_data
+    from oco.compiler.selection.explain import algorithm_data
 
     rows = [algorithm_data(a) for a in ALGORITHMS]
     if as_json:

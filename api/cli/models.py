@@ -37,7 +37,7 @@ from oco.dsl.diagnostics import fail
 from oco.dsl.suggest import nearest
 
 if TYPE_CHECKING:
-    from oco.compiler.facts.facts import Facts
+    from oco.compiler.prover.facts import Facts
     from oco.evaluation.data import Data
 
 Algorithm = Annotated[
@@ -90,8 +90,8 @@ def check(
 
 def _show_replay(facts: Facts) -> None:
     """Print the outcome of every step of every derivation; exit with status 1 where one failed."""
-    from oco.compiler.facts.falsify import Outcome
-    from oco.compiler.facts.verify import replay_text, verify
+    from oco.compiler.prover.audit.falsify import Outcome
+    from oco.compiler.prover.audit.verify import replay_text, verify
 
     result = verify(facts)
     paint(replay_text(result))
@@ -125,9 +125,9 @@ def explain(
     With data the choice is made on pilot runs of all algorithms that apply, over its first rounds; without, where no guarantee says
     anything, over draws from the model.
     """
-    from oco.compiler.explain import explain_data, explain_text
-    from oco.compiler.frontier import frontier as points_of
-    from oco.compiler.frontier import frontier_text
+    from oco.compiler.selection.explain import explain_data, explain_text
+    from oco.compiler.selection.frontier import frontier as points_of
+    from oco.compiler.selection.frontier import frontier_text
     from oco.tuning import explained
 
     loaded = model_at(model, param_values(param))

@@ -209,7 +209,7 @@ def rounds_of(
     model: Model, path: Path | None, on_missing: str, mapping: list[str] | None = None, seed: int = 0
 ) -> Data | None:
     """Rounds of `--data`, with missing values treated as `--on-missing` asks; None where no file is named."""
-    from oco.compiler.canonical import canonical
+    from oco.compiler.problem.canonical import canonical
     from oco.evaluation.data import load_data
     from oco.evaluation.mapping import parse_map
 

@@ -24,8 +24,8 @@ FEW = 2
 
 def report(plan: Plan) -> None:
     """Print a summary of the facts, the chosen algorithm with its reasons, the settings, and the guarantee in numbers."""
-    from oco.compiler.explain import setting_text
-    from oco.compiler.facts.ledger import summary_text
+    from oco.compiler.prover.ledger import summary_text
+    from oco.compiler.selection.explain import setting_text
     from oco.contract import promises
 
     paint(summary_text(plan.facts))

@@ -63,7 +63,7 @@ def run(
     With several algorithms, seeds or values of settings all combinations are run, on all cores, and compared pair by pair; one that
     fails stops no other, and with --out an interrupted table goes on where it stopped.
     """
-    from oco.compiler.canonical import canonical
+    from oco.compiler.problem.canonical import canonical
     from oco.evaluation.data import load_data, problem_for
     from oco.evaluation.mapping import parse_map
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import oco
-from oco.compiler.canonical import Canonical, StreamRange
+from oco.compiler.problem.canonical import Canonical, StreamRange
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.statements import Feedback
 from oco.evaluation.summary import summarize

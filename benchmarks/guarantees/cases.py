@@ -17,10 +17,10 @@ from law_worlds import compiled, draws_of, plan_where_it_holds, theorem_of
 
 from benchmarks.guarantees.shapes import SHAPES, texts
 from oco.compiler.algorithms.wang_yan_liu2025 import comparator_remarks
-from oco.compiler.canonical import Canonical
-from oco.compiler.guarantees import Guarantee
-from oco.compiler.plan import Plan
-from oco.compiler.theorems import Violation
+from oco.compiler.problem.canonical import Canonical
+from oco.compiler.selection.plan import Plan
+from oco.compiler.theory.guarantees import Guarantee
+from oco.compiler.theory.theorems import Violation
 from oco.dsl.evaluate import Evaluation
 from oco.dsl.statements import Feedback, Measure
 from oco.evaluation.comparators.compare import compare

@@ -17,7 +17,7 @@ from benchmarks.papers.figures import draw, panels
 from benchmarks.papers.fixed_matrix import Fixed, best_fixed
 from benchmarks.papers.report import Claim, Report, number
 from benchmarks.papers.runs import Array, Contender
-from oco.compiler.canonical import canonical
+from oco.compiler.problem.canonical import canonical
 from oco.evaluation.data import load_data
 
 SOURCE = "Wang, Wan & Zhang 2025, projection-free constrained online convex optimization"

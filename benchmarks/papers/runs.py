@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import oco
-from oco.compiler.guarantees import Guarantee
+from oco.compiler.theory.guarantees import Guarantee
 from oco.evaluation.trace import Trace
 
 Array = np.ndarray[Any, Any]

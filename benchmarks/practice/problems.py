@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import oco
-from oco.compiler.canonical import canonical
+from oco.compiler.problem.canonical import canonical
 from oco.dsl.model import Model
 from oco.evaluation.data import Data, load_data
 

@@ -11,8 +11,8 @@ import numpy as np
 
 import oco
 from benchmarks.practice.problems import Problem
-from oco.compiler.canonical import Canonical
-from oco.compiler.theorems import Situation
+from oco.compiler.problem.canonical import Canonical
+from oco.compiler.theory.theorems import Situation
 from oco.dsl.writing import write_text
 from oco.evaluation.baselines.base import FIRST, LeftOut, Played, Rule, play
 from oco.evaluation.baselines.gradients import Gradients

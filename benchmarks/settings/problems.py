@@ -11,7 +11,7 @@ import numpy as np
 
 import oco
 from oco.compiler.algorithms import ALGORITHMS
-from oco.compiler.canonical import StreamRange, canonical
+from oco.compiler.problem.canonical import StreamRange, canonical
 from oco.dsl.distributions import TruncatedDistribution
 from oco.dsl.model import Model
 from oco.evaluation.data import Data

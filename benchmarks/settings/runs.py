@@ -14,10 +14,10 @@ from typing import Any
 
 from benchmarks.settings.problems import EXAMPLES, Problem, rounds_of
 from oco.compiler.algorithms import ALGORITHMS
-from oco.compiler.choice import judge
-from oco.compiler.plan import compile_plan
-from oco.compiler.theorems import Situation
-from oco.compiler.verdicts import Applicability
+from oco.compiler.selection.choice import judge
+from oco.compiler.selection.plan import compile_plan
+from oco.compiler.selection.verdicts import Applicability
+from oco.compiler.theory.theorems import Situation
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.model import Model
 from oco.dsl.writing import write_text

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from oco.compiler.ir.value import Value
-from oco.compiler.points import Point, Rows, Structured
-from oco.compiler.problem import Draw, Problem, TraceSpec
-from oco.compiler.theorems import Hypothesis, Theorem
+from oco.compiler.lowering.points import Point, Rows, Structured
+from oco.compiler.lowering.round_problem import Draw, Problem, TraceSpec
+from oco.compiler.theory.theorems import Hypothesis, Theorem
 from oco.dsl.statements import Feedback
 
 State = Mapping[str, Structured]

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from oco.compiler.algorithms.base import Algorithm, State, point
+from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.common import PROJECTION
-from oco.compiler.points import Point
-from oco.compiler.problem import Problem
-from oco.compiler.schedule import Rounds, Schedule
-from oco.compiler.settings import Default, Setting
-from oco.compiler.theorems import (
+from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.rule import State, point
+from oco.compiler.theory.schedule import Rounds, Schedule
+from oco.compiler.theory.settings import Default, Setting
+from oco.compiler.theory.theorems import (
     Bound,
     Floats,
     Free,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from oco.compiler.canonical import Inequality
-from oco.compiler.solvable import ask_for_it, solver_objection
-from oco.compiler.theorems import Condition, Floats, Hypothesis, Objection, Quantity, Situation
+from oco.compiler.problem.canonical import Inequality
+from oco.compiler.proximal.solvable import ask_for_it, solver_objection
+from oco.compiler.theory.theorems import Condition, Floats, Hypothesis, Objection, Quantity, Situation
 from oco.dsl.expressions import Kind, names
 from oco.dsl.statements import Feedback, Measure
 

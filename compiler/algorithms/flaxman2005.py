@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from oco.compiler.algorithms.base import Algorithm, State, point
+from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import (
     BOUNDED_DOMAIN,
     BOUNDED_GRADIENT,
@@ -25,10 +25,11 @@ from oco.compiler.algorithms.perturbation import (
     into_shrunk,
     perturbed,
 )
-from oco.compiler.points import Point
-from oco.compiler.problem import Problem
-from oco.compiler.settings import Default, Setting, number
-from oco.compiler.theorems import (
+from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.rule import State, point
+from oco.compiler.theory.settings import Default, Setting, number
+from oco.compiler.theory.theorems import (
     Bound,
     Floats,
     Free,

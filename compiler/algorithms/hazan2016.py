@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from oco.compiler.algorithms.base import Algorithm, State, point
+from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import (
     BOUNDED_DOMAIN,
     BOUNDED_GRADIENT,
@@ -22,11 +22,12 @@ from oco.compiler.algorithms.classic import (
 from oco.compiler.algorithms.common import ROUNDS, domain_offers
 from oco.compiler.algorithms.oracles import Oracle
 from oco.compiler.ir.value import Value
-from oco.compiler.points import Point
-from oco.compiler.problem import Problem
-from oco.compiler.schedule import Rounds
-from oco.compiler.settings import Default, Setting, number
-from oco.compiler.theorems import (
+from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.rule import State, point
+from oco.compiler.theory.schedule import Rounds
+from oco.compiler.theory.settings import Default, Setting, number
+from oco.compiler.theory.theorems import (
     Bound,
     Floats,
     Free,

@@ -21,13 +21,13 @@ import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 
-from oco.compiler.algorithms.base import State, point
 from oco.compiler.algorithms.oracles import Oracle
 from oco.compiler.ir.value import Value
-from oco.compiler.points import Point, if_over
-from oco.compiler.problem import Draw, Problem, TraceSpec
-from oco.compiler.settings import Default, count
-from oco.compiler.theorems import Free, Situation
+from oco.compiler.lowering.points import Point, if_over
+from oco.compiler.lowering.round_problem import Draw, Problem, TraceSpec
+from oco.compiler.lowering.rule import State, point
+from oco.compiler.theory.settings import Default, count
+from oco.compiler.theory.theorems import Free, Situation
 
 
 class BlockedLeader:

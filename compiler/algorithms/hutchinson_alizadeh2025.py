@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from oco.compiler.algorithms.base import Algorithm, State, point
+from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
 from oco.compiler.algorithms.common import (
     FIXED_CONSTRAINTS,
@@ -20,10 +20,11 @@ from oco.compiler.algorithms.common import (
     unknown,
 )
 from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
-from oco.compiler.points import Point
-from oco.compiler.problem import Problem
-from oco.compiler.settings import Default, Setting, number
-from oco.compiler.theorems import (
+from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.rule import State, point
+from oco.compiler.theory.settings import Default, Setting, number
+from oco.compiler.theory.theorems import (
     Bound,
     Free,
     Guarantee,

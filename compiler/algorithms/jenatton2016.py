@@ -10,18 +10,19 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from oco.compiler.algorithms.base import Algorithm, State, array, point
+from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
 from oco.compiler.algorithms.common import FEASIBLE_COMPARATOR, PROJECTION, ROUNDS, SOME_INEQUALITY, sizes, unknown
 from oco.compiler.algorithms.mahdavi2012 import BOUNDED, LIPSCHITZ
 from oco.compiler.algorithms.wang_wan_zhang2025 import largest_slope
 from oco.compiler.algorithms.wang_yan_liu2025 import MEAN_INEQUALITIES_ONLY, comparator_remarks
 from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
-from oco.compiler.points import Point
-from oco.compiler.problem import Problem
-from oco.compiler.schedule import Rounds, Schedule
-from oco.compiler.settings import Default, Setting, number
-from oco.compiler.theorems import (
+from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.rule import State, array, point
+from oco.compiler.theory.schedule import Rounds, Schedule
+from oco.compiler.theory.settings import Default, Setting, number
+from oco.compiler.theory.theorems import (
     Bound,
     Floats,
     Free,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.algorithms.base import Algorithm, State, array, point
+from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
 from oco.compiler.algorithms.common import FEASIBLE_MEAN, SOME_INEQUALITY, domain_offers, sizes, unknown
 from oco.compiler.algorithms.hazan2016 import OCG
@@ -24,11 +24,12 @@ from oco.compiler.algorithms.wei2020 import IID_CONSTRAINTS, MEAN_CONSTRAINTS
 from oco.compiler.algorithms.xie2020 import ORGFW
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
-from oco.compiler.points import Point, Structured, select
-from oco.compiler.problem import Problem
-from oco.compiler.schedule import Rounds
-from oco.compiler.settings import Default, Setting, number
-from oco.compiler.theorems import (
+from oco.compiler.lowering.points import Point, Structured, select
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.rule import State, array, point
+from oco.compiler.theory.schedule import Rounds
+from oco.compiler.theory.settings import Default, Setting, number
+from oco.compiler.theory.theorems import (
     Bound,
     Floats,
     Free,

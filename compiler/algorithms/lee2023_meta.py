@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from oco.compiler.algorithms.base import Algorithm, State, array, point, rows
+from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, CONVEX_LOSS
 from oco.compiler.algorithms.common import FEASIBLE_MEAN, SOME_INEQUALITY, domain_offers, sizes
 from oco.compiler.algorithms.lee2023 import (
@@ -26,11 +26,12 @@ from oco.compiler.algorithms.wang_wan_zhang2025 import setting_quantities
 from oco.compiler.algorithms.wang_yan_liu2025 import MEAN_INEQUALITIES_ONLY
 from oco.compiler.algorithms.wei2020 import IID_CONSTRAINTS, MEAN_CONSTRAINTS
 from oco.compiler.ir.value import Value
-from oco.compiler.points import Point, Rows, repeated
-from oco.compiler.problem import Draw, Problem, TraceSpec
-from oco.compiler.schedule import Rounds
-from oco.compiler.settings import Default, Setting, count, exact, number
-from oco.compiler.theorems import (
+from oco.compiler.lowering.points import Point, Rows, repeated
+from oco.compiler.lowering.round_problem import Draw, Problem, TraceSpec
+from oco.compiler.lowering.rule import State, array, point, rows
+from oco.compiler.theory.schedule import Rounds
+from oco.compiler.theory.settings import Default, Setting, count, exact, number
+from oco.compiler.theory.theorems import (
     Bound,
     Free,
     Guarantee,

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
-from oco.compiler.algorithms.base import State
 from oco.compiler.ir.value import Value
-from oco.compiler.points import Point
-from oco.compiler.problem import Draw, Problem, TraceSpec
-from oco.compiler.settings import Default
-from oco.compiler.theorems import Free, Situation
+from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.round_problem import Draw, Problem, TraceSpec
+from oco.compiler.lowering.rule import State
+from oco.compiler.theory.settings import Default
+from oco.compiler.theory.theorems import Free, Situation
 
 
 class Step(Protocol):

@@ -21,8 +21,8 @@ from functools import lru_cache
 import numpy as np
 
 from oco.compiler.algorithms.common import common_comparator
-from oco.compiler.schedule import Rounds, Schedule
-from oco.compiler.theorems import Floats, Quantity, Situation, needed, needed_bounds
+from oco.compiler.theory.schedule import Rounds, Schedule
+from oco.compiler.theory.theorems import Floats, Quantity, Situation, needed, needed_bounds
 
 Scheduled = Callable[[Rounds, int], Schedule]
 

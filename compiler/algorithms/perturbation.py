@@ -14,9 +14,9 @@ import numpy as np
 from oco.compiler.domains import Domain
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
-from oco.compiler.points import Point
-from oco.compiler.problem import Draw, Problem, TraceSpec
-from oco.compiler.theorems import Hypothesis, Objection, Situation
+from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.round_problem import Draw, Problem, TraceSpec
+from oco.compiler.theory.theorems import Hypothesis, Objection, Situation
 
 
 def draws(task: TraceSpec) -> tuple[Draw, ...]:

@@ -8,17 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from oco.compiler.algorithms.base import Algorithm, State, array, point
+from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
 from oco.compiler.algorithms.common import FIXED_CONSTRAINTS, MIRROR_STEP, SLATER
 from oco.compiler.algorithms.qiu_wei2020_bounds import Constants
 from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
 from oco.compiler.ir.value import Value
-from oco.compiler.points import Point
-from oco.compiler.problem import Problem
-from oco.compiler.schedule import Rounds
-from oco.compiler.settings import Default, Setting, number
-from oco.compiler.theorems import (
+from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.rule import State, array, point
+from oco.compiler.theory.schedule import Rounds
+from oco.compiler.theory.settings import Default, Setting, number
+from oco.compiler.theory.theorems import (
     Bound,
     Floats,
     Free,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oco.compiler.guarantees import Floats
+from oco.compiler.theory.guarantees import Floats
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from oco.compiler.algorithms.base import Algorithm, State, array, point
+from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import (
     BOUNDED_DOMAIN,
     BOUNDED_GRADIENT,
@@ -20,11 +20,12 @@ from oco.compiler.algorithms.classic import (
 from oco.compiler.algorithms.common import FEASIBLE_COMPARATOR, PROJECTION, ROUNDS, SOME_INEQUALITY, unknown
 from oco.compiler.algorithms.wang_wan_zhang2025 import LIPSCHITZ_CONSTRAINTS, largest_slope
 from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY, comparator_remarks
-from oco.compiler.points import Point
-from oco.compiler.problem import Problem
-from oco.compiler.schedule import Rounds
-from oco.compiler.settings import Default, Setting, number
-from oco.compiler.theorems import (
+from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.rule import State, array, point
+from oco.compiler.theory.schedule import Rounds
+from oco.compiler.theory.settings import Default, Setting, number
+from oco.compiler.theory.theorems import (
     Bound,
     Floats,
     Free,

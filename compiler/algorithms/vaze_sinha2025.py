@@ -27,7 +27,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from oco.compiler.algorithms.base import Algorithm, State, array, point
+from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import (
     BOUNDED_DOMAIN,
     BOUNDED_GRADIENT,
@@ -36,15 +36,16 @@ from oco.compiler.algorithms.classic import (
     STRONGLY_CONVEX,
 )
 from oco.compiler.algorithms.common import EXACT_STEP, FUNCTIONS_SEEN, ROUNDS, SOME_INEQUALITY, named_constraints
+from oco.compiler.algorithms.memory import Memory, kept_of, memory_of, violation_bounds
 from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
 from oco.compiler.ir.value import Value
-from oco.compiler.memory import Memory, kept_of, memory_of, violation_bounds
-from oco.compiler.penalty import penalized_step
-from oco.compiler.points import Point
-from oco.compiler.problem import Problem
-from oco.compiler.schedule import Rounds
-from oco.compiler.settings import Default, Setting, number
-from oco.compiler.theorems import (
+from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.rule import State, array, point
+from oco.compiler.proximal.penalty import penalized_step
+from oco.compiler.theory.schedule import Rounds
+from oco.compiler.theory.settings import Default, Setting, number
+from oco.compiler.theory.theorems import (
     Bound,
     Condition,
     Floats,

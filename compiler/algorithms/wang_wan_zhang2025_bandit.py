@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from oco.compiler.algorithms.base import Algorithm, State, array, point
+from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import STRONGLY_CONVEX
 from oco.compiler.algorithms.perturbation import (
     INTERIOR,
@@ -36,10 +36,11 @@ from oco.compiler.algorithms.wang_wan_zhang2025_bandit_bounds import (
     strong_guarantee,
 )
 from oco.compiler.ir.value import Value
-from oco.compiler.points import Point, Structured, if_over
-from oco.compiler.problem import Problem
-from oco.compiler.settings import Default, Setting, number
-from oco.compiler.theorems import (
+from oco.compiler.lowering.points import Point, Structured, if_over
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.rule import State, array, point
+from oco.compiler.theory.settings import Default, Setting, number
+from oco.compiler.theory.theorems import (
     Free,
     Situation,
     Theorem,

@@ -19,8 +19,8 @@ from oco.compiler.algorithms.wang_wan_zhang2025 import (
     setting_quantities,
 )
 from oco.compiler.algorithms.wang_yan_liu2025 import comparator_remarks
-from oco.compiler.settings import Setting, number
-from oco.compiler.theorems import Bound, Guarantee, Quantity, Situation, needed
+from oco.compiler.theory.settings import Setting, number
+from oco.compiler.theory.theorems import Bound, Guarantee, Quantity, Situation, needed
 from oco.dsl.statements import Feedback
 
 NOTE = "in expectation, for data that does not answer the perturbations"

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from oco.compiler.algorithms.base import Algorithm, State, array, point
+from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import (
     BOUNDED_DOMAIN,
     BOUNDED_GRADIENT,
@@ -22,12 +22,13 @@ from oco.compiler.algorithms.classic import (
 from oco.compiler.algorithms.common import EXACT_STEP, FEASIBLE_COMPARATOR, common_comparator
 from oco.compiler.algorithms.penalized import STEP_VIOLATION, constraint_variation, move_quantities, penalty_quantities
 from oco.compiler.ir.value import Value
-from oco.compiler.penalty import penalized_step
-from oco.compiler.points import Point
-from oco.compiler.problem import Problem
-from oco.compiler.schedule import Rounds, Schedule
-from oco.compiler.settings import Default, Setting, along, number
-from oco.compiler.theorems import (
+from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.rule import State, array, point
+from oco.compiler.proximal.penalty import penalized_step
+from oco.compiler.theory.schedule import Rounds, Schedule
+from oco.compiler.theory.settings import Default, Setting, along, number
+from oco.compiler.theory.theorems import (
     Bound,
     Floats,
     Free,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from oco.compiler.algorithms.base import Algorithm, State, array, rows
+from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import path_length, path_weight
 from oco.compiler.algorithms.wang_yan_liu2025 import (
     BASIC,
@@ -20,12 +20,13 @@ from oco.compiler.algorithms.wang_yan_liu2025 import (
     queue_update,
 )
 from oco.compiler.ir.value import Value
-from oco.compiler.penalty import penalized_step
-from oco.compiler.points import Point, Rows, repeated
-from oco.compiler.problem import Problem
-from oco.compiler.schedule import Rounds, Schedule
-from oco.compiler.settings import Default, Setting, along, count, evaluated, number
-from oco.compiler.theorems import (
+from oco.compiler.lowering.points import Point, Rows, repeated
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.rule import State, array, rows
+from oco.compiler.proximal.penalty import penalized_step
+from oco.compiler.theory.schedule import Rounds, Schedule
+from oco.compiler.theory.settings import Default, Setting, along, count, evaluated, number
+from oco.compiler.theory.theorems import (
     Bound,
     Floats,
     Free,

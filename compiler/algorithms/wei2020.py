@@ -10,16 +10,17 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from oco.compiler.algorithms.base import Algorithm, State, array, point
+from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN, ONE_SIMPLEX
 from oco.compiler.algorithms.common import FEASIBLE_MEAN, MIRROR_STEP, named_constraints
-from oco.compiler.canonical import Equality, Inequality
 from oco.compiler.ir.value import Value
-from oco.compiler.points import Point
-from oco.compiler.problem import Problem
-from oco.compiler.schedule import Rounds
-from oco.compiler.settings import Default, Setting, number
-from oco.compiler.theorems import (
+from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.rule import State, array, point
+from oco.compiler.problem.canonical import Equality, Inequality
+from oco.compiler.theory.schedule import Rounds
+from oco.compiler.theory.settings import Default, Setting, number
+from oco.compiler.theory.theorems import (
     Bound,
     Condition,
     Floats,

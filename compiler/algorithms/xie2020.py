@@ -19,14 +19,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from oco.compiler.algorithms.base import State, point
 from oco.compiler.algorithms.oracles import Oracle
 from oco.compiler.ir.value import Value
-from oco.compiler.points import Point
-from oco.compiler.problem import Problem
-from oco.compiler.schedule import Rounds, Schedule
-from oco.compiler.settings import Default
-from oco.compiler.theorems import Situation
+from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.rule import State, point
+from oco.compiler.theory.schedule import Rounds, Schedule
+from oco.compiler.theory.settings import Default
+from oco.compiler.theory.theorems import Situation
 
 
 class RecursiveGradient:

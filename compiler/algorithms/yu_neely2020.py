@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from oco.compiler.algorithms.base import Algorithm, State, array, point
+from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import (
     BOUNDED_DOMAIN,
     BOUNDED_GRADIENT,
@@ -30,11 +30,12 @@ from oco.compiler.algorithms.common import (
 )
 from oco.compiler.algorithms.wang_yan_liu2025 import MEAN_INEQUALITIES_ONLY
 from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
-from oco.compiler.penalty import weighted_step
-from oco.compiler.points import Point
-from oco.compiler.problem import Problem
-from oco.compiler.settings import Default, Setting, number
-from oco.compiler.theorems import (
+from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.rule import State, array, point
+from oco.compiler.proximal.penalty import weighted_step
+from oco.compiler.theory.settings import Default, Setting, number
+from oco.compiler.theory.theorems import (
     Bound,
     Free,
     Guarantee,

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from oco.compiler.algorithms.base import Algorithm, State, array, point
+from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
 from oco.compiler.algorithms.common import PROJECTION, SLATER, SOME_INEQUALITY
 from oco.compiler.algorithms.wang_yan_liu2025 import MEAN_INEQUALITIES_ONLY
 from oco.compiler.algorithms.wei2020 import IID_CONSTRAINTS, MEAN_CONSTRAINTS, euclidean_guarantee
-from oco.compiler.points import Point
-from oco.compiler.problem import Problem
-from oco.compiler.settings import Default, Setting
-from oco.compiler.theorems import (
+from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.rule import State, array, point
+from oco.compiler.theory.settings import Default, Setting
+from oco.compiler.theory.theorems import (
     Free,
     Guarantee,
     Situation,

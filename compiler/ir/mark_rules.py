@@ -1,4 +1,4 @@
-"""Rules of operations on marks: the entry of the decisions that each entry depends on (see `compiler/structure.py`)."""
+"""Rules of operations on marks: the entry of the decisions that each entry depends on (see `compiler/problem/structure.py`)."""
 
 from __future__ import annotations
 

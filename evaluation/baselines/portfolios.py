@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from oco.compiler.canonical import Canonical, StreamRange
+from oco.compiler.problem.canonical import Canonical, StreamRange
 from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms
 from oco.dsl.expressions import Call, Expr, Kind, Name

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from oco.compiler.canonical import Canonical, StreamRange
+from oco.compiler.problem.canonical import Canonical, StreamRange
 from oco.dsl.expressions import Call, Expr, Index, Kind, Name, names, rewrite, walk
 from oco.evaluation.baselines.base import Game
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from oco.compiler.canonical import Canonical, Inequality, StreamRange
+from oco.compiler.problem.canonical import Canonical, Inequality, StreamRange
 from oco.dsl import algebra
 from oco.dsl.expressions import Kind, Name, names
 from oco.dsl.statements import Stream

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 
-from oco.compiler.canonical import Canonical
+from oco.compiler.problem.canonical import Canonical
 from oco.evaluation.baselines.base import SECONDS, LeftOut, Played, Rule, play
 from oco.evaluation.baselines.gradients import DualAscent, FixedPenalty
 from oco.evaluation.baselines.portfolios import (

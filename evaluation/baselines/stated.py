@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from oco.compiler.canonical import Canonical, StreamRange
+from oco.compiler.problem.canonical import Canonical, StreamRange
 from oco.dsl.expressions import Kind, names
 from oco.evaluation.baselines.base import GivenUp
 from oco.evaluation.baselines.predictions import indices

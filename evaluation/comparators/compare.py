@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from oco.compiler.canonical import Canonical
+from oco.compiler.problem.canonical import Canonical
 from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
 from oco.evaluation.comparators.conic_comparators import conic_prefixes, conic_static
 from oco.evaluation.comparators.expectation import in_expectation

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.calculus import dependence
+from oco.compiler.problem.calculus import dependence
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Kind, Name, walk
 from oco.evaluation.comparators.functions import General, OfRounds, Quadratic, Rounds, pick, stretches

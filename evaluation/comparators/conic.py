@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from oco.compiler.cvxpy_form import to_cvxpy
+from oco.compiler.problem.cvxpy_form import to_cvxpy
 from oco.dsl import algebra as e
 from oco.dsl.atoms import form_of, forms, norms
 from oco.dsl.dims import known

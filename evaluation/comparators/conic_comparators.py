@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.canonical import Canonical
+from oco.compiler.problem.canonical import Canonical
 from oco.dsl.statements import Timing
 from oco.evaluation.comparators.affine_rows import Rows, Space
 from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved

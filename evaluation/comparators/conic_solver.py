@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.facts.solver import into_domain, solve
+from oco.compiler.prover.feasibility.solver import into_domain, solve
 from oco.evaluation.comparators.certificate import Certified
 from oco.evaluation.comparators.conic import Bounded, Program
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from oco.compiler.canonical import Canonical
+from oco.compiler.problem.canonical import Canonical
 from oco.dsl.expressions import Expr, Kind, Name, constant, walk
 from oco.dsl.statements import Timing
 from oco.evaluation.comparators.composite import replaced

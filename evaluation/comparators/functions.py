@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.calculus import hessian_vector, vector_jacobian
-from oco.compiler.canonical import Canonical
+from oco.compiler.problem.calculus import hessian_vector, vector_jacobian
+from oco.compiler.problem.canonical import Canonical
 from oco.dsl import algebra
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Kind, Name, names, walk

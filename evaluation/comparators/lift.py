@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.calculus import dependence
-from oco.compiler.canonical import Block, Canonical, Inequality
 from oco.compiler.domains.make import domain
+from oco.compiler.problem.calculus import dependence
+from oco.compiler.problem.canonical import Block, Canonical, Inequality
 from oco.dsl import algebra as e
 from oco.dsl.atoms import ATOMS, Regularity, form_of, forms, kink_of, never_negative, norms, regularity_of
 from oco.dsl.dims import known

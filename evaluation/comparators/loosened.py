@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.canonical import Block, Canonical, Equality, Inequality
 from oco.compiler.domains.make import domain
+from oco.compiler.problem.canonical import Block, Canonical, Equality, Inequality
 from oco.dsl import algebra as e
 from oco.dsl.enclose import enclose
 from oco.dsl.expressions import Kind, Name, constant

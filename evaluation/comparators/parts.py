@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.canonical import Canonical
+from oco.compiler.problem.canonical import Canonical
 from oco.dsl.statements import Timing
 from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.base import Budget, Comparator, Status, unsolved

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.canonical import Block, Canonical
+from oco.compiler.problem.canonical import Block, Canonical
 from oco.evaluation.comparators.functions import Quadratic
 
 Array = np.ndarray[Any, Any]

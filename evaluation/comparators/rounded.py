@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.canonical import Canonical
+from oco.compiler.problem.canonical import Canonical
 from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status
 from oco.evaluation.comparators.broken import Broken, broken_least
 from oco.evaluation.comparators.fixed import (

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.canonical import Canonical
+from oco.compiler.problem.canonical import Canonical
 from oco.dsl.expressions import Expr
 from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.assembly import Assembled

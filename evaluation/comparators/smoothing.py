@@ -14,8 +14,8 @@ from math import log
 
 import numpy as np
 
-from oco.compiler.calculus import dependence
-from oco.compiler.canonical import Canonical
+from oco.compiler.problem.calculus import dependence
+from oco.compiler.problem.canonical import Canonical
 from oco.dsl import algebra as e
 from oco.dsl.atoms import Regularity, form_of, forms, regularity_of
 from oco.dsl.dims import known

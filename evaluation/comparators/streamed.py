@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.canonical import Canonical, Equality, Inequality
+from oco.compiler.problem.canonical import Canonical, Equality, Inequality
 from oco.dsl.expressions import Expr
 from oco.dsl.statements import Timing
 from oco.evaluation.comparators.assembly import Assembled

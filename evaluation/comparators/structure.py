@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from enum import IntEnum
 
-from oco.compiler.calculus import dependence
+from oco.compiler.problem.calculus import dependence
 from oco.dsl.atoms import Regularity, form_of, forms, is_entrywise, regularity_of
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, walk
 

@@ -15,8 +15,8 @@ from fuzz.case import Case, Function, Violation, product
 from fuzz.membership import outside
 from fuzz.typed import Array, Decision
 
-from oco.compiler.facts.fact import Fact
-from oco.compiler.facts.types import Status
+from oco.compiler.prover.fact import Fact
+from oco.compiler.prover.types import Status
 from oco.dsl.statements import Timing
 
 ROUNDING = 1e-13

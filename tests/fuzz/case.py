@@ -17,10 +17,10 @@ from fuzz.meaning import EXTENDED, Evaluator
 from fuzz.typed import Apply, Array, Constraint, Minimize, Node, Tree
 
 import oco
-from oco.compiler.canonical import Canonical, canonical
-from oco.compiler.choice import Choice
-from oco.compiler.facts.facts import Facts
-from oco.compiler.plan import explain_choice
+from oco.compiler.problem.canonical import Canonical, canonical
+from oco.compiler.prover.facts import Facts
+from oco.compiler.selection.choice import Choice
+from oco.compiler.selection.plan import explain_choice
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.model import Model
 

@@ -39,7 +39,7 @@ from fuzz.typed import (
     Using,
 )
 
-from oco.compiler.canonical import Block, Canonical, StreamRange, canonical
+from oco.compiler.problem.canonical import Block, Canonical, StreamRange, canonical
 from oco.dsl.atoms import ATOMS
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.distributions import DISTRIBUTIONS

@@ -11,8 +11,8 @@ import numpy as np
 from fuzz.case import Case, Refused, Violation, product
 from fuzz.learners import streams
 
-from oco.compiler.canonical import Canonical
-from oco.compiler.cvxpy_form import to_cvxpy
+from oco.compiler.problem.canonical import Canonical
+from oco.compiler.problem.cvxpy_form import to_cvxpy
 from oco.dsl.statements import Timing
 from oco.evaluation.comparators import Budget, Comparator, Status
 from oco.evaluation.comparators.compare import compare, compare_prefixes

@@ -11,8 +11,8 @@ from fuzz.meaning import Evaluator
 from fuzz.typed import Array, Minimize
 
 import oco
-from oco.compiler.calculus import gradient
-from oco.compiler.facts.entry import entry
+from oco.compiler.problem.calculus import gradient
+from oco.compiler.prover.terms.entry import entry
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr
 from oco.dsl.text.formatter import format_text

@@ -17,10 +17,10 @@ import oco
 from oco.backends.c99.build import has_compiler
 from oco.backends.learner import Learner
 from oco.backends.registry import restored
-from oco.compiler import plan as core
 from oco.compiler.algorithms import ALGORITHMS
-from oco.compiler.choice import Policy, choose
-from oco.compiler.verdicts import Applicability
+from oco.compiler.selection import plan as core
+from oco.compiler.selection.choice import Policy, choose
+from oco.compiler.selection.verdicts import Applicability
 from oco.dsl.statements import Feedback
 from oco.evaluation.revealed import Revealed
 from oco.plan import Plan

@@ -1,0 +1,384 @@
+"""View of the problem for an update rule: the round's loss, gradients and constraints as traced values, and settings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from copy import copy
+from functools import cached_property, reduce
+
+import numpy as np
+
+from oco.compiler.ir.formulas import trace_formula
+from oco.compiler.ir.program import DType
+from oco.compiler.ir.trace import Tracer
+from oco.compiler.ir.value import Value
+from oco.compiler.lowering.entry_functions import Bends
+from oco.compiler.lowering.expressions import Lowering
+from oco.compiler.lowering.points import Block, Geometry, Point, Rows, Starts
+from oco.compiler.lowering.storage import sparse_gradient
+from oco.compiler.lowering.trace_spec import Draw, Epoch, TraceSpec
+from oco.compiler.lowering.units import Units
+from oco.compiler.problem.calculus import gradient, hessian_vector, vector_jacobian
+from oco.compiler.problem.jacobians import jacobian
+from oco.compiler.theory.settings import count
+from oco.dsl import algebra
+from oco.dsl.diagnostics import InternalError, fail
+from oco.dsl.dims import known
+from oco.dsl.expressions import Expr, Kind, Name, changes
+from oco.dsl.statements import Feedback
+
+FLOAT = DType.FLOAT
+
+
+__all__ = ["Draw", "Epoch", "Problem", "TraceSpec"]
+
+
+class Problem:
+    """The problem of one round, over a tracer.
+
+    `seen` holds the round's feedback by field, empty before the first round; `drawn` its random arrays, in `decide` and `update`; `starts`
+    where linear minimisations begin, by the place of the decision; `constants` the open symbols of the settings.
+    """
+
+    def __init__(
+        self,
+        tracer: Tracer,
+        task: TraceSpec,
+        seen: Mapping[str, Value],
+        round_: Value | None = None,
+        drawn: Mapping[str, Value] | None = None,
+        starts: Mapping[int, Value] | None = None,
+        constants: Mapping[str, Value] | None = None,
+    ) -> None:
+        self.epoch: Epoch | None = None
+        self.tracer = tracer
+        self.task = task
+        self.seen = seen
+        self.round = round_
+        self.drawn = drawn or {}
+        self.constants = constants or {}
+        self.domain = Geometry(tracer, task.domains, Starts(tracer, starts or {}))
+        self.structure = task.structure
+        self.units = Units(tracer, task.scales, tuple(b.domain for b in task.canonical.blocks))
+
+    # The round and the settings.
+
+    def in_epoch(self, length: Value, first: int) -> Problem:
+        """View of the round as one of an epoch."""
+        result = copy(self)
+        result.epoch = Epoch(length, first)
+        result.__dict__.pop("t", None)
+        return result
+
+    def centre(self) -> Point:
+        """The middle of the domain."""
+        why = "the middle of the domain"
+        return Point(tuple(self.tracer.constant(d.centre(), "centre", why) for d in self.task.domains))
+
+    @property
+    def horizon(self) -> Value | float:
+        """T: of the epoch, or of the run."""
+        return float(self.task.horizon or 1) if self.epoch is None else self.epoch.length
+
+    @cached_property
+    def t(self) -> Value:
+        """min(round, T) as a float: after round T a learner goes on with the settings of T."""
+        with self.tracer.outermost():
+            if self.epoch is not None:
+                return self.tracer.name("t", self.played)
+            if self.round is None:
+                raise InternalError("no round has been played yet")
+            horizon = self.task.horizon
+            now = self.round if horizon is None else self.tracer.minimum(self.round, horizon)
+            return self.tracer.name("t", self.tracer.to_float(now))
+
+    @property
+    def played(self) -> Value:
+        """The number of rounds up to this one, as a float; unlike `t` it goes on after round T."""
+        if self.round is None:
+            raise InternalError("no round has been played yet")
+        now = self.tracer.to_float(self.round)
+        return now if self.epoch is None else now - (self.epoch.length - float(self.epoch.first))
+
+    def setting(self, name: str, **more: Value) -> Value:
+        """A setting at this round: a constant of the program, or a formula in t (and in `more`: the number m of an expert).
+
+        Before the first round, where the state begins, it is that of round 1.
+        """
+        given = self.task.settings[name]
+        symbols = {s.name for s in given.formula.free_symbols}
+        values: dict[str, Value | float] = {**more, **{n: v for n, v in self.constants.items() if n in symbols}}
+        if "T" in symbols:
+            assert self.task.horizon is not None or self.epoch is not None
+            values["T"] = self.horizon
+        if "t" in symbols:
+            values["t"] = 1.0 if self.round is None else self.t
+        why = f"{name} = {given.formula}; {given.why}"
+        return self.tracer.name(name, trace_formula(self.tracer, given.formula, values, name, why))
+
+    def word(self, name: str) -> str:
+        """A setting that is one of a few words."""
+        return str(self.task.settings[name].formula)
+
+    def count(self, name: str) -> Value | int:
+        """An integer of at least one that a setting gives: known before the first round, or at the beginning of an epoch."""
+        if self.epoch is None:
+            return self.whole(name)
+        return self.tracer.to_int(self.tracer.maximum(self.tracer.floor(self.setting(name) + 0.5), 1.0))
+
+    def count_of(self, name: str) -> Value | float:
+        """Count that a setting gives (`count`), as a float."""
+        result = self.count(name)
+        return float(result) if isinstance(result, int) else self.tracer.to_float(result)
+
+    def whole(self, name: str) -> int:
+        """Count that a setting gives before the first round."""
+        if self.epoch is not None:
+            raise InternalError(f"{name} gives a shape, and an epoch has none of its own")
+        return count(self.task.settings, name, self.task.horizon or 1)
+
+    def draw(self, name: str) -> Value:
+        """A random array of this round."""
+        return self.drawn[name]
+
+    def drawn_point(self, name: str) -> Point:
+        """The random arrays of this round that there is one of for each decision."""
+        return Point(tuple(self.drawn[n] for n in self.task.names(name)))
+
+    def drawn_rows(self, name: str) -> Rows:
+        """The random points of this round, a row each."""
+        return Rows(tuple(self.drawn[n] for n in self.task.names(name)))
+
+    def no_gradient(self, x: Point) -> Point:
+        """Zero, as a sum of gradients begins: of the shape of x, in the room that such a sum has."""
+        t, rooms = self.tracer, self.task.rooms or (None,) * len(x.blocks)
+        zeros = (t.zeros(b.shape) if r is None else r.no_gradient(t, b.shape) for r, b in zip(rooms, x.blocks))
+        return Point(tuple(zeros))
+
+    def note(self, text: str) -> None:
+        """A comment at the next equation."""
+        self.tracer.note(text)
+
+    # Sizes.
+
+    @property
+    def constraint_count(self) -> int:
+        return sum(c.size for c in self.task.canonical.inequalities)
+
+    @property
+    def equality_count(self) -> int:
+        """Number of equalities that have a multiplier."""
+        return len(self.task.kept_equalities)
+
+    # Losses and constraints at a decision.
+
+    @property
+    def full(self) -> bool:
+        return self.task.canonical.feedback is Feedback.FULL
+
+    @cached_property
+    def constraints_known(self) -> bool:
+        """True if the inequalities are known as functions: revealed in full, or the same in every round."""
+        exprs = [c.expr for c in self.task.canonical.inequalities]
+        return self.full or not any(map(changes, exprs))
+
+    def loss(self, x: Point) -> Value:
+        """f_t(x)."""
+        if not self.full:
+            return self.units.of_loss(self.seen["loss"])
+        return self.units.of_loss(self._shaped(self._lowering(x)(self.task.canonical.objective), ()))
+
+    def gradient(self, x: Point) -> Point:
+        """grad f_t(x)."""
+        if not self.full:
+            return self.units.of_gradient(Point(tuple(self._given("gradient"))))
+        return self.units.of_gradient(self._points([gradient(self.task.canonical.objective, self.task.decisions)], x))
+
+    def constraints(self, x: Point) -> Value:
+        """g_t(x), shape (N,), in the order of the text."""
+        if not self.constraints_known:
+            if "constraints" not in self.seen:
+                raise fail(
+                    "OCO705",
+                    "the algorithm reads the constraints before the first round, and feedback shows them later",
+                )
+            return self.units.of_constraints(self.seen["constraints"])
+        if not self.task.canonical.inequalities:
+            raise fail("OCO705", "the algorithm is for models with constraints, and this one has none")
+        own = self.task.canonical.families
+        values = self._stacked(own.exprs, x)
+        return self.units.of_constraints(values if own.back is None else values[own.back])
+
+    def values(self, exprs: Sequence[Expr], x: Point) -> Value:
+        """The entries of expressions in one vector, in the user's units."""
+        return self._stacked(exprs, x)
+
+    def constraint_gradients(self, x: Point) -> Rows:
+        """grad g_t^n(x), a row a constraint."""
+        own = self.task.canonical.families
+        if not self.constraints_known:
+            return self.units.of_rows(Rows(tuple(self._given("constraint_gradients"))))
+        rows, back = self._rows(own.exprs, x), own.back
+        return self.units.of_rows(rows if back is None else rows.map(lambda m: m[back]))
+
+    def constraint_combination(self, x: Point, weights: Value) -> Point:
+        """sum_n weights_n grad g_t^n(x)."""
+        if not self.constraints_known:
+            return self.constraint_gradients(x).combine(weights)
+        return self._combination(self.task.canonical.families.parts, x, self._of_families(weights, 1))
+
+    def _of_families(self, weights: Value, power: int) -> Value:
+        """Weights of the inequalities in the user's units, in the order of their families."""
+        order, own = self.task.canonical.families.order, self.units.of_weights(weights, power)
+        return own if order is None else own[order]
+
+    def worst_constraint(self, x: Point) -> tuple[Value, Point]:
+        """max_n g_t^n(x), and a subgradient of it: the gradient of the first constraint that attains it."""
+        g = self.tracer.name("g", self.constraints(x))
+        first = self.tracer.argmax(g)
+        chosen = self.tracer.to_float(self.tracer.iota(n=self.constraint_count) == first)
+        return self.tracer.max(g), self.constraint_combination(x, chosen)
+
+    def all_equalities(self, x: Point) -> Value:
+        """h_t(x), shape (M,), in the order of the text."""
+        if not self.full:
+            return self.units.of_equalities(self.seen["equalities"])
+        return self.units.of_equalities(self._stacked([c.expr for c in self.task.canonical.equalities], x))
+
+    def equalities(self, x: Point) -> Value:
+        """The entries of h_t(x) that have a multiplier."""
+        return self._kept(self.all_equalities(x))
+
+    def equality_gradients(self, x: Point) -> Rows:
+        """The rows of these entries. They are affine: the rows do not depend on x."""
+        rows = (
+            self._rows([c.expr for c in self.task.canonical.equalities], x)
+            if self.full
+            else Rows(tuple(self._given("equality_gradients")))
+        )
+        return Rows(tuple(self._kept(m) for m in self.units.of_equality_rows(rows).blocks))
+
+    def equality_combination(self, x: Point, weights: Value) -> Point:
+        """sum_m weights_m grad h_t^m over these entries."""
+        if not self.full:
+            return self.equality_gradients(x).combine(weights)
+        total = sum(c.size for c in self.task.canonical.equalities)
+        kept = np.array(self.task.kept_equalities)
+        spread = weights if len(kept) == total else self.tracer.scatter_add(weights, kept, shape=(total,))
+        parts = [(c.expr, c.size) for c in self.task.canonical.equalities]
+        return self._combination(parts, x, self.units.of_equality_weights(spread))
+
+    def _kept(self, entries: Value) -> Value:
+        kept = np.array(self.task.kept_equalities)
+        return entries if len(kept) == entries.shape[0] else entries[kept]
+
+    def curvature_of_combination(self, x: Point, weights: Value) -> Point:
+        """The diagonal of the Hessian of sum_n weights_n g_t^n at x, for constraints that are separable."""
+        parts = self.task.canonical.families.parts
+        symbols, env = self._weights(parts, self._of_families(weights, 2))
+        terms = [algebra.mul(w, e) for w, (e, _) in zip(symbols, parts)]
+        total = reduce(algebra.add, (t if t.shape == () else algebra.call("sum", t) for t in terms))
+        ones = {b.name: algebra.broadcast(algebra.number(1), b.shape) for b in self.task.canonical.blocks}
+        return self._points([hessian_vector(total, ones)], x, env)
+
+    def proximal_point(self, bends: Bends, y: Point, c: Point, scale: Value, weights: Value) -> Point:
+        """argmin_x <c, x> + scale |x - y|^2 / 2 + sum_n weights_n g_t^n(x) over the whole space: y - (slope + pulls) / scale."""
+        parts = [(e, k.size) for e, k in zip(bends.affine, self.task.canonical.inequalities)]
+        slope = c + self._combination(parts, y, self.units.of_weights(weights, 1))
+        symbols, env = self._weights(parts, self.units.of_weights(weights, 2))
+        lower, result = self._lowering(y, env), list[Value]()
+        for b, at, tilt in zip(bends.blocks, y.blocks, slope.blocks, strict=True):
+            result.append(at - tilt / scale)
+            if b is None:
+                continue
+            shares = [vector_jacobian(e, w, (b.name.name,))[b.name.name] for w, (e, _) in zip(symbols, parts)]
+            weight, a = lower(reduce(algebra.add, shares)), lower(b.slope)
+            steep = a if self.units.radius == 1 else self.units.radius * a
+            pull = b.pull(self.tracer, lower(b.argument) - steep * (tilt / scale), weight * (a * a) / scale)
+            result[-1] = result[-1] - pull / (
+                steep if b.never_flat else self.tracer.where(self.tracer.eq(a, 0.0), 1.0, steep)
+            )
+        return Point(tuple(result))
+
+    def hessian_of_combination(self, x: Point, weights: Value) -> Value:
+        """The Hessian of sum_n weights_n g_t^n at x, shape (d, d) over the flattened decisions."""
+        parts = self.task.canonical.families.parts
+        symbols, env = self._weights(parts, self._of_families(weights, 2))
+        terms = [algebra.mul(w, e) for w, (e, _) in zip(symbols, parts)]
+        total = reduce(algebra.add, (t if t.shape == () else algebra.call("sum", t) for t in terms))
+        slopes, lower, blocks = gradient(total, self.task.decisions), self._lowering(x, env), self.task.canonical.blocks
+        bands: list[Value] = []
+        for b in blocks:
+            result = jacobian(algebra.broadcast(slopes[b.name], b.shape), self.task.decisions)
+            row = [self._shaped(lower(result[o.name]), (*b.shape, *o.shape)) for o in blocks]
+            row = [self.tracer.reshape(m, (math.prod(b.shape), math.prod(o.shape))) for m, o in zip(row, blocks)]
+            bands.append(row[0] if len(row) == 1 else self.tracer.concat(*row, axis=1))
+        return bands[0] if len(bands) == 1 else self.tracer.concat(*bands)
+
+    # Lowering.
+
+    def _lowering(self, x: Point, more: Mapping[str, Value] | None = None) -> Lowering:
+        decided = self.units.outward(x)
+        env = dict(zip(self.task.decisions, decided.blocks, strict=True)) | dict(self.seen) | dict(more or {})
+        return Lowering(self.tracer, env | ({} if self.round is None else {"t": self.tracer.to_float(self.round)}))
+
+    def _points(self, parts: Sequence[Mapping[str, Expr]], x: Point, more: Mapping[str, Value] | None = None) -> Point:
+        """The sum of points given by an expression for each decision."""
+        lower = self._lowering(x, more)
+        blocks = self.task.canonical.blocks
+        results = [Point(tuple(self._block(lower, k, part[b.name]) for k, b in enumerate(blocks))) for part in parts]
+        return reduce(lambda a, b: a + b, results)
+
+    def _block(self, lower: Lowering, k: int, slope: Expr) -> Block:
+        """A derivative towards a decision: an array, or the list of the entries that it has."""
+        shape = self.task.canonical.blocks[k].shape
+        if self.task.rooms and self.task.rooms[k] is not None:
+            return sparse_gradient(self.tracer, lower, slope, shape)
+        return self._shaped(lower(slope), shape)
+
+    def _stacked(self, exprs: Sequence[Expr], x: Point) -> Value:
+        """The entries of all expressions in one vector."""
+        lower = self._lowering(x)
+        parts = [self._vector(lower(e), known(e.shape)) for e in exprs]
+        return parts[0] if len(parts) == 1 else self.tracer.concat(*parts)
+
+    def _rows(self, exprs: Sequence[Expr], x: Point) -> Rows:
+        """The gradients of all entries of all expressions, a row each."""
+        lower = self._lowering(x)
+        stacked: list[list[Value]] = [[] for _ in self.task.canonical.blocks]
+        for expr in exprs:
+            shape = known(expr.shape)
+            result = jacobian(expr, self.task.decisions)
+            for rows, block in zip(stacked, self.task.canonical.blocks):
+                slopes = self._shaped(lower(result[block.name]), (*shape, *block.shape))
+                rows.append(self.tracer.reshape(slopes, (math.prod(shape), *block.shape)))
+        return Rows(tuple(rows[0] if len(rows) == 1 else self.tracer.concat(*rows) for rows in stacked))
+
+    def _combination(self, parts: Sequence[tuple[Expr, int]], x: Point, weights: Value) -> Point:
+        symbols, env = self._weights(parts, weights)
+        return self._points([vector_jacobian(e, w, self.task.decisions) for w, (e, _) in zip(symbols, parts)], x, env)
+
+    def _weights(self, parts: Sequence[tuple[Expr, int]], weights: Value) -> tuple[list[Name], dict[str, Value]]:
+        """A name for the weights of each expression, and what it stands for."""
+        results: list[Name] = []
+        env: dict[str, Value] = {}
+        start = 0
+        for k, (expr, size) in enumerate(parts):
+            results.append(Name(f"_weights{k}", Kind.STREAM, shape=expr.shape))
+            share = weights if len(parts) == 1 else weights[start : start + size]
+            env[results[-1].name] = self.tracer.reshape(share, known(expr.shape))
+            start += size
+        return results, env
+
+    def _given(self, what: str) -> list[Value]:
+        blocks = self.task.canonical.blocks
+        return [self.seen[what if len(blocks) == 1 else f"{what}_{b.name}"] for b in blocks]
+
+    def _vector(self, v: Value, shape: tuple[int, ...]) -> Value:
+        return self.tracer.reshape(self._shaped(v, shape), (math.prod(shape),))
+
+    def _shaped(self, v: Value, shape: tuple[int, ...]) -> Value:
+        """A float of this shape: derivatives may be smaller where their entries do not differ."""
+        value = v if v.dtype is FLOAT else self.tracer.to_float(v)
+        return self.tracer.broadcast(value, shape)

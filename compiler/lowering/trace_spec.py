@@ -1,0 +1,112 @@
+"""Specification of a trace: the problem with its settings, and the random arrays that the rule draws."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from oco.compiler.domains import Domain
+from oco.compiler.ir.program import DType, Field, Type
+from oco.compiler.ir.value import Value
+from oco.compiler.lowering.storage import LowRankLayout
+from oco.compiler.problem.canonical import Canonical
+from oco.compiler.problem.structure import Structure
+from oco.compiler.theory.scales import Scales
+from oco.compiler.theory.settings import Setting
+from oco.compiler.theory.theorems import Restart
+from oco.dsl.statements import Feedback
+
+FLOAT = DType.FLOAT
+
+
+@dataclass(frozen=True)
+class Draw:
+    """A random array of each round: `distribution` is "uniform" on [0, 1) or "normal".
+
+    Without a shape there is one array a decision, of its shape; with `rows`, that many points in one array a decision.
+    """
+
+    name: str
+    distribution: str
+    doc: str = ""
+    shape: tuple[int, ...] | None = None
+    rows: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class TraceSpec:
+    """Specification of a trace, fixed while a rule is traced: the problem, its structure, the settings, the horizon.
+
+    `scales` are the units of the problem that the rule sees (None: the user's); `canonical` is in the user's. `rooms` says which decisions
+    are kept as factors (empty: none). `restarts`: the rounds of the first epoch of a restarted method, and where its epochs begin. `open`:
+    symbols in the settings whose numbers are given with the first decision, so that one program serves many of them.
+    """
+
+    canonical: Canonical
+    settings: Mapping[str, Setting]
+    structure: Structure
+    horizon: int | None
+    dependent_rows: frozenset[str] = frozenset()
+    draws: tuple[Draw, ...] = ()
+    scales: Scales | None = None
+    rooms: tuple[LowRankLayout | None, ...] = ()
+    restarts: tuple[int, Restart] | None = None
+    open: tuple[str, ...] = ()
+
+    @cached_property
+    def domains(self) -> tuple[Domain, ...]:
+        """The sets that the rule's decisions lie in."""
+        own = tuple(b.domain for b in self.canonical.blocks)
+        return own if self.scales is None else self.scales.domains(own)
+
+    @property
+    def decisions(self) -> tuple[str, ...]:
+        return tuple(b.name for b in self.canonical.blocks)
+
+    @cached_property
+    def kept_equalities(self) -> tuple[int, ...]:
+        """The entries of the equalities that have a multiplier: all but the dependent ones."""
+        return tuple(i for i, name in enumerate(self.canonical.equality_labels) if name not in self.dependent_rows)
+
+    def fields(self) -> tuple[Field, ...]:
+        """Arguments of `update` in each round: the streams, or the values that the model's feedback reveals."""
+        c = self.canonical
+        if c.feedback is Feedback.FULL:
+            return tuple(Field(s.name, Type(DType.INT if s.integer else FLOAT, s.shape)) for s in c.streams)
+        n, m = sum(g.size for g in c.inequalities), sum(h.size for h in c.equalities)
+        results = [Field("loss", Type(FLOAT), "the loss at the decision")]
+        results += [Field("constraints", Type(FLOAT, (n,)), "the values of g at the decision")] if n else []
+        results += [Field("equalities", Type(FLOAT, (m,)), "the values of h at the decision")] if m else []
+        if c.feedback is Feedback.BANDIT:
+            return tuple(results)
+        for b in c.blocks:
+            end = "" if len(c.blocks) == 1 else f"_{b.name}"
+            results += [Field(f"gradient{end}", Type(FLOAT, b.shape), "the gradient of the loss")]
+            results += [Field(f"constraint_gradients{end}", Type(FLOAT, (n, *b.shape)))] if n else []
+            results += [Field(f"equality_gradients{end}", Type(FLOAT, (m, *b.shape)))] if m else []
+        return tuple(results)
+
+    def names(self, symbol: str) -> tuple[str, ...]:
+        """The fields of a point: the symbol itself where there is one decision."""
+        return (symbol,) if len(self.decisions) == 1 else tuple(f"{symbol}_{d}" for d in self.decisions)
+
+    def drawn(self) -> dict[Field, str]:
+        """The random arrays of a round, each with its distribution."""
+        results: dict[Field, str] = {}
+        for draw in self.draws:
+            if draw.shape is not None:
+                results[Field(draw.name, Type(FLOAT, draw.shape), draw.doc)] = draw.distribution
+                continue
+            for name, block in zip(self.names(draw.name), self.canonical.blocks, strict=True):
+                shape = block.shape if draw.rows is None else (draw.rows, *block.shape)
+                results[Field(name, Type(FLOAT, shape), draw.doc)] = draw.distribution
+        return results
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """A stretch of `length` rounds that a restarted method takes for the whole; the first one has `first` rounds, then they double."""
+
+    length: Value
+    first: int

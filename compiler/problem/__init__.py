@@ -1,0 +1,1 @@
+"""The problem as every later stage reads it: canonical form, derivatives, structure."""

@@ -1,0 +1,302 @@
+"""The model in the form that every later stage reads: minimize f, g <= 0, h = 0, with params folded to constants.
+
+Lets stand where they are used (one shared node each), `a >= b` is `b - a <= 0`, and everything that is known before the first round
+is a constant. Decisions and streams keep their names; the round `t` stays symbolic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.domains import Domain
+from oco.compiler.domains.programs import MOST_STEPS
+from oco.compiler.problem.families import Families, families
+from oco.compiler.problem.folding import Folding
+from oco.compiler.problem.structure import Structure, structure_of
+from oco.dsl.build import call
+from oco.dsl.diagnostics import Findings, fail
+from oco.dsl.distributions import TruncatedDistribution, truncated
+from oco.dsl.domains import DOMAINS
+from oco.dsl.expressions import Constant, Expr, Kind, changes, names
+from oco.dsl.limits import check_entries
+from oco.dsl.model import Model
+from oco.dsl.source import Span
+from oco.dsl.statements import Decision, Feedback, Measure, Relation, Stream, Timing
+
+Floats = np.ndarray[Any, Any]
+FEWEST_STEPS = 5_000_000
+"""Least limit on the steps of the linear programs of one decision: some ten small ones."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """One decision and the set it lies in."""
+
+    name: str
+    shape: tuple[int, ...]
+    domain: Domain
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class StreamRange:
+    """Range of a stream: `lower <= value <= upper` entrywise (both broadcast to `shape`; infinite where none is declared).
+
+    `mean` is the expected value where it is known: of the distribution, cut to the bounds, or as declared after `iid`.
+    `distribution` is the distribution, cut to the bounds, where the model states it: `distribution.sample(rng, rounds)` draws.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    lower: Floats
+    upper: Floats
+    integer: bool
+    stream: Stream
+    distribution: TruncatedDistribution | None = None
+    mean: Floats | None = None
+
+    @property
+    def stochastic(self) -> bool:
+        """True if the values of different rounds are independent draws of one distribution."""
+        return self.stream.iid or self.stream.distribution is not None
+
+
+@dataclass(frozen=True)
+class Inequality:
+    """`expr <= 0` entry by entry, for the entries of `shape`. `origin` is the label in the text."""
+
+    label: str
+    shape: tuple[int, ...]
+    expr: Expr
+    timing: Timing
+    origin: str
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class Equality:
+    """`expr == 0` entry by entry, on average over the rounds; affine in the decisions."""
+
+    label: str
+    shape: tuple[int, ...]
+    expr: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class Assumed:
+    """`assume key relation value`, the value worked out."""
+
+    key: str
+    relation: Relation
+    value: float
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Canonical:
+    """The problem of one round: minimize `objective` over the blocks, subject to inequalities and equalities in the order of the text.
+
+    `horizon` is None where the model says that it is unknown. `unscaled` is the problem in the user's units where this one is in others.
+    """
+
+    model: Model
+    horizon: int | None
+    blocks: tuple[Block, ...]
+    streams: tuple[StreamRange, ...]
+    objective: Expr
+    inequalities: tuple[Inequality, ...]
+    equalities: tuple[Equality, ...]
+    assumptions: tuple[Assumed, ...] = ()
+    unscaled: Canonical | None = None
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Hash of all fields, worked out once: caches ask for it often, and models have thousands of constraints."""
+        return hash(tuple(getattr(self, f.name) for f in fields(self)))
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    @property
+    def measure(self) -> Measure:
+        return self.model.measure
+
+    @property
+    def feedback(self) -> Feedback:
+        return self.model.feedback
+
+    @property
+    def constraints(self) -> tuple[Inequality | Equality, ...]:
+        """All constraints: the inequalities, then the equalities on average."""
+        return (*self.inequalities, *self.equalities)
+
+    @cached_property
+    def size(self) -> int:
+        """Number of entries of a decision, all blocks together."""
+        return sum(int(np.prod(b.shape, dtype=np.int64)) for b in self.blocks)
+
+    @cached_property
+    def fixed(self) -> bool:
+        """True if no inequality changes from round to round."""
+        return not any(changes(c.expr) for c in self.inequalities)
+
+    @cached_property
+    def structure(self) -> tuple[Structure, str]:
+        """Structure of the inequalities in the decisions, and the label of the first that is no better (`structure_of`)."""
+        return structure_of([(c.origin, c.expr) for c in self.inequalities], tuple(b.name for b in self.blocks))
+
+    @cached_property
+    def families(self) -> Families:
+        """The inequalities with alike ones together, for what is done to all of them at once."""
+        return families([c.expr for c in self.inequalities])
+
+    @cached_property
+    def revealed_on_average(self) -> tuple[str, ...]:
+        """The inequalities, as they are named in the model, that data enters and that bind on average only."""
+        loose = (c.origin for c in self.inequalities if c.timing is Timing.ON_AVERAGE and names(c.expr, Kind.STREAM))
+        return tuple(dict.fromkeys(loose))
+
+    def each_round(self) -> Canonical:
+        """Problem whose inequalities all bind in each round, those on average included."""
+        return replace(self, inequalities=tuple(replace(c, timing=Timing.EACH_ROUND) for c in self.inequalities))
+
+    @cached_property
+    def constraint_labels(self) -> tuple[str, ...]:
+        """One label for each entry of the inequalities: `service`, `limits[0]`, `limits[1]`."""
+        return tuple(label for c in self.inequalities for label in entry_labels(c.label, c.shape))
+
+    @cached_property
+    def equality_labels(self) -> tuple[str, ...]:
+        """One label for each entry of the equalities."""
+        return tuple(label for c in self.equalities for label in entry_labels(c.label, c.shape))
+
+
+@lru_cache(maxsize=64)
+def entry_labels(label: str, shape: tuple[int, ...]) -> tuple[str, ...]:
+    """`limits[0]`, `limits[1]`; for a scalar the label itself."""
+    if not shape:
+        return (label,)
+    return tuple(f"{label}[{', '.join(map(str, i))}]" for i in np.ndindex(*shape))
+
+
+def canonical(model: Model) -> Canonical:
+    """Bring a model into canonical form.
+
+    Raises OcoError where a param has no value, a bound or domain is not acceptable, or a round has no entry of what it indexes.
+    """
+    folding = Folding(model)
+    findings = Findings()
+    if model.objective is None:
+        raise fail("OCO207", "the model has nothing to minimize", model.span, "add a line: minimize EXPRESSION")
+    check_entries(model)
+    blocks: list[Block] = []
+    streams: list[StreamRange] = []
+    steps = _steps(model)
+    for decision in model.decisions:
+        with findings.guard():
+            blocks.append(_block(decision, folding, steps))
+    for stream in model.streams:
+        with findings.guard():
+            streams.append(_range(stream, folding))
+    findings.raise_if_any()
+    inequalities: list[Inequality] = []
+    equalities: list[Equality] = []
+    for c in model.constraints:
+        shape = folding.shape(c.shape, c.span)
+        left, right = folding.fold(c.left), folding.fold(c.right)
+        above, below = _difference(left, right), _difference(right, left)
+        if c.relation is Relation.EQ and c.timing is Timing.ON_AVERAGE and _has_multipliers(model, above, streams):
+            equalities.append(Equality(c.label, shape, above, c.span))
+            continue
+        if c.relation is Relation.EQ:
+            inequalities.append(Inequality(f"{c.label}.above", shape, above, c.timing, c.label, c.span))
+            inequalities.append(Inequality(f"{c.label}.below", shape, below, c.timing, c.label, c.span))
+            continue
+        g = above if c.relation is Relation.LE else below
+        inequalities.append(Inequality(c.label, shape, g, c.timing, c.label, c.span))
+    assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
+    objective = folding.fold(model.objective)
+    return Canonical(
+        model,
+        folding.horizon,
+        tuple(blocks),
+        tuple(streams),
+        objective,
+        tuple(inequalities),
+        tuple(equalities),
+        assumptions,
+    )
+
+
+def _has_multipliers(model: Model, expr: Expr, streams: Sequence[StreamRange]) -> bool:
+    """True where an equality on average can have multipliers of its own (Wei, Yu & Neely 2020); others are two inequalities.
+
+    It has one mean in every round, no constraint beside it binds each round, gradients are seen, and the regret is static.
+    """
+    drawn = {s.name for s in streams if s.stochastic}
+    has_mean = not names(expr, Kind.ROUND) and set(names(expr, Kind.STREAM)) <= drawn
+    soft = all(c.timing is Timing.ON_AVERAGE for c in model.constraints)
+    return has_mean and soft and model.feedback is not Feedback.BANDIT and model.measure is Measure.STATIC
+
+
+def _difference(left: Expr, right: Expr) -> Expr:
+    """`left - right`, without the subtraction of a zero that changes nothing."""
+    if isinstance(right, Constant) and not right.value.array.any() and right.shape in ((), left.shape):
+        return left
+    return call("sub", left, right)
+
+
+def _steps(model: Model) -> int:
+    """Limit on the steps of the linear programs of one decision: a share of those of all."""
+    polyhedra = sum(DOMAINS[d.domain.kind].polyhedral or bool(d.domain.cuts) for d in model.decisions)
+    return max(MOST_STEPS // max(1, polyhedra), FEWEST_STEPS)
+
+
+def _block(decision: Decision, folding: Folding, steps: int) -> Block:
+    shape = folding.shape(decision.shape, decision.span)
+    for argument in decision.domain.args:
+        folding.fold(argument)  # names a param without a value
+    domain = folding.sets.made(decision.domain, shape, folding.values, steps)
+    if decision.domain.cuts:
+        cuts = decision.domain.cuts
+        sides = [(_difference(folding.fold(c.left), folding.fold(c.right)), c.relation, c.span) for c in cuts]
+        domain = folding.sets.narrowed(domain, decision.name, sides, steps)
+    return Block(decision.name, shape, domain, decision.span)
+
+
+def _range(stream: Stream, folding: Folding) -> StreamRange:
+    """The values that a stream may take: its bounds, cut to the support of its distribution, integers where it says so."""
+    shape = folding.shape(stream.shape, stream.span)
+    lower, upper = np.asarray(-np.inf), np.asarray(np.inf)
+    if stream.bounds is not None:
+        lower, upper = (np.asarray(folding.array(b), dtype=np.float64) for b in stream.bounds)
+    mean = None if stream.mean is None else np.asarray(folding.array(stream.mean), dtype=np.float64)
+    distribution = None
+    if stream.distribution is not None:
+        distribution = truncated(
+            stream.distribution, folding.array, shape, None if stream.bounds is None else (lower, upper)
+        )
+        lower, upper, mean = distribution.lower, distribution.upper, distribution.mean()
+    if stream.integer:
+        lower, upper = np.ceil(lower), np.floor(upper)
+    if not bool(np.all(lower <= upper)):
+        raise fail("OCO426", f"no value is left for the stream `{stream.name}`: its bounds are empty", stream.span)
+    return StreamRange(stream.name, shape, lower, upper, stream.integer, stream, distribution, mean)

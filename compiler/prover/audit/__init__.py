@@ -1,0 +1,1 @@
+"""Derivations replayed and claims attacked, without the provers that made them."""

@@ -1,0 +1,303 @@
+"""An independent replay of derivations: every step is worked out again, or attacked with samples, without the prover's code.
+
+Shared with the prover are the tree of expressions, its meaning (`dsl.evaluate`), and the sets that decisions lie in. Ranges, curvature
+and suprema are redone here in other ways: what can be recomputed is `replayed`, what is a supremum is `tested` against decisions and
+stream values that try to break it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.problem.canonical import Canonical, canonical
+from oco.compiler.prover.audit.falsify import TOLERANCE, Outcome, Place, Verdict
+from oco.compiler.prover.audit.replay_calculus import Calculus
+from oco.compiler.prover.audit.replay_claims import CONVEX_WORDS, Claims, top
+from oco.compiler.prover.audit.replay_points import Points
+from oco.compiler.prover.fact import Fact
+from oco.compiler.prover.facts import Facts
+from oco.compiler.prover.types import Status, Step
+from oco.dsl.atoms import ATOMS, form_of, forms
+from oco.dsl.dims import known
+from oco.dsl.expressions import Array as Stack
+from oco.dsl.expressions import Call, Constant, Expr, Index, Slice
+
+Array = np.ndarray[Any, Any]
+MOST_NUMBERS = 200_000
+MISSHAPEN = (
+    AttributeError,
+    TypeError,
+    ValueError,
+    KeyError,
+    IndexError,
+)  # what a handler meets in a step of another make
+WITH_MARGIN = (
+    "slater point",
+    "interior point",
+    "corner policy",
+)  # rules that prove a flag, and end with how much there is to spare
+FROM_PREMISES = (
+    "largest",
+    "square root",
+    "negative",
+    "smoothness",
+    "strong convexity",
+    "product domain",
+    "second derivative",
+)
+
+
+@dataclass(frozen=True)
+class Check:
+    """Outcome of the check of one step of the derivation of a fact."""
+
+    key: str
+    rule: str
+    claim: str
+    outcome: Outcome
+    words: str = ""
+
+
+def verify(facts: Facts, seed: int = 0) -> list[Check]:
+    """Check every step of every proved fact once, and every proved number against the function it is about."""
+    replay = _Replay(canonical(facts.model), np.random.default_rng(seed))
+    results: list[Check] = []
+    seen: set[int] = set()
+    for key, fact in facts.items():
+        if fact.status is Status.PROVED and fact.why is not None:
+            results += [Check(key, s.rule, s.claim, *replay.step(s)) for s in _steps(fact.why, seen)]
+            results += replay.conclusion(fact)
+            results += replay.fact(key, fact.value)
+    return results
+
+
+def _steps(root: Step, seen: set[int]) -> Iterator[Step]:
+    """Premises first, each step once."""
+    stack = [(root, False)]
+    while stack:
+        step, ready = stack.pop()
+        if ready:
+            yield step
+        elif id(step) not in seen:
+            seen.add(id(step))
+            stack.append((step, True))
+            stack.extend((p, False) for p in step.premises)
+
+
+class _Replay(Claims, Calculus, Points):
+    def __init__(self, problem: Canonical, rng: np.random.Generator) -> None:
+        super().__init__(problem, rng)
+        self.rules: Mapping[str, Callable[[Step], Verdict]] = {
+            "interval": self._interval,
+            "declared range": self._declared,
+            "constant": self._constant,
+            "support": self._support,
+            "norm": self._norm,
+            "vertices": self._supremum,
+            "entry by entry": self._supremum,
+            "largest entry": self._supremum,
+            "ball": self._supremum,
+            "tangent": self._supremum,
+            "branch and bound": self._supremum,
+            "not searched further": self._supremum,
+            "largest": self._largest,
+            "square root": self._square_root,
+            "negative": self._negative,
+            "every entry": self._every_entry,
+            "gradient": self._gradient,
+            "pieces": self._pieces,
+            "rewrite": self._rewrite,
+            "variable": self._variable,
+            "composition": self._composed,
+            "second derivative": self._by_eigenvalues,
+            "second derivative of entries": self._composed,
+            "second derivative by terms": self._bent,
+            "second derivative written out": self._bent,
+            "change of gradient": self._change_of_gradient,
+            "smoothness": self._smoothness,
+            "strong convexity": self._strong_convexity,
+            "structure": self._structure,
+            "domain": self._domain,
+            "product domain": self._product,
+            "oracle": self._oracle,
+            "at a point": self._at_a_point,
+            "slater point": self._slater,
+            "interior point": self._interior,
+            "mixture": self._mixture,
+            "mixture of each round": self._mixture_of_each_round,
+            "tangent bound": self._nowhere,
+            "corner policy": self._corner_policy,
+            "common point": self._common,
+            "dependent row": self._dependent,
+            "no constraints": self._no_constraints,
+        }
+
+    def step(self, step: Step) -> Verdict:
+        """The verdict on one step; a step that is not of the make that its rule asks for is refused."""
+        rule = self.rules.get(step.rule)
+        if rule is None:
+            return Outcome.FAILED, f"there is no rule `{step.rule}`"
+        if step.rule in FROM_PREMISES and not step.premises:
+            return Outcome.FAILED, "it follows from nothing"
+        try:
+            return rule(step)
+        except MISSHAPEN:
+            return Outcome.FAILED, "it has not the parts that its rule asks for"
+
+    def conclusion(self, fact: Fact) -> list[Check]:
+        """The fact says what the last step of its derivation says."""
+        step = fact.why
+        assert step is not None
+        if _agree(fact.value, step):
+            return []
+        return [Check(fact.key, step.rule, step.claim, Outcome.FAILED, "the fact is not what its derivation ends with")]
+
+    # ---- facts against the functions they are about
+
+    def fact(self, key: str, value: Any) -> list[Check]:
+        """A proved number of a function, against its values and difference quotients."""
+        prefix, _, kind = key.rpartition(".")
+        if kind in ("l1", "l2"):
+            prefix, _, kind = prefix.rpartition(".")
+            kind += key[-3:]
+        f = self.functions.get(prefix)
+        if f is None or not isinstance(value, (int, float)) or isinstance(value, bool):
+            return []
+        worst = max((self._violation(f, kind, float(value), p) for p in self.places[:40]), default=0.0)
+        if worst > 1e-5 * max(1.0, abs(float(value))):
+            return [
+                Check(
+                    key,
+                    "fact",
+                    key,
+                    Outcome.FAILED,
+                    f"broken by {worst:g} at a decision and stream values that were tried",
+                )
+            ]
+        return [Check(key, "fact", key, Outcome.TESTED)]
+
+    def _violation(self, f: Callable[[Place], float], kind: str, value: float, p: Place) -> float:
+        """By how much one place breaks the number; at most 0 where it does not."""
+        here = f(p)
+        if not np.isfinite(here):
+            return -np.inf
+        match kind:
+            case "bound":
+                return abs(here) - value
+            case "upper":
+                return here - value
+            case "lower":
+                return value - here
+            case "lipschitz.l2" | "lipschitz.l1":
+                q = {
+                    **p,
+                    **{n: v for n, v in self.places[int(self.rng.integers(self.count))].items() if n in self.decisions},
+                }
+                order = 2 if kind.endswith("l2") else 1
+                gap = float(np.linalg.norm(np.concatenate([(p[n] - q[n]).ravel() for n in self.decisions]), order))
+                return abs(f(q) - here) / gap - value if gap > 1e-9 else -np.inf
+        return -np.inf
+
+    # ---- ranges and suprema
+
+    def _interval(self, step: Step) -> Verdict:
+        """The operation again, over the ranges of the premises."""
+        node = step.subject
+        if not isinstance(node, (Call, Index, Stack)):
+            return Outcome.FAILED, "nothing is computed there"
+        if not isinstance(node, Call):
+            return self._within_samples(step)
+        given = {id(p.subject): p.value for p in step.premises}
+        ranges = []
+        for arg in node.args:
+            if isinstance(arg, Slice):
+                return self._within_samples(step)
+            ends = _constant_ends(arg) if isinstance(arg, Constant) else _ends(given.get(id(arg)), arg)
+            if ends is None:
+                return self._within_samples(step)
+            ranges.append(ends)
+        if sum(r[0].size for r in ranges) > MOST_NUMBERS:
+            return self._within_samples(step)
+        rule = ATOMS[node.atom].replay
+        if rule is None:
+            return self._within_samples(step)
+        result = rule(node, *ranges)
+        claimed = _ends(step.value, node)
+        assert claimed is not None
+        slack = TOLERANCE * np.maximum(1.0, np.maximum(np.abs(result[0]), np.abs(result[1])))
+        with np.errstate(invalid="ignore"):
+            holds = np.all((claimed[0] <= result[0] + slack) | np.isinf(result[0])) and np.all(
+                (claimed[1] >= result[1] - slack) | np.isinf(result[1])
+            )
+        return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "the range of the operation is wider than claimed")
+
+    def _norm(self, step: Step) -> Verdict:
+        if form_of(step.subject) not in (forms.LENGTH, forms.SUM_OF_SQUARES):
+            return Outcome.FAILED, "it is no norm"
+        return self._within_samples(step)
+
+    # ---- arithmetic between steps
+
+    def _largest(self, step: Step) -> Verdict:
+        tops = [t for p in step.premises if (t := top(p.value)) is not None]
+        number = step.subject is None and not isinstance(step.value, bool)
+        holds = number and bool(tops) and step.value >= max(tops) * (1 - TOLERANCE) - 1e-300
+        return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "a premise is larger")
+
+    def _square_root(self, step: Step) -> Verdict:
+        above = top(step.premises[0].value)
+        holds = above is not None and step.value**2 >= above * (1 - TOLERANCE)
+        return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "the square is smaller than the premise")
+
+    def _negative(self, step: Step) -> Verdict:
+        above = top(step.premises[0].value)
+        holds = above is not None and -step.value >= above - TOLERANCE * max(1.0, abs(above))
+        return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "it is not the negative of the premise")
+
+
+def _constant_ends(node: Constant) -> tuple[Array, Array]:
+    value = np.asarray(node.value.array, dtype=np.float64)
+    return value, value
+
+
+def _ends(value: Any, node: Expr) -> tuple[Array, Array] | None:
+    """Both ends at full shape."""
+    if not hasattr(value, "lo"):
+        return None
+    shape = known(node.shape)
+    return np.broadcast_to(value.lo, shape).astype(np.float64), np.broadcast_to(value.hi, shape).astype(np.float64)
+
+
+def _agree(value: Any, step: Step) -> bool:
+    """True if the value of a fact is that of the step; arrays may stand for a point, words for a flag."""
+    message = step.value
+    if isinstance(value, bool):
+        return message is value or (value and message in CONVEX_WORDS) or step.rule in WITH_MARGIN
+    number = top(message)
+    if isinstance(value, (int, float)) and number is not None:
+        return bool(np.isclose(value, number, rtol=1e-9, atol=0.0)) or value == number
+    if isinstance(value, (dict, np.ndarray)) and isinstance(step.subject, dict):
+        points = value if isinstance(value, dict) else dict.fromkeys(step.subject, value)
+        return all(np.array_equal(points[n], x) for n, x in step.subject.items())
+    return True
+
+
+def replay_text(checks: list[Check]) -> str:
+    """The outcome of a replay: how many steps of each kind, and every step that failed."""
+    counts = Counter(c.outcome for c in checks)
+    labels = {
+        Outcome.REPLAYED: "worked out again",
+        Outcome.TESTED: "attacked with samples, unbroken",
+        Outcome.STATED: "taken as stated",
+        Outcome.FAILED: "FAILED",
+    }
+    lines = [f"{counts[outcome]:>5} steps {words}" for outcome, words in labels.items() if counts[outcome]]
+    for c in checks:
+        if c.outcome is Outcome.FAILED:
+            lines += ["", f"{c.key}: {c.words}", f"    {c.claim}   [{c.rule}]"]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,1 @@
+"""Convexity by composition and by second derivatives, and witnesses against it."""

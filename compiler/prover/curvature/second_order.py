@@ -1,0 +1,118 @@
+"""Curvature where composition says nothing: from bounds of the second derivative over the domain."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from oco.compiler.prover.budget import size
+from oco.compiler.prover.phrasing import say, span_of_values
+from oco.compiler.prover.ranges.cells import CELL, NotCovered
+from oco.compiler.prover.ranges.enclosure import Enclosure
+from oco.compiler.prover.suprema.entry_sup import FINEST, MOST_NUMBERS, EntrySup
+from oco.compiler.prover.terms.kinks import smooth
+from oco.compiler.prover.terms.leaves import Entrywise, entrywise
+from oco.compiler.prover.terms.sums import summands, total
+from oco.compiler.prover.types import Step
+from oco.dsl.atoms import Curvature, is_entrywise
+from oco.dsl.build import call
+from oco.dsl.expressions import Call, Expr, Name
+from oco.dsl.intervals import Interval, interval
+
+if TYPE_CHECKING:
+    from oco.compiler.prover.context import Setting
+
+BEND = 40  # steps that a node takes for each part
+MANY_CELLS = 4000  # of several leaves together
+MANY_TIMES = 6  # as many ranges of all cells are evaluated for both ends
+FEW_NUMBERS = 5000  # cells times entries where there are no steps left for all
+FLAT = (Curvature.AFFINE, Curvature.CONSTANT)
+
+
+def by_second_derivative(setting: Setting, node: Call) -> tuple[Curvature, Step] | None:
+    """Convex or concave where the second derivative has one sign on the whole domain, for every value of the streams."""
+    if not setting.search.take(BEND * size(node)):
+        return None
+    if is_entrywise(node):
+        result = _entry_by_entry(setting, node)
+        if result is not None:
+            return result
+    if node.shape != ():
+        return None
+    return _as_a_whole(setting, node) or _beside_kinks(setting, node)
+
+
+def _entry_by_entry(setting: Setting, node: Call) -> tuple[Curvature, Step] | None:
+    """A function of one affine map, applied to each entry: the sign of phi''."""
+    split = entrywise(node, lambda n: not setting.depends(n) or isinstance(n, Name))
+    moving = [n for n, leaf in split.leaves.items() if setting.depends(leaf)]
+    if len(moving) != 1 or not smooth(split.body) or setting.composition(split.leaves[moving[0]]) not in FLAT:
+        return None
+    box = {n: setting.ranges(leaf).broadcast(split.shape) for n, leaf in split.leaves.items()}
+    second = split.bends()[moving[0], moving[0]]
+    bend = _narrowed(setting, Entrywise(second, split.leaves), Enclosure({**setting.box, **box})(second))
+    if not (bend.nonnegative or bend.nonpositive):
+        return None
+    kind = Curvature.CONVEX if bend.nonnegative else Curvature.CONCAVE
+    words = (
+        f"{say(node)} is {kind}: its second derivative in {say(split.leaves[moving[0]])} lies in {span_of_values(bend)}"
+    )
+    premises = tuple(setting.ranges.step(leaf) for leaf in split.leaves.values())
+    return kind, Step("second derivative of entries", words, str(kind), premises, node.span, node)
+
+
+def _narrowed(setting: Setting, second: Entrywise, bend: Interval) -> Interval:
+    """The range of the second derivative again, over cells of its leaves, where its sign is open."""
+    if bend.nonnegative or bend.nonpositive or not bend.bounded:
+        return bend
+    upward = Entrywise(setting.simplify(second.body), second.leaves)
+    numbers = _numbers(setting, upward)
+    if not numbers:
+        return bend
+    suprema = EntrySup(setting)
+    try:
+        most = suprema.largest(upward, numbers).value
+        downward = Entrywise(setting.simplify(call("minus", second.body)), second.leaves)
+        least = -suprema.largest(downward, numbers).value
+    except NotCovered:
+        return bend
+    return interval(max(least, bend.least), min(most, bend.greatest))
+
+
+def _numbers(setting: Setting, second: Entrywise) -> int:
+    """Number of cells times entries that the steps suffice for, all or few; 0 where they suffice for none."""
+    finest = FINEST if len(second.leaves) == 1 else MANY_CELLS
+    wanted = min(MOST_NUMBERS, finest * math.prod(second.shape))
+    for numbers in (wanted, min(FEW_NUMBERS, wanted)):
+        if setting.search.left >= MANY_TIMES * CELL * numbers * size(second.body):
+            return numbers if numbers < wanted else MOST_NUMBERS
+    return 0
+
+
+def _beside_kinks(setting: Setting, node: Call) -> tuple[Curvature, Step] | None:
+    """A sum whose smooth terms together have a second derivative of one sign, and whose other terms are curved that way."""
+    terms = summands(node)
+    even = [(sign, u) for sign, u in terms if setting.hessians.smooth(u)]
+    kinked = [(sign, u) for sign, u in terms if not setting.hessians.smooth(u)]
+    if not even or not kinked:
+        return None
+    result = _as_a_whole(setting, total(even))
+    if result is None:
+        return None
+    kind, step = result
+    others = [setting.curvatures(u if sign > 0 else call("minus", u)) for sign, u in kinked]
+    if not all(c is kind or c in FLAT for c in others):
+        return None
+    premises = (step, *(setting.curvatures.step(u) for _, u in kinked))
+    words = f"{say(node)} is {kind}: its smooth terms are so together, and each of the others alone"
+    return kind, Step("composition", words, str(kind), premises, node.span, node)
+
+
+def _as_a_whole(setting: Setting, node: Expr) -> tuple[Curvature, Step] | None:
+    least, most, step = setting.hessians.eigenvalues(node)
+    if math.isnan(least) or math.isnan(most) or (least < 0 < most) or (least < 0 and math.isinf(most)):
+        return None
+    if least < 0 and most > 0:
+        return None
+    kind = Curvature.CONVEX if least >= 0 else Curvature.CONCAVE
+    return kind, Step("second derivative", f"{say(node)} is {kind}", str(kind), (step,), node.span, node)

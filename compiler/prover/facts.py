@@ -1,0 +1,89 @@
+"""Facts of a model by key, those that need a solver found at the first question for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from oco.compiler.prover.fact import Fact
+from oco.compiler.prover.ledger import facts_data, ledger_text
+from oco.dsl.diagnostics import Diagnostic, contained
+from oco.dsl.shown import shown_as_text
+
+VERSION = 1
+"""Version of the layout of `Facts.as_data`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Deferred:
+    """Facts that need a solver: found together, at the first question for one of them."""
+
+    keys: tuple[str, ...]
+    find: Callable[[], tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]]
+
+    @cached_property
+    def found(self) -> tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]:
+        with contained("checking"):
+            return self.find()
+
+
+@dataclass(frozen=True)
+class Facts(Mapping[str, Fact]):
+    """The ledger. A key of the catalogue that nothing is known about is there, with status `unknown`.
+
+    `items_by_key` are known from the start; those of `deferred` are worked out when somebody asks. `effort` is that of the searches.
+    """
+
+    model: Any
+    items_by_key: Mapping[str, Fact]
+    noticed: tuple[Diagnostic, ...] = ()
+    deferred: tuple[Deferred, ...] = ()
+    effort: float = 1.0
+
+    def __getitem__(self, key: str) -> Fact:
+        for later in self.deferred:
+            if key in later.keys:
+                return later.found[0][key]
+        return self.items_by_key[key]
+
+    def __iter__(self) -> Iterator[str]:
+        late = [key for later in self.deferred for key in later.keys]
+        return iter([*(k for k in self.items_by_key if k not in late), *late])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """Warnings of all derivations, each once."""
+        return tuple(dict.fromkeys((*self.noticed, *(w for later in self.deferred for w in later.found[1]))))
+
+    def value(self, key: str, default: Any = None) -> Any:
+        """The value where it may be relied on, else `default`."""
+        fact = self.get(key)
+        return fact.value if fact is not None and fact.known else default
+
+    def as_data(self) -> dict[str, Any]:
+        """Facts as JSON values, version 1: the model's name, facts by key, numbered steps, warnings."""
+        warnings = [d.as_data() for d in self.warnings]
+        return {"version": VERSION, "model": self.model.name, **facts_data(self), "warnings": warnings}
+
+    def __str__(self) -> str:
+        return ledger_text(self)
+
+    def __repr__(self) -> str:
+        return f"Facts({self.model.name})"
+
+    _repr_pretty_ = shown_as_text
+
+    def _repr_html_(self) -> str:
+        from oco.compiler.prover.notebook import facts_html
+
+        return facts_html(self, self.warnings)
+
+    def _repr_latex_(self) -> str:
+        from oco.compiler.prover.notebook import facts_latex
+
+        return facts_latex(self)

@@ -1,0 +1,1 @@
+"""Feasible decisions, Slater points and multipliers, or the proof that there are none."""

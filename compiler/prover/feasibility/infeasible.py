@@ -1,0 +1,241 @@
+"""Proofs that no decision satisfies the constraints, and the smallest sets of constraints that cannot hold together.
+
+For convex g_n and weights l_n >= 0 the function L = sum l_n g_n lies above its tangent at any point z, so
+min over X of L >= L(z) + min over X of <grad L(z), x - z>. A positive right side proves that no x has g(x) <= 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.problem.calculus import gradient
+from oco.compiler.problem.canonical import Equality, Inequality, entry_labels
+from oco.compiler.prover.feasibility.scenario import Scenario, worst_streams
+from oco.compiler.prover.feasibility.slater import cheap_points
+from oco.compiler.prover.feasibility.solver import affords_program, decision_variables, into_domain, solve, values
+from oco.compiler.prover.phrasing import number
+from oco.compiler.prover.ranges.enclosure import Enclosure
+from oco.compiler.prover.ranges.support import support
+from oco.compiler.prover.terms.entry import entry
+from oco.compiler.prover.types import Step, Witness
+from oco.dsl.build import call
+from oco.dsl.expressions import Expr, Kind, names
+from oco.dsl.intervals import Interval, interval, point
+
+Floats = np.ndarray[Any, Any]
+WEIGHT = 1e-6  # multipliers below this share of the largest take no part in a proof
+ROW = 500  # steps that an entry takes to be written as a row
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One entry of a constraint as `expr <= 0`; an equality has two."""
+
+    label: str
+    expr: Expr
+    constraint: Inequality | Equality
+
+    @property
+    def name(self) -> str:
+        """Name in the user's model: both halves of an equality of each round are the equality."""
+        c = self.constraint
+        return self.label.replace(c.label, c.origin, 1) if isinstance(c, Inequality) and c.origin else self.label
+
+
+@dataclass(frozen=True, eq=False)
+class Impossible:
+    """The proof: the rows that take part, and the stream values for which no decision fits. `one_round`: all in the same round."""
+
+    rows: tuple[Row, ...]
+    step: Step
+    witness: Witness
+    one_round: bool
+
+
+def rows_of(scenario: Scenario, constraints: Iterable[Inequality | Equality]) -> list[Row]:
+    """Every entry of the constraints; none where there are no steps for so many."""
+    results: list[Row] = []
+    constraints = tuple(constraints)
+    if not scenario.search.take(ROW * sum(c.size for c in constraints)):
+        return []
+    for c in constraints:
+        for at, label in zip(np.ndindex(*c.shape), entry_labels(c.label, c.shape)):
+            g = scenario.setting.simplify(entry(c.expr, at))
+            results.append(Row(label, g, c))
+            if isinstance(c, Equality):
+                results.append(Row(label, scenario.setting.simplify(call("minus", g)), c))
+    return results
+
+
+def impossible(scenario: Scenario, rows: list[Row]) -> Impossible | None:
+    """Look for the proof with the solver's multipliers; None where there is none or none is found."""
+    met = any(all(scenario.worst(r.expr, x).greatest <= 0 for r in rows) for x in cheap_points(scenario))
+    solved = _least_violation(scenario, rows) if rows and not met else None
+    if solved is None or solved[0] <= 0:
+        return None
+    _, weights, z = solved
+    weights = np.where(weights > WEIGHT * weights.max(), weights, 0.0)
+    total, slopes, streams = _combination(scenario, rows, weights, z)
+    lowest = total.least
+    for b in scenario.setting.canonical.blocks:
+        slope = slopes[b.name]
+        lowest -= (slope * point(z[b.name])).sum().greatest + support(b.domain, scenario.setting.box[b.name], -slope)
+    if not lowest > 0:
+        return None
+    taking_part = tuple(r for r, w in zip(rows, weights) if w > 0)
+    labels = list(dict.fromkeys(r.name for r in taking_part))
+    missed = number(lowest / max(float(weights.sum()), 1e-300))
+    merged = _merged([s for s, w in zip(streams, weights) if w > 0])
+    which, where = "it" if len(labels) == 1 else "one of them", "" if merged is not None else " at some of them"
+    words = f"{conflict(labels, merged is not None)} {scenario.words}: every decision misses {which} by at least {missed}{where}"
+    witness = Witness(merged or streams[int(np.argmax(weights))], lowest, words)
+    proof = Step(
+        "tangent bound",
+        words,
+        lowest,
+        (),
+        taking_part[0].constraint.span,
+        (taking_part, weights[weights > 0], z, streams),
+    )
+    return Impossible(taking_part, proof, witness, merged is not None)
+
+
+def never_holds(scenario: Scenario, row: Row) -> Impossible | None:
+    """Proof that one row is positive at every decision and every value of the streams; None where its range says no such thing."""
+    least = float(Enclosure({**scenario.setting.box, **scenario.streams})(row.expr).least)
+    if not least > 0:
+        return None
+    words = (
+        f"{conflict([row.name], True)}, whatever the streams are: every decision misses it by at least {number(least)}"
+    )
+    centre = {b.name: b.domain.centre() for b in scenario.setting.canonical.blocks}
+    streams = worst_streams(scenario, row.expr, centre)
+    step = Step("range above zero", words, least, (), row.constraint.span, row.expr)
+    return Impossible((row,), step, Witness(streams, least, words), True)
+
+
+def free_streams(scenario: Scenario, expr: Expr) -> frozenset[str]:
+    """Streams of an expression that may take several values in the scenario: not held at their mean, nor of one value."""
+    used = frozenset(names(expr, Kind.STREAM)) - scenario.averaged
+    ends = {n: scenario.streams[n].expanded() for n in used}
+    return frozenset(n for n, (low, high) in ends.items() if not np.array_equal(low, high))
+
+
+def conflict(labels: list[str], one_round: bool) -> str:
+    """Sentence on what constraints cannot do: in one round, or for one decision that is to serve several."""
+    names = " and ".join(labels)
+    if not one_round:
+        return f"no single decision satisfies {names}"
+    return f"{names} cannot hold{' together' if len(labels) > 1 else ''}"
+
+
+def irreducible(scenario: Scenario, rows: tuple[Row, ...]) -> list[Row]:
+    """A subset of the rows that cannot hold together while every smaller one can: drop one after the other (Chinneck 2008, ch. 6)."""
+    kept = list(rows)
+    for row in rows:
+        fewer = [r for r in kept if r is not row]
+        solved = _least_violation(scenario, fewer) if fewer else None
+        if solved is not None and solved[0] > 1e-9:
+            kept = fewer
+    return kept
+
+
+def relaxations(scenario: Scenario, rows: list[Row]) -> list[tuple[Row, float]]:
+    """For each row of an irreducible set, by how much it alone must be relaxed so that all hold."""
+    results: list[tuple[Row, float]] = []
+    for row in rows:
+        others = [r for r in rows if r is not row]
+        least = _least_of(scenario, row, others)
+        if least is not None and least > 0:
+            results.append((row, least))
+    return sorted(results, key=lambda pair: pair[1])
+
+
+def _least_of(scenario: Scenario, row: Row, others: list[Row]) -> float | None:
+    """min g over the domain subject to the others."""
+    import cvxpy as cp
+
+    if not affords_program(scenario.setting.canonical.blocks, scenario.search):
+        return None
+    variables, domain = decision_variables(scenario.setting.canonical.blocks)
+    twins = [scenario.in_cvxpy(r.expr, variables) for r in (row, *others)]
+    if any(t is None for t in twins):
+        return None
+    objective, *rest = (t[0] for t in twins if t is not None)
+    value = solve(cp.Minimize(objective), [*domain, *(g <= 0 for g in rest)])
+    return value if value is not None and np.isfinite(value) else None
+
+
+def _least_violation(scenario: Scenario, rows: list[Row]) -> tuple[float, Floats, dict[str, Floats]] | None:
+    """min over the domain of max_n g_n: the value, multipliers, and the decision."""
+    blocks = scenario.setting.canonical.blocks
+    if not rows or not scenario.bounded or not affords_program(blocks, scenario.search):
+        return None
+    import cvxpy as cp
+
+    variables, domain = decision_variables(blocks)
+    twins = _twins(scenario, rows, variables)
+    if twins is None:
+        return None
+    violation = cp.Variable()
+    constraints = [g <= violation for g in twins]
+    least = solve(cp.Minimize(violation), [*domain, *constraints])
+    if least is None or not np.isfinite(least):
+        return None
+    weights = np.maximum(np.concatenate([np.ravel(c.dual_value) for c in constraints]), 0.0)
+    return least, weights, into_domain(blocks, values(variables))
+
+
+def _twins(scenario: Scenario, rows: list[Row], variables: Mapping[str, Any]) -> list[Any] | None:
+    """CVXPY expressions of the rows in their order, of all rows of an inequality together where it has such a form."""
+    results: list[Any] = []
+    k = 0
+    while k < len(rows):
+        c = rows[k].constraint
+        whole = isinstance(c, Inequality) and all(r.constraint is c for r in rows[k : k + c.size])
+        whole = whole and c.size > 1 and len(rows) >= k + c.size
+        twins = scenario.in_cvxpy(c.expr if whole else rows[k].expr, variables)
+        if twins is None:
+            return None
+        results += twins
+        k += c.size if whole else 1
+    return results
+
+
+def _combination(
+    scenario: Scenario, rows: list[Row], weights: Floats, z: Mapping[str, Floats]
+) -> tuple[Interval, dict[str, Interval], list[dict[str, Floats]]]:
+    """Value and gradient at z of the weighted sum, each row at its worst stream values there; averaged streams at any mean in range."""
+    blocks = scenario.setting.canonical.blocks
+    total, streams = interval(0.0, 0.0, ()), []
+    slopes = {b.name: interval(0.0, 0.0, b.shape) for b in blocks}
+    at_z = {n: point(v) for n, v in z.items()}
+    for row, weight in zip(rows, weights):
+        worst = worst_streams(scenario, row.expr, z)
+        streams.append(worst)
+        if weight == 0:
+            continue
+        fixed = {n: point(v) for n, v in worst.items() if n not in scenario.averaged}
+        ranges, factor = (
+            Enclosure({**scenario.setting.box, **scenario.streams, **at_z, **fixed}),
+            point(float(weight)),
+        )
+        total = total + factor * ranges(row.expr)
+        for name, slope in gradient(row.expr, [b.name for b in blocks]).items():
+            slopes[name] = slopes[name] + factor * ranges(slope).broadcast(slopes[name].shape)
+    return total, slopes, streams
+
+
+def _merged(streams: list[dict[str, Floats]]) -> dict[str, Floats] | None:
+    """The values of one round that holds all of these; None where two of them contradict each other."""
+    merged: dict[str, Floats] = {}
+    for values_of_row in streams:
+        for name, value in values_of_row.items():
+            if name in merged and not np.array_equal(merged[name], value):
+                return None
+            merged[name] = value
+    return merged

@@ -1,0 +1,80 @@
+"""Convex programs of the checker. Solvers find points and multipliers; what is claimed of these is proved without the solver."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.problem.canonical import Block
+from oco.compiler.prover.budget import Allowance
+
+Floats = np.ndarray[Any, Any]
+PROGRAM, NUMBER, PAIR, DENSE_ENTRY = 10_000, 5, 2, 5
+"""Steps that a program takes, and more for each number of its variables, for each pair of entries of a matrix whose eigenvalues are
+bounded, and for each entry of a full matrix."""
+MOST_SPECTRAL_ENTRIES = 400
+"""Entries of matrices whose eigenvalues are bounded up to which a second-order solver is a method for them."""
+"""Sets that are a cone under a full matrix."""
+
+
+def decision_variables(blocks: tuple[Block, ...]) -> tuple[dict[str, Any], list[Any]]:
+    """A CVXPY variable for each decision, and the constraints of its domain."""
+    import cvxpy as cp
+
+    variables = {b.name: cp.Variable(b.shape, name=b.name) for b in blocks}
+    constraints = [c for b in blocks for c in b.domain.constraints(cp, variables[b.name])]
+    return variables, constraints
+
+
+def affords_program(blocks: tuple[Block, ...], search: Allowance) -> bool:
+    """True if a program over these domains can be solved; takes the steps that it needs beside its constraints."""
+    spectral = [b.domain.size for b in blocks if b.domain.spectral]
+    dense = sum(b.domain.size**2 for b in blocks if b.domain.dense)
+    numbers = sum(b.domain.size for b in blocks)
+    steps = PROGRAM + NUMBER * numbers + PAIR * sum(n**2 for n in spectral) + DENSE_ENTRY * dense
+    return sum(spectral) <= MOST_SPECTRAL_ENTRIES and search.take(steps)
+
+
+def solve(
+    objective: Any, constraints: list[Any], seconds: float | None = None, tolerance: float | None = None
+) -> float | None:
+    """Solve; the optimal value, None where the solver gives no answer or takes no such numbers. `inf` where the program is infeasible.
+
+    seconds    after which a comparator gives up; None where the answer must not hang on the clock
+    tolerance  of gap and feasibility instead of the solver's own (1e-8); what is nearly solved to it counts
+    """
+    import cvxpy as cp
+
+    problem = cp.Problem(objective, constraints)
+    names = ("tol_gap_abs", "tol_gap_rel", "tol_feas") if tolerance is not None else ()
+    limits = {} if seconds is None else {"time_limit": seconds}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            problem.solve(solver=cp.CLARABEL, **limits, **dict.fromkeys(names, tolerance))
+        except (cp.error.SolverError, ValueError):  # ValueError: products of coefficients that are beyond doubles
+            return None
+    if problem.status in (cp.INFEASIBLE, cp.INFEASIBLE_INACCURATE):
+        return float("inf") if isinstance(objective, cp.Minimize) else float("-inf")
+    if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
+        return None
+    return float(problem.value)
+
+
+def values(variables: Mapping[str, Any]) -> dict[str, Floats]:
+    """The solution found."""
+    return {name: np.asarray(v.value, dtype=np.float64) for name, v in variables.items()}
+
+
+def into_domain(blocks: tuple[Block, ...], x: Mapping[str, Floats]) -> dict[str, Floats]:
+    """The nearest decision within the domain: solvers end a little outside."""
+    results: dict[str, Floats] = {}
+    for b in blocks:
+        inside = np.clip(x[b.name], b.domain.lower, b.domain.upper)
+        if not b.domain.is_box and "project" not in b.domain.refusals:
+            inside = b.domain.project_array(inside)
+        results[b.name] = inside
+    return results

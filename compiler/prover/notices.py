@@ -1,0 +1,96 @@
+"""Warnings about a model that are found without a solver. `# allow CODE` at the end of a line silences its warnings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from oco.compiler.problem.canonical import Canonical, Inequality
+from oco.compiler.problem.structure import is_affine
+from oco.compiler.prover.context import Setting
+from oco.compiler.prover.phrasing import LONGEST, number, printed
+from oco.dsl.diagnostics import Diagnostic, Severity
+from oco.dsl.expressions import Kind, changes, names
+from oco.dsl.model import Model
+from oco.dsl.statements import Timing
+
+EVEN = 1e9
+"""Ratio of widths up to which the exact step is within 1e-7 of the narrowest width (`tests/test_uneven_boxes.py`)."""
+_ALLOW = re.compile(r"#.*?\ballow\s+(OCO\d{3}(?:\s*,\s*OCO\d{3})*)")
+
+
+def notices(setting: Setting) -> Iterator[Diagnostic]:
+    yield from _unused(setting.canonical)
+    yield from _never_binding(setting)
+    yield from _fixed(setting.canonical)
+    yield from _uneven(setting.canonical)
+
+
+def _unused(canonical: Canonical) -> Iterator[Diagnostic]:
+    used = {n for e in (canonical.objective, *(c.expr for c in canonical.constraints)) for n in names(e, Kind.STREAM)}
+    for s in canonical.streams:
+        if s.name not in used:
+            message = f"the stream `{s.name}` stands in no loss and no constraint"
+            yield Diagnostic("OCO603", message, s.stream.span, "use it or leave it out", Severity.WARNING)
+
+
+def _never_binding(setting: Setting) -> Iterator[Diagnostic]:
+    for c in setting.canonical.inequalities:
+        most = setting.ranges(setting.simplify(c.expr))
+        if np.all(most.hi < 0) and c.label == c.origin:
+            message = f"`{c.label}` never binds: its left side stays {number(-most.greatest)} below its right side, whatever is decided"
+            yield Diagnostic(
+                "OCO604", message, c.span, "check the right side and the ranges of the streams", Severity.WARNING
+            )
+
+
+def _fixed(canonical: Canonical) -> Iterator[Diagnostic]:
+    """Constraints that no data enters, so that they are known before the first round."""
+    for c in canonical.inequalities:
+        if c.label != c.origin or changes(c.expr):
+            continue
+        within = tuple(names(c.expr, Kind.DECISION))
+        cut = _cut(c, within, canonical.model)
+        if c.timing is not Timing.EACH_ROUND:
+            message = f"`{c.label}` is the same in every round and holds on average: a round may break it that another makes up for"
+            ways = f"write `each round` after `{c.label}`" + (f", or {cut}" if cut else "")
+            yield Diagnostic("OCO611", message, c.span, ways, Severity.WARNING)
+        elif cut:
+            message = f"`{c.label}` is the same in every round, but nothing keeps the first decisions from breaking it"
+            yield Diagnostic("OCO612", message, c.span, cut, Severity.WARNING)
+
+
+def _uneven(canonical: Canonical) -> Iterator[Diagnostic]:
+    """Entries of so different widths that a step which sees them together knows the narrow ones to few digits."""
+    widths = np.concatenate([np.ravel(b.domain.upper - b.domain.lower) for b in canonical.blocks])
+    widths = widths[widths > 0]
+    if canonical.inequalities and widths.size and widths.max() > EVEN * widths.min():
+        message = (
+            f"entries of the decision have widths from {number(widths.min())} to {number(widths.max())}: steps under constraints on both "
+            "know the narrow ones to a few digits"
+        )
+        hint = "write the decision in units in which all entries are of like size: `1e6 * x[0]` in place of `x[0]`"
+        yield Diagnostic("OCO614", message, canonical.model.decisions[0].span, hint, Severity.WARNING)
+
+
+def _cut(c: Inequality, within: tuple[str, ...], model: Model) -> str:
+    """Hint to make the constraint a part of the domain; empty where it cannot be one."""
+    if len(within) != 1 or not is_affine(c.expr, within):
+        return ""
+    written = next(k for k in model.constraints if k.label == c.origin)
+    sides = f"{printed(written.left)} {written.relation.value} {printed(written.right)}"
+    return f"write `with {sides if len(sides) <= LONGEST else '...'}` behind the domain of `{within[0]}`, where it always holds"
+
+
+def without_allowed(results: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """The diagnostics without the warnings that their own lines allow."""
+    return tuple(d for d in results if d.severity is Severity.ERROR or not _allowed(d))
+
+
+def _allowed(d: Diagnostic) -> bool:
+    if d.span is None:
+        return False
+    match = _ALLOW.search(d.span.source.line(d.span.line))
+    return match is not None and d.code in re.split(r"\s*,\s*", match.group(1))

@@ -1,0 +1,1 @@
+"""Ranges of expressions over boxes and domains, in outward-rounded interval arithmetic."""

@@ -1,0 +1,1 @@
+"""Suprema and the values that attain them: vertices, separable terms, balls, tangents."""

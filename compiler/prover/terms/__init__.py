@@ -1,0 +1,1 @@
+"""Expressions rewritten and taken apart: sums, monomials, entries, pieces, kinks."""

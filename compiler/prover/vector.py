@@ -1,0 +1,97 @@
+"""Constraints with very many entries: the facts of the worst entry, from ranges of all entries at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from oco.compiler.problem.calculus import gradient
+from oco.compiler.problem.canonical import Equality, Inequality
+from oco.compiler.problem.jacobians import jacobian
+from oco.compiler.prover.context import Setting
+from oco.compiler.prover.curvature.composition import CONVEX_KINDS, FLAT_KINDS
+from oco.compiler.prover.fact import Fact
+from oco.compiler.prover.function import bounded
+from oco.compiler.prover.phrasing import number, plural
+from oco.compiler.prover.terms.kinks import differentiable
+from oco.compiler.prover.terms.leaves import entrywise
+from oco.compiler.prover.types import Status, Step
+from oco.dsl.build import call
+from oco.dsl.expressions import Expr, Kind, Name
+from oco.dsl.intervals import Interval, interval
+
+MOST_ENTRIES = 128  # vector constraints have facts for each entry, as long as they are no more in all
+MOST_SLOPES = 4_000_000
+
+
+def worst_of_many(setting: Setting, c: Inequality | Equality) -> Iterator[Fact]:
+    """The facts of `constraints.LABEL` for the worst of its entries; entries have no facts of their own."""
+    prefix, expr = f"constraints.{c.label}", setting.simplify(c.expr)
+    words = f"the worst of {plural(c.size, 'entry')}"
+    kind = setting.curvatures(expr)
+    proved = kind in CONVEX_KINDS
+    yield Fact(
+        f"{prefix}.convex", proved or None, Status.PROVED if proved else Status.UNKNOWN, setting.curvatures.step(expr)
+    )
+    results = setting.ranges(expr)
+    step = setting.ranges.step(expr)
+    for name, value in (
+        ("bound", float(np.max(results.magnitude))),
+        ("upper", results.greatest),
+        ("lower", results.least),
+    ):
+        yield bounded(f"{prefix}.{name}", value, Step("every entry", f"{words}: {number(value)}", value, (step,)))
+    slopes = _slopes(setting, expr)
+    for key, measure in (("lipschitz.l2", _longest_row), ("lipschitz.l1", _largest_slope)):
+        value = np.inf if slopes is None else measure(slopes)
+        yield bounded(f"{prefix}.{key}", value, Step("every entry", f"{words}: {number(value)}", value))
+    flat = kind in FLAT_KINDS and differentiable(setting, expr)
+    smooth = Step("every entry", "every entry is affine" if flat else "nothing bounds the second derivatives")
+    yield bounded(f"{prefix}.smoothness.l2", 0.0 if flat else np.inf, smooth, flat)
+    status = Status.PROVED if proved else Status.UNKNOWN
+    yield Fact(
+        f"{prefix}.strong_convexity.l2",
+        0.0,
+        status,
+        Step("every entry", "no entry need be strongly convex", 0.0),
+        loose=proved and not flat,
+    )
+
+
+def _slopes(setting: Setting, expr: Expr) -> list[Interval] | None:
+    """Ranges of the slopes: one row an entry, shape (entries, slopes); a single column where each entry has one slope."""
+    split = entrywise(expr, lambda n: not setting.depends(n) or isinstance(n, Name))
+    moving = [leaf for leaf in split.leaves.values() if setting.depends(leaf)]
+    if all(isinstance(leaf, Name) and leaf.kind is Kind.DECISION and leaf.shape == split.shape for leaf in moving):
+        towards = gradient(call("sum", expr), [leaf.name for leaf in moving if isinstance(leaf, Name)])
+        return [_column(setting, g, split.shape) for g in towards.values()]
+    if np.prod(split.shape, dtype=float) * setting.canonical.size > MOST_SLOPES:
+        return None
+    results = []
+    for name, slope in jacobian(expr, [b.name for b in setting.canonical.blocks]).items():
+        full = (*split.shape, *setting.blocks[name].shape)
+        lo, hi = setting.ranges(setting.simplify(slope)).broadcast(full).expanded()
+        rows = int(np.prod(split.shape))
+        results.append(interval(lo.reshape(rows, -1), hi.reshape(rows, -1)))
+    return results
+
+
+def _column(setting: Setting, slope: Expr, shape: tuple[int, ...]) -> Interval:
+    """One slope an entry; a single row where all have the same range."""
+    results = setting.ranges(setting.simplify(slope)).broadcast(shape)
+    if results.lo.size == 1 and results.hi.size == 1:
+        return interval(results.lo.reshape(1, 1), results.hi.reshape(1, 1))
+    lo, hi = results.expanded()
+    return interval(lo.reshape(-1, 1), hi.reshape(-1, 1))
+
+
+def _longest_row(slopes: list[Interval]) -> float:
+    total = interval(0.0, 0.0)
+    for part in slopes:
+        total = total + part.square().sum(1)
+    return float(np.max(total.sqrt().hi))
+
+
+def _largest_slope(slopes: list[Interval]) -> float:
+    return max(float(np.max(part.magnitude)) for part in slopes)

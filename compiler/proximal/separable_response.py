@@ -1,0 +1,114 @@
+"""x(lambda) of the dual of a penalized step (see `penalty`) for constraints g_n(x) = sum_i phi_{n,i}(x_i) over a box: each entry solves
+
+    c_i + 2 alpha (x_i - y_i) + sum_n lambda_n phi_{n,i}'(x_i) = 0,
+
+cut to its bounds. Where the decision enters through one function f of each entry alone, f(z_i) with z_i affine in x_i, and f has a
+closed proximal point (`dsl/atoms/proximal.py`), that is the solution; else Newton's method in every entry at once, kept between brackets.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+
+from oco.compiler.ir.value import Value
+from oco.compiler.lowering.entry_functions import Bends, bends_of
+from oco.compiler.lowering.points import Point, Rows, Structured, call_over
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.proximal.entry_bounds import EntryBounds
+from oco.compiler.proximal.smooth_response import stream_names
+
+MAX_STEPS = 200
+ROUNDING = 1e-14
+"""A move of every entry that is no more than this share of its greatest bound ends Newton's method."""
+CLOSED_DOC = "argmin_x <c, x - y> + alpha |x - y|^2 + <lam, g(x)> over the box: the proximal point of each entry."
+NEWTON_DOC = "argmin_x <c, x - y> + alpha |x - y|^2 + <lam, g(x)> over the box, entry by entry: Newton's method between brackets."
+
+
+class SeparableResponse:
+    """g_n(x) = sum_i phi_{n,i}(x_i) over a box: c_i + 2 alpha (x_i - y_i) + sum_n lambda_n phi_{n,i}'(x_i) = 0, cut to the bounds."""
+
+    bounds: EntryBounds | None = None
+
+    def __init__(self, p: Problem, y: Point, c: Point, alpha: Value, round_: Value, *data: Value) -> None:
+        self.p = Problem(p.tracer, p.task, dict(zip(stream_names(p), data)), round_)
+        self.y, self.c, self.alpha = y, c, alpha
+        self.parts: tuple[Structured, ...] = (y, c, alpha, round_, *data)
+
+    def over(self, *parts: Structured) -> SeparableResponse:
+        return SeparableResponse(self.p, *parts)  # type: ignore[arg-type]
+
+    def start(self) -> list[Point]:
+        return [self.p.domain.project(self.y - self.c / (2.0 * self.alpha)).named(self.p.tracer, "x")]
+
+    def at(self, multipliers: Value, near: list[Point]) -> list[Point]:
+        t = self.p.tracer
+        bends = bends_of([c.expr for c in self.p.task.canonical.inequalities], self.p.task.decisions)
+        if bends is None:
+
+            def newton(multipliers: Value, near: Point, *parts: Structured) -> tuple[Value, ...]:
+                return self.over(*parts).entries(multipliers, near).blocks
+
+            result = call_over(t, "response", newton, multipliers, near[-1], *self.parts, doc=NEWTON_DOC)
+        else:
+
+            def closed(multipliers: Value, *parts: Structured) -> tuple[Value, ...]:
+                return self.over(*parts).closed(bends, multipliers).blocks
+
+            result = call_over(t, "response", closed, multipliers, *self.parts, doc=CLOSED_DOC)
+        return [Point(result).named(t, "x")]
+
+    def closed(self, bends: Bends, multipliers: Value) -> Point:
+        """The proximal point of every entry, cut to its bounds."""
+        return self.p.domain.clip(self.p.proximal_point(bends, self.y, self.c, 2.0 * self.alpha, multipliers))
+
+    def entries(self, multipliers: Value, near: Point) -> Point:
+        """Newton's method in every entry at once, kept between points where the left side was negative and positive."""
+        t, n = self.p.tracer, len(near.blocks)
+        outside = [
+            self.p.domain.of_bounds(f, full=True) for f in (lambda a, b: 2 * a - b - 1, lambda a, b: 2 * b - a + 1)
+        ]
+        least = self.p.domain.of_bounds(lambda lo, hi: ROUNDING * np.maximum(abs(lo), abs(hi)))
+
+        def not_converged(*state: Value) -> Value:
+            return t.and_(state[-2], state[-1] < MAX_STEPS)
+
+        def improve(*state: Value) -> tuple[Value, ...]:
+            x, below, above = (Point(tuple(state[k * n : (k + 1) * n])) for k in range(3))
+            slope, bend = self.equation(multipliers, x)
+            below = slope.map(lambda s, a, b: t.where(s <= 0.0, a, b), x, below)
+            above = slope.map(lambda s, a, b: t.where(s >= 0.0, a, b), x, above)
+            newton = self.p.domain.clip(x - slope.map(lambda s, b: s / b, bend))
+            middle = self.p.domain.clip(0.5 * (below + above))
+            inside = newton.map(lambda y, a, b: t.and_(y > a, y < b), below, above)
+            # A move of rounding may end on a bracket, and has to end the search all the same.
+            inside = inside.map(lambda i, y, z, m: t.or_(i, abs(y - z) <= m), newton, x, least)
+            following = inside.map(t.where, newton, middle)
+            moved = reduce(t.or_, [t.any(b) for b in (following - x).map(lambda d, m: abs(d) > m, least).blocks])
+            return (*following.blocks, *below.blocks, *above.blocks, moved, state[-1] + 1)
+
+        begin = (*near.blocks, *outside[0].blocks, *outside[1].blocks, t.lift(True), t.lift(0))
+        return Point(t.while_(not_converged, improve, begin)[:n])
+
+    def equation(self, multipliers: Value, x: Point) -> tuple[Point, Point]:
+        """The left side of the equation of each entry, and its derivative, which is at least 2 alpha."""
+        scale = 2.0 * self.alpha
+        slope = self.c + scale * (x - self.y) + self.p.constraint_combination(x, multipliers)
+        bend = self.p.curvature_of_combination(x, multipliers).map(lambda b: b + scale)
+        return slope, bend
+
+    def constraints(self, x: Point) -> Value:
+        return self.p.constraints(x)
+
+    def slopes(self, x: Point) -> Rows:
+        return self.p.constraint_gradients(x)
+
+    def curvature(self, multipliers: Value, track: list[Point]) -> Value:
+        """J S J', S the inverse slopes of the equations that hold; entries at a bound or at a kink do not move."""
+        (x,) = track
+        slope, bend = self.equation(multipliers, x)
+        where, widths = self.p.tracer.where, self.p.domain.of_bounds(lambda lo, hi: 1e-9 * (hi - lo))
+        moves = slope.map(lambda s, b, w: where(abs(s) <= w * b, 1.0 / b, 0.0), bend, widths)
+        rows = self.p.constraint_gradients(x)
+        return rows.gram(rows.scale(moves))

@@ -1,0 +1,124 @@
+"""Cost of a penalized step, and the reason why a problem has none that is exact (see `penalty`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from oco.compiler.problem.canonical import Canonical, Inequality
+from oco.compiler.problem.structure import MOST_ENTRIES, Structure, separable_over_box
+from oco.compiler.prover.epigraph import Unliftable, epigraph, has_kinks, kinks_hinder, lifted
+from oco.compiler.prover.phrasing import plural
+from oco.compiler.theory.theorems import Objection, Situation
+from oco.compiler.theory.ways_out import way_to_bound
+from oco.dsl.atoms import ATOMS, form_of, forms
+from oco.dsl.expressions import Call, Kind, names, walk
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """Cost of a penalized step beside its theorem's oracle calls, in words; `rank` is added to that of the algorithm."""
+
+    words: str
+    rank: int
+
+
+def step_cost(canonical: Canonical) -> StepCost:
+    """Cost of argmin <c, x> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+, solved by Newton's method on its N multipliers (see `penalty`)."""
+    above = lifted(canonical)
+    if above is not None:
+        inner = _smooth_cost(above.canonical)
+        kinks = f"{plural(above.levels, 'level')} above kinks of {plural(len(above.owner), 'piece')}"
+        return StepCost(f"a few proximal points in {kinks}, each with {inner.words}", inner.rank + 1)
+    return _smooth_cost(canonical)
+
+
+@lru_cache(maxsize=8)
+def step_rank(s: Situation) -> int:
+    """The rank of its cost, worked out once for all algorithms that take such a step."""
+    return step_cost(s.canonical).rank
+
+
+def _smooth_cost(canonical: Canonical) -> StepCost:
+    structure, _ = canonical.structure
+    n = sum(c.size for c in canonical.inequalities)
+    steps = f"a few Newton steps in {plural(n, 'multiplier')}, each with"
+    if structure is Structure.AFFINE:
+        return StepCost(f"{steps} a projection onto the domain and its derivative", 0)
+    if separable_over_box(structure, [b.domain for b in canonical.blocks]):
+        return StepCost(f"{steps} {plural(canonical.size, 'equation')} in one unknown, solved by a search", 0)
+    inner = f"an inner Newton's method that solves systems of {plural(canonical.size, 'unknown')} and projects, twice a step"
+    return StepCost(f"{steps} {inner}", 1)
+
+
+def ask_for_it(fix: str, slow: bool) -> str:
+    """The way out of an objection; where it is about time alone there is another one."""
+    return f"{fix}, or ask for the algorithm by its name" if slow else fix
+
+
+@lru_cache(maxsize=8)
+def solver_objection(s: Situation) -> Objection | None:
+    """Why argmin <c, x> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+ over the domain has no exact solver here, if so."""
+    structure, label = s.canonical.structure
+    for d in s.domains:
+        for operation in ("project", "project_jacobian"):
+            why, slow = d.unavailable_reason(operation)
+            if why:
+                message = f"its step needs a projection onto {d}: {why}"
+                return Objection(
+                    message, ask_for_it("decide in a set that has one, such as a box, a ball or a simplex", slow), slow
+                )
+    if structure is Structure.AFFINE or separable_over_box(structure, s.domains):
+        return None
+    kinked, why = frozenset[str](), ""
+    if kinks_hinder(s.canonical):
+        try:
+            above = epigraph(s.canonical).canonical
+            kinked = frozenset(c.label for c in s.canonical.inequalities if has_kinks(c))
+            structure, label = above.structure
+        except Unliftable as found:
+            why = found.why
+    for c in s.canonical.inequalities:
+        if c.label not in kinked and s.entries(c.label, c.shape, "smoothness.l2") is None:
+            return _unsolved(s, c, why)
+    if s.size > MOST_ENTRIES and structure is not Structure.AFFINE:
+        return Objection(
+            f"its step solves a system of the size of the decision for `{label}`, and {s.size} entries are more than {MOST_ENTRIES}",
+            f"linearise `{label}`, or decide in a box under sums of functions of single entries",
+        )
+    return None
+
+
+def _unsolved(s: Situation, c: Inequality, why: str) -> Objection:
+    """Why the step under a constraint without a bound of its smoothness is not solved, and what is solved in its place."""
+    key = f"constraints.{c.label}.smoothness.l2"
+    forms = "affine, smooth, the largest of few such pieces, sums of these, or over a box sums of functions of single entries"
+    solved = f"its step is solved exactly where constraints are {forms}"
+    kinks = [n for n in walk(c.expr) if isinstance(n, Call) and _smoother(n) and names(n, Kind.DECISION)]
+    for node in sorted(kinks, key=lambda n: not _is_round(n)):
+        written = " ".join(node.span.text.split()) if node.span is not None else node.atom
+        inner = written[len(node.atom) + 1 : -1] if written.startswith(f"{node.atom}(") else "v"
+        fix = _smoother(node).format(written, inner)
+        how = why if why and not _is_round(node) else solved
+        return Objection(f"`{c.origin}` has kinks in `{written}`, and {how}", fix)
+    message = f"nothing bounds how fast the gradient of `{c.origin}` changes, and {solved}"
+    return Objection(message, way_to_bound(s.canonical, c.expr, key), span=c.span)
+
+
+def _is_round(node: Call) -> bool:
+    """True if it has a kink that no finite number of smooth pieces make."""
+    return ATOMS[node.atom].norm is not None
+
+
+def _smoother(node: Call) -> str:
+    """Replacement for a function with kinks: of {0}, whose argument is {1}; "" for one without, or where none is known."""
+    if _is_round(node):
+        return "write `sum_squares({1})` in the place of `{0}`, and the square of its bound"
+    match form_of(node):
+        case forms.SUM_OF_SIZES:
+            return "write `sum(huber({1}))` in the place of `{0}`"
+        case forms.SIZE | forms.LARGEST_SIZE:
+            return "write the two sides of `{0} <= b`, `{1} <= b` and `-({1}) <= b`, as constraints of their own"
+        case forms.Extreme():
+            return "write the pieces of `{0}` as constraints of their own, without it"
+    return ""

@@ -1,0 +1,154 @@
+"""From a rule and its problem to a Program: the rule is traced once, with state variables named by the paper's symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from oco.compiler.algorithms.base import Algorithm
+from oco.compiler.domains.combination import Combination
+from oco.compiler.domains.spectral import some_direction
+from oco.compiler.ir.build import Named, trace_program
+from oco.compiler.ir.program import DType, Field, Program, Type
+from oco.compiler.ir.trace import Tracer
+from oco.compiler.ir.value import Liftable, Value
+from oco.compiler.lowering.points import Point, Rows, Structured
+from oco.compiler.lowering.restarts import EPOCH, Restarted
+from oco.compiler.lowering.round_problem import Problem, TraceSpec
+from oco.compiler.lowering.rule import Rule, State
+from oco.compiler.lowering.storage import StateLayout, decided, started
+from oco.dsl.statements import Feedback
+
+MOST_SLOPES = 100_000
+"""Entries of the constraints' gradients together, beyond which a learner does not look at their size."""
+
+
+def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") -> Program:
+    """The learner as data: init, decide, update, measure and slopes over arrays. Slopes are in the dual of the theorem's norm."""
+    t = Tracer(task.canonical.name)
+    rule: Rule = algorithm.rule()
+    if task.restarts is not None:
+        rule = Restarted(rule, *task.restarts)
+    layout = _Layout(t, task, algorithm.frank_wolfe(task))
+
+    def init(start: Named) -> Mapping[str, Liftable]:
+        constants = _open(task, start)
+        p = Problem(t, task, {}, constants=constants)
+        return layout.flat(rule.init(p, p.units.inward(layout.point(start)))) | layout.first_starts() | constants
+
+    def decide(state: Named, drawn: Named) -> Mapping[str, Liftable]:
+        constants = _open(task, state)
+        p = Problem(t, task, {}, state["round"], drawn, constants=constants)
+        return layout.decision(p.units.outward(rule.decide(p, layout.state(state)))) | constants
+
+    def update(state: Named, seen: Named, drawn: Named) -> Mapping[str, Liftable]:
+        constants = _open(task, state)
+        p = Problem(t, task, seen, state["round"], drawn, layout.starts(state), constants)
+        following = layout.flat(rule.update(p, layout.state(state))) | constants
+        return following | {name: p.domain.starts.vectors[k] for k, name in layout.warm.items()}
+
+    def measure(now: Value, decisions: Named, seen: Named) -> tuple[Liftable, Liftable, Liftable]:
+        p = Problem(t, replace(task, scales=None), seen, now)
+        x = layout.point(decisions)
+        empty = t.zeros((0,))
+        g = p.constraints(x) if p.constraint_count else empty
+        return p.loss(x), g, p.all_equalities(x) if task.canonical.equalities else empty
+
+    def slopes(now: Value, decisions: Named, seen: Named) -> tuple[Liftable, Liftable]:
+        p = Problem(t, replace(task, scales=None), seen, now)
+        x, g = layout.point(decisions), t.zeros((0,))
+        if 0 < p.constraint_count * task.canonical.size <= MOST_SLOPES:
+            g = p.constraint_gradients(x).dual_norms(norm)
+        return p.gradient(x).dual_norm(norm), g
+
+    return trace_program(
+        t,
+        doc=doc,
+        decision=[f for fields in layout.decided for f in fields] + [Field(n, Type(DType.FLOAT)) for n in task.open],
+        factored=tuple(b.name for b, room in layout.blocks if room is not None),
+        feedback=task.fields(),
+        draws=tuple(task.drawn()),
+        init=init,
+        decide=decide,
+        update=update,
+        measure=measure,
+        slopes=None if any(task.rooms) or task.canonical.feedback is Feedback.BANDIT else slopes,
+        state_docs=layout.docs({EPOCH: "the number of rounds of this epoch", **algorithm.symbols}),
+        labels=task.canonical.constraint_labels,
+    )
+
+
+def _open(task: TraceSpec, fields: Named) -> dict[str, Value]:
+    """The open symbols of the settings, which the state carries along."""
+    return {name: fields[name] for name in task.open}
+
+
+class _Layout:
+    """Points as fields: one array a decision, under the symbol itself where there is one decision; several for one kept as factors."""
+
+    def __init__(self, t: Tracer, task: TraceSpec, frank_wolfe: bool) -> None:
+        self.t = t
+        self.symbols = task.names
+        self.blocks = list(zip(task.canonical.blocks, task.rooms or (None,) * len(task.canonical.blocks), strict=True))
+        self.decided = [
+            (Field(b.name, Type(DType.FLOAT, b.shape), f"in {b.domain}"),) if room is None else room.fields(b)
+            for b, room in self.blocks
+        ]
+        warm = [k for k, (b, room) in enumerate(self.blocks) if room is not None or b.domain.lmo_start is not None]
+        self.warm = {k: f"last_{self.blocks[k][0].name}" for k in warm if frank_wolfe}
+        self.open = task.open
+        self.kinds: dict[str, type[Point] | type[Rows]] = {}
+        self.keeper = StateLayout(t)
+
+    # Decisions.
+
+    def point(self, fields: Named) -> Point:
+        """The decisions from their fields."""
+        return Point(
+            tuple(fields[b.name] if room is None else started(self.t, b, room, fields) for b, room in self.blocks)
+        )
+
+    def decision(self, x: Point) -> dict[str, Liftable]:
+        """Their fields."""
+        results: dict[str, Liftable] = {}
+        for (b, room), value in zip(self.blocks, x.blocks, strict=True):
+            results |= {b.name: value} if room is None else decided(self.t, b, room, value)
+        return results
+
+    # Starts of linear minimisations.
+
+    def first_starts(self) -> dict[str, Liftable]:
+        return {name: some_direction(self.t, self.blocks[k][0].shape[1]) for k, name in self.warm.items()}
+
+    def starts(self, state: Named) -> dict[int, Value]:
+        return {k: state[name] for k, name in self.warm.items()}
+
+    # The rule's state.
+
+    def flat(self, state: State) -> dict[str, Liftable]:
+        results: dict[str, Liftable] = {}
+        for symbol, value in state.items():
+            if isinstance(value, Point | Rows):
+                self.kinds[symbol] = type(value)
+                for name, block in zip(self.symbols(symbol), value.blocks, strict=True):
+                    kept = self.keeper.fields(name, block) if isinstance(block, Combination) else {name: block}
+                    results |= kept
+            else:
+                results[symbol] = value
+        return results
+
+    def state(self, fields: Named) -> State:
+        """The rule's state from its fields; `init` was traced before, so it is known which symbols are points."""
+        results: dict[str, Structured] = {
+            s: k(tuple(self.keeper.block(f, fields) for f in self.symbols(s))) for s, k in self.kinds.items()
+        }
+        used = {name for s in self.kinds for f in self.symbols(s) for name in self.keeper.names(f)}
+        used |= {"round", *self.warm.values(), *self.open}
+        return results | {name: v for name, v in fields.items() if name not in used}
+
+    def docs(self, symbols: Mapping[str, str]) -> dict[str, str]:
+        return (
+            dict(symbols)
+            | {f: words for s, words in symbols.items() for f in self.symbols(s)}
+            | dict.fromkeys(self.warm.values(), "right singular vector of the last linear minimisation")
+        )

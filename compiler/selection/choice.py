@@ -1,0 +1,394 @@
+"""The choice of an algorithm: every one is judged by its theorems, and the refusals are part of the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from oco.compiler.algorithms import ALGORITHMS, Algorithm
+from oco.compiler.algorithms.common import EXACT_STEP
+from oco.compiler.lowering.restarts import first_epoch, restarted
+from oco.compiler.proximal.solvable import step_rank
+from oco.compiler.selection.ignored_settings import ignored_settings, unread, using_all_settings
+from oco.compiler.selection.pilots import Pilots
+from oco.compiler.selection.resolve_again import in_its_units
+from oco.compiler.selection.verdicts import Applicability, Informativeness, Verdict, rank, weigh, why_first, why_lost
+from oco.compiler.theory.best_constants import optimum
+from oco.compiler.theory.resolve import GivenSettings, theorem_settings
+from oco.compiler.theory.settings import Setting, symbols_of
+from oco.compiler.theory.theorems import (
+    Objection,
+    Restart,
+    Situation,
+    Theorem,
+    UnknownFact,
+    Violation,
+    without_sense,
+)
+from oco.compiler.theory.unit_free import in_user_units, unit_free, without_units
+from oco.dsl.diagnostics import Diagnostic, OcoError, Severity, fail
+from oco.dsl.settings import SETTINGS, UNIT_WORDS, UNITS, WORD_SETTINGS
+from oco.dsl.source import Span
+from oco.dsl.statements import Feedback, Measure, Timing
+from oco.dsl.suggest import did_you_mean, nearest
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Policy for finding settings.
+
+    optimal  on the problem without units, with the free constants at their best; else the paper's, in the user's units
+    weight   of the violations against the regret, where the two are added
+    plain    on the problem without units with the paper's constants, where that is `optimal`
+    """
+
+    optimal: bool = False
+    weight: float = 1.0
+    plain: bool = False
+
+
+PAPER = Policy()
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """All verdicts, the chosen one first. `forced`: the user named the algorithm; the others are judged when they are asked for."""
+
+    situation: Situation
+    judged: tuple[Verdict, ...]
+    forced: bool = False
+    warnings: tuple[Diagnostic, ...] = ()
+    policy: Policy = PAPER
+    others: Callable[[], tuple[Verdict, ...]] = tuple
+    pilots: Pilots | None = None
+
+    @cached_property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        return (*self.judged, *self.others())
+
+    @property
+    def restarts(self) -> tuple[int, Restart] | None:
+        """The rounds of the first epoch of a restarted method, and where its epochs begin; None for any other."""
+        v = self.winner
+        if v is None or v.theorem is None or v.theorem.restarts is None:
+            return None
+        s = self.situation if v.scales is None else unit_free(self.situation, v.scales)
+        return first_epoch(v.theorem.restarts, s, v.settings), v.theorem.restart
+
+    @property
+    def usable(self) -> tuple[Verdict, ...]:
+        """Verdicts whose theorems hold, by rank; none where the user named one."""
+        return () if self.forced else tuple(v for v in self.judged if v.applicability is not Applicability.REFUSED)
+
+    @property
+    def candidates(self) -> tuple[Verdict, ...]:
+        """Verdicts whose theorems hold, where every guarantee is vacuous: none of them decides the choice. Else none."""
+        usable = self.usable
+        return usable if usable and usable[0].informativeness is Informativeness.VACUOUS else ()
+
+    def plain(self, v: Verdict) -> Verdict:
+        """The verdict on a candidate with the paper's constants, on the problem without units."""
+        return judge(v.algorithm, self.situation, {}, None, replace(self.policy, optimal=True, plain=True))
+
+    def decided_by(self, pilots: Pilots) -> Choice:
+        """The choice that pilot runs make among the candidates and their constants; those that were not run come after."""
+        places = {name: k for k, name in enumerate(pilots.order)}
+        ranked = sorted(self.usable, key=lambda v: places.get(v.name, len(places)))
+        if not places:
+            first = replace(ranked[0], reason=f"{why_first(ranked)} (no pilot runs: {pilots.skipped})")
+            return replace(self, judged=(first, *self.judged[1:]), pilots=pilots)
+        refused = [v for v in self.judged if v.applicability is Applicability.REFUSED]
+        preferred = self.plain(ranked[0]) if pilots.plain and not self.policy.plain else ranked[0]
+        best = replace(preferred, applicability=Applicability.CHOSEN, reason=pilots.why(preferred.name))
+        losers = [replace(v, applicability=Applicability.APPLICABLE, reason=pilots.why(v.name)) for v in ranked[1:]]
+        policy = replace(self.policy, plain=pilots.plain)
+        return replace(self, judged=(best, *losers, *refused), pilots=pilots, policy=policy)
+
+    def chosen_by(self, pilots: Pilots, reason: str) -> Choice:
+        """Choice of the same algorithm, made by pilot runs for another horizon."""
+        return replace(self, judged=(replace(self.judged[0], reason=reason), *self.judged[1:]), pilots=pilots)
+
+    @property
+    def winner(self) -> Verdict | None:
+        first = self.judged[0] if self.judged else None
+        return first if first is not None and first.applicability is Applicability.CHOSEN else None
+
+
+def choose(
+    s: Situation,
+    name: str | None = None,
+    given: GivenSettings | None = None,
+    span: Span | None = None,
+    policy: Policy = PAPER,
+) -> Choice:
+    """Judge every algorithm and rank those whose theorems hold; with `name`, take that one whatever its theorems say."""
+    settings = dict(given or {})
+    if name is not None:
+        return _forced(s, named(name, span), settings, span, policy)
+    check_setting_names(settings, None, span)
+    judged = [
+        judge(a, s, {k: v for k, v in settings.items() if k in (*SETTINGS[a.name], UNITS)}, span, policy)
+        for a in ALGORITHMS
+    ]
+    usable = sorted((v for v in judged if v.applicability is Applicability.APPLICABLE), key=rank)
+    usable, ignoring = using_all_settings(usable, s, settings)
+    refused = [*ignoring, *(v for v in judged if v.applicability is Applicability.REFUSED)]
+    if not usable:
+        return Choice(s, tuple(refused), policy=policy)
+    best = replace(usable[0], applicability=Applicability.CHOSEN, reason=why_first(usable))
+    losers = [replace(v, reason=why_lost(v, best)) for v in usable[1:]]
+    return Choice(
+        s,
+        (best, *losers, *refused),
+        warnings=(*_broken(best, s, span), *ignored_settings(best, s, settings, span)),
+        policy=policy,
+    )
+
+
+def named(name: str, span: Span | None = None) -> Algorithm:
+    """The algorithm of that name."""
+    for a in ALGORITHMS:
+        if a.name == name:
+            return a
+    if name in SETTINGS:
+        raise fail(
+            "OCO703",
+            f"the algorithm `{name}` is not there yet",
+            span,
+            f"there are {', '.join(a.name for a in ALGORITHMS)}",
+        )
+    raise fail(
+        "OCO701", f"there is no algorithm `{name}`", span, did_you_mean(name, list(SETTINGS), "see `oco algorithms`")
+    )
+
+
+def check_setting_names(given: GivenSettings, algorithm: Algorithm | None, span: Span | None) -> None:
+    """Raises for a setting that the algorithm (None: every algorithm) does not have."""
+    known = (
+        list(SETTINGS[algorithm.name])
+        if algorithm
+        else list(dict.fromkeys(n for names in SETTINGS.values() for n in names))
+    )
+    for name in given:
+        if name not in (*known, UNITS):
+            owner = f"`{algorithm.name}` has" if algorithm else "no algorithm has"
+            message = f"{owner} no setting `{name}`" if algorithm else f"{owner} a setting `{name}`"
+            near = nearest(name, known, least=0.5)
+            every = (
+                f"the settings are {', '.join(known)}"
+                if algorithm
+                else "`oco explain` prints those of a model's algorithm"
+            )
+            raise fail("OCO702", message, span, f"did you mean `{near}`?" if near else every)
+
+
+def judge(
+    a: Algorithm,
+    s: Situation,
+    given: GivenSettings,
+    span: Span | None = None,
+    policy: Policy = PAPER,
+    asked: bool = False,
+) -> Verdict:
+    """The verdict on one algorithm; where no theorem holds, what stands in the way of the nearest one.
+
+    Of several theorems that one which reads most of the given settings, of these the one that promises most, the first of equals.
+
+    `asked`: the user named it, so that it may take its time.
+    """
+    required = _required(a, s, asked)
+    theorems = [t for t in a.theorems if t.speaks_for(given)] or list(a.theorems)
+    theorems = [restarted(t) for t in theorems] if s.horizon is None else theorems
+    measured = [t for t in theorems if s.canonical.measure in t.measures]
+    if not measured:
+        objection = Objection(
+            f"it bounds {_listed(a.theorems)} regret, and the model measures {s.canonical.measure} regret",
+            f"write `measure {_listed(a.theorems)} regret`",
+        )
+        required = [objection, *required]
+    scaled = made_without_units(given, span, policy)
+    objections = [(t, [*_objections(t, s, scaled), *required]) for t in measured or theorems]
+    theorem, left = min(objections, key=lambda pair: len(pair[1]))
+    if left:
+        return Verdict(a, Applicability.REFUSED, theorem, tuple(left))
+    cost = step_rank(s) if EXACT_STEP in a.requirements else 0
+    results: list[tuple[int, Verdict]] = []
+    errors: list[OcoError] = []
+    for theorem in (t for t, left in objections if not left):
+        try:
+            promised = replace(_promised(a, theorem, s, given, span, policy), inner_cost=cost)
+            results.append((len(unread(theorem, s, given)), promised))
+        except OcoError as error:  # a given formula may name what one theorem has and another lacks
+            errors.append(error)
+    if results:
+        usable = [(left, v) for left, v in results if v.guarantee is not None]
+        return min(usable, key=lambda pair: (pair[0], rank(pair[1])), default=results[0])[1]
+    if given:
+        raise errors[0]
+    message = f"its settings have no value here: {errors[0].message}"
+    return Verdict(a, Applicability.REFUSED, theorem, (Objection(message),))
+
+
+def _required(a: Algorithm, s: Situation, asked: bool) -> list[Objection]:
+    results = [o for h in a.requirements if isinstance(o := h.test(s), Objection)]
+    return [o for o in results if not (asked and o.slow)]
+
+
+def _objections(theorem: Theorem, s: Situation, scaled: bool) -> list[Objection]:
+    """Objections to a theorem on the problem that its settings are made for, in the user's numbers where they hold there too."""
+    result = theorem.objections(s)
+    if not scaled:
+        return result
+    inner = theorem.objections(without_units(s, theorem.norm)[0])
+    return inner and (result or inner)
+
+
+def _listed(theorems: Sequence[Theorem]) -> str:
+    return " or ".join(sorted({str(m) for t in theorems for m in t.measures}))
+
+
+def _promised(
+    a: Algorithm, theorem: Theorem, s: Situation, given: GivenSettings, span: Span | None, policy: Policy
+) -> Verdict:
+    """Verdict on the theorem with its settings: the guarantee in the user's units."""
+    scaled = made_without_units(given, span, policy)
+    inner, scales = without_units(s, theorem.norm) if scaled else (s, None)
+    settings = theorem_settings(theorem, inner, given, span)
+    if given and (senseless := without_sense(theorem, inner, settings)):
+        return Verdict(a, Applicability.REFUSED, theorem, tuple(senseless), settings)
+    _check_horizon(a, theorem, s, settings, span)
+    searched = scaled and not numbers_given(given) and not policy.plain
+    best = optimum(theorem, inner, given, policy.weight) if searched else None
+    settings = settings if best is None else dict(best.settings)
+    guarantee = best.guarantee if best is not None else theorem.guarantee(inner, settings)
+    informativeness, score = weigh(inner, guarantee, policy.weight)
+    guarantee = replace(guarantee, conditions=theorem.conditions(s))
+    promised = guarantee if scales is None else in_user_units(guarantee, s, scales)
+    return Verdict(
+        a, Applicability.APPLICABLE, theorem, (), settings, promised, score, informativeness, "", scales, best
+    )
+
+
+def numbers_given(given: GivenSettings) -> bool:
+    """True if some setting that is not a word is given."""
+    return any(n not in WORD_SETTINGS and n != UNITS for n in given)
+
+
+def made_without_units(given: GivenSettings, span: Span | None, policy: Policy) -> bool:
+    """True if settings are made for the problem without units: where that is asked for, or nothing is given."""
+    return unit_word(given, span) == "free" or (policy.optimal and UNITS not in given and not numbers_given(given))
+
+
+def unit_word(given: GivenSettings, span: Span | None) -> str:
+    """The units of given settings: the user's, or those of the problem without units."""
+    word = str(given.get(UNITS, UNIT_WORDS[0])).strip('"')
+    if word not in UNIT_WORDS:
+        raise fail("OCO721", f"the setting {UNITS} is one of {', '.join(UNIT_WORDS)}, not `{word}`", span)
+    return word
+
+
+# An algorithm that the user names.
+
+
+def _forced(s: Situation, a: Algorithm, given: GivenSettings, span: Span | None, policy: Policy) -> Choice:
+    check_setting_names(given, a, span)
+    verdict = judge(a, s, given, span, policy, asked=True)
+    warnings: list[Diagnostic] = []
+    if verdict.applicability is Applicability.REFUSED:
+        verdict = _against_objections(a, verdict, s, given, span, policy)
+        message = "; ".join(verdict.reasons)
+        warnings.append(
+            Diagnostic(
+                "OCO704", f"nothing is guaranteed of `{a.name}` here: {message}", span, verdict.fix, Severity.WARNING
+            )
+        )
+    chosen = replace(verdict, applicability=Applicability.CHOSEN, reason="the model or the caller asks for it")
+
+    def others() -> tuple[Verdict, ...]:
+        return tuple(judge(b, s, {}, span, policy) for b in ALGORITHMS if b is not a)
+
+    return Choice(
+        s,
+        (chosen,),
+        True,
+        (*warnings, *_broken(chosen, s, span), *ignored_settings(chosen, s, given, span)),
+        policy,
+        others,
+    )
+
+
+def _against_objections(
+    a: Algorithm, verdict: Verdict, s: Situation, given: GivenSettings, span: Span | None, policy: Policy
+) -> Verdict:
+    """Settings without a guarantee, where the rule itself can run: the paper's, in the user's units where numbers are given."""
+    required = _required(a, s, True) + _inapplicable(a, s)
+    if required:
+        message = "; ".join(o.reason for o in required)
+        raise fail("OCO705", f"`{a.name}` cannot run on this model: {message}", span, required[0].fix)
+    theorem = verdict.theorem or a.theorems[-1]
+    inner, scales = without_units(s, theorem.norm) if made_without_units(given, span, policy) else (s, None)
+    try:
+        settings = theorem_settings(theorem, inner, given, span)
+    except OcoError as error:
+        raise fail(
+            "OCO706",
+            f"`{a.name}` has no settings here: {error.message}",
+            span,
+            f"give them: using {a.name} with ... = ...",
+        ) from None
+    except UnknownFact as missing:
+        message = f"they need {missing.key}, which is not known"
+        raise fail("OCO706", f"`{a.name}` has no settings here: {message}", span, verdict.fix) from None
+    if wrong := without_sense(theorem, inner, {n: v for n, v in settings.items() if v.given}):
+        message = "; ".join(o.reason for o in wrong)  # a step would go uphill, or have no minimum
+        raise fail("OCO715", f"`{a.name}` cannot run: {message}", span, "give positive numbers or formulas")
+    _check_horizon(a, theorem, s, settings, span)
+    return replace(verdict, settings=settings, theorem=theorem, scales=scales)
+
+
+def _check_horizon(
+    a: Algorithm, theorem: Theorem, s: Situation, settings: Mapping[str, Setting], span: Span | None
+) -> None:
+    """Raises OCO706 for settings in T where the horizon is unknown, and no restart gives one."""
+    using = [n for n, v in settings.items() if "T" in symbols_of(v.formula)]
+    if s.horizon is None and using and theorem.restarts is None:
+        message = f"{', '.join(using)} use T, which the model leaves unknown"
+        raise fail("OCO706", f"`{a.name}` has no settings here: {message}", span, "write `horizon T = ...`")
+
+
+def _inapplicable(a: Algorithm, s: Situation) -> list[Objection]:
+    """Objections that no setting removes: the rule reads data that the feedback or the model does not have."""
+    results: list[Objection] = []
+    hard = any(t.violation is Violation.HARD for t in a.theorems)
+    reads = a.reads or (Feedback.FULL if hard else Feedback.GRADIENT)
+    if s.canonical.feedback is Feedback.BANDIT and reads is not Feedback.BANDIT:
+        results.append(
+            Objection("it needs gradients, and bandit feedback gives only values", "write `feedback gradient`")
+        )
+    if reads is Feedback.FULL and s.canonical.feedback is not Feedback.FULL:
+        results.append(Objection("it needs each round's constraints as functions", "write `feedback full`"))
+    if hard and s.equalities:
+        results.append(Objection("it has no rule for equalities on average", "write `each round` after them"))
+    if hard and not s.constraints:
+        results.append(Objection("it has no rule without constraints", "write `using ogd`"))
+    return results
+
+
+def _broken(v: Verdict, s: Situation, span: Span | None) -> list[Diagnostic]:
+    """A warning for each condition of the theorem that given settings break."""
+    if v.theorem is None or v.guarantee is None or not any(x.given for x in v.settings.values()):
+        return []
+    return [
+        Diagnostic("OCO707", f"the guarantee does not hold with these settings: {message}", span, "", Severity.WARNING)
+        for message in v.theorem.checks(in_its_units(s, v), v.settings)
+    ]
+
+
+def constraint_words(s: Situation) -> str:
+    """The kinds of constraints of the model, for a reader."""
+    each = any(c.timing is Timing.EACH_ROUND for c in s.canonical.inequalities)
+    mean = any(c.timing is Timing.ON_AVERAGE for c in s.canonical.inequalities) or bool(s.canonical.equalities)
+    kinds = [w for w, there in (("each round", each), ("on average", mean)) if there]
+    measure = "static" if s.canonical.measure is Measure.STATIC else "dynamic"
+    return f"{measure} regret, constraints {' and '.join(kinds)}" if kinds else f"{measure} regret, no constraints"

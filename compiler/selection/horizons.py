@@ -1,0 +1,90 @@
+"""From which horizon a vacuous guarantee would say something, with the settings of each horizon."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from oco.compiler.selection.resolve_again import in_its_units, revised
+from oco.compiler.selection.verdicts import Verdict
+from oco.compiler.theory.guarantees import Guarantee
+from oco.compiler.theory.theorems import Situation, UnknownFact
+from oco.dsl.diagnostics import OcoError
+
+LARGEST = 2**15
+"""Rounds up to which guarantees are worked out; beyond, they are extrapolated as powers of T."""
+MOST = 1e30
+
+
+@dataclass(frozen=True)
+class Useful:
+    """The first horizon at which a bound is below the trivial one; None where it never is. `exact`: worked out, not extrapolated."""
+
+    horizon: float | None
+    exact: bool = True
+
+    def __str__(self) -> str:
+        if self.horizon is None:
+            return f"it comes no nearer to saying something up to T = {LARGEST}"
+        if self.exact:
+            return f"it would say something from T = {self.horizon:.0f}"
+        return f"it would say something from about T = {self.horizon:.1e}"
+
+
+def useful_from(s: Situation, v: Verdict) -> dict[str, Useful]:
+    """For each vacuous measure of a verdict, the horizon from which it is not."""
+    if v.guarantee is None or v.theorem is None or s.horizon is None:
+        return {}
+    results = {}
+    for k, bound in enumerate(v.guarantee.bounds):
+        if bound.vacuous(s.horizon):
+            results[bound.measure] = _first(_Shares(s, v, k), s.horizon)
+    return results
+
+
+@dataclass(frozen=True, eq=False)
+class _Shares:
+    """The share of a bound in the trivial one at a horizon, its settings made for it; infinite where it has no value."""
+
+    s: Situation
+    v: Verdict
+    k: int
+
+    def __call__(self, T: int) -> float:
+        try:
+            share = self.guarantee(T).bounds[self.k].share(T)
+        except (OcoError, UnknownFact, OverflowError, ZeroDivisionError, ValueError):
+            return math.inf
+        return math.inf if share is None or math.isnan(share) else share
+
+    def guarantee(self, T: int) -> Guarantee:
+        s, v = revised(self.s, self.v, horizon=T)
+        assert v.theorem is not None
+        return v.theorem.guarantee(in_its_units(s, v), v.settings)
+
+
+def _first(share: Callable[[int], float], horizon: int) -> Useful:
+    """Doubling, then bisection."""
+    if horizon >= LARGEST or share(LARGEST) >= 1:
+        return _extrapolated(share(LARGEST // 4), share(LARGEST))
+    low, high = horizon, 2 * horizon
+    while high <= LARGEST and share(high) >= 1:
+        low, high = high, 2 * high
+    if high > LARGEST:
+        return _extrapolated(share(LARGEST // 4), share(LARGEST))
+    while high - low > max(1, low // 100):
+        middle = (low + high) // 2
+        low, high = (low, middle) if share(middle) < 1 else (middle, high)
+    return Useful(float(high))
+
+
+def _extrapolated(before: float, last: float) -> Useful:
+    """Horizon where C T^-p through the shares at LARGEST / 4 and LARGEST falls to 1."""
+    if last < 1:
+        return Useful(float(LARGEST))
+    fall = math.log(before / last) / math.log(4) if math.isfinite(before) and math.isfinite(last) else 0.0
+    if fall <= 0.01:
+        return Useful(None)
+    exponent = math.log(last) / fall
+    return Useful(LARGEST * math.exp(exponent), exact=False) if exponent < math.log(MOST / LARGEST) else Useful(None)

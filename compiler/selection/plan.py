@@ -1,0 +1,313 @@
+"""The plan: a model, the theorem that speaks for it, settings, guarantee, and the program that they make."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from numbers import Real
+from types import MappingProxyType
+from typing import Self
+
+from oco.compiler.ir.passes import optimize
+from oco.compiler.ir.program import Program
+from oco.compiler.lowering.round_problem import TraceSpec
+from oco.compiler.lowering.storage import rooms
+from oco.compiler.problem.canonical import Canonical, canonical
+from oco.compiler.prover.budget import Budget
+from oco.compiler.prover.check import check_canonical
+from oco.compiler.prover.facts import Facts
+from oco.compiler.selection.assemble import assemble
+from oco.compiler.selection.choice import Choice, Policy, choose, judge
+from oco.compiler.selection.explain import explain_data, refusal
+from oco.compiler.selection.frontier import FrontierPoint, frontier
+from oco.compiler.selection.notebook import Explanation, plan_html, plan_latex
+from oco.compiler.selection.resolve_again import given_formulas, in_its_units, promised_again, revised
+from oco.compiler.selection.verdicts import Applicability, Verdict
+from oco.compiler.theory.best_constants import closed
+from oco.compiler.theory.resolve import all_formulas, formulas
+from oco.compiler.theory.settings import Setting
+from oco.compiler.theory.theorems import Free, Guarantee, Situation
+from oco.dsl.diagnostics import Diagnostic, fail
+from oco.dsl.model import Model
+from oco.dsl.settings import UNITS
+
+SettingsMode = str | Mapping[str, "str | float"]
+OPEN = "free_"
+LEAST, PLAIN = "optimal", "unit-free"
+MODES = ("paper", LEAST, PLAIN, "tuned")
+"""Kinds of settings: the paper's; on the problem without units with the constants of the least guarantee, or with the paper's; tuned."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Result of `compile_plan`. Immutable; `program` is traced when it is first asked for."""
+
+    model: Model
+    canonical: Canonical
+    facts: Facts
+    choice: Choice
+    mode: str = "paper"
+    given: Mapping[str, str | float] = field(default_factory=dict)
+    tradeoff: float = 1.0
+    open: tuple[str, ...] = ()
+
+    @property
+    def _winner(self) -> Verdict:
+        winner = self.choice.winner
+        assert winner is not None
+        return winner
+
+    @property
+    def algorithm(self) -> str:
+        return self._winner.name
+
+    @property
+    def settings(self) -> Mapping[str, Setting]:
+        """Each setting as a formula in t and T, its number where it is one, and where it comes from."""
+        return self._winner.settings
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """None where the user asked for an algorithm whose hypotheses are not met."""
+        return self._winner.guarantee
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        return self.choice.verdicts
+
+    @property
+    def horizon(self) -> int | None:
+        return self.canonical.horizon
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        return (*self.facts.warnings, *self.choice.warnings)
+
+    @cached_property
+    def traced(self) -> Program:
+        """The learner in the step IR, as its rule was traced."""
+        a, theorem = self._winner.algorithm, self._winner.theorem
+        norm = "l2" if theorem is None else theorem.norm
+        return assemble(a, self._task, f"{a.title} ({a.cite}) for the model {self.model.name}", norm)
+
+    @cached_property
+    def program(self) -> Program:
+        """The learner in the step IR, after the passes."""
+        return optimize(self.traced)
+
+    @cached_property
+    def _task(self) -> TraceSpec:
+        structure, _ = self.canonical.structure
+        rows = self.choice.situation.dependent_rows
+        task = TraceSpec(self.canonical, self.settings, structure, self.horizon, rows, scales=self._winner.scales)
+        task = replace(task, restarts=self.choice.restarts, open=self.open)
+        algorithm = self._winner.algorithm
+        kept = rooms(self.canonical) if algorithm.frank_wolfe(task) else ()
+        return replace(task, draws=algorithm.draws(task), rooms=kept)
+
+    @property
+    def kept_equalities(self) -> tuple[int, ...]:
+        """The entries of the equalities that have a multiplier."""
+        return self._task.kept_equalities
+
+    @property
+    def distributions(self) -> Mapping[str, str]:
+        """The distribution of each random array of the program's rounds: "uniform" on [0, 1) or "normal"."""
+        return {f.name: distribution for f, distribution in self._task.drawn().items()}
+
+    def with_horizon(self, T: int) -> Plan:
+        """Plan of the same algorithm, with settings and guarantee for another horizon."""
+        settings: SettingsMode = dict(self.given) if self.given else self.mode
+        name = self.algorithm if self.choice.forced else None
+        model, effort = self.model.with_horizon(T), self.facts.effort
+        result = compile_plan(model, name, settings, keep=self.algorithm, tradeoff=self.tradeoff, effort=effort)
+        if self.choice.pilots is None or result.algorithm != self.algorithm:
+            return result
+        return replace(result, choice=result.choice.chosen_by(self.choice.pilots, self._winner.reason))
+
+    def with_constants(self, numbers: Mapping[str, float] | None = None, T: int | None = None) -> Self:
+        """Plan with other numbers of the theorem's free constants, for this horizon or another; algorithm and facts are kept.
+
+        Without a guarantee: `promised` works it out.
+        """
+        return self._revised(*revised(self.choice.situation, self._winner, numbers, T))
+
+    def opened(self, fixed: Mapping[str, float], T: int | None = None) -> Self:
+        """Plan of the same algorithm with its free constants left open, but for those `fixed`: one program for all their numbers.
+
+        The program has a decision more for each, `OPEN` and its name, that a start gives and that stays as it is.
+        """
+        import sympy
+
+        names = {f.name: OPEN + f.name for f in self.free if f.name not in fixed}
+        symbols = {n: sympy.Symbol(n, positive=True) for n in names.values()}
+        result = self._revised(*revised(self.choice.situation, self._winner, {**names, **fixed}, T, symbols))
+        return replace(result, open=tuple(names.values()))
+
+    def _revised(self, s: Situation, verdict: Verdict) -> Self:
+        choice = replace(self.choice, situation=s, judged=(verdict,), forced=True, others=tuple)
+        return replace(self, model=self.model.with_horizon(s.horizon), canonical=s.canonical, choice=choice)
+
+    @property
+    def free(self) -> tuple[Free, ...]:
+        """The constants that the theorem leaves free and that were not given."""
+        theorem, settings = self._winner.theorem, self.settings
+        free = () if theorem is None else theorem.free
+        return tuple(f for f in free if f.name in settings and not settings[f.name].given)
+
+    def allows(self, numbers: Mapping[str, float]) -> bool:
+        """True if the theorem holds with these numbers of its free constants."""
+        theorem, s = self._winner.theorem, in_its_units(self.choice.situation, self._winner)
+        assert theorem is not None
+        values = {OPEN + name: x for name, x in numbers.items()}
+        return not theorem.checks(s, closed(self._opened.settings, values, s.horizon))
+
+    @cached_property
+    def _opened(self) -> Plan:
+        return self.opened({})
+
+    def promised(self) -> Self:
+        """With the guarantee of its settings."""
+        verdict = promised_again(self.choice.situation, self._winner, self.tradeoff)
+        return replace(self, choice=replace(self.choice, judged=(verdict, *self.choice.judged[1:])))
+
+    def only(self, algorithm: str) -> Self:
+        """The plan with another of the algorithms that were judged."""
+        return self.taking(next(v for v in self.verdicts if v.name == algorithm))
+
+    def taking(self, verdict: Verdict) -> Self:
+        """The plan with another verdict on its model."""
+        chosen = replace(verdict, applicability=Applicability.CHOSEN)
+        return replace(self, choice=replace(self.choice, judged=(chosen,), forced=True, others=tuple))
+
+    def given_constants(self, numbers: Mapping[str, float]) -> dict[str, str | float]:
+        """These numbers of the free constants as settings that `compile_plan` takes: no more than give the same settings again."""
+        v, s = self._winner, self.choice.situation
+        assert v.theorem is not None
+        inner, given = in_its_units(s, v), given_formulas(v)
+        units = {} if v.scales is None else {UNITS: "free"}
+        wanted = self.with_constants(numbers).settings
+        few: dict[str, str | float] = {**units, **given, **formulas(v.theorem, inner, given, numbers)}
+        again = judge(v.algorithm, s, few, None, self.choice.policy, asked=True).settings
+        if {n: x.formula for n, x in again.items()} == {n: x.formula for n, x in wanted.items()}:
+            return few
+        return {**units, **all_formulas(v.theorem, inner, given, numbers)}
+
+    def frontier(self) -> tuple[FrontierPoint, ...]:
+        """Bounds of regret and violation with settings for several weights of the violations."""
+        return frontier(self.choice.situation, self._winner)
+
+    def explain(self) -> Explanation:
+        """Every algorithm: chosen, applicable, or why not and what would make it apply."""
+        return Explanation.of(self.choice)
+
+    def __repr__(self) -> str:
+        return f"Plan({self.model.name}, {self.algorithm})"
+
+    def _repr_html_(self) -> str:
+        return plan_html(self._winner)
+
+    def _repr_latex_(self) -> str:
+        return plan_latex(self._winner)
+
+    def to_json(self) -> str:
+        """The plan as JSON, version 1: algorithm, settings, guarantee, verdicts."""
+        return json.dumps(
+            {"version": 1, "model": self.model.name, "settings_kind": self.mode} | explain_data(self.choice), indent=2
+        )
+
+
+def compile_plan(
+    model: Model | Canonical,
+    algorithm: str | None = None,
+    settings: SettingsMode = "paper",
+    *,
+    keep: str | None = None,
+    tradeoff: float = 1.0,
+    effort: float = 1.0,
+) -> Plan:
+    """Check the model, choose an algorithm (or take the one named here or in the model), and fix its settings.
+
+    settings  "paper", "optimal" ("tuned" begins there), "unit-free", or formulas by name, which go before those of the model's `using`
+    keep      take that algorithm where its theorem still holds
+    tradeoff  what violations count against the regret where the two are added
+    effort    how many times the usual number of steps the searches of the proofs may take
+
+    Raises OcoError where no theorem applies.
+    """
+    situation = analyzed(model, effort)
+    mode, formulas = _mode(settings)
+    policy = _policy(mode, tradeoff)
+    using = situation.canonical.model.using
+    name = algorithm if algorithm is not None else (using.algorithm if using is not None else None)
+    span = using.span if using is not None and algorithm is None else None
+    given: dict[str, str | float] = (
+        dict(using.settings) if using is not None and algorithm in (None, using.algorithm) else {}
+    )
+    choice = choose(situation, name, given | formulas, span, policy)
+    if choice.winner is not None and keep is not None and choice.winner.name != keep:
+        choice = choose(situation, keep, given | formulas, span, policy)
+    return plan_of(choice, mode, formulas, tradeoff)
+
+
+def analyzed(model: Model | Canonical, effort: float = 1.0) -> Situation:
+    """The canonical problem and its facts. Raises OcoError where the model is wrong."""
+    problem = model if isinstance(model, Canonical) else canonical(model)
+    facts = check_canonical(problem.model, problem, budget=Budget(effort))
+    return Situation(problem, facts, problem.horizon)
+
+
+def plan_of(
+    choice: Choice, mode: str = "paper", given: Mapping[str, str | float] = MappingProxyType({}), tradeoff: float = 1.0
+) -> Plan:
+    """The plan of the algorithm that was chosen. Raises OCO708 where none was."""
+    problem, facts = choice.situation.canonical, choice.situation.facts
+    if choice.winner is None:
+        message, hint, place = refusal(choice)
+        raise fail("OCO708", message, place or problem.model.span, hint)
+    return Plan(problem.model, problem, facts, choice, mode, given, tradeoff)
+
+
+def checked_tradeoff(weight: float) -> float:
+    """The weight of the violations: a positive number whose square is one too."""
+    if not 1e-100 <= weight <= 1e100:
+        message = f"the tradeoff is a positive number from 1e-100 to 1e100, not {weight}"
+        raise fail("OCO709", message, None, "1 counts both alike")
+    return weight
+
+
+def explain_choice(
+    model: Model | Canonical, settings: str = "paper", tradeoff: float = 1.0, effort: float = 1.0
+) -> Choice:
+    """The verdicts on a model, also where no algorithm applies."""
+    situation = analyzed(model, effort)
+    using = situation.canonical.model.using
+    return choose(
+        situation,
+        using.algorithm if using else None,
+        dict(using.settings) if using else {},
+        using.span if using else None,
+        _policy(_mode(settings)[0], tradeoff),
+    )
+
+
+def _policy(mode: str, tradeoff: float) -> Policy:
+    return Policy(mode != "paper", checked_tradeoff(tradeoff), mode == PLAIN)
+
+
+def _mode(settings: SettingsMode) -> tuple[str, dict[str, str | float]]:
+    if not isinstance(settings, str):
+        for name, value in settings.items():
+            if isinstance(value, bool) or not isinstance(value, str | Real):
+                hint = 'such as {"alpha": "2 * sqrt(t)"}'
+                raise fail(
+                    "OCO721", f"the setting {name} is {value!r:.60}: a number or a formula is wanted", None, hint
+                )
+        return "paper", dict(settings)
+    if settings in MODES:
+        return settings, {}
+    raise fail(
+        "OCO709", f'there are no settings "{settings}"', None, f"there are {', '.join(MODES)}, or formulas by name"
+    )

@@ -1,0 +1,39 @@
+"""Warnings about a plan: a guarantee that says nothing at the horizon, and a horizon that is too short for the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oco.compiler.prover.notices import without_allowed
+from oco.compiler.prover.phrasing import number
+from oco.compiler.selection.choice import Choice
+from oco.compiler.selection.horizons import useful_from
+from oco.dsl.diagnostics import Diagnostic, Severity
+
+
+def plan_notices(choice: Choice) -> tuple[Diagnostic, ...]:
+    """Warnings about the guarantee of the chosen algorithm. Silenced by `# allow CODE` on the line of `horizon`."""
+    return without_allowed(_notices(choice))
+
+
+def _notices(choice: Choice) -> Iterator[Diagnostic]:
+    s, v = choice.situation, choice.winner
+    if v is None or v.guarantee is None or s.horizon is None:
+        return
+    span, useful = s.canonical.model.horizon.span, useful_from(s, v)
+    for bound in v.guarantee.bounds:
+        if bound.measure not in useful or bound.worst is None:
+            continue
+        promised = bound.number(s.horizon)
+        most = f"{s.horizon} rounds of at most {number(bound.worst)} each"
+        message = (
+            f"the guarantee of {v.name} says nothing: {bound.measure} <= {number(promised or 0.0)}, no less than {most}"
+        )
+        hint = "its rate says how it grows; `oco explain` shows what each algorithm promises"
+        yield Diagnostic("OCO608", message, span, hint, Severity.WARNING)
+        from_then = useful[bound.measure]
+        if from_then.horizon is not None:
+            message = (
+                f"T = {s.horizon} is too short for the settings of {v.name} to promise anything of {bound.measure}"
+            )
+            yield Diagnostic("OCO609", message, span, str(from_then), Severity.WARNING)

@@ -1,0 +1,56 @@
+"""A verdict's settings once more: for another horizon, with other constants, and with the guarantee worked out again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from oco.compiler.selection.verdicts import Verdict, weigh
+from oco.compiler.theory.resolve import FreeNumbers, theorem_settings
+from oco.compiler.theory.theorems import Situation
+from oco.compiler.theory.unit_free import in_user_units, without_units
+
+
+def in_its_units(s: Situation, v: Verdict) -> Situation:
+    """The situation that a verdict's settings are made for."""
+    return s if v.scales is None or v.theorem is None else without_units(s, v.theorem.norm)[0]
+
+
+def given_formulas(v: Verdict) -> dict[str, str | float]:
+    """The settings that the user gave, as text."""
+    return {n: str(x.formula) for n, x in v.settings.items() if x.given}
+
+
+def revised(
+    s: Situation,
+    v: Verdict,
+    numbers: FreeNumbers | None = None,
+    horizon: int | None = None,
+    open_names: Mapping[str, Any] | None = None,
+) -> tuple[Situation, Verdict]:
+    """Situation and verdict of the algorithm and theorem for another horizon,
+    or with other numbers of the free constants; facts are kept.
+
+    open_names  SymPy symbols for names in `numbers`
+    """
+    theorem = v.theorem
+    if theorem is None:
+        return s, v
+    if horizon not in (None, s.horizon):
+        s = Situation(replace(s.canonical, horizon=horizon), s.facts, horizon)
+    inner = in_its_units(s, v)
+    chosen = numbers if numbers is not None else None if v.best is None else v.best.numbers
+    return s, replace(
+        v, settings=theorem_settings(theorem, inner, given_formulas(v), None, chosen, open_names), guarantee=None
+    )
+
+
+def promised_again(s: Situation, v: Verdict, weight: float) -> Verdict:
+    """The verdict with the guarantee of its settings."""
+    assert v.theorem is not None
+    inner = in_its_units(s, v)
+    guarantee = v.theorem.guarantee(inner, v.settings)
+    informativeness, score = weigh(inner, guarantee, weight)
+    shown = guarantee if v.scales is None else in_user_units(guarantee, s, v.scales)
+    return replace(v, guarantee=shown, informativeness=informativeness, score=score)

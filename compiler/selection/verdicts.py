@@ -1,0 +1,137 @@
+"""The verdict on one algorithm, and how verdicts rank."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from oco.compiler.algorithms import Algorithm
+from oco.compiler.theory.best_constants import Optimum
+from oco.compiler.theory.guarantees import Guarantee, exponent_of
+from oco.compiler.theory.objective import terms
+from oco.compiler.theory.scales import Scales
+from oco.compiler.theory.settings import Setting
+from oco.compiler.theory.theorems import Objection, Situation, Theorem
+
+
+class Applicability(StrEnum):
+    CHOSEN = "chosen"
+    APPLICABLE = "applicable"
+    REFUSED = "refused"
+
+
+class Informativeness(StrEnum):
+    """Informativeness of a guarantee at the horizon, from most to least."""
+
+    NUMBERS = "numbers"
+    RATES = "rates"
+    VACUOUS = "vacuous"
+    NONE = "none"
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """Verdict on one algorithm. `fix` is the smallest change of the model that would make a refused one apply.
+
+    `scales` are the units that its settings are made for (None: the user's), `best` the search for its free constants, `inner_cost` what
+    solving its step here adds to the algorithm's `cost_rank`.
+    """
+
+    algorithm: Algorithm
+    applicability: Applicability
+    theorem: Theorem | None
+    objections: tuple[Objection, ...] = ()
+    settings: Mapping[str, Setting] = field(default_factory=dict)
+    guarantee: Guarantee | None = None
+    score: float = math.inf
+    informativeness: Informativeness = Informativeness.NONE
+    reason: str = ""
+    scales: Scales | None = None
+    best: Optimum | None = None
+    inner_cost: int = 0
+
+    @property
+    def cost_rank(self) -> int:
+        return self.algorithm.cost_rank + self.inner_cost
+
+    @property
+    def name(self) -> str:
+        return self.algorithm.name
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        return tuple(o.reason for o in self.objections) if self.objections else ((self.reason,) if self.reason else ())
+
+    @property
+    def fix(self) -> str:
+        """The changes for all objections together; "" where one of them has none."""
+        changes = list(dict.fromkeys(o.fix for o in self.objections))
+        return "; ".join(changes) if changes and all(changes) else ""
+
+
+# Ranking.
+
+
+def weigh(s: Situation, guarantee: Guarantee, weight: float = 1.0) -> tuple[Informativeness, float]:
+    """Informativeness of a guarantee, and its sum: regret over the loss's range plus `weight` times
+    violations over the constraints' scales.
+
+    Where a number is missing or vacuous the trivial bound stands in the sum: it holds of everything.
+    """
+    result = terms(s, guarantee, weight)
+    informativeness = Informativeness.RATES if any(t.number is None for t in result) else Informativeness.NUMBERS
+    return Informativeness.VACUOUS if any(t.vacuous for t in result) else informativeness, sum(
+        t.counted for t in result
+    )
+
+
+def rank(v: Verdict) -> tuple[Any, ...]:
+    """Numbers that say something, then rates, then vacuous ones (by rate); on a tie what asks less of a round."""
+    order = list(Informativeness)
+    against = 0 if v.guarantee is None else len(v.guarantee.reservations)
+    by_rate = _exponents(v) if v.informativeness is not Informativeness.NUMBERS else 0.0
+    by_score = (v.score, v.algorithm.baseline, v.cost_rank, v.name)
+    return _only_compared(v), against, order.index(v.informativeness), by_rate, *by_score
+
+
+def _only_compared(v: Verdict) -> bool:
+    """True if it is there to compare with: a baseline whose guarantee is not a number that says something."""
+    return v.algorithm.baseline and v.informativeness is not Informativeness.NUMBERS
+
+
+def _exponents(v: Verdict) -> float:
+    """The sum of the exponents of T in the rates."""
+    assert v.guarantee is not None
+    return sum(exponent_of(b.rate) for b in v.guarantee.bounds)
+
+
+def why_first(usable: Sequence[Verdict]) -> str:
+    best = usable[0]
+    if len(usable) == 1:
+        return "it is the only one whose theorem holds here"
+    if best.informativeness is Informativeness.NUMBERS:
+        return "its guarantee is the best number at this horizon"
+    if best.informativeness is Informativeness.RATES:
+        return "its rates are the best, and no other guarantee is a number that says more"
+    return "every guarantee has a vacuous number at this horizon; its rates are the best"
+
+
+def why_lost(v: Verdict, best: Verdict) -> str:
+    known = best.guarantee.reservations if best.guarantee is not None else ()
+    if more := [r for r in (v.guarantee.reservations if v.guarantee is not None else ()) if r not in known]:
+        return more[0]
+    message = {
+        Informativeness.RATES: "is a rate without a number",
+        Informativeness.VACUOUS: "is vacuous at this horizon",
+    }
+    if _only_compared(v) and not _only_compared(best):
+        return f"it is a baseline, there to compare with: its guarantee {message[v.informativeness]}"
+    if v.informativeness is not best.informativeness:
+        return f"its guarantee {message.get(v.informativeness, 'says less')}"
+    if v.score > best.score * (1 + 1e-12):
+        return f"its guarantee is weaker: {v.score:.3g} against {best.score:.3g} (regret and violations in units of one round's range)"
+    costs = " and it costs more a round" if v.cost_rank > best.cost_rank else ""
+    return f"its guarantee is no better{costs}"

@@ -1,0 +1,1 @@
+"""Theorems as data: hypotheses, settings, guarantees, and constants that make a guarantee least."""

@@ -1,0 +1,330 @@
+"""The constants that a theorem leaves free, chosen so that its guarantee is least.
+
+What is minimized is R(T) / (range of the loss) + w sum_n V_n(T) / (scale of g_n), on the problem without units, in which the trivial bound
+stands for a vacuous one (see `objective`). A constant in which this is a + b k^p + c k^q has its best value in closed form; the others are
+found by a search in log k, one after the other and, where they are few, along their products and quotients too. The search begins at the
+paper's values and takes only what is better. Where every bound is vacuous there, it looks first for constants with which one is not, and
+where it finds none minimizes the sum of the vacuous ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from itertools import combinations
+
+import numpy as np
+
+from oco.compiler.theory.objective import (
+    ANY_HORIZON,
+    ROUNDING,
+    Counted,
+    Objective,
+    Spare,
+    Terms,
+    all_vacuous,
+    most_vacuous,
+    summed,
+    terms,
+    total,
+)
+from oco.compiler.theory.resolve import GivenSettings, defaults, theorem_settings
+from oco.compiler.theory.settings import Partial, Setting, evaluated, symbols_of
+from oco.compiler.theory.theorems import Free, Guarantee, Situation, Theorem, UnknownFact
+from oco.dsl.diagnostics import OcoError
+
+PASSES = 2
+MOST_PAIRED = 4
+"""So few constants are searched along their products and quotients too."""
+FIRST_STEP = math.log(8.0)
+WIDTH = 0.15
+"""The search ends where log k is known to this."""
+GAIN = 1e-3
+"""A pass that gains less, relatively, is the last."""
+DIGITS = 5
+Logs = tuple[float, ...]
+"""Logarithms of the free constants, in the theorem's order."""
+GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+@dataclass(frozen=True)
+class Best:
+    """One free constant at its best: the factor (or value) `number`, and how it was found in words."""
+
+    name: str
+    number: float
+    how: str
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """Settings with the free constants at their best. `least` is the sum that they minimize; None where a bound has no number."""
+
+    settings: Mapping[str, Setting]
+    guarantee: Guarantee
+    least: float | None = None
+    constants: tuple[Best, ...] = ()
+    note: str = ""
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        return {b.name: b.number for b in self.constants}
+
+
+def optimum(theorem: Theorem, s: Situation, given: GivenSettings, weight: float = 1.0) -> Optimum:
+    """The best settings of a theorem on a problem without units. Raises OcoError where a given setting has no value."""
+    search = _Search(theorem, s, given, weight)
+    start = search.at({})
+    if start.least is None:
+        unnumbered = ", ".join(b.measure for b in start.guarantee.bounds if not b.formula)
+        note = f"{unnumbered} has no number to minimize: the paper's constants, for the problem without units"
+        return Optimum(start.settings, start.guarantee, note=note)
+    result = search.best()
+    best = search.at({b.name: b.number for b in result})
+    if best.least is None or best.least > start.least or not _sum(s, best, weight) < _sum(s, start, weight):
+        return start
+    return Optimum(best.settings, best.guarantee, best.least, tuple(result))
+
+
+def _sum(s: Situation, at: Optimum, weight: float) -> float:
+    """The sum of the numbers, which decides where what counts is equal."""
+    return summed(terms(s, at.guarantee, weight))
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    theorem: Theorem
+    s: Situation
+    given: GivenSettings
+    weight: float
+    seen: dict[tuple[float, ...], Terms | None] = field(default_factory=dict)
+
+    @property
+    def rounds(self) -> int:
+        return self.s.horizon or ANY_HORIZON
+
+    @cached_property
+    def free(self) -> tuple[Free, ...]:
+        """The free constants of settings that are there and not given."""
+        names, _ = defaults(self.theorem, self.s, self.given)
+        return tuple(f for f in self.theorem.free if f.name in names and f.name not in self.given)
+
+    @cached_property
+    def open_settings(self) -> dict[str, Setting]:
+        """The settings with a symbol for each free constant."""
+        import sympy
+
+        names = {f.name: f"free_{f.name}" for f in self.free}
+        symbols = {n: sympy.Symbol(n, positive=True) for n in names.values()}
+        return theorem_settings(self.theorem, self.s, self.given, None, names, symbols)
+
+    def at(self, numbers: Mapping[str, float]) -> Optimum:
+        """The settings and the guarantee with these numbers, as the paper has the others."""
+        settings = theorem_settings(self.theorem, self.s, self.given, None, numbers)
+        guarantee = self.theorem.guarantee(self.s, settings)
+        return Optimum(settings, guarantee, total(terms(self.s, guarantee, self.weight)))
+
+    def terms_at(self, logs: Logs) -> Terms | None:
+        """The bounds at e^logs; None where the theorem does not hold."""
+        if logs not in self.seen:
+            self.seen[logs] = self._terms_at(tuple(rounded(f, x) for f, x in zip(self.free, logs)))
+        return self.seen[logs]
+
+    def _terms_at(self, numbers: tuple[float, ...]) -> Terms | None:
+        if any(not f.low <= x <= f.high for f, x in zip(self.free, numbers)):
+            return None
+        settings = closed(self.open_settings, {f"free_{f.name}": x for f, x in zip(self.free, numbers)}, self.s.horizon)
+        try:
+            if self.theorem.checks(self.s, settings):
+                return None
+            return terms(self.s, self.theorem.guarantee(self.s, settings), self.weight)
+        except (OcoError, UnknownFact, OverflowError, ZeroDivisionError, ValueError):
+            return None  # the guarantee has no value here
+
+    def best(self) -> list[Best]:
+        """The best constants found, from the paper's; where a bound is vacuous there, from those of the least sum and of balance too."""
+        first = _Place(self._paper())
+        start = self.terms_at(first.logs) or terms(self.s, self.at({}).guarantee, self.weight)
+        counted = Counted(start)
+        if not any(t.vacuous for t in start):
+            return self._named(self._least(counted, first))
+        least, best = self._least(summed, first), self._least(counted, first)
+        for place in (least, self._least(most_vacuous, first)):
+            if self._value(counted, place) < self._value(counted, best):
+                best = self._least(counted, place)
+        if not math.isfinite(self._value(counted, best)) or all_vacuous(self._terms(best)):
+            return self._named(least)
+        taken = self._terms(best)
+        return self._named(self._least(Spare(taken), best) if any(t.vacuous for t in taken) else best)
+
+    def _terms(self, place: _Place) -> Terms:
+        result = self.terms_at(place.logs)
+        assert result is not None
+        return result
+
+    def _least(self, objective: Objective, place: _Place) -> _Place:
+        return _Descent(self, objective).run(place)
+
+    def _value(self, objective: Objective, place: _Place) -> float:
+        return _Descent(self, objective).value(place.logs)
+
+    def _named(self, place: _Place) -> list[Best]:
+        return [
+            Best(f.name, rounded(f, x), place.how.get(f.name, "numeric search")) for f, x in zip(self.free, place.logs)
+        ]
+
+    def _paper(self) -> Logs:
+        settings = (
+            theorem_settings(self.theorem, self.s, self.given) if any(f.kind == "value" for f in self.free) else {}
+        )
+
+        def log(f: Free) -> float:
+            value = settings[f.name].value if f.kind == "value" else 1.0
+            return math.log(value if value is not None and f.low <= value <= f.high else math.sqrt(f.low * f.high))
+
+        return tuple(map(log, self.free))
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Logarithms of the constants, and of some how they were found."""
+
+    logs: Logs
+    how: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class _Descent:
+    """A search along the free constants, their products and quotients, for the least value of an objective."""
+
+    search: _Search
+    objective: Objective
+
+    @property
+    def free(self) -> tuple[Free, ...]:
+        return self.search.free
+
+    def value(self, logs: Logs) -> float:
+        result = self.search.terms_at(logs)
+        return math.inf if result is None else self.objective(result)
+
+    def run(self, place: _Place) -> _Place:
+        """The best constants that are found from a place."""
+        logs, how = place.logs, dict(place.how)
+        for first in (True, *(False,) * (PASSES - 1)):
+            before = self.value(logs)
+            for i, f in enumerate(self.free):
+                closed = self._closed_form(logs, i, f)
+                if closed is not None and not self.value(closed[0]) > _above(self.value(logs), ROUNDING):
+                    logs, how[f.name] = closed
+                else:
+                    logs = self._along(logs, _direction(len(logs), {i: 1.0}))
+            for direction in self._pairs() if first else ():
+                logs = self._along(logs, direction)
+            after = self.value(logs)
+            if len(self.free) == 1 or not after < _above(before, -GAIN):
+                break
+        return _Place(logs, how)
+
+    def _pairs(self) -> Iterator[Logs]:
+        if len(self.free) <= MOST_PAIRED:
+            for i, j in combinations(range(len(self.free)), 2):
+                yield _direction(len(self.free), {i: 1.0, j: -1.0})
+                yield _direction(len(self.free), {i: 1.0, j: 1.0})
+
+    def _along(self, logs: Logs, direction: Logs) -> Logs:
+        share = least(lru_cache(maxsize=None)(lambda x: self.value(_moved(logs, direction, x))))
+        return _moved(logs, direction, share)
+
+    def _closed_form(self, logs: Logs, i: int, f: Free) -> tuple[Logs, str] | None:
+        """The best k where the sum is a + b k^p + c k^q, checked at a fourth point; None where it is not of that form."""
+        if f.powers is None:
+            return None
+        ks = (0.5, 1.0, 2.0, 3.0)
+        unit = _direction(len(logs), {i: 1.0})
+        values = [self.value(_moved(logs, unit, math.log(k))) for k in ks]
+        fitted = fit(f.powers, ks, values)
+        if fitted is None:
+            return None
+        formula, text = stationary(f.powers)
+        a, b, c = fitted
+        k = float(formula(b, c))
+        words = f"sum = {a:.4g} + {b:.4g} k^{f.powers[0]} + {c:.4g} k^{f.powers[1]}, least at k = {text} = {k:.4g}"
+        return _moved(logs, unit, math.log(k)), words
+
+
+def fit(powers: tuple[int, int], ks: tuple[float, ...], values: list[float]) -> tuple[float, float, float] | None:
+    """a, b, c of a + b k^p + c k^q through the first three values, where b, c > 0 and the fourth fits too."""
+    if not all(math.isfinite(v) for v in values):
+        return None
+    p, q = powers
+    rows = np.array([[1.0, k**p, k**q] for k in ks])
+    a, b, c = np.linalg.solve(rows[:3], values[:3])
+    fits = abs(float(rows[3] @ (a, b, c)) - values[3]) <= 1e-7 * abs(values[3])
+    return (float(a), float(b), float(c)) if fits and b > 0 and c > 0 else None
+
+
+@lru_cache(maxsize=8)
+def stationary(powers: tuple[int, int]) -> tuple[Callable[[float, float], float], str]:
+    """Minimizer of b k^p + c k^q, p and q of opposite signs: the root of its derivative, as a function of b and c, and as text."""
+    import sympy
+
+    b, c = sympy.symbols("b c", positive=True)
+    p, q = powers
+    text = str((sympy.Rational(-q, p) * c / b) ** sympy.Rational(1, p - q))
+    return lambda x, y: float((-q * y / (p * x)) ** (1 / (p - q))), text
+
+
+def least(f: Callable[[float], float]) -> float:
+    """Minimizer of f: steps that double while they gain, then golden sections around the best. 0 where nothing better is found."""
+    best, middle = f(0.0), 0.0
+    for sign in (1.0, -1.0):
+        x = sign * FIRST_STEP
+        while f(x) < _above(best, -GAIN):
+            best, middle, x = f(x), x, 2 * x
+    a, b = sorted((middle / 2, 2 * middle)) if middle else (-FIRST_STEP, FIRST_STEP)
+    x, y = b - GOLDEN * (b - a), a + GOLDEN * (b - a)
+    while b - a > WIDTH:
+        if f(x) <= f(y):
+            b, y = y, x
+            x = b - GOLDEN * (b - a)
+        else:
+            a, x = x, y
+            y = a + GOLDEN * (b - a)
+    return min((x, y, middle, 0.0), key=lambda at: (f(at), abs(at)))
+
+
+def _above(value: float, share: float) -> float:
+    """A value and a share of its size; where it is infinite, itself."""
+    return value + share * abs(value) if math.isfinite(value) else value
+
+
+def rounded(f: Free, log: float) -> float:
+    """The number itself, with few digits: settings are meant to be read."""
+    return float(f"{math.exp(log):.{DIGITS}g}")
+
+
+def _direction(size: int, entries: Mapping[int, float]) -> Logs:
+    return tuple(entries.get(i, 0.0) for i in range(size))
+
+
+def _moved(logs: Logs, direction: Logs, by: float) -> Logs:
+    return tuple(x + by * d for x, d in zip(logs, direction))
+
+
+def closed(settings: Mapping[str, Setting], numbers: Mapping[str, float], horizon: int | None) -> dict[str, Setting]:
+    """The settings with numbers for their open symbols."""
+    values = {} if horizon is None else {"T": np.asarray(float(horizon))}
+    results = {}
+    for name, setting in settings.items():
+        used = symbols_of(setting.formula)
+        if not used & set(numbers):
+            results[name] = setting
+            continue
+        formula = Partial(setting.formula, tuple((n, x) for n, x in numbers.items() if n in used))
+        known = used <= {*numbers, *values}
+        value = float(evaluated(formula, values)) if known else None
+        results[name] = Setting(name, formula, value, setting.why, setting.given)
+    return results

@@ -1,0 +1,245 @@
+"""Guarantees of theorems: bounds of regret and violation as formulas over named quantities, as numbers, curves and LaTeX."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.theory.schedule import KEPT, Rounds, Schedule
+from oco.compiler.theory.settings import evaluated, parse_formula, symbols_of
+
+Floats = np.ndarray[Any, Any]
+FROM_CENTRE = "the guarantee is for a first decision at the centre of the domain"
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Hypothesis that the sequence of rounds decides. `key` is the fact that would prove it for every sequence, `words` a clause."""
+
+    key: str
+    words: str
+
+    def __str__(self) -> str:
+        return f"the guarantee is for sequences for which {self.words}"
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Symbol of a guarantee's formula.
+
+    value  a number, or a function that gives one after the last round of each stretch of a run planned for T; None where nothing tells
+    """
+
+    name: str
+    latex: str
+    meaning: str
+    value: float | Callable[[Rounds, int], Floats | Schedule | float] | None
+
+    def at(self, rounds: Rounds, horizon: int) -> Floats:
+        """Values after the last round of each stretch, shape (stretches,) or (); NaN where nothing tells them."""
+        if self.value is None:
+            return np.asarray(np.nan)
+        values = self.value(rounds, horizon) if callable(self.value) else self.value
+        if isinstance(values, Schedule):
+            return values.last if values.number is None else np.asarray(values.number)
+        return np.asarray(values, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Bound:
+    """Bound of a theorem on one measure. `formula` is text over the names of `quantities`; "" where only a rate is known.
+
+    `rate` is text in T (and V_x, V_g where nothing is known of them). `trivial` is the most that one round can add: the range of the
+    loss, or the sum over the constraints of their largest proved values; where that is 0, as over a domain of one point, so is the
+    bound, whatever the formula gives. Both it and the formula are in the theorem's units; `unit` brings them to the user's,
+    `label_units` the same for each constraint alone.
+    """
+
+    measure: str
+    rate: str
+    formula: str = ""
+    quantities: tuple[Quantity, ...] = ()
+    trivial: float | None = None
+    note: str = ""
+    unit: float = 1.0
+    label_units: Mapping[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def expression(self) -> Any:
+        """The formula over symbols that print as the paper writes them."""
+        return _expression(self.formula, tuple((q.name, q.latex) for q in self.quantities)) if self.formula else None
+
+    @property
+    def latex(self) -> str:
+        import sympy
+
+        rate = f"O({sympy.latex(parse_formula(self.rate, rate_symbols()))})"
+        if not self.formula:
+            return rate
+        # SymPy reads indices into names, and these are LaTeX already.
+        written = {s: s.name for s in self.expression.free_symbols if "\\" in s.name or " " in s.name}
+        shown = sympy.latex(self.expression, symbol_names=written)
+        unit = "" if self.unit == 1 else rf"{self.unit:.6g} \left({shown}\right)"
+        return f"{unit or shown} = {rate}"
+
+    def curve(self, rounds: int, horizon: int) -> Floats | None:
+        """The bound in the user's units after 1..rounds rounds with the settings of `horizon`, shape (rounds,); None for a rate.
+
+        The last is `number`, which sums over stretches of rounds and is larger by less than a thousandth.
+        """
+        result, last = self.after(Rounds.every(rounds), horizon), self.number(rounds, horizon)
+        return result if result is None or last is None else np.append(result[:-1], last)
+
+    def after(self, rounds: Rounds, horizon: int) -> Floats | None:
+        """Values of the bound after the last round of each stretch, shape (stretches,)."""
+        result = self._unit_free(rounds, horizon)
+        with np.errstate(over="ignore"):  # a bound beyond all numbers is infinite
+            return None if result is None else self.unit * result
+
+    def _unit_free(self, rounds: Rounds, horizon: int) -> Floats | None:
+        if not self.formula:
+            return None
+        if self.trivial == 0:
+            return np.zeros(rounds.last.shape)
+        if (rounds, horizon) in self._curves:
+            return self._curves[rounds, horizon]
+        used = symbols_of(self.expression)
+        if any(q.value is None for q in self.quantities if q.latex in used):
+            return None
+        values = {q.latex: q.at(rounds, horizon) for q in self.quantities if q.latex in used}
+        result = np.broadcast_to(evaluated(self.expression, values), rounds.last.shape)
+        if len(rounds.last) <= KEPT:
+            self._curves[rounds, horizon] = result
+        return result
+
+    @cached_property
+    def _curves(self) -> dict[tuple[Rounds, int], Floats]:
+        """Curves that were asked for before."""
+        return {}
+
+    def number(self, rounds: int, horizon: int | None = None) -> float | None:
+        """The bound after all rounds, by default with the settings of that horizon."""
+        result = self.after(Rounds.of(rounds), rounds if horizon is None else horizon)
+        return None if result is None else float(result[-1])
+
+    def label_numbers(self, rounds: int) -> dict[str, float]:
+        """The bound of each constraint alone, where their units are known; the bound of the sum is that of each."""
+        result = self._unit_free(Rounds.of(rounds), rounds)
+        return {} if result is None else {label: unit * float(result[-1]) for label, unit in self.label_units.items()}
+
+    def share(self, rounds: int) -> float | None:
+        """The bound after all rounds in units of the trivial one, T times `trivial`; None where that or the number is not known.
+
+        0 where nothing can go wrong: a constraint that no decision breaks.
+        """
+        result = self._unit_free(Rounds.of(rounds), rounds)
+        if result is None or self.trivial is None:
+            return None
+        return float(result[-1]) / (self.trivial * rounds) if self.trivial != 0 else 0.0
+
+    @property
+    def worst(self) -> float | None:
+        """Largest cost of one round, in the user's units."""
+        return None if self.trivial is None else self.unit * self.trivial
+
+    def vacuous(self, rounds: int) -> bool:
+        """True if the number is no better than what every sequence of decisions satisfies."""
+        share = self.share(rounds)
+        return share is not None and not share < 1
+
+
+@lru_cache(maxsize=256)
+def _expression(formula: str, names: tuple[tuple[str, str], ...]) -> Any:
+    """The formula over symbols called by their LaTeX."""
+    import sympy
+
+    return parse_formula(formula, {name: sympy.Symbol(latex, positive=True) for name, latex in names})
+
+
+def rate_symbols() -> dict[str, Any]:
+    """The symbols of a rate: T, d, and the exponents of path length and constraint variation."""
+    import sympy
+
+    return {name: sympy.Symbol(name, positive=True) for name in ("T", "d", "V_x", "V_g", "V_star", "beta")}
+
+
+@lru_cache(maxsize=256)
+def exponent_of(rate: str) -> float:
+    """The exponent of T in a rate, in text; V_x and V_g, where nothing is known of them, count as 1, and V_* as T."""
+    import sympy
+
+    T = rate_symbols()["T"]
+    worst = {"V_x": 1, "V_g": 1, "V_star": T, "d": 2}
+    formula = parse_formula(rate, rate_symbols()).subs({rate_symbols()[name]: x for name, x in worst.items()})
+    rest, exponent = formula.replace(sympy.log, lambda argument: sympy.Integer(1)).as_coeff_exponent(T)
+    return float(sympy.limit(sympy.log(formula) / sympy.log(T), T, sympy.oo) if rest.has(T) else exponent)
+
+
+@dataclass(frozen=True, eq=False)
+class Guarantee:
+    """Guarantee of a plan's learner. `violation` covers the inequalities, `equality` the equalities on average; None: there are none.
+
+    conditions   hypotheses about the sequence that are not proved
+    remarks      sentences on what the bounds are about
+    from_centre  whether it is for a first decision at the centre of the domain alone
+    """
+
+    theorem: str
+    horizon: int | None
+    regret_bound: Bound
+    violation_bound: Bound | None = None
+    equality_bound: Bound | None = None
+    remarks: tuple[str, ...] = ()
+    from_centre: bool = False
+    conditions: tuple[Condition, ...] = ()
+
+    @property
+    def reservations(self) -> tuple[str, ...]:
+        """Conditions and remarks as sentences: each makes the guarantee say less than another with the same bounds."""
+        return (*map(str, self.conditions), *self.remarks)
+
+    @property
+    def provisos(self) -> tuple[str, ...]:
+        """Sentences that a reader of the guarantee should know."""
+        return (*self.reservations, *((FROM_CENTRE,) if self.from_centre else ()))
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        return tuple(b for b in (self.regret_bound, self.violation_bound, self.equality_bound) if b is not None)
+
+    def regret(self, T: int | None = None) -> float | None:
+        """The bound of the regret for a horizon of T rounds (default: the plan's); None where only a rate is known."""
+        rounds = self.horizon if T is None else T
+        return None if rounds is None else self.regret_bound.number(rounds)
+
+    def violation(self, T: int | None = None) -> float | None:
+        """The bound of the summed violation of the inequalities; 0 where there are none, None where only a rate is known."""
+        rounds = self.horizon if T is None else T
+        if self.violation_bound is None:
+            return 0.0
+        return None if rounds is None else self.violation_bound.number(rounds)
+
+    def regret_curve(self, rounds: int) -> Floats | None:
+        """The bound after each of the first `rounds` rounds of this plan."""
+        return self.regret_bound.curve(rounds, self.horizon or rounds)
+
+    def violation_curve(self, rounds: int) -> Floats | None:
+        return None if self.violation_bound is None else self.violation_bound.curve(rounds, self.horizon or rounds)
+
+    @property
+    def rates(self) -> dict[str, Any]:
+        """SymPy expressions in T by the name of the measure."""
+        return {b.measure: parse_formula(b.rate, rate_symbols()) for b in self.bounds}
+
+    @property
+    def latex(self) -> str:
+        return r" \\ ".join(rf"\text{{{b.measure}}} \le {b.latex}" for b in self.bounds)
+
+    @property
+    def vacuous(self) -> tuple[str, ...]:
+        """The measures whose number says nothing at the plan's horizon."""
+        return tuple(b.measure for b in self.bounds if self.horizon is not None and b.vacuous(self.horizon))

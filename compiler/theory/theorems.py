@@ -1,0 +1,400 @@
+"""Theorems as data: hypotheses as questions to the facts, settings and guarantees as formulas, and where each stands in its paper."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.domains import Domain
+from oco.compiler.problem.canonical import Canonical, entry_labels
+from oco.compiler.prover.facts import Facts
+from oco.compiler.prover.types import Status
+from oco.compiler.theory.guarantees import Bound as Bound
+from oco.compiler.theory.guarantees import Condition as Condition
+from oco.compiler.theory.guarantees import Guarantee as Guarantee
+from oco.compiler.theory.guarantees import Quantity as Quantity
+from oco.compiler.theory.guarantees import rate_symbols as rate_symbols
+from oco.compiler.theory.schedule import Rounds, Schedule
+from oco.compiler.theory.settings import Default, Setting, along, symbols_of
+from oco.compiler.theory.ways_out import way_to_bound
+from oco.dsl.diagnostics import InternalError
+from oco.dsl.evaluate import evaluate
+from oco.dsl.source import Span
+from oco.dsl.statements import Measure
+
+Floats = np.ndarray[Any, Any]
+ANY_LENGTH = 1000
+"""Rounds for which settings are looked at where their number is unknown."""
+
+
+class Violation(StrEnum):
+    """Kind of violation that a theorem bounds: soft where a round may make up for another, else hard."""
+
+    HARD = "hard"
+    SOFT = "soft"
+
+
+@dataclass(frozen=True, eq=False)
+class Situation:
+    """All that a theorem may look at: the problem, its facts and the horizon (None: unknown)."""
+
+    canonical: Canonical
+    facts: Facts
+    horizon: int | None
+    _numbers: dict[str, float | None] = field(default_factory=dict, init=False, repr=False)
+    _bounds: dict[str, Floats | None] = field(default_factory=dict, init=False, repr=False)
+    """Values that `number` returned before: a search over settings asks thousands of times."""
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        return tuple(b.domain for b in self.canonical.blocks)
+
+    @property
+    def size(self) -> int:
+        return self.canonical.size
+
+    @cached_property
+    def dependent_rows(self) -> frozenset[str]:
+        """Entries of equalities that the others and the domain imply in the mean; they get no multiplier (001, erratum 6a)."""
+        fact = self.facts.get("multipliers.bounded")
+        steps = fact.why.premises if fact is not None and fact.why is not None else ()
+        return frozenset(str(step.value) for step in steps if step.rule == "dependent row")
+
+    @cached_property
+    def constraints(self) -> int:
+        """N: the number of inequalities, entry by entry."""
+        return sum(c.size for c in self.canonical.inequalities)
+
+    @cached_property
+    def constraints_vary(self) -> bool:
+        """True if a stream or the round enters an inequality."""
+        return not self.canonical.fixed
+
+    @cached_property
+    def worst_at_centre(self) -> float:
+        """max_k g_k at the centre of the domain, of constraints that no data enters."""
+        centre = {b.name: b.domain.centre() for b in self.canonical.blocks}
+        return max(float(np.max(evaluate(c.expr, centre))) for c in self.canonical.inequalities)
+
+    @cached_property
+    def equalities(self) -> int:
+        """M: the number of equalities on average, entry by entry."""
+        return sum(c.size for c in self.canonical.equalities)
+
+    def number(self, key: str) -> float | None:
+        """The value of a fact that may be relied on, where it is a finite number."""
+        if key not in self._numbers:
+            value = self.facts.value(key)
+            known = value is not None and not isinstance(value, bool) and np.ndim(value) == 0
+            self._numbers[key] = float(value) if known and np.isfinite(float(value)) else None
+        return self._numbers[key]
+
+    def holds(self, key: str) -> bool:
+        """True if a yes-or-no fact may be relied on and says yes."""
+        return self.facts.value(key) is not None and bool(self.facts.value(key))
+
+    def is_declared(self, key: str) -> bool:
+        """True where the model assumes that the fact holds."""
+        fact = self.facts.get(key)
+        return fact is not None and fact.status is Status.DECLARED and fact.value is True
+
+    def is_refuted(self, key: str) -> bool:
+        fact = self.facts.get(key)
+        return fact is not None and fact.status is Status.REFUTED
+
+    def claim(self, key: str) -> str:
+        """Conclusion of the derivation of a fact, in words; "" where there is none."""
+        fact = self.facts.get(key)
+        return fact.why.claim if fact is not None and fact.why is not None else ""
+
+    def entries(self, label: str, shape: tuple[int, ...], what: str) -> Floats | None:
+        """One bound for each entry of a constraint, shape (size,): its own where it is known, else that of the worst entry."""
+        worst = self.number(f"constraints.{label}.{what}")
+        size = math.prod(shape)
+        if (
+            shape
+            and size
+            and f"constraints.{label}[{', '.join('0' * len(shape))}].{what}" not in self.facts.items_by_key
+        ):
+            return None if worst is None else np.full(size, worst)  # no entry has facts of its own
+        own = [self.number(f"constraints.{name}.{what}") for name in entry_labels(label, shape)]
+        results = [worst if v is None else v if worst is None else min(v, worst) for v in own]
+        return None if any(v is None for v in results) else np.array(results, dtype=np.float64)
+
+    def inequality_bounds(self, what: str) -> Floats | None:
+        """A fact of every inequality, shape (N,); None where one of them is unknown."""
+        if what not in self._bounds:
+            self._bounds[what] = _joined([self.entries(c.label, c.shape, what) for c in self.canonical.inequalities])
+        return self._bounds[what]
+
+    def equality_bounds(self, what: str) -> Floats | None:
+        """A fact of every equality on average, shape (M,); None where one of them is unknown."""
+        return _joined([self.entries(c.label, c.shape, what) for c in self.canonical.equalities])
+
+    @cached_property
+    def loss_range(self) -> float | None:
+        """The most that one round's losses can differ: sup f - inf f, from the values of f or from |grad f| and the diameter."""
+        keys = ("loss.bound", "loss.upper", "loss.lower", "loss.lipschitz.l2", "domain.diameter.l2")
+        bound, upper, lower, slope, diameter = map(self.number, keys)
+        known = [] if bound is None else [2 * bound]
+        known += [] if upper is None or lower is None else [math.nextafter(upper - lower, math.inf)]
+        known += [] if slope is None or diameter is None else [slope * diameter]
+        return min((max(x, 0.0) for x in known), default=None)
+
+    @cached_property
+    def violation_range(self) -> float | None:
+        """The most that the inequalities together can be broken by in one round: the sum of sup max(g_n, 0); None where one is unknown."""
+        sizes, most = self.inequality_bounds("bound"), self.inequality_bounds("upper")
+        if sizes is None:
+            return None
+        return float((sizes if most is None else np.minimum(sizes, np.maximum(most, 0.0))).sum())
+
+    @cached_property
+    def constraint_scales(self) -> Floats | None:
+        """The largest |g_n| of each inequality and |h_m| of each equality, shape (N + M,)."""
+        return _joined([self.inequality_bounds("bound"), self.equality_bounds("bound")])
+
+
+def _joined(parts: list[Floats | None]) -> Floats | None:
+    if any(p is None for p in parts):
+        return None
+    return np.concatenate([np.zeros(0), *(p for p in parts if p is not None)])
+
+
+@dataclass(frozen=True)
+class Objection:
+    """Why a hypothesis does not hold; the smallest change of the model that would make it hold ("" where there is none).
+
+    `slow`: it is about time alone, and nothing to one who asks for the algorithm. `drops`: the change gives up a part of the problem.
+    `span`: the place in the model that it is about, where it is one.
+    """
+
+    reason: str
+    fix: str = ""
+    slow: bool = False
+    drops: bool = False
+    span: Span | None = None
+
+
+Test = Callable[[Situation], "Objection | Condition | None"]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One assumption of a theorem: the paper's words, the question that decides it, and the facts that answer it.
+
+    last        the question makes sense, and is asked, only where all others hold
+    of_horizon  it asks for the number of rounds, which restarts can do without
+    """
+
+    words: str
+    test: Test
+    facts: tuple[str, ...] = ()
+    last: bool = False
+    of_horizon: bool = False
+
+
+class Restart(StrEnum):
+    """Start of an epoch of a method, when the number of rounds is unknown: the theorem holds from there."""
+
+    FROM_DECISION = "from the decision reached"
+    FROM_CENTRE = "from the centre of the domain"
+    NEVER = "never: its memory grows with the number of rounds"
+
+
+@dataclass(frozen=True)
+class Free:
+    """A constant that a theorem leaves free, as a setting of its own choosing: `paper` takes the default, `optimal` the best in a range.
+
+    kind    "factor": the default's formula times a number; "count": the same, rounded to an integer of at least one; "value": the
+            number itself
+    powers  where the bounds are sums of these powers of the number (beside a constant), so that the least sum has a closed form
+    """
+
+    name: str
+    low: float = 1e-6
+    high: float = 1e6
+    kind: str = "factor"
+    powers: tuple[int, int] | None = None
+
+    def formula(self, default: Default, number: float | str) -> str | float:
+        """The setting where this constant is `number`."""
+        if self.kind == "value":
+            return number
+        grown = f"{number} * ({default.formula})"
+        return grown if self.kind == "factor" else f"max(1, floor({grown} + 1/2))"
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """One result of a paper about one algorithm. `rates` are text in T, V_x, V_g, d by measure, for `oco algorithms`.
+
+    settings_of_words  the settings that hang on those that are words
+    accepts            settings beside those that the rule reads where they are given
+    positive           settings without which it says nothing unless they are positive in every round
+    words              the words of settings for which it speaks: it is passed over where another is given
+    on_request         it speaks only where its words are given: they ask more of a round than others do
+    free               the constants that the guarantee holds for any value of, within `checks`: what `optimal` and `tuned` vary
+    best               settings whose best value is known as a formula in the others: they are so where free constants are varied
+    norm               in which decisions and gradients are measured, "l2" or "l1": the unit-free problem has radius one in it
+    restart            where an epoch begins when the number of rounds is unknown
+    restarts           the theorem whose method is begun anew in ever longer epochs (see `restarts.py`)
+    """
+
+    name: str
+    measures: frozenset[Measure]
+    hypotheses: tuple[Hypothesis, ...]
+    settings: Callable[[Situation], Mapping[str, Default]]
+    guarantee: Callable[[Situation, Mapping[str, Setting]], Guarantee]
+    rates: Mapping[str, str]
+    violation: Violation | None = None
+    expected: bool = False
+    checks: Callable[[Situation, Mapping[str, Setting]], list[str]] = field(default=lambda s, given: [])
+    settings_of_words: Callable[[Situation, Mapping[str, str]], Mapping[str, Default]] = field(
+        default=lambda s, words: {}
+    )
+    words: Mapping[str, str] = field(default_factory=dict)
+    accepts: tuple[str, ...] = ()
+    positive: tuple[str, ...] = ()
+    on_request: bool = False
+    free: tuple[Free, ...] = ()
+    best: Mapping[str, Default] = field(default_factory=dict)
+    norm: str = "l2"
+    restart: Restart = Restart.FROM_DECISION
+    restarts: Theorem | None = None
+
+    def speaks_for(self, given: Mapping[str, str | float]) -> bool:
+        """True if the words among the given settings are its own."""
+        if self.on_request and not all(w in given for w in self.words):
+            return False
+        return all(str(given.get(w, word)).strip('"') == word for w, word in self.words.items())
+
+    @property
+    def facts(self) -> frozenset[str]:
+        """The facts that its hypotheses name."""
+        return frozenset(f for h in self.hypotheses for f in h.facts)
+
+    def objections(self, s: Situation) -> list[Objection]:
+        results = [o for h in self.hypotheses if not h.last and isinstance(o := h.test(s), Objection)]
+        return results or [o for h in self.hypotheses if h.last and isinstance(o := h.test(s), Objection)]
+
+    def conditions(self, s: Situation) -> tuple[Condition, ...]:
+        """Conditions on the sequence under which the guarantee holds; none where all hypotheses are proved."""
+        return tuple(dict.fromkeys(c for h in self.hypotheses if isinstance(c := h.test(s), Condition)))
+
+
+def without_sense(theorem: Theorem, s: Situation, settings: Mapping[str, Setting]) -> list[Objection]:
+    """Settings for which the formulas of a guarantee mean nothing: numbers that must be positive and are not."""
+    T = s.horizon or ANY_LENGTH
+    numbers = [n for n in theorem.positive if n in settings]
+    results = [n for n in numbers if not scheduled(settings, n)(Rounds.of(T), T).positive]
+    return [Objection(f"the setting {n} must be positive in every round") for n in results]
+
+
+def scheduled(settings: Mapping[str, Setting], name: str) -> Callable[[Rounds, int], Schedule]:
+    """The values of a setting in the rounds of a run planned for a horizon."""
+    return lambda rounds, horizon: along(settings[name].formula, rounds, horizon)
+
+
+def constant_settings(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
+    """Errors in the settings of a theorem whose settings do not depend on the round."""
+    varying = [n for n, v in settings.items() if "t" in symbols_of(v.formula)]
+    return [f"{n} must not depend on the round" for n in varying]
+
+
+class UnknownFact(InternalError):
+    """A formula needs a fact that is not known: a bug where the theorem's hypotheses hold, else what stands in the way."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"a formula needs {key}, which no hypothesis asked for")
+        self.key = key
+
+
+def needed(s: Situation, key: str) -> float:
+    """A fact that the theorem's hypotheses have established. Raises UnknownFact."""
+    value = s.number(key)
+    if value is None:
+        raise UnknownFact(key)
+    return value
+
+
+def needed_bounds(s: Situation, what: str) -> Floats:
+    """Bounds `what` of every inequality, shape (N,); raises UnknownFact where one is not known."""
+    result = s.inequality_bounds(what)
+    if result is None:
+        raise UnknownFact(f"constraints.*.{what}")
+    return result
+
+
+# Questions that several theorems ask.
+
+
+def fact_is_true(key: str, words: str, claim: str, refuted: str, fix: str = "") -> Hypothesis:
+    """A yes-or-no fact: `claim` in words, and what is wrong where it is `refuted`."""
+
+    def test(s: Situation) -> Objection | None:
+        if s.holds(key):
+            return None
+        if s.is_refuted(key):
+            return Objection(f"{refuted}: {s.claim(key)}" if s.claim(key) else refuted, fix)
+        return Objection(f"it is not proved that {claim}", fix)
+
+    return Hypothesis(words, test, (key,))
+
+
+def fact_is_known(key: str, words: str, what: str) -> Hypothesis:
+    """A number that the facts bound, of the loss or of the domain."""
+
+    def test(s: Situation) -> Objection | None:
+        if s.number(key) is not None:
+            return None
+        if not key.startswith("loss."):
+            return Objection(f"nothing bounds {what}", "give a bounded domain")
+        loss = s.canonical.objective
+        return Objection(f"nothing bounds {what}", way_to_bound(s.canonical, loss, key), span=loss.span)
+
+    return Hypothesis(words, test, (key,))
+
+
+def inequalities_know(what: str, words: str, meaning: str) -> Hypothesis:
+    """A number that the facts bound for every inequality."""
+
+    def test(s: Situation) -> Objection | None:
+        for c in s.canonical.inequalities:
+            if s.entries(c.label, c.shape, what) is None:
+                key = f"constraints.{c.label}.{what}"
+                fix = way_to_bound(s.canonical, c.expr, key)
+                return Objection(f"nothing bounds {meaning} of `{c.origin}`", fix, span=c.span)
+        return None
+
+    return Hypothesis(words, test, (f"constraints.*.{what}",))
+
+
+def inequalities_convex(words: str) -> Hypothesis:
+    def test(s: Situation) -> Objection | None:
+        for c in s.canonical.inequalities:
+            if not s.holds(f"constraints.{c.label}.convex"):
+                return Objection(
+                    f"it is not proved that `{c.origin}` is convex in the decisions",
+                    f"write `{c.origin}` with convex functions of the decisions",
+                )
+        return None
+
+    return Hypothesis(words, test, ("constraints.*.convex",))
+
+
+def horizon_known(words: str) -> Hypothesis:
+    def test(s: Situation) -> Objection | None:
+        if s.horizon is not None:
+            return None
+        return Objection(
+            "its settings use the number of rounds, which the model leaves unknown", "write `horizon T = ...`"
+        )
+
+    return Hypothesis(words, test, of_horizon=True)

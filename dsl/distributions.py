@@ -27,7 +27,7 @@ MANY = 1000
 @dataclass(frozen=True)
 class DistributionKind:
     """Row of the table: `parameters` are given in order, `keywords` by name (`pareto(3, mean = 8)`); `wants` has a
-    condition for each.
+    condition for each. `centre` is the parameter that is the mean where no value is cut off; "mean" where there is one.
     """
 
     name: str
@@ -35,6 +35,7 @@ class DistributionKind:
     wants: Mapping[str, str]
     parameters: tuple[str, ...]
     keywords: tuple[str, ...] = ()
+    centre: str = "mean"
 
     @property
     def family(self) -> Family:
@@ -60,7 +61,7 @@ DISTRIBUTIONS: dict[str, DistributionKind] = {
         DistributionKind("poisson", "counts of independent arrivals", {"mean": "positive"}, ("mean",)),
         DistributionKind("exponential", "waiting times", {"mean": "positive"}, ("mean",)),
         DistributionKind("pareto", "heavy tails", {"shape": "above 1", "mean": "positive"}, ("shape",), ("mean",)),
-        DistributionKind("bernoulli", "1 with probability p, else 0", {"p": "a probability"}, ("p",)),
+        DistributionKind("bernoulli", "1 with probability p, else 0", {"p": "a probability"}, ("p",), centre="p"),
         DistributionKind("binomial", "successes in n trials", {"n": "whole", "p": "a probability"}, ("n", "p")),
         DistributionKind(
             "gamma", "sums of waiting times", {"shape": "positive", "mean": "positive"}, ("shape",), ("mean",)
@@ -68,7 +69,7 @@ DISTRIBUTIONS: dict[str, DistributionKind] = {
         DistributionKind("beta", "a share between 0 and 1", {"a": "positive", "b": "positive"}, ("a", "b")),
         DistributionKind("lognormal", "exp of a normal(mu, sigma)", {"sigma": "positive"}, ("mu", "sigma")),
         DistributionKind("categorical", "0, 1, ... with the probabilities p", {"p": "probabilities"}, ("p",)),
-        DistributionKind("constant", "always v", {}, ("v",)),
+        DistributionKind("constant", "always v", {}, ("v",), centre="v"),
     )
 }
 
@@ -157,8 +158,20 @@ class TruncatedDistribution:
         """Probability P(lower <= X <= upper) before truncation."""
         return self._moment(0)
 
+    @property
+    def stated_mean(self) -> Array | None:
+        """Mean that the distribution is given by, shape `shape`; None where values are cut off or it has no such parameter."""
+        centre = self.args.get(DISTRIBUTIONS[self.kind].centre)
+        least, most = FAMILIES[self.kind].support(self.args)
+        if centre is None or np.any(least < self.lower) or np.any(most > self.upper):
+            return None
+        return np.broadcast_to(centre, self.shape)
+
     def mean(self) -> Array:
         """Mean of the truncated distribution, shape `shape`."""
+        stated = self.stated_mean
+        if stated is not None:
+            return stated
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = self._few(1) / self._few(0)  # as few numbers as the parameters have
         return np.broadcast_to(np.clip(mean, self.lower, self.upper), self.shape)

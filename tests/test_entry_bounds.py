@@ -34,8 +34,18 @@ CASES: dict[str, tuple[str, tuple[int, ...]]] = {
     "slopes of both signs": ("cap: a * x <= 1 each round", (0,)),
     "in another order": ("cap: x[[5, 3, 1]] <= b[0:3] each round", (0,)),
     "one by one": ("u: x[0] <= b[1] each round\n  w: b[2] <= 3 * x[4] each round\n  v: z <= r each round", (0, 1, 2)),
-    "both ends": ("cap: x <= b each round\n  least: x >= b - 2 each round", (0,)),
-    "one entry twice": ("cap: x[[1, 1]] <= b[0:2] each round", ()),
+    "both ends": ("cap: x <= b each round\n  least: x >= b - 2 each round", (0, 1)),
+    "ends that cross": (
+        "cap: x <= b - 1 each round\n  least: 2 * x >= b each round\n  z: a * x <= r each round",
+        (0, 1, 2),
+    ),
+    "one entry twice": ("cap: x[[1, 1]] <= b[0:2] each round", (0,)),
+    "one entry five times": ("cap: x[[1, 1, 1, 1, 1]] <= b[0:5] each round", (0,)),
+    "one entry too often": ("cap: x[[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]] + b[0] <= 3 each round", ()),
+    "ends and a sum": (
+        "u: x <= b each round\n  w: 3 * x[0:4] >= b[0:4] - 2 each round\n  k: sum(x) + z >= r each round",
+        (0, 1),
+    ),
     "with a sum": ("cap: x <= b each round\n  total: sum(x) + z >= r each round", (0,)),
     "with a matrix": (
         "total: a @ x - z <= r each round\n  cap: x[0:3] <= b[1:4] each round\n  k: x[5] + z >= r each round",
@@ -60,8 +70,16 @@ def values(name: str, x: Any, z: Any, s: dict[str, Any]) -> list[Any]:
             return [x[0] - b[1], b[2] - 3 * x[4], z - r]
         case "both ends":
             return [x - b, b - 2 - x]
+        case "ends that cross":
+            return [x - b + 1, b - 2 * x, cp.multiply(a, x) - r]
         case "one entry twice":
             return [x[1] - b[0], x[1] - b[1]]
+        case "one entry five times":
+            return [x[1] - b[k] for k in range(5)]
+        case "one entry too often":
+            return [x[0] + b[0] - 3] * 17
+        case "ends and a sum":
+            return [x - b, b[0:4] - 2 - 3 * x[0:4], r - cp.sum(x) - z]
         case "with a sum":
             return [x - b, r - cp.sum(x) - z]
     return [a @ x - z - r, x[0:3] - b[1:4], r - x[5] - z]
@@ -78,16 +96,39 @@ def used(text: str, data: dict[str, Any]) -> dict[str, Any]:
     return {n: v for n, v in data.items() if n in names}
 
 
+CURVED: dict[str, str] = {
+    "squares": "cap: square(x) + a * x <= 2 * b + 1 each round\n  v: exp(z) <= 8 each round",
+    "logarithms": "least: 4 * b <= 12 * log1p(0.4 * x + 1) each round",
+    "one entry": "cap: logistic(a[0] * x[2]) <= 0.7 each round",
+    "in another order": "cap: square(x[[5, 3, 1]] - 1) <= b[0:3] + 1 each round\n  v: square(z) <= r each round",
+}
+
+
+def curved(name: str, x: Any, z: Any, s: dict[str, Any]) -> list[Any]:
+    """Rows of a case without kinks, in the order of its text."""
+    a, b, r = s["a"], s["b"], s["r"]
+    match name:
+        case "squares":
+            return [cp.square(x) + cp.multiply(a, x) - 2 * b - 1, cp.exp(z) - 8]
+        case "logarithms":
+            return [4 * b - 12 * cp.log1p(0.4 * x + 1)]
+        case "one entry":
+            return [cp.logistic(a[0] * x[2]) - 0.7]
+    return [cp.square(x[k] - 1) - b[j] - 1 for j, k in enumerate((5, 3, 1))] + [cp.square(z) - r]
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_rows_that_bound_an_entry_are_found(name: str) -> None:
     found = bounding_rows(canonical(parse(HEAD + "  " + CASES[name][0] + "\n")))
     assert (() if found is None else found.labels) == CASES[name][1]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, *(f"curved {name}" for name in CURVED)])
 def test_steps_equal_those_of_a_solver(name: str) -> None:
     """The next decision is the minimizer of the penalized step, as CVXPY finds it."""
-    text = HEAD + "  " + CASES[name][0] + "\n"
+    short = name.removeprefix("curved ")
+    written, rows_of = (CASES[name][0], values) if short == name else (CURVED[short], curved)
+    text = HEAD + "  " + written + "\n"
     plan = plan_of(text, "coldq", {"alpha": "sqrt(t) / 4", "gamma": 2})
     run, rng, at_kinks = Run(plan), np.random.default_rng(7), 0
     low, high = np.full(6, -2.0), np.array([3, 3, 3, 3, 5, 8.0])
@@ -96,7 +137,7 @@ def test_steps_equal_those_of_a_solver(name: str) -> None:
         run.play(used(text, data))
         Q = np.ravel(run.value("Q"))
         x, z = cp.Variable(6), cp.Variable()
-        rows = cp.hstack([cp.hstack([g]) for g in values(name, x, z, data)])
+        rows = cp.hstack([cp.hstack([g]) for g in rows_of(short, x, z, data)])
         objective = data["c"] @ x - 2 * z + alpha * (cp.sum_squares(x - y) + cp.square(z - q)) + Q @ cp.pos(rows)
         problem = cp.Problem(cp.Minimize(objective), [x >= low, x <= high, z >= 0, z <= 4])
         problem.solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
@@ -147,8 +188,14 @@ def test_many_entrywise_rows_take_no_system() -> None:
     assert "solve" not in text and "while" not in text and "400, 400" not in text.replace("400,400", "400, 400")
 
 
-def test_c_takes_the_same_steps() -> None:
-    text = HEAD + "  " + CASES["with a sum"][0] + "\n"
+def test_curved_rows_of_single_entries_take_no_system() -> None:
+    program = plan_of(HEAD + "  " + CURVED["squares"] + "\n", "coldq").program
+    assert "solve" not in str(program)
+
+
+@pytest.mark.parametrize("written", [CASES["with a sum"][0], CASES["ends and a sum"][0], CURVED["squares"]])
+def test_c_takes_the_same_steps(written: str) -> None:
+    text = HEAD + "  " + written + "\n"
     plan = plan_of(text, "coldq", {"alpha": "sqrt(t) / 4", "gamma": 2})
     if backend("c").unavailable_reason():
         pytest.skip("no C compiler")

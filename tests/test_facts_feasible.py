@@ -130,7 +130,7 @@ def test_the_mean_is_that_of_the_truncated_law() -> None:
 
 
 def test_products_of_one_stream_have_no_mean_that_is_known() -> None:
-    text = f"{HEAD}decision x in box(0, 1)\nstream s ~ uniform(0, 1)\nminimize x\nsubject to\n    g: square(s) * x <= 0.1\n"
+    text = f"{HEAD}decision x in box(0, 1)\nstream s ~ uniform(0, 1)\nminimize x\nsubject to\n    g: square(s) <= 0.5 * x\n"
     assert facts_of(text)["feasible.mean"].status is Status.UNKNOWN
 
 

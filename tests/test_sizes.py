@@ -49,6 +49,13 @@ def test_learners_of_named_constraints_are_written_in_linear_time(monkeypatch: p
     assert work[1] <= 4.5 * work[0], "four times as many rows"
 
 
+@pytest.mark.parametrize("algorithm", ["coldq", "nested"])
+def test_programs_of_named_constraints_do_not_grow(algorithm: str) -> None:
+    """Alike rows are one vector: four times as many take as many operations."""
+    lines = [len(str(oco.compile(family(n), algorithm=algorithm).program).splitlines()) for n in (12, 48)]
+    assert lines[0] == lines[1]
+
+
 def test_named_constraints_of_entries_have_no_multipliers() -> None:
     """A loop over entries is as good as one vector constraint: each row is a bound."""
     plan = oco.compile(family(40), algorithm="coldq")

@@ -93,5 +93,5 @@ def _packed(array: Array) -> str:
     """Entries as little-endian bytes, compressed, in base64."""
     little = array.astype(array.dtype.newbyteorder("<"))
     text = base64.b64encode(zlib.compress(little.tobytes(), 9)).decode("ascii")
-    lines = "\n".join(f'    "{part}"' for part in textwrap.wrap(text, _WIDTH - 8))
+    lines = "\n".join(f'    "{text[k : k + _WIDTH - 8]}"' for k in range(0, len(text), _WIDTH - 8))
     return f'unpacked(\n{lines},\n    "{little.dtype.str}", {array.shape},\n)'

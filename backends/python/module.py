@@ -102,8 +102,13 @@ def _docstring(program: Program, contract: Contract) -> str:
         *(f"    {line}".rstrip() for line in contract.guarantee),
     ]
     text = "\n".join(rows).rstrip()
-    safe = "".join(c if c.isprintable() or c == "\n" else f"\\x{ord(c):02x}" for c in text.replace("\\", "\\\\"))
+    safe = "\n".join(map(_printable, text.replace("\\", "\\\\").split("\n")))
     return '"""' + safe.replace('"""', '\\"\\"\\"').rstrip('"') + '\n"""'
+
+
+def _printable(line: str) -> str:
+    """Line with what cannot be printed as escapes."""
+    return line if line.isprintable() else "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in line)
 
 
 def comment(text: str) -> str:

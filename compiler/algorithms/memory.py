@@ -26,6 +26,7 @@ import numpy as np
 
 from oco.compiler.problem.calculus import vector_jacobian
 from oco.compiler.problem.canonical import Canonical, Inequality, StreamRange
+from oco.compiler.problem.families import families
 from oco.compiler.problem.jacobians import jacobian
 from oco.compiler.problem.structure import has_single_entries
 from oco.compiler.prover.context import Setting
@@ -112,14 +113,16 @@ def memory_of(canonical: Canonical) -> Memory | None:
     rows: list[Inequality] = []
     observed: list[Expr] = []
     owner: list[Floats] = []
-    start = 0
-    for c, k in zip(canonical.inequalities, kept):
+    starts = np.cumsum([0, *(c.size for c in canonical.inequalities)])
+    kinds = [(c.timing, k.form, k.streams, k.directions, k.values) for c, k in zip(canonical.inequalities, kept)]
+    together = families([c.expr for c in canonical.inequalities], kinds)
+    for expr, members in zip(together.exprs, together.members):
+        c, k = replace(canonical.inequalities[members[0]], shape=known(expr.shape), expr=expr), kept[members[0]]
         parts = _rows(c, k, canonical, lambda expr: _worst(observed, expr))
         rows += [
             replace(c, label=c.label if len(parts) == 1 else f"{c.label}.{i}", expr=e) for i, e in enumerate(parts)
         ]
-        owner += [start + np.arange(c.size)] * len(parts)
-        start += c.size
+        owner += [np.concatenate([np.arange(starts[m], starts[m + 1]) for m in members])] * len(parts)
     names_ = tuple(f"_worst{i}" for i in range(len(observed)))
     remembered = replace(canonical, inequalities=tuple(rows))
     return Memory(kept, remembered, names_, tuple(observed), np.concatenate([np.zeros(0, np.int64), *owner]))

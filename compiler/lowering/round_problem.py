@@ -206,7 +206,9 @@ class Problem:
             return self.units.of_constraints(self.seen["constraints"])
         if not self.task.canonical.inequalities:
             raise fail("OCO705", "the algorithm is for models with constraints, and this one has none")
-        return self.units.of_constraints(self._stacked([c.expr for c in self.task.canonical.inequalities], x))
+        own = self.task.canonical.families
+        values = self._stacked(own.exprs, x)
+        return self.units.of_constraints(values if own.back is None else values[own.back])
 
     def values(self, exprs: Sequence[Expr], x: Point) -> Value:
         """The entries of expressions in one vector, in the user's units."""
@@ -214,19 +216,22 @@ class Problem:
 
     def constraint_gradients(self, x: Point) -> Rows:
         """grad g_t^n(x), a row a constraint."""
-        rows = (
-            self._rows([c.expr for c in self.task.canonical.inequalities], x)
-            if self.constraints_known
-            else Rows(tuple(self._given("constraint_gradients")))
-        )
-        return self.units.of_rows(rows)
+        own = self.task.canonical.families
+        if not self.constraints_known:
+            return self.units.of_rows(Rows(tuple(self._given("constraint_gradients"))))
+        rows, back = self._rows(own.exprs, x), own.back
+        return self.units.of_rows(rows if back is None else rows.map(lambda m: m[back]))
 
     def constraint_combination(self, x: Point, weights: Value) -> Point:
         """sum_n weights_n grad g_t^n(x)."""
         if not self.constraints_known:
             return self.constraint_gradients(x).combine(weights)
-        parts = [(c.expr, c.size) for c in self.task.canonical.inequalities]
-        return self._combination(parts, x, self.units.of_weights(weights, 1))
+        return self._combination(self.task.canonical.families.parts, x, self._of_families(weights, 1))
+
+    def _of_families(self, weights: Value, power: int) -> Value:
+        """Weights of the inequalities in the user's units, in the order of their families."""
+        order, own = self.task.canonical.families.order, self.units.of_weights(weights, power)
+        return own if order is None else own[order]
 
     def worst_constraint(self, x: Point) -> tuple[Value, Point]:
         """max_n g_t^n(x), and a subgradient of it: the gradient of the first constraint that attains it."""
@@ -270,8 +275,8 @@ class Problem:
 
     def curvature_of_combination(self, x: Point, weights: Value) -> Point:
         """The diagonal of the Hessian of sum_n weights_n g_t^n at x, for constraints that are separable."""
-        parts = [(c.expr, c.size) for c in self.task.canonical.inequalities]
-        symbols, env = self._weights(parts, self.units.of_weights(weights, 2))
+        parts = self.task.canonical.families.parts
+        symbols, env = self._weights(parts, self._of_families(weights, 2))
         terms = [algebra.mul(w, e) for w, (e, _) in zip(symbols, parts)]
         total = reduce(algebra.add, (t if t.shape == () else algebra.call("sum", t) for t in terms))
         ones = {b.name: algebra.broadcast(algebra.number(1), b.shape) for b in self.task.canonical.blocks}
@@ -298,8 +303,8 @@ class Problem:
 
     def hessian_of_combination(self, x: Point, weights: Value) -> Value:
         """The Hessian of sum_n weights_n g_t^n at x, shape (d, d) over the flattened decisions."""
-        parts = [(c.expr, c.size) for c in self.task.canonical.inequalities]
-        symbols, env = self._weights(parts, self.units.of_weights(weights, 2))
+        parts = self.task.canonical.families.parts
+        symbols, env = self._weights(parts, self._of_families(weights, 2))
         terms = [algebra.mul(w, e) for w, (e, _) in zip(symbols, parts)]
         total = reduce(algebra.add, (t if t.shape == () else algebra.call("sum", t) for t in terms))
         slopes, lower, blocks = gradient(total, self.task.decisions), self._lowering(x, env), self.task.canonical.blocks

@@ -7,7 +7,7 @@ is a constant. Decisions and streams keep their names; the round `t` stays symbo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from oco.compiler.domains import Domain
 from oco.compiler.domains.programs import MOST_STEPS
+from oco.compiler.problem.families import Families, families
 from oco.compiler.problem.folding import Folding
 from oco.compiler.problem.structure import Structure, structure_of
 from oco.dsl.build import call
@@ -122,6 +123,14 @@ class Canonical:
     assumptions: tuple[Assumed, ...] = ()
     unscaled: Canonical | None = None
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Hash of all fields, worked out once: caches ask for it often, and models have thousands of constraints."""
+        return hash(tuple(getattr(self, f.name) for f in fields(self)))
+
     @property
     def name(self) -> str:
         return self.model.name
@@ -153,6 +162,11 @@ class Canonical:
     def structure(self) -> tuple[Structure, str]:
         """Structure of the inequalities in the decisions, and the label of the first that is no better (`structure_of`)."""
         return structure_of([(c.origin, c.expr) for c in self.inequalities], tuple(b.name for b in self.blocks))
+
+    @cached_property
+    def families(self) -> Families:
+        """The inequalities with alike ones together, for what is done to all of them at once."""
+        return families([c.expr for c in self.inequalities])
 
     @cached_property
     def revealed_on_average(self) -> tuple[str, ...]:

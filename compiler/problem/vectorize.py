@@ -96,7 +96,7 @@ def _total(terms: list[Signed], done: Mapping[int, Expr], node: Expr) -> Expr:
     alike: dict[tuple[bool, Key], list[Member]] = {}
     for number, (minus, old) in enumerate(terms):
         term, slots = done[id(old)], list[Slot]()
-        key = _key(term, slots) or ("apart", number)
+        key = alike_key(term, slots) or ("apart", number)
         alike.setdefault((minus, key), []).append((term, slots))
     parts: list[Signed] = []
     for (minus, _), result in alike.items():
@@ -130,7 +130,7 @@ def _added(parts: list[Signed], span: Span | None) -> Expr:
     return balanced(total)
 
 
-def _key(term: Expr, slots: list[Slot], level: int = 0) -> Key | None:
+def alike_key(term: Expr, slots: list[Slot], level: int = 0) -> Key | None:
     """Key that alike terms share; None for what cannot be one entry of a vector. The places where they may differ go to `slots`."""
     if term.shape != () or level > DEEPEST:
         return None
@@ -144,7 +144,7 @@ def _key(term: Expr, slots: list[Slot], level: int = 0) -> Key | None:
             slots.append(term)
             return ("entry", base.name if isinstance(base, Name) else id(base))
         case Call(atom=atom, args=args, options=()) if is_entrywise(term):
-            keys = [("fixed", a) if _is_fixed(a, term) else _key(a, slots, level + 1) for a in args]
+            keys = [("fixed", a) if _is_fixed(a, term) else alike_key(a, slots, level + 1) for a in args]
             return None if None in keys else (atom, *keys)
     return None
 
@@ -163,9 +163,14 @@ def _places(entry: Index) -> tuple[int, ...]:
     return tuple(int(i.value.array) for i in entry.items if isinstance(i, Constant))
 
 
+def as_vector(members: list[Member]) -> Expr:
+    """The terms as entries of a vector; a number where they are all the same."""
+    return _vector(members[0][0], zip(*(slots for _, slots in members)))
+
+
 def _whole(members: list[Member], span: Span | None) -> Expr:
     """The sum of alike terms: an inner product, a sum of entries, or a multiple where they are all the same."""
-    vector = _vector(members[0][0], zip(*(slots for _, slots in members)))
+    vector = as_vector(members)
     if vector.shape == ():
         return call("mul", len(members), vector, span=span)
     if (

@@ -36,14 +36,17 @@ class AffineResponse:
         """A response with these rows as bounds, and the weights of the rows that are left, which have multipliers."""
         t, count = p.tracer, p.constraint_count
         shapes = tuple(b.shape for b in p.task.canonical.blocks)
-        ones = np.zeros(count)
-        ones[rows.rows] = 1.0
-        mask = t.ones((count,)) if ones.all() else t.constant(ones, "bounding", "1 for rows that bound an entry")
-        slope = p.constraint_combination(y, mask)
-        bounds = (over_entries(g, rows, shapes), slope, over_entries(Q, rows, shapes))
-        names = ("bound_at_y", "bound_slope", "bound_weight")
-        named = tuple(b.named(t, name) for b, name in zip(bounds, names))
-        left = np.flatnonzero(ones == 0)
+        named: list[Point] = []
+        for k in range(rows.depth):
+            layer = rows.of_layer(k)
+            ones = np.zeros(count)
+            ones[layer.rows] = 1.0
+            mask = t.ones((count,)) if ones.all() else t.constant(ones, "bounding", "1 for rows that bound an entry")
+            slope = p.constraint_combination(y, mask)
+            bounds = (over_entries(g, layer, shapes), slope, over_entries(Q, layer, shapes))
+            names = ("bound_at_y", "bound_slope", "bound_weight")
+            named += [b.named(t, name) for b, name in zip(bounds, names)]
+        left = np.setdiff1d(np.arange(count), rows.rows)
         if not left.size:
             none = Rows(tuple(t.zeros((0, *s)) for s in shapes))
             return cls(p, y, c, alpha, t.zeros((0,)), none, *named), t.zeros((0,))

@@ -4,13 +4,13 @@ Q [g]_+ is the largest of lambda g over 0 <= lambda <= Q, so the step is the max
 
     D(lambda) = min_x  <c, x - y> + alpha |x - y|^2 + <lambda, g(x)>,    grad D(lambda) = g(x(lambda)).
 
-x(lambda) is a projection where g is affine (rows of single entries over a box keep no multiplier: `entry_bounds`), one monotone
-equation an entry where g is separable and X a box, and the fixed point of a projected gradient step where g is smooth; where it is
-the largest of such pieces see `kinked_step`. D is maximized by Newton's method on the free multipliers with the generalized Hessian
-of D (semismooth, so it ends in finitely many steps where D is piecewise quadratic) and a line search along it. Each multiplier is
-cut at its own bound where D rises enough that way, else all where the first one meets a bound (Bertsekas, SIAM J. Control Optim. 20,
-1982). Since the objective is 2 alpha-strongly convex, alpha |x(lambda) - x*|^2 is at most the duality gap; the search ends when the
-promised gain is below alpha (TOLERANCE diameter)^2.
+x(lambda) is a projection where g is affine (rows of single entries over a box keep no multiplier: `entry_bounds` where they are
+affine, `entry_search` where all rows are of single entries), one monotone equation an entry where g is separable and X a box, and the
+fixed point of a projected gradient step where g is smooth; where it is the largest of such pieces see `kinked_step`. D is maximized by
+Newton's method on the free multipliers with the generalized Hessian of D (semismooth, so it ends in finitely many steps where D is
+piecewise quadratic) and a line search along it. Each multiplier is cut at its own bound where D rises enough that way, else all where
+the first one meets a bound (Bertsekas, SIAM J. Control Optim. 20, 1982). Since the objective is 2 alpha-strongly convex,
+alpha |x(lambda) - x*|^2 is at most the duality gap; the search ends when the promised gain is below alpha (TOLERANCE diameter)^2.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from oco.compiler.problem.structure import Structure, separable_over_box
 from oco.compiler.prover.epigraph import Epigraph, Floats, lifted
 from oco.compiler.proximal.affine_response import AffineResponse
 from oco.compiler.proximal.entry_bounds import EntryBounds, bounding_rows
+from oco.compiler.proximal.entry_search import entry_search
 from oco.compiler.proximal.kinked_step import KinkedStep
 from oco.compiler.proximal.separable_response import SeparableResponse
 from oco.compiler.proximal.smooth_response import SmoothResponse, data_of_constraints, stream_names
@@ -99,8 +100,13 @@ def penalized_step(p: Problem, y: Point, c: Point, alpha: Value, Q: Value, g: Va
         if not Q.shape[0]:
             return response.start()[-1]
 
+    alone = bounding_rows(p.task.canonical) if isinstance(response, SeparableResponse) else None
+
     def step(Q: Value, *parts: Structured) -> tuple[Value, ...]:
-        return _Ascent(p, response.over(*parts), Q).run()[1].blocks
+        own = response.over(*parts)
+        if isinstance(own, SeparableResponse) and alone is not None and alone.apart(p.constraint_count):
+            return entry_search(p, own, Q, alone).blocks
+        return _Ascent(p, own, Q).run()[1].blocks
 
     return Point(call_over(t, "penalized_step", step, Q, *response.parts, doc=STEP_DOC))
 

@@ -122,6 +122,9 @@ class Claims(Attack):
             holds = isinstance(step.value, str) or all(k is True or k in CONVEX_WORDS for k in kinds)
             return REPLAYED if holds else failed("it is not said of every entry")
         results = [t for p in step.premises if (t := top(p.value)) is not None]
+        for p in step.premises:
+            if hasattr(p.value, "lo"):  # of a range either end may be the worst, or its size
+                results += [p.value.least, float(p.value.magnitude.max())]
         if not isinstance(step.value, (int, float)) or not results:
             return Outcome.STATED, ""
         slack = TOLERANCE * max(1.0, abs(step.value))

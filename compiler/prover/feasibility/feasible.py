@@ -84,9 +84,16 @@ class Feasibility:
 
     @cached_property
     def mean_point(self) -> SlaterPoint | None:
-        if self.mean is None or not self.canonical.inequalities:
-            return None
-        return slater_point(self.mean) if self.mean.averaged else self.robust_point
+        """Slater point in the mean; what a decision has to spare for every value of the streams, it has in the mean too."""
+        if self.mean is None or not self.mean.averaged or not self.canonical.inequalities:
+            return self.robust_point
+        point = slater_point(self.mean)
+        return self.robust_point if point is None or point.margin <= 0 < self._spare else point
+
+    @property
+    def _spare(self) -> float:
+        """The margin of one decision for every value of the streams; -inf where none is known."""
+        return -np.inf if self.robust_point is None else self.robust_point.margin
 
     @cached_property
     def robust_mixture(self) -> Mixture | None:
@@ -198,6 +205,9 @@ class Feasibility:
     def _in_the_mean(self) -> Fact:
         key = "feasible.mean"
         if self.mean is None:
+            shown = self._met_in_the_mean()
+            if shown is not None:
+                return Fact(key, True, Status.PROVED, shown)
             words = "the mean of a constraint is not known: it is not affine in streams of known mean, or an equality that changes with t"
             why = Step("no mean", words)
             return Fact(key, None, Status.UNKNOWN, why)
@@ -212,7 +222,7 @@ class Feasibility:
 
     def _met_in_the_mean(self) -> Step | None:
         """The proof that some decision satisfies the constraints in the mean."""
-        point = self.interior if self.canonical.equalities else self.mean_point
+        point: SlaterPoint | Interior | None = self.interior if self.canonical.equalities else self.mean_point
         if point is not None and point.margin >= 0:
             return point.step
         mixed = self.mean_mixture
@@ -280,12 +290,13 @@ class Feasibility:
             "multipliers.bounded",
             "Wei, Yu & Neely 2020, SELM; a relative-interior point (Rockafellar 1970, 28.2)",
         )
-        if self.mean is None:
-            return Fact(key, None, Status.UNKNOWN, Step("no mean", "the mean of a constraint is not known"))
         if not self.canonical.equalities:
             point = self.mean_point
             if point is not None and point.margin > 0:
                 return Fact(key, True, Status.PROVED, point.step, cite)
+        if self.mean is None:
+            return Fact(key, None, Status.UNKNOWN, Step("no mean", "the mean of a constraint is not known"))
+        if not self.canonical.equalities:
             return self._undecided(key)
         inner = self.interior if all(d.consistent for d in self.dependent) else None
         if inner is not None and inner.margin > 0:

@@ -14,7 +14,8 @@ import numpy as np
 
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import Equality, Inequality, entry_labels
-from oco.compiler.prover.feasibility.scenario import Scenario, stream_gradient
+from oco.compiler.prover.feasibility.scenario import Scenario, worst_streams
+from oco.compiler.prover.feasibility.slater import cheap_points
 from oco.compiler.prover.feasibility.solver import affords_program, decision_variables, into_domain, solve, values
 from oco.compiler.prover.phrasing import number
 from oco.compiler.prover.ranges.enclosure import Enclosure
@@ -22,8 +23,6 @@ from oco.compiler.prover.ranges.support import support
 from oco.compiler.prover.terms.entry import entry
 from oco.compiler.prover.types import Step, Witness
 from oco.dsl.build import call
-from oco.dsl.dims import known
-from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, Kind, names
 from oco.dsl.intervals import Interval, interval, point
 
@@ -74,7 +73,8 @@ def rows_of(scenario: Scenario, constraints: Iterable[Inequality | Equality]) ->
 
 def impossible(scenario: Scenario, rows: list[Row]) -> Impossible | None:
     """Look for the proof with the solver's multipliers; None where there is none or none is found."""
-    solved = _least_violation(scenario, rows) if rows else None
+    met = any(all(scenario.worst(r.expr, x).greatest <= 0 for r in rows) for x in cheap_points(scenario))
+    solved = _least_violation(scenario, rows) if rows and not met else None
     if solved is None or solved[0] <= 0:
         return None
     _, weights, z = solved
@@ -113,7 +113,7 @@ def never_holds(scenario: Scenario, row: Row) -> Impossible | None:
         f"{conflict([row.name], True)}, whatever the streams are: every decision misses it by at least {number(least)}"
     )
     centre = {b.name: b.domain.centre() for b in scenario.setting.canonical.blocks}
-    streams = _worst_streams(scenario, row.expr, centre)
+    streams = worst_streams(scenario, row.expr, centre)
     step = Step("range above zero", words, least, (), row.constraint.span, row.expr)
     return Impossible((row,), step, Witness(streams, least, words), True)
 
@@ -178,16 +178,32 @@ def _least_violation(scenario: Scenario, rows: list[Row]) -> tuple[float, Floats
     import cvxpy as cp
 
     variables, domain = decision_variables(blocks)
-    twins = [scenario.in_cvxpy(r.expr, variables) for r in rows]
-    if any(t is None for t in twins):
+    twins = _twins(scenario, rows, variables)
+    if twins is None:
         return None
     violation = cp.Variable()
-    constraints = [g <= violation for t in twins if t is not None for g in t]
+    constraints = [g <= violation for g in twins]
     least = solve(cp.Minimize(violation), [*domain, *constraints])
     if least is None or not np.isfinite(least):
         return None
-    weights = np.maximum([float(np.sum(c.dual_value)) for c in constraints], 0.0)
+    weights = np.maximum(np.concatenate([np.ravel(c.dual_value) for c in constraints]), 0.0)
     return least, weights, into_domain(blocks, values(variables))
+
+
+def _twins(scenario: Scenario, rows: list[Row], variables: Mapping[str, Any]) -> list[Any] | None:
+    """CVXPY expressions of the rows in their order, of all rows of an inequality together where it has such a form."""
+    results: list[Any] = []
+    k = 0
+    while k < len(rows):
+        c = rows[k].constraint
+        whole = isinstance(c, Inequality) and all(r.constraint is c for r in rows[k : k + c.size])
+        whole = whole and c.size > 1 and len(rows) >= k + c.size
+        twins = scenario.in_cvxpy(c.expr if whole else rows[k].expr, variables)
+        if twins is None:
+            return None
+        results += twins
+        k += c.size if whole else 1
+    return results
 
 
 def _combination(
@@ -199,7 +215,7 @@ def _combination(
     slopes = {b.name: interval(0.0, 0.0, b.shape) for b in blocks}
     at_z = {n: point(v) for n, v in z.items()}
     for row, weight in zip(rows, weights):
-        worst = _worst_streams(scenario, row.expr, z)
+        worst = worst_streams(scenario, row.expr, z)
         streams.append(worst)
         if weight == 0:
             continue
@@ -212,18 +228,6 @@ def _combination(
         for name, slope in gradient(row.expr, [b.name for b in blocks]).items():
             slopes[name] = slopes[name] + factor * ranges(slope).broadcast(slopes[name].shape)
     return total, slopes, streams
-
-
-def _worst_streams(scenario: Scenario, g: Expr, z: Mapping[str, Floats]) -> dict[str, Floats]:
-    """The corner of the streams' box towards which g grows at z."""
-    free = names(g, Kind.STREAM)
-    ends = {n: scenario.streams[n].expanded() for n in free}
-    middle = {n: lo / 2 + hi / 2 for n, (lo, hi) in ends.items()}
-    results = {}
-    for name, slope in stream_gradient(g, free).items():
-        value = np.broadcast_to(evaluate(slope, {**middle, **z}, 1.0), known(scenario.setting.streams[name].shape))
-        results[name] = np.where(value >= 0, ends[name][1], ends[name][0])
-    return results
 
 
 def _merged(streams: list[dict[str, Floats]]) -> dict[str, Floats] | None:

@@ -32,8 +32,8 @@ Floats = np.ndarray[Any, Any]
 SHARE = 1 / 3  # of the steps of a budget, those for feasibility
 RANGE = 20  # steps that the range of a part takes
 TWIN, PART = 300, 200  # steps that an entry takes that is spelled out to CVXPY, and more for each of its parts
-MOST_TOLD_APART = 1 << 18  # entries of a decision that have a range each
-MEAN_SLACK = 1e-9  # the means of distributions are computed to better than this, relative
+MOST_TOLD_APART = 1 << 20  # entries of a decision that have a range each
+MEAN_SLACK = 1e-9  # the means of distributions that are not stated are computed to better than this, relative
 
 
 def _at(x: Floats) -> Interval:
@@ -157,6 +157,18 @@ def stream_gradient(expr: Expr, streams: list[str]) -> dict[str, Expr]:
     return {name: rewrite(g, lambda n: kind(n, Kind.STREAM, Kind.DECISION)) for name, g in result.items()}
 
 
+def worst_streams(scenario: Scenario, g: Expr, z: Mapping[str, Floats]) -> dict[str, Floats]:
+    """The corner of the streams' box towards which g grows at z."""
+    free = names(g, Kind.STREAM)
+    ends = {n: scenario.streams[n].expanded() for n in free}
+    middle = {n: lo / 2 + hi / 2 for n, (lo, hi) in ends.items()}
+    results = {}
+    for name, slope in stream_gradient(g, free).items():
+        value = np.broadcast_to(evaluate(slope, {**middle, **z}, 1.0), known(scenario.setting.streams[name].shape))
+        results[name] = np.where(value >= 0, ends[name][1], ends[name][0])
+    return results
+
+
 def robust(setting: Setting, search: Allowance | None = None) -> Scenario:
     """Every value that the streams may take; without an allowance it takes its share of the budget."""
     ranges = {n: setting.box[n] for n in setting.streams}
@@ -198,7 +210,8 @@ def _averages(setting: Setting, expr: Expr, means: Mapping[str, StreamRange]) ->
 def _mean_range(stream: StreamRange) -> Interval:
     mean = np.asarray(compact(stream.mean))
     finite = np.isfinite(mean)  # others overflow, and lie anywhere in the range
-    slack = np.where(finite, np.abs(mean) * MEAN_SLACK, np.inf)
+    stated = stream.distribution is None or stream.distribution.stated_mean is not None
+    slack = np.where(finite, np.abs(mean) * (0.0 if stated else MEAN_SLACK), np.inf)
     mean = np.where(finite, mean, 0.0)
     return entries(
         np.maximum(mean - slack, compact(stream.lower)), np.minimum(mean + slack, compact(stream.upper)), stream.shape

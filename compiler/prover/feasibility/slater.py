@@ -16,21 +16,25 @@ import numpy as np
 from oco.compiler.domains.norms import distinct
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.prover.budget import size
-from oco.compiler.prover.feasibility.scenario import Scenario
+from oco.compiler.prover.feasibility.scenario import Scenario, worst_streams
 from oco.compiler.prover.feasibility.solver import affords_program, decision_variables, into_domain, solve, values
 from oco.compiler.prover.phrasing import coordinates, number
 from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.compiler.prover.terms.entry import entry
 from oco.compiler.prover.types import Step
 from oco.dsl.dims import known
+from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr
 
 Floats = np.ndarray[Any, Any]
+Directions = dict[str, Floats]
 MOST_CORNERS = 64
 ENTRY, PART = 300, 60
 """Steps that the corner of an entry of a constraint takes, and more for each part of the constraint."""
 ROUNDING = 1e-14
 """Share of the set's scale by which a rounded point may lie outside it: what arithmetic leaves, so that thin sets are not left."""
+EXACT = 1e-12
+"""Share of a row's value up to which the least value found is the least there is."""
 MOST_TRIED = 1 << 18
 """Entries of a decision up to which other points than its centre are tried."""
 
@@ -49,9 +53,9 @@ def slater_point(scenario: Scenario) -> SlaterPoint | None:
     """The decision of the greatest proved margin among the solver's and a few that come to mind; None where no stream is bounded."""
     if not scenario.bounded:
         return None
-    proposed, best = _best_corner(scenario) or _solved(scenario)
+    proposed, best = _best_corner(scenario) or _best_vertex(scenario) or _solved(scenario)
     result: SlaterPoint | None = None
-    for x in chain(_candidates(scenario), _proposals(scenario, proposed)):
+    for x in chain(cheap_points(scenario), _proposals(scenario, proposed)):
         result = _proved(scenario, x, best, -np.inf if result is None else result.margin) or result
     return result
 
@@ -82,21 +86,26 @@ def _best_corner(scenario: Scenario) -> tuple[dict[str, Floats], float] | None:
     inequalities = setting.canonical.inequalities
     if any(not b.domain.is_box for b in setting.canonical.blocks):
         return None
-    own: list[tuple[float, dict[str, Floats]]] = []  # what each entry has to spare at its own corner
+    own: list[tuple[float, Directions]] = []  # what each entry has to spare at its own corner
     for c in inequalities:
         places = list(np.ndindex(*known(c.shape)))
         for at in places if len(places) <= MOST_CORNERS else ():
             if not search.take(ENTRY + PART * size(c.expr)):
                 return None
             g = setting.simplify(entry(c.expr, at))
-            x = _downhill(scenario, g)
-            spare = -np.inf if x is None else 0.0 - scenario.worst(g, x).greatest
-            if x is not None and np.isfinite(spare):
-                own.append((float(spare), x))
+            falls = _downhill(scenario, g)
+            spare = -np.inf if falls is None else 0.0 - scenario.worst(g, _corner(scenario, falls)).greatest
+            if falls is not None and np.isfinite(spare):
+                own.append((float(spare), falls))
     fewest, tried = min((spare for spare, _ in own), default=np.inf), set[bytes]()
-    for spare, x in own:
+    most = {b.name: sum((falls[b.name] for _, falls in own), np.zeros(b.shape)) for b in setting.canonical.blocks}
+    for spare, falls in own:
+        if spare > fewest + 1e-12 * abs(spare):
+            continue
+        # Where an entry of the decision is all the same to this row, it goes where most of the others fall.
+        x = _corner(scenario, {n: np.where(way == 0, most[n], way) for n, way in falls.items()})
         corner = b"".join(v.tobytes() for v in x.values())
-        if spare > fewest + 1e-12 * abs(spare) or corner in tried or not search.take(scenario.cost(_exprs(scenario))):
+        if corner in tried or not search.take(scenario.cost(_exprs(scenario))):
             continue
         tried.add(corner)
         least = min(0.0 - scenario.worst(expr, x).greatest for expr in _exprs(scenario))
@@ -109,18 +118,60 @@ def _exprs(scenario: Scenario) -> list[Expr]:
     return [c.expr for c in scenario.setting.canonical.inequalities]
 
 
-def _downhill(scenario: Scenario, g: Expr) -> dict[str, Floats] | None:
-    """The corner of the box towards which a scalar falls in every entry, at every decision and stream value."""
+def _downhill(scenario: Scenario, g: Expr) -> Directions | None:
+    """Signs of the directions in which a scalar falls at every decision and stream value: 1 upwards, 0 where it is constant.
+
+    None where an entry of the decision has no such direction.
+    """
     blocks = scenario.setting.canonical.blocks
     ranges = Enclosure({**scenario.setting.box, **scenario.streams})
-    results: dict[str, Floats] = {}
+    results: Directions = {}
     slopes = gradient(g, [b.name for b in blocks])
     for b in blocks:
         low, high = ranges(scenario.setting.simplify(slopes[b.name])).broadcast(b.shape).expanded()
         if not np.all((low >= 0) | (high <= 0)):
             return None
-        results[b.name] = np.where(low >= 0, b.domain.lower, b.domain.upper)
+        results[b.name] = np.where(low >= 0, -(high > 0).astype(float), 1.0)
     return results
+
+
+def _corner(scenario: Scenario, falls: Directions) -> dict[str, Floats]:
+    """The corner of the box in these directions; the lower end where an entry has none."""
+    blocks = scenario.setting.canonical.blocks
+    return {b.name: np.where(falls[b.name] > 0, b.domain.upper, b.domain.lower) for b in blocks}
+
+
+def _best_vertex(scenario: Scenario) -> tuple[dict[str, Floats], float] | None:
+    """A linear minimiser that gives the row with the least to spare as much as any decision does, where all rows have that there.
+
+    For fixed streams s, a row g is at least g(z, s) + <grad g(z, s), x - z>, and its minimiser over the domain is looked at with the s
+    towards which g grows at the centre z; where g at its own worst is no greater there, nothing is gained elsewhere.
+    """
+    setting, search = scenario.setting, scenario.search
+    blocks, inequalities = setting.canonical.blocks, setting.canonical.inequalities
+    easy = all(b.domain.lmo_start is None and not b.domain.unavailable_reason("lmo")[0] for b in blocks)
+    if not easy or len(inequalities) > MOST_CORNERS or any(c.shape for c in inequalities):
+        return None
+    centre = {b.name: b.domain.centre() for b in blocks}
+    for c in inequalities:
+        if not search.take(ENTRY + PART * size(c.expr) + 2 * scenario.cost([c.expr])):
+            return None
+        g = setting.simplify(c.expr)
+        env = {**worst_streams(scenario, g, centre), **centre}
+        slopes = {n: np.broadcast_to(evaluate(s, env, 1.0), centre[n].shape) for n, s in gradient(g, [*centre]).items()}
+        if not all(np.isfinite(s).all() for s in slopes.values()):
+            return None
+        x = {b.name: b.domain.lmo_array(slopes[b.name]) for b in blocks}
+        if not all(b.domain.contains(x[b.name], ROUNDING) for b in blocks):
+            return None
+        least = float(evaluate(g, env, 1.0)) + sum(float(np.vdot(slopes[n], x[n] - centre[n])) for n in x)
+        own = float(scenario.worst(g, x).greatest)
+        others = max(
+            (float(scenario.worst(e, x).greatest) for e in _exprs(scenario) if e is not c.expr), default=-np.inf
+        )
+        if max(own, others) <= least + EXACT * max(abs(least), abs(own)):
+            return x, -least
+    return None
 
 
 def _solved(scenario: Scenario) -> tuple[dict[str, Floats] | None, float | None]:
@@ -146,7 +197,7 @@ def _solved(scenario: Scenario) -> tuple[dict[str, Floats] | None, float | None]
     return into_domain(blocks, values(variables)), best
 
 
-def _candidates(scenario: Scenario) -> Iterator[Mapping[str, Floats]]:
+def cheap_points(scenario: Scenario) -> Iterator[Mapping[str, Floats]]:
     """Points that come to mind: a few whatever they take, so that rows with much to spare are proved however many they are."""
     blocks = scenario.setting.canonical.blocks
     yield {b.name: b.domain.centre() for b in blocks}

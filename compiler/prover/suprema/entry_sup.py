@@ -114,6 +114,12 @@ class EntrySup:
                 results[name] = ("lo", "hi")
         return results
 
+    def convex(self, split: Entrywise, name: str) -> bool:
+        """True if phi is smooth and convex in one leaf, whatever the others are."""
+        if not smooth(split.body):
+            return False
+        return self._convex(split, name, {**self.setting.box, **self.box(split)}, split.bends().get((name, name)))
+
     def _convex(self, split: Entrywise, name: str, box: Mapping[str, Interval], bend: Expr | None) -> bool:
         """True if phi is convex in one leaf, by its second derivative or by composition."""
         if bend is not None and over_cells(bend, box, {}, 1).nonnegative:

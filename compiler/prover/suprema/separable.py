@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import reduce
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +26,7 @@ from oco.dsl.algebra import broadcast
 from oco.dsl.atoms import Curvature, form_of, forms
 from oco.dsl.build import call
 from oco.dsl.dims import known
+from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Constant, Expr, Kind, Name
 from oco.dsl.intervals import interval
 
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from oco.compiler.prover.context import Setting
 
 
+Floats = np.ndarray[Any, Any]
+MOST_OTHERS = 4  # leaves beside the decision of which every corner is looked at
 ROUGH = 2000  # cells times entries while the multiplier is sought
 
 
@@ -127,11 +132,35 @@ class Separable:
                 coarse[v] = bound(v, ROUGH)
             return coarse[v]
 
+        at_ends = self._at_ends(split, name) if not tie.of else None
+        if at_ends is not None:
+            return bound(_knapsack(*at_ends, tie.level, tie.equal), MOST_NUMBERS)
         reach = self._steepness(split, name, tie)
         _golden(roughly, -reach if tie.equal else 0.0, reach * tie.reach)
         roughly(0.0)
         best = min(coarse, key=lambda v: coarse[v])
         return min(coarse[best], bound(best, MOST_NUMBERS))
+
+    def _at_ends(self, split: Entrywise, name: str) -> tuple[Floats, Floats, Floats, Floats] | None:
+        """Ends of the entries of the decision, and about the suprema of phi_i there; None where phi is not convex in the decision.
+
+        The values choose a multiplier and prove nothing.
+        """
+        others = [n for n in split.leaves if n != name]
+        box = self.entries.box(split)
+        shared = any(not split.leaves[n].shape for n in others)
+        if shared or len(others) > MOST_OTHERS or not all(b.bounded for b in box.values()):
+            return None
+        if not self.entries.convex(split, name):
+            return None
+        values: list[Floats] = []
+        for end in box[name].expanded():
+            corners = product(*(box[n].expanded() for n in others))
+            at = (evaluate(split.body, {**dict(zip(others, c)), name: end}, 1.0) for c in corners)
+            values.append(np.broadcast_to(reduce(np.maximum, at), split.shape))
+        low, high = (np.ravel(end) for end in box[name].expanded())
+        below, above = map(np.ravel, values)
+        return (low, high, below, above) if np.isfinite(below).all() and np.isfinite(above).all() else None
 
     def _steepness(self, split: Entrywise, name: str, tie: EntrySum) -> float:
         """Greatest slope of an entry's function, in units of that of kappa: 1, or about the entry's own size where kappa is curved."""
@@ -142,6 +171,24 @@ class Separable:
         width = float(np.max(np.maximum(np.abs(box[name].lo), np.abs(box[name].hi))))
         unit = 1.0 if tie.of in ("", "abs") or width == 0 else width
         return size / unit if math.isfinite(size) else 1.0 / unit
+
+
+def _knapsack(low: Floats, high: Floats, below: Floats, above: Floats, level: float, equal: bool) -> float:
+    """Multiplier v (at least 0, unless `equal`) at which v level + sum_i max(below_i - v low_i, above_i - v high_i) is least.
+
+    The sum is convex and bends at the gains of the entries: as in a continuous knapsack, the entries of the greatest gains are
+    raised to their upper end until the level is used up, and v is the gain of the entry at which it is.
+    """
+    widths = high - low
+    moves = widths > 0
+    gains = (above - below)[moves] / widths[moves]
+    order = np.argsort(-gains, kind="stable")
+    used = float(low.sum()) + np.cumsum(widths[moves][order])
+    at = int(np.searchsorted(used, level))
+    if not len(gains):
+        return 0.0
+    v = float(gains[order[min(at, len(gains) - 1)]])
+    return v if equal else max(v, 0.0) if at < len(gains) else 0.0
 
 
 def _golden(f: Callable[[float], float], low: float, high: float, steps: int = 14) -> None:

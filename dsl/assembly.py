@@ -252,8 +252,9 @@ class Assembly:
         timing: Timing,
         label_span: Span | None,
         span: Span | None,
+        penalty: Expr | None = None,
     ) -> None:
-        """Add `label: left relation right timing`."""
+        """Add `label: left relation right timing, penalty p`."""
         check_new_label(self.scope, label, label_span)
         self.scope.labels[label] = label_span
         shape = call("sub", left, right, span=span).shape
@@ -261,7 +262,12 @@ class Assembly:
             raise fail(
                 "OCO520", f"constraint `{label}` contains no decision, so no decision can satisfy or break it", span
             )
-        self.constraints.append(Constraint(label, left, relation, right, timing, shape, span))
+        if penalty is not None:
+            check_fixed(penalty, "a penalty")
+            if penalty.shape and penalty.shape != shape:
+                message = f"the penalty of `{label}` has shape {show(penalty.shape)}, the constraint {show(shape)}"
+                raise fail("OCO527", message, penalty.span, "write one number, or one for each entry")
+        self.constraints.append(Constraint(label, left, relation, right, timing, shape, penalty, span))
 
     def assume(self, key: str, relation: Relation, value: Expr, key_span: Span | None, span: Span | None) -> None:
         """Add `assume key relation value`; keys are checked when all labels are known, by `check_assumptions`."""

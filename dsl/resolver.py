@@ -287,8 +287,12 @@ class _Resolver:
             self.broken_labels.add(s.label.name)
             return
         relation, timing = Relation(s.relation), Timing(s.timing or Timing.ON_AVERAGE)
+        penalty = None if s.penalty is None else self.typer.expr(s.penalty)
         span = s.left.span.to(s.right.span)
-        self._try(lambda: self.assembly.constraint(s.label.name, left, relation, right, timing, s.label.span, span))
+        label = s.label
+        self._try(
+            lambda: self.assembly.constraint(label.name, left, relation, right, timing, label.span, span, penalty)
+        )
 
     def _measure(self, s: syntax.MeasureStatement) -> None:
         words = [m.value for m in Measure]

@@ -140,7 +140,10 @@ class Let:
 
 @dataclass(frozen=True)
 class Constraint:
-    """Constraint `label: left relation right timing`, one for each entry of the broadcast shape."""
+    """Constraint `label: left relation right timing, penalty p`, one for each entry of the broadcast shape.
+
+    `penalty` is the loss that a unit of violation is worth to the user: a number, or one for each entry.
+    """
 
     label: str
     left: Expr
@@ -148,6 +151,7 @@ class Constraint:
     right: Expr
     timing: Timing
     shape: Shape = ()
+    penalty: Expr | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from oco.compiler.problem.canonical import Canonical
+from oco.compiler.theory.objective import violation_units
 from oco.compiler.theory.theorems import Situation
 from oco.dsl.statements import Timing
 from oco.evaluation.measures import equality_violation, violation
@@ -35,27 +36,37 @@ class Measured(Protocol):
 class Trade:
     """Units of the loss and of each constraint (N + M,), and the weight of a unit of violation against one of loss.
 
-    `hard` says of each inequality whether it binds each round; a constraint with unit 0 does not count.
+    `hard` says of each inequality whether it binds each round; a constraint with unit 0 does not count. `scales` (N + M,) are the sizes of
+    the constraints where the model states penalties, so that units say something else.
     """
 
     hard: Array
     loss_unit: float
     units: Array
     weight: float
+    scales: Array | None = None
 
     @classmethod
     def of(cls, s: Situation, weight: float) -> Trade:
-        """Trade in units of the loss's range and of the constraints' scales, as pilots and `--tradeoff` have it."""
+        """Trade in units of the loss's range and of the constraints' scales or penalties, as pilots and `--tradeoff` have it."""
         hard = hard_ones(s.canonical)
-        scales = s.constraint_scales
-        units = np.ones(len(hard) + s.equalities) if scales is None else np.asarray(scales, dtype=np.float64)
-        return cls(hard, s.loss_range or 1.0, units, weight)
+
+        def sizes(known: Array | None) -> Array:
+            return np.ones(len(hard) + s.equalities) if known is None else np.asarray(known, dtype=np.float64)
+
+        scales = sizes(s.constraint_scales) if any(c.penalties for c in s.canonical.constraints) else None
+        return cls(hard, s.loss_range or 1.0, sizes(violation_units(s, weight)), weight, scales)
 
     @classmethod
     def at_price(cls, problem: Canonical, price: float) -> Trade:
         """Trade in the model's own units: a unit of violation costs `price` units of the loss."""
         hard = hard_ones(problem)
         return cls(hard, 1.0, np.ones(len(hard) + sum(c.size for c in problem.equalities)), price)
+
+    @property
+    def words(self) -> str:
+        """Sum by which runs are ordered, in words."""
+        return f"loss + {self.weight:g} x violation" if self.scales is None else "loss + violations at their penalties"
 
     def broken(self, run: Measured) -> Array:
         """Violation of each constraint over all rounds (N + M,), in its own units: hard where it binds each round, else

@@ -167,7 +167,7 @@ def _rules(rules: RuleTable) -> list[str]:
         "loss",
         "violation, summed",
         "rounds broken",
-        f"loss + {rules.weight:g} x violation a round",
+        f"{rules.weighing} a round",
     )
     picture = html.drawing(
         vector(partial(loss_against_violation, rules)), "Loss against violation, a point for each rule."

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from oco.compiler.problem.canonical import Equality, Inequality
+from oco.dsl.statements import Timing
 from oco.evaluation.baselines.table import Beside, RuleTable, rule_table
 from oco.evaluation.comparators import Comparator
 from oco.evaluation.conditions import ConditionLine, condition_lines
@@ -36,7 +39,7 @@ class RegretLine:
 @dataclass(frozen=True)
 class ViolationLine:
     """Violation of one constraint after the last round. `rounds`: number in which it was broken beyond rounding;
-    `worst`: the largest excess.
+    `worst`: the largest excess; `penalty`: the loss that the model says a unit of it is worth.
     """
 
     label: str
@@ -46,6 +49,7 @@ class ViolationLine:
     scale: float | None
     rounds: int
     worst: float
+    penalty: float | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,7 @@ class EqualityLine:
     violation: float
     mean: float
     scale: float | None
+    penalty: float | None = None
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,15 @@ class RunSummary:
     warnings: tuple[str, ...]
     rules: RuleTable | None = None
 
+    @property
+    def total_cost(self) -> float | None:
+        """Loss and the violations at their penalties, in units of the loss; None where the model states no penalty."""
+        if not any(v.penalty for v in (*self.violation, *self.equality)):
+            return None
+        hard = sum((v.penalty or 0.0) * v.hard for v in self.violation if v.timing == Timing.EACH_ROUND)
+        soft = sum((v.penalty or 0.0) * max(v.soft, 0.0) for v in self.violation if v.timing == Timing.ON_AVERAGE)
+        return self.loss + hard + soft + sum((v.penalty or 0.0) * v.violation for v in self.equality)
+
     def foremost(self, most: int = 12) -> tuple[tuple[ViolationLine, ...], tuple[ViolationLine, ...]]:
         """Constraints to show, in their order, and the others: where there are more than `most`, the worst broken ones
         are shown.
@@ -105,7 +119,7 @@ class RunSummary:
         """Plain values; null for numbers that are not finite."""
         result = _plain(asdict(self))
         assert isinstance(result, dict)
-        return {"version": 1} | result
+        return {"version": 1, "total_cost": self.total_cost} | result
 
 
 def summarize(
@@ -155,6 +169,7 @@ def _scale(trace: MeasuredRun, index: int) -> float | None:
 
 def _violations(trace: MeasuredRun) -> tuple[ViolationLine, ...]:
     timings = [c.timing.value for c in trace.problem.inequalities for _ in range(c.size)]
+    penalties = _penalties(trace.problem.inequalities)
     totals = [trace.violation(kind)[-1] for kind in ("hard", "soft")] if timings else []
     lines = []
     for i, label in enumerate(trace.labels):
@@ -162,17 +177,21 @@ def _violations(trace: MeasuredRun) -> tuple[ViolationLine, ...]:
         hard, soft = (float(total[i]) for total in totals)
         scale = _scale(trace, i)
         slack = ROUNDING * scale if scale is not None and np.isfinite(scale) else 0.0
-        lines.append(
-            ViolationLine(label, timings[i], hard, soft, scale, int((g > slack).sum()), max(float(g.max()), 0.0))
-        )
+        broken, worst = int((g > slack).sum()), max(float(g.max()), 0.0)
+        lines.append(ViolationLine(label, timings[i], hard, soft, scale, broken, worst, penalties[i]))
     return tuple(lines)
+
+
+def _penalties(constraints: Sequence[Inequality | Equality]) -> list[float | None]:
+    """Penalty of each entry; None where the model states none."""
+    return [p for c in constraints for p in c.penalties or (None,) * c.size]
 
 
 def _equalities(trace: MeasuredRun) -> tuple[EqualityLine, ...]:
     sums = trace.equalities.sum(axis=0)
-    first = len(trace.labels)
+    first, penalties = len(trace.labels), _penalties(trace.problem.equalities)
     return tuple(
-        EqualityLine(label, abs(float(sums[i])), float(sums[i]) / trace.rounds, _scale(trace, first + i))
+        EqualityLine(label, abs(float(sums[i])), float(sums[i]) / trace.rounds, _scale(trace, first + i), penalties[i])
         for i, label in enumerate(trace.equality_labels)
     )
 

@@ -77,10 +77,12 @@ def measured(run: RunSummary) -> None:
         )
     for equal in run.equality:
         table.add_row(f"violation of {equal.label}", number(equal.violation), "", f"mean {number(equal.mean)} a round")
+    if run.total_cost is not None:
+        table.add_row("loss + penalties", number(run.total_cost), "", "violations at the penalties of the model")
     if run.rules is not None and run.rules.best is not None:
         best, less = run.rules.best, run.rules.better
         said = f"{best.name}; violation {number(best.violation)}, broken in {counted(best.broken, 'round')}"
-        verdict = f"loss + {run.rules.weight:g} x violation is {'less' if less else 'no less'} than the learner's"
+        verdict = f"{run.rules.weighing} is {'less' if less else 'no less'} than the learner's"
         table.add_row("best rule", number(best.loss), "", f"{said}; {verdict}")
     table.add_row(
         "rounds a second",

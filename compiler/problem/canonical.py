@@ -26,7 +26,7 @@ from oco.dsl.expressions import Constant, Expr, Kind, changes, names
 from oco.dsl.limits import check_entries
 from oco.dsl.model import Model
 from oco.dsl.source import Span
-from oco.dsl.statements import Decision, Feedback, Measure, Relation, Stream, Timing
+from oco.dsl.statements import Constraint, Decision, Feedback, Measure, Relation, Stream, Timing
 
 Floats = np.ndarray[Any, Any]
 FEWEST_STEPS = 5_000_000
@@ -68,7 +68,10 @@ class StreamRange:
 
 @dataclass(frozen=True)
 class Inequality:
-    """`expr <= 0` entry by entry, for the entries of `shape`. `origin` is the label in the text."""
+    """`expr <= 0` entry by entry, for the entries of `shape`. `origin` is the label in the text.
+
+    `penalties` holds the loss that a unit of violation of each entry is worth, in the units of the problem; empty where none is stated.
+    """
 
     label: str
     shape: tuple[int, ...]
@@ -76,6 +79,7 @@ class Inequality:
     timing: Timing
     origin: str
     span: Span | None = field(default=None, compare=False, repr=False)
+    penalties: tuple[float, ...] = ()
 
     @property
     def size(self) -> int:
@@ -84,12 +88,13 @@ class Inequality:
 
 @dataclass(frozen=True)
 class Equality:
-    """`expr == 0` entry by entry, on average over the rounds; affine in the decisions."""
+    """`expr == 0` entry by entry, on average over the rounds; affine in the decisions. `penalties` as those of an inequality."""
 
     label: str
     shape: tuple[int, ...]
     expr: Expr
     span: Span | None = field(default=None, compare=False, repr=False)
+    penalties: tuple[float, ...] = ()
 
     @property
     def size(self) -> int:
@@ -223,15 +228,16 @@ def canonical(model: Model) -> Canonical:
         shape = folding.shape(c.shape, c.span)
         left, right = folding.fold(c.left), folding.fold(c.right)
         above, below = _difference(left, right), _difference(right, left)
+        penalties = _penalties(c, folding, shape)
         if c.relation is Relation.EQ and c.timing is Timing.ON_AVERAGE and _has_multipliers(model, above, streams):
-            equalities.append(Equality(c.label, shape, above, c.span))
+            equalities.append(Equality(c.label, shape, above, c.span, penalties))
             continue
         if c.relation is Relation.EQ:
-            inequalities.append(Inequality(f"{c.label}.above", shape, above, c.timing, c.label, c.span))
-            inequalities.append(Inequality(f"{c.label}.below", shape, below, c.timing, c.label, c.span))
+            inequalities.append(Inequality(f"{c.label}.above", shape, above, c.timing, c.label, c.span, penalties))
+            inequalities.append(Inequality(f"{c.label}.below", shape, below, c.timing, c.label, c.span, penalties))
             continue
         g = above if c.relation is Relation.LE else below
-        inequalities.append(Inequality(c.label, shape, g, c.timing, c.label, c.span))
+        inequalities.append(Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties))
     assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
     objective = folding.fold(model.objective)
     return Canonical(
@@ -244,6 +250,20 @@ def canonical(model: Model) -> Canonical:
         tuple(equalities),
         assumptions,
     )
+
+
+def _penalties(c: Constraint, folding: Folding, shape: tuple[int, ...]) -> tuple[float, ...]:
+    """Loss that a unit of violation of each entry is worth. Raises OCO527 where one is not a positive number."""
+    if c.penalty is None:
+        return ()
+    values = np.broadcast_to(folding.array(c.penalty), shape).ravel()
+    if not np.all((values > 0) & np.isfinite(values)):
+        worst = float(values[~((values > 0) & np.isfinite(values))][0])
+        message = f"the penalty of `{c.label}` is {worst:g}; a unit of violation must cost something"
+        raise fail(
+            "OCO527", message, c.penalty.span or c.span, "write a positive number in units of the loss, or leave it out"
+        )
+    return tuple(values.tolist())
 
 
 def _has_multipliers(model: Model, expr: Expr, streams: Sequence[StreamRange]) -> bool:

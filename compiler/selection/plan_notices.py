@@ -1,4 +1,4 @@
-"""Warnings about a plan: a guarantee that says nothing at the horizon, and a horizon that is too short for the settings."""
+"""Warnings about a plan: a tradeoff without effect, a guarantee that says nothing, a horizon too short for the settings."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ def plan_notices(choice: Choice) -> tuple[Diagnostic, ...]:
 
 def _notices(choice: Choice) -> Iterator[Diagnostic]:
     s, v = choice.situation, choice.winner
+    stated = [bool(c.penalties) for c in s.canonical.constraints]
+    if choice.policy.weight != 1.0 and stated and all(stated):
+        message = f"the tradeoff {choice.policy.weight:g} weighs nothing: each constraint of {s.canonical.name} states its penalty"
+        hint = "change the penalties, or leave them out where the tradeoff is to count"
+        yield Diagnostic("OCO716", message, s.canonical.model.span, hint, Severity.WARNING)
     if v is None or v.guarantee is None or s.horizon is None:
         return
     span, useful = s.canonical.model.horizon.span, useful_from(s, v)

@@ -1,8 +1,9 @@
 """The sum of bounds that free constants minimize and algorithms are compared by, in which a vacuous bound has no weight.
 
-Each bound is divided by the scale of what it measures: regret by the range of the loss, violations by the scale of their constraints. A
-bound is vacuous where it is no less than the trivial one, T times the most that a round can add to it; then the trivial one stands in the
-sum, whatever its number. The search may not make a vacuous bound larger than the paper's constants make it, nor vacuous one that is not.
+Each bound is divided by the scale of what it measures: regret by the range of the loss, violations by the scale of their constraints, or
+at the penalties that the model states. A bound is vacuous where it is no less than the trivial one, T times the most that a round can
+add to it; then the trivial one stands in the sum, whatever its number. The search may not make a vacuous bound larger than the paper's
+constants make it, nor vacuous one that is not.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from oco.compiler.theory.guarantees import Bound, Guarantee
-from oco.compiler.theory.theorems import Situation
+from oco.compiler.theory.theorems import Floats, Situation
 
 ANY_HORIZON = 10_000
 """Rounds at which guarantees are compared where the model leaves the horizon unknown."""
@@ -43,16 +46,30 @@ def terms(s: Situation, guarantee: Guarantee, weight: float = 1.0) -> Terms:
     return tuple(_term(s, b, rounds, 1.0 if b.measure.endswith("regret") else weight) for b in guarantee.bounds)
 
 
+def violation_units(s: Situation, weight: float) -> Floats | None:
+    """Violation of each constraint that counts as much as `weight` ranges of the loss, shape (N + M,); None where one is unknown.
+
+    The scale of the constraint, or what its stated penalty makes worth as much.
+    """
+    stated = np.array([p for c in s.canonical.constraints for p in c.penalties or (0.0,) * c.size])
+    priced = stated > 0
+    scales = s.constraint_scales
+    if not priced.any() or (scales is None and not priced.all()):
+        return scales
+    worth = weight * (s.loss_range or 1.0) / np.where(priced, stated, 1.0)
+    return worth if scales is None else np.where(priced, worth, scales)
+
+
 def _term(s: Situation, bound: Bound, rounds: int, weight: float) -> Term:
     """Term of a bound in the sum.
 
-    Of constraints with scales of their own only the sum of violations is bounded, so it is divided by the least scale.
+    Of constraints with scales of their own only the sum of violations is bounded, so it is divided by the least one.
     """
     if bound.measure.endswith("regret"):
         scale = s.loss_range
     else:
-        scales = s.constraint_scales
-        scale = None if scales is None or not (scales > 0).any() else float(scales[scales > 0].min())
+        units = violation_units(s, weight)
+        scale = None if units is None or not (units > 0).any() else float(units[units > 0].min())
     per = weight / scale if scale else weight
     number, most = bound.number(rounds), math.inf if bound.worst is None else bound.worst * rounds
     return Term(None if number is None else number * per, most * per, bound.vacuous(rounds))

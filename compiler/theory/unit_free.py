@@ -92,7 +92,11 @@ def _scaled_problem(c: Canonical, scales: Scales) -> Canonical:
     def parts(constraints: tuple[Any, ...], sizes: Floats) -> tuple[Any, ...]:
         ends = np.cumsum([0, *(g.size for g in constraints)])
         return tuple(
-            replace(g, expr=divided(g.expr, sizes[a:b].reshape(g.shape)))
+            replace(
+                g,
+                expr=divided(g.expr, sizes[a:b].reshape(g.shape)),
+                penalties=tuple((np.array(g.penalties) * sizes[a:b] / scales.loss).tolist()) if g.penalties else (),
+            )
             for g, a, b in zip(constraints, ends, ends[1:])
         )
 

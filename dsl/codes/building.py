@@ -21,6 +21,13 @@ BUILDING: dict[str, Code] = {
         _HEAD + "minimize sum(c)\n",
         "Use a decision in the objective.",
     ),
+    "OCO527": Code(
+        "a penalty that is no price",
+        "A penalty is the loss that a unit of violation of its constraint is worth: one positive number, or one for each entry.",
+        _HEAD + "minimize c @ x\nsubject to\n    cap: sum(x) <= 1  each round, penalty 0\n",
+        "Write a positive number in units of the loss, `penalty 50` say, or leave it out: `--tradeoff` then says what violations count.",
+        Stage.CHECK,
+    ),
     "OCO522": Code(
         "a comparison that is no constraint",
         "Constraints are `<=`, `>=` and `==`. The boundary belongs to the set, so `<` and `>` are not among them.",

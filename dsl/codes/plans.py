@@ -122,6 +122,13 @@ PLANS: dict[str, Code] = {
         "Write a formula that is a finite number for every t from 1 to T.",
         Stage.COMPILE,
     ),
+    "OCO716": Code(
+        "a tradeoff without effect",
+        "`--tradeoff` says what violations count where the model states no penalty. Here each constraint has one, and they alone count.",
+        "oco run model.oco --tradeoff 0.1",
+        "Change the penalties in the model, or leave them out.",
+        Stage.COMPILE,
+    ),
     "OCO733": Code(
         "no C compiler",
         "The C backend compiles the source that it emits, with $CC, cc, gcc, clang, or the compiler in the Python package ziglang.",

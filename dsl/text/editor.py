@@ -15,6 +15,7 @@ PLACED_WORDS = ("in", "iid", "unknown", "with")
 PHRASES = (
     r"\b(each)\s+(round)\b",
     r"\b(on)\s+(average)\b",
+    r"(?<=,)\s+(penalty)\b",
     r"\b(static|dynamic)\s+(regret)\b",
     r"(?<=iid)\s+(mean)\b",
     r"(?<=feedback)\s+(full|gradient|bandit)\b",

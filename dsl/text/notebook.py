@@ -9,7 +9,9 @@ from oco.dsl.statements import Statements
 from oco.dsl.text.printer import print_model
 
 WORDS = "model|horizon|param|decision|stream|let|minimize|subject to|measure|feedback|assume|using|each round|on average|in|iid"
-_KEYWORD = re.compile(rf"(?m)^(\s*)({WORDS})\b|\b(each round|on average|iid)$")
+_KEYWORD = re.compile(
+    rf"(?m)^(\s*)({WORDS})\b|\b(each round|on average|iid)$|\b(each round|on average)(?=,)|(?<=, )(penalty)\b"
+)
 CODE = re.compile(r"`([^`]*)`")
 """Text in backticks."""
 LONGEST_LINE = 400  # data written into the model is cut off on the screen

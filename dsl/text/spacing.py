@@ -26,12 +26,15 @@ def gaps(tokens: list[Token]) -> list[str]:
 
 def _operand_ends(tokens: list[Token]) -> list[bool]:
     """Flag for each token with which an operand ends. A word right after an operand is a keyword (`x in`, `T unknown`),
-    so none ends there.
+    so none ends there; nor with the word after the comma that ends a constraint (`each round, penalty 50`).
     """
     ends: list[bool] = []
-    for token in tokens:
+    depth, constraint = 0, len(tokens) > 1 and tokens[1].type == "COLON"
+    for before, token in zip([None, *tokens], tokens):
+        depth += (token.type in OPENERS) - (token.type in CLOSERS)
         if token.type in NAME_KINDS:
-            ends.append(not (ends and ends[-1]))
+            adds = constraint and depth == 0 and before is not None and before.type == "COMMA"
+            ends.append(not adds and not (ends and ends[-1]))
         else:
             ends.append(token.type in CLOSERS or token.type in ("NUMBER", "TEXT", "ALGORITHM"))
     return ends

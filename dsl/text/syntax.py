@@ -193,13 +193,14 @@ class MinimizeStatement(Node):
 
 @dataclass(frozen=True)
 class ConstraintStatement(Node):
-    """Labelled line under `subject to`; `timing` is "each round", "on average" or "" when omitted."""
+    """Labelled line under `subject to`; `timing` is "each round", "on average" or "" when omitted, as `penalty` may be."""
 
     label: Identifier
     left: Expression
     relation: str
     right: Expression
     timing: str
+    penalty: Expression | None = None
 
 
 @dataclass(frozen=True)

@@ -123,10 +123,10 @@ class TreeBuilder:
         return syntax.SubjectToStatement(span=_span(c))
 
     def constraint(self, c: Children) -> syntax.ConstraintStatement:
-        """Labelled constraint with its timing, if any."""
-        label, _, left, relation, right, timing = c
+        """Labelled constraint with its timing and its penalty, if any."""
+        label, _, left, relation, right, timing, _, _, penalty = c
         when = timing.text if timing is not None else ""
-        return syntax.ConstraintStatement(label, left, relation.text, right, when, span=_span(c))
+        return syntax.ConstraintStatement(label, left, relation.text, right, when, penalty, span=_span(c))
 
     def measure(self, c: Children) -> syntax.MeasureStatement:
         """Statement `measure`."""

@@ -32,6 +32,7 @@ CONTEXTUAL_WORDS = (
     "in",
     "mean",
     "on",
+    "penalty",
     "regret",
     "round",
     "static",

@@ -40,12 +40,12 @@ class RuleLine:
 
 @dataclass(frozen=True)
 class RuleTable:
-    """Learner and rules in one measure, the cheapest rule first; pairs of name and reason for those left out."""
+    """Learner and rules in one measure, the cheapest rule first; pairs of name and reason for those left out; the measure in words."""
 
     learner: RuleLine
     lines: tuple[RuleLine, ...]
     left_out: tuple[tuple[str, str], ...]
-    weight: float
+    weighing: str
 
     @property
     def best(self) -> RuleLine | None:
@@ -67,14 +67,13 @@ def rule_table(trace: MeasuredRun, beside: Beside) -> RuleTable:
     """Table of a run and the rules that were played over its rounds."""
     own = rule_line(f"the learner ({trace.promise.algorithm})", trace, beside.trade)
     lines = tuple(rule_line(r.name, r, beside.trade) for r in beside.played)
-    return RuleTable(own, lines, tuple((r.name, r.why) for r in beside.left_out), beside.trade.weight)
+    return RuleTable(own, lines, tuple((r.name, r.why) for r in beside.left_out), beside.trade.words)
 
 
 def rule_line(name: str, run: Measured, trade: Trade) -> RuleLine:
     """Totals of one run."""
     hard = run.constraints[:, trade.hard]
-    slack = (
-        ROUNDING * np.where(np.isfinite(trade.units), np.maximum(trade.units, 0.0), 0.0)[: len(trade.hard)][trade.hard]
-    )
+    scales = trade.units if trade.scales is None else trade.scales
+    slack = ROUNDING * np.where(np.isfinite(scales), np.maximum(scales, 0.0), 0.0)[: len(trade.hard)][trade.hard]
     broken = int((hard > slack).any(axis=1).sum())
     return RuleLine(name, float(run.loss.sum()), float(trade.broken(run).sum()), broken, trade.score(run)[2])

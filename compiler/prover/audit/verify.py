@@ -100,7 +100,6 @@ class _Replay(Claims, Calculus, Points):
             "norm": self._norm,
             "vertices": self._supremum,
             "entry by entry": self._supremum,
-            "largest entry": self._supremum,
             "ball": self._supremum,
             "tangent": self._supremum,
             "branch and bound": self._supremum,

@@ -19,8 +19,6 @@ from oco.compiler.prover.suprema.quadratic import ball_sup
 from oco.compiler.prover.suprema.separable import Separable
 from oco.compiler.prover.suprema.tangent import tangent_sup
 from oco.compiler.prover.types import Step
-from oco.dsl.atoms import form_of, forms
-from oco.dsl.build import call
 from oco.dsl.diagnostics import InternalError, OcoError
 from oco.dsl.expressions import Expr, entries, names
 from oco.dsl.intervals import point
@@ -78,7 +76,6 @@ class Bounds:
         self._methods: tuple[tuple[str, str, Method], ...] = (
             ("vertices", "by its values at vertices and corners", lambda e, _: _plain(corner_sup(setting, e))),
             ("entry by entry", "as a sum of functions of single entries", lambda e, _: separable.upper(e)),
-            ("largest entry", "entry by entry", lambda e, _: _largest_entry(separable, e)),
             ("ball", "as a quadratic over the ball, by duality", lambda e, _: _plain(ball_sup(setting, e))),
             ("tangent", "by its tangent at one point: it is concave", lambda e, _: _plain(tangent_sup(setting, e))),
             (
@@ -183,12 +180,3 @@ def above(reached: Attained, bound: float, expr: Expr) -> float:
 
 def _plain(value: float | None) -> Supremum | None:
     return None if value is None else Supremum(value, False)
-
-
-def _largest_entry(separable: Separable, expr: Expr) -> Supremum | None:
-    """max(abs(G)) through the entries of G and of -G."""
-    match [(form_of(e), e.children) for e in (expr, *expr.children)]:
-        case [(forms.LARGEST_ENTRY, _), (forms.SIZE, (body,))]:
-            sides = separable.greatest_entry(body), separable.greatest_entry(call("minus", body))
-            return max(sides, key=lambda s: s.value)
-    return None

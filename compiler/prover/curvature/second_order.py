@@ -13,7 +13,7 @@ from oco.compiler.prover.suprema.entry_sup import FINEST, MOST_NUMBERS, EntrySup
 from oco.compiler.prover.terms.kinks import smooth
 from oco.compiler.prover.terms.leaves import Entrywise, entrywise
 from oco.compiler.prover.terms.sums import summands, total
-from oco.compiler.prover.types import Step
+from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.atoms import Curvature, is_entrywise
 from oco.dsl.build import call
 from oco.dsl.expressions import Call, Expr, Name
@@ -58,7 +58,7 @@ def _entry_by_entry(setting: Setting, node: Call) -> tuple[Curvature, Step] | No
         f"{say(node)} is {kind}: its second derivative in {say(split.leaves[moving[0]])} lies in {span_of_values(bend)}"
     )
     premises = tuple(setting.ranges.step(leaf) for leaf in split.leaves.values())
-    return kind, Step("second derivative of entries", words, str(kind), premises, node.span, node)
+    return kind, Step(ProofRule.SECOND_DERIVATIVE_OF_ENTRIES, words, str(kind), premises, node.span, node)
 
 
 def _narrowed(setting: Setting, second: Entrywise, bend: Interval) -> Interval:
@@ -105,7 +105,7 @@ def _beside_kinks(setting: Setting, node: Call) -> tuple[Curvature, Step] | None
         return None
     premises = (step, *(setting.curvatures.step(u) for _, u in kinked))
     words = f"{say(node)} is {kind}: its smooth terms are so together, and each of the others alone"
-    return kind, Step("composition", words, str(kind), premises, node.span, node)
+    return kind, Step(ProofRule.COMPOSITION, words, str(kind), premises, node.span, node)
 
 
 def _as_a_whole(setting: Setting, node: Expr) -> tuple[Curvature, Step] | None:
@@ -115,4 +115,4 @@ def _as_a_whole(setting: Setting, node: Expr) -> tuple[Curvature, Step] | None:
     if least < 0 and most > 0:
         return None
     kind = Curvature.CONVEX if least >= 0 else Curvature.CONCAVE
-    return kind, Step("second derivative", f"{say(node)} is {kind}", str(kind), (step,), node.span, node)
+    return kind, Step(ProofRule.SECOND_DERIVATIVE, f"{say(node)} is {kind}", str(kind), (step,), node.span, node)

@@ -61,7 +61,6 @@ LAZY = {
     "oco.dsl.text.formatter": "by `oco fmt`",
     "oco.dsl.text.latex": "by models shown in a notebook",
     "oco.dsl.text.notebook": "by models shown in a notebook",
-    "oco.dsl.text.printer": "by models and terms shown as text",
     "oco.evaluation.comparators.compare": "loads solvers; by regret",
     "oco.evaluation.page": "loads matplotlib",
     "oco.evaluation.plots": "by traces that are shown; those of pilot runs are not",

@@ -81,9 +81,11 @@ def trajectory(
 
 
 def solve(cost: Any, constraints: list[Any]) -> None:
-    """Minimize with CVXPY as exactly as Clarabel goes; it says so where rounding stops it before its tolerance."""
+    """Minimize with CVXPY as exactly as Clarabel goes; it says so where rounding stops it before its tolerance, or fails."""
+    problem = cp.Problem(cp.Minimize(cost), constraints)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Solution may be inaccurate")
-        cp.Problem(cp.Minimize(cost), constraints).solve(
-            solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12
-        )
+        try:
+            problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
+        except cp.SolverError:
+            problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)

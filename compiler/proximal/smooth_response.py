@@ -21,6 +21,8 @@ from oco.compiler.proximal.entry_bounds import EntryBounds
 from oco.dsl.expressions import Kind, names
 
 TOLERANCE = 1e-12
+# Keeps the Newton system regular where rounding takes 2 alpha / L for 0; a shorter step is judged like any other.
+RIDGE = 1e-14
 MAX_STEPS = 200
 MAX_DOUBLINGS = 60
 RESPONSE_DOC = (
@@ -124,12 +126,15 @@ class SmoothResponse:
         return self.p.domain.project(x + self.shaped(move))
 
     def linearised(self, multipliers: Value, x: Point, v: Point, p: Point, L: Value) -> tuple[Value, Value]:
-        """I - J (I - H / L), with a ridge far below its least eigenvalue 2 alpha / L, and J: both (d, d). J is symmetric."""
+        """I - J (I - H / L) plus `RIDGE` I, and J: both (d, d). J is symmetric.
+
+        Written as I - J + J H / L, so that its least eigenvalue 2 alpha / L is not lost beside 1 where J is the identity.
+        """
         t = self.t
         rows = Rows(tuple(self.split(t.eye(self.size))))
         J = self.matrix(self.p.domain.project_jacobian(v, p, rows))
         bend = self.p.hessian_of_combination(x, multipliers) + 2.0 * self.alpha * t.eye(self.size)
-        return t.eye(self.size) - J @ (t.eye(self.size) - bend / L), J
+        return (1.0 + RIDGE) * t.eye(self.size) - J + J @ bend / L, J
 
     def constraints(self, x: Point) -> Value:
         return self.p.constraints(x)

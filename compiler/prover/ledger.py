@@ -130,7 +130,13 @@ def _step_number(step: Step, steps: dict[int, int], listed: list[dict[str, Any]]
         premises = [_step_number(p, steps, listed) for p in step.premises]
         place = None if step.span is None else [step.span.line, step.span.column]
         steps[id(step)] = len(listed)
-        row = {"rule": str(step.rule), "claim": step.claim, "value": plain(step.value), "premises": premises, "place": place}
+        row = {
+            "rule": str(step.rule),
+            "claim": step.claim,
+            "value": plain(step.value),
+            "premises": premises,
+            "place": place,
+        }
         listed.append(row)
     return steps[id(step)]
 

@@ -88,7 +88,6 @@ MUTUAL = {
     "oco.compiler.prover.context": "has the provers, and each of them gets it",
     "oco.compiler.ir.lanes": "its rules stand in the table of operations, which it reads",
     "oco.compiler.ir.methods": "a traced value holds its tracer",
-    "oco.compiler.ir.trace": "operations are written out by rules that trace others",
 }
 """Modules that are imported under TYPE_CHECKING by modules which they import, and the reason why each needs the other."""
 

@@ -265,9 +265,7 @@ def _kernels() -> Iterator[Op]:
     yield Op("argsort", (1, 1), rules.vector(NUMBER, INT), doc, (), NUMBER, stays=True)
     doc = "the least key up to which the weights, none negative, add up to an amount; infinite where they never do"
     yield Op("weighted_quantile", (3, 3), rules.weighted_quantile, doc, (), (FLOAT,), stays=True)
-    yield Op(
-        "solve", (2, 2), rules.solve, "x with a x = b", (), (FLOAT,), cubic=True, stays=True, lanes=lanes.solve_lanes
-    )
+    yield Op("solve", (2, 2), rules.solve, "x with a x = b", (), (FLOAT,), cubic=True, stays=True)
     yield Op(
         "svd", (1, 1), rules.svd, "u, s, vt with x = u diag(s) vt, s decreasing", (), (FLOAT,), cubic=True, stays=True
     )

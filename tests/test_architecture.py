@@ -66,7 +66,6 @@ LAZY = {
     "oco.evaluation.plots": "by traces that are shown; those of pilot runs are not",
     "oco.evaluation.report": "as `oco.evaluation.plots`",
     "oco.evaluation.storage": "by traces that are saved",
-    "oco.magics": "by notebooks",
     "oco.overflow_check": "loads the compiler and the backends",
     "oco.plan": "loads the compiler and the backends",
     "oco.sweeps": "loads the compiler and the backends",

@@ -21,6 +21,7 @@ from oco.dsl.diagnostics import Diagnostic, OcoError
 from oco.dsl.load import load, parse
 from oco.dsl.terms import file
 from oco.guarded import Untrusted, untrusted
+from oco.magics import load as _load_cells
 from oco.pipeline import check, compile, load_trace, open, restore, tune
 from oco.words import *  # noqa: F403
 from oco.words import __all__ as _words
@@ -49,9 +50,7 @@ __all__ = [
 
 def load_ipython_extension(ipython: Any) -> None:
     """Entry point of `%load_ext oco`: makes cells that begin with `%%oco NAME` models."""
-    from oco.magics import load
-
-    load(ipython)
+    _load_cells(ipython)
 
 
 def __dir__() -> list[str]:

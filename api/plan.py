@@ -20,6 +20,7 @@ from oco.contract import Recipe, contract_of, recipe_of
 from oco.dsl.diagnostics import Diagnostic, contained
 from oco.dsl.load import parse
 from oco.dsl.writing import write_files
+from oco.evaluation.frontier import plot_frontier
 
 if TYPE_CHECKING:
     from oco.backends.fleet import Fleet
@@ -190,8 +191,6 @@ class Plan(core.Plan):
 
     def plot_frontier(self, ax: Any = None) -> Any:
         """Draw `frontier()`: regret against violation over the weights. Returns the axes."""
-        from oco.evaluation.frontier import plot_frontier
-
         return plot_frontier(self.frontier(), ax)
 
     def with_horizon(self, T: int) -> Self:

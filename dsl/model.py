@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from oco.dsl.expressions import constant
 from oco.dsl.shown import shown_as_text
 from oco.dsl.statements import Decision, Horizon, Let, Param, Statements, Stream
+from oco.dsl.text.printer import print_model
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -25,8 +26,6 @@ class Model(Statements):
 
     def to_oco(self) -> str:
         """Text of the model as a file of the language; `oco.parse` of it gives an equal model."""
-        from oco.dsl.text.printer import print_model
-
         return print_model(self)
 
     def __str__(self) -> str:

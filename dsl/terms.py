@@ -18,6 +18,7 @@ from oco.dsl.numpy_functions import ARITHMETIC, RELATIONS, TURNED, not_on_terms
 from oco.dsl.scope import Scope
 from oco.dsl.source import Span
 from oco.dsl.statements import Distribution, DomainSpec, Relation
+from oco.dsl.text.printer import print_expr
 from oco.dsl.text.tokens import LARGEST_WHOLE
 
 Operand: TypeAlias = "Term | float | np.ndarray[Any, Any] | Sequence[Any]"
@@ -65,8 +66,6 @@ class Term:
         return apply(atom, self) if axis is None else apply(atom, self, axis=axis)
 
     def __repr__(self) -> str:
-        from oco.dsl.text.printer import print_expr
-
         return print_expr(self.expr)
 
     def __add__(self, other: Operand) -> Term:

@@ -6,7 +6,7 @@ few calls of NumPy. A value without the axis is constant over the rounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from oco.dsl.diagnostics import InternalError
 from oco.dsl.dims import known
 from oco.dsl.expressions import Array as ArrayExpr
 from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice, walk
-from oco.dsl.primitives import PRIMITIVES
 
 Array = np.ndarray[Any, Any]
 
@@ -165,19 +164,31 @@ def matmul(a: Value, b: Value) -> Value:
 
 
 class BatchOps:
-    """Primitives as methods, `ops.exp(x)`; elementwise operations and reductions need no method of their own."""
+    """Primitives as methods, `ops.exp(x)`. Methods are for operations that NumPy does for all rounds at once; elementwise
+    operations and reductions need none, and others without one are done for one round after the other.
+    """
 
     def __init__(self, rounds: int) -> None:
         self.rounds = rounds
 
     def __getattr__(self, name: str) -> Callable[..., Value]:
-        word = name.rstrip("_")
-        row = OPS.get(word)
-        if row is None or not (row.fold or row.elementwise):
+        row = OPS.get(name.rstrip("_"))
+        if row is None:
             raise AttributeError(name)
         if row.fold:
             return lambda x, *, axis=None: self._reduce(row, x, axis)
-        return lambda *args: elementwise(row.meaning, *args)
+        if row.elementwise:
+            return lambda *args: elementwise(row.meaning, *args)
+        return lambda *args, **attrs: self._round_by_round(row, args, attrs)
+
+    def _round_by_round(self, row: Op, args: Sequence[Value], attrs: Mapping[str, Any]) -> Value:
+        """One or several results of an operation."""
+        if not any(isinstance(a, Batched) for a in args):
+            return row.meaning(*args, **attrs)
+        results = [row.meaning(*own, **attrs) for own in zip(*map(self._all, args))]
+        if results and isinstance(results[0], tuple):
+            return tuple(Batched(np.array(part)) for part in zip(*results))
+        return Batched(np.array(results))
 
     def _reduce(self, row: Op, x: Value, axis: int | None) -> Value:
         if not isinstance(x, Batched):
@@ -304,11 +315,6 @@ class BatchOps:
         if not isinstance(x, Batched):
             return np.argsort(x, kind="stable")
         return Batched(np.argsort(x.array, axis=-1, kind="stable"))
-
-    def weighted_quantile(self, keys: Value, weights: Value, amount: Value) -> Value:
-        """Weighted quantile of each round."""
-        result = map(PRIMITIVES["weighted_quantile"], self._all(keys), self._all(weights), self._all(amount))
-        return Batched(np.array(list(result)))
 
     def solve(self, a: Value, b: Value) -> Value:
         """Solution of a x = b for a vector or matrix b. Raises LinAlgError where a matrix is singular."""

@@ -61,13 +61,11 @@ LAZY = {
     "oco.dsl.text.formatter": "by `oco fmt`",
     "oco.dsl.text.latex": "by models shown in a notebook",
     "oco.dsl.text.notebook": "by models shown in a notebook",
-    "oco.dsl.text.printer": "by models and terms shown as text",
     "oco.evaluation.comparators.compare": "loads solvers; by regret",
     "oco.evaluation.page": "loads matplotlib",
     "oco.evaluation.plots": "by traces that are shown; those of pilot runs are not",
     "oco.evaluation.report": "as `oco.evaluation.plots`",
     "oco.evaluation.storage": "by traces that are saved",
-    "oco.magics": "by notebooks",
     "oco.overflow_check": "loads the compiler and the backends",
     "oco.plan": "loads the compiler and the backends",
     "oco.sweeps": "loads the compiler and the backends",
@@ -89,7 +87,6 @@ MUTUAL = {
     "oco.compiler.prover.context": "has the provers, and each of them gets it",
     "oco.compiler.ir.lanes": "its rules stand in the table of operations, which it reads",
     "oco.compiler.ir.methods": "a traced value holds its tracer",
-    "oco.compiler.ir.trace": "operations are written out by rules that trace others",
 }
 """Modules that are imported under TYPE_CHECKING by modules which they import, and the reason why each needs the other."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from atom_cases import CASES, Case
+from ir_programs import CASES as OPERATIONS
+from ir_programs import Case as Operation
 
 from oco.compiler.ir.ops import OPS
 from oco.compiler.problem.calculus import vector_jacobian
@@ -32,9 +34,24 @@ def draws(case: Case) -> dict[str, np.ndarray]:
     return {name: np.stack([p[name] for p in parts]) for name in parts[0]}
 
 
-def test_every_operation_has_a_meaning_over_rounds() -> None:
-    ops = BatchOps(ROUNDS)
-    assert {op for op in OPS if not hasattr(ops, op)} == {"entries"}  # which passes make alone
+@pytest.mark.parametrize("case", [c for c in OPERATIONS if c.op != "entries"], ids=lambda c: c.op)
+def test_every_operation_has_a_meaning_over_rounds(case: Operation) -> None:
+    """The meaning of each round, also where no method does it for all rounds at once, or an argument has no rounds."""
+    ops, row = BatchOps(ROUNDS), OPS[case.op]
+    rows = [np.stack([(1 + 0.3 * k) * a if a.dtype.kind == "f" else a for k in range(ROUNDS)]) for a in case.args]
+    for same in range(max(1, len(rows))):  # an argument that is the same in every round
+        given = [Batched(v) if k != same or len(rows) == 1 else v[0] for k, v in enumerate(rows)]
+        wanted = [row.meaning(*(values_of(a, ROUNDS)[k] for a in given), **case.attrs) for k in range(ROUNDS)]
+        for found in (getattr(ops, case.op)(*given, **case.attrs), ops._round_by_round(row, given, case.attrs)):
+            parts = found if isinstance(found, tuple) else (found,)
+            for k in range(ROUNDS):
+                each = wanted[k] if isinstance(found, tuple) else (wanted[k],)
+                for part, value in zip(parts, each, strict=True):
+                    np.testing.assert_allclose(values_of(part, ROUNDS)[k], value, rtol=1e-13)
+
+
+def test_what_is_no_operation_has_no_meaning_over_rounds() -> None:
+    assert not hasattr(BatchOps(ROUNDS), "hearsay")
 
 
 @every

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from facts_models import GENERATED
 
-from oco.compiler.prover.audit.verify import Outcome, verify
+from oco.compiler.prover.audit.verify import NOT_AUDITED, RULES, Outcome, verify
 from oco.compiler.prover.check import check
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.facts import Facts
-from oco.compiler.prover.types import Status, Step
+from oco.compiler.prover.types import ProofRule, Status, Step
 from oco.dsl.intervals import Interval
 from oco.dsl.load import load, parse
 
@@ -43,6 +43,18 @@ def test_examples_replay(name: str) -> None:
 @pytest.mark.parametrize("text", GENERATED[::2], ids=range(0, len(GENERATED), 2))
 def test_generated_models_replay(text: str) -> None:
     assert [c for c in verify(check(parse(text))) if c.outcome is Outcome.FAILED] == []
+
+
+def test_every_rule_is_audited_or_named():
+    assert not RULES.keys() & NOT_AUDITED.keys()
+    assert RULES.keys() | NOT_AUDITED.keys() == set(ProofRule)
+    sources = [p.read_text() for p in (ROOT / "compiler").rglob("*.py") if p.parent.name != "audit"]
+    assert all(any(f"ProofRule.{rule.name}" in text for text in sources) for rule in ProofRule)
+
+
+@pytest.mark.parametrize("text", GENERATED, ids=range(len(GENERATED)))
+def test_facts_are_proved_by_rules_that_are_audited(text: str) -> None:
+    assert {s.rule for s in all_steps(check(parse(text))).values()} <= RULES.keys()
 
 
 def tampered(facts: Facts, key: str, change: Any) -> Facts:
@@ -117,7 +129,7 @@ def test_a_claim_of_convexity_that_is_false_is_found() -> None:
     )
     why = facts["loss.convex"].why
     assert why is not None
-    false = Step("composition", "it is concave", "concave", (), None, why.subject)
+    false = Step(ProofRule.COMPOSITION, "it is concave", "concave", (), None, why.subject)
     found = verify(Facts(facts.model, {"k": Fact("k", True, Status.PROVED, false)}))
     assert found and all(c.outcome is Outcome.FAILED for c in found)
 
@@ -215,7 +227,7 @@ def test_a_false_cost_of_a_penalized_step_is_found() -> None:
     true = facts["domain.penalized_step"]
     assert all(c.outcome is not Outcome.FAILED for c in verify(Facts(facts.model, {"domain.penalized_step": true})))
     said = "a few Newton steps in 2 multipliers, each with a projection onto the domain and its derivative"
-    false = Fact("k", said, Status.PROVED, Step("oracle", f"it costs {said}", said))
+    false = Fact("k", said, Status.PROVED, Step(ProofRule.ORACLE, f"it costs {said}", said))
     assert any(c.outcome is Outcome.FAILED for c in verify(Facts(facts.model, {"k": false})))
 
 

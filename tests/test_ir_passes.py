@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from ir_programs import FLOAT, random_learner, same_bits
@@ -14,6 +16,7 @@ from oco.compiler.ir.passes import PASSES, optimize
 from oco.compiler.ir.program import DType, Field, Literal, Program, Type
 from oco.compiler.ir.rewrite import equations_of
 from oco.compiler.ir.trace import Tracer
+from oco.dsl.diagnostics import InternalError
 
 VECTOR = Type(FLOAT, (3,))
 
@@ -41,7 +44,7 @@ def test_passes_keep_every_bit(name):
     for seed in range(60):
         program, args = random_learner(seed)
         expected = interpret(program, "measure", args)
-        found = interpret(optimize(program, skip), "measure", args)
+        found = interpret(optimize(program, skip, check_each=True), "measure", args)
         assert all(same_bits(a, b) for a, b in zip(found, expected, strict=True)), f"seed {seed}"
 
 
@@ -58,7 +61,7 @@ def test_python_of_an_optimized_program_gives_the_same_bits():
 def test_each_pass_settles():
     """A pass that has run finds nothing more to do."""
     for seed in range(40):
-        program = optimize(random_learner(2000 + seed)[0])
+        program = optimize(random_learner(2000 + seed)[0], check_each=True)
         for name, run in PASSES.items():
             if name != "constant-folding":  # it may find constants in what the later passes made
                 assert run(program).measure == program.measure, f"{name}, seed {seed}"
@@ -169,14 +172,21 @@ def test_identities(update, expected):
     assert operations(program)[1:] == expected  # the first adds one to the round
 
 
-def test_the_checker_runs_after_each_pass(monkeypatch):
-    broken = Field("round", Type(DType.FLOAT))
+def with_round(made):
+    """A pass that puts a field of another type in the place of the round."""
+    return lambda program: replace(program, state=(Field("round", Type(made)), *program.state[1:]))
 
-    def spoil(program):
-        from dataclasses import replace
 
-        return replace(program, state=(broken, *program.state[1:]))
-
-    monkeypatch.setitem(PASSES, "simplify", spoil)
-    with pytest.raises(Exception, match="internal error"):
+def test_the_checker_runs_after_the_passes(monkeypatch):
+    monkeypatch.setitem(PASSES, "simplify", with_round(DType.FLOAT))
+    with pytest.raises(InternalError):
         optimize(learner(lambda t, x, seen: x))
+
+
+def test_the_checker_runs_after_each_pass_where_that_is_asked_for(monkeypatch):
+    program = learner(lambda t, x, seen: x)
+    monkeypatch.setitem(PASSES, "simplify", with_round(DType.FLOAT))
+    monkeypatch.setitem(PASSES, "dead-code", with_round(DType.INT))
+    optimize(program)
+    with pytest.raises(InternalError):
+        optimize(program, check_each=True)

@@ -23,7 +23,7 @@ from oco.backends.c99.module import emit
 from oco.backends.python.backend import NumpyBackend
 from oco.compiler.ir.build import trace_program
 from oco.compiler.ir.interpret import interpret
-from oco.compiler.ir.passes import CALLS, LOOPS, PASSES, optimize
+from oco.compiler.ir.passes import CALLS, LOOPS, PASSES, lower, optimize, shorten
 from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 
@@ -58,7 +58,11 @@ def agree(traced: Program, path: Callable[[Step], Array], room: float, turn: int
     def of(kind: Sequence[Any]) -> Sequence[Any]:
         return kind if every else [kind[turn % len(kind)]]
 
-    programs = {skip: optimize(traced, skip) for skip in ((), *WITHOUT)}
+    programs = {skip: optimize(traced, skip, check_each=True) for skip in ((), *WITHOUT)}
+    for skip in IN_CALLS:
+        shorten(programs[()], skip, check_each=True)
+    for skip in IN_LOOPS:
+        lower(programs[()], skip, check_each=True)
     with np.errstate(all="ignore"):
         meant = path(interpreting(traced))
         room *= max(1.0, float(np.abs(meant).max()))

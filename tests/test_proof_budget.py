@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oco
-from oco.compiler.prover.budget import MORE, NOT_SEARCHED, STEPS, Allowance, Budget
+from oco.compiler.prover.budget import MORE, STEPS, Allowance, Budget
 from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.ledger import ledger_text
-from oco.compiler.prover.types import Status, Step
+from oco.compiler.prover.types import ProofRule, Status, Step
 from oco.dsl.diagnostics import OcoError
 
 ROOT = Path(__file__).parent.parent
@@ -59,8 +59,8 @@ def proposed(facts: Facts) -> dict[str, float]:
     efforts: dict[str, float] = {}
     for key in facts:
         for step in steps(facts, key):
-            if step.rule == NOT_SEARCHED:
-                assert NOT_SEARCHED in step.claim
+            if step.rule == ProofRule.NOT_SEARCHED:
+                assert ProofRule.NOT_SEARCHED in step.claim
                 efforts[key] = max(efforts.get(key, 0.0), effort_in(step.claim))
     return efforts
 
@@ -100,7 +100,7 @@ def test_facts_of_two_processes_are_the_same_to_the_last_digit(name: str) -> Non
         for seed in ("1", "2")
     ]
     assert texts[0] == texts[1]
-    assert NOT_SEARCHED in texts[0]
+    assert ProofRule.NOT_SEARCHED in texts[0]
 
 
 @pytest.mark.parametrize("effort", (0.003, 1.0))
@@ -142,9 +142,10 @@ def test_a_fact_that_is_unknown_says_that_it_is_not_searched_further_and_is_know
     usual = oco.check(model)
     assert usual[key].status is Status.UNKNOWN and usual[key].value is None
     assert (
-        usual[key].why.rule == NOT_SEARCHED and "is not searched further: `oco --effort 4 ...`" in usual[key].why.claim
+        usual[key].why.rule == ProofRule.NOT_SEARCHED
+        and "is not searched further: `oco --effort 4 ...`" in usual[key].why.claim
     )
-    assert f"unknown, {NOT_SEARCHED}: {key}\n`oco --effort 4 ...`" in ledger_text(usual)
+    assert f"unknown, {ProofRule.NOT_SEARCHED}: {key}\n`oco --effort 4 ...`" in ledger_text(usual)
     more = oco.check(model, effort=4)
     assert not proposed(more)
     assert more[key].status is Status.PROVED and 2 * 67 <= more[key].value <= 2 * 67 * (1 + 1e-9)
@@ -174,7 +175,7 @@ def test_an_undefined_expression_says_that_its_range_is_not_searched_further() -
     with pytest.raises(OcoError) as refused:
         oco.check(oco.load(EXAMPLES / "portfolio.oco"), effort=1e-4)
     (diagnostic,) = refused.value.diagnostics
-    assert diagnostic.code == "OCO504" and NOT_SEARCHED in diagnostic.hint
+    assert diagnostic.code == "OCO504" and ProofRule.NOT_SEARCHED in diagnostic.hint
     oco.check(oco.load(EXAMPLES / "portfolio.oco"), effort=effort_in(diagnostic.hint))
 
 
@@ -186,7 +187,7 @@ def test_a_vector_constraint_proposes_the_effort_of_entries_that_are_not_known()
     )
     facts = oco.check(model, effort=1e-5)
     known, unknown, whole = (facts[f"constraints.rows{place}.upper"] for place in ("[0]", "[1]", ""))
-    assert known.status is Status.PROVED and known.why.rule == NOT_SEARCHED
+    assert known.status is Status.PROVED and known.why.rule == ProofRule.NOT_SEARCHED
     assert unknown.status is whole.status is Status.UNKNOWN
     assert whole.why is None or whole.why.value == effort_in(whole.why.claim)
 

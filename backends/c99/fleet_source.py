@@ -18,6 +18,7 @@ from oco.backends.c99.vectors import LANE, WIDTH, c_type, is_vector
 from oco.backends.contract import Contract
 from oco.compiler.ir.batching import batch
 from oco.compiler.ir.check import check
+from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.passes import PASSES, optimize
 from oco.compiler.ir.program import Block, DType, Equation, Function, Operand, Program, Type
 from oco.compiler.ir.rename import rename_function
@@ -83,11 +84,10 @@ def _picks(e: Equation) -> bool:
     """True where an equation treats the learners of a block one by one."""
     if e.op == "iota":
         return bool(e.attr("n") == LANE)
-    first = {"gather": 1, "put": 2, "scatter_add": 1}.get(e.op)
-    if first is None:
+    row = OPS.get(e.op)
+    if row is None or row.indices is None:
         return False
-    base = e.attr("shape") if e.op == "scatter_add" else e.args[0].type.shape
-    indices = e.args[first:]
+    base, indices = e.attr("shape") if "shape" in row.attrs else e.args[0].type.shape, e.args[row.indices :]
     return any(is_vector(i.type) for i in indices) or (base[-1:] == (LANE,) and len(indices) == len(base))
 
 

@@ -15,6 +15,7 @@ from oco.compiler.ir.lanes import Batched, Lanes
 from oco.compiler.ir.names import is_temporary
 from oco.compiler.ir.ops import CONTROL
 from oco.compiler.ir.program import Block, DType, Equation, Field, Function, Operand, Program, Type
+from oco.compiler.ir.small_solves import expand_small_solves
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
 from oco.dsl.diagnostics import InternalError
@@ -24,7 +25,7 @@ Environment = Mapping[str, Batched]
 
 def batch(program: Program, lanes: int) -> Program:
     """The program of `lanes` learners: fields but the round, and the values of `measure`, have the learner last."""
-    t = Tracer(program.name)
+    program, t = expand_small_solves(program), Tracer(program.name)
     machine = _Machine(t, lanes, {f.name: f for f in program.functions}, None, {})
     constants = {g.var.name: g for g in program.constants}
 

@@ -1,4 +1,4 @@
-"""The rules of the IR. Run after tracing and after every pass: a program that breaks one is a bug of the compiler."""
+"""The rules of the IR. Run after tracing and after the passes: a program that breaks one is a bug of the compiler."""
 
 from __future__ import annotations
 

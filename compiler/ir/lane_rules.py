@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from oco.compiler.ir.elimination import LARGEST, eliminate
 from oco.compiler.ir.program import DType
 
 if TYPE_CHECKING:
@@ -129,13 +128,3 @@ def diag_lanes(lanes: Lanes, args: Sequence[Batched], attrs: Attributes) -> Valu
     zero = 0.0 if x.value.dtype is DType.FLOAT else 0
     on = t.reshape(t.eq(t.eye(n), 1.0), (n, n, 1))
     return t.where(on, t.reshape(x.value, (1, n, lanes.count)), zero)
-
-
-def solve_lanes(lanes: Lanes, args: Sequence[Batched], attrs: Attributes) -> Value:
-    t, (a, b) = lanes.t, args
-    n = b.shape[0]
-    if not 1 <= n <= LARGEST or len(b.shape) != 1:
-        return lanes.lane_by_lane("solve", args, attrs)[0]
-    left, right = lanes.full(a), lanes.full(b)
-    entries = [[t.gather(left, i, j) for j in range(n)] for i in range(n)]
-    return t.stack(*(row[0] for row in eliminate(t, entries, [[t.gather(right, i)] for i in range(n)])))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oco.compiler.ir.ops import OPS, REDUCTIONS
+from oco.compiler.ir.ops import OPS, REDUCTIONS, Op
 from oco.compiler.ir.program import DType, Literal, Type
 from oco.compiler.ir.value import Liftable, Value
 from oco.dsl.diagnostics import InternalError
@@ -62,24 +62,17 @@ class PrimitiveMethods(ABC):
     def apply(self, op: str, *arguments: Liftable, **attrs: Any) -> tuple[Value, ...]:
         """One equation of a row of `OPS`, after integers were made floats where the row or a neighbour asks for them."""
         row = OPS[op]
-        args = self._alike(op, tuple(self.lift(a) for a in arguments))
+        args = self._alike(row, tuple(self.lift(a) for a in arguments))
         if args and _changes_nothing(op, args[0].type):
             return args[:1]
         results = row.infer(tuple(a.type for a in args), attrs)
         return self.emit(op, args, results, **attrs)
 
-    def _alike(self, op: str, args: tuple[Value, ...]) -> tuple[Value, ...]:
+    def _alike(self, row: Op, args: tuple[Value, ...]) -> tuple[Value, ...]:
         """Kinds made equal within the arguments that must be alike, by NumPy's promotion: bool to int to float."""
-        row, alike = OPS[op], args
-        if op == "where":
-            return args[:1] + self._promote(args[1:], row.accepts)
-        if op == "put":
-            return self._promote(args[:2], row.accepts) + args[2:]
-        if op == "scatter_add":
-            return self._promote(args[:1], (DType.FLOAT,)) + args[1:]
-        if op in ("gather", "to_float", "to_int"):
-            return args
-        return self._promote(alike, row.accepts)
+        start, stop = row.alike
+        end = len(args) if stop is None else stop
+        return args[:start] + self._promote(args[start:end], row.accepts) + args[end:]
 
     def _promote(self, args: tuple[Value, ...], accepts: tuple[DType, ...]) -> tuple[Value, ...]:
         order = (DType.BOOL, DType.INT, DType.FLOAT)

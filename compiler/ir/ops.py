@@ -31,11 +31,12 @@ class Op:
     arity        least and greatest number of arguments; greatest None: any
     infer        (types of the arguments, attributes) -> types of the results; raises InternalError when a rule is broken
     attrs        the attributes it needs, each a fixed value
-    accepts      kinds of entries that the arguments may have; the tracer converts integers where only floats are accepted
+    accepts      kinds of entries that arguments that are alike may have; the tracer converts integers where only floats are accepted
     elementwise  entry by entry, with broadcasting
     view         costs nothing to look through: entries of the argument in other places
     picks        one entry of the result needs one entry of each argument, without being elementwise or a view
     fold         of a reduction: the operation of two that it repeats
+    alike        the first argument, and the one after the last, of those that are made of one kind; later ones are indices
     expensive    worth computing once and passing on
     cubic        takes the cube of the sides of a matrix
     stays        may cost more than the loop around it, so that it is never moved in front of one
@@ -55,6 +56,7 @@ class Op:
     view: bool = False
     picks: bool = False
     fold: str = ""
+    alike: tuple[int, int | None] = (0, None)
     expensive: bool = False
     cubic: bool = False
     stays: bool = False
@@ -62,6 +64,11 @@ class Op:
     moves: EntryRule | None = None
     lanes: LaneRule | None = None
     marks: MarkRule | None = None
+
+    @property
+    def indices(self) -> int | None:
+        """Place of the first argument that is an index; None: none is."""
+        return self.alike[1]
 
     @property
     def on_marks(self) -> MarkRule | None:
@@ -128,7 +135,16 @@ def _elementwise_rows() -> Iterator[Op]:
     yield from _entrywise(ANY, BOOL, 2, eq="a equals b")
     yield from _entrywise((BOOL,), None, 2, and_="both", or_="either")
     doc = "a where the condition holds, else b"
-    yield Op("where", (3, 3), rules.where, doc, elementwise=True, least=bound.chosen, marks=marks.where_marks)
+    yield Op(
+        "where",
+        (3, 3),
+        rules.where,
+        doc,
+        elementwise=True,
+        alike=(1, None),
+        least=bound.chosen,
+        marks=marks.where_marks,
+    )
 
 
 def _reduction(name: str, doc: str, kinds: tuple[DType, ...], fold: str, **columns: Any) -> Op:
@@ -214,14 +230,16 @@ def _indexing() -> Iterator[Op]:
         rules.gather,
         "x[i, j, ...]; an index outside the array has no meaning",
         picks=True,
+        alike=(0, 1),
         least=bound.first,
         moves=entries.gather_entries,
         lanes=lanes.gather_lanes,
     )
     yield Op("entries", (1, 1), rules.entries, "each entry as a number, in row order", least=bound.first)
     doc = "zeros of `shape` with values added at [i, j, ...]"
-    yield Op("scatter_add", (2, None), rules.scatter_add, doc, ("shape",), lanes=lanes.scatter_add_lanes)
-    yield Op("put", (3, None), rules.put, "x with x[i, j, ...] replaced", lanes=lanes.put_lanes)
+    over = lanes.scatter_add_lanes
+    yield Op("scatter_add", (2, None), rules.scatter_add, doc, ("shape",), (FLOAT,), alike=(0, 1), lanes=over)
+    yield Op("put", (3, None), rules.put, "x with x[i, j, ...] replaced", alike=(0, 2), lanes=lanes.put_lanes)
 
 
 def _constructors() -> Iterator[Op]:
@@ -247,9 +265,7 @@ def _kernels() -> Iterator[Op]:
     yield Op("argsort", (1, 1), rules.vector(NUMBER, INT), doc, (), NUMBER, stays=True)
     doc = "the least key up to which the weights, none negative, add up to an amount; infinite where they never do"
     yield Op("weighted_quantile", (3, 3), rules.weighted_quantile, doc, (), (FLOAT,), stays=True)
-    yield Op(
-        "solve", (2, 2), rules.solve, "x with a x = b", (), (FLOAT,), cubic=True, stays=True, lanes=lanes.solve_lanes
-    )
+    yield Op("solve", (2, 2), rules.solve, "x with a x = b", (), (FLOAT,), cubic=True, stays=True)
     yield Op(
         "svd", (1, 1), rules.svd, "u, s, vt with x = u diag(s) vt, s decreasing", (), (FLOAT,), cubic=True, stays=True
     )

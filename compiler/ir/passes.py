@@ -1,8 +1,11 @@
-"""The passes in their order. Each keeps what a program computes, bit for bit; the checker runs after each."""
+"""The passes in their order. Each keeps what a program computes, bit for bit.
+
+The checker runs once, after the last of them; after each where `check_each` says so, as tests do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from oco.compiler.ir.check import check
 from oco.compiler.ir.common_subexpressions import share_subexpressions
@@ -41,23 +44,25 @@ CALLS: dict[str, Pass] = {
 """Passes for targets where every operation is a call, after the others."""
 
 
-def lower(program: Program, skip: Collection[str] = ()) -> Program:
+def lower(program: Program, skip: Collection[str] = (), *, check_each: bool = False) -> Program:
     """The program for a target with explicit loops, after every pass that `skip` does not name."""
-    return _after(LOOPS, program, skip)
+    return _after(LOOPS, program, skip, check_each)
 
 
-def shorten(program: Program, skip: Collection[str] = ()) -> Program:
+def shorten(program: Program, skip: Collection[str] = (), *, check_each: bool = False) -> Program:
     """The program for a target where every operation is a call, after every pass that `skip` does not name."""
-    return _after(CALLS, program, skip)
+    return _after(CALLS, program, skip, check_each)
 
 
-def optimize(program: Program, skip: Collection[str] = ()) -> Program:
+def optimize(program: Program, skip: Collection[str] = (), *, check_each: bool = False) -> Program:
     """The program after every pass that `skip` does not name."""
-    return _after(PASSES, program, skip)
+    return _after(PASSES, program, skip, check_each)
 
 
-def _after(passes: dict[str, Pass], program: Program, skip: Collection[str]) -> Program:
+def _after(passes: Mapping[str, Pass], program: Program, skip: Collection[str], check_each: bool) -> Program:
     for name, run in passes.items():
         if name not in skip:
-            program = check(run(program))
-    return program
+            program = run(program)
+            if check_each:
+                check(program)
+    return check(program)

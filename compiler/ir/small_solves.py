@@ -1,7 +1,7 @@
 """Systems of two or three equations as arithmetic on their entries, by elimination with row exchanges.
 
-For targets where a call costs more than the arithmetic, and for many systems at once: entries may be numbers or arrays of one shape,
-entry by entry. The order of operations is that of the C kernel `solve`, so the bits are the same.
+For targets where a call costs more than the arithmetic, and for fleets, before their values get lanes. The order of operations is that of
+the C kernel `solve`, so the bits are the same.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
-from oco.compiler.ir.elimination import LARGEST, eliminate
 from oco.compiler.ir.program import Block, Equation, Function, Operand, Program, Var
 from oco.compiler.ir.rewrite import bound_names, map_functions
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
+
+LARGEST = 3
+"""Unknowns of the systems that are written out."""
+Rows = list[list[Value]]
 
 
 def expand_small_solves(program: Program) -> Program:
@@ -58,3 +61,27 @@ def _expanded(e: Equation, free: Iterator[str]) -> list[Equation]:
         values |= {v.name: o for v, o in zip(inner.outs, outs)}
         made.append(replace(inner, outs=outs, args=args, note="" if made else e.note))
     return made
+
+
+def eliminate(t: Tracer, a: Rows, b: Rows) -> Rows:
+    """x with a x = b by Gaussian elimination with partial pivoting; a has n rows of n entries, b and x have n rows."""
+    n, a, b = len(a), [list(row) for row in a], [list(row) for row in b]
+    for j in range(n):
+        for i in range(j + 1, n):
+            swap = abs(a[i][j]) > abs(a[j][j])
+            for rows in (a, b):
+                upper, lower = rows[j], rows[i]
+                rows[j] = [t.where(swap, q, p) for p, q in zip(upper, lower)]
+                rows[i] = [t.where(swap, p, q) for p, q in zip(upper, lower)]
+        for i in range(j + 1, n):
+            factor = a[i][j] / a[j][j]
+            a[i] = [*a[i][: j + 1], *(p - factor * q for p, q in zip(a[i][j + 1 :], a[j][j + 1 :]))]
+            b[i] = [p - factor * q for p, q in zip(b[i], b[j])]
+    x: Rows = [[] for _ in range(n)]
+    for i in reversed(range(n)):
+        for c in range(len(b[0])):
+            total = b[i][c]
+            for j in range(i + 1, n):
+                total = total - a[i][j] * x[j][c]
+            x[i].append(total / a[i][i])
+    return x

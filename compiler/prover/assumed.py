@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from oco.compiler.problem.canonical import Assumed
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.phrasing import number
-from oco.compiler.prover.types import Status, Step
+from oco.compiler.prover.types import ProofRule, Status, Step
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.fact_keys import is_claim
 from oco.dsl.statements import Relation
@@ -40,7 +40,7 @@ def declared(assumption: Assumed, fact: Fact, attained: Mapping[str, float]) -> 
     ):
         message = f"{message} is assumed, and {number(fact.value)} is proved: the assumption changes nothing"
         return fact, Diagnostic("OCO610", message, assumption.span, "leave it out", Severity.WARNING)
-    why = Step("assumption", f"the model assumes {message}", assumption.value, (), assumption.span)
+    why = Step(ProofRule.ASSUMPTION, f"the model assumes {message}", assumption.value, (), assumption.span)
     return Fact(assumption.key, assumption.value, Status.DECLARED, why), None
 
 
@@ -54,7 +54,9 @@ def _yes_or_no(assumption: Assumed, fact: Fact) -> tuple[Fact, Diagnostic | None
         return fact, Diagnostic(
             "OCO610", f"{words}, which is proved", assumption.span, "leave it out", Severity.WARNING
         )
-    return Fact(assumption.key, says, Status.DECLARED, Step("assumption", words, says, (), assumption.span)), None
+    return Fact(
+        assumption.key, says, Status.DECLARED, Step(ProofRule.ASSUMPTION, words, says, (), assumption.span)
+    ), None
 
 
 def _better(relation: Relation, value: float, than: float, slack: float = 0.0) -> bool:

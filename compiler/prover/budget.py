@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from oco.compiler.prover.types import Step
+from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.diagnostics import fail
 from oco.dsl.expressions import Expr, parts
 
@@ -14,9 +14,6 @@ STEPS = 3_000_000
 
 MORE = 4
 """Factor of effort that is proposed, or a power of it."""
-
-NOT_SEARCHED = "not searched further"
-"""The rule of a step that stands above what was known when a search gave up."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +77,8 @@ class Allowance:
 
     def ended(self, about: str, why: Step | None) -> Step:
         """The step above `why` where the search for more about something gave up. Its value is the effort that is proposed."""
-        words = f"{about} is {NOT_SEARCHED}: {self.advice}"
-        return Step(NOT_SEARCHED, words, self.more, () if why is None else (why,))
+        words = f"{about} is {ProofRule.NOT_SEARCHED}: {self.advice}"
+        return Step(ProofRule.NOT_SEARCHED, words, self.more, () if why is None else (why,))
 
     def _short(self, steps: float) -> float:
         """Multiple of the steps of the shortest allowance that so many more would need."""

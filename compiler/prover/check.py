@@ -9,7 +9,7 @@ import numpy as np
 
 from oco.compiler.problem.canonical import Canonical, Equality, Inequality, canonical, entry_labels
 from oco.compiler.prover.assumed import declared
-from oco.compiler.prover.budget import NOT_SEARCHED, USUAL, Budget
+from oco.compiler.prover.budget import USUAL, Budget
 from oco.compiler.prover.complaints import complaints
 from oco.compiler.prover.context import Setting
 from oco.compiler.prover.data_facts import measured_margin, with_data
@@ -24,7 +24,7 @@ from oco.compiler.prover.overflow import overflows
 from oco.compiler.prover.phrasing import number
 from oco.compiler.prover.structure_facts import oracle_facts
 from oco.compiler.prover.terms.entry import entry
-from oco.compiler.prover.types import Status, Step
+from oco.compiler.prover.types import ProofRule, Status, Step
 from oco.compiler.prover.vector import MOST_ENTRIES, worst_of_many
 from oco.dsl.diagnostics import Diagnostic, Findings
 from oco.dsl.fact_keys import catalogue
@@ -135,7 +135,7 @@ def _of_common(known: Mapping[str, Fact]) -> Iterator[Fact]:
         return
     for key in ("feasible.each_round", "feasible.mean"):
         if not known[key].known:
-            why = Step("common point", "one decision serves every round", True, (common.why,))
+            why = Step(ProofRule.COMMON_POINT, "one decision serves every round", True, (common.why,))
             yield Fact(key, True, Status.DECLARED, why)
 
 
@@ -184,15 +184,15 @@ def _worst(key: str, entries: list[Fact]) -> Fact:
         return Fact(key, refuted.value, Status.REFUTED, refuted.why, refuted.cite, witness=refuted.witness)
     if Status.UNKNOWN in statuses:
         unknown = (f.why for f in entries if f.status is Status.UNKNOWN)
-        ended = (why for why in unknown if why is not None and why.rule == NOT_SEARCHED)
+        ended = (why for why in unknown if why is not None and why.rule == ProofRule.NOT_SEARCHED)
         return Fact(key, None, Status.UNKNOWN, next(ended, None))
     if isinstance(entries[0].value, str):
         words = " or ".join(dict.fromkeys(f.value for f in entries))
-        return Fact(key, words, Status.PROVED, Step("every entry", f"its entries are {words}", words))
+        return Fact(key, words, Status.PROVED, Step(ProofRule.EVERY_ENTRY, f"its entries are {words}", words))
     pick: Callable[[list[Any]], Any] = (
         all if key.endswith(".convex") else min if key.endswith((".strong_convexity.l2", ".lower")) else max
     )
     value = pick([f.value for f in entries])
     loose = any(f.loose for f in entries if f.value == value)
     words = "it holds for every entry" if isinstance(value, bool) else f"of the worst entry: {number(value)}"
-    return Fact(key, value, Status.PROVED, Step("every entry", words, value, premises), loose=loose)
+    return Fact(key, value, Status.PROVED, Step(ProofRule.EVERY_ENTRY, words, value, premises), loose=loose)

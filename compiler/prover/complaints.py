@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from oco.compiler.problem.canonical import Canonical, Inequality
-from oco.compiler.prover.budget import NOT_SEARCHED
 from oco.compiler.prover.context import Setting
 from oco.compiler.prover.curvature.composition import FLAT_KINDS, Culprit
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.phrasing import say
-from oco.compiler.prover.types import Status
+from oco.compiler.prover.types import ProofRule, Status
 from oco.dsl.atoms import Curvature, form_of, forms
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.expressions import Call, Expr
@@ -60,8 +59,8 @@ def _judged(
         yield Diagnostic(code, f"{what} is not convex{named}", where, hint, note=note)
         return
     hint = "no decision was found that refutes it either; theorems that need convexity do not apply"
-    if fact.why is not None and fact.why.rule == NOT_SEARCHED:
-        hint = f"{NOT_SEARCHED}: {setting.search.advice}; as long as it is not known, theorems that need convexity do not apply"
+    if fact.why is not None and fact.why.rule == ProofRule.NOT_SEARCHED:
+        hint = f"{ProofRule.NOT_SEARCHED}: {setting.search.advice}; as long as it is not known, theorems that need convexity do not apply"
     yield Diagnostic("OCO602", f"it is not known whether {what} is convex{named}", where, hint, Severity.WARNING)
 
 

@@ -19,7 +19,7 @@ from oco.compiler.prover.measured import Observed, covered, variation_facts
 from oco.compiler.prover.phrasing import coordinates, number, plural
 from oco.compiler.prover.ranges.cells import NotCovered, over_cells
 from oco.compiler.prover.terms.entry import entry
-from oco.compiler.prover.types import Status, Step
+from oco.compiler.prover.types import ProofRule, Status, Step
 from oco.compiler.prover.vector import MOST_ENTRIES
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Diagnostic
@@ -40,7 +40,7 @@ def with_data(setting: Setting, known: dict[str, Fact], seen: Observed) -> Itera
     yield from wrong
     if wrong or seen.rounds == 0:
         return
-    rounds = Step("data", f"{plural(seen.rounds, 'round')} of data", seen.rounds)
+    rounds = Step(ProofRule.DATA, f"{plural(seen.rounds, 'round')} of data", seen.rounds)
     known["data.rounds"] = Fact("data.rounds", seen.rounds, Status.MEASURED, rounds)
     for fact in variation_facts(setting, seen):
         yield from _placed(setting.canonical, known, fact)
@@ -84,7 +84,10 @@ def _constants(setting: Setting, seen: Observed) -> Iterator[Fact]:
         ).facts():
             if fact.key.removeprefix(f"{prefix}.") in CONSTANTS and fact.value is not None:
                 why = Step(
-                    "range of the data", f"{words}: {number(fact.value)}", fact.value, (fact.why,) if fact.why else ()
+                    ProofRule.RANGE_OF_THE_DATA,
+                    f"{words}: {number(fact.value)}",
+                    fact.value,
+                    (fact.why,) if fact.why else (),
                 )
                 yield Fact(f"data.{fact.key}", fact.value, Status.MEASURED, why, loose=fact.loose)
 
@@ -186,7 +189,7 @@ def measured_margin(setting: Setting, seen: Observed) -> list[Fact]:
         f"every inequality has {number(margin)} to spare in the mean at {where}, with {CONFIDENCE:.0%} confidence "
         f"from {plural(seen.rounds, 'round')} of data (Hoeffding)"
     )
-    why = Step("sample mean", words, margin, (result.step,))
+    why = Step(ProofRule.SAMPLE_MEAN, words, margin, (result.step,))
     value = next(iter(result.x.values())) if len(result.x) == 1 else dict(result.x)
     return [Fact("slater.margin", margin, Status.MEASURED, why), Fact("slater.point", value, Status.MEASURED, why)]
 

@@ -9,7 +9,7 @@ from oco.compiler.domains import Domain
 from oco.compiler.problem.canonical import Block, Canonical
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.phrasing import number
-from oco.compiler.prover.types import Status, Step
+from oco.compiler.prover.types import ProofRule, Status, Step
 from oco.dsl.intervals import interval
 
 
@@ -38,7 +38,7 @@ def domain_facts(canonical: Canonical) -> Iterator[Fact]:
         "domain.bregman_diameter", "largest divergence of two points", blocks, lambda d: d.bregman_diameter, _sum
     )
     if diameter.value is None and all(math.isfinite(b.domain.diameter("l2")) for b in blocks):
-        why = Step("domain", "the divergence of the entropy has no bound near the boundary of the simplex")
+        why = Step(ProofRule.DOMAIN, "the divergence of the entropy has no bound near the boundary of the simplex")
         diameter = Fact("domain.bregman_diameter", None, Status.UNKNOWN, why)
     yield diameter
 
@@ -54,7 +54,7 @@ def _combined(
     loose = any(key.removeprefix("domain.") in b.domain.bounds_only for b in blocks)
     values = [round_off(float(measure(b.domain))) for b in blocks]
     steps = tuple(
-        Step("domain", f"{words} of {b.domain} in {_dimension(b)} is {number(v)}", v, (), b.span, (key, b))
+        Step(ProofRule.DOMAIN, f"{words} of {b.domain} in {_dimension(b)} is {number(v)}", v, (), b.span, (key, b))
         for b, v in zip(blocks, values)
     )
     if len(blocks) == 1:
@@ -62,7 +62,12 @@ def _combined(
     total = combine(values)
     how = HOW[combine]
     why = Step(
-        "product domain", f"over all decisions: the {how} of these, {number(total)}", total, steps, None, (key, blocks)
+        ProofRule.PRODUCT_DOMAIN,
+        f"over all decisions: the {how} of these, {number(total)}",
+        total,
+        steps,
+        None,
+        (key, blocks),
     )
     return _known(Fact(key, total, Status.PROVED, why, loose=loose))
 

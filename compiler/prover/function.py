@@ -18,7 +18,7 @@ from oco.compiler.prover.suprema.attained import TIGHT, Slopes
 from oco.compiler.prover.suprema.bounds import Bound
 from oco.compiler.prover.suprema.lower_bound import Attained
 from oco.compiler.prover.terms.piecewise import pieces
-from oco.compiler.prover.types import Status, Step
+from oco.compiler.prover.types import ProofRule, Status, Step
 from oco.dsl.build import call
 from oco.dsl.expressions import Expr, names
 from oco.dsl.intervals import Interval
@@ -66,7 +66,9 @@ class Function:
             return Fact(key, True, Status.PROVED, curvatures.step(self.expr))
         witness = convexity_witness(self.setting, self.expr)
         if witness is not None:
-            why = Step("witness", f"{self.words} is not convex: {witness.words}", False, (), self.expr.span, self.expr)
+            why = Step(
+                ProofRule.WITNESS, f"{self.words} is not convex: {witness.words}", False, (), self.expr.span, self.expr
+            )
             return Fact(key, False, Status.REFUTED, why, witness=witness)
         return Fact(
             key, None, Status.UNKNOWN, self._searched(f"the curvature of {self.words}", curvatures.step(self.expr))
@@ -89,10 +91,10 @@ class Function:
         largest = up if up.value >= down.value else down
         size = max(0.0, up.attained, down.attained)  # |f| is as large somewhere
         words = f"|{self.words}| is at most {number(largest.value)}"
-        why = Step("largest", words, largest.value, (up.step, down.step, *self._rewritten))
+        why = Step(ProofRule.LARGEST, words, largest.value, (up.step, down.step, *self._rewritten))
         yield bounded(f"{self.prefix}.bound", largest.value, why, largest.value <= TIGHT * size)
         yield bounded(f"{self.prefix}.upper", up.value, up.step, up.tight(size))
-        least = Step("negative", f"{self.words} is at least {number(-down.value)}", -down.value, (down.step,))
+        least = Step(ProofRule.NEGATIVE, f"{self.words} is at least {number(-down.value)}", -down.value, (down.step,))
         yield bounded(f"{self.prefix}.lower", 0.0 - down.value, least, down.tight(size))
 
     # ---- slopes
@@ -106,10 +108,10 @@ class Function:
         over = f", the largest over its {count} pieces" if count > 1 else ""
         words = f"the l2 norm of the gradient of {self.words} is at most {number(root.value)}{over}"
         if count == 1:
-            return root, Step("square root", words, root.value, (*steps, self._derived(self.gradients[0])))
+            return root, Step(ProofRule.SQUARE_ROOT, words, root.value, (*steps, self._derived(self.gradients[0])))
         derived = tuple(self._derived(g) for g in self.gradients)
-        top = Step("largest", f"every piece is at most {number(result.value)}", result.value, steps)
-        return root, Step("square root", words, root.value, (top, *derived))
+        top = Step(ProofRule.LARGEST, f"every piece is at most {number(result.value)}", result.value, steps)
+        return root, Step(ProofRule.SQUARE_ROOT, words, root.value, (top, *derived))
 
     @cached_property
     def _of_pieces(self) -> tuple[tuple[Bound, tuple[Step, ...]], tuple[Bound, tuple[Step, ...]]]:
@@ -152,15 +154,17 @@ class Function:
             return f"the gradient of {of} is " + ", ".join(f"towards {name} {say(g)}" for name, g in slopes.items())
 
         if len(self.gradients) == 1:
-            return Step("gradient", lambda: words(self.words), None, self._rewritten, None, (self.original, slopes))
+            return Step(
+                ProofRule.GRADIENT, lambda: words(self.words), None, self._rewritten, None, (self.original, slopes)
+            )
         piece = self._pieces[[id(g) for g in self.gradients].index(id(slopes))]
-        return Step("gradient", lambda: words(say(piece)), None, (self._cut,), None, (piece, slopes))
+        return Step(ProofRule.GRADIENT, lambda: words(say(piece)), None, (self._cut,), None, (piece, slopes))
 
     @cached_property
     def _cut(self) -> Step:
         """Step that says that the function has everywhere the value of one of its pieces."""
         words = f"{self.words} is at each point one of {len(self._pieces)} pieces"
-        return Step("pieces", words, None, self._rewritten, self.original.span, (self.original, self._pieces))
+        return Step(ProofRule.PIECES, words, None, self._rewritten, self.original.span, (self.original, self._pieces))
 
     @cached_property
     def _rewritten(self) -> tuple[Step, ...]:
@@ -168,7 +172,7 @@ class Function:
         if printed(self.expr) == printed(self.original):
             return ()
         words = f"{self.words}, {say(self.original)}, equals `{printed(self.expr)}`"
-        return (Step("rewrite", words, None, (), self.original.span, (self.original, self.expr)),)
+        return (Step(ProofRule.REWRITE, words, None, (), self.original.span, (self.original, self.expr)),)
 
     @cached_property
     def _largest_slope(self) -> tuple[Bound, tuple[Step, ...]]:
@@ -181,7 +185,9 @@ class Function:
         yield bounded(f"{self.prefix}.lipschitz.l2", l2.value, why, l2.tight())
         l1, steps = self._largest_slope
         words = f"no entry of the gradient is larger than {number(l1.value)}"
-        yield bounded(f"{self.prefix}.lipschitz.l1", l1.value, Step("largest", words, l1.value, steps), l1.tight())
+        yield bounded(
+            f"{self.prefix}.lipschitz.l1", l1.value, Step(ProofRule.LARGEST, words, l1.value, steps), l1.tight()
+        )
 
     @property
     def attained(self) -> dict[str, float]:
@@ -212,12 +218,12 @@ class Function:
         modulus = max(0.0, result.least)
         steep, strong = hessians.tight(self.expr, smooth, modulus)
         words = f"the gradient has the Lipschitz constant {number(smooth)}"
-        reason = Step("smoothness", words, smooth, (result.change or result.step,))
+        reason = Step(ProofRule.SMOOTHNESS, words, smooth, (result.change or result.step,))
         if not math.isfinite(smooth):
             reason = self._searched(f"the second derivative of {self.words}", reason)
         yield bounded(f"{self.prefix}.smoothness.l2", smooth, reason, steep)
         words = f"the modulus of strong convexity is at least {number(modulus)}"
-        why = Step("strong convexity", words, modulus, (result.step,))
+        why = Step(ProofRule.STRONG_CONVEXITY, words, modulus, (result.step,))
         proved = self.convexity.status is Status.PROVED or result.least >= 0
         status = Status.PROVED if proved else Status.UNKNOWN
         yield Fact(f"{self.prefix}.strong_convexity.l2", modulus, status, why, loose=proved and not strong)

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.prover.budget import NOT_SEARCHED
 from oco.compiler.prover.derivation import WIDTH, value_text
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.phrasing import number
-from oco.compiler.prover.types import Status, Step
+from oco.compiler.prover.types import ProofRule, Status, Step
 from oco.dsl.intervals import Interval
 
 MEASURED = ("path_length", "variation.gradient", "variation.constraint", "V_x", "V_g")
@@ -93,10 +92,10 @@ def _unknown(facts: Mapping[str, Fact]) -> str:
     ]
     if not keys:
         return ""
-    ended = [k for k in keys if (why := facts[k].why) is not None and why.rule == NOT_SEARCHED]
+    ended = [k for k in keys if (why := facts[k].why) is not None and why.rule == ProofRule.NOT_SEARCHED]
     open_ = [k for k in keys if k not in MEASURED and k not in ended]
     lines = _wrapped("unknown: ", open_) + _wrapped("told by data (--data FILE): ", [k for k in keys if k in MEASURED])
-    lines += _wrapped(f"unknown, {NOT_SEARCHED}: ", ended)
+    lines += _wrapped(f"unknown, {ProofRule.NOT_SEARCHED}: ", ended)
     if ended:
         more = max(why.value for k in ended if (why := facts[k].why) is not None)
         lines.append(f"`oco --effort {more:g} ...` or `oco.check(model, effort={more:g})` searches on")
@@ -131,7 +130,13 @@ def _step_number(step: Step, steps: dict[int, int], listed: list[dict[str, Any]]
         premises = [_step_number(p, steps, listed) for p in step.premises]
         place = None if step.span is None else [step.span.line, step.span.column]
         steps[id(step)] = len(listed)
-        row = {"rule": step.rule, "claim": step.claim, "value": plain(step.value), "premises": premises, "place": place}
+        row = {
+            "rule": str(step.rule),
+            "claim": step.claim,
+            "value": plain(step.value),
+            "premises": premises,
+            "place": place,
+        }
         listed.append(row)
     return steps[id(step)]
 

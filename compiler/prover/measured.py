@@ -19,7 +19,7 @@ from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.phrasing import number, plural
 from oco.compiler.prover.ranges.cells import NotCovered, over_cells
 from oco.compiler.prover.terms.entry import entry
-from oco.compiler.prover.types import Status, Step
+from oco.compiler.prover.types import ProofRule, Status, Step
 from oco.dsl.build import call
 from oco.dsl.diagnostics import fail
 from oco.dsl.expressions import Expr, Kind, Name, names, rewrite
@@ -84,14 +84,16 @@ def _measured(key: str, totals: Floats, seen: Observed, words: str) -> Fact:
     """The last of the running sums, one a round from the second on."""
     value = float(totals[-1])
     claim = f"{words} over {plural(seen.rounds, 'round')} of data is {number(value)}"
-    why = Step("measured", claim, value, (), None, totals)
+    why = Step(ProofRule.MEASURED, claim, value, (), None, totals)
     return Fact(key, value, Status.MEASURED, why)
 
 
 def _exponent(key: str, value: float, seen: Observed, of: str) -> Fact:
     """The log_T exponent: value = T ** exponent, at least 0."""
     exponent = max(0.0, math.log(value) / math.log(seen.rounds)) if value > 0 and seen.rounds > 1 else 0.0
-    why = Step("measured", f"{of} is T ** {number(exponent)} over {plural(seen.rounds, 'round')} of data", exponent)
+    why = Step(
+        ProofRule.MEASURED, f"{of} is T ** {number(exponent)} over {plural(seen.rounds, 'round')} of data", exponent
+    )
     return Fact(key, exponent, Status.MEASURED, why)
 
 

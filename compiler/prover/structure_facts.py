@@ -13,7 +13,7 @@ from oco.compiler.prover.ranges.refine import fixed_slopes, without_decisions
 from oco.compiler.prover.step_cost import step_cost
 from oco.compiler.prover.suprema.separable import Separable
 from oco.compiler.prover.terms.leaves import entrywise
-from oco.compiler.prover.types import Status, Step
+from oco.compiler.prover.types import ProofRule, Status, Step
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Index, Name, changes, walk
 
@@ -27,7 +27,7 @@ def structure_fact(setting: Setting, expr: Expr, prefix: str, words: str) -> Fac
         f"{prefix}.structure",
         value,
         Status.PROVED,
-        Step("structure", f"{words} is {_WORDS[kind]}", value, (), expr.span, expr),
+        Step(ProofRule.STRUCTURE, f"{words} is {_WORDS[kind]}", value, (), expr.span, expr),
     )
 
 
@@ -84,5 +84,5 @@ def oracle_facts(setting: Setting) -> Iterator[Fact]:
 
 
 def _cost(operation: str, words: str) -> Fact:
-    step = Step("oracle", f"a {operation.replace('_', ' ')} costs {words}", words)
+    step = Step(ProofRule.ORACLE, f"a {operation.replace('_', ' ')} costs {words}", words)
     return Fact(f"domain.{operation}", words, Status.PROVED, step)

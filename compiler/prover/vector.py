@@ -16,7 +16,7 @@ from oco.compiler.prover.function import bounded
 from oco.compiler.prover.phrasing import number, plural
 from oco.compiler.prover.terms.kinks import differentiable
 from oco.compiler.prover.terms.leaves import entrywise
-from oco.compiler.prover.types import Status, Step
+from oco.compiler.prover.types import ProofRule, Status, Step
 from oco.dsl.build import call
 from oco.dsl.expressions import Expr, Kind, Name
 from oco.dsl.intervals import Interval, interval
@@ -41,20 +41,22 @@ def worst_of_many(setting: Setting, c: Inequality | Equality) -> Iterator[Fact]:
         ("upper", results.greatest),
         ("lower", results.least),
     ):
-        yield bounded(f"{prefix}.{name}", value, Step("every entry", f"{words}: {number(value)}", value, (step,)))
+        yield bounded(
+            f"{prefix}.{name}", value, Step(ProofRule.EVERY_ENTRY, f"{words}: {number(value)}", value, (step,))
+        )
     slopes = _slopes(setting, expr)
     for key, measure in (("lipschitz.l2", _longest_row), ("lipschitz.l1", _largest_slope)):
         value = np.inf if slopes is None else measure(slopes)
-        yield bounded(f"{prefix}.{key}", value, Step("every entry", f"{words}: {number(value)}", value))
+        yield bounded(f"{prefix}.{key}", value, Step(ProofRule.EVERY_ENTRY, f"{words}: {number(value)}", value))
     flat = kind in FLAT_KINDS and differentiable(setting, expr)
-    smooth = Step("every entry", "every entry is affine" if flat else "nothing bounds the second derivatives")
+    smooth = Step(ProofRule.EVERY_ENTRY, "every entry is affine" if flat else "nothing bounds the second derivatives")
     yield bounded(f"{prefix}.smoothness.l2", 0.0 if flat else np.inf, smooth, flat)
     status = Status.PROVED if proved else Status.UNKNOWN
     yield Fact(
         f"{prefix}.strong_convexity.l2",
         0.0,
         status,
-        Step("every entry", "no entry need be strongly convex", 0.0),
+        Step(ProofRule.EVERY_ENTRY, "no entry need be strongly convex", 0.0),
         loose=proved and not flat,
     )
 

@@ -14,7 +14,7 @@ import numpy as np
 from oco.compiler.domains import Domain
 from oco.compiler.problem.canonical import Canonical, entry_labels
 from oco.compiler.prover.facts import Facts
-from oco.compiler.prover.types import Status
+from oco.compiler.prover.types import ProofRule, Status
 from oco.compiler.theory.guarantees import Bound as Bound
 from oco.compiler.theory.guarantees import Condition as Condition
 from oco.compiler.theory.guarantees import Guarantee as Guarantee
@@ -64,7 +64,7 @@ class Situation:
         """Entries of equalities that the others and the domain imply in the mean; they get no multiplier (001, erratum 6a)."""
         fact = self.facts.get("multipliers.bounded")
         steps = fact.why.premises if fact is not None and fact.why is not None else ()
-        return frozenset(str(step.value) for step in steps if step.rule == "dependent row")
+        return frozenset(str(step.value) for step in steps if step.rule == ProofRule.DEPENDENT_ROW)
 
     @cached_property
     def constraints(self) -> int:

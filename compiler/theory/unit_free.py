@@ -27,7 +27,7 @@ from oco.compiler.prover.domain import domain_facts, downward, upward
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.facts import Deferred, Facts
 from oco.compiler.prover.feasibility.feasible import KEYS, Feasibility
-from oco.compiler.prover.types import Status, Step
+from oco.compiler.prover.types import ProofRule, Status, Step
 from oco.compiler.theory.scales import Scales
 from oco.compiler.theory.theorems import Bound, Guarantee, Situation
 from oco.dsl import algebra
@@ -218,7 +218,9 @@ def _times(fact: Fact, unit: float, exact: float | None = None, by: float = 1.0)
         return Fact(fact.key, None, Status.UNKNOWN, fact.why, fact.cite)
     rounded = downward(scaled) if least == (scaled > 0) else upward(scaled)
     why = () if fact.why is None else (fact.why,)
-    return replace(fact, value=rounded, why=Step("unit-free", f"{fact.key} in units of the problem", rounded, why))
+    return replace(
+        fact, value=rounded, why=Step(ProofRule.UNIT_FREE, f"{fact.key} in units of the problem", rounded, why)
+    )
 
 
 def in_user_units(guarantee: Guarantee, s: Situation, scales: Scales) -> Guarantee:

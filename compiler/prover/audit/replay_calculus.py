@@ -10,12 +10,12 @@ import math
 import numpy as np
 
 from oco.compiler.prover.audit.falsify import LARGEST_BY_DIFFERENCES, Attack, Outcome, Place, Verdict
-from oco.compiler.prover.types import Step
+from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.expressions import Array, Call, Expr, Index
 
 BENDS = {"convex": (1,), "concave": (-1,), "affine": (1, -1)}
 SEARCH = 25  # exchanges that are tried to find the largest and the least second difference
-EIGENVALUES = ("second derivative by terms", "second derivative written out")
+EIGENVALUES = (ProofRule.SECOND_DERIVATIVE_BY_TERMS, ProofRule.SECOND_DERIVATIVE_WRITTEN_OUT)
 
 
 class Calculus(Attack):
@@ -162,7 +162,7 @@ class Calculus(Attack):
         return np.array(results)
 
     def _smoothness(self, step: Step) -> Verdict:
-        if step.premises[0].rule == "change of gradient":
+        if step.premises[0].rule == ProofRule.CHANGE_OF_GRADIENT:
             holds = step.value >= step.premises[0].value[1] * (1 - 1e-9)
             return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "the gradient changes faster")
         least, most = step.premises[0].value

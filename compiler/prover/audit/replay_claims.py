@@ -11,7 +11,7 @@ import numpy as np
 
 from oco.compiler.problem.canonical import Block
 from oco.compiler.prover.audit.falsify import TOLERANCE, Attack, Outcome, Place, Verdict, is_expensive
-from oco.compiler.prover.types import Step
+from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Constant, Expr, Kind, Name, walk
 
@@ -70,8 +70,8 @@ class Claims(Attack):
         return REPLAYED if holds else failed("there are constraints")
 
     def _common(self, step: Step) -> Verdict:
-        points = [p for p in step.premises if p.rule == "slater point" and p.value >= 0]
-        mixtures = [p for p in step.premises if p.rule == "mixture" and p.value is True]
+        points = [p for p in step.premises if p.rule == ProofRule.SLATER_POINT and p.value >= 0]
+        mixtures = [p for p in step.premises if p.rule == ProofRule.MIXTURE and p.value is True]
         holds = step.value is True and bool(points or mixtures)
         return REPLAYED if holds else failed("no decision is given that satisfies every constraint")
 
@@ -136,7 +136,7 @@ class Claims(Attack):
     def _product(self, step: Step) -> Verdict:
         """Sizes of a product of sets from those of the sets."""
         key, parts = step.subject[0], np.array([float(p.value) for p in step.premises])
-        if len(parts) != len(self.problem.blocks) or any(p.rule != "domain" for p in step.premises):
+        if len(parts) != len(self.problem.blocks) or any(p.rule != ProofRule.DOMAIN for p in step.premises):
             return failed("a set is left out")
         if key == "domain.inner_radius":
             holds = step.value <= parts.min() * (1 + TOLERANCE)

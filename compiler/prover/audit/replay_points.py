@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.prover.audit.falsify import TOLERANCE, Attack, Outcome, Place, Verdict
-from oco.compiler.prover.types import Step
+from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.expressions import Expr
 
 REPLAYED: Verdict = (Outcome.REPLAYED, "")
@@ -62,7 +62,7 @@ class Points(Attack):
             all(np.array_equal(p.subject[1][n], x) for n, x in step.subject.items())
             and all(np.allclose(self._value(p.subject[0], at), self._value(expr, at)) for at in self.places[:8])
             for p in step.premises
-            if p.rule == "at a point"
+            if p.rule == ProofRule.AT_A_POINT
         )
 
     def _mixture(self, step: Step) -> Verdict:
@@ -103,7 +103,7 @@ class Points(Attack):
         """The point is in the relative interior, the equalities hold there in the mean, and the inequalities with the margin."""
         x = step.subject
         if not isinstance(x, dict):
-            inner = [p for p in step.premises if p.rule == "interior point"]
+            inner = [p for p in step.premises if p.rule == ProofRule.INTERIOR_POINT]
             holds = step.value is True and any(p.value > 0 for p in inner)
             return REPLAYED if holds else (Outcome.FAILED, "no interior point is given")
         means = {s.name: np.asarray(s.mean) for s in self.problem.streams if s.mean is not None}

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.problem.canonical import Canonical, canonical
+from oco.compiler.problem.canonical import canonical
 from oco.compiler.prover.audit.falsify import TOLERANCE, Outcome, Place, Verdict
 from oco.compiler.prover.audit.replay_calculus import Calculus
 from oco.compiler.prover.audit.replay_claims import CONVEX_WORDS, Claims, top
 from oco.compiler.prover.audit.replay_points import Points
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.facts import Facts
-from oco.compiler.prover.types import Status, Step
+from oco.compiler.prover.types import ProofRule, Status, Step
 from oco.dsl.atoms import ATOMS, form_of, forms
 from oco.dsl.dims import known
 from oco.dsl.expressions import Array as Stack
@@ -36,20 +36,36 @@ MISSHAPEN = (
     KeyError,
     IndexError,
 )  # what a handler meets in a step of another make
-WITH_MARGIN = (
-    "slater point",
-    "interior point",
-    "corner policy",
-)  # rules that prove a flag, and end with how much there is to spare
+WITH_MARGIN = (ProofRule.SLATER_POINT, ProofRule.INTERIOR_POINT, ProofRule.CORNER_POLICY)
+"""Rules that prove a flag, and end with how much there is to spare."""
 FROM_PREMISES = (
-    "largest",
-    "square root",
-    "negative",
-    "smoothness",
-    "strong convexity",
-    "product domain",
-    "second derivative",
+    ProofRule.LARGEST,
+    ProofRule.SQUARE_ROOT,
+    ProofRule.NEGATIVE,
+    ProofRule.SMOOTHNESS,
+    ProofRule.STRONG_CONVEXITY,
+    ProofRule.PRODUCT_DOMAIN,
+    ProofRule.SECOND_DERIVATIVE,
 )
+
+_REFUTED = "of facts that are refuted or unknown: no fact that is proved rests on it"
+_GIVEN = "repeats what the user assumes or the data say: no fact that is proved rests on it"
+NOT_AUDITED: Mapping[ProofRule, str] = {
+    ProofRule.WITNESS: "a decision at which a claim fails; the fact holds its values",
+    ProofRule.RANGE_ABOVE_ZERO: _REFUTED,
+    ProofRule.DEPENDENT_ROWS: _REFUTED,
+    ProofRule.EQUALITY: _REFUTED,
+    ProofRule.NO_INTERIOR_POINT: _REFUTED,
+    ProofRule.NO_MARGIN: _REFUTED,
+    ProofRule.NO_MEAN: _REFUTED,
+    ProofRule.ASSUMPTION: _GIVEN,
+    ProofRule.DATA: _GIVEN,
+    ProofRule.MEASURED: _GIVEN,
+    ProofRule.RANGE_OF_THE_DATA: _GIVEN,
+    ProofRule.SAMPLE_MEAN: _GIVEN,
+    ProofRule.UNIT_FREE: "of facts in the units of a problem, each beside one of the model that is audited",
+}
+"""Rules without an audit, and why."""
 
 
 @dataclass(frozen=True)
@@ -90,62 +106,15 @@ def _steps(root: Step, seen: set[int]) -> Iterator[Step]:
 
 
 class _Replay(Claims, Calculus, Points):
-    def __init__(self, problem: Canonical, rng: np.random.Generator) -> None:
-        super().__init__(problem, rng)
-        self.rules: Mapping[str, Callable[[Step], Verdict]] = {
-            "interval": self._interval,
-            "declared range": self._declared,
-            "constant": self._constant,
-            "support": self._support,
-            "norm": self._norm,
-            "vertices": self._supremum,
-            "entry by entry": self._supremum,
-            "largest entry": self._supremum,
-            "ball": self._supremum,
-            "tangent": self._supremum,
-            "branch and bound": self._supremum,
-            "not searched further": self._supremum,
-            "largest": self._largest,
-            "square root": self._square_root,
-            "negative": self._negative,
-            "every entry": self._every_entry,
-            "gradient": self._gradient,
-            "pieces": self._pieces,
-            "rewrite": self._rewrite,
-            "variable": self._variable,
-            "composition": self._composed,
-            "second derivative": self._by_eigenvalues,
-            "second derivative of entries": self._composed,
-            "second derivative by terms": self._bent,
-            "second derivative written out": self._bent,
-            "change of gradient": self._change_of_gradient,
-            "smoothness": self._smoothness,
-            "strong convexity": self._strong_convexity,
-            "structure": self._structure,
-            "domain": self._domain,
-            "product domain": self._product,
-            "oracle": self._oracle,
-            "at a point": self._at_a_point,
-            "slater point": self._slater,
-            "interior point": self._interior,
-            "mixture": self._mixture,
-            "mixture of each round": self._mixture_of_each_round,
-            "tangent bound": self._nowhere,
-            "corner policy": self._corner_policy,
-            "common point": self._common,
-            "dependent row": self._dependent,
-            "no constraints": self._no_constraints,
-        }
-
     def step(self, step: Step) -> Verdict:
         """The verdict on one step; a step that is not of the make that its rule asks for is refused."""
-        rule = self.rules.get(step.rule)
+        rule = RULES.get(step.rule)
         if rule is None:
             return Outcome.FAILED, f"there is no rule `{step.rule}`"
         if step.rule in FROM_PREMISES and not step.premises:
             return Outcome.FAILED, "it follows from nothing"
         try:
-            return rule(step)
+            return rule(self, step)
         except MISSHAPEN:
             return Outcome.FAILED, "it has not the parts that its rule asks for"
 
@@ -258,6 +227,52 @@ class _Replay(Claims, Calculus, Points):
         above = top(step.premises[0].value)
         holds = above is not None and -step.value >= above - TOLERANCE * max(1.0, abs(above))
         return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "it is not the negative of the premise")
+
+
+RULES: Mapping[ProofRule, Callable[[_Replay, Step], Verdict]] = {
+    ProofRule.INTERVAL: _Replay._interval,
+    ProofRule.DECLARED_RANGE: _Replay._declared,
+    ProofRule.CONSTANT: _Replay._constant,
+    ProofRule.SUPPORT: _Replay._support,
+    ProofRule.NORM: _Replay._norm,
+    ProofRule.VERTICES: _Replay._supremum,
+    ProofRule.ENTRY_BY_ENTRY: _Replay._supremum,
+    ProofRule.BALL: _Replay._supremum,
+    ProofRule.TANGENT: _Replay._supremum,
+    ProofRule.BRANCH_AND_BOUND: _Replay._supremum,
+    ProofRule.NOT_SEARCHED: _Replay._supremum,
+    ProofRule.LARGEST: _Replay._largest,
+    ProofRule.SQUARE_ROOT: _Replay._square_root,
+    ProofRule.NEGATIVE: _Replay._negative,
+    ProofRule.EVERY_ENTRY: _Replay._every_entry,
+    ProofRule.GRADIENT: _Replay._gradient,
+    ProofRule.PIECES: _Replay._pieces,
+    ProofRule.REWRITE: _Replay._rewrite,
+    ProofRule.VARIABLE: _Replay._variable,
+    ProofRule.COMPOSITION: _Replay._composed,
+    ProofRule.SECOND_DERIVATIVE: _Replay._by_eigenvalues,
+    ProofRule.SECOND_DERIVATIVE_OF_ENTRIES: _Replay._composed,
+    ProofRule.SECOND_DERIVATIVE_BY_TERMS: _Replay._bent,
+    ProofRule.SECOND_DERIVATIVE_WRITTEN_OUT: _Replay._bent,
+    ProofRule.CHANGE_OF_GRADIENT: _Replay._change_of_gradient,
+    ProofRule.SMOOTHNESS: _Replay._smoothness,
+    ProofRule.STRONG_CONVEXITY: _Replay._strong_convexity,
+    ProofRule.STRUCTURE: _Replay._structure,
+    ProofRule.DOMAIN: _Replay._domain,
+    ProofRule.PRODUCT_DOMAIN: _Replay._product,
+    ProofRule.ORACLE: _Replay._oracle,
+    ProofRule.AT_A_POINT: _Replay._at_a_point,
+    ProofRule.SLATER_POINT: _Replay._slater,
+    ProofRule.INTERIOR_POINT: _Replay._interior,
+    ProofRule.MIXTURE: _Replay._mixture,
+    ProofRule.MIXTURE_OF_EACH_ROUND: _Replay._mixture_of_each_round,
+    ProofRule.TANGENT_BOUND: _Replay._nowhere,
+    ProofRule.CORNER_POLICY: _Replay._corner_policy,
+    ProofRule.COMMON_POINT: _Replay._common,
+    ProofRule.DEPENDENT_ROW: _Replay._dependent,
+    ProofRule.NO_CONSTRAINTS: _Replay._no_constraints,
+}
+"""Audit of each rule."""
 
 
 def _constant_ends(node: Constant) -> tuple[Array, Array]:

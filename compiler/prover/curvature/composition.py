@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from oco.compiler.prover.phrasing import Phrases
 from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.compiler.prover.terms.sums import summands, within_sums
-from oco.compiler.prover.types import Step
+from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.atoms import ATOMS, Curvature, Monotone, form_of, forms
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, walk
 from oco.dsl.intervals import Interval
@@ -148,13 +148,15 @@ class Curvatures:
         verdict = self._known[id(node)][1]
         value = str(verdict.curvature)
         if isinstance(node, Name) and node.name in self.varying:
-            return Step("variable", lambda: f"{self._phrases.say(node)} is {value}", value, (), node.span, node)
+            return Step(ProofRule.VARIABLE, lambda: f"{self._phrases.say(node)} is {value}", value, (), node.span, node)
         if verdict.curvature is Curvature.CONSTANT:
             words = " does not depend on the decision"
-            return Step("constant", lambda: self._phrases.say(node) + words, value, (), node.span, node)
+            return Step(ProofRule.CONSTANT, lambda: self._phrases.say(node) + words, value, (), node.span, node)
         varying = [self._steps[id(c)] for c in node.children if id(c) in self._known and self.varies(c)]
         signs = [self.ranges.step(c) for c in node.children if self._sign_matters(node, c)]
-        return Step("composition", lambda: self._claim(node, verdict), value, (*varying, *signs), node.span, node)
+        return Step(
+            ProofRule.COMPOSITION, lambda: self._claim(node, verdict), value, (*varying, *signs), node.span, node
+        )
 
     def _claim(self, node: Expr, verdict: Verdict) -> str:
         claim = f"{self._phrases.say(node)} is {verdict.curvature}"

@@ -1,8 +1,7 @@
 """Enclosures of Hessians in the Loewner order, kept as a diagonal plus J' diag(w) J: eigenvalues are taken when all terms are added up.
 
 With w between w_lo and w_hi entry by entry, J' diag(w_lo) J <= J' diag(w) J <= J' diag(w_hi) J; so sums and multiples of enclosures
-are enclosures of the sums and multiples. For J = M + E with |E| <= R entry by entry, | |J v| - |M v| | <= |R|_2 |v|, and
-v' J' J v <= |v|' |J|' |J| |v| with absolute values entry by entry.
+are enclosures of the sums and multiples. For J = M + E with |E| <= R entry by entry, | |J v| - |M v| | <= |R|_2 |v|.
 """
 
 from __future__ import annotations
@@ -144,8 +143,6 @@ def _most(diagonal: Floats, rows: tuple[Rows, ...], along: Floats | None) -> flo
     results = [_by_middle(diagonal, above, q, along) for q in {id(q): q for q in (exact, all_below)}.values()]
     if above is None and all_below is not None:
         results.append(_up(float(diagonal.max()) - least_singular(all_below) ** 2 * (1 - SLACK)))
-    if above is not None and not above.is_point:
-        results.append(_compared(diagonal, above))
     return min(results)
 
 
@@ -197,13 +194,6 @@ def _largest(diagonal: Floats, along: Floats | None) -> float:
         return value
     along_set = along.T @ (diagonal[:, None] * along)
     return min(value, _largest_eigenvalue(along_set, float(np.abs(diagonal).max()), len(diagonal)))
-
-
-def _compared(diagonal: Floats, rows: Interval) -> float:
-    """v' (D + S' S) v <= |v|' (D + |S|' |S|) |v|."""
-    size = rows.magnitude
-    added = float(np.abs(diagonal).max(initial=0.0)) + float(np.sum(size**2))
-    return _largest_eigenvalue(np.diag(diagonal) + size.T @ size, added, sum(size.shape))
 
 
 def _by_middle(diagonal: Floats, above: Interval | None, below: Interval | None, along: Floats | None) -> float:

@@ -23,7 +23,7 @@ from oco.compiler.prover.curvature.spectrum import SLACK, eigenvalues
 from oco.compiler.prover.phrasing import number, say
 from oco.compiler.prover.suprema.attained import SecondDerivatives
 from oco.compiler.prover.terms.kinks import differentiable
-from oco.compiler.prover.types import Step
+from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.atoms import Regularity, regularity_of
 from oco.dsl.expressions import Expr, walk
 from oco.dsl.intervals import Interval, interval
@@ -112,19 +112,19 @@ class Hessians:
         least, most = curves.least(curve, blocks, along), curves.most(curve, blocks, along)
         least = max(least, self._by_share(curve, along))
         steepest = curves.stretch(curve, blocks, along)
-        rule = "second derivative by terms"
+        rule = ProofRule.SECOND_DERIVATIVE_BY_TERMS
         matrix = self._matrix(expr) if least != most else None
         if matrix is not None:
             low, high, steep = _of_matrix(matrix, along)
             if low > least or high < most or steep < steepest:
-                rule, least, most = "second derivative written out", max(least, low), min(most, high)
+                rule, least, most = ProofRule.SECOND_DERIVATIVE_WRITTEN_OUT, max(least, low), min(most, high)
                 steepest = min(steepest, steep)
         where = "the eigenvalues of the second derivative" if along is None else "second derivatives along the domain"
         words = f"{where} of {say(expr)} lie in [{number(least)}, {number(most)}]"
         step, change = Step(rule, words, (least, most), (), expr.span, expr), None
         if along is not None:
             words = f"along the domain the gradient of {say(expr)} changes at a rate of at most {number(steepest)}"
-            change = Step("change of gradient", words, (0.0, steepest), (), expr.span, expr)
+            change = Step(ProofRule.CHANGE_OF_GRADIENT, words, (0.0, steepest), (), expr.span, expr)
         return Moduli(steepest, least, most, step, change)
 
     def _by_share(self, curve: Curve, along: Floats | None) -> float:

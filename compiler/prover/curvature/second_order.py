@@ -12,8 +12,7 @@ from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.compiler.prover.suprema.entry_sup import FINEST, MOST_NUMBERS, EntrySup
 from oco.compiler.prover.terms.kinks import smooth
 from oco.compiler.prover.terms.leaves import Entrywise, entrywise
-from oco.compiler.prover.terms.sums import summands, total
-from oco.compiler.prover.types import Step
+from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.atoms import Curvature, is_entrywise
 from oco.dsl.build import call
 from oco.dsl.expressions import Call, Expr, Name
@@ -39,7 +38,7 @@ def by_second_derivative(setting: Setting, node: Call) -> tuple[Curvature, Step]
             return result
     if node.shape != ():
         return None
-    return _as_a_whole(setting, node) or _beside_kinks(setting, node)
+    return _as_a_whole(setting, node)
 
 
 def _entry_by_entry(setting: Setting, node: Call) -> tuple[Curvature, Step] | None:
@@ -58,7 +57,7 @@ def _entry_by_entry(setting: Setting, node: Call) -> tuple[Curvature, Step] | No
         f"{say(node)} is {kind}: its second derivative in {say(split.leaves[moving[0]])} lies in {span_of_values(bend)}"
     )
     premises = tuple(setting.ranges.step(leaf) for leaf in split.leaves.values())
-    return kind, Step("second derivative of entries", words, str(kind), premises, node.span, node)
+    return kind, Step(ProofRule.SECOND_DERIVATIVE_OF_ENTRIES, words, str(kind), premises, node.span, node)
 
 
 def _narrowed(setting: Setting, second: Entrywise, bend: Interval) -> Interval:
@@ -89,25 +88,6 @@ def _numbers(setting: Setting, second: Entrywise) -> int:
     return 0
 
 
-def _beside_kinks(setting: Setting, node: Call) -> tuple[Curvature, Step] | None:
-    """A sum whose smooth terms together have a second derivative of one sign, and whose other terms are curved that way."""
-    terms = summands(node)
-    even = [(sign, u) for sign, u in terms if setting.hessians.smooth(u)]
-    kinked = [(sign, u) for sign, u in terms if not setting.hessians.smooth(u)]
-    if not even or not kinked:
-        return None
-    result = _as_a_whole(setting, total(even))
-    if result is None:
-        return None
-    kind, step = result
-    others = [setting.curvatures(u if sign > 0 else call("minus", u)) for sign, u in kinked]
-    if not all(c is kind or c in FLAT for c in others):
-        return None
-    premises = (step, *(setting.curvatures.step(u) for _, u in kinked))
-    words = f"{say(node)} is {kind}: its smooth terms are so together, and each of the others alone"
-    return kind, Step("composition", words, str(kind), premises, node.span, node)
-
-
 def _as_a_whole(setting: Setting, node: Expr) -> tuple[Curvature, Step] | None:
     least, most, step = setting.hessians.eigenvalues(node)
     if math.isnan(least) or math.isnan(most) or (least < 0 < most) or (least < 0 and math.isinf(most)):
@@ -115,4 +95,4 @@ def _as_a_whole(setting: Setting, node: Expr) -> tuple[Curvature, Step] | None:
     if least < 0 and most > 0:
         return None
     kind = Curvature.CONVEX if least >= 0 else Curvature.CONCAVE
-    return kind, Step("second derivative", f"{say(node)} is {kind}", str(kind), (step,), node.span, node)
+    return kind, Step(ProofRule.SECOND_DERIVATIVE, f"{say(node)} is {kind}", str(kind), (step,), node.span, node)

@@ -37,7 +37,7 @@ from oco.compiler.prover.feasibility.policy import corner_policy
 from oco.compiler.prover.feasibility.scenario import SHARE, Scenario, mean, robust
 from oco.compiler.prover.feasibility.slater import SlaterPoint, slater_point
 from oco.compiler.prover.phrasing import number
-from oco.compiler.prover.types import Status, Step, Witness
+from oco.compiler.prover.types import ProofRule, Status, Step, Witness
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.expressions import Kind, names
 from oco.dsl.statements import Timing
@@ -209,12 +209,14 @@ class Feasibility:
             if shown is not None:
                 return Fact(key, True, Status.PROVED, shown)
             words = "the mean of a constraint is not known: it is not affine in streams of known mean, or an equality that changes with t"
-            why = Step("no mean", words)
+            why = Step(ProofRule.NO_MEAN, words)
             return Fact(key, None, Status.UNKNOWN, why)
         inconsistent = next((d for d in self.dependent if not d.consistent), None)
         if inconsistent is not None:
             words = f"{inconsistent.label} contradicts the other equalities and the domain in the mean"
-            return Fact(key, False, Status.REFUTED, Step("dependent rows", words), witness=Witness({}, 0.0, words))
+            return Fact(
+                key, False, Status.REFUTED, Step(ProofRule.DEPENDENT_ROWS, words), witness=Witness({}, 0.0, words)
+            )
         shown = self._met_in_the_mean()
         if shown is not None:
             return Fact(key, True, Status.PROVED, shown)
@@ -242,7 +244,7 @@ class Feasibility:
             words = f"`{written(first)}` is an equality, and has nothing to spare at any decision"
             if self.canonical.equalities:
                 words += ": theorems for equalities ask for multipliers.bounded instead"
-            why = Step("equality", words, 0.0, (), first.span)
+            why = Step(ProofRule.EQUALITY, words, 0.0, (), first.span)
             yield from (Fact(key, None, Status.REFUTED, why, witness=Witness({}, 0.0, words)) for key in keys)
             return
         point = self._called_for()
@@ -256,7 +258,7 @@ class Feasibility:
             always = self._decides()
             words = f"the greatest margin of any decision is {number(max(point.best, point.margin))}: none satisfies all strictly"
             words += "" if always else ", whatever the streams are"
-            why = Step("no margin", words, point.best, (point.step,))
+            why = Step(ProofRule.NO_MARGIN, words, point.best, (point.step,))
             status = Status.REFUTED if always else Status.CONDITION
             yield from (Fact(key, None, status, why, witness=Witness({}, 0.0, words)) for key in keys)
         else:
@@ -295,21 +297,27 @@ class Feasibility:
             if point is not None and point.margin > 0:
                 return Fact(key, True, Status.PROVED, point.step, cite)
         if self.mean is None:
-            return Fact(key, None, Status.UNKNOWN, Step("no mean", "the mean of a constraint is not known"))
+            return Fact(key, None, Status.UNKNOWN, Step(ProofRule.NO_MEAN, "the mean of a constraint is not known"))
         if not self.canonical.equalities:
             return self._undecided(key)
         inner = self.interior if all(d.consistent for d in self.dependent) else None
         if inner is not None and inner.margin > 0:
             dropped = tuple(
-                Step("dependent row", f"{d.label} follows from the other rows and the domain", d.label)
+                Step(ProofRule.DEPENDENT_ROW, f"{d.label} follows from the other rows and the domain", d.label)
                 for d in self.dependent
             )
             return Fact(
-                key, True, Status.PROVED, Step("interior point", inner.step.claim, True, (inner.step, *dropped)), cite
+                key,
+                True,
+                Status.PROVED,
+                Step(ProofRule.INTERIOR_POINT, inner.step.claim, True, (inner.step, *dropped)),
+                cite,
             )
         witness = separating(self.mean, equality_rows(self.mean)) if fits(self.setting) else None
         if witness is not None:
-            return Fact(key, False, Status.REFUTED, Step("no interior point", witness.words), cite, witness=witness)
+            return Fact(
+                key, False, Status.REFUTED, Step(ProofRule.NO_INTERIOR_POINT, witness.words), cite, witness=witness
+            )
         return self._undecided(key)
 
     def warnings(self) -> Iterator[Diagnostic]:
@@ -358,7 +366,7 @@ def _line(row: Row) -> str:
 
 
 def _serves_every_round(of_common: Step) -> Step:
-    return Step("common point", "the same decision serves every round", True, (of_common,))
+    return Step(ProofRule.COMMON_POINT, "the same decision serves every round", True, (of_common,))
 
 
 def _as_value(x: Mapping[str, Floats]) -> Any:
@@ -368,7 +376,7 @@ def _as_value(x: Mapping[str, Floats]) -> Any:
 
 def _unconstrained(setting: Setting) -> Iterator[Fact]:
     """A model without constraints meets all of them."""
-    why = Step("no constraints", "there are no constraints", True)
+    why = Step(ProofRule.NO_CONSTRAINTS, "there are no constraints", True)
     for key in ("feasible.common", "feasible.each_round", "feasible.mean", "multipliers.bounded"):
         yield Fact(key, True, Status.PROVED, why)
     yield Fact("slater.margin", np.inf, Status.PROVED, why)

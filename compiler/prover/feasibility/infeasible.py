@@ -21,7 +21,7 @@ from oco.compiler.prover.phrasing import number
 from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.compiler.prover.ranges.support import support
 from oco.compiler.prover.terms.entry import entry
-from oco.compiler.prover.types import Step, Witness
+from oco.compiler.prover.types import ProofRule, Step, Witness
 from oco.dsl.build import call
 from oco.dsl.expressions import Expr, Kind, names
 from oco.dsl.intervals import Interval, interval, point
@@ -94,7 +94,7 @@ def impossible(scenario: Scenario, rows: list[Row]) -> Impossible | None:
     words = f"{conflict(labels, merged is not None)} {scenario.words}: every decision misses {which} by at least {missed}{where}"
     witness = Witness(merged or streams[int(np.argmax(weights))], lowest, words)
     proof = Step(
-        "tangent bound",
+        ProofRule.TANGENT_BOUND,
         words,
         lowest,
         (),
@@ -114,7 +114,7 @@ def never_holds(scenario: Scenario, row: Row) -> Impossible | None:
     )
     centre = {b.name: b.domain.centre() for b in scenario.setting.canonical.blocks}
     streams = worst_streams(scenario, row.expr, centre)
-    step = Step("range above zero", words, least, (), row.constraint.span, row.expr)
+    step = Step(ProofRule.RANGE_ABOVE_ZERO, words, least, (), row.constraint.span, row.expr)
     return Impossible((row,), step, Witness(streams, least, words), True)
 
 

@@ -25,7 +25,7 @@ from oco.compiler.prover.feasibility.scenario import Scenario
 from oco.compiler.prover.feasibility.solver import affords_program, decision_variables, into_domain, solve, values
 from oco.compiler.prover.phrasing import coordinates, number
 from oco.compiler.prover.suprema.lower_bound import LARGEST_SPECTRAL
-from oco.compiler.prover.types import Step
+from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.build import call
 from oco.dsl.expressions import Kind, names
 from oco.dsl.intervals import Interval, interval, point
@@ -175,14 +175,14 @@ class _Claim:
         where = " and ".join(", ".join(f"{n} = {coordinates(v)}" for n, v in x.items()) for x in points)
         serves = "the same in every round" if self.common else "another one in each round"
         claim = f"between {where} lies a decision that satisfies {labels} exactly, {serves}"
-        rule = "mixture" if self.common else "mixture of each round"
+        rule = ProofRule.MIXTURE if self.common else ProofRule.MIXTURE_OF_EACH_ROUND
         subject = (tuple(points), self.scenario.streams, tuple(c.expr for c in self.rows))
         return Mixture(self.common, Step(rule, claim, True, tuple(premises), self.rows[0].span, subject))
 
     def _at(self, label: str, expr: Any, x: Decision, span: Any) -> Step:
         most = self.scenario.worst(expr, x).greatest
         claim = f"{label} is at most {number(most)} there, {self.scenario.words}"
-        return Step("at a point", claim, most, (), span, (expr, x, self.scenario.streams))
+        return Step(ProofRule.AT_A_POINT, claim, most, (), span, (expr, x, self.scenario.streams))
 
     def _values(self, points: list[Decision]) -> Interval:
         """A column for each decision, a row for each function, relative to the size of the function's terms."""

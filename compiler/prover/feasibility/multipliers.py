@@ -19,7 +19,7 @@ from oco.compiler.prover.context import Setting
 from oco.compiler.prover.feasibility.scenario import Scenario, at_mean
 from oco.compiler.prover.feasibility.solver import affords_program, decision_variables, into_domain, solve
 from oco.compiler.prover.phrasing import coordinates, number
-from oco.compiler.prover.types import Step, Witness
+from oco.compiler.prover.types import ProofRule, Step, Witness
 
 Floats = np.ndarray[Any, Any]
 DEPENDENT = 1e-9  # relative size of what is left of a row after the others are projected out
@@ -175,7 +175,7 @@ def _proved(scenario: Scenario, matrix: Floats, right: Floats, x: Mapping[str, F
     slack = ", ".join(f"{label} is at most {number(most)}" for label, most in worst)
     words += f", {slack} {scenario.words}" if slack else ""
     words += f", and a ball of radius {number(radius)} around it lies in the domain"
-    return Interior(x, float(margin), radius, residual, Step("interior point", words, margin, (), None, x))
+    return Interior(x, float(margin), radius, residual, Step(ProofRule.INTERIOR_POINT, words, margin, (), None, x))
 
 
 def separating(scenario: Scenario, rows: Rows) -> Witness | None:

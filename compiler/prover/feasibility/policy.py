@@ -15,7 +15,7 @@ from oco.compiler.prover.feasibility.scenario import Scenario
 from oco.compiler.prover.feasibility.slater import slater_point
 from oco.compiler.prover.phrasing import number
 from oco.compiler.prover.suprema.corners import stream_box_corners
-from oco.compiler.prover.types import Step
+from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.expressions import Kind, names
 from oco.dsl.intervals import point
 
@@ -48,4 +48,4 @@ def corner_policy(setting: Setting, search: Allowance) -> Step | None:
         f"each of the {len(corners)} corners of the streams has a decision with at least {number(worst)} to spare, "
         "and between corners the mixtures of these serve: the constraints are convex in decision and streams together"
     )
-    return Step("corner policy", claim, worst, (), None, corners)
+    return Step(ProofRule.CORNER_POLICY, claim, worst, (), None, corners)

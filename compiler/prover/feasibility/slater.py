@@ -21,7 +21,7 @@ from oco.compiler.prover.feasibility.solver import affords_program, decision_var
 from oco.compiler.prover.phrasing import coordinates, number
 from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.compiler.prover.terms.entry import entry
-from oco.compiler.prover.types import Step
+from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr
@@ -70,10 +70,10 @@ def _proved(scenario: Scenario, x: Mapping[str, Floats], best: float | None, flo
         if margin <= floor > -np.inf:
             return None
         claim = f"{c.label} is at most {number(most)} there, {scenario.words}"
-        steps.append(Step("at a point", claim, most, (), c.span, (c.expr, x, scenario.streams)))
+        steps.append(Step(ProofRule.AT_A_POINT, claim, most, (), c.span, (c.expr, x, scenario.streams)))
     where = ", ".join(f"{n} = {coordinates(v)}" for n, v in x.items())
     words = f"every inequality has {number(margin)} to spare at {where}, {scenario.words}"
-    return SlaterPoint(x, float(margin), Step("slater point", words, margin, tuple(steps), None, x), best)
+    return SlaterPoint(x, float(margin), Step(ProofRule.SLATER_POINT, words, margin, tuple(steps), None, x), best)
 
 
 def _best_corner(scenario: Scenario) -> tuple[dict[str, Floats], float] | None:

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.prover.budget import NOT_SEARCHED
 from oco.compiler.prover.phrasing import Phrases, say, span_of_values
-from oco.compiler.prover.types import Step
+from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.atoms import ATOMS
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import known
@@ -75,7 +74,7 @@ class Enclosure:
             if self._refine is not None and isinstance(node, (Call, Index)):
                 value, step = self._refine(node, value, self)
                 if step is not None:
-                    (self._ended if step.rule == NOT_SEARCHED else self._narrowed)[id(node)] = step
+                    (self._ended if step.rule == ProofRule.NOT_SEARCHED else self._narrowed)[id(node)] = step
             self._known[id(node)] = (node, value)
         return self._known[id(expr)][1]
 
@@ -128,13 +127,13 @@ class Enclosure:
             return f"{self._phrases.say(node)} lies in {span_of_values(value)}"
 
         if isinstance(node, Constant):
-            return Step("constant", claim, value, (), node.span, node)
+            return Step(ProofRule.CONSTANT, claim, value, (), node.span, node)
         if isinstance(node, Name):
-            return Step("declared range", claim, value, (), node.span, node)
+            return Step(ProofRule.DECLARED_RANGE, claim, value, (), node.span, node)
         premises = tuple(
             self._steps[id(c)] for c in node.children if not isinstance(c, (Slice, Constant)) and id(c) in self._steps
         )
-        return Step("interval", claim, value, premises, node.span, node)
+        return Step(ProofRule.INTERVAL, claim, value, premises, node.span, node)
 
 
 def _undefined_hint(args: tuple[Expr, ...], ranges: tuple[Interval, ...]) -> str:

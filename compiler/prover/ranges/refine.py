@@ -18,7 +18,7 @@ from oco.compiler.prover.ranges.norms import Norms, squared
 from oco.compiler.prover.ranges.occurs_once import occurs_once
 from oco.compiler.prover.ranges.support import support
 from oco.compiler.prover.terms.entry import entry
-from oco.compiler.prover.types import Step
+from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.atoms import Curvature, form_of, forms
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Expr, Kind, Name, names, rewrite, uniform
@@ -79,7 +79,7 @@ class Refiner:
             return f"{where}: it is affine in the decision, by the support function of {sets}"
 
         premises = tuple(ranges.step(c) for c in node.children if not self.setting.depends(c))
-        return narrowed, Step("support", claim, narrowed, premises, node.span, node)
+        return narrowed, Step(ProofRule.SUPPORT, claim, narrowed, premises, node.span, node)
 
     def _numbers(self, node: Expr) -> int:
         """Entries of the decisions in it that count."""
@@ -112,7 +112,7 @@ class Refiner:
             return value, None
         narrowed = value.meet(bound)
         claim = f"{say(node)} lies in {span_of_values(narrowed)}: {say(base)} has a Euclidean norm of at most {number(norm)}"
-        return narrowed, Step("norm", claim, narrowed, (ranges.step(base),), node.span, node)
+        return narrowed, Step(ProofRule.NORM, claim, narrowed, (ranges.step(base),), node.span, node)
 
 
 def fixed_slopes(setting: Setting, expr: Expr) -> dict[str, Expr] | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from oco.compiler.prover.budget import NOT_SEARCHED, size
+from oco.compiler.prover.budget import size
 from oco.compiler.prover.phrasing import number, say
 from oco.compiler.prover.ranges.cells import NotCovered
 from oco.compiler.prover.ranges.occurs_once import occurs_once
@@ -18,9 +18,7 @@ from oco.compiler.prover.suprema.lower_bound import LARGEST_ENTRIES, Attained, C
 from oco.compiler.prover.suprema.quadratic import ball_sup
 from oco.compiler.prover.suprema.separable import Separable
 from oco.compiler.prover.suprema.tangent import tangent_sup
-from oco.compiler.prover.types import Step
-from oco.dsl.atoms import form_of, forms
-from oco.dsl.build import call
+from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.diagnostics import InternalError, OcoError
 from oco.dsl.expressions import Expr, entries, names
 from oco.dsl.intervals import point
@@ -75,14 +73,17 @@ class Bounds:
         self.setting = setting
         self._known: dict[int, tuple[Expr, Bound]] = {}
         separable = Separable(setting)
-        self._methods: tuple[tuple[str, str, Method], ...] = (
-            ("vertices", "by its values at vertices and corners", lambda e, _: _plain(corner_sup(setting, e))),
-            ("entry by entry", "as a sum of functions of single entries", lambda e, _: separable.upper(e)),
-            ("largest entry", "entry by entry", lambda e, _: _largest_entry(separable, e)),
-            ("ball", "as a quadratic over the ball, by duality", lambda e, _: _plain(ball_sup(setting, e))),
-            ("tangent", "by its tangent at one point: it is concave", lambda e, _: _plain(tangent_sup(setting, e))),
+        self._methods: tuple[tuple[ProofRule, str, Method], ...] = (
+            (ProofRule.VERTICES, "by its values at vertices and corners", lambda e, _: _plain(corner_sup(setting, e))),
+            (ProofRule.ENTRY_BY_ENTRY, "as a sum of functions of single entries", lambda e, _: separable.upper(e)),
+            (ProofRule.BALL, "as a quadratic over the ball, by duality", lambda e, _: _plain(ball_sup(setting, e))),
             (
-                "branch and bound",
+                ProofRule.TANGENT,
+                "by its tangent at one point: it is concave",
+                lambda e, _: _plain(tangent_sup(setting, e)),
+            ),
+            (
+                ProofRule.BRANCH_AND_BOUND,
                 "over cells of domain and streams",
                 lambda e, most: _plain(branch_sup(setting, e, most)),
             ),
@@ -153,8 +154,8 @@ class Bounds:
 
     def _ended(self, expr: Expr, bound: Bound) -> Step:
         """The step of a bound that the search did not tighten to the end."""
-        claim = f"{say(expr)} is at most {number(bound.value)}, {NOT_SEARCHED}: {self.setting.search.advice}"
-        return Step(NOT_SEARCHED, claim, bound.value, (bound.step,), expr.span, expr)
+        claim = f"{say(expr)} is at most {number(bound.value)}, {ProofRule.NOT_SEARCHED}: {self.setting.search.advice}"
+        return Step(ProofRule.NOT_SEARCHED, claim, bound.value, (bound.step,), expr.span, expr)
 
     def _reached(self, expr: Expr, enough: float) -> Attained | None:
         numbers = sum(self.setting.box[n].size for n in names(expr))
@@ -183,12 +184,3 @@ def above(reached: Attained, bound: float, expr: Expr) -> float:
 
 def _plain(value: float | None) -> Supremum | None:
     return None if value is None else Supremum(value, False)
-
-
-def _largest_entry(separable: Separable, expr: Expr) -> Supremum | None:
-    """max(abs(G)) through the entries of G and of -G."""
-    match [(form_of(e), e.children) for e in (expr, *expr.children)]:
-        case [(forms.LARGEST_ENTRY, _), (forms.SIZE, (body,))]:
-            sides = separable.greatest_entry(body), separable.greatest_entry(call("minus", body))
-            return max(sides, key=lambda s: s.value)
-    return None

@@ -58,10 +58,6 @@ class Separable:
             total = total + interval(s.value, s.value)
         return Supremum(total.greatest, len(results) == 1 and results[0].attained)
 
-    def greatest_entry(self, body: Expr) -> Supremum:
-        """The supremum of the largest entry of an array expression."""
-        return self.entries.largest(self._split(body))
-
     def _split(self, body: Expr) -> Entrywise:
         return entrywise(self.setting.simplify(body), lambda n: isinstance(n, Name))
 

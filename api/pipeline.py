@@ -166,15 +166,17 @@ def tune(
 def restore(source: str | os.PathLike[str] | Mapping[str, Any], backend: str | None = None) -> Learner:
     """Learner from `learner.save(path)` or `learner.state()`, which continues bit for bit.
 
+    backend  by default the one that saved the state, where it works on this machine
+
     Raises OCO850 where the state is damaged, OCO851 where its model now gives another plan.
     """
-    from oco.backends.registry import restored
+    from oco.backends.registry import restored, usable
     from oco.backends.saved import read_saved
     from oco.plan import Plan
 
     require(source, (str, os.PathLike, Mapping), "the path of a saved state, or a state")
     state = source if isinstance(source, Mapping) else read_saved(source)
-    plan = Plan.from_recipe(state.get("recipe"), backend)
+    plan = Plan.from_recipe(state.get("recipe"), backend or usable(state.get("backend")))
     with contained("restoring"):
         return restored(state, plan.compiled(plan.backend_for(plan.horizon).name), plan.contract)
 

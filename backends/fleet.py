@@ -67,6 +67,10 @@ class Fleet(Owned):
         self._inputs = {f.name: f.type for f in compiled.program.feedback}
         self._make(self._starts(start), list(range(size)) if seeds is None else list(seeds))
 
+    def __repr__(self) -> str:
+        program, name = self.compiled.program, self.compiled.backend
+        return f"Fleet({program.name}, {self.size} learners, backend={name!r}, round={self.round})"
+
     def _starts(self, start: Any) -> list[dict[str, Array]]:
         """First decisions of each learner."""
         given = {} if start is None else dict(start) if isinstance(start, Mapping) else {self._names[0]: start}

@@ -366,6 +366,9 @@ class Learner(Owned):
         if self.journal is not None:
             self.journal.close()
 
+    def __repr__(self) -> str:
+        return f"Learner({self.compiled.program.name}, backend={self.compiled.backend!r}, round={self.round})"
+
     def __enter__(self) -> Self:
         return self
 

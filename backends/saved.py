@@ -34,6 +34,7 @@ def learner_state(learner: Learner) -> dict[str, Any]:
     drawn, draws = learner.drawn, learner._draws
     return {
         "model": program.name,
+        "backend": learner.compiled.backend,
         "model_hash": model_hash(contract),
         "plan_hash": plan_hash(program, contract),
         "recipe": dict(contract.recipe),

@@ -102,12 +102,14 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_the_command_line_speaks_of_it(there: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compile", "walk.oco", "--backend", "toy"]) == 0
+    assert main(["compile", "walk.oco", "--backend", "toy", "--algorithm", "coldq", "--settings", "paper"]) == 0
     said = capsys.readouterr().out
     assert "walk.ir" in said and "equations in plain text. Read them: less walk.ir" in said and "NumPy" not in said
-    assert (there / "walk.ir").read_text() == oco.compile(oco.parse(MODEL), backend="toy").source()
-    assert main(["run", "walk.oco", "--backend", "toy", "--out", "out"]) == 0
-    assert oco.load_trace(next((there / "out").glob("*.nc"))).backend == "toy"
+    assert (there / "walk.ir").read_text() == oco.compile(oco.parse(MODEL), "coldq", "paper", backend="toy").source()
+    played = ["run", "walk.oco", "--algorithms", "coldq", "--settings", "paper", "--rounds", "5", "--baselines", "none"]
+    assert main([*played, "--journal", "kept", "--backend", "toy"]) == 0
+    assert main([*played, "--journal", "kept", "--backend", "numpy"]) == 1
+    assert "begun with the backend 'toy'" in capsys.readouterr().err
     assert main(["compile", "walk.oco", "--backend", "cobol"]) == 1
     assert '"toy"' in capsys.readouterr().err
 

@@ -153,12 +153,12 @@ class Fleet(Owned):
         rows = [{name: v[k] for name, v in zip(self._inputs, values)} for k in range(self.size)]
         feedbacks = [self._checked(k, a, row) for k, (a, row) in enumerate(zip(self._learners, rows))]
         after = [self._of(k, partial(a.following, f)) for k, (a, f) in enumerate(zip(self._learners, feedbacks))]
-        self._settle(feedbacks, after)
+        self._complete(feedbacks, after)
         worth = [(f.loss, f.constraints, f.equalities) for f in feedbacks]
         loss, g, h = (np.array([w[k] for w in worth]) for k in range(3))
         return FleetFeedback(self.round - 1, loss, g, h)
 
-    def _settle(self, feedbacks: Sequence[Any], after: Sequence[tuple[Any, ...]]) -> None:
+    def _complete(self, feedbacks: Sequence[Any], after: Sequence[tuple[Any, ...]]) -> None:
         """Move all learners to the next round, or none where an interruption comes between them."""
         before = [a._state for a in self._learners]
         try:

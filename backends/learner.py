@@ -14,8 +14,8 @@ from oco.backends.contract import Contract, Range
 from oco.backends.factors import decisions_of, fields_of, names_of, part_names, points_of
 from oco.backends.feedback import Feedback
 from oco.backends.given import first_decision, generator, is_whole, wrong_input
-from oco.backends.mending import CHOICES, SAID, fixed
 from oco.backends.monitor import DUALS, Monitor, looked_at
+from oco.backends.out_of_bounds import CHOICES, NOTES, repaired
 from oco.backends.ownership import Owned
 from oco.backends.python.intake import Intake, NotFinite, Stream, StreamError
 from oco.backends.python.state_file import write_state
@@ -138,7 +138,7 @@ class Learner(Owned):
     def decisions(self) -> tuple[Any, ...]:
         """Decisions of this round in the model's order, computed once."""
         if self._decided is None or self._decided[0] != self.round:
-            with self._said("the decision"):
+            with self._naming_overflow("the decision"):
                 self._decided = self.round, self._decision()
         return self._decided[1]
 
@@ -146,7 +146,7 @@ class Learner(Owned):
         return self.compiled.decide(*self._state, *self._random_arrays())
 
     @contextmanager
-    def _said(self, what: str) -> Iterator[None]:
+    def _naming_overflow(self, what: str) -> Iterator[None]:
         """Context in which numbers that are not finite raise an error that names the round; the learner is unchanged."""
         try:
             yield
@@ -203,7 +203,7 @@ class Learner(Owned):
     def following(self, feedback: Feedback) -> tuple[Any, ...]:
         """State after the round of this feedback."""
         self._expects(feedback)
-        with np.errstate(all="ignore"), self._said("the state after it"):
+        with np.errstate(all="ignore"), self._naming_overflow("the state after it"):
             return self.compiled.update(*self._state, *feedback.values.values(), *self._random_arrays())
 
     def _expects(self, feedback: Feedback) -> None:
@@ -276,10 +276,10 @@ class Learner(Owned):
         if error.rule != "bounds" or self.on_out_of_bounds == "error":
             raise wrong_input(error) from None
         try:
-            values = fixed(self._take, given, self.on_out_of_bounds)
+            values = repaired(self._take, given, self.on_out_of_bounds)
         except StreamError as second:
             raise wrong_input(second) from None
-        done = SAID[self.on_out_of_bounds]
+        done = NOTES[self.on_out_of_bounds]
         times = sum(w.endswith(done) for w in self.warnings)
         if times < MOST_OUTSIDE:
             self.warn(f"in round {self.round} {error}: {done}")

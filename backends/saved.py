@@ -13,7 +13,7 @@ import numpy as np
 
 from oco.backends.contract import Contract
 from oco.backends.identity import model_hash, plan_hash, resolved_of
-from oco.backends.mending import CHOICES
+from oco.backends.out_of_bounds import CHOICES
 from oco.backends.python.state_file import StateError, check_round, entry_of, pack, read_state, unpack
 from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import Field, Program

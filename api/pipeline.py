@@ -92,7 +92,7 @@ def compile(
     require(algorithm, (str, type(None)), "the name of an algorithm", "`oco algorithms` lists them")
     require(kind, (str, Mapping), "a kind of settings, or formulas by name")
     require(tradeoff, numbers.Real, "a number as the tradeoff")
-    require(seed, numbers.Integral, "a whole number as the seed")
+    require(seed, numbers.Integral, "an integer as the seed")
     require(budget, (numbers.Real, type(None)), "a number of seconds as the budget")
     if data is not None:
         from oco.evaluation.data import check_source, problem_for

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from oco.backends.arguments import first_decision, wrong_input
 from oco.backends.base import Compiled
 from oco.backends.contract import Contract
-from oco.backends.given import first_decision, wrong_input
 from oco.backends.learner import Learner
 from oco.backends.ownership import Owned
 from oco.backends.python.intake import Intake, Stream, StreamError

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from oco.backends.arguments import first_decision, generator, is_integer, wrong_input
 from oco.backends.base import Compiled, Recorded
 from oco.backends.contract import Contract, Range
 from oco.backends.factors import decisions_of, fields_of, names_of, part_names, points_of
 from oco.backends.feedback import Feedback
-from oco.backends.given import first_decision, generator, is_whole, wrong_input
 from oco.backends.monitor import DUALS, Monitor, looked_at
 from oco.backends.out_of_bounds import CHOICES, NOTES, repaired
 from oco.backends.ownership import Owned
@@ -165,7 +165,7 @@ class Learner(Owned):
                may be given again with the same streams, and changes nothing.
         """
         with self._owned():
-            if round is not None and (not is_whole(round) or round != self.round):
+            if round is not None and (not is_integer(round) or round != self.round):
                 return self._other_round(round, streams)
             feedback = self.feedback(streams)
             self.update(feedback)
@@ -173,8 +173,8 @@ class Learner(Owned):
 
     def _other_round(self, round: int, streams: Mapping[str, Any]) -> Feedback:
         """Feedback of an earlier round, if it is known and its data is the same."""
-        if not is_whole(round) or round < 1:
-            raise fail("OCO847", f"a round is a whole number from 1, not {round!r}")
+        if not is_integer(round) or round < 1:
+            raise fail("OCO847", f"a round is an integer from 1, not {round!r}")
         if round > self.round:
             missing = f"round {self.round} is" if round == self.round + 1 else f"rounds {self.round} to {round - 1} are"
             raise fail("OCO847", f"this is the feedback of round {round}, and {missing} missing before it")

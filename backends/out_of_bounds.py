@@ -25,7 +25,7 @@ def repaired(take: Intake, given: Mapping[str, Any], choice: str) -> list[Any]:
         if stream.integer and choice == "accept":
             inside = (stream.lower <= value) & (value <= stream.upper)
             _require(
-                inside, "bounds", name, value, "a whole number outside its range: it chooses an entry that is not there"
+                inside, "bounds", name, value, "an integer outside its range: it chooses an entry that is not there"
             )
     if choice == "accept":
         return values

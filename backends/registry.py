@@ -7,11 +7,11 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from oco.backends import BACKENDS
+from oco.backends.arguments import is_integer
 from oco.backends.base import Compiled
 from oco.backends.capabilities import Registered
 from oco.backends.contract import Contract
 from oco.backends.fleet import Fleet
-from oco.backends.given import is_whole
 from oco.backends.learner import Learner
 from oco.compiler.ir.program import Program
 from oco.dsl.diagnostics import fail
@@ -113,9 +113,9 @@ def make_fleet(
 
     Raises OcoError (OCO852) for sizes, seeds and workers that do not fit.
     """
-    if not is_whole(size) or size < 1 or (seeds is not None and len(seeds) != size):
+    if not is_integer(size) or size < 1 or (seeds is not None and len(seeds) != size):
         raise fail("OCO852", f"a fleet has at least one learner, and a seed for each: {size!r} learners")
-    if not is_whole(workers) or workers < 1:
+    if not is_integer(workers) or workers < 1:
         raise fail("OCO852", f"one thread or more share the work of a fleet, not {workers!r}")
     made = backend(compiled.backend).fleet(compiled.program)
     return made(compiled, contract, size, start=start, seeds=seeds, workers=workers)

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from oco.backends.arguments import CODES, is_integer
 from oco.backends.choose import BackendChoice
 from oco.backends.factors import points_of
-from oco.backends.given import CODES, is_whole
 from oco.backends.journal import open_journal
 from oco.backends.learner import Learner
 from oco.backends.monitor import glances
@@ -116,8 +116,8 @@ def run(
     """
     loaded: Data | None = None
     notes: tuple[str, ...] = ()
-    if rounds is not None and not (is_whole(rounds) and rounds > 0):
-        raise fail("OCO826", f"a number of rounds is a whole number from 1, not {rounds!r}")
+    if rounds is not None and not (is_integer(rounds) and rounds > 0):
+        raise fail("OCO826", f"a number of rounds is an integer from 1, not {rounds!r}")
     given = Rounds((), on_missing)
     if _is_iterator(data):
         given = Rounds(from_rounds(plan.canonical, data, seed, mapping), on_missing)

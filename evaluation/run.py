@@ -258,14 +258,14 @@ class Curves(Mapping[str, Array]):
 
     def __init__(self, bounds: Mapping[str, Bound], rounds: int, horizon: int) -> None:
         self._bounds, self._rounds, self._horizon = bounds, rounds, horizon
-        self._found: dict[str, Array] = {}
+        self._curves: dict[str, Array] = {}
 
     def __getitem__(self, name: str) -> Array:
-        if name not in self._found:
+        if name not in self._curves:
             curve = self._bounds[name].curve(self._rounds, self._horizon)
             assert curve is not None  # there is a formula
-            self._found[name] = curve
-        return self._found[name]
+            self._curves[name] = curve
+        return self._curves[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._bounds)

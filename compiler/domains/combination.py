@@ -197,15 +197,15 @@ def laid_out(t: Tracer, x: Combination, like: Matrix) -> Matrix:
         return begun
     rest = [term for k, term in enumerate(x.terms) if k != first]
     if isinstance(like, LowRank):
-        return _settled_terms(t, factor, begun, rest)
-    return _settled_entries(t, factor, begun, rest)
+        return _stored_terms(t, factor, begun, rest)
+    return _stored_entries(t, factor, begun, rest)
 
 
 def _same_room(m: Matrix, like: Matrix) -> bool:
     return type(m) is type(like) and [v.type for v in m.values] == [v.type for v in like.values]
 
 
-def _settled_terms(t: Tracer, factor: Liftable, begun: Matrix, rest: list[tuple[Liftable, Matrix]]) -> LowRank:
+def _stored_terms(t: Tracer, factor: Liftable, begun: Matrix, rest: list[tuple[Liftable, Matrix]]) -> LowRank:
     assert isinstance(begun, LowRank)
     result = begun if isinstance(factor, float) and factor == 1 else low_rank.scaled(begun, factor)
     for c, m in rest:
@@ -215,7 +215,7 @@ def _settled_terms(t: Tracer, factor: Liftable, begun: Matrix, rest: list[tuple[
     return result
 
 
-def _settled_entries(t: Tracer, factor: Liftable, begun: Matrix, rest: list[tuple[Liftable, Matrix]]) -> Sparse:
+def _stored_entries(t: Tracer, factor: Liftable, begun: Matrix, rest: list[tuple[Liftable, Matrix]]) -> Sparse:
     """The kept list with the new entries after the last ones, in a circle."""
     assert isinstance(begun, Sparse) and begun.following is not None
     values, rows, columns, following = _scaled(factor, begun.data), begun.rows, begun.columns, begun.following

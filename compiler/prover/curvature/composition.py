@@ -25,7 +25,7 @@ FLAT_KINDS = (Curvature.CONSTANT, Curvature.AFFINE)
 
 FEW_SUMS = 8  # nested in one another
 
-Beyond = Callable[[Call], "tuple[Curvature, Step] | None"]
+SecondOrder = Callable[[Call], "tuple[Curvature, Step] | None"]
 
 
 @dataclass(frozen=True)
@@ -54,10 +54,10 @@ class Culprit:
 class Curvatures:
     """The curvature of every node in the names of `varying`, all others held fixed at any value of their ranges."""
 
-    def __init__(self, ranges: Enclosure, varying: frozenset[str], beyond: Beyond | None = None) -> None:
+    def __init__(self, ranges: Enclosure, varying: frozenset[str], second_order: SecondOrder | None = None) -> None:
         self.ranges = ranges
         self.varying = varying
-        self._beyond = beyond
+        self._second_order = second_order
         self._known: dict[int, tuple[Expr, Verdict]] = {}
         self._passed_over: set[int] = set()
         self._steps: dict[int, Step] = {}
@@ -74,21 +74,21 @@ class Curvatures:
             if id(node) in inner and len(inner) > FEW_SUMS:
                 self._passed_over.add(id(node))  # asking each part of a long sum takes time with its square
             else:
-                self._try_beyond(node)
+                self._try_second_order(node)
         if id(expr) in self._passed_over:
             self._passed_over.remove(id(expr))
-            self._try_beyond(expr)
+            self._try_second_order(expr)
         return self._known[id(expr)][1]
 
     def varies(self, expr: Expr) -> bool:
         return self(expr) is not Curvature.CONSTANT
 
-    def _try_beyond(self, node: Expr) -> None:
+    def _try_second_order(self, node: Expr) -> None:
         """Use the second derivative where composition gives no curvature."""
         verdict = self._known[id(node)][1]
-        if verdict.curvature is not Curvature.UNKNOWN or self._beyond is None or not isinstance(node, Call):
+        if verdict.curvature is not Curvature.UNKNOWN or self._second_order is None or not isinstance(node, Call):
             return
-        result = self._beyond(node)
+        result = self._second_order(node)
         if result is not None:
             self._known[id(node)] = (node, Verdict(result[0], verdict.own, verdict.monotone))
             self._steps[id(node)] = result[1]

@@ -73,7 +73,7 @@ class Hessians:
 
     def _moduli(self, expr: Expr, whole: bool) -> Moduli:
         if (id(expr), whole) not in self._known:
-            self._known[id(expr), whole] = expr, self._found(expr, None if whole else self.along)
+            self._known[id(expr), whole] = expr, self._computed(expr, None if whole else self.along)
         return self._known[id(expr), whole][1]
 
     @cached_property
@@ -107,7 +107,7 @@ class Hessians:
 
     # ---- bounds
 
-    def _found(self, expr: Expr, along: Floats | None) -> Moduli:
+    def _computed(self, expr: Expr, along: Floats | None) -> Moduli:
         curve, blocks = self.terms(expr), self.setting.canonical.blocks
         least, most = curves.least(curve, blocks, along), curves.most(curve, blocks, along)
         least = max(least, self._by_share(curve, along))

@@ -154,7 +154,7 @@ class Feasibility:
         rows = rows_of(scenario, constraints)
         fixed = [row for row in rows if not free_streams(scenario, row.expr)]
         return (impossible(scenario, fixed) if fixed else None) or next(
-            (found for row in rows if (found := never_holds(scenario, row)) is not None), None
+            (reason for row in rows if (reason := never_holds(scenario, row)) is not None), None
         )
 
     # ---- feasibility

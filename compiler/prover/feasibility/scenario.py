@@ -32,14 +32,14 @@ Floats = np.ndarray[Any, Any]
 SHARE = 1 / 3  # of the steps of a budget, those for feasibility
 RANGE = 20  # steps that the range of a part takes
 TWIN, PART = 300, 200  # steps that an entry takes that is spelled out to CVXPY, and more for each of its parts
-MOST_TOLD_APART = 1 << 20  # entries of a decision that have a range each
+MOST_SEPARATE = 1 << 20  # entries of a decision that have a range each
 MEAN_SLACK = 1e-9  # the means of distributions that are not stated are computed to better than this, relative
 
 
 def _at(x: Floats) -> Interval:
     """The entries of a decision; of a large one that does not repeat itself all between the least and the greatest."""
     few = compact(x)
-    if few.size > MOST_TOLD_APART:
+    if few.size > MOST_SEPARATE:
         return interval(float(few.min()), float(few.max()), x.shape)
     return entries(few, few, x.shape)
 

@@ -47,6 +47,7 @@ class Domain(ABC):
 
     @property
     def size(self) -> int:
+        """Number of entries."""
         return int(np.prod(self.shape, dtype=np.int64))
 
     @property
@@ -78,6 +79,7 @@ class Domain(ABC):
         """
 
     def in_relative_interior(self, x: Floats) -> bool:
+        """True where x lies within the set with a positive margin, in its affine hull."""
         return self.contains(x) and (self.interior_margin(x) > 0 or self.dimension == 0)
 
     # Operations of a round, over the step IR.

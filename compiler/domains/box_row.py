@@ -40,6 +40,7 @@ class Row:
 
     @classmethod
     def of(cls, box: Domain, rows: Halfspaces) -> Row:
+        """Row of a box that one inequality or equality cuts."""
         equality = bool(len(rows.f))
         a, total = (rows.E[0], rows.f[0]) if equality else (rows.A[0], rows.b[0])
         largest = float(np.max(np.abs(a)))
@@ -50,14 +51,17 @@ class Row:
 
     @property
     def scale(self) -> float:
+        """Largest absolute value of an end of the box; at least the smallest normal number."""
         return max(float(np.max(np.abs(self.lo))), float(np.max(np.abs(self.hi))), float(np.finfo(float).tiny))
 
     @property
     def least(self) -> float:
+        """Least value of <weights, y> over the box, rounded once."""
         return exact_sum(self.weights * self.lo)
 
     @property
     def most(self) -> float:
+        """Greatest value of <weights, y> over the box, rounded once."""
         return exact_sum(self.weights * self.hi)
 
     @property

@@ -38,21 +38,26 @@ class Sparse:
 
     @property
     def values(self) -> tuple[Value, ...]:
+        """Arrays of the representation, in the order of `PARTS`."""
         kept = () if self.following is None else (self.following,)
         return self.data, self.rows, self.columns, *kept
 
     def rebuilt(self, values: Value, rows: Value, columns: Value, following: Value | None = None) -> Sparse:
+        """Matrix of the same shape from these arrays."""
         return Sparse(values, rows, columns, self.shape, following)
 
     def forward(self, v: Value) -> Value:
+        """Product A v, shape (m,), of the matrix (m, n) and v (n,)."""
         t = v.tracer
         return t.scatter_add(self.data * t.gather(v, self.columns), self.rows, shape=self.shape[:1])
 
     def backward(self, u: Value) -> Value:
+        """Product A' u, shape (n,), of the transpose and u (m,)."""
         t = u.tracer
         return t.scatter_add(self.data * t.gather(u, self.rows), self.columns, shape=self.shape[1:])
 
     def dense(self) -> Value:
+        """Matrix written out, shape (m, n)."""
         return self.data.tracer.scatter_add(self.data, self.rows, self.columns, shape=self.shape)
 
 
@@ -66,22 +71,28 @@ class Whole:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Shape (m, n)."""
         return self.array.shape
 
     @property
     def values(self) -> tuple[Value, ...]:
+        """Arrays of the representation: the matrix."""
         return (self.array,)
 
     def rebuilt(self, array: Value) -> Whole:
+        """Matrix from its array."""
         return Whole(array)
 
     def forward(self, v: Value) -> Value:
+        """Product A v, shape (m,)."""
         return self.array @ v
 
     def backward(self, u: Value) -> Value:
+        """Product A' u, shape (n,)."""
         return u @ self.array
 
     def dense(self) -> Value:
+        """Matrix written out: its array."""
         return self.array
 
 
@@ -96,6 +107,7 @@ class Combination:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Shape (m, n) of the matrices."""
         return self.terms[0][1].shape
 
     def __add__(self, other: Combination) -> Combination:

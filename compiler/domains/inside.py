@@ -46,6 +46,7 @@ class Inside:
 
     @property
     def point(self) -> Floats:
+        """Point with G w < h, in the coordinates of the rows."""
         return np.asarray(self.origin + self.Z @ self.w)
 
 

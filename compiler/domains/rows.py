@@ -67,10 +67,12 @@ class Rows:
 
     @property
     def size(self) -> int:
+        """Number of entries of x."""
         return int(self.A.shape[1])
 
     @property
     def count(self) -> int:
+        """Number of rows, inequalities and equalities."""
         return len(self.A) + len(self.E)
 
     @cached_property
@@ -130,10 +132,12 @@ class Rows:
         return rounding or left <= KEPT
 
     def empty(self) -> OcoError:
+        """Error (OCO410) for rows that contradict each other."""
         message = f"{self.name} is empty: its inequalities contradict each other"
         return fail("OCO410", message, hint="loosen a row, or leave one out")
 
     def too_thin(self) -> OcoError:
+        """Error (OCO410) for rows that no point satisfies in double precision."""
         message = f"{self.name} is empty, or holds no point that doubles can represent"
         why = "none was found that satisfies its rows to 1e-9 of its size"
         return fail(

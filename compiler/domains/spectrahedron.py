@@ -38,6 +38,7 @@ LARGEST_HULL = 1 << 16
 
 
 def symmetric_part(x: Value) -> Value:
+    """Matrix (x + x') / 2, shape (n, n)."""
     return (x + x.T) * 0.5
 
 

@@ -35,6 +35,7 @@ class Bend:
 
     @property
     def argument(self) -> Expr:
+        """Argument z of the nonlinearity."""
         return self.call.args[0]
 
     @property
@@ -59,6 +60,7 @@ class Bends:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names that stand for the nonlinear calls, in the order of the decisions."""
         return tuple(b.name.name for b in self.blocks if b is not None)
 
 

@@ -164,6 +164,7 @@ class Problem:
 
     @property
     def constraint_count(self) -> int:
+        """Number of inequalities, counted by entries."""
         return sum(c.size for c in self.task.canonical.inequalities)
 
     @property
@@ -175,6 +176,7 @@ class Problem:
 
     @property
     def full(self) -> bool:
+        """True where the round reveals all streams."""
         return self.task.canonical.feedback is Feedback.FULL
 
     @cached_property

@@ -41,6 +41,7 @@ class Setting:
 
     @cached_property
     def box(self) -> Box:
+        """Range of each name, at its shape: decisions, streams, and the round `t`."""
         last = self.canonical.horizon or np.inf
         ranges = {b.name: entries(b.domain.lower, b.domain.upper, b.shape) for b in self.canonical.blocks}
         ranges |= {s.name: entries(s.lower, s.upper, s.shape) for s in self.canonical.streams}
@@ -48,10 +49,12 @@ class Setting:
 
     @cached_property
     def ranges(self) -> Enclosure:
+        """Enclosures of expressions over `box`."""
         return Enclosure(self.box, self.refiner)
 
     @cached_property
     def refiner(self) -> Refiner:
+        """Search for tighter ranges."""
         return Refiner(self)
 
     @cached_property
@@ -71,14 +74,17 @@ class Setting:
 
     @cached_property
     def hessians(self) -> Hessians:
+        """Enclosures of second derivatives."""
         return Hessians(self)
 
     @cached_property
     def bounds(self) -> Bounds:
+        """Bounds of gradients and values in norms."""
         return Bounds(self)
 
     @cached_property
     def simplify(self) -> Simplifier:
+        """Simplification of expressions that keeps their values on `box`."""
         return Simplifier(self.depends, self._plain_range)
 
     @cached_property

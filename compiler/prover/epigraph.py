@@ -59,6 +59,7 @@ class Epigraph:
 
     @property
     def levels(self) -> int:
+        """Number of levels, K."""
         return int(self.canonical.blocks[-1].shape[0])
 
 

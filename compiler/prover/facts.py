@@ -25,6 +25,7 @@ class Deferred:
 
     @cached_property
     def proved(self) -> tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]:
+        """Facts by key, and warnings, of one search."""
         with contained("checking"):
             return self.find()
 

@@ -49,9 +49,11 @@ class Function:
 
     @cached_property
     def range(self) -> Interval:
+        """Range of the values."""
         return self.setting.ranges(self.expr)
 
     def facts(self) -> Iterator[Fact]:
+        """Facts on convexity, values, Lipschitz constants, second derivatives and structure."""
         yield self.convexity
         yield from self._values()
         yield from self._lipschitz()

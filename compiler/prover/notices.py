@@ -22,6 +22,7 @@ _ALLOW = re.compile(r"#.*?\ballow\s+(OCO\d{3}(?:\s*,\s*OCO\d{3})*)")
 
 
 def notices(setting: Setting) -> Iterator[Diagnostic]:
+    """Warnings about the model: unused names, constraints that never bind or never change, uneven scales."""
     yield from _unused(setting.canonical)
     yield from _never_binding(setting)
     yield from _fixed(setting.canonical)

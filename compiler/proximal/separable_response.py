@@ -37,12 +37,15 @@ class SeparableResponse:
         self.parts: tuple[Structured, ...] = (y, c, alpha, round_, *data)
 
     def over(self, *parts: Structured) -> SeparableResponse:
+        """Response of the same form from other values."""
         return SeparableResponse(self.p, *parts)  # type: ignore[arg-type]
 
     def start(self) -> list[Point]:
+        """Track at multipliers 0."""
         return [self.p.domain.project(self.y - self.c / (2.0 * self.alpha)).named(self.p.tracer, "x")]
 
     def at(self, multipliers: Value, near: list[Point]) -> list[Point]:
+        """Track at multipliers lambda, shape (N,), by Newton's method from a track near it."""
         t = self.p.tracer
         bends = bends_of([c.expr for c in self.p.task.canonical.inequalities], self.p.task.decisions)
         if bends is None:
@@ -99,9 +102,11 @@ class SeparableResponse:
         return slope, bend
 
     def constraints(self, x: Point) -> Value:
+        """Values of the constraints at x, shape (N,)."""
         return self.p.constraints(x)
 
     def slopes(self, x: Point) -> Rows:
+        """Gradients of the constraints at x, one a row."""
         return self.p.constraint_gradients(x)
 
     def curvature(self, multipliers: Value, track: list[Point]) -> Value:

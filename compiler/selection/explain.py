@@ -167,6 +167,7 @@ def _setting_data(setting: Setting) -> dict[str, Any]:
 
 
 def guarantee_data(guarantee: Guarantee) -> dict[str, Any]:
+    """JSON values of a guarantee: theorem, bounds and conditions."""
     bounds = [
         {
             "measure": b.measure,

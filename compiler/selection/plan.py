@@ -61,6 +61,7 @@ class Plan:
 
     @property
     def algorithm(self) -> str:
+        """Name of the chosen algorithm."""
         return self._winner.name
 
     @property
@@ -75,14 +76,17 @@ class Plan:
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
+        """Verdicts on all algorithms, the chosen one first."""
         return self.choice.verdicts
 
     @property
     def horizon(self) -> int | None:
+        """Number of rounds; None where it is unknown."""
         return self.canonical.horizon
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
+        """Warnings about the model and the choice."""
         return (*self.facts.warnings, *self.choice.warnings)
 
     @cached_property

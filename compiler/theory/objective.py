@@ -143,6 +143,7 @@ class Spare:
 
 
 def all_vacuous(results: Terms) -> bool:
+    """True where every term says nothing."""
     return all(t.vacuous for t in results)
 
 

@@ -252,6 +252,7 @@ class Partial:
 
     @property
     def free_symbols(self) -> set[Any]:
+        """Symbols of the formula without a number."""
         known = {name for name, _ in self.numbers}
         return {s for s in self.expr.free_symbols if s.name not in known}
 

@@ -67,6 +67,7 @@ class Curvatures:
         return self.verdict(expr).curvature
 
     def verdict(self, expr: Expr) -> Verdict:
+        """Curvature of an expression, with the step that proves it or the place where composition fails."""
         nodes = list(walk(expr, self._known))
         inner = within_sums(expr, nodes)
         for node in nodes:
@@ -81,6 +82,7 @@ class Curvatures:
         return self._known[id(expr)][1]
 
     def varies(self, expr: Expr) -> bool:
+        """True unless the expression is proved constant in the names that vary."""
         return self(expr) is not Curvature.CONSTANT
 
     def _try_second_order(self, node: Expr) -> None:

@@ -36,6 +36,7 @@ class Rows:
 
     @property
     def exact(self) -> bool:
+        """True where J is known exactly."""
         return self.matrix.is_point
 
     @property
@@ -71,6 +72,7 @@ class Curve:
 
     @property
     def is_zero(self) -> bool:
+        """True where the Hessian is 0."""
         return not self.diagonal and not self.rows and self.rest.least == 0 == self.rest.greatest
 
     def _share(self, name: str) -> tuple[Interval, Interval]:
@@ -91,10 +93,12 @@ class Curve:
 
     @property
     def minus(self) -> Curve:
+        """Enclosure of the negative Hessian."""
         return self.times(point(-1.0))
 
     @property
     def has_negative(self) -> bool:
+        """True unless every part of the sums is proved nonnegative."""
         return not all(p.nonnegative for p in (*self.diagonal.values(), self.rest, *(r.weights for r in self.rows)))
 
     def met(self, name: str, diagonal: Interval) -> Curve:

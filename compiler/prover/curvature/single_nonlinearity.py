@@ -65,6 +65,7 @@ class Bends:
 
     @cached_property
     def slopes(self) -> Mapping[str, Expr]:
+        """First derivatives by moving leaf."""
         return {n: self._simplify(d) for n, d in self.split.slopes().items() if n in self.moving}
 
     @property
@@ -73,6 +74,7 @@ class Bends:
         return all(map(continuous, self.slopes.values()))
 
     def slope_ranges(self) -> dict[str, Interval]:
+        """Ranges of the first derivatives by moving leaf."""
         return {n: self._ranges(d) for n, d in self.slopes.items()}
 
     @property

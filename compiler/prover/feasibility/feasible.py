@@ -64,10 +64,12 @@ class Feasibility:
         self.mean = mean(setting, self.search)
 
     def find(self) -> tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]:
+        """Facts by key, and warnings."""
         results = {f.key: f for f in self.facts()}
         return results, tuple(self.warnings())
 
     def facts(self) -> Iterator[Fact]:
+        """Facts on common feasibility, the mean, Slater points and multipliers."""
         if not self.canonical.inequalities and not self.canonical.equalities:
             yield from _unconstrained(self.setting)
             return
@@ -80,6 +82,7 @@ class Feasibility:
 
     @cached_property
     def robust_point(self) -> SlaterPoint | None:
+        """Point that satisfies the inequalities for every value of the streams; None where none is known."""
         return slater_point(self.robust) if self.canonical.inequalities else None
 
     @cached_property
@@ -97,22 +100,26 @@ class Feasibility:
 
     @cached_property
     def robust_mixture(self) -> Mixture | None:
+        """Mixture of points that meets every constraint for every value of the streams; None where none is known."""
         return mixture(self.robust)
 
     @cached_property
     def mean_mixture(self) -> Mixture | None:
+        """Mixture that meets the constraints at the mean of the streams; None where none is known."""
         mixed = self.robust_mixture
         serves_all = mixed is not None and mixed.common
         return mixed if serves_all or self.mean is None or not self.mean.averaged else mixture(self.mean)
 
     @cached_property
     def dependent(self) -> list[Dependence]:
+        """Equalities that follow from others, at the mean."""
         if self.mean is None or not self.canonical.equalities or not fits(self.setting):
             return []
         return dependent_rows(equality_rows(self.mean), affine_hull(self.setting))
 
     @cached_property
     def interior(self) -> Interior | None:
+        """Point in the interior that meets the independent equalities at the mean; None where none is known."""
         if self.mean is None or not self.mean.bounded or not fits(self.setting):
             return None
         rows = equality_rows(self.mean)
@@ -321,6 +328,7 @@ class Feasibility:
         return self._undecided(key)
 
     def warnings(self) -> Iterator[Diagnostic]:
+        """Diagnostics on dependent and conflicting constraints."""
         yield from self._dependence()
         yield from self._conflicts()
 

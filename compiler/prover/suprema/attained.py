@@ -45,6 +45,7 @@ class Extremes:
         return steeper or (not shown[1] and self.least < other.least - 0.01 * abs(other.least))
 
     def joined(self, other: Extremes) -> Extremes:
+        """Extremes over the union of two searches."""
         return Extremes(max(self.steepest, other.steepest), min(self.least, other.least))
 
 

@@ -39,6 +39,8 @@ class Supremum:
 
 
 class EntrySup:
+    """Suprema of sums of entrywise functions, entry by entry, over the ranges of their leaves."""
+
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
 

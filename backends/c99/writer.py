@@ -19,7 +19,7 @@ LARGEST_ON_STACK = 4096
 
 
 @dataclass(frozen=True)
-class Line:
+class CodeLine:
     """Line of C with the depth of its indentation."""
 
     depth: int
@@ -58,7 +58,7 @@ class Writer:
     entries: Entries
     signatures: Mapping[str, Signature]
     taken: set[str]
-    lines: list[Line] = field(default_factory=list)
+    lines: list[CodeLine] = field(default_factory=list)
     depth: int = 1
     used_work: int = 0
     callee_work: int = 0
@@ -69,17 +69,17 @@ class Writer:
     def line(self, code: str) -> None:
         """Add a line, after the pending comment."""
         self._write_note()
-        self.lines.append(Line(self.depth, code))
+        self.lines.append(CodeLine(self.depth, code))
 
     def _write_note(self) -> None:
         """Add the pending comment, which begins a paragraph."""
         if self.note:
-            self.lines += [Line(0, "")] if self.lines else []
-            self.lines.append(Line(self.depth, f"/* {self.note} */"))
+            self.lines += [CodeLine(0, "")] if self.lines else []
+            self.lines.append(CodeLine(self.depth, f"/* {self.note} */"))
             self.note = ""
 
     @contextmanager
-    def block(self) -> Iterator[list[Line]]:
+    def block(self) -> Iterator[list[CodeLine]]:
         """Context that collects its lines, one step further indented, for its user to place."""
         outer, self.lines = self.lines, []
         self.depth += 1
@@ -127,11 +127,11 @@ class Writer:
         self._write_note()
         with self.block() as body:
             yield
-        whole = Line(self.depth, f"{head} {{ {body[0].code} }}") if len(body) == 1 else None
+        whole = CodeLine(self.depth, f"{head} {{ {body[0].code} }}") if len(body) == 1 else None
         if whole is not None and len(str(whole)) <= WIDTH:
             self.lines.append(whole)
         else:
-            self.lines += [Line(self.depth, f"{head} {{"), *body]
+            self.lines += [CodeLine(self.depth, f"{head} {{"), *body]
             self.line("}")
 
     # places
@@ -203,10 +203,10 @@ class Writer:
         self.rest = self.rest or self.fresh("rest")
         return self.rest
 
-    def rest_of_work(self) -> list[Line]:
+    def rest_of_work(self) -> list[CodeLine]:
         """Declaration of the part of the work space for called functions, once the function's own part is known."""
         start = f"work + {self.used_work}" if self.used_work else "work"
-        return [Line(1, f"double *const {self.rest} = {start};")] if self.rest else []
+        return [CodeLine(1, f"double *const {self.rest} = {start};")] if self.rest else []
 
 
 def in_rows(params: Sequence[str]) -> list[str]:

@@ -113,7 +113,7 @@ def _batched(operation: Callable[..., Array], *args: Any) -> RoundArray:
     return RoundArray(elementwise(operation, *args).array)
 
 
-Value = Any  # Batched, or an array that is the same in every round
+Value = Any  # RoundArray, or an array that is the same in every round
 
 
 def values_of(value: Value, rounds: int) -> Array:

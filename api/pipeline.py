@@ -32,12 +32,12 @@ def check(
 
     Raises OcoError where the model is wrong, and where a loss or a constraint is shown not to be convex.
     """
-    from oco.compiler.prover.budget import Budget
+    from oco.compiler.prover.budget import SearchBudget
     from oco.compiler.prover.check import check as prove
 
     with contained("checking"):
         bound = _bound(model, params)
-        budget = Budget(effort)
+        budget = SearchBudget(effort)
         return prove(bound, *(() if data is None else _observed(bound, data)), budget=budget)
 
 

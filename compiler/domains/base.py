@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from oco.compiler.domains.norms import Floats, vector_norm
-from oco.compiler.domains.properties import EntrySum, Factors, Greatest, QuadraticInequality
+from oco.compiler.domains.properties import EntrySum, FactorForm, Greatest, QuadraticInequality
 from oco.compiler.ir.program import DType, Type
 from oco.dsl.diagnostics import InternalError, fail
 
@@ -222,7 +222,7 @@ class Domain(ABC):
     """A solver of conic programs takes it by a matrix that is to be positive semidefinite."""
     dense: ClassVar[bool] = False
     """A solver of conic programs takes it by a number for each pair of entries."""
-    factors: ClassVar[Factors | None] = None
+    factors: ClassVar[FactorForm | None] = None
     """Factored form of points that are too large as arrays; None where they are kept as arrays."""
 
     def support_over(self, a: Interval) -> Greatest | None:

@@ -213,7 +213,7 @@ class Shifts(Path):
         return low - theta - self.size, high - theta + self.size
 
 
-class Factors(Path):
+class Scalings(Path):
     """u(theta) = exp(w - theta), for the total one: the mirror step of the entropy."""
 
     @property

@@ -10,7 +10,7 @@ import numpy as np
 from oco.compiler.domains.base import Halfspaces
 from oco.compiler.domains.exact import EPS, magnitudes, slacks
 from oco.compiler.domains.norms import Floats
-from oco.compiler.domains.programs import Program
+from oco.compiler.domains.programs import LinearPrograms
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.limits import MOST_ROW_NUMBERS
 from oco.dsl.source import Span
@@ -76,9 +76,9 @@ class Rows:
         return len(self.A) + len(self.E)
 
     @cached_property
-    def program(self) -> Program:
+    def program(self) -> LinearPrograms:
         """Linear programs over the set, in the coordinates y."""
-        return Program(self.A, self.b, self.E, self.f)
+        return LinearPrograms(self.A, self.b, self.E, self.f)
 
     def about(self, centre: Floats, scale: Floats) -> Rows:
         """Rows of the set in the coordinates (x - centre) / scale."""

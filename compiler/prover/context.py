@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from oco.compiler.problem.canonical import Block, Canonical
-from oco.compiler.prover.budget import USUAL, Budget
+from oco.compiler.prover.budget import USUAL, SearchBudget
 from oco.compiler.prover.curvature.composition import Curvatures
 from oco.compiler.prover.curvature.hessian import Hessians
 from oco.compiler.prover.curvature.second_order import by_second_derivative
@@ -23,14 +23,14 @@ SHARE, ATTAINED = 3 / 5, 1 / 15
 for feasibility."""
 
 
-class Setting:
+class ProofContext:
     """The names of a model with their ranges: decisions by the hull of their domain, streams by what they may reveal, the round.
 
     budget  what all searches about the model may take; those for curvature and constants take from `search`, those that
             show constants to be tight from `attaining`
     """
 
-    def __init__(self, canonical: Canonical, budget: Budget = USUAL) -> None:
+    def __init__(self, canonical: Canonical, budget: SearchBudget = USUAL) -> None:
         self.canonical, self.budget = canonical, budget
         self.search, self.attaining = budget.allowance(SHARE), budget.allowance(ATTAINED)
         self.blocks: dict[str, Block] = {b.name: b for b in canonical.blocks}

@@ -13,7 +13,7 @@ from functools import reduce
 import numpy as np
 
 from oco.compiler.ir.value import Value
-from oco.compiler.lowering.entry_functions import Bends, bends_of
+from oco.compiler.lowering.entry_functions import EntryFunctions, bends_of
 from oco.compiler.lowering.points import Point, Rows, Structured, call_over
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.proximal.entry_bounds import EntryBounds
@@ -62,7 +62,7 @@ class SeparableResponse:
             result = call_over(t, "response", closed, multipliers, *self.parts, doc=CLOSED_DOC)
         return [Point(result).named(t, "x")]
 
-    def closed(self, bends: Bends, multipliers: Value) -> Point:
+    def closed(self, bends: EntryFunctions, multipliers: Value) -> Point:
         """The proximal point of every entry, cut to its bounds."""
         return self.p.domain.clip(self.p.proximal_point(bends, self.y, self.c, 2.0 * self.alpha, multipliers))
 

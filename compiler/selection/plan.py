@@ -15,7 +15,7 @@ from oco.compiler.ir.program import Program
 from oco.compiler.lowering.round_problem import TraceSpec
 from oco.compiler.lowering.storage import rooms
 from oco.compiler.problem.canonical import Canonical, canonical
-from oco.compiler.prover.budget import Budget
+from oco.compiler.prover.budget import SearchBudget
 from oco.compiler.prover.check import check_canonical
 from oco.compiler.prover.facts import Facts
 from oco.compiler.selection.assemble import assemble
@@ -259,7 +259,7 @@ def compile_plan(
 def analyzed(model: Model | Canonical, effort: float = 1.0) -> Situation:
     """The canonical problem and its facts. Raises OcoError where the model is wrong."""
     problem = model if isinstance(model, Canonical) else canonical(model)
-    facts = check_canonical(problem.model, problem, budget=Budget(effort))
+    facts = check_canonical(problem.model, problem, budget=SearchBudget(effort))
     return Situation(problem, facts, problem.horizon)
 
 

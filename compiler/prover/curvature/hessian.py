@@ -29,7 +29,7 @@ from oco.dsl.expressions import Expr, walk
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
-    from oco.compiler.prover.context import Setting
+    from oco.compiler.prover.context import ProofContext
 
 Floats = np.ndarray[Any, Any]
 MOST_WRITTEN_OUT = 40  # decisions with at most as many entries get their Hessian written out
@@ -54,7 +54,7 @@ class Moduli:
 class Hessians:
     """Eigenvalues of the Hessian in the decisions of scalar expressions."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: ProofContext) -> None:
         self.setting = setting
         self.terms = Terms(setting)
         self._known: dict[tuple[int, bool], tuple[Expr, Moduli]] = {}

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.problem.canonical import Equality, Inequality
-from oco.compiler.prover.context import Setting
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.feasibility.infeasible import (
+    ConstraintEntry,
     Impossible,
-    Row,
     conflict,
     free_streams,
     impossible,
@@ -56,7 +56,7 @@ KEYS = (
 class Feasibility:
     """Proofs of whether the constraints can be met, and with how much to spare."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: ProofContext) -> None:
         self.setting = setting
         self.canonical = setting.canonical
         self.search = setting.budget.allowance(SHARE)
@@ -369,7 +369,7 @@ def _when(scenario: Scenario) -> str:
     return "in the mean" if scenario.averaged else scenario.words
 
 
-def _line(row: Row) -> str:
+def _line(row: ConstraintEntry) -> str:
     return f" (line {row.constraint.span.line})" if row.constraint.span is not None else ""
 
 
@@ -382,7 +382,7 @@ def _as_value(x: Mapping[str, Floats]) -> Any:
     return next(iter(x.values())) if len(x) == 1 else dict(x)
 
 
-def _unconstrained(setting: Setting) -> Iterator[Fact]:
+def _unconstrained(setting: ProofContext) -> Iterator[Fact]:
     """A model without constraints meets all of them."""
     why = Step(ProofRule.NO_CONSTRAINTS, "there are no constraints", True)
     for key in ("feasible.common", "feasible.each_round", "feasible.mean", "multipliers.bounded"):

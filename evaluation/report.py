@@ -169,11 +169,11 @@ def _rules(rules: RuleTable) -> list[str]:
         "rounds broken",
         f"{rules.weighing} a round",
     )
-    picture = html.drawing(
+    plot = html.drawing(
         vector(partial(loss_against_violation, rules)), "Loss against violation, a point for each rule."
     )
     left_out = [html.paragraph(f"Left out: {name}, since {why}.", "soft") for name, why in rules.left_out]
-    return [html.gallery([picture]), html.table(headings, rows, numbers=(2, 3, 4, 5)), *left_out]
+    return [html.gallery([plot]), html.table(headings, rows, numbers=(2, 3, 4, 5)), *left_out]
 
 
 def _promise(trace: MeasuredRun) -> list[str]:

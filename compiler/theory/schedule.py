@@ -223,9 +223,12 @@ class Schedule(NDArrayOperatorsMixin):
 
     @property
     def nondecreasing(self) -> bool:
-        single = self.rounds.count == 1
-        steps = np.where(single, np.diff(self.last, prepend=self.last[0]), self.change[0])
-        return bool((steps >= 0).all())
+        rising = self.last[1:] >= self.last[:-1]
+        return bool(
+            (
+                rising if self.rounds.single else np.where(self.rounds.count[1:] == 1, rising, self.change[0][1:] >= 0)
+            ).all()
+        )
 
 
 def _power_of(function: np.ufunc, parts: Sequence[Any]) -> tuple[float, float] | None:

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from oco.backends.arguments import CODES, is_integer
 from oco.backends.choose import BackendChoice
 from oco.backends.factors import points_of
-from oco.backends.given import CODES, is_whole
 from oco.backends.journal import open_journal
 from oco.backends.learner import Learner
 from oco.backends.monitor import glances
@@ -116,8 +116,8 @@ def run(
     """
     loaded: Data | None = None
     notes: tuple[str, ...] = ()
-    if rounds is not None and not (is_whole(rounds) and rounds > 0):
-        raise fail("OCO826", f"a number of rounds is a whole number from 1, not {rounds!r}")
+    if rounds is not None and not (is_integer(rounds) and rounds > 0):
+        raise fail("OCO826", f"a number of rounds is an integer from 1, not {rounds!r}")
     given = Rounds((), on_missing)
     if _is_iterator(data):
         given = Rounds(from_rounds(plan.canonical, data, seed, mapping), on_missing)
@@ -258,14 +258,14 @@ class Curves(Mapping[str, Array]):
 
     def __init__(self, bounds: Mapping[str, Bound], rounds: int, horizon: int) -> None:
         self._bounds, self._rounds, self._horizon = bounds, rounds, horizon
-        self._found: dict[str, Array] = {}
+        self._curves: dict[str, Array] = {}
 
     def __getitem__(self, name: str) -> Array:
-        if name not in self._found:
+        if name not in self._curves:
             curve = self._bounds[name].curve(self._rounds, self._horizon)
             assert curve is not None  # there is a formula
-            self._found[name] = curve
-        return self._found[name]
+            self._curves[name] = curve
+        return self._curves[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._bounds)

@@ -17,7 +17,8 @@ class Trace(MeasuredRun):
     """Measured run that shows itself in a notebook, as plots and as a dataset, and that files hold."""
 
     def __repr__(self) -> str:
-        return f"Trace({self.problem.name}, {self.promise.algorithm}, {self.rounds} rounds)"
+        on = f", backend={self.backend!r}" if self.backend else ""
+        return f"Trace({self.problem.name}, {self.promise.algorithm}, {self.rounds} rounds{on})"
 
     def _repr_html_(self) -> str:
         from oco.evaluation.report import brief

@@ -81,9 +81,9 @@ def measured(run: RunSummary) -> None:
         table.add_row("loss + penalties", number(run.total_cost), "", "violations at the penalties of the model")
     if run.rules is not None and run.rules.best is not None:
         best, less = run.rules.best, run.rules.better
-        said = f"{best.name}; violation {number(best.violation)}, broken in {counted(best.broken, 'round')}"
+        details = f"{best.name}; violation {number(best.violation)}, broken in {counted(best.broken, 'round')}"
         verdict = f"{run.rules.weighing} is {'less' if less else 'no less'} than the learner's"
-        table.add_row("best rule", number(best.loss), "", f"{said}; {verdict}")
+        table.add_row("best rule", number(best.loss), "", f"{details}; {verdict}")
     table.add_row(
         "rounds a second",
         f"{run.rounds_per_second:,.0f}",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
     from oco.compiler.ir.value import Value
 
-SETTLED = 1e-13
+CONVERGED = 1e-13
 EPS = float(np.finfo(float).eps)
 MAX_STEPS = 100
 MAX_REPEATS = 10
@@ -108,7 +108,7 @@ class CutDual:
 
         def not_converged(lam: Value, x: Value, steps: Value) -> Value:
             rounding = EPS * t.max(t.abs(lam))
-            return t.and_(self._residual(lam, x) > t.maximum(rounding, SETTLED), steps < MAX_STEPS)
+            return t.and_(self._residual(lam, x) > t.maximum(rounding, CONVERGED), steps < MAX_STEPS)
 
         def newton(lam: Value, x: Value, steps: Value) -> tuple[Value, Value, Value]:
             slope = self.C @ x - self.r

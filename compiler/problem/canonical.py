@@ -83,6 +83,7 @@ class Inequality:
 
     @property
     def size(self) -> int:
+        """Number of entries."""
         return int(np.prod(self.shape, dtype=np.int64))
 
 
@@ -98,6 +99,7 @@ class Equality:
 
     @property
     def size(self) -> int:
+        """Number of entries."""
         return int(np.prod(self.shape, dtype=np.int64))
 
 
@@ -138,14 +140,17 @@ class Canonical:
 
     @property
     def name(self) -> str:
+        """Name of the model."""
         return self.model.name
 
     @property
     def measure(self) -> Measure:
+        """Measure of the model: what regret compares with."""
         return self.model.measure
 
     @property
     def feedback(self) -> Feedback:
+        """Feedback that a round reveals."""
         return self.model.feedback
 
     @property

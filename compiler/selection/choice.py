@@ -65,6 +65,7 @@ class Choice:
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
+        """Verdicts on all algorithms, the chosen one first."""
         return (*self.judged, *self.others())
 
     @property
@@ -111,6 +112,7 @@ class Choice:
 
     @property
     def winner(self) -> Verdict | None:
+        """Verdict on the chosen algorithm; None where none applies."""
         first = self.judged[0] if self.judged else None
         return first if first is not None and first.applicability is Applicability.CHOSEN else None
 

@@ -26,6 +26,7 @@ class PilotResult:
 
     @property
     def constants(self) -> str:
+        """Constants that the run used, in words."""
         return WITH_PAPERS if self.plain else WITH_LEAST
 
     def __str__(self) -> str:
@@ -53,6 +54,7 @@ class Pilots:
 
     @property
     def order(self) -> tuple[str, ...]:
+        """Names of the algorithms, the best first, each once."""
         return tuple(dict.fromkeys(r.algorithm for r in self.results))
 
     @property

@@ -15,7 +15,7 @@ from oco.compiler.ir.program import Program
 from oco.compiler.lowering.round_problem import TraceSpec
 from oco.compiler.lowering.storage import rooms
 from oco.compiler.problem.canonical import Canonical, canonical
-from oco.compiler.prover.budget import Budget
+from oco.compiler.prover.budget import SearchBudget
 from oco.compiler.prover.check import check_canonical
 from oco.compiler.prover.facts import Facts
 from oco.compiler.selection.assemble import assemble
@@ -61,6 +61,7 @@ class Plan:
 
     @property
     def algorithm(self) -> str:
+        """Name of the chosen algorithm."""
         return self._winner.name
 
     @property
@@ -75,14 +76,17 @@ class Plan:
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
+        """Verdicts on all algorithms, the chosen one first."""
         return self.choice.verdicts
 
     @property
     def horizon(self) -> int | None:
+        """Number of rounds; None where it is unknown."""
         return self.canonical.horizon
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
+        """Warnings about the model and the choice."""
         return (*self.facts.warnings, *self.choice.warnings)
 
     @cached_property
@@ -255,7 +259,7 @@ def compile_plan(
 def analyzed(model: Model | Canonical, effort: float = 1.0) -> Situation:
     """The canonical problem and its facts. Raises OcoError where the model is wrong."""
     problem = model if isinstance(model, Canonical) else canonical(model)
-    facts = check_canonical(problem.model, problem, budget=Budget(effort))
+    facts = check_canonical(problem.model, problem, budget=SearchBudget(effort))
     return Situation(problem, facts, problem.horizon)
 
 

@@ -70,6 +70,7 @@ class Optimum:
 
     @property
     def numbers(self) -> dict[str, float]:
+        """Best values of the free constants by name."""
         return {b.name: b.number for b in self.constants}
 
 

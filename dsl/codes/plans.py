@@ -140,7 +140,14 @@ PLANS: dict[str, Code] = {
         "no such backend",
         "The backend of a plan is chosen by name.",
         'oco.compile(model, backend="fortran")',
-        'Use backend="numpy" or backend="c".',
+        "Use one of the names that the message lists.",
+        Stage.COMPILE,
+    ),
+    "OCO734": Code(
+        "no files of this backend",
+        "A backend may run learners here and yet write none that run without this package.",
+        'oco.compile(model, backend="notebook_only").write("learner.py")',
+        "Write the files with one of the backends that the message lists.",
         Stage.COMPILE,
     ),
 }

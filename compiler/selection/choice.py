@@ -154,13 +154,6 @@ def named(name: str, span: Span | None = None) -> Algorithm:
     for a in ALGORITHMS:
         if a.name == name:
             return a
-    if name in SETTINGS:
-        raise fail(
-            "OCO703",
-            f"the algorithm `{name}` is not there yet",
-            span,
-            f"there are {', '.join(a.name for a in ALGORITHMS)}",
-        )
     raise fail(
         "OCO701", f"there is no algorithm `{name}`", span, did_you_mean(name, list(SETTINGS), "see `oco algorithms`")
     )

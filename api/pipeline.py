@@ -82,7 +82,7 @@ def compile(
                model where that is possible, for "tuned" and where every guarantee is vacuous
     seed       of pilot runs and of tuning
     effort     multiplies the number of steps that the proof searches may take, as for `check`
-    budget     seconds of wall time, after which no other algorithm is begun in pilot runs; None: 30
+    budget     seconds of pilot runs, by a model of costs or by the clock, after which no other algorithm is begun; None: 30
 
     Raises OcoError where the model is wrong or no algorithm applies.
     """

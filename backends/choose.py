@@ -112,6 +112,12 @@ def choose_backend(program: Program, rounds: int | None, asked: str | None = Non
     return BackendChoice(best, why if there < WORTH_SAYING else f"{why}, and {title} itself about {duration(there)}")
 
 
+def seconds_in_numpy(program: Program, rounds: int) -> float:
+    """Estimated seconds of so many rounds, which are the same on every machine."""
+    work = work_of(program)
+    return rounds * (work.operations * SECONDS_AN_OPERATION + work.entries * SECONDS_AN_ENTRY)
+
+
 def duration(seconds: float) -> str:
     """Time in words: "0.74 s", "2.5 min", "1.7 h"."""
     if seconds < 90:

@@ -188,6 +188,14 @@ class Canonical:
         """Problem whose inequalities all bind in each round, those on average included."""
         return replace(self, inequalities=tuple(replace(c, timing=Timing.EACH_ROUND) for c in self.inequalities))
 
+    def as_inequalities(self) -> Canonical:
+        """Problem without equalities: each is two inequalities on average, after the others."""
+        pairs = [
+            _pair(c.label, c.shape, (c.expr, call("neg", c.expr)), Timing.ON_AVERAGE, c.span, c.penalties)
+            for c in self.equalities
+        ]
+        return replace(self, inequalities=(*self.inequalities, *(c for pair in pairs for c in pair)), equalities=())
+
     @cached_property
     def constraint_labels(self) -> tuple[str, ...]:
         """One label for each entry of the inequalities: `service`, `limits[0]`, `limits[1]`."""
@@ -238,8 +246,7 @@ def canonical(model: Model) -> Canonical:
             equalities.append(Equality(c.label, shape, above, c.span, penalties))
             continue
         if c.relation is Relation.EQ:
-            inequalities.append(Inequality(f"{c.label}.above", shape, above, c.timing, c.label, c.span, penalties))
-            inequalities.append(Inequality(f"{c.label}.below", shape, below, c.timing, c.label, c.span, penalties))
+            inequalities += _pair(c.label, shape, (above, below), c.timing, c.span, penalties)
             continue
         g = above if c.relation is Relation.LE else below
         inequalities.append(Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties))
@@ -255,6 +262,21 @@ def canonical(model: Model) -> Canonical:
         tuple(equalities),
         assumptions,
     )
+
+
+def _pair(
+    label: str,
+    shape: tuple[int, ...],
+    sides: tuple[Expr, Expr],
+    timing: Timing,
+    span: Span | None,
+    penalties: tuple[float, ...],
+) -> list[Inequality]:
+    """Two inequalities in the place of an equality."""
+    return [
+        Inequality(f"{label}.{side}", shape, expr, timing, label, span, penalties)
+        for side, expr in zip(("above", "below"), sides)
+    ]
 
 
 def _penalties(c: Constraint, folding: Folding, shape: tuple[int, ...]) -> tuple[float, ...]:

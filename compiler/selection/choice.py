@@ -12,7 +12,8 @@ from oco.compiler.lowering.restarts import first_epoch, restarted
 from oco.compiler.proximal.solvable import step_rank
 from oco.compiler.selection.ignored_settings import ignored_settings, unread, using_all_settings
 from oco.compiler.selection.pilots import Pilots
-from oco.compiler.selection.resolve_again import in_its_units
+from oco.compiler.selection.relaxed import relaxed
+from oco.compiler.selection.resolve_again import in_its_units, with_provisos
 from oco.compiler.selection.verdicts import Applicability, Informativeness, Verdict, rank, weigh, why_first, why_lost
 from oco.compiler.theory.best_constants import optimum
 from oco.compiler.theory.resolve import GivenSettings, theorem_settings
@@ -136,6 +137,8 @@ def choose(
     usable = sorted((v for v in judged if v.applicability is Applicability.APPLICABLE), key=rank)
     usable, ignoring = using_all_settings(usable, s, settings)
     refused = [*ignoring, *(v for v in judged if v.applicability is Applicability.REFUSED)]
+    if not usable and not ignoring and (less := relaxed(s, refused)) is not None:
+        return choose(less, None, settings, span, policy)
     if not usable:
         return Choice(s, tuple(refused), policy=policy)
     best = replace(usable[0], applicability=Applicability.CHOSEN, reason=why_first(usable))
@@ -153,13 +156,6 @@ def named(name: str, span: Span | None = None) -> Algorithm:
     for a in ALGORITHMS:
         if a.name == name:
             return a
-    if name in SETTINGS:
-        raise fail(
-            "OCO703",
-            f"the algorithm `{name}` is not there yet",
-            span,
-            f"there are {', '.join(a.name for a in ALGORITHMS)}",
-        )
     raise fail(
         "OCO701", f"there is no algorithm `{name}`", span, did_you_mean(name, list(SETTINGS), "see `oco algorithms`")
     )
@@ -265,7 +261,7 @@ def _promised(
     settings = settings if best is None else dict(best.settings)
     guarantee = best.guarantee if best is not None else theorem.guarantee(inner, settings)
     informativeness, score = weigh(inner, guarantee, policy.weight)
-    guarantee = replace(guarantee, conditions=theorem.conditions(s))
+    guarantee = with_provisos(theorem, s, guarantee)
     promised = guarantee if scales is None else in_user_units(guarantee, s, scales)
     return Verdict(
         a, Applicability.APPLICABLE, theorem, (), settings, promised, score, informativeness, "", scales, best
@@ -297,6 +293,9 @@ def _forced(s: Situation, a: Algorithm, given: GivenSettings, span: Span | None,
     check_setting_names(given, a, span)
     verdict = judge(a, s, given, span, policy, asked=True)
     warnings: list[Diagnostic] = []
+    if verdict.applicability is Applicability.REFUSED and (less := relaxed(s, [verdict])) is not None:
+        again = judge(a, less, given, span, policy, asked=True)
+        s, verdict = (s, verdict) if again.applicability is Applicability.REFUSED else (less, again)
     if verdict.applicability is Applicability.REFUSED:
         verdict = _against_objections(a, verdict, s, given, span, policy)
         message = "; ".join(verdict.reasons)

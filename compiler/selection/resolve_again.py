@@ -8,7 +8,7 @@ from typing import Any
 
 from oco.compiler.selection.verdicts import Verdict, weigh
 from oco.compiler.theory.resolve import FreeNumbers, theorem_settings
-from oco.compiler.theory.theorems import Situation
+from oco.compiler.theory.theorems import Guarantee, Situation, Theorem
 from oco.compiler.theory.unit_free import in_user_units, without_units
 
 
@@ -38,7 +38,7 @@ def revised(
     if theorem is None:
         return s, v
     if horizon not in (None, s.horizon):
-        s = Situation(replace(s.canonical, horizon=horizon), s.facts, horizon)
+        s = Situation(replace(s.canonical, horizon=horizon), s.facts, horizon, s.given_up)
     inner = in_its_units(s, v)
     chosen = numbers if numbers is not None else None if v.best is None else v.best.numbers
     return s, replace(
@@ -46,11 +46,16 @@ def revised(
     )
 
 
+def with_provisos(theorem: Theorem, s: Situation, guarantee: Guarantee) -> Guarantee:
+    """Guarantee with the conditions on the sequence, and with what is not promised."""
+    return replace(guarantee, conditions=theorem.conditions(s), remarks=(*guarantee.remarks, *s.given_up))
+
+
 def promised_again(s: Situation, v: Verdict, weight: float) -> Verdict:
     """The verdict with the guarantee of its settings."""
     assert v.theorem is not None
     inner = in_its_units(s, v)
-    guarantee = v.theorem.guarantee(inner, v.settings)
+    guarantee = with_provisos(v.theorem, s, v.theorem.guarantee(inner, v.settings))
     informativeness, score = weigh(inner, guarantee, weight)
     shown = guarantee if v.scales is None else in_user_units(guarantee, s, v.scales)
     return replace(v, guarantee=shown, informativeness=informativeness, score=score)

@@ -42,11 +42,12 @@ class Violation(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """All that a theorem may look at: the problem, its facts and the horizon (None: unknown)."""
+    """All that a theorem may look at: the problem, its facts, the horizon (None: unknown), and sentences on promises given up."""
 
     canonical: Canonical
     facts: Facts
     horizon: int | None
+    given_up: tuple[str, ...] = ()
     _numbers: dict[str, float | None] = field(default_factory=dict, init=False, repr=False)
     _bounds: dict[str, Floats | None] = field(default_factory=dict, init=False, repr=False)
     """Values that `number` returned before: a search over settings asks thousands of times."""
@@ -292,9 +293,8 @@ class Theorem:
 def without_sense(theorem: Theorem, s: Situation, settings: Mapping[str, Setting]) -> list[Objection]:
     """Settings for which the formulas of a guarantee mean nothing: numbers that must be positive and are not."""
     T = s.horizon or ANY_LENGTH
-    numbers = [n for n in theorem.positive if n in settings]
-    results = [n for n in numbers if not scheduled(settings, n)(Rounds.of(T), T).positive]
-    return [Objection(f"the setting {n} must be positive in every round") for n in results]
+    wrong = [n for n in theorem.positive if n in settings and not scheduled(settings, n)(Rounds.of(T), T).positive]
+    return [Objection(f"the setting {n} must be positive in every round") for n in wrong]
 
 
 def scheduled(settings: Mapping[str, Setting], name: str) -> Callable[[Rounds, int], Schedule]:

@@ -172,7 +172,7 @@ SYNTAX: dict[str, Code] = {
     "OCO125": Code(
         "arguments out of order",
         "In a call the arguments without a name come first, those with a name after them: `pareto(3, mean = 8)`.",
-        _in_model("stream a ~ pareto(mean = 8, 3)", "minimize a * sum(x)"),
+        _in_model("stream a ~ pareto(mean = 8, 3) in [0, 99]", "minimize a * sum(x)"),
         "Put the argument without a name first.",
     ),
     "OCO127": Code(

@@ -14,7 +14,7 @@ from oco.compiler.selection.pilots import PilotResult, Pilots
 from oco.compiler.theory.theorems import Situation
 from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data
-from oco.evaluation.trace import Trace
+from oco.evaluation.measured_run import MeasuredRun
 
 Array = np.ndarray[Any, Any]
 Candidate = tuple[str, bool]
@@ -24,13 +24,13 @@ Candidate = tuple[str, bool]
 class Piloted(Protocol):
     """Plan that can run."""
 
-    def run(self, data: Any = None, rounds: int | None = None, seed: int = 0) -> Trace:
+    def run(self, data: Any = None, rounds: int | None = None, seed: int = 0) -> MeasuredRun:
         """Run the plan over the data
         and return the trace.
         """
 
 
-def score(trace: Trace, s: Situation, weight: float) -> tuple[float, float, float]:
+def score(trace: MeasuredRun, s: Situation, weight: float) -> tuple[float, float, float]:
     """Loss and violation of a run per round, in units of the loss's range and of the constraints' scales, and their
     sum.
 

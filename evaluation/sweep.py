@@ -15,10 +15,9 @@ import numpy as np
 
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.writing import write_text
-from oco.evaluation.measured_run import RegretKind
+from oco.evaluation.measured_run import MeasuredRun, RegretKind
 from oco.evaluation.numbers import number
 from oco.evaluation.summary import summarize
-from oco.evaluation.trace import Trace
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -64,7 +63,7 @@ class Outcome:
     seconds: float = 0.0
 
 
-Execute = Callable[[Job], Trace]
+Execute = Callable[[Job], MeasuredRun]
 
 
 @runtime_checkable
@@ -119,7 +118,7 @@ def reason(error: Exception) -> str:
     return str(error) if isinstance(error, OcoError) else f"{type(error).__name__}: {str(error).strip()}"
 
 
-def outcome_of(job: Job, trace: Trace) -> Outcome:
+def outcome_of(job: Job, trace: MeasuredRun) -> Outcome:
     """Numbers of a run, with its curves at some hundred rounds."""
     result = summarize(trace)
     numbers: dict[str, float] = {"loss": result.loss, "rounds_per_second": result.rounds_per_second}

@@ -14,8 +14,8 @@ from oco.evaluation.numbers import counted, number
 
 if TYPE_CHECKING:
     from oco.evaluation.baselines.table import Beside, RuleTable
+    from oco.evaluation.report.trace import Trace
     from oco.evaluation.summary import RunSummary
-    from oco.evaluation.trace import Trace
     from oco.plan import Plan
 
 FEW = 2
@@ -122,15 +122,15 @@ def promised(bound: float | None, vacuous: bool) -> str:
 
 def result_files() -> list[str]:
     """Files that a run may write with --out."""
-    from oco.evaluation.plots import FILES
+    from oco.evaluation.report.plots import FILES
 
     return ["trace.nc", "report.html", "summary.json", *(f"{name}.png" for name in FILES)]
 
 
 def write_results(trace: Trace, summary: RunSummary, plan: Plan, folder: Path, beside: Beside | None) -> None:
     """Write the trace, a report, plots, and `summary.json`, each completely or not at all."""
-    from oco.evaluation.plots import figures
-    from oco.evaluation.report import write_report
+    from oco.evaluation.report.plots import figures
+    from oco.evaluation.report.run_page import write_report
 
     trace.save(folder / "trace.nc")
     write_report(trace, folder / "report.html", plan.facts, plan.explain(), beside)

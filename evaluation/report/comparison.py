@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oco.dsl.writing import replacing, write_text
-from oco.evaluation import html
-from oco.evaluation.plots import COLOURS, finish, in_style, vector
+from oco.evaluation.report import html
+from oco.evaluation.report.plots import COLOURS, finish, in_style, vector
 from oco.evaluation.sweep import Grid, Row, grids
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def panels(dataset: Dataset) -> list[str]:
 
 def comparison(dataset: Dataset) -> Figure:
     """Draw all panels on one figure."""
-    from oco.evaluation.page import Page
+    from oco.evaluation.report.figure import Page
 
     measures = panels(dataset)
     rows = (len(measures) + 2) // 2

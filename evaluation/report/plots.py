@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oco.dsl.diagnostics import fail
-from oco.evaluation.columns import Column, largest
 from oco.evaluation.measured_run import MeasuredRun
 from oco.evaluation.measures import fitted_exponent
 from oco.evaluation.numbers import number
+from oco.evaluation.report.columns import Column, largest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,7 +89,7 @@ def figure(
     panels  names of `PANELS`, such as "violation" or "regret, log"; by default all that have something to show, in
             their order
     """
-    from oco.evaluation.page import Page
+    from oco.evaluation.report.figure import Page
 
     names = present(trace) if panels is None else [panels] if isinstance(panels, str) else list(panels)
     if unknown := [name for name in names if name not in PANELS]:
@@ -152,7 +152,7 @@ def _style(*parts: Mapping[str, Any]) -> Any:
 
 
 def _figures(trace: MeasuredRun) -> dict[str, Figure]:
-    from oco.evaluation.page import Page
+    from oco.evaluation.report.figure import Page
 
     pages: dict[str, Figure] = {}
     shown = present(trace)

@@ -16,12 +16,12 @@ from oco.compiler.prover.types import Step
 from oco.dsl.text.latex import escaped
 from oco.dsl.text.printer import print_model
 from oco.dsl.writing import write_text
-from oco.evaluation import html
 from oco.evaluation.baselines.table import Beside, RuleTable
 from oco.evaluation.measured_run import MeasuredRun, Promise
 from oco.evaluation.numbers import counted, number
-from oco.evaluation.plots import drawings, vector
-from oco.evaluation.rule_plots import loss_against_violation
+from oco.evaluation.report import html
+from oco.evaluation.report.plots import drawings, vector
+from oco.evaluation.report.rule_plots import loss_against_violation
 from oco.evaluation.storage import manifest
 from oco.evaluation.summary import RunSummary, ViolationLine, summarize
 

@@ -147,7 +147,7 @@ def _show(rows: Sequence[Row]) -> None:
     """
     from rich.table import Table as Lines
 
-    from oco.evaluation.sweep import grids
+    from oco.evaluation.report.grids import grids
 
     for place, grid in enumerate(grids(rows)):
         say(("\n" if place else "") + grid.title, "bold")

@@ -12,8 +12,9 @@ import numpy as np
 
 from oco.dsl.writing import replacing, write_text
 from oco.evaluation.report import html
-from oco.evaluation.report.plots import COLOURS, finish, in_style, vector
-from oco.evaluation.sweep import Grid, Row, grids
+from oco.evaluation.report.grids import Grid, grids
+from oco.evaluation.report.style import COLOURS, finish, in_style, vector
+from oco.evaluation.sweep import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

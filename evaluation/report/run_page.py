@@ -20,8 +20,9 @@ from oco.evaluation.baselines.table import Beside, RuleTable
 from oco.evaluation.measured_run import MeasuredRun, Promise
 from oco.evaluation.numbers import counted, number
 from oco.evaluation.report import html
-from oco.evaluation.report.plots import drawings, vector
+from oco.evaluation.report.plots import drawings
 from oco.evaluation.report.rule_plots import loss_against_violation
+from oco.evaluation.report.style import vector
 from oco.evaluation.storage import manifest
 from oco.evaluation.summary import RunSummary, ViolationLine, summarize
 

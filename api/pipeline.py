@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from oco.backends.learner import Learner
     from oco.compiler.problem.canonical import Canonical
     from oco.compiler.prover.facts import Facts
-    from oco.evaluation.trace import Trace
+    from oco.evaluation.report.trace import Trace
     from oco.plan import Plan
     from oco.tuning import Tuned
 
@@ -186,8 +186,9 @@ def load_trace(path: str | os.PathLike[str]) -> Trace:
     OCO833.
     """
     from oco.evaluation.load import load_trace as read
+    from oco.evaluation.report.trace import Trace
 
-    return read(os.fspath(path))
+    return Trace.of(read(os.fspath(path)))
 
 
 def open(

@@ -38,7 +38,7 @@ def contract_of(plan: Plan) -> Contract:
         domains={b.name: b.domain for b in problem.blocks},
         cite=plan.choice.winner.algorithm.cite if plan.choice.winner is not None else "",
         guarantee=promises(plan.guarantee),
-        ranges={s.name: Range(s.lower, s.upper, _distribution(s)) for s in problem.streams} if full else {},
+        ranges={s.name: Range(s.lower, s.upper, _distribution(s)) for s in problem.streams if full or s.stream.known},
         equalities=tuple(label for c in problem.equalities for label in entry_labels(c.label, c.shape)),
         distributions=plan.distributions,
         recipe=recipe_of(plan),

@@ -208,7 +208,7 @@ def _drive(
     every = 1 if recorder.expected is None else max(1, recorder.expected // 200)
     began = shown = perf_counter()
     for values in feed:
-        decision = learner.decide()
+        decision = learner.decide(**{name: values[name] for name in learner.contexts.names})
         if reveal is None:
             feedback = _observed(learner, values)
             loss, constraints, equalities = feedback.loss, feedback.constraints, feedback.equalities

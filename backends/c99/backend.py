@@ -33,8 +33,8 @@ class CBackend:
         return NativeLearner
 
     def fleet(self, program: Program) -> type[Fleet]:
-        """Class of fleets: `NativeFleet` where the program has measures."""
-        return Fleet if program.measure is None else NativeFleet
+        """Class of fleets: `NativeFleet` where the program has measures and no contexts."""
+        return Fleet if program.measure is None or program.context else NativeFleet
 
     def unavailable_reason(self) -> str | None:
         """Advice to install a compiler; None where there is one."""

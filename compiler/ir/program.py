@@ -129,7 +129,7 @@ class Program:
     measure(round, decision..., feedback...) -> (loss, constraints (N,), equalities (M,)). Parameters stand as the fields do.
     slopes, of the same parameters -> norms of the gradients (of the loss, of the constraints (N,)): what a learner looks at now and then.
     The draws of a round are the same in decide and update. A decision X that is `factored` has three fields, left (m, K), weights (K,) and
-    right (n, K), with X = left diag(weights) right'.
+    right (n, K), with X = left diag(weights) right'. `context` names the feedback that is known before the decision.
     """
 
     name: str
@@ -147,6 +147,7 @@ class Program:
     labels: tuple[str, ...] = field(default=())
     factored: tuple[str, ...] = field(default=())
     slopes: Function | None = None
+    context: tuple[str, ...] = field(default=())
 
     @property
     def entries(self) -> tuple[Function, ...]:

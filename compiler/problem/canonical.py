@@ -154,6 +154,11 @@ class Canonical:
         return (*self.inequalities, *self.equalities)
 
     @cached_property
+    def context(self) -> tuple[str, ...]:
+        """Names of the streams that are known before the decision."""
+        return tuple(s.name for s in self.streams if s.stream.known)
+
+    @cached_property
     def size(self) -> int:
         """Number of entries of a decision, all blocks together."""
         return sum(int(np.prod(b.shape, dtype=np.int64)) for b in self.blocks)

@@ -61,7 +61,7 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
             g = p.constraint_gradients(x).dual_norms(norm)
         return p.gradient(x).dual_norm(norm), g
 
-    return trace_program(
+    program = trace_program(
         t,
         doc=doc,
         decision=[f for fields in layout.decided for f in fields] + [Field(n, Type(DType.FLOAT)) for n in task.open],
@@ -76,6 +76,7 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
         state_docs=layout.docs({EPOCH: "the number of rounds of this epoch", **algorithm.symbols}),
         labels=task.canonical.constraint_labels,
     )
+    return replace(program, context=task.canonical.context)
 
 
 def _open(task: TraceSpec, fields: Named) -> dict[str, Value]:

@@ -105,7 +105,7 @@ def duration(seconds: float) -> str:
 def work_of(program: Program) -> Work:
     """Estimated work of a round."""
     functions = {f.name: f for f in program.functions}
-    entries = (program.decide, program.update, program.measure)
+    entries = (program.prepare, program.decide, program.update, program.measure)
     known: dict[str, Work] = {}
     return sum((_of_function(f, functions, known) for f in entries if f is not None), Work())
 

@@ -71,8 +71,7 @@ class Learner(Owned):
         self._places = {f.name: i for i, f in enumerate(program.state)}
         streams = {f.name: _stream(f.type.shape, f.type.dtype, contract.ranges.get(f.name)) for f in program.feedback}
         self._take = Intake(streams)
-        self.contexts = Contexts(program.context)
-        self._take_context = Intake({name: streams[name] for name in program.context})
+        self.contexts, self._take_context = Contexts(program.context), Intake({n: streams[n] for n in program.context})
         self._random = generator(seed)
         self._draws = None if draws is None else {n: np.asarray(a, dtype=np.float64) for n, a in draws.items()}
         self._state = self._started(start)
@@ -151,15 +150,22 @@ class Learner(Owned):
 
     def learn_context(self, given: Mapping[str, Any]) -> None:
         """Take the contexts of this round, checked, and decide with them; nothing where none are given."""
-        if given:
-            values = self._checked(self._take_context, given)
-            if self.contexts.is_new(self.round, values):
+        values = self._checked(self._take_context, given) if given else {}
+        if values and self.contexts.is_new(self.round, values):
+            before = self._state
+            try:
+                with self._said("the decision"):
+                    self._prepare(tuple(values.values()))
                 self.contexts.take(self.round, values)
-                try:
-                    self.decisions()
-                except BaseException:
-                    self.contexts.drop()
-                    raise
+                self.decisions()
+            except BaseException:
+                self._state = before
+                self.contexts.drop()
+                raise
+
+    def _prepare(self, context: tuple[Any, ...]) -> None:
+        if self.compiled.prepare is not None:
+            self._state = self.compiled.prepare(*self._state, *context)
 
     def _decision(self) -> tuple[Any, ...]:
         return self.compiled.decide(*self._state, *self._random_arrays())

@@ -46,7 +46,8 @@ class CBackend:
         native = Native(program, source, library(source))
         measure = None if program.measure is None else native.measure
         entries = native.init, native.decide, native.update, measure, slopes_of(program)
-        return Compiled(self.name, program, source.code, *entries, native.run, native)
+        prepare = None if program.prepare is None else native.prepare
+        return Compiled(self.name, program, source.code, *entries, native.run, native, prepare)
 
     def files(self, program: Program, contract: Contract) -> dict[str, str]:
         """Header, source and an example by file name."""

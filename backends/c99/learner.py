@@ -113,6 +113,10 @@ class NativeLearner(Learner):
                 self.compiled.native.step_at(self._struct, feedback.values.values(), self._random_arrays())
             self._passed(feedback)
 
+    def _prepare(self, context: tuple[Any, ...]) -> None:
+        if self.compiled.prepare is not None:
+            self.compiled.native.prepare_at(self._struct, context)
+
     def _decision(self) -> tuple[Any, ...]:
         results: tuple[Any, ...] = self.compiled.native.decide_at(self._struct, self._random_arrays())
         return results

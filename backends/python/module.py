@@ -156,6 +156,8 @@ def _interface(program: Program, contract: Contract) -> Iterator[str]:
     yield f"HORIZON = {contract.horizon}"
     yield f"MODEL_HASH = {quoted(model_hash(contract))}"
     yield f"PLAN_HASH = {quoted(plan_hash(program, contract))}"
+    if program.prepare is None:
+        yield "prepare = None"
     yield f"CONTEXT = {_strings(program.context)}"
     yield f"STATE = {_strings(f.name for f in program.state)}"
     yield f"CONSTRAINTS = {_strings(program.labels)}"

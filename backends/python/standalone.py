@@ -30,6 +30,7 @@ from oco.backends.python.interface import (
     decide,
     init,
     measure,
+    prepare,
     slopes,
     update,
 )
@@ -109,6 +110,9 @@ class Learner:
             changed = [name for name, old in (known or {}).items() if not np.array_equal(old, values[name])]
             if changed:
                 raise ValueError(f"round {self.round} was decided with another {changed[0]}")
+            if known is None and prepare is not None:
+                with np.errstate(all="ignore"):
+                    self._values = self._finite(STATE, prepare(*self._values, *values.values()))
             known = self._context = values
         if known is None:
             raise ValueError(f"round {self.round} is decided with {', '.join(CONTEXT)}: give them to `decide`")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from oco.compiler.selection.verdicts import Verdict, weigh
+from oco.compiler.selection.verdicts import Verdict, weigh, withheld
 from oco.compiler.theory.resolve import FreeNumbers, theorem_settings
 from oco.compiler.theory.theorems import Situation
 from oco.compiler.theory.unit_free import in_user_units, without_units
@@ -49,6 +49,8 @@ def revised(
 def promised_again(s: Situation, v: Verdict, weight: float) -> Verdict:
     """The verdict with the guarantee of its settings."""
     assert v.theorem is not None
+    if withheld(v.theorem, s):
+        return v
     inner = in_its_units(s, v)
     guarantee = v.theorem.guarantee(inner, v.settings)
     informativeness, score = weigh(inner, guarantee, weight)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
-from oco.backends.choose import seconds_in_numpy
+from oco.backends.choose import usual_seconds
 from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.explain import bound_text
 from oco.compiler.selection.explain_settings import literal
@@ -110,7 +110,7 @@ def _pilot_rounds(data: Data, plans: Mapping[Candidate, Callable[[], Plan]], sec
     if most <= PILOT_ROUNDS or seconds <= 0:
         return min(most, PILOT_ROUNDS)
     seeds = PILOT_SEEDS if data.drawn else 1
-    a_round = seeds * sum(seconds_in_numpy(made().program, 1) for made in plans.values())
+    a_round = seeds * sum(usual_seconds(made().program, 1) for made in plans.values())
     return max(PILOT_ROUNDS, min(most, int(min(LONG_SECONDS, seconds / 4) / a_round)))
 
 

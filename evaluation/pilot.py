@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from oco.backends.choose import seconds_in_numpy
+from oco.backends.choose import usual_seconds
 from oco.compiler.ir.program import Program
 from oco.compiler.selection.pilots import PilotResult, Pilots
 from oco.compiler.theory.theorems import Situation
@@ -68,7 +68,7 @@ def pilot(
         if entries and perf_counter() - began >= seconds:
             break
         plan = made()
-        spent += len(seeds) * seconds_in_numpy(plan.program, source.rounds)
+        spent += len(seeds) * usual_seconds(plan.program, source.rounds)
         if entries and spent >= MODEL_SHARE * seconds:
             break
         entries[c] = _scores(plan, source, seeds, s, weight)

@@ -207,7 +207,7 @@ def _drive(
     every = 1 if recorder.expected is None else max(1, recorder.expected // 200)
     began = shown = perf_counter()
     for values in feed:
-        decision = learner.decide()
+        decision = learner.decide(**{name: values[name] for name in learner.contexts.names})
         if reveal is None:
             feedback = _observed(learner, values)
             loss, constraints, equalities = feedback.loss, feedback.constraints, feedback.equalities
@@ -279,7 +279,7 @@ def promise_of(plan: RunnablePlan, rounds: int) -> Promise:
     settings = {name: formula_text(s.formula) for name, s in plan.settings.items()}
     values = {name: s.value for name, s in plan.settings.items() if s.value is not None}
     labels = plan.canonical.equality_labels
-    multiplied = (*plan.canonical.constraint_labels, *(labels[i] for i in plan.kept_equalities))
+    multiplied = (*plan.canonical.learned.constraint_labels, *(labels[i] for i in plan.kept_equalities))
     scales = Situation(plan.canonical, plan.facts, plan.canonical.horizon).constraint_scales
     promise = Promise(plan.algorithm, settings, scales=scales, values=values, multiplied=multiplied)
     if guarantee is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from oco.compiler.prover.budget import Budget
+from oco.compiler.prover.budget import SearchBudget
 from oco.compiler.prover.check import check_canonical
 from oco.compiler.selection.verdicts import Verdict
 from oco.compiler.theory.theorems import Situation
@@ -23,7 +23,7 @@ def relaxed(s: Situation, judged: Sequence[Verdict]) -> Situation | None:
         able = [v for v in judged if any("multipliers.bounded" in t.facts for t in v.algorithm.theorems)]
         labels = ", ".join(f"`{c.label}`" for c in s.canonical.equalities)
         pairs = s.canonical.as_inequalities()
-        facts = check_canonical(pairs.model, pairs, budget=Budget(s.facts.effort))
+        facts = check_canonical(pairs.model, pairs, budget=SearchBudget(s.facts.effort))
         lost, instead = f"{labels} as equalities on average", "they are taken as two inequalities each"
         words = f"nothing is promised of {lost}, because {_reason(able, judged)}; {instead}"
         return Situation(pairs, facts, s.horizon, (words,))

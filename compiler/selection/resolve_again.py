@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from oco.compiler.selection.verdicts import Verdict, weigh
+from oco.compiler.algorithms.common import FEASIBLE_COMPARATOR
+from oco.compiler.selection.verdicts import Verdict, weigh, withheld
 from oco.compiler.theory.resolve import FreeNumbers, theorem_settings
-from oco.compiler.theory.theorems import Guarantee, Situation, Theorem
+from oco.compiler.theory.theorems import Condition, Guarantee, Situation, Theorem
 from oco.compiler.theory.unit_free import in_user_units, without_units
 
 
@@ -47,13 +48,21 @@ def revised(
 
 
 def with_provisos(theorem: Theorem, s: Situation, guarantee: Guarantee) -> Guarantee:
-    """Guarantee with the conditions on the sequence, and with what is not promised."""
-    return replace(guarantee, conditions=theorem.conditions(s), remarks=(*guarantee.remarks, *s.given_up))
+    """Guarantee with the conditions on the sequence, and with what is not promised.
+
+    Where known constraints cut the domain, its comparator must satisfy those of all rounds.
+    """
+    comparator = FEASIBLE_COMPARATOR.test(s) if s.canonical.known else None
+    known = (comparator,) if isinstance(comparator, Condition) else ()
+    conditions = tuple(dict.fromkeys((*theorem.conditions(s), *known)))
+    return replace(guarantee, conditions=conditions, remarks=(*guarantee.remarks, *s.given_up))
 
 
 def promised_again(s: Situation, v: Verdict, weight: float) -> Verdict:
     """The verdict with the guarantee of its settings."""
     assert v.theorem is not None
+    if withheld(v.theorem, s):
+        return v
     inner = in_its_units(s, v)
     guarantee = with_provisos(v.theorem, s, v.theorem.guarantee(inner, v.settings))
     informativeness, score = weigh(inner, guarantee, weight)

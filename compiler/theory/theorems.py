@@ -243,6 +243,7 @@ class Theorem:
     on_request         it speaks only where its words are given: they ask more of a round than others do
     free               the constants that the guarantee holds for any value of, within `checks`: what `optimal` and `tuned` vary
     best               settings whose best value is known as a formula in the others: they are so where free constants are varied
+    moves              it holds as well where each decision is moved to the nearest point of a convex set that holds the comparator
     norm               in which decisions and gradients are measured, "l2" or "l1": the unit-free problem has radius one in it
     restart            where an epoch begins when the number of rounds is unknown
     restarts           the theorem whose method is begun anew in ever longer epochs (see `restarts.py`)
@@ -266,6 +267,7 @@ class Theorem:
     on_request: bool = False
     free: tuple[Free, ...] = ()
     best: Mapping[str, Default] = field(default_factory=dict)
+    moves: bool = False
     norm: str = "l2"
     restart: Restart = Restart.FROM_DECISION
     restarts: Theorem | None = None
@@ -330,9 +332,6 @@ def needed_bounds(s: Situation, what: str) -> Floats:
     if result is None:
         raise UnknownFact(f"constraints.*.{what}")
     return result
-
-
-# Questions that several theorems ask.
 
 
 def fact_is_true(key: str, words: str, claim: str, refuted: str, fix: str = "") -> Hypothesis:

@@ -232,7 +232,7 @@ def judge(
 
 def _required(a: Algorithm, s: Situation, asked: bool) -> list[Objection]:
     results = [o for h in a.requirements if isinstance(o := h.test(s), Objection)]
-    return [o for o in results if not (asked and o.slow)]
+    return [o for o in results if not (asked and (o.slow or o.unasked))]
 
 
 def _objections(theorem: Theorem, s: Situation, scaled: bool) -> list[Objection]:

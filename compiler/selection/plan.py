@@ -237,7 +237,7 @@ def compile_plan(
 
     Raises OcoError where no theorem applies.
     """
-    situation = analyzed(model, effort)
+    situation = analyzed(model, effort, checked_tradeoff(tradeoff))
     mode, formulas = _mode(settings)
     policy = _policy(mode, tradeoff)
     using = situation.canonical.model.using
@@ -252,11 +252,11 @@ def compile_plan(
     return plan_of(choice, mode, formulas, tradeoff)
 
 
-def analyzed(model: Model | Canonical, effort: float = 1.0) -> Situation:
+def analyzed(model: Model | Canonical, effort: float = 1.0, weight: float = 1.0) -> Situation:
     """The canonical problem and its facts. Raises OcoError where the model is wrong."""
     problem = model if isinstance(model, Canonical) else canonical(model)
     facts = check_canonical(problem.model, problem, budget=Budget(effort))
-    return Situation(problem, facts, problem.horizon)
+    return Situation(problem, facts, problem.horizon, weight)
 
 
 def plan_of(
@@ -282,7 +282,7 @@ def explain_choice(
     model: Model | Canonical, settings: str = "paper", tradeoff: float = 1.0, effort: float = 1.0
 ) -> Choice:
     """The verdicts on a model, also where no algorithm applies."""
-    situation = analyzed(model, effort)
+    situation = analyzed(model, effort, checked_tradeoff(tradeoff))
     using = situation.canonical.model.using
     return choose(
         situation,

@@ -38,7 +38,7 @@ def revised(
     if theorem is None:
         return s, v
     if horizon not in (None, s.horizon):
-        s = Situation(replace(s.canonical, horizon=horizon), s.facts, horizon)
+        s = Situation(replace(s.canonical, horizon=horizon), s.facts, horizon, s.weight)
     inner = in_its_units(s, v)
     chosen = numbers if numbers is not None else None if v.best is None else v.best.numbers
     return s, replace(

@@ -42,11 +42,12 @@ class Violation(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """All that a theorem may look at: the problem, its facts and the horizon (None: unknown)."""
+    """All that a theorem may look at: the problem, its facts, the horizon (None: unknown), the weight of violations against regret."""
 
     canonical: Canonical
     facts: Facts
     horizon: int | None
+    weight: float = 1.0
     _numbers: dict[str, float | None] = field(default_factory=dict, init=False, repr=False)
     _bounds: dict[str, Floats | None] = field(default_factory=dict, init=False, repr=False)
     """Values that `number` returned before: a search over settings asks thousands of times."""
@@ -117,11 +118,8 @@ class Situation:
         """One bound for each entry of a constraint, shape (size,): its own where it is known, else that of the worst entry."""
         worst = self.number(f"constraints.{label}.{what}")
         size = math.prod(shape)
-        if (
-            shape
-            and size
-            and f"constraints.{label}[{', '.join('0' * len(shape))}].{what}" not in self.facts.items_by_key
-        ):
+        first = f"constraints.{label}[{', '.join('0' * len(shape))}].{what}"
+        if shape and size and first not in self.facts.items_by_key:
             return None if worst is None else np.full(size, worst)  # no entry has facts of its own
         own = [self.number(f"constraints.{name}.{what}") for name in entry_labels(label, shape)]
         results = [worst if v is None else v if worst is None else min(v, worst) for v in own]
@@ -171,8 +169,8 @@ def _joined(parts: list[Floats | None]) -> Floats | None:
 class Objection:
     """Why a hypothesis does not hold; the smallest change of the model that would make it hold ("" where there is none).
 
-    `slow`: it is about time alone, and nothing to one who asks for the algorithm. `drops`: the change gives up a part of the problem.
-    `span`: the place in the model that it is about, where it is one.
+    `slow`, `unasked`: it is about time, or about choice alone, and nothing to one who asks for the algorithm. `drops`: the change gives up
+    a part of the problem. `span`: the place in the model that it is about, where it is one.
     """
 
     reason: str
@@ -180,6 +178,7 @@ class Objection:
     slow: bool = False
     drops: bool = False
     span: Span | None = None
+    unasked: bool = False
 
 
 Test = Callable[[Situation], "Objection | Condition | None"]

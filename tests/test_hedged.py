@@ -14,7 +14,7 @@ from driving import Array, Round, Run, plan_of, situation, solve, trajectory
 from test_c99 import has_compiler
 
 import oco
-from oco.compiler.algorithms.hedged import EXPERTS, FORGETTING, GRADIENTS, MARGIN_RATE, QUANTILES, STEPS
+from oco.compiler.algorithms.hedged import EXPERTS, FORGETTING, GRADIENTS, MARGIN_RATE, SOLVED
 from oco.compiler.selection.plan import compile_plan, explain_choice
 from oco.compiler.selection.verdicts import Applicability
 from oco.dsl.load import parse
@@ -88,8 +88,7 @@ class Listing:
         self.case, self.price, self.Q, self.t = case, price, Q, 0
         self.x = [np.full(3, case.start) for _ in range(EXPERTS)]
         self.L, self.S, self.gap = np.zeros(EXPERTS), np.zeros(EXPERTS), 0.0
-        self.solved = [(rate, c, q) for rate in FORGETTING for c in STEPS for q in QUANTILES]
-        self.margin, self.error = (np.zeros((len(self.solved), len(price))) for _ in range(2))
+        self.margin, self.error = (np.zeros((len(SOLVED), len(price))) for _ in range(2))
         self.average: list[Round] = []
 
     def weights(self) -> Array:
@@ -115,8 +114,8 @@ class Listing:
         was = self.average or [d] * len(FORGETTING)
         rates = [max(rate, 1 / self.t) for rate in FORGETTING]
         self.average = [{n: s[n] + rate * (d[n] - s[n]) for n in d} for rate, s in zip(rates, was)]
-        for k, (rate, c, q) in enumerate(self.solved):
-            self.solve_again(k, c, q, was[FORGETTING.index(rate)], self.average[FORGETTING.index(rate)], values)
+        for k, (place, c, q) in enumerate(SOLVED):
+            self.solve_again(k, c, q, was[place], self.average[place], values)
         self.follow(w, losses)
 
     def solve_again(self, k: int, c: float, q: float, was: Round, now: Round, values: Sequence[Array]) -> None:

@@ -7,7 +7,7 @@ Price: what the model states after `penalty`, else the setting. Decision: sum_k 
 
 * gradients on the penalised loss with steps of many sizes, and prices that are cut or raised by a factor r:
   x <- P_X(x - c D / sqrt(2 S) (grad f_t + r sum_n price_n [g_n > 0] grad g_n));
-* the next round solved again on averages s of the data (over all rounds, or forgetting), within reach of the last decision, with a
+* the next round solved again on averages s of the data (all rounds, forgetting, the last one), within reach of the last decision, with a
   margin m_n on each constraint: x <- argmin over X of <grad f(x; s), u> + |u - x|^2 sqrt(2 S) / (2 c D) + Q sum_n [g_n(u; s) + m_n]_+.
   The margins follow a quantile q of the errors e = g_t(x) - g(x; s) of what was predicted: m += rate max|e| (1[e > m] - (1 - q))
   (Gibbs & Candes 2021); for q = 1 it is the largest error so far.
@@ -64,14 +64,12 @@ from oco.compiler.theory.theorems import (
 from oco.dsl.expressions import changes
 from oco.dsl.statements import Feedback, Measure, Timing
 
-FORGETTING = (0.08, 0.0)
-"""Rates at which averages of the data forget; 0: the mean of all rounds."""
-STEPS = (0.3, 3.0)
-"""Reach of a round that is solved again, as factors of AdaGrad's step."""
-QUANTILES = (0.9, 0.98, 0.995, 1.0)
+FORGETTING = (0.08, 0.0, 1.0)
+"""Rates at which averages of the data forget; 0: the mean of all rounds, 1: the last round."""
 GRADIENTS = ((0.1, 0.3), (0.1, 1.0), (0.1, 3.0), (1.0, 0.3), (1.0, 1.0))
 """Factors c of AdaGrad's step and r of the prices of the gradient experts; the theorem is of the one with 1 and 1."""
-SOLVED = tuple(product(range(len(FORGETTING)), STEPS, QUANTILES))
+SOLVED = (*product((0, 1), (0.3, 3.0), (0.9, 0.98, 0.995, 1.0)), *product((2,), (1.0, 3.0), (0.9, 0.995)))
+"""Experts that solve the next round: the average, its place in `FORGETTING`; the reach as a factor of AdaGrad's step; the quantile."""
 EXPERTS = len(GRADIENTS) + len(SOLVED)
 MARGIN_RATE = 0.05
 LARGE = 1e4

@@ -242,7 +242,7 @@ def compile_plan(
 
     Raises OcoError where no theorem applies.
     """
-    situation = analyzed(model, effort)
+    situation = analyzed(model, effort, checked_tradeoff(tradeoff))
     mode, formulas = _mode(settings)
     policy = _policy(mode, tradeoff)
     using = situation.canonical.model.using
@@ -257,11 +257,11 @@ def compile_plan(
     return plan_of(choice, mode, formulas, tradeoff)
 
 
-def analyzed(model: Model | Canonical, effort: float = 1.0) -> Situation:
+def analyzed(model: Model | Canonical, effort: float = 1.0, weight: float = 1.0) -> Situation:
     """The canonical problem and its facts. Raises OcoError where the model is wrong."""
     problem = model if isinstance(model, Canonical) else canonical(model)
     facts = check_canonical(problem.model, problem, budget=SearchBudget(effort))
-    return Situation(problem.learned, facts, problem.horizon)
+    return Situation(problem.learned, facts, problem.horizon, weight)
 
 
 def plan_of(
@@ -287,7 +287,7 @@ def explain_choice(
     model: Model | Canonical, settings: str = "paper", tradeoff: float = 1.0, effort: float = 1.0
 ) -> Choice:
     """The verdicts on a model, also where no algorithm applies."""
-    situation = analyzed(model, effort)
+    situation = analyzed(model, effort, checked_tradeoff(tradeoff))
     using = situation.canonical.model.using
     return choose(
         situation,

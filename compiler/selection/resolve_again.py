@@ -39,7 +39,7 @@ def revised(
     if theorem is None:
         return s, v
     if horizon not in (None, s.horizon):
-        s = Situation(replace(s.canonical, horizon=horizon), s.facts, horizon, s.given_up)
+        s = replace(s, canonical=replace(s.canonical, horizon=horizon), horizon=horizon)
     inner = in_its_units(s, v)
     chosen = numbers if numbers is not None else None if v.best is None else v.best.numbers
     return s, replace(

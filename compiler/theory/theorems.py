@@ -42,11 +42,17 @@ class Violation(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """All that a theorem may look at: the problem, its facts, the horizon (None: unknown), and sentences on promises given up."""
+    """All that a theorem may look at: the problem and its facts.
+
+    horizon   rounds; None where it is unknown
+    weight    weight of violations against regret
+    given_up  sentences on promises that are given up
+    """
 
     canonical: Canonical
     facts: Facts
     horizon: int | None
+    weight: float = 1.0
     given_up: tuple[str, ...] = ()
     _numbers: dict[str, float | None] = field(default_factory=dict, init=False, repr=False)
     _bounds: dict[str, Floats | None] = field(default_factory=dict, init=False, repr=False)
@@ -118,11 +124,8 @@ class Situation:
         """One bound for each entry of a constraint, shape (size,): its own where it is known, else that of the worst entry."""
         worst = self.number(f"constraints.{label}.{what}")
         size = math.prod(shape)
-        if (
-            shape
-            and size
-            and f"constraints.{label}[{', '.join('0' * len(shape))}].{what}" not in self.facts.items_by_key
-        ):
+        first = f"constraints.{label}[{', '.join('0' * len(shape))}].{what}"
+        if shape and size and first not in self.facts.items_by_key:
             return None if worst is None else np.full(size, worst)  # no entry has facts of its own
         own = [self.number(f"constraints.{name}.{what}") for name in entry_labels(label, shape)]
         results = [worst if v is None else v if worst is None else min(v, worst) for v in own]
@@ -172,8 +175,8 @@ def _joined(parts: list[Floats | None]) -> Floats | None:
 class Objection:
     """Why a hypothesis does not hold; the smallest change of the model that would make it hold ("" where there is none).
 
-    `slow`: it is about time alone, and nothing to one who asks for the algorithm. `drops`: the change gives up a part of the problem.
-    `span`: the place in the model that it is about, where it is one.
+    `slow`, `unasked`: it is about time, or about choice alone, and nothing to one who asks for the algorithm. `drops`: the change gives up
+    a part of the problem. `span`: the place in the model that it is about, where it is one.
     """
 
     reason: str
@@ -181,6 +184,7 @@ class Objection:
     slow: bool = False
     drops: bool = False
     span: Span | None = None
+    unasked: bool = False
 
 
 Test = Callable[[Situation], "Objection | Condition | None"]

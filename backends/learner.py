@@ -33,12 +33,11 @@ OfRound = tuple[int, tuple[Any, ...]]
 """Round with its arrays, tagged so that nothing has to be discarded when a round is over."""
 MOST_WARNINGS = 100
 MOST_OUTSIDE = 50
-"""Limit on listed rounds with data outside the bounds, so that other warnings keep their room."""
+"""Most listed rounds with data outside the bounds."""
 
 
 class Learner(Owned):
-    """Learner that decides round by round: `decide()` first, then `observe(...)` with the data that the round revealed.
-    `decide` takes the model's contexts by name, and `observe` the other streams.
+    """Learner that decides round by round: `decide(...)` with the model's contexts by name, then `observe(...)` with the rest.
 
     Threads may use it in turns; one that comes while another is at work gets OCO853, and the learner is unchanged.
 
@@ -154,7 +153,7 @@ class Learner(Owned):
         if values and self.contexts.is_new(self.round, values):
             before = self._state
             try:
-                with self._said("the decision"):
+                with self._naming_overflow("the decision"):
                     self._prepare(tuple(values.values()))
                 self.contexts.take(self.round, values)
                 self.decisions()
@@ -208,9 +207,7 @@ class Learner(Owned):
         return self.journal.again(self, round, streams)
 
     def feedback(self, given: Mapping[str, Any]) -> Feedback:
-        """Data of the round, checked. Values of several decisions may come in dicts by decision; contexts may be among
-        them.
-        """
+        """Data of the round, contexts included, checked. Values of several decisions may come in dicts by decision."""
         with self._owned():
             self.learn_context({name: given[name] for name in self.contexts.names if name in given})
             values = self.checked({**given, **self.contexts.needed(self.round)})

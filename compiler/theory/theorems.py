@@ -42,11 +42,8 @@ class Violation(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """All that a theorem may look at: the problem and its facts.
-
-    horizon   rounds; None where it is unknown
-    weight    weight of violations against regret
-    given_up  sentences on promises that are given up
+    """All that a theorem may look at: the problem, its facts, the horizon (None: unknown), the weight of violations against
+    regret, and sentences on promises that are given up.
     """
 
     canonical: Canonical

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from oco.backends.learner import Learner
     from oco.compiler.problem.canonical import Canonical
     from oco.compiler.prover.facts import Facts
-    from oco.evaluation.trace import Trace
+    from oco.evaluation.report.trace import Trace
     from oco.plan import Plan
     from oco.tuning import Tuned
 
@@ -82,7 +82,7 @@ def compile(
                model where that is possible, for "tuned" and where every guarantee is vacuous
     seed       of pilot runs and of tuning
     effort     multiplies the number of steps that the proof searches may take, as for `check`
-    budget     seconds of wall time, after which no other algorithm is begun in pilot runs; None: 30
+    budget     seconds of pilot runs, by a model of costs or by the clock, after which no other algorithm is begun; None: 30
 
     Raises OcoError where the model is wrong or no algorithm applies.
     """
@@ -186,8 +186,9 @@ def load_trace(path: str | os.PathLike[str]) -> Trace:
     OCO833.
     """
     from oco.evaluation.load import load_trace as read
+    from oco.evaluation.report.trace import Trace
 
-    return read(os.fspath(path))
+    return Trace.of(read(os.fspath(path)))
 
 
 def open(

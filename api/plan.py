@@ -20,15 +20,16 @@ from oco.contract import Recipe, contract_of, recipe_of
 from oco.dsl.diagnostics import Diagnostic, contained
 from oco.dsl.load import parse
 from oco.dsl.writing import write_files
-from oco.evaluation.frontier import plot_frontier
+from oco.evaluation.report.frontier import plot_frontier
 
 if TYPE_CHECKING:
     from oco.backends.fleet import Fleet
     from oco.evaluation.comparators import Budget
     from oco.evaluation.data import Data
+    from oco.evaluation.measured_run import MeasuredRun
     from oco.evaluation.recorder import Keep
+    from oco.evaluation.report.trace import Trace
     from oco.evaluation.run import Progress
-    from oco.evaluation.trace import Trace
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -171,23 +172,25 @@ class Plan(core.Plan):
         journal     a folder that records every round before it counts (see `oco.open`): the same call continues after a
                     crash
         """
+        from oco.evaluation.report.trace import Trace
         from oco.evaluation.run import run
 
         options: dict[str, Any] = {"mapping": mapping, "journal": journal, "budget": budget, "on_missing": on_missing}
-        return run(self, data, rounds, seed, start, draws, backend, keep, progress, **options)
+        return Trace.of(run(self, data, rounds, seed, start, draws, backend, keep, progress, **options))
 
-    def replay(self, trace: Trace, progress: Progress | None = None) -> Trace:
+    def replay(self, trace: MeasuredRun, progress: Progress | None = None) -> Trace:
         """Repeat the run of a trace with the same data, draws and start, hence the same decisions, bit for bit.
 
         Raises OCO833 where the trace does not hold its data.
         """
         from oco.evaluation.replay import require_data
+        from oco.evaluation.report.trace import Trace
         from oco.evaluation.run import run
 
         require_data(trace)
         start, draws = dict(trace.origin.start) or None, dict(trace.origin.draws) or None
         backend = trace.backend or None
-        return run(self, trace.data, None, trace.seed, start, draws, backend, progress=progress)
+        return Trace.of(run(self, trace.data, None, trace.seed, start, draws, backend, progress=progress))
 
     def plot_frontier(self, ax: Any = None) -> Any:
         """Draw `frontier()`: regret against violation over the weights. Returns the axes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,3 +48,16 @@ def first_decision(name: str, given: Any) -> Array:
         return np.array(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise fail("OCO846", f"the start of {name} is not an array of numbers: {given!r:.80}") from None
+
+
+def by_decision(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any] | None:
+    """Arguments `gradient={"x": a, "y": b}` as `gradient_x`, `gradient_y`; None if no value is a dict by these names of
+    decisions.
+    """
+    flat: dict[str, Any] = {}
+    for name, value in given.items():
+        if isinstance(value, Mapping) and set(value) <= set(names):
+            flat |= {name if len(names) == 1 else f"{name}_{key}": part for key, part in value.items()}
+        else:
+            flat[name] = value
+    return flat if len(flat) != len(given) or any(isinstance(v, Mapping) for v in given.values()) else None

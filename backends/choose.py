@@ -30,7 +30,7 @@ LARGE_PRODUCT = 1 << 21
 
 @dataclass(frozen=True)
 class RoundWork:
-    """RoundWork of a round: operations, and entries that they process."""
+    """Work of a round: operations, and entries that they process."""
 
     operations: float = 0.0
     entries: float = 0.0
@@ -39,7 +39,7 @@ class RoundWork:
         return RoundWork(self.operations + other.operations, self.entries + other.entries)
 
     def times(self, turns: int) -> RoundWork:
-        """RoundWork of so many turns."""
+        """Work of so many turns."""
         return RoundWork(turns * self.operations, turns * self.entries)
 
 
@@ -112,6 +112,11 @@ def choose_backend(program: Program, rounds: int | None, asked: str | None = Non
     return BackendChoice(best, why if there < WORTH_SAYING else f"{why}, and {title} itself about {duration(there)}")
 
 
+def usual_seconds(program: Program, rounds: int) -> float:
+    """Estimated seconds of so many rounds in the default backend, which are the same on every machine."""
+    return Task.of(program, rounds).to_run(next(iter(BACKENDS.values())).speed or Speed())
+
+
 def duration(seconds: float) -> str:
     """Time in words: "0.74 s", "2.5 min", "1.7 h"."""
     if seconds < 90:
@@ -122,7 +127,7 @@ def duration(seconds: float) -> str:
 def work_of(program: Program) -> RoundWork:
     """Estimated work of a round."""
     functions = {f.name: f for f in program.functions}
-    entries = (program.decide, program.update, program.measure)
+    entries = (program.prepare, program.decide, program.update, program.measure)
     known: dict[str, RoundWork] = {}
     return sum((_of_function(f, functions, known) for f in entries if f is not None), RoundWork())
 

@@ -65,6 +65,7 @@ class Fleet(Owned):
         self.compiled = compiled
         self.contract = contract
         self._inputs = {f.name: f.type for f in compiled.program.feedback}
+        self._context = compiled.program.context
         self._make(self._starts(start), list(range(size)) if seeds is None else list(seeds))
 
     def __repr__(self) -> str:
@@ -109,17 +110,29 @@ class Fleet(Owned):
         with self._owned():
             return self._kept()
 
-    def decide(self) -> Any:
-        """Decisions of this round, (n, *shape); a dict of them if the model has several."""
+    def decide(self, /, **context: Any) -> Any:
+        """Decisions of this round, (n, *shape); a dict of them if the model has several.
+
+        context  values of the model's contexts, arrays with the learner first
+        """
         with self._owned():
+            self._learn_context(context)
             decided = self._decisions()
         return decided[0] if len(decided) == 1 else dict(zip(self._names, decided))
 
     def observe(self, /, **streams: Any) -> FleetFeedback:
         """Take the data that the round revealed to each learner, arrays with the learner first, and go on."""
         with self._owned():
-            arrays = self._arrays(streams)
-            return self._stepped([arrays[name] for name in self._inputs])
+            given = all(name in streams for name in self._context)
+            wanted = {n: made for n, made in self._inputs.items() if given or n not in self._context}
+            return self._stepped(self._arrays(streams, wanted))
+
+    def _learn_context(self, context: Mapping[str, Any]) -> None:
+        """Give each learner its contexts; nothing where none are given."""
+        if context:
+            arrays = self._arrays(context, {name: self._inputs[name] for name in self._context})
+            for k, learner in enumerate(self._learners):
+                self._of(k, partial(learner.learn_context, {name: v[k] for name, v in arrays.items()}))
 
     def _kept(self) -> dict[str, Array]:
         states = [a.values for a in self._learners]
@@ -127,16 +140,16 @@ class Fleet(Owned):
 
     def _decisions(self) -> list[Array]:
         """Decisions of all learners, in the model's order."""
-        decided = [a.decide() for a in self._learners]
+        decided = [self._of(k, a.decide) for k, a in enumerate(self._learners)]
         each = [decided] if len(self._names) == 1 else [[d[name] for d in decided] for name in self._names]
         return [np.stack(same) for same in each]
 
-    def _arrays(self, streams: Mapping[str, Any]) -> dict[str, Array]:
+    def _arrays(self, streams: Mapping[str, Any], wanted: Mapping[str, Type]) -> dict[str, Array]:
         """Data by stream; names, kinds and shapes are checked here, values where they are used."""
-        if set(streams) != set(self._inputs):
-            wrong = sorted(set(streams) ^ set(self._inputs))
-            raise fail("OCO840", f"a fleet takes {', '.join(self._inputs)}; {', '.join(wrong)} is missing or too many")
-        return {name: self._array(name, streams[name], made) for name, made in self._inputs.items()}
+        if set(streams) != set(wanted):
+            wrong = sorted(set(streams) ^ set(wanted))
+            raise fail("OCO840", f"a fleet takes {', '.join(wanted)}; {', '.join(wrong)} is missing or too many")
+        return {name: self._array(name, streams[name], made) for name, made in wanted.items()}
 
     def _array(self, name: str, given: Any, made: Type) -> Array:
         """Data of a stream, (n, *shape): unchanged where it is an array of the right kind, else converted."""
@@ -149,8 +162,8 @@ class Fleet(Owned):
             raise wrong_input(error, "; the learner comes first") from None
         return value
 
-    def _stepped(self, values: list[Array]) -> FleetFeedback:
-        rows = [{name: v[k] for name, v in zip(self._inputs, values)} for k in range(self.size)]
+    def _stepped(self, arrays: Mapping[str, Array]) -> FleetFeedback:
+        rows = [{name: v[k] for name, v in arrays.items()} for k in range(self.size)]
         feedbacks = [self._checked(k, a, row) for k, (a, row) in enumerate(zip(self._learners, rows))]
         after = [self._of(k, partial(a.following, f)) for k, (a, f) in enumerate(zip(self._learners, feedbacks))]
         self._complete(feedbacks, after)

@@ -44,7 +44,7 @@ def learner_state(learner: Learner) -> dict[str, Any]:
         "draws": None if draws is None else {n: pack(a) for n, a in draws.items()},
         "on_out_of_bounds": learner.on_out_of_bounds,
         "warnings": list(learner.warnings),
-    }
+    } | _context_state(learner)
 
 
 def restore_into(learner: Learner, state: Mapping[str, Any]) -> None:
@@ -60,10 +60,17 @@ def restore_into(learner: Learner, state: Mapping[str, Any]) -> None:
         learner._draws = None if draws is None else {str(n): np.asarray(unpack(a), float) for n, a in draws.items()}
         learner.on_out_of_bounds = CHOICES[CHOICES.index(state["on_out_of_bounds"])]
         learner.warnings = [str(w) for w in state["warnings"]]
+        learner.learn_context({str(n): unpack(v) for n, v in state.get("context", {}).items()})
     except OcoError:
         raise
     except UNREADABLE as error:
         raise fail("OCO850", f"the saved state is not whole: {type(error).__name__}: {error}") from None
+
+
+def _context_state(learner: Learner) -> dict[str, Any]:
+    """Contexts of a round that is decided and not over, in a state; none where there are none."""
+    known = learner.contexts.of(learner.round)
+    return {"context": {n: pack(v) for n, v in known.items()}} if known else {}
 
 
 def _check_identity(state: Mapping[str, Any], program: Program, contract: Contract) -> None:

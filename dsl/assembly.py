@@ -178,11 +178,12 @@ class Assembly:
         distribution: Distribution | None = None,
         span: Span | None = None,
         values: tuple[float, ...] = (),
+        known: bool = False,
     ) -> None:
-        """Add `stream name[dims] in bounds`, `iid` or `~ distribution`; `values` as in `Stream`."""
+        """Add `stream name[dims] in bounds`, `iid` or `~ distribution`; `values` and `known` as in `Stream`."""
         check_new_name(self.scope, name, Kind.STREAM, span)
         stream = Stream(
-            name, dims, self._shape(dims, f"`{name}`"), bounds, integer, iid, mean, distribution, span, values
+            name, dims, self._shape(dims, f"`{name}`"), bounds, integer, iid, mean, distribution, span, values, known
         )
         self.scope.declare(stream)
         check_count(stream.shape, f"`{name}`", span)

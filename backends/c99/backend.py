@@ -34,8 +34,8 @@ class CBackend:
         return NativeLearner
 
     def fleet(self, program: Program) -> type[Fleet]:
-        """Class of fleets: `NativeFleet` where the program has measures."""
-        return Fleet if program.measure is None else NativeFleet
+        """Class of fleets: `NativeFleet` where the program has measures and no contexts."""
+        return Fleet if program.measure is None or program.context else NativeFleet
 
     def unavailable_reason(self) -> str | None:
         """Advice to install a compiler; None where there is one."""
@@ -47,7 +47,8 @@ class CBackend:
         native = Native(program, source, library(source))
         measure = None if program.measure is None else native.measure
         entries = native.init, native.decide, native.update, measure, slopes_of(program)
-        return Compiled(self.name, program, source.code, *entries, native.run, native)
+        prepare = None if program.prepare is None else native.prepare
+        return Compiled(self.name, program, source.code, *entries, native.run, native, prepare)
 
     def files(self, program: Program, contract: Contract) -> dict[str, str]:
         """Source, header and an example by file name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
@@ -137,7 +137,8 @@ class NativeFleet(Fleet):
                 array[k] = random.normal(size=f.type.shape) if normal else random.random(f.type.shape)
         return drawn
 
-    def _stepped(self, values: list[Array]) -> FleetFeedback:
+    def _stepped(self, streams: Mapping[str, Array]) -> FleetFeedback:
+        values = [streams[name] for name in self._inputs]
         kinds = [KINDS[f.type.dtype] for f in self.compiled.program.feedback]
         arrays = [
             np.ascontiguousarray(v, dtype=kind) if v.dtype != kind else np.ascontiguousarray(v)

@@ -216,6 +216,10 @@ class Problem:
         """The entries of expressions in one vector, in the user's units."""
         return self._stacked(exprs, x)
 
+    def slopes_of(self, exprs: Sequence[Expr], x: Point) -> Rows:
+        """Gradients of the entries of expressions, a row each, in the user's units."""
+        return self._rows(exprs, x)
+
     def constraint_gradients(self, x: Point) -> Rows:
         """grad g_t^n(x), a row a constraint."""
         own = self.task.canonical.families

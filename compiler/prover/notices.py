@@ -82,7 +82,8 @@ def _cut(c: Inequality, within: tuple[str, ...], model: Model) -> str:
         return ""
     written = next(k for k in model.constraints if k.label == c.origin)
     sides = f"{printed(written.left)} {written.relation.value} {printed(written.right)}"
-    return f"write `with {sides if len(sides) <= LONGEST else '...'}` behind the domain of `{within[0]}`, where it always holds"
+    cut = f"with {sides if len(sides) <= LONGEST else '...'}"
+    return f"write `{cut}` behind the domain of `{within[0]}`, where it always holds, and leave `{c.label}` out"
 
 
 def without_allowed(results: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

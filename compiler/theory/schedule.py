@@ -231,9 +231,10 @@ class Schedule(NDArrayOperatorsMixin):
     @property
     def nondecreasing(self) -> bool:
         """True where no change is negative."""
-        single = self.rounds.count == 1
-        steps = np.where(single, np.diff(self.last, prepend=self.last[0]), self.change[0])
-        return bool((steps >= 0).all())
+        rising = self.last[1:] >= self.last[:-1]
+        if self.rounds.single:
+            return bool(rising.all())
+        return bool(np.where(self.rounds.count[1:] == 1, rising, self.change[0][1:] >= 0).all())
 
 
 def _power_of(function: np.ufunc, parts: Sequence[Any]) -> tuple[float, float] | None:

@@ -72,7 +72,7 @@ def unit_free(s: Situation, scales: Scales) -> Situation:
     """The situation of the problem in u."""
     canonical = _scaled_problem(s.canonical, scales)
     with np.errstate(over="ignore"):  # what overflows is unknown: see `_times`
-        return Situation(canonical, _Scaling(s, canonical, scales).facts(), s.horizon)
+        return replace(s, canonical=canonical, facts=_Scaling(s, canonical, scales).facts())
 
 
 def _scaled_problem(c: Canonical, scales: Scales) -> Canonical:

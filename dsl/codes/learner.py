@@ -149,4 +149,11 @@ LEARNER: dict[str, Code] = {
         "Leave the settings to `oco`, give smaller ones, or state the streams in other units.",
         Stage.RUN,
     ),
+    "OCO860": Code(
+        "the context of a round is missing, or another one than before",
+        "A `context` of the model is known before the decision: `decide` takes it by name, once a round. `observe` takes the others.",
+        "learner.decide()",
+        "Give every context of the model to `decide`: `learner.decide(load=7.0)`.",
+        Stage.RUN,
+    ),
 }

@@ -20,6 +20,7 @@ KEYWORDS = {word.upper(): word for word in CONTEXTUAL_WORDS}
 TIMINGS = {"EACH": "each round", "ON": "on average"}
 OPERATORS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "AT", "POWER", "RANGE", "DOT"})
 OPERAND_ENDS = frozenset({"NUMBER", "TEXT", "RPAR", "RSQB", "RBRACE"})
+DATA_WORDS = ("stream", "context")
 LOOP_WORDS = frozenset({"for", "if", "else", "and", "or", "not", "while"})
 
 
@@ -240,12 +241,12 @@ def _missing_in(trouble: Trouble) -> Diagnostic | None:
     if "IN" not in trouble.expected or at is None or trouble.opener is not None:
         return None
     if at.type == "EQUAL":
-        if trouble.word == "stream":
-            hint = "a stream has bounds, `in [lo, hi]`, or a distribution, `~ uniform(0, 1)`; fixed data is a `param`"
+        if trouble.word in DATA_WORDS:
+            hint = f"a {trouble.word} has bounds, `in [lo, hi]`, or a distribution, `~ uniform(0, 1)`; fixed data is a `param`"
         else:
             hint = "a decision lies in a domain: `in box(0, 1)`"
         return Diagnostic("OCO119", f"a {trouble.word} is given no value", at.span, hint)
-    if trouble.word == "stream" and at.type in NAME_KINDS:
+    if trouble.word in DATA_WORDS and at.type in NAME_KINDS:
         near = nearest(at.text, ["in", "iid"])
         following = trouble.tokens[trouble.position + 1].type if trouble.position + 1 < len(trouble.tokens) else ""
         if following == "LPAR":
@@ -253,7 +254,7 @@ def _missing_in(trouble: Trouble) -> Diagnostic | None:
         hint = (
             f"did you mean `{near}`?"
             if near
-            else "after its name a stream has `in [lo, hi]`, `~ distribution(...)` or `iid`"
+            else f"after its name a {trouble.word} has `in [lo, hi]`, `~ distribution(...)` or `iid`"
         )
         return Diagnostic("OCO119", f"expected `in`, `~` or `iid`; {trouble.encountered()}", at.span, hint)
     if at.type == "LSQB" and trouble.word == "param":
@@ -352,7 +353,7 @@ def _way_out(trouble: Trouble) -> str:
         at is not None
         and at.type == "LPAR"
         and trouble.position == 2
-        and trouble.word in ("param", "decision", "stream")
+        and trouble.word in ("param", "decision", *DATA_WORDS)
     ):
         length = trouble.tokens[3].text if len(trouble.tokens) > 3 else "3"
         return f"a shape stands in [ ]: `{trouble.before.text}[{length}]`"

@@ -25,7 +25,7 @@ from oco.evaluation.baselines.stated import Deviations, OfModel, Quantile, Range
 from oco.evaluation.baselines.table import RuleLine
 from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data, load_data
-from oco.evaluation.report import report
+from oco.evaluation.report.run_page import report
 from oco.evaluation.summary import summarize
 
 ROOT = Path(__file__).parent.parent

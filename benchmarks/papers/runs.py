@@ -11,7 +11,7 @@ import numpy as np
 
 import oco
 from oco.compiler.theory.guarantees import Guarantee
-from oco.evaluation.trace import Trace
+from oco.evaluation.report.trace import Trace
 
 Array = np.ndarray[Any, Any]
 

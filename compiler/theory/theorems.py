@@ -42,12 +42,15 @@ class Violation(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """All that a theorem may look at: the problem, its facts, the horizon (None: unknown), the weight of violations against regret."""
+    """All that a theorem may look at: the problem, its facts, the horizon (None: unknown), the weight of violations against
+    regret, and sentences on promises that are given up.
+    """
 
     canonical: Canonical
     facts: Facts
     horizon: int | None
     weight: float = 1.0
+    given_up: tuple[str, ...] = ()
     _numbers: dict[str, float | None] = field(default_factory=dict, init=False, repr=False)
     _bounds: dict[str, Floats | None] = field(default_factory=dict, init=False, repr=False)
     """Values that `number` returned before: a search over settings asks thousands of times."""
@@ -241,6 +244,7 @@ class Theorem:
     on_request         it speaks only where its words are given: they ask more of a round than others do
     free               the constants that the guarantee holds for any value of, within `checks`: what `optimal` and `tuned` vary
     best               settings whose best value is known as a formula in the others: they are so where free constants are varied
+    moves              it holds as well where each decision is moved to the nearest point of a convex set that holds the comparator
     norm               in which decisions and gradients are measured, "l2" or "l1": the unit-free problem has radius one in it
     restart            where an epoch begins when the number of rounds is unknown
     restarts           the theorem whose method is begun anew in ever longer epochs (see `restarts.py`)
@@ -264,6 +268,7 @@ class Theorem:
     on_request: bool = False
     free: tuple[Free, ...] = ()
     best: Mapping[str, Default] = field(default_factory=dict)
+    moves: bool = False
     norm: str = "l2"
     restart: Restart = Restart.FROM_DECISION
     restarts: Theorem | None = None
@@ -291,9 +296,8 @@ class Theorem:
 def without_sense(theorem: Theorem, s: Situation, settings: Mapping[str, Setting]) -> list[Objection]:
     """Settings for which the formulas of a guarantee mean nothing: numbers that must be positive and are not."""
     T = s.horizon or ANY_LENGTH
-    numbers = [n for n in theorem.positive if n in settings]
-    results = [n for n in numbers if not scheduled(settings, n)(Rounds.of(T), T).positive]
-    return [Objection(f"the setting {n} must be positive in every round") for n in results]
+    wrong = [n for n in theorem.positive if n in settings and not scheduled(settings, n)(Rounds.of(T), T).positive]
+    return [Objection(f"the setting {n} must be positive in every round") for n in wrong]
 
 
 def scheduled(settings: Mapping[str, Setting], name: str) -> Callable[[Rounds, int], Schedule]:
@@ -329,9 +333,6 @@ def needed_bounds(s: Situation, what: str) -> Floats:
     if result is None:
         raise UnknownFact(f"constraints.*.{what}")
     return result
-
-
-# Questions that several theorems ask.
 
 
 def fact_is_true(key: str, words: str, claim: str, refuted: str, fix: str = "") -> Hypothesis:

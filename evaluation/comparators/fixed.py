@@ -15,6 +15,7 @@ from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
 from oco.evaluation.comparators.broken import FEASIBLE, Broken, broken_least, conflict
 from oco.evaluation.comparators.certificate import Certified, joined, solve_certified
+from oco.evaluation.comparators.first_order import METHOD as FIRST_ORDER
 from oco.evaluation.comparators.functions import General, OfRounds, Quadratic, Rounds
 from oco.evaluation.comparators.interior import Iterate, store, take
 from oco.evaluation.comparators.make import implicit
@@ -276,7 +277,7 @@ def _violation(rounds: Rounds, x: Array) -> Array:
 
 
 def _method(region: Region) -> str:
-    return "interior point" if region.complete else "augmented Lagrangian"
+    return "interior point" if region.complete else FIRST_ORDER
 
 
 def comparator_of(setting: Setting, result: Certified, began: float, method: str = "") -> Comparator:

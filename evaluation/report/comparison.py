@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oco.dsl.writing import replacing, write_text
-from oco.evaluation import html
-from oco.evaluation.plots import COLOURS, finish, in_style, vector
-from oco.evaluation.sweep import Grid, Row, grids
+from oco.evaluation.report import html
+from oco.evaluation.report.grids import Grid, grids
+from oco.evaluation.report.style import COLOURS, finish, in_style, vector
+from oco.evaluation.sweep import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,7 +77,7 @@ def panels(dataset: Dataset) -> list[str]:
 
 def comparison(dataset: Dataset) -> Figure:
     """Draw all panels on one figure."""
-    from oco.evaluation.page import Page
+    from oco.evaluation.report.figure import Page
 
     measures = panels(dataset)
     rows = (len(measures) + 2) // 2

@@ -338,3 +338,16 @@ def test_the_guarantee_counts_its_own_prices() -> None:
     assert regret == pytest.approx(math.sqrt(600) * G + M * math.sqrt((4 + math.log(EXPERTS)) * 100), rel=1e-6)
     assert violation == pytest.approx((regret + s.loss_range * 100) / 2)
     assert (dearer.regret(100) or 0) > regret
+
+
+def test_where_the_model_states_penalties_it_is_the_default() -> None:
+    """On data, and where every guarantee is vacuous; without penalties pilots decide, and tuning takes a line that compiles again."""
+    rng, rounds = np.random.default_rng(6), 60
+    data = {"c": rng.uniform(-1, 1, (60, 3)), "A": rng.uniform(0, 1, (60, 2, 3)), "b": rng.uniform(0.2, 1.5, (60, 2))}
+    stated, silent = parse(AFFINE.text(", penalty [2, 5]", rounds)), parse(AFFINE.text("", rounds))
+    plan = oco.compile(stated, data=data)
+    assert plan.algorithm == "hedged" and plan.choice.pilots is None
+    assert "by the penalties that the model states" in str(plan.explain())
+    assert oco.compile(silent, data=data).algorithm != "hedged"
+    tuned = oco.tune(stated, data, "hedged", seconds=2.0)
+    assert oco.parse(f"{AFFINE.text(', penalty [2, 5]', rounds)}{tuned.line}\n").using is not None

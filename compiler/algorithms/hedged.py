@@ -48,6 +48,7 @@ from oco.compiler.theory.settings import Default, Setting, number
 from oco.compiler.theory.theorems import (
     Bound,
     Floats,
+    Free,
     Guarantee,
     Hypothesis,
     Objection,
@@ -338,6 +339,7 @@ HEDGED = Algorithm(
     cite="de Rooij, van Erven, Grunwald & Koolen 2014, AdaHedge",
     rule=Hedged,
     adapts=True,
+    mixes=True,
     reads=Feedback.FULL,
     requirements=(
         SOME_INEQUALITY,
@@ -356,6 +358,7 @@ HEDGED = Algorithm(
             violation=Violation.HARD,
             hypotheses=_BASIC,
             settings=_settings,
+            free=(Free("D", 1 / 16, 1),),
             positive=("D", "penalty", "Q"),
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "dynamic regret": "T**(1/2 + V_x)", "hard violation": "T"},

@@ -387,7 +387,7 @@ def quad_form(x: Operand, /, P: Operand) -> Term:
     """
 
 def range(a: Operand, /, b: Operand) -> Term:
-    """`range(a, b)`: whole numbers from a to b, both included.
+    """`range(a, b)`: integers from a to b, both included.
 
     Raises OcoError where the arguments do not fit.
     """

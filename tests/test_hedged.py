@@ -59,7 +59,7 @@ CASES = {
         math.sqrt(3),
         0.5,
     ),
-    "separable, whole numbers": Case(
+    "separable, integers": Case(
         "decision x[3] in box(0, 1)\nstream a[3] in [-1, 1]\nstream k in 1..4\nminimize sum_squares(x - a)",
         "0.8 * k - 2 * sum(log(1 + 4 * x)) <= 0",
         np.array([3.0]),
@@ -309,7 +309,7 @@ def test_no_horizon_is_needed() -> None:
 
 @pytest.mark.skipif(not has_compiler(), reason="no C compiler")
 def test_c_and_fleets_decide_as_numpy_does() -> None:
-    case = CASES["separable, whole numbers"]
+    case = CASES["separable, integers"]
     plan = oco.compile(parse(case.text(", penalty 3")), "hedged")
     fleet = plan.fleet(9, backend="c")
     alone = [plan.learner(seed=k, backend=b) for k in range(9) for b in ("numpy", "c")]

@@ -320,7 +320,7 @@ class PrimitiveMethods(ABC):
         if not any(isinstance(i, slice) for i in items):
             return self.gather(x, *(self._place(i, n) for i, n in zip(items, x.shape)))
         if any(not isinstance(i, (slice, int, np.integer)) for i in items):
-            raise InternalError("slices stand beside whole numbers only")
+            raise InternalError("slices stand beside integers only")
         return self._part(x, items)
 
     def _part(self, x: Value, items: tuple[Any, ...]) -> Value:

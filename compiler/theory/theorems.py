@@ -214,7 +214,7 @@ class Restart(StrEnum):
 class Free:
     """A constant that a theorem leaves free, as a setting of its own choosing: `paper` takes the default, `optimal` the best in a range.
 
-    kind    "factor": the default's formula times a number; "count": the same, rounded to an integer of at least one; "value": the
+    kind    "factor": the default's formula times a number; "count": the same, rounded to an integer, at least 1; "value": the
             number itself
     powers  where the bounds are sums of these powers of the number (beside a constant), so that the least sum has a closed form
     """

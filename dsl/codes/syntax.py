@@ -33,7 +33,7 @@ SYNTAX: dict[str, Code] = {
     ),
     "OCO103": Code(
         "a number that the computer cannot hold",
-        "Whole numbers have 64 bits, other numbers are double precision: between about 1e-308 and 1e308 in size.",
+        "Integers have 64 bits, other numbers are double precision: between about 1e-308 and 1e308 in size.",
         _in_model("minimize 1e999 * sum(x)"),
         "Choose other units, in which the number is of ordinary size.",
     ),

@@ -110,7 +110,7 @@ def indices(problem: Canonical) -> set[str]:
 
 
 def as_real(expr: Expr, kept: set[str]) -> Expr:
-    """Expression whose whole-number streams may take any value, but for those in `kept`."""
+    """Expression whose integer streams may take any value, but for those in `kept`."""
 
     def real(node: Expr) -> Expr:
         if isinstance(node, Name) and node.kind is Kind.STREAM and node.integer and node.name not in kept:

@@ -77,7 +77,7 @@ class Number(Node):
 
 @dataclass(frozen=True, eq=False)
 class Literal(Node):
-    """An array of numbers; whole numbers where its dtype is."""
+    """An array of numbers; integers where its dtype is."""
 
     value: Array
 

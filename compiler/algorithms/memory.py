@@ -252,8 +252,8 @@ def _composed(inner: int | None, outer: Monotone) -> int | None:
 
 
 def _joined(parts: list[int | None]) -> int | None:
-    found = set(parts) - {0}
-    return 0 if not found else found.pop() if len(found) == 1 else None
+    kinds = set(parts) - {0}
+    return 0 if not kinds else kinds.pop() if len(kinds) == 1 else None
 
 
 def _values(streams: list[StreamRange]) -> tuple[tuple[int, ...], ...]:

@@ -351,3 +351,21 @@ def test_where_the_model_states_penalties_it_is_the_default() -> None:
     assert oco.compile(silent, data=data).algorithm != "hedged"
     tuned = oco.tune(stated, data, "hedged", seconds=2.0)
     assert oco.parse(f"{AFFINE.text(', penalty [2, 5]', rounds)}{tuned.line}\n").using is not None
+
+
+def test_bounds_that_are_too_wide_change_little() -> None:
+    """Losses and right sides may be ten times as large as those that come: what is paid differs by less than a thousandth."""
+    rng = np.random.default_rng(8)
+    data = {
+        "c": rng.uniform(-1, 0.2, (120, 3)),
+        "A": rng.uniform(0, 1, (120, 2, 3)),
+        "b": rng.uniform(0.2, 1.5, (120, 2)),
+    }
+    text, paid = AFFINE.text(", penalty [2, 5]", 120), []
+    for wide in (
+        text,
+        text.replace("c[3] in [-1, 1]", "c[3] in [-10, 10]").replace("b[2] in [0.2, 1.5]", "b[2] in [-9, 15]"),
+    ):
+        trace = oco.compile(parse(wide), "hedged", backend="numpy").run(data)
+        paid.append(trace.loss.sum() + (np.maximum(trace.constraints, 0) @ PRICES).sum())
+    assert paid[1] == pytest.approx(paid[0], rel=1e-3)

@@ -123,11 +123,12 @@ def planned(
     from oco.compiler.selection.plan import LEAST, compile_plan
     from oco.overflow_check import check_overflow
     from oco.plan import Plan
-    from oco.tuning import PILOT_SECONDS, piloted, tuned
+    from oco.tuning import PILOT_SECONDS, piloted, rounds_given, tuned
 
     kind = LEAST if settings is None else settings
     with contained("compiling"):
-        plan = Plan.of(compile_plan(problem, algorithm, kind, tradeoff=tradeoff, effort=effort), backend)
+        seen = None if data is None else rounds_given(problem, data, seed)
+        plan = Plan.of(compile_plan(problem, algorithm, kind, tradeoff=tradeoff, effort=effort, seen=seen), backend)
         check_overflow(plan)
         if plan.mode != "paper":
             seconds = PILOT_SECONDS if budget is None else float(budget)

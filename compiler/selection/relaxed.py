@@ -26,13 +26,14 @@ def relaxed(s: Situation, judged: Sequence[Verdict]) -> Situation | None:
         facts = check_canonical(pairs.model, pairs, budget=Budget(s.facts.effort))
         lost, instead = f"{labels} as equalities on average", "they are taken as two inequalities each"
         words = f"nothing is promised of {lost}, because {_reason(able, judged)}; {instead}"
-        return Situation(pairs, facts, s.horizon, (words,))
+        seen = None if s.seen is None else replace(s.seen, problem=pairs)
+        return Situation(pairs, facts, s.horizon, (words,), seen)
     if s.canonical.measure is Measure.DYNAMIC:
         able = [v for v in judged if any(Measure.DYNAMIC in t.measures for t in v.algorithm.theorems)]
         instead = "the bound is one of static regret"
         words = f"nothing is promised of dynamic regret, because {_reason(able, judged)}; {instead}"
         static = replace(s.canonical, model=replace(s.canonical.model, measure=Measure.STATIC))
-        return Situation(static, s.facts, s.horizon, (words,))
+        return Situation(static, s.facts, s.horizon, (words,), s.seen)
     return None
 
 

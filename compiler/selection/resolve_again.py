@@ -38,7 +38,7 @@ def revised(
     if theorem is None:
         return s, v
     if horizon not in (None, s.horizon):
-        s = Situation(replace(s.canonical, horizon=horizon), s.facts, horizon, s.given_up)
+        s = Situation(replace(s.canonical, horizon=horizon), s.facts, horizon, s.given_up, s.seen)
     inner = in_its_units(s, v)
     chosen = numbers if numbers is not None else None if v.best is None else v.best.numbers
     return s, replace(
@@ -47,8 +47,11 @@ def revised(
 
 
 def with_provisos(theorem: Theorem, s: Situation, guarantee: Guarantee) -> Guarantee:
-    """Guarantee with the conditions on the sequence, and with what is not promised."""
-    return replace(guarantee, conditions=theorem.conditions(s), remarks=(*guarantee.remarks, *s.given_up))
+    """Guarantee with the conditions on the sequence, those that hold on data marked, and with what is not promised."""
+    conditions = theorem.conditions(s)
+    if s.seen is not None:
+        conditions = tuple(replace(c, measured=s.seen.words(c.key)) for c in conditions)
+    return replace(guarantee, conditions=conditions, remarks=(*guarantee.remarks, *s.given_up))
 
 
 def promised_again(s: Situation, v: Verdict, weight: float) -> Verdict:

@@ -72,7 +72,7 @@ def unit_free(s: Situation, scales: Scales) -> Situation:
     """The situation of the problem in u."""
     canonical = _scaled_problem(s.canonical, scales)
     with np.errstate(over="ignore"):  # what overflows is unknown: see `_times`
-        return Situation(canonical, _Scaling(s, canonical, scales).facts(), s.horizon, s.given_up)
+        return Situation(canonical, _Scaling(s, canonical, scales).facts(), s.horizon, s.given_up, s.seen)
 
 
 def _scaled_problem(c: Canonical, scales: Scales) -> Canonical:

@@ -8,6 +8,7 @@ from functools import cache, partial
 from typing import Any
 
 from oco.backends.choose import usual_seconds
+from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.explain import bound_text
 from oco.compiler.selection.explain_settings import literal
@@ -141,6 +142,11 @@ def rounds_for(plan: Plan, source: Any, seed: int, rounds: int) -> tuple[Data, s
     return load_data(plan.canonical, source, seed=seed), "from the beginning of the data"
 
 
+def rounds_given(problem: Model | Canonical, source: Any, seed: int) -> dict[str, Any]:
+    """Arrays of the streams that the source has, the round first."""
+    return dict(load_data(problem if isinstance(problem, Canonical) else canonical(problem), source, seed=seed).given)
+
+
 def explained(
     model: Model,
     settings: str | None,
@@ -153,7 +159,8 @@ def explained(
     """Verdicts on a model, even where no algorithm applies; with pilot runs on data and where no guarantee decides."""
     kind = LEAST if settings is None else settings
     problem = model if data is None else problem_for(model, data, seed)
-    choice = explain_choice(problem, kind, tradeoff, effort)
+    seen = None if data is None else rounds_given(problem, data, seed)
+    choice = explain_choice(problem, kind, tradeoff, effort, seen)
     if not _tried(choice, data):
         return choice
     plan = Plan.of(plan_of(choice, kind, tradeoff=tradeoff))

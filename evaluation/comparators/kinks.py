@@ -198,7 +198,7 @@ class Kinked:
 
     def _largest(self, pieces: Array) -> Array:
         largest = self.maxima.padded(pieces).max(axis=1, initial=-np.inf)
-        return np.where(self.at_most, np.maximum(largest, 0.0), largest)
+        return np.asarray(np.where(self.at_most, np.maximum(largest, 0.0), largest))
 
     def drawn_in(self, x: Array) -> Array:
         """Point between x and the start that satisfies the limits, by their convexity; x where the start breaks one."""

@@ -90,7 +90,7 @@ def jobs_for(
 ) -> list[Job]:
     """Jobs for every combination; an algorithm that lacks a setting of the grid runs once for all values of it.
 
-    Raises OCO701 or OCO703 where there is no such algorithm, OCO702 where none of the algorithms has the setting.
+    Raises OCO701 where there is no such algorithm, OCO702 where none of the algorithms has the setting.
     """
     grid = grid or {}
     for name in algorithms:

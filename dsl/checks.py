@@ -133,7 +133,7 @@ def _known(row: DistributionKind, options: Options) -> Options:
     return options
 
 
-def check_law(scope: Scope, stream: Stream) -> None:
+def check_distribution(scope: Scope, stream: Stream) -> None:
     """Check the arguments of a stream's distribution, and that it has probability within the stream's range."""
     spec = stream.distribution
     if spec is None:

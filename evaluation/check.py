@@ -220,11 +220,11 @@ def _finding(
         for row, entry in tally.cells
     )
     span = stream.stream.span if rule in (OUTSIDE, UNLISTED) else None
-    message, note = _said(table, stream, rule, tally, places)
+    message, note = _reported(table, stream, rule, tally, places)
     return Finding(Diagnostic(rule.code, message, span, rule.hint, note=note), tally.count, places)
 
 
-def _said(table: Table, stream: StreamRange, rule: Rule, tally: _Tally, places: Sequence[Place]) -> tuple[str, str]:
+def _reported(table: Table, stream: StreamRange, rule: Rule, tally: _Tally, places: Sequence[Place]) -> tuple[str, str]:
     """Message, with the first places where there are several."""
     entries = [entry for _, entry in tally.cells[:SHOWN]]
     if tally.count == 1:

@@ -100,7 +100,7 @@ class RunSummary:
     @property
     def total_cost(self) -> float | None:
         """Loss and the violations at their penalties, in units of the loss; None where the model states no penalty."""
-        if not any(v.penalty for v in (*self.violation, *self.equality)):
+        if not (any(v.penalty for v in self.violation) or any(v.penalty for v in self.equality)):
             return None
         hard = sum((v.penalty or 0.0) * v.hard for v in self.violation if v.timing == Timing.EACH_ROUND)
         soft = sum((v.penalty or 0.0) * max(v.soft, 0.0) for v in self.violation if v.timing == Timing.ON_AVERAGE)

@@ -76,7 +76,7 @@ they are needed. All others are imported at the top of a file.
 """
 
 BY_NAME = {
-    "oco.backends.registry": {place.split(":")[0] for place in BACKENDS.values()},
+    "oco.backends.registry": {row.place.split(":")[0] for row in BACKENDS.values()},
     "oco.cli.app": {f"oco.cli.{module}" for module, _ in COMMANDS.values()},
     "oco.compiler.domains.make": {f"oco.compiler.domains.{kind}" for kind in DOMAINS},
 }

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from oco.compiler.prover.audit.verify import RULES, Outcome, verify
-from oco.compiler.prover.budget import Budget
+from oco.compiler.prover.budget import SearchBudget
 from oco.compiler.prover.check import check
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.facts import Facts
@@ -90,7 +90,7 @@ subject to
 @cache
 def facts_of(text: str, effort: float) -> Facts:
     model = load(EXAMPLES / f"{text}.oco") if text == "datacenter" else parse(HEAD + text)
-    return check(model, budget=Budget(effort))
+    return check(model, budget=SearchBudget(effort))
 
 
 def below(facts: Iterable[Fact]) -> list[Step]:

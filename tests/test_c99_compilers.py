@@ -209,3 +209,30 @@ def test_what_the_caller_has_to_draw_is_said(model, algorithm, says):
         assert max(abs(float(x)) for x in written[1].split(",") if x.strip()) <= (2.0 if "normal" in says else 1.0)
     drawing = oco.compile(oco.load(EXAMPLES / "tracking.oco"), "coldq", "paper").files("c")
     assert "The caller draws" not in drawing["tracking.h"]
+
+
+LARGE_FRAME = """
+model m
+horizon T = 50
+decision x in l1_ball(1)
+decision y[1, 1] in l1_ball(1.57)
+decision z[1] in flow([[0, 1]], 0, 1)
+stream s[5, 5] in [0, 3]
+minimize 0.1 * max(-minimum(exp(s), exp(0), x))
+subject to
+    floor: minimum(exp(s), exp(0), x) >= -0.739  each round
+    cap: exp(x) <= 2.298  on average
+"""
+ROUNDS = """
+import numpy as np, oco, sys
+learner = oco.compile(oco.parse(sys.argv[1]), algorithm="nested", settings="paper").learner(backend="c")
+for _ in range(3):
+    learner.decide()
+    learner.observe(s=np.ones((5, 5)))
+"""
+
+
+def test_large_frames_are_aligned_for_vector_moves():
+    """GCC 12.2 with AVX puts the arrays of this learner's step where its own moves fault; a crash would end this process."""
+    ran = subprocess.run([sys.executable, "-c", ROUNDS, LARGE_FRAME], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr[-2000:]

@@ -13,7 +13,7 @@ from oco.compiler.domains import Domain
 from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.prover.audit.verify import Outcome, _Replay, verify
 from oco.compiler.prover.check import check
-from oco.compiler.prover.context import Setting
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.feasibility.mixture import Mixture, mixture
@@ -37,7 +37,7 @@ def over(d: Domain, body: str, **params: np.ndarray) -> Canonical:
 
 
 def proof(problem: Canonical) -> Mixture | None:
-    return mixture(robust(Setting(problem)))
+    return mixture(robust(ProofContext(problem)))
 
 
 @cache

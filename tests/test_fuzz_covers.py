@@ -86,6 +86,7 @@ FORMS: dict[str, Callable[[Tree], bool]] = {
     "remainder": uses(lambda n: isinstance(n, Apply) and n.atom == "mod"),
     "data of the round": lambda tree: "[t - 1]" in tree.text or "[(t - 1) % " in tree.text,
     "horizon unknown": lambda tree: tree.horizon is None,
+    "context": has(Stream, lambda s: s.known),
     "set of values": has(Stream, lambda s: bool(s.values)),
     "whole numbers": has(Stream, lambda s: s.integer and s.bounds is not None),
     "iid": has(Stream, lambda s: s.iid and s.mean is None),

@@ -90,9 +90,9 @@ def top(
 ) -> None:
     """Model online decisions under constraints; compile them to learners with a guarantee."""
     if effort != 1.0:  # a wrong one is refused before any file is read; the usual one loads nothing
-        from oco.compiler.prover.budget import Budget
+        from oco.compiler.prover.budget import SearchBudget
 
-        Budget(effort)
+        SearchBudget(effort)
     context.obj = replace(context.ensure_object(Invocation), effort=effort, show_help=show_help)
     if untrusted and context.invoked_subcommand is not None:
         words = context.obj.words[context.obj.words.index(context.invoked_subcommand) :]

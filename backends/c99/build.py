@@ -31,6 +31,8 @@ from oco.dsl.writing import reason_of
 
 FLAGS = ("-std=c99", "-O3", "-march=native", "-fno-math-errno", "-fPIC", "-shared")
 """No -ffast-math: sums keep their order, and NaN and infinities their meaning. Without errno, which nothing reads, roots vectorize."""
+ANY_ALIGNMENT = "-Wa,-muse-unaligned-vector-move"
+"""Flag of the GNU assembler for x86: GCC 12 puts some arrays on the stack where its own aligned moves of vectors fault."""
 
 
 @cache
@@ -93,7 +95,13 @@ def _cached(name: str, sources: Mapping[str, str], options: Sequence[str]) -> tu
     into place.
     """
     command = (*compiler(), *FLAGS, *options)
-    parts = [*command, np.__version__, _processor(), *(part for item in sources.items() for part in item)]
+    parts = [
+        *command,
+        ANY_ALIGNMENT,
+        np.__version__,
+        _processor(),
+        *(part for item in sources.items() for part in item),
+    ]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     target = f"{name}-{key[:32]}.so"
     folder = libraries()
@@ -124,6 +132,16 @@ def _processor() -> str:
     return " ".join(results)
 
 
+@cache
+def _workarounds(command: tuple[str, ...]) -> tuple[str, ...]:
+    """Flags against bugs of compilers, where this one knows them."""
+    probe = [*command, ANY_ALIGNMENT, "-c", "-x", "c", os.devnull, "-o", os.devnull]
+    with suppress(OSError):
+        if subprocess.run(probe, capture_output=True).returncode == 0:
+            return (ANY_ALIGNMENT,)
+    return ()
+
+
 _OTHER = 'name another in the environment variable CC, or take backend = "numpy"'
 
 
@@ -137,7 +155,7 @@ def _built(command: Sequence[str], sources: Mapping[str, str], folder: Path) -> 
     """
     for file, text in sources.items():
         (folder / file).write_text(text, encoding="utf-8")
-    inputs = [file for file in sources if file.endswith(".c")]
+    inputs = [*_workarounds(compiler()), *(file for file in sources if file.endswith(".c"))]
     try:
         done = subprocess.run([*command, *inputs, "-o", "made.so", "-lm"], capture_output=True, text=True, cwd=folder)
     except OSError as error:

@@ -27,6 +27,7 @@ class Algorithm:
     draws         the random arrays of a round, for a problem and its settings
     adapts        its steps follow the gradients that come: bounds of losses and constraints change no decision
     departures    in what the rule or its settings are not the paper's
+    plays         the point of its state that is its decision, where its update goes on from that: known constraints may move it
     frank_wolfe   whether the rule adds up linear minimisers and gradients alone, so that large matrices can be kept as factors
     """
 
@@ -45,4 +46,5 @@ class Algorithm:
     adapts: bool = False
     draws: Callable[[TraceSpec], tuple[Draw, ...]] = lambda task: ()
     departures: tuple[str, ...] = ()
+    plays: str = ""
     frank_wolfe: Callable[[TraceSpec], bool] = lambda task: False

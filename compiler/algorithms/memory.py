@@ -29,7 +29,7 @@ from oco.compiler.problem.canonical import Canonical, Inequality, StreamRange
 from oco.compiler.problem.families import families
 from oco.compiler.problem.jacobians import jacobian
 from oco.compiler.problem.structure import has_single_entries
-from oco.compiler.prover.context import Setting
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.dsl import algebra
 from oco.dsl.atoms import ATOMS
@@ -178,7 +178,7 @@ def _kept(c: Inequality, canonical: Canonical) -> Kept:
     if _is_additive(c, canonical):
         numbers = "one number" if c.size == 1 else f"{c.size} numbers, one an entry"
         return Kept(c.label, Form.ADDITIVE, f"has data in an additive term alone: {numbers}", streams)
-    ranges = Enclosure(Setting(canonical).box)
+    ranges = Enclosure(ProofContext(canonical).box)
     own = {s.name: s for s in canonical.streams}
     directions = [_direction(c.expr, s, ranges) for s in streams]
     if not names(c.expr, Kind.ROUND) and all(d is not None for d in directions):
@@ -323,7 +323,7 @@ def violation_bounds(canonical: Canonical, upper: tuple[float, ...]) -> Floats:
               the worst w moves one way
     finite    sup [g]_+ for each value: after it was seen decisions satisfy it
     """
-    setting = Setting(canonical)
+    setting = ProofContext(canonical)
     ranges, results, start = Enclosure(setting.box), list[Floats](), 0
     for c, k in zip(canonical.inequalities, kept_of(canonical)):
         at_start = ranges(_at_centre(c.expr, canonical))
@@ -341,7 +341,7 @@ def violation_bounds(canonical: Canonical, upper: tuple[float, ...]) -> Floats:
     return np.concatenate([np.zeros(0), *results])
 
 
-def _moves(c: Inequality, k: Kept, setting: Setting, ranges: Enclosure) -> Floats:
+def _moves(c: Inequality, k: Kept, setting: ProofContext, ranges: Enclosure) -> Floats:
     """sum_i L_i (upper_i - lower_i) of the streams of each entry, shape (size,)."""
     total = np.zeros(c.size)
     sizes = {s: math.prod(setting.streams[s].shape) for s in k.streams}

@@ -9,7 +9,7 @@ import numpy as np
 from oco.compiler.domains.base import Halfspaces
 from oco.compiler.domains.exact import EPS, contradicts
 from oco.compiler.domains.norms import Floats
-from oco.compiler.domains.programs import Program, Steps
+from oco.compiler.domains.programs import LinearPrograms, Steps
 from oco.compiler.domains.rows import KEPT, Rows, both_ways
 
 ZOOMS = 8
@@ -62,11 +62,11 @@ def refuted(rows: Rows, multipliers: Floats, box: Floats) -> bool:
     return contradicts(A[used], b[used], multipliers[used], box[0], box[1])
 
 
-def _least_violation(rows: Rows, reach: float | None) -> Program:
+def _least_violation(rows: Rows, reach: float | None) -> LinearPrograms:
     """min v over A y <= b + v, |E y - f| <= v, v >= 0, and |y_i| <= reach; slacks that are larger than such y can use are cut."""
     A, b = both_ways(Halfspaces(rows.A, rows.b, rows.E, rows.f))
     if reach is not None:
         b = np.minimum(b, 2 * reach * math.sqrt(rows.size))
     M, n = np.column_stack([A, -np.ones(len(A))]), rows.size
     ends = (None if reach is None else -reach, reach)
-    return Program(M, b, np.zeros((0, n + 1)), np.zeros(0), (*((ends,) * n), (0.0, None)))
+    return LinearPrograms(M, b, np.zeros((0, n + 1)), np.zeros(0), (*((ends,) * n), (0.0, None)))

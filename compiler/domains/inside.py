@@ -10,7 +10,7 @@ from oco.compiler.domains.analytic import interior_point, largest_ball, within_r
 from oco.compiler.domains.corners import THIN
 from oco.compiler.domains.feasible import nearest
 from oco.compiler.domains.norms import Floats, unit_rows
-from oco.compiler.domains.programs import Program, Steps
+from oco.compiler.domains.programs import LinearPrograms, Steps
 from oco.compiler.domains.rows import Rows
 
 LARGE = 256
@@ -46,6 +46,7 @@ class Inside:
 
     @property
     def point(self) -> Floats:
+        """Point with G w < h, in the coordinates of the rows."""
         return np.asarray(self.origin + self.Z @ self.w)
 
 
@@ -127,16 +128,16 @@ def moving(rows: Rows, result: Inside) -> tuple[Inside, Floats, Floats, float]:
     return replace(result, G=G[kept] / length[:, None], h=h[kept] / length), kept, length, level
 
 
-def _ball(G: Floats, h: Floats) -> Program:
+def _ball(G: Floats, h: Floats) -> LinearPrograms:
     """max r for a ball of radius r, last, in { w : G w <= h }, for rows of norm one."""
-    return Program(np.column_stack([G, np.ones(len(G))]), h, np.zeros((0, G.shape[1] + 1)), np.zeros(0))
+    return LinearPrograms(np.column_stack([G, np.ones(len(G))]), h, np.zeros((0, G.shape[1] + 1)), np.zeros(0))
 
 
-def _ball_in_entries(rows: Rows, kept: Floats, length: Floats) -> Program:
+def _ball_in_entries(rows: Rows, kept: Floats, length: Floats) -> LinearPrograms:
     """Program of `_ball` in the entries, whose rows may have few numbers;
     `length` are those of the rows along the solutions of the equalities."""
     A = np.column_stack([rows.A[kept] / length[:, None], np.ones(len(kept))])
-    return Program(A, rows.b[kept] / length, np.column_stack([rows.E, np.zeros(len(rows.E))]), rows.f)
+    return LinearPrograms(A, rows.b[kept] / length, np.column_stack([rows.E, np.zeros(len(rows.E))]), rows.f)
 
 
 def solutions(rows: Rows, fixed: Floats, start: Floats) -> Inside:

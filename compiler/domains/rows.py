@@ -10,7 +10,7 @@ import numpy as np
 from oco.compiler.domains.base import Halfspaces
 from oco.compiler.domains.exact import EPS, magnitudes, slacks
 from oco.compiler.domains.norms import Floats
-from oco.compiler.domains.programs import Program
+from oco.compiler.domains.programs import LinearPrograms
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.limits import MOST_ROW_NUMBERS
 from oco.dsl.source import Span
@@ -67,16 +67,18 @@ class Rows:
 
     @property
     def size(self) -> int:
+        """Number of entries of x."""
         return int(self.A.shape[1])
 
     @property
     def count(self) -> int:
+        """Number of rows, inequalities and equalities."""
         return len(self.A) + len(self.E)
 
     @cached_property
-    def program(self) -> Program:
+    def program(self) -> LinearPrograms:
         """Linear programs over the set, in the coordinates y."""
-        return Program(self.A, self.b, self.E, self.f)
+        return LinearPrograms(self.A, self.b, self.E, self.f)
 
     def about(self, centre: Floats, scale: Floats) -> Rows:
         """Rows of the set in the coordinates (x - centre) / scale."""
@@ -130,10 +132,12 @@ class Rows:
         return rounding or left <= KEPT
 
     def empty(self) -> OcoError:
+        """Error (OCO410) for rows that contradict each other."""
         message = f"{self.name} is empty: its inequalities contradict each other"
         return fail("OCO410", message, hint="loosen a row, or leave one out")
 
     def too_thin(self) -> OcoError:
+        """Error (OCO410) for rows that no point satisfies in double precision."""
         message = f"{self.name} is empty, or holds no point that doubles can represent"
         why = "none was found that satisfies its rows to 1e-9 of its size"
         return fail(

@@ -17,7 +17,7 @@ from oco.compiler.domains import Domain
 from oco.compiler.domains.programs import MOST_STEPS
 from oco.compiler.problem.families import Families, families
 from oco.compiler.problem.folding import Folding
-from oco.compiler.problem.structure import Structure, structure_of
+from oco.compiler.problem.structure import Structure, is_affine, structure_of
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, fail
 from oco.dsl.distributions import TruncatedDistribution, truncated
@@ -71,6 +71,7 @@ class Inequality:
     """`expr <= 0` entry by entry, for the entries of `shape`. `origin` is the label in the text.
 
     `penalties` holds the loss that a unit of violation of each entry is worth, in the units of the problem; empty where none is stated.
+    `known`: each round, affine in the decisions, and made of contexts and fixed data beside, so that the decision can satisfy it exactly.
     """
 
     label: str
@@ -80,9 +81,11 @@ class Inequality:
     origin: str
     span: Span | None = field(default=None, compare=False, repr=False)
     penalties: tuple[float, ...] = ()
+    known: bool = False
 
     @property
     def size(self) -> int:
+        """Number of entries."""
         return int(np.prod(self.shape, dtype=np.int64))
 
 
@@ -98,6 +101,7 @@ class Equality:
 
     @property
     def size(self) -> int:
+        """Number of entries."""
         return int(np.prod(self.shape, dtype=np.int64))
 
 
@@ -113,8 +117,10 @@ class Assumed:
 
 @dataclass(frozen=True)
 class Canonical:
-    """The problem of one round: minimize `objective` over the blocks, subject to inequalities and equalities in the order of the text.
+    """The problem of one round: minimize `objective` over the blocks, subject to inequalities and equalities in the order of the text,
+    the known ones last.
 
+    `known` holds the known inequalities where they are apart from the others (`learned`).
     `horizon` is None where the model says that it is unknown. `unscaled` is the problem in the user's units where this one is in others.
     """
 
@@ -127,6 +133,7 @@ class Canonical:
     equalities: tuple[Equality, ...]
     assumptions: tuple[Assumed, ...] = ()
     unscaled: Canonical | None = None
+    known: tuple[Inequality, ...] = ()
 
     def __hash__(self) -> int:
         return self._hash
@@ -138,20 +145,42 @@ class Canonical:
 
     @property
     def name(self) -> str:
+        """Name of the model."""
         return self.model.name
 
     @property
     def measure(self) -> Measure:
+        """Measure of the model: what regret compares with."""
         return self.model.measure
 
     @property
     def feedback(self) -> Feedback:
+        """Feedback that a round reveals."""
         return self.model.feedback
 
     @property
     def constraints(self) -> tuple[Inequality | Equality, ...]:
         """All constraints: the inequalities, then the equalities on average."""
         return (*self.inequalities, *self.equalities)
+
+    @cached_property
+    def learned(self) -> Canonical:
+        """Problem that an algorithm sees: the known inequalities stand apart, since each decision satisfies them."""
+        if not any(c.known for c in self.inequalities):
+            return self
+        parts = (tuple(c for c in self.inequalities if c.known is known) for known in (False, True))
+        inequalities, known = parts
+        return replace(self, inequalities=inequalities, known=known)
+
+    @cached_property
+    def whole(self) -> Canonical:
+        """Problem with all constraints, as it is measured."""
+        return self if not self.known else replace(self, inequalities=(*self.inequalities, *self.known), known=())
+
+    @cached_property
+    def context(self) -> tuple[str, ...]:
+        """Names of the streams that are known before the decision."""
+        return tuple(s.name for s in self.streams if s.stream.known)
 
     @cached_property
     def size(self) -> int:
@@ -182,6 +211,14 @@ class Canonical:
     def each_round(self) -> Canonical:
         """Problem whose inequalities all bind in each round, those on average included."""
         return replace(self, inequalities=tuple(replace(c, timing=Timing.EACH_ROUND) for c in self.inequalities))
+
+    def as_inequalities(self) -> Canonical:
+        """Problem without equalities: each is two inequalities on average, after the others."""
+        pairs = [
+            _pair(c.label, c.shape, (c.expr, call("neg", c.expr)), Timing.ON_AVERAGE, c.span, c.penalties)
+            for c in self.equalities
+        ]
+        return replace(self, inequalities=(*self.inequalities, *(c for pair in pairs for c in pair)), equalities=())
 
     @cached_property
     def constraint_labels(self) -> tuple[str, ...]:
@@ -233,13 +270,14 @@ def canonical(model: Model) -> Canonical:
             equalities.append(Equality(c.label, shape, above, c.span, penalties))
             continue
         if c.relation is Relation.EQ:
-            inequalities.append(Inequality(f"{c.label}.above", shape, above, c.timing, c.label, c.span, penalties))
-            inequalities.append(Inequality(f"{c.label}.below", shape, below, c.timing, c.label, c.span, penalties))
+            inequalities += _pair(c.label, shape, (above, below), c.timing, c.span, penalties)
             continue
         g = above if c.relation is Relation.LE else below
         inequalities.append(Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties))
     assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
     objective = folding.fold(model.objective)
+    inequalities = [replace(c, known=_is_known(model, c)) for c in inequalities]
+    inequalities.sort(key=lambda c: c.known)
     return Canonical(
         model,
         folding.horizon,
@@ -250,6 +288,28 @@ def canonical(model: Model) -> Canonical:
         tuple(equalities),
         assumptions,
     )
+
+
+def _is_known(model: Model, c: Inequality) -> bool:
+    """True for a constraint that the decision of each round can satisfy: contexts are the only streams, and there are some."""
+    contexts, used = {s.name for s in model.streams if s.known}, set(names(c.expr, Kind.STREAM))
+    exact = c.timing is Timing.EACH_ROUND and not c.penalties and model.feedback is Feedback.FULL
+    return exact and bool(used) and used <= contexts and is_affine(c.expr, tuple(d.name for d in model.decisions))
+
+
+def _pair(
+    label: str,
+    shape: tuple[int, ...],
+    sides: tuple[Expr, Expr],
+    timing: Timing,
+    span: Span | None,
+    penalties: tuple[float, ...],
+) -> list[Inequality]:
+    """Two inequalities in the place of an equality."""
+    return [
+        Inequality(f"{label}.{side}", shape, expr, timing, label, span, penalties)
+        for side, expr in zip(("above", "below"), sides)
+    ]
 
 
 def _penalties(c: Constraint, folding: Folding, shape: tuple[int, ...]) -> tuple[float, ...]:

@@ -75,6 +75,7 @@ class Folding:
         return self.horizon
 
     def shape(self, shape: tuple[Any, ...], span: Span | None) -> tuple[int, ...]:
+        """Shape with numbers for the params in it. Raises OcoError where one has no value."""
         for dim in shape:
             if isinstance(dim, SymbolicDim):
                 raise _no_value(dim.terms[0][0][0], span)

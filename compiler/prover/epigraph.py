@@ -24,7 +24,7 @@ from oco.compiler.domains.box import Box
 from oco.compiler.problem.canonical import Block, Canonical, Inequality, StreamRange
 from oco.compiler.problem.jacobians import jacobian
 from oco.compiler.problem.structure import Structure, is_affine, separable_over_box
-from oco.compiler.prover.context import Setting
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms, kink_of
@@ -59,6 +59,7 @@ class Epigraph:
 
     @property
     def levels(self) -> int:
+        """Number of levels, K."""
         return int(self.canonical.blocks[-1].shape[0])
 
 
@@ -233,7 +234,7 @@ def _range(name: str, count: int, least: float) -> StreamRange:
 
 def _check(lifted: Canonical, parts: list[Inequality]) -> None:
     """Check that nothing falls where a node rises: each of `parts` stands over the names of the nodes."""
-    box = Setting(lifted).box
+    box = ProofContext(lifted).box
     for part in parts:
         inner = [n for n in names(part.expr, Kind.DECISION) if n.startswith("_node")]
         if not inner:
@@ -248,7 +249,7 @@ def _check(lifted: Canonical, parts: list[Inequality]) -> None:
 
 def _bends(lifted: Canonical, origins: list[Inequality]) -> list[float]:
     """Smoothness constants of the lifted constraints; raises where nothing bounds that of one with kinks."""
-    setting, decisions, result = Setting(lifted), tuple(b.name for b in lifted.blocks), list[float]()
+    setting, decisions, result = ProofContext(lifted), tuple(b.name for b in lifted.blocks), list[float]()
     for c, origin in zip(lifted.inequalities, origins, strict=True):
         if is_affine(c.expr, decisions) or not has_kinks(origin):
             result.append(0.0)

@@ -42,7 +42,7 @@ NAMES: dict[str, Code] = {
     ),
     "OCO205": Code(
         "a name is reserved",
-        "`t` is the round and `T` the horizon; words that begin a statement, `context` and `prev` are kept; and a stream or a label is not "
+        "`t` is the round and `T` the horizon; words that begin a statement and `prev` are kept; and a stream or a label is not "
         "called round, loss, gradient, constraints or constraint_gradients, since `observe(...)` uses these words.",
         _model("stream loss in [0, 1]\n" + _REST),
         "Choose another name.",

@@ -84,10 +84,9 @@ SYNTAX: dict[str, Code] = {
     ),
     "OCO111": Code(
         "a word reserved for later",
-        "`context` is kept for data known before the decision, `prev` for the previous decision (switching costs). "
-        "The language has neither yet.",
+        "`prev` is kept for the previous decision (switching costs), which the language has not yet.",
         _in_model("minimize sum(x - prev)"),
-        "Choose another name. What is known before the decision cannot be stated yet; data revealed afterwards is a `stream`.",
+        "Choose another name. Data known before the decision is a `context`.",
     ),
     "OCO112": Code(
         "a comparison in the wrong place",
@@ -172,7 +171,7 @@ SYNTAX: dict[str, Code] = {
     "OCO125": Code(
         "arguments out of order",
         "In a call the arguments without a name come first, those with a name after them: `pareto(3, mean = 8)`.",
-        _in_model("stream a ~ pareto(mean = 8, 3)", "minimize a * sum(x)"),
+        _in_model("stream a ~ pareto(mean = 8, 3) in [0, 99]", "minimize a * sum(x)"),
         "Put the argument without a name first.",
     ),
     "OCO127": Code(

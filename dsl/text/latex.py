@@ -136,7 +136,9 @@ def model_latex(model: Statements) -> str:
     for number, constraint in enumerate(model.constraints):
         lines.append((r"\text{subject to} \quad & " if number == 0 else "& ") + _constraint(constraint))
     lines += [(r"\text{where} \quad & " if k == 0 else "& ") + f"{_let(n, v)}" for k, (n, v) in enumerate(_lets(model))]
-    lines += [(r"\text{data} \quad & " if k == 0 else "& ") + _stream(s) for k, s in enumerate(model.streams)]
+    for word, known in (("known", True), ("data", False)):
+        streams = [s for s in model.streams if s.known is known]
+        lines += [(rf"\text{{{word}}} \quad & " if k == 0 else "& ") + _stream(s) for k, s in enumerate(streams)]
     measure = rf"\text{{{model.measure} regret}}" if model.measure is not Measure.STATIC else ""
     lines += [rf"\text{{measured by}} \quad & {measure}"] if measure else []
     return "$$\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}$$"

@@ -34,6 +34,7 @@ class Last:
 
     @property
     def words(self) -> str:
+        """Prediction in words."""
         return "the last values" if self.lag == 1 else f"the values of {self.lag} rounds before"
 
     def __call__(self, values: Array, first: Array) -> Array:
@@ -51,6 +52,7 @@ class Mean:
 
     @property
     def words(self) -> str:
+        """Prediction in words."""
         return "the mean of all rounds so far" if self.window is None else f"the mean of the last {self.window} rounds"
 
     def __call__(self, values: Array, first: Array) -> Array:

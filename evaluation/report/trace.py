@@ -28,7 +28,8 @@ class Trace(MeasuredRun):
         return cls(run.problem, run.data, run.record, run.promise, **parts)
 
     def __repr__(self) -> str:
-        return f"Trace({self.problem.name}, {self.promise.algorithm}, {self.rounds} rounds)"
+        on = f", backend={self.backend!r}" if self.backend else ""
+        return f"Trace({self.problem.name}, {self.promise.algorithm}, {self.rounds} rounds{on})"
 
     def _repr_html_(self) -> str:
         from oco.evaluation.report.run_page import brief

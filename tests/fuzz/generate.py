@@ -7,6 +7,7 @@ are grown over the leaves (`growth.py`). A new statement needs a class in `typed
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -285,6 +286,13 @@ def stream(w: Writer) -> None:
                 break
 
 
+def context(w: Writer) -> None:
+    """In some models the last stream is known before the decision."""
+    if w.seed % 5 == 3 and (streams := w.tree.of(Stream)):
+        known = replace(streams[-1], known=True)
+        w.tree = replace(w.tree, statements=tuple(known if s is streams[-1] else s for s in w.tree.statements))
+
+
 def _stream(w: Writer, kind: str, law: str) -> Stream | None:
     name, shape = w.name(w.pick("cs")), w.shape()
     dims = w.dims(shape)
@@ -498,6 +506,7 @@ MAKERS: Mapping[str, Callable[[Writer], None]] = {
     "param": param,
     "decision": decision,
     "stream": stream,
+    "context": context,
     "let": let,
     "minimize": minimize,
     "subject": subject,

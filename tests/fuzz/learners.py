@@ -102,8 +102,8 @@ class Player:
         self.full = case.problem.feedback is Feedback.FULL
         self.revealed = None if self.full else Revealed(case.problem)
 
-    def decide(self) -> Point:
-        found = self.learner.decide()
+    def decide(self, streams: Round) -> Point:
+        found = self.learner.decide(**{n: streams[n] for n in self.learner.contexts.names})
         parts = found if isinstance(found, dict) else {self.names[0]: found}
         return {n: np.array(v, dtype=float) for n, v in parts.items()}
 
@@ -122,9 +122,9 @@ def played(case: Case, plan: Plan, rounds: Sequence[Round]) -> Life:
     decisions: list[Point] = []
     began, middle = perf_counter(), len(rounds) // 2
     for k, revealed in enumerate(rounds):
-        x = player.decide()
+        x = player.decide(revealed)
         within(case, plan, x, k + 1)
-        if copy is not None and not _same(x, copy.decide()):
+        if copy is not None and not _same(x, copy.decide(revealed)):
             raise Violation(
                 "restored learner", f"{plan.algorithm}: other decisions from round {middle + 1} on: {k + 1}"
             )
@@ -193,7 +193,7 @@ def _apart(case: Case, life: Life, learner: Learner) -> tuple[float, int, Point]
     player, other = Player(case, learner), {}
     widths = {b.name: np.broadcast_to(b.domain.upper - b.domain.lower, b.shape) for b in case.problem.blocks}
     for k, revealed in enumerate(life.rounds):
-        other = player.decide()
+        other = player.decide(revealed)
         apart = 0.0
         for n, x in life.decisions[k].items():
             size = np.maximum(widths[n], 1e-6 * np.maximum(np.abs(x), 1e-9))

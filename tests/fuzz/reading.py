@@ -85,7 +85,7 @@ class Reader:
         shape, bounds = self.shape(s.dims), self.pair(s.bounds)
         if s.values:
             bounds = None
-        return self.declared(typed.Stream(s.name, dims, shape, bounds, s.integer, s.iid, mean, law, s.values))
+        return self.declared(typed.Stream(s.name, dims, shape, bounds, s.integer, s.iid, mean, law, s.values, s.known))
 
 
 def tree_of(model: Model) -> Tree:

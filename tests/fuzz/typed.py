@@ -346,7 +346,7 @@ class Decision(Declaration):
 
 @dataclass(frozen=True, eq=False)
 class Stream(Declaration):
-    """`integer`: bounds are written lo..hi. `values`: all that an entry may be, in place of bounds."""
+    """`integer`: bounds are written lo..hi. `values`: all that an entry may be, in place of bounds. `known`: a context."""
 
     name: str
     dims: tuple[Node, ...]
@@ -357,6 +357,7 @@ class Stream(Declaration):
     mean: Node | None = None
     distribution: Distribution | None = None
     values: tuple[float | int, ...] = ()
+    known: bool = False
 
     @property
     def text(self) -> str:
@@ -365,7 +366,7 @@ class Stream(Declaration):
         clauses += [] if self.bounds is None else ["in " + joined.format(*(b.text for b in self.bounds))]
         clauses += [f"in {{{', '.join(map(number_text, self.values))}}}"] if self.values else []
         clauses += ["iid" + (f" mean = {self.mean.text}" if self.mean is not None else "")] if self.iid else []
-        return " ".join([f"stream {self.declared}", *clauses])
+        return " ".join([f"{'context' if self.known else 'stream'} {self.declared}", *clauses])
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,7 +54,7 @@ class Attack:
         self.places = [*self._ends_of_all(), *(self._place() for _ in range(self.count - 4))]
         self.boxes = {b.name for b in problem.blocks if b.domain.is_box}
         self._drawn: dict[str, Array] = {}
-        self._found_inside: dict[int, tuple[Place, bool]] = {}
+        self._known_inside: dict[int, tuple[Place, bool]] = {}
         self.functions = dict(self._functions())
 
     # ---- places

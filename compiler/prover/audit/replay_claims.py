@@ -21,6 +21,7 @@ CONVEX_WORDS = ("convex", "affine", "constant")
 
 
 def failed(words: str) -> Verdict:
+    """Verdict that the claim does not hold, with the reason."""
     return Outcome.FAILED, words
 
 

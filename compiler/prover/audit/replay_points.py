@@ -51,10 +51,10 @@ class Points(Attack):
 
     def _in_the_domain(self, x: Place) -> bool:
         """Asked once of a decision that several facts are about: it may cost a decomposition."""
-        if id(x) not in self._found_inside:
+        if id(x) not in self._known_inside:
             inside = all(b.domain.contains(x[b.name], 1e-7) for b in self.problem.blocks)
-            self._found_inside[id(x)] = x, inside
-        return self._found_inside[id(x)][1]
+            self._known_inside[id(x)] = x, inside
+        return self._known_inside[id(x)][1]
 
     def _spoken_of(self, expr: Expr, step: Step) -> bool:
         """True if a premise is about a function of the same values, at the same decision."""

@@ -24,7 +24,7 @@ ROUND_OFF = 2.0**-50  # of a sum of products, for each of its terms, relative to
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class WeightedRows:
     """J' diag(w) J with J in `matrix`, shape (rows, entries of all decisions), and w in `weights`, shape (rows,)."""
 
     matrix: Interval
@@ -36,6 +36,7 @@ class Rows:
 
     @property
     def exact(self) -> bool:
+        """True where J is known exactly."""
         return self.matrix.is_point
 
     @property
@@ -54,7 +55,7 @@ class Curve:
 
     diagonal: Mapping[str, Interval] = field(default_factory=dict)
     rest: Interval = field(default_factory=lambda: point(0.0))
-    rows: tuple[Rows, ...] = ()
+    rows: tuple[WeightedRows, ...] = ()
     shares: Mapping[str, tuple[Interval, Interval]] = field(default_factory=dict)
     exact: bool = False
 
@@ -71,6 +72,7 @@ class Curve:
 
     @property
     def is_zero(self) -> bool:
+        """True where the Hessian is 0."""
         return not self.diagonal and not self.rows and self.rest.least == 0 == self.rest.greatest
 
     def _share(self, name: str) -> tuple[Interval, Interval]:
@@ -78,23 +80,25 @@ class Curve:
 
     def times(self, factor: Interval) -> Curve:
         """The Hessian times a number in a range."""
-        rows = tuple(Rows(r.matrix, r.weights * factor) for r in self.rows)
+        rows = tuple(WeightedRows(r.matrix, r.weights * factor) for r in self.rows)
         diagonal = {n: d * factor for n, d in self.diagonal.items()}
         shares = {n: (c * factor, d * factor) for n, (c, d) in self.shares.items()}
         return Curve(diagonal, self.rest * factor, rows, shares, self.exact and factor.is_point)
 
     def nonnegative(self) -> Curve:
         """Enclosure with the lower ends raised to 0, for convex functions."""
-        rows = tuple(Rows(r.matrix, _from_zero(r.weights)) for r in self.rows)
+        rows = tuple(WeightedRows(r.matrix, _from_zero(r.weights)) for r in self.rows)
         diagonal = {n: _from_zero(d) for n, d in self.diagonal.items()}
         return replace(self, diagonal=diagonal, rest=_from_zero(self.rest), rows=rows, exact=False)
 
     @property
     def minus(self) -> Curve:
+        """Enclosure of the negative Hessian."""
         return self.times(point(-1.0))
 
     @property
     def has_negative(self) -> bool:
+        """True unless every part of the sums is proved nonnegative."""
         return not all(p.nonnegative for p in (*self.diagonal.values(), self.rest, *(r.weights for r in self.rows)))
 
     def met(self, name: str, diagonal: Interval) -> Curve:
@@ -128,12 +132,12 @@ def most(curve: Curve, blocks: Sequence[Block], along: Floats | None = None) -> 
     diagonal = np.concatenate([np.broadcast_to(end, b.shape).ravel() for end, b in zip(ends, blocks)])
     if along is None and 0 < len(free := _free(diagonal, curve.rows)) < len(diagonal):
         # Along all other entries the second derivative is 0, which rounding would hide.
-        rows = tuple(Rows(_columns(r.matrix, free), r.weights) for r in curve.rows)
+        rows = tuple(WeightedRows(_columns(r.matrix, free), r.weights) for r in curve.rows)
         return min(result, max(0.0, _most(diagonal[free], rows, None)))
     return min(result, _most(diagonal, curve.rows, along))
 
 
-def _most(diagonal: Floats, rows: tuple[Rows, ...], along: Floats | None) -> float:
+def _most(diagonal: Floats, rows: tuple[WeightedRows, ...], along: Floats | None) -> float:
     """Upper bound of v' H v by decompositions of matrices of the decisions' size."""
     above = _stacked([r.scaled(np.maximum(r.top, 0.0)) for r in rows if np.any(r.top > 0)])
     below = [(r.scaled(np.maximum(-r.top, 0.0)), r.exact) for r in rows if np.any(r.top < 0)]
@@ -162,7 +166,7 @@ def least(curve: Curve, blocks: Sequence[Block], along: Floats | None = None) ->
     return 0.0 - most(curve.minus, blocks, along)
 
 
-def _free(diagonal: Floats, rows: tuple[Rows, ...]) -> Floats:
+def _free(diagonal: Floats, rows: tuple[WeightedRows, ...]) -> Floats:
     """The entries along which the second derivative need not be 0; all where there are no rows, and the diagonal tells exactly."""
     moved = diagonal != 0 if rows else np.ones(len(diagonal), dtype=bool)
     for r in rows:

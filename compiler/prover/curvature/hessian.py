@@ -29,7 +29,7 @@ from oco.dsl.expressions import Expr, walk
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
-    from oco.compiler.prover.context import Setting
+    from oco.compiler.prover.context import ProofContext
 
 Floats = np.ndarray[Any, Any]
 MOST_WRITTEN_OUT = 40  # decisions with at most as many entries get their Hessian written out
@@ -54,7 +54,7 @@ class Moduli:
 class Hessians:
     """Eigenvalues of the Hessian in the decisions of scalar expressions."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: ProofContext) -> None:
         self.setting = setting
         self.terms = Terms(setting)
         self._known: dict[tuple[int, bool], tuple[Expr, Moduli]] = {}
@@ -73,7 +73,7 @@ class Hessians:
 
     def _moduli(self, expr: Expr, whole: bool) -> Moduli:
         if (id(expr), whole) not in self._known:
-            self._known[id(expr), whole] = expr, self._found(expr, None if whole else self.along)
+            self._known[id(expr), whole] = expr, self._computed(expr, None if whole else self.along)
         return self._known[id(expr), whole][1]
 
     @cached_property
@@ -107,7 +107,7 @@ class Hessians:
 
     # ---- bounds
 
-    def _found(self, expr: Expr, along: Floats | None) -> Moduli:
+    def _computed(self, expr: Expr, along: Floats | None) -> Moduli:
         curve, blocks = self.terms(expr), self.setting.canonical.blocks
         least, most = curves.least(curve, blocks, along), curves.most(curve, blocks, along)
         least = max(least, self._by_share(curve, along))

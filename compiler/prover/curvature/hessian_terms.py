@@ -15,8 +15,8 @@ import numpy as np
 
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.prover.curvature import curve as curves
-from oco.compiler.prover.curvature.curve import LARGEST, Curve, Rows
-from oco.compiler.prover.curvature.single_nonlinearity import Bends, of_entries
+from oco.compiler.prover.curvature.curve import LARGEST, Curve, WeightedRows
+from oco.compiler.prover.curvature.single_nonlinearity import NonlinearEntries, of_entries
 from oco.compiler.prover.curvature.spectrum import SLACK, Stretch, eigenvalues, matrix_norm
 from oco.compiler.prover.terms.matching import options_of
 from oco.compiler.prover.terms.sums import summands
@@ -27,7 +27,7 @@ from oco.dsl.expressions import Array, Expr, Kind, Name
 from oco.dsl.intervals import Interval, interval, point
 
 if TYPE_CHECKING:
-    from oco.compiler.prover.context import Setting
+    from oco.compiler.prover.context import ProofContext
 
 MOST_NUMBERS = 40_000  # in the Jacobian of an affine map that is kept as it is
 FLAT = (Curvature.AFFINE, Curvature.CONSTANT)
@@ -37,7 +37,7 @@ Pairs = Mapping[tuple[str, str], Interval]
 class Terms:
     """The enclosure of the Hessian in all decisions of each scalar expression, each worked out once."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: ProofContext) -> None:
         self.setting = setting
         self.stretch = Stretch(setting)
         self._known: dict[int, tuple[Expr, Curve]] = {}
@@ -121,12 +121,12 @@ class Terms:
 
     # ---- functions of entries
 
-    def _entries(self, node: Expr, bends: Bends) -> Curve:
+    def _entries(self, node: Expr, bends: NonlinearEntries) -> Curve:
         if all(map(self._affine, bends.moving.values())):
             return self._of_affine(bends)
         return self._by_curvature(node) if bends.split.shape else self._chain(bends)
 
-    def _of_affine(self, bends: Bends) -> Curve:
+    def _of_affine(self, bends: NonlinearEntries) -> Curve:
         shape, pairs = bends.split.shape, bends.ranges()
         weights = eigenvalues_of_pairs(pairs, list(bends.moving), shape)
         total = Curve()
@@ -147,7 +147,7 @@ class Terms:
             return Curve({leaf.name: own})
         rows = self._jacobian(leaf)
         if rows is not None:
-            return Curve(rows=(Rows(rows, own.reshape((own.size,))),))
+            return Curve(rows=(WeightedRows(rows, own.reshape((own.size,))),))
         least, most = self.stretch(leaf)
         low = own.least * (least if own.least >= 0 else most) if own.least != 0 else 0.0
         high = own.greatest * (most if own.greatest >= 0 else least) if own.greatest != 0 else 0.0
@@ -159,7 +159,7 @@ class Terms:
             self._jacobians[id(leaf)] = leaf, self.stretch.rows(leaf, MOST_NUMBERS)
         return self._jacobians[id(leaf)][1]
 
-    def _chain(self, bends: Bends) -> Curve:
+    def _chain(self, bends: NonlinearEntries) -> Curve:
         total = Curve()
         slopes = bends.slope_ranges()
         weights = eigenvalues_of_pairs(bends.ranges(), list(bends.moving), ())
@@ -175,7 +175,7 @@ class Terms:
             parts.append(self.setting.ranges(self.setting.simplify(g)).broadcast(b.shape))
         if self.setting.canonical.size <= MOST_NUMBERS:
             lo, hi = (np.concatenate([p.expanded()[side].ravel() for p in parts])[None] for side in (0, 1))
-            return Curve(rows=(Rows(interval(lo, hi), weights.reshape((1,))),))
+            return Curve(rows=(WeightedRows(interval(lo, hi), weights.reshape((1,))),))
         squares = sum((p.square().sum() for p in parts), point(0.0))
         return Curve(rest=interval(0.0, squares.greatest) * weights)
 
@@ -197,7 +197,9 @@ class Terms:
         rows = self._jacobian(base)
         if rows is None:
             return self._through(interval(max(float(values[0]) - slack, floor), float(values[-1]) + slack, (n,)), base)
-        return Curve(rows=(Rows(point(vectors.T) @ rows, interval(np.maximum(values - slack, floor), values + slack)),))
+        return Curve(
+            rows=(WeightedRows(point(vectors.T) @ rows, interval(np.maximum(values - slack, floor), values + slack)),)
+        )
 
     def _length(self, node: Expr, base: Expr) -> Curve:
         """(I - u u') / |v| for v with the direction u."""
@@ -233,9 +235,9 @@ class Terms:
         share = self.setting.ranges(call("_softmax", base)).broadcast(known(base.shape)).reshape((count,))
         half = interval(0.0, min(0.5, share.greatest), (count,))
         options = (
-            Rows(rows, interval(0.0, share.hi, (count,))),
-            Rows(rows, half),
-            Rows(point(np.eye(count) - 1 / count) @ rows, half),
+            WeightedRows(rows, interval(0.0, share.hi, (count,))),
+            WeightedRows(rows, half),
+            WeightedRows(point(np.eye(count) - 1 / count) @ rows, half),
         )
         best = min(options, key=lambda r: matrix_norm(r.scaled(np.broadcast_to(r.weights.hi, (count,))), search))
         slack = SLACK * matrix_norm(rows, search) ** 2  # the rows that are centred are so up to rounding

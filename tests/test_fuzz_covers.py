@@ -7,27 +7,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from fuzz.attack import ATTACKS
-from fuzz.generate import MAKERS, Unlucky, Writer, drawn
+from fuzz.generate import MAKERS
 from fuzz.growth import AFFINE, PUBLIC
 from fuzz.meaning import MEANING, Evaluator
 from fuzz.membership import MEMBERSHIP
+from fuzz.nodes import Apply, Number, Ref, walk
 from fuzz.reading import tree_of
-from fuzz.typed import (
-    Apply,
-    Assume,
-    Constraint,
-    Decision,
-    Feedback,
-    Measure,
-    Minimize,
-    Number,
-    Ref,
-    Set,
-    Stream,
-    Tree,
-    nodes_of,
-    walk,
-)
+from fuzz.typed import Assume, Constraint, Decision, Feedback, Measure, Minimize, Set, Stream, Tree, nodes_of
+from fuzz.writer import Unlucky, Writer, drawn
 
 import oco
 from oco.compiler.problem.canonical import canonical

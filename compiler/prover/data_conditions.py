@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from oco.compiler.problem.canonical import Canonical
-from oco.compiler.prover.budget import USUAL, Budget
+from oco.compiler.prover.budget import USUAL, SearchBudget
 from oco.compiler.prover.context import Setting
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.feasibility.feasible import Feasibility
@@ -23,7 +23,7 @@ class DataConditions:
 
     problem: Canonical
     data: Rounds
-    budget: Budget = USUAL
+    budget: SearchBudget = USUAL
 
     @cached_property
     def facts(self) -> Mapping[str, Fact]:

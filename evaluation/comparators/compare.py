@@ -9,18 +9,16 @@ from typing import Any, Literal
 import numpy as np
 
 from oco.compiler.problem.canonical import Canonical
-from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
+from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unknown, unsolved
 from oco.evaluation.comparators.conic_comparators import conic_prefixes, conic_static
 from oco.evaluation.comparators.expectation import in_expectation
 from oco.evaluation.comparators.fixed import Setting, prefixes, static
 from oco.evaluation.comparators.functions import Rounds
-from oco.evaluation.comparators.lift import least_loss, lift, ranges_of
+from oco.evaluation.comparators.lift import least_loss, lift
 from oco.evaluation.comparators.make import entries_of
 from oco.evaluation.comparators.parts import by_parts
 from oco.evaluation.comparators.region import region
-from oco.evaluation.comparators.rounded import rounded_prefixes, rounded_static, unknown
 from oco.evaluation.comparators.rounds import Way, dynamic
-from oco.evaluation.comparators.smoothing import smoothed
 from oco.evaluation.comparators.streamed import streamed_prefixes, streamed_static
 from oco.evaluation.comparators.structure import degree, separable, smooth
 from oco.evaluation.data import Data
@@ -53,7 +51,7 @@ def _static(rounds: Rounds, budget: Budget) -> Comparator:
     """Certified comparator, or else the best of those that the methods give."""
     clock = _Clock(perf_counter(), budget)
     made, share = _first(rounds, np.array([rounds.count]))
-    best = static(made, clock.left(share)) if made else conic_static(rounds, clock.left(share))
+    best = static(made, clock.left(share)) if made else conic_static(rounds, clock.left(), share)
     if best.status in FINAL or clock.over:
         return best
     best = _better(best, conic_static(rounds, clock.left()) if made else _roughly(rounds, clock.left()))
@@ -61,9 +59,7 @@ def _static(rounds: Rounds, budget: Budget) -> Comparator:
 
 
 def _roughly(rounds: Rounds, budget: Budget) -> Comparator:
-    """Static comparator where kinks are too many for variables of their own."""
-    if _has_rounded(rounds):
-        return rounded_static(rounds, budget)
+    """Static comparator where kinks are too many for one sparse program, by their subgradients."""
     made = _projected(rounds, np.array([rounds.count]))
     return static(made, budget) if made else Comparator("static", Status.NOT_COMPUTED, why=BEYOND)
 
@@ -89,7 +85,7 @@ def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget
     clock = _Clock(perf_counter(), budget)
     made, share = _first(rounds, ends)
     result = prefixes(made, clock.left(share)) if made else unknown(ends, "")
-    result = conic_prefixes(rounds, ends, clock.left(1.0 if made else FIRST), result)
+    result = conic_prefixes(rounds, ends, clock.left(), result)
     open_ = np.array([s is Status.NOT_COMPUTED for s in result.status])
     if made or not open_.any() or clock.over:
         return result
@@ -98,8 +94,6 @@ def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget
 
 
 def _rough_prefixes(rounds: Rounds, ends: Array, budget: Budget) -> Prefixes:
-    if _has_rounded(rounds):
-        return rounded_prefixes(rounds, ends, budget)
     made = _projected(rounds, ends)
     return prefixes(made, budget) if made else unknown(ends, BEYOND)
 
@@ -184,10 +178,6 @@ def _projected(rounds: Rounds, ends: Array) -> Setting | None:
     if any("project" in b.domain.refusals for b in rounds.problem.blocks):
         return None
     return Setting(rounds, replace(region(rounds.problem), complete=False), rounds, ends)
-
-
-def _has_rounded(rounds: Rounds) -> bool:
-    return smoothed(rounds.problem, ranges_of(rounds), 1.0) is not None
 
 
 def _is_smooth(problem: Canonical) -> bool:

@@ -103,10 +103,9 @@ def solve_split(split: Split, until: float, near: Array | None = None, least: fl
     """Solve from a point `near` (n,), at most until the time `until`; `least` is a known lower bound."""
     region, size = split.region, split.size
     x = region.project(region.start if near is None else near)
-    first = split.at(x)
-    problem = _Lagrangian(split, split.onto(np.zeros_like(first.v)), split.penalty)
+    problem = _Lagrangian(split, split.onto(np.zeros_like(split.at(x).v)), split.penalty)
     width = float(np.linalg.norm(region.upper - region.lower)) or 1.0
-    step, moved, left = width / max(float(np.linalg.norm(first.df)), 1e-300), np.inf, size
+    step, moved, left = width / (float(np.linalg.norm(problem.at(x)[1])) or 1.0), np.inf, size
     best = Reached(x, np.inf, np.inf, problem.last, least)
     for _ in range(OUTER):
         x, step = _minimize(problem, x, step, until, SHARE * max(min(left, size), GAP * size))
@@ -115,7 +114,7 @@ def solve_split(split: Split, until: float, near: Array | None = None, least: fl
         bound = here.f + float(y @ here.v) + float(region.least(slope[None])[0]) - float(slope @ x)
         best = Reached(x, value, off, y, max(best.bound, bound))
         left = abs(value - best.bound)
-        if (off <= EXCESS and value - best.bound <= GAP * size) or perf_counter() > until:
+        if (off <= EXCESS and value - best.bound <= GAP * max(size, abs(value))) or perf_counter() > until:
             break
         change = float(np.abs(y - problem.last).max(initial=0.0)) / problem.rho
         problem = replace(problem, last=y, rho=problem.rho * (FASTER if change > SLOWER * moved else 1.0))
@@ -146,9 +145,11 @@ def _minimize(problem: _Lagrangian, x: Array, step: float, until: float, toleran
         later = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
         ahead = new + (momentum - 1) / later * (new - x)
         x, momentum = new, later
+        if perf_counter() > until:
+            break
         if iteration % EVERY == 0:
             left = float(new_gradient @ new) - float(region.least(new_gradient[None])[0])
-            if left <= tolerance or perf_counter() > until:
+            if left <= tolerance:
                 break
         y = ahead
         value, gradient, *_ = problem.at(y)

@@ -77,5 +77,5 @@ def solve_projected(
     result, count = solve_split(member, until, near, least), len(member.weight)
     values = programs.jet(result.x[None], member.row).g
     weights = (result.multipliers[:count] * member.weight)[None]
-    value, bound = np.array([result.value]), np.array([result.bound])
-    return Certified(result.x[None], value, bound, weights, values, np.array([result.off]), np.array([member.size]))
+    value, bound, off, size = (np.array([n]) for n in (result.value, result.bound, result.off, member.size))
+    return Certified(result.x[None], value, bound, weights, values, off, size)

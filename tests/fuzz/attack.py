@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from fuzz.case import Case, Function, Violation, product
 from fuzz.membership import outside
-from fuzz.typed import Array, Decision
+from fuzz.nodes import Array
+from fuzz.typed import Decision
 
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.types import Status

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fuzz.generate import drawn
 from fuzz.meaning import EXTENDED, Evaluator
-from fuzz.typed import Apply, Array, Constraint, Minimize, Node, Tree
+from fuzz.nodes import Apply, Array, Node
+from fuzz.typed import Constraint, Minimize, Tree
+from fuzz.writer import drawn
 
 import oco
 from oco.compiler.problem.canonical import Canonical, canonical

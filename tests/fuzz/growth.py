@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from fuzz.arguments import Rng, round_array, small
-from fuzz.typed import Apply, At, Literal, Node, Number, Part, Ref, Stack, walk
+from fuzz.nodes import Apply, At, Literal, Node, Number, Part, Ref, Stack, walk
 
 from oco.dsl.atoms import ATOMS, Atom, Curvature, Monotone
 from oco.dsl.diagnostics import OcoError

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from fuzz.case import Case, Refused, Violation, product
 from fuzz.membership import outside
-from fuzz.typed import Array, Decision
+from fuzz.nodes import Array
+from fuzz.typed import Decision
 
 import oco
 from oco.backends.c99.build import has_compiler

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 from fuzz.meaning import Evaluator
-from fuzz.typed import Array, Comparison, Decision
+from fuzz.nodes import Array
+from fuzz.typed import Comparison, Decision
 
 Args = Mapping[str, Array]
 EPS = float(np.finfo(float).eps)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from fuzz.attack import Env
 from fuzz.case import Case, Function
-from fuzz.typed import Array
+from fuzz.nodes import Array
 
 INWARD = 1e-3
 """Share by which places are moved towards the inner centre, where nothing else is given; steps are half of that share of the inner

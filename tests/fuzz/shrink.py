@@ -11,28 +11,20 @@ import numpy as np
 from fuzz.case import Case, Law, Refused, Violation
 from fuzz.clock import OutOfTime, within
 from fuzz.meaning import Evaluator
+from fuzz.nodes import Apply, At, Literal, Node, Number, Part, Ref, rebuilt, walk
 from fuzz.typed import (
-    Apply,
-    At,
     Constraint,
     Decision,
     Horizon,
     Let,
-    Literal,
     Minimize,
-    Node,
-    Number,
     Param,
-    Part,
-    Ref,
     Set,
     Statement,
     Tree,
     mapped,
     names_in,
     nodes_of,
-    rebuilt,
-    walk,
 )
 
 from oco.dsl.diagnostics import OcoError

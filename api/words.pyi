@@ -55,6 +55,7 @@ __all__ = [
     "polytope",
     "pos",
     "power",
+    "prev",
     "quad_form",
     "range",
     "rel_entr",
@@ -226,6 +227,9 @@ def pos(x: Operand, /) -> Term:
 
 def power(x: Operand, /, p: Operand) -> Term:
     """x to the power p."""
+
+def prev(x: Operand, /) -> Term:
+    """Decision of the round before; in round 1 the start."""
 
 def quad_form(x: Operand, /, P: Operand) -> Term:
     """X.t @ P @ x."""

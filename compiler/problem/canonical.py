@@ -278,10 +278,10 @@ def canonical(model: Model) -> Canonical:
         inequalities.append(Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties))
     assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
     objective = folding.fold(model.objective)
-    before = previous_decisions(blocks, [objective, *(c.expr for c in (*inequalities, *equalities))], model)
+    before = previous_decisions(blocks, [objective, *(c.expr for c in inequalities)], model)
     inequalities = [_marked(model, c, before) for c in inequalities]
     inequalities.sort(key=lambda c: c.known)
-    for expr in (objective, *(c.expr for c in (*inequalities, *equalities))):
+    for expr in (objective, *(c.expr for c in inequalities), *(c.expr for c in equalities)):
         refuse_previous(expr)
     return Canonical(
         model,

@@ -55,6 +55,7 @@ __all__ = [
     "polytope",
     "pos",
     "power",
+    "prev",
     "quad_form",
     "range",
     "rel_entr",
@@ -379,6 +380,9 @@ def power(x: Operand, /, p: Operand) -> Term:
 
     Raises OcoError where the arguments do not fit.
     """
+
+def prev(x: Operand, /) -> Term:
+    """Decision of the round before; in round 1 the start."""
 
 def quad_form(x: Operand, /, P: Operand) -> Term:
     """`quad_form(x, P)`: x.T @ P @ x.

@@ -14,6 +14,7 @@ from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Expr
 from oco.dsl.limits import admitted
+from oco.dsl.previous import previous
 from oco.dsl.scope import Scope
 from oco.dsl.source import Span
 from oco.dsl.terms import DistributionTerm, DomainTerm, Operand, Term, apply, common_scope, term
@@ -122,9 +123,20 @@ def _arguments(
     return [admitted(a.expr, span) for a in args], named_exprs, scope, span
 
 
+def _prev(x: Operand, /) -> Term:
+    span = caller_span()
+    decision = term(x, span)
+    return Term(previous(decision.expr, span), decision.scope)
+
+
+_PREV = Signature([Parameter("x", Parameter.POSITIONAL_ONLY, annotation="Operand")], return_annotation="Term")
+
 FUNCTIONS: dict[str, Callable[..., Term]] = {
     name: _function(name) for name, row in ATOMS.items() if not name.startswith("_") and not row.operator
-} | {"range": _function("range")}
+} | {
+    "range": _function("range"),
+    "prev": _named(_prev, "prev", "Decision of the round before; in round 1 the start.", _PREV),
+}
 """Functions of the language by name."""
 
 DOMAIN_FUNCTIONS: dict[str, Callable[..., DomainTerm]] = {kind: _domain(kind) for kind in DOMAINS}

@@ -15,6 +15,7 @@ from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import Dim, Shape, SymbolicDim, show, substitute
 from oco.dsl.expressions import Expr, Index, Kind, Name, names, walk
 from oco.dsl.limits import MOST_FIXED, Made
+from oco.dsl.previous import decision_of, previous
 from oco.dsl.ranges import check_index, whole_range
 from oco.dsl.readers.quota import Quota
 from oco.dsl.source import Span
@@ -76,6 +77,8 @@ class Scope:
 
     def name(self, name: str, span: Span | None = None) -> Name:
         """Use of a declared name as an expression."""
+        if x := decision_of(name):
+            return previous(self.name(x), span)
         declaration = self.declared[name]
         match declaration:
             case Let(value=value):

@@ -99,6 +99,9 @@ def withheld(theorem: Theorem, s: Situation) -> str:
     """Why nothing is promised although a theorem's hypotheses hold, where decisions are moved into known constraints; else ""."""
     if not s.canonical.known:
         return ""
+    if s.canonical.previous:
+        moving = ", ".join(dict.fromkeys(f"`{c.origin}`" for c in s.canonical.known if c.moving is not None))
+        return f"{moving} asks of decisions to stay near the learner's own ones before, and comparators do not"
     if not theorem.moves:
         return "its proof is for a domain that stays the same, and known constraints cut it in every round"
     comparator = FEASIBLE_COMPARATOR.test(s)

@@ -83,10 +83,10 @@ SYNTAX: dict[str, Code] = {
         "Choose another name.",
     ),
     "OCO111": Code(
-        "a word reserved for later",
-        "`prev` is kept for the previous decision (switching costs), which the language has not yet.",
+        "a function as a name",
+        "`prev` is the previous decision of what stands in parentheses after it, as `prev(x)`; nothing is called so.",
         _in_model("minimize sum(x - prev)"),
-        "Choose another name. Data known before the decision is a `context`.",
+        "Choose another name, or write `prev(x)` for the previous decision x.",
     ),
     "OCO112": Code(
         "a comparison in the wrong place",

@@ -101,7 +101,7 @@ def later(token: Token) -> Diagnostic:
     """Diagnostic for a word that is reserved for future use."""
     return Diagnostic(
         "OCO111",
-        f"`{token.text}` is reserved for {LATER_WORDS[token.text]}, which the language cannot say yet",
+        f"`{token.text}` is reserved for {LATER_WORDS[token.text]}",
         token.span,
     )
 

@@ -120,7 +120,8 @@ def _token(match: re.Match[str], before: list[Token], source: Source) -> Token:
         after_using = before and before[-1].type == "USING" and text not in STATEMENT_WORDS and text != "with"
         if after_using and (longer := _ALGORITHM.match(source.text, start)):
             return Token("ALGORITHM", longer.group(), start, longer.end(), source)
-        return Token(WORDS.get(text, "NAME"), text, start, end, source)
+        called = text in LATER_WORDS and source.text[end:].lstrip(" \t").startswith("(")
+        return Token("NAME" if called else WORDS.get(text, "NAME"), text, start, end, source)
     if kind == "symbol":
         return Token(SYMBOLS[text], text, start, end, source)
     if kind == "number":

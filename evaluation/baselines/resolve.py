@@ -54,7 +54,7 @@ class Resolve:
 
     def decide(self, game: Game) -> Array:
         """Decisions of all rounds (T, n)."""
-        return self.margin.solve(Resolving(game, predicted(game, self.predictor)))
+        return self.margin.solve(Resolving(game, predicted(game, self.predictor, contexts=not self.fixed)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -85,6 +85,9 @@ def beside(
     chosen: list[Rule] = []
     if which is not Which.NONE:
         chosen = cheap_rules(problem) if which is Which.SOME else rules(problem)
+    if problem.previous:  # rules decide all rounds at once, and would move as they like
+        absent = LeftOut("all rules", "they do not keep to the decision before")
+        return Beside((), (absent,) if chosen else (), trade)
     allowed = seconds or (CHEAP_SECONDS if which is Which.SOME else SECONDS)
     results = [play(rule, problem, data, trade, allowed) for rule in chosen]
     played = [r.after(start) for r in results if isinstance(r, Played)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -28,8 +28,12 @@ OBJECTS = (Plan, Facts, Learner, Feedback, Fleet, Trace)
 
 def reference() -> str:
     """Return the page as Markdown."""
-    words = {"Functions of the language": ATOMS, "Domains": DOMAINS, "Distributions": DISTRIBUTIONS}
-    of_tables = set().union(*words.values())
+    words: dict[str, Mapping[str, object]] = {
+        "Functions of the language": ATOMS,
+        "Domains": DOMAINS,
+        "Distributions": DISTRIBUTIONS,
+    }
+    of_tables = {name for table in words.values() for name in table}
     own = [name for name in oco.__all__ if name not in of_tables]
     parts = [TITLE, "## Functions and classes\n", *(_entry(name, getattr(oco, name)) for name in own)]
     parts += ["## Objects that they give\n", *(_entry(cls.__name__, cls) for cls in OBJECTS)]
@@ -66,7 +70,7 @@ def _members(cls: type) -> Iterator[tuple[str, Any]]:
     """Public methods and properties of a class, with those that it inherits from our classes, by name."""
     seen: dict[str, Any] = {}
     for base in reversed([b for b in cls.__mro__ if b.__module__.startswith("oco")]):
-        kinds = property | cached_property | staticmethod | classmethod
+        kinds = (property, cached_property, staticmethod, classmethod)
         own = ((n, m) for n, m in vars(base).items() if inspect.isfunction(m) or isinstance(m, kinds))
         seen |= {n: m for n, m in own if not n.startswith("_")}
     yield from sorted(seen.items())

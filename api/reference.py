@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -24,11 +24,13 @@ Written by `make stubs` from the docstrings. The language itself is described in
 """
 OBJECTS = (Plan, Facts, Learner, Feedback, Fleet, Trace)
 """Classes of the objects that functions of `oco` give."""
+KINDS = (property, cached_property, staticmethod, classmethod)
+"""Members that are described beside functions."""
 
 
 def reference() -> str:
     """Return the page as Markdown."""
-    words: dict[str, Mapping[str, object]] = {
+    words: dict[str, Collection[str]] = {
         "Functions of the language": ATOMS,
         "Domains": DOMAINS,
         "Distributions": DISTRIBUTIONS,
@@ -70,8 +72,7 @@ def _members(cls: type) -> Iterator[tuple[str, Any]]:
     """Public methods and properties of a class, with those that it inherits from our classes, by name."""
     seen: dict[str, Any] = {}
     for base in reversed([b for b in cls.__mro__ if b.__module__.startswith("oco")]):
-        kinds = (property, cached_property, staticmethod, classmethod)
-        own = ((n, m) for n, m in vars(base).items() if inspect.isfunction(m) or isinstance(m, kinds))
+        own = ((n, m) for n, m in vars(base).items() if inspect.isfunction(m) or isinstance(m, KINDS))
         seen |= {n: m for n, m in own if not n.startswith("_")}
     yield from sorted(seen.items())
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from oco.compiler.domains import Domain
 from oco.compiler.domains.programs import MOST_STEPS
+from oco.compiler.problem.constraint_parts import difference, penalties_of
 from oco.compiler.problem.families import Families, families
 from oco.compiler.problem.folding import Folding
 from oco.compiler.problem.previous import of_previous, refuse_previous, standing_still
@@ -23,12 +24,12 @@ from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, fail
 from oco.dsl.distributions import TruncatedDistribution, truncated
 from oco.dsl.domains import DOMAINS
-from oco.dsl.expressions import Constant, Expr, Kind, changes, names
+from oco.dsl.expressions import Expr, Kind, changes, names
 from oco.dsl.limits import check_entries
 from oco.dsl.model import Model
 from oco.dsl.previous import WORD, decision_of
 from oco.dsl.source import Span
-from oco.dsl.statements import Constraint, Decision, Feedback, Measure, Relation, Stream, Timing
+from oco.dsl.statements import Decision, Feedback, Measure, Relation, Stream, Timing
 
 Floats = np.ndarray[Any, Any]
 FEWEST_STEPS = 5_000_000
@@ -183,7 +184,7 @@ class Canonical:
         return self if not self.known else replace(self, inequalities=(*self.inequalities, *self.known), known=())
 
     @cached_property
-    def settled(self) -> Canonical:
+    def standing(self) -> Canonical:
         """Problem with all constraints in which no decision moves, as comparators see it; `learned` of it is this one again."""
         if not self.known:
             return self
@@ -278,8 +279,8 @@ def canonical(model: Model) -> Canonical:
     for c in model.constraints:
         shape = folding.shape(c.shape, c.span)
         left, right = folding.fold(c.left), folding.fold(c.right)
-        above, below = _difference(left, right), _difference(right, left)
-        penalties = _penalties(c, folding, shape)
+        above, below = difference(left, right), difference(right, left)
+        penalties = penalties_of(c, folding, shape)
         if c.relation is Relation.EQ and c.timing is Timing.ON_AVERAGE and _has_multipliers(model, above, streams):
             equalities.append(Equality(c.label, shape, above, c.span, penalties))
             continue
@@ -335,20 +336,6 @@ def _pair(
     ]
 
 
-def _penalties(c: Constraint, folding: Folding, shape: tuple[int, ...]) -> tuple[float, ...]:
-    """Loss that a unit of violation of each entry is worth. Raises OCO527 where one is not a positive number."""
-    if c.penalty is None:
-        return ()
-    values = np.broadcast_to(folding.array(c.penalty), shape).ravel()
-    if not np.all((values > 0) & np.isfinite(values)):
-        worst = float(values[~((values > 0) & np.isfinite(values))][0])
-        message = f"the penalty of `{c.label}` is {worst:g}; a unit of violation must cost something"
-        raise fail(
-            "OCO527", message, c.penalty.span or c.span, "write a positive number in units of the loss, or leave it out"
-        )
-    return tuple(values.tolist())
-
-
 def _has_multipliers(model: Model, expr: Expr, streams: Sequence[StreamRange]) -> bool:
     """True where an equality on average can have multipliers of its own (Wei, Yu & Neely 2020); others are two inequalities.
 
@@ -358,13 +345,6 @@ def _has_multipliers(model: Model, expr: Expr, streams: Sequence[StreamRange]) -
     has_mean = not names(expr, Kind.ROUND) and set(names(expr, Kind.STREAM)) <= drawn
     soft = all(c.timing is Timing.ON_AVERAGE for c in model.constraints)
     return has_mean and soft and model.feedback is not Feedback.BANDIT and model.measure is Measure.STATIC
-
-
-def _difference(left: Expr, right: Expr) -> Expr:
-    """`left - right`, without the subtraction of a zero that changes nothing."""
-    if isinstance(right, Constant) and not right.value.array.any() and right.shape in ((), left.shape):
-        return left
-    return call("sub", left, right)
 
 
 def _steps(model: Model) -> int:
@@ -380,7 +360,7 @@ def _block(decision: Decision, folding: Folding, steps: int) -> Block:
     domain = folding.sets.made(decision.domain, shape, folding.values, steps)
     if decision.domain.cuts:
         cuts = decision.domain.cuts
-        sides = [(_difference(folding.fold(c.left), folding.fold(c.right)), c.relation, c.span) for c in cuts]
+        sides = [(difference(folding.fold(c.left), folding.fold(c.right)), c.relation, c.span) for c in cuts]
         domain = folding.sets.narrowed(domain, decision.name, sides, steps)
     return Block(decision.name, shape, domain, decision.span)
 

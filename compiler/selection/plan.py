@@ -155,7 +155,7 @@ class Plan:
 
     def _revised(self, s: Situation, verdict: Verdict) -> Self:
         choice = replace(self.choice, situation=s, judged=(verdict,), forced=True, others=tuple)
-        return replace(self, model=self.model.with_horizon(s.horizon), canonical=s.canonical.settled, choice=choice)
+        return replace(self, model=self.model.with_horizon(s.horizon), canonical=s.canonical.standing, choice=choice)
 
     @property
     def free(self) -> tuple[Free, ...]:
@@ -275,7 +275,7 @@ def plan_of(
     choice: Choice, mode: str = "paper", given: Mapping[str, str | float] = MappingProxyType({}), tradeoff: float = 1.0
 ) -> Plan:
     """The plan of the algorithm that was chosen. Raises OCO708 where none was."""
-    problem, facts = choice.situation.canonical.settled, choice.situation.facts
+    problem, facts = choice.situation.canonical.standing, choice.situation.facts
     if choice.winner is None:
         message, hint, place = refusal(choice)
         raise fail("OCO708", message, place or problem.model.span, hint)

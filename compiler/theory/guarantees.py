@@ -28,8 +28,8 @@ class Condition:
     measured: str = ""
 
     def __str__(self) -> str:
-        told = f"; {self.measured}" if self.measured else ""
-        return f"the guarantee is for sequences for which {self.words}{told}"
+        note = f"; {self.measured}" if self.measured else ""
+        return f"the guarantee is for sequences for which {self.words}{note}"
 
 
 @dataclass(frozen=True)

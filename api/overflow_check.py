@@ -77,6 +77,7 @@ def _play(plan: Plan, rounds: list[dict[str, Array]]) -> None:
     compiled, program, rng = plan.compiled(next(iter(BACKENDS))), plan.program, np.random.default_rng(0)
     revealed = Revealed(plan.canonical)
     state = compiled.init(*(np.array(plan.contract.start[f.name], dtype=np.float64) for f in program.decision))
+    places = {f.name: k for k, f in enumerate(program.state)}
     last = max(1, (plan.horizon or 10**6) - ROUNDS + 1)
     for t, streams in [*enumerate(rounds, 1), *enumerate(rounds, last)]:
         state = (type(state[0])(t), *state[1:])
@@ -86,6 +87,8 @@ def _play(plan: Plan, rounds: list[dict[str, Array]]) -> None:
         if plan.canonical.feedback is not Feedback.FULL:
             with np.errstate(all="ignore"):
                 *_, seen = revealed(dict(zip((f.name for f in program.decision), decisions)), streams, t)
+        before = {name: state[places[own]] for name, own in program.previous}
+        seen = {**streams, **seen, **before}
         given = [
             np.asarray(seen[f.name], dtype=np.int64 if f.type.dtype == "int64" else np.float64)[()]
             for f in program.feedback

@@ -66,6 +66,7 @@ def compile(
     seed: int = 0,
     effort: float = 1.0,
     budget: float | None = None,
+    on_missing: str = "error",
 ) -> Plan:
     """Check the model, choose the algorithm whose theorem gives the best guarantee, and set its parameters.
 
@@ -83,6 +84,7 @@ def compile(
     seed       of pilot runs and of tuning
     effort     multiplies the number of steps that the proof searches may take, as for `check`
     budget     seconds of pilot runs, by a model of costs or by the clock, after which no other algorithm is begun; None: 30
+    on_missing values that the data lack: "error", "hold" (the last value before) or "skip" (leave the round out)
 
     Raises OcoError where the model is wrong or no algorithm applies.
     """
@@ -95,11 +97,14 @@ def compile(
     require(seed, numbers.Integral, "an integer as the seed")
     require(budget, (numbers.Real, type(None)), "a number of seconds as the budget")
     if data is not None:
-        from oco.evaluation.data import check_source, problem_for
+        from oco.compiler.problem.canonical import canonical
+        from oco.evaluation.data import check_source, load_data, problem_for
 
         check_source(data)
     with contained("compiling"):
         bound = _bound(model, params)
+        if data is not None:
+            data = load_data(canonical(bound), data, seed=seed, on_missing=on_missing)
         problem = bound if data is None else problem_for(bound, data, seed)
         options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort, "budget": budget}
         return planned(problem, algorithm, settings, backend, data=data, seed=seed, **options)
@@ -123,11 +128,12 @@ def planned(
     from oco.compiler.selection.plan import LEAST, compile_plan
     from oco.overflow_check import check_overflow
     from oco.plan import Plan
-    from oco.tuning import PILOT_SECONDS, piloted, tuned
+    from oco.tuning import PILOT_SECONDS, piloted, rounds_given, tuned
 
     kind = LEAST if settings is None else settings
     with contained("compiling"):
-        plan = Plan.of(compile_plan(problem, algorithm, kind, tradeoff=tradeoff, effort=effort), backend)
+        seen = None if data is None else rounds_given(problem, data, seed)
+        plan = Plan.of(compile_plan(problem, algorithm, kind, tradeoff=tradeoff, effort=effort, seen=seen), backend)
         check_overflow(plan)
         if plan.mode != "paper":
             seconds = PILOT_SECONDS if budget is None else float(budget)

@@ -8,12 +8,13 @@ from functools import cache, partial
 from typing import Any
 
 from oco.backends.choose import usual_seconds
+from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.explain import bound_text
 from oco.compiler.selection.explain_settings import literal
 from oco.compiler.selection.pilots import Pilots
 from oco.compiler.selection.plan import LEAST, PLAIN, explain_choice, plan_of
-from oco.compiler.selection.verdicts import Informativeness, Verdict
+from oco.compiler.selection.verdicts import Applicability, Informativeness, Verdict
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.model import Model
 from oco.dsl.statements import Feedback
@@ -49,6 +50,8 @@ def piloted(
     data     rounds to run on; None draws them from the model, where all its streams have a distribution
     seconds  of wall time, after which no other algorithm is begun
     """
+    if (mixture := _mixture(plan.choice, data)) is not None:
+        return replace(plan, choice=_led(plan.choice, mixture))
     candidates = _tried(plan.choice, data)
     if len(candidates) < (1 if constants and plan.choice.candidates else 2):
         return plan
@@ -57,6 +60,23 @@ def piloted(
         return plan
     choice = plan.choice.decided_by(pilots)
     return replace(plan, choice=choice, mode=PLAIN if choice.policy.plain else plan.mode)
+
+
+def _mixture(choice: Choice, data: Any) -> Verdict | None:
+    """Algorithm that weighs rules as the rounds come, where it applies: on data, and where every guarantee is vacuous."""
+    usable = choice.candidates if data is None else choice.usable
+    return next((v for v in usable if v.algorithm.mixes), None)
+
+
+def _led(choice: Choice, v: Verdict) -> Choice:
+    """Choice of that verdict, without pilot runs."""
+    weighs = "weighs rules as the rounds come, by the penalties that the model states"
+    others = [x for x in choice.judged if x is not v]
+    for k, x in enumerate(others):
+        if x.applicability is not Applicability.REFUSED:
+            others[k] = replace(x, applicability=Applicability.APPLICABLE, reason=f"`{v.name}` {weighs}")
+    best = replace(v, applicability=Applicability.CHOSEN, reason=f"it {weighs}: no pilot runs are made")
+    return replace(choice, judged=(best, *others))
 
 
 def _tried(choice: Choice, data: Any) -> tuple[Verdict, ...]:
@@ -122,6 +142,11 @@ def rounds_for(plan: Plan, source: Any, seed: int, rounds: int) -> tuple[Data, s
     return load_data(plan.canonical, source, seed=seed), "from the beginning of the data"
 
 
+def rounds_given(problem: Model | Canonical, source: Any, seed: int) -> dict[str, Any]:
+    """Arrays of the streams that the source has, the round first."""
+    return dict(load_data(problem if isinstance(problem, Canonical) else canonical(problem), source, seed=seed).given)
+
+
 def explained(
     model: Model,
     settings: str | None,
@@ -134,7 +159,8 @@ def explained(
     """Verdicts on a model, even where no algorithm applies; with pilot runs on data and where no guarantee decides."""
     kind = LEAST if settings is None else settings
     problem = model if data is None else problem_for(model, data, seed)
-    choice = explain_choice(problem, kind, tradeoff, effort)
+    seen = None if data is None else rounds_given(problem, data, seed)
+    choice = explain_choice(problem, kind, tradeoff, effort, seen)
     if not _tried(choice, data):
         return choice
     plan = Plan.of(plan_of(choice, kind, tradeoff=tradeoff))

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from oco.backends.python.intake import StreamError
+from oco.backends.contract import Range
+from oco.backends.python.intake import Stream, StreamError
+from oco.compiler.ir.program import DType
 from oco.dsl.diagnostics import OcoError, fail
 
 Array = np.ndarray[Any, Any]
@@ -61,3 +63,9 @@ def by_decision(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any
         else:
             flat[name] = value
     return flat if len(flat) != len(given) or any(isinstance(v, Mapping) for v in given.values()) else None
+
+
+def stream_of(shape: tuple[int, ...], dtype: DType, given: Range | None) -> Stream:
+    """Input of this shape and kind, in a range that may be given."""
+    bounds = given or Range()
+    return Stream(shape, bounds.lower, bounds.upper, dtype is DType.INT, bounds.distribution)

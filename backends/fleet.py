@@ -64,7 +64,8 @@ class Fleet(Owned):
         self.size = int(size)
         self.compiled = compiled
         self.contract = contract
-        self._inputs = {f.name: f.type for f in compiled.program.feedback}
+        filled = dict(compiled.program.previous)
+        self._inputs = {f.name: f.type for f in compiled.program.feedback if f.name not in filled}
         self._context = compiled.program.context
         self._make(self._starts(start), list(range(size)) if seeds is None else list(seeds))
 

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from oco.backends.feedback import Feedback
 from oco.backends.identity import model_hash
+from oco.backends.known import recorded
 from oco.backends.python.state_file import pack, unpack
 from oco.backends.saved import UNREADABLE, other_model
 from oco.backends.sqlite_errors import translated
@@ -264,7 +265,7 @@ class Journal:
         """Feedback of an earlier round, if these are its streams. Raises OCO856."""
         warnings = list(learner.warnings)
         try:
-            given = learner.checked({**self._context_of(learner, round), **streams})
+            given = learner.checked({**self._known(learner, round), **streams})
         finally:
             learner.warnings = warnings
         self._same(round, {n: pack(v) for n, v in given.items()})
@@ -273,14 +274,11 @@ class Journal:
             decisions = tuple(map(unpack, decided))
         return Feedback(round, given, decisions, learner.compiled)
 
-    def _context_of(self, learner: Learner, round: int) -> dict[str, Any]:
-        """Contexts with which a round was decided, by name. Raises OCO854 where it is not kept."""
-        program = learner.compiled.program
-        if not program.context:
-            return {}
-        decided = self._one("decided", round) or [None] * len(program.decision)
+    def _known(self, learner: Learner, round: int) -> dict[str, Any]:
+        """Values that a learner had before it decided a round, by name. Raises OCO854 where they are not kept."""
+        decided, revealed = self._one("decided", round), self._one("revealed", round)
         with self._legible("decided", round):
-            return {n: unpack(v) for n, v in zip(program.context, decided[len(program.decision) :], strict=True)}
+            return recorded(learner.compiled.program, decided, revealed)
 
     # Opening.
 
@@ -356,7 +354,7 @@ class Journal:
             self.decide(round, feedback.decisions, learner.contexts.needed(round))
             learner.update(feedback)
         if learner.round <= self._decided:
-            learner.learn_context(self._context_of(learner, learner.round))
+            learner.learn_context(self._known(learner, learner.round))
             self.decide(learner.round, learner.decisions(), learner.contexts.needed(learner.round))
         self._warned = len(learner.warnings)
 

@@ -7,21 +7,27 @@ from typing import Any
 
 import numpy as np
 
+from oco.backends.python.state_file import unpack
+from oco.compiler.ir.program import Program
 from oco.dsl.diagnostics import fail
 
 Array = np.ndarray[Any, Any]
 
 
 class Contexts:
-    """Contexts of one round at a time. `names` are those of the model, in its order; none where it has none."""
+    """Contexts of one round at a time. `names` are those of the model, in its order; none where it has none.
 
-    def __init__(self, names: Sequence[str]) -> None:
+    decisive  True where the round must be prepared before its decision, even where there are no names
+    """
+
+    def __init__(self, names: Sequence[str], decisive: bool) -> None:
         self.names = tuple(names)
+        self.awaited = bool(names) or decisive
         self._now: tuple[int, dict[str, Array]] | None = None
 
     def of(self, round: int) -> dict[str, Array] | None:
         """Values of a round by name; None where they are still to be given."""
-        if not self.names:
+        if not self.awaited:
             return {}
         return self._now[1] if self._now is not None and self._now[0] == round else None
 
@@ -51,3 +57,11 @@ class Contexts:
     def drop(self) -> None:
         """Forget the values, as after a decision that failed."""
         self._now = None
+
+
+def recorded(program: Program, decided: Any, revealed: Any) -> dict[str, Array]:
+    """Values known before the decision of a round, by a journal's records of its decisions, and of its data if it is over."""
+    contexts = zip(program.context, decided[len(program.decision) :], strict=True) if program.context else ()
+    streams = (revealed or {}).get("streams", {})
+    before = ((name, streams[name]) for name, _ in program.previous if name in streams)
+    return {name: unpack(value) for name, value in (*contexts, *before)}

@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from oco.backends.arguments import by_decision, first_decision, generator, is_integer, wrong_input
+from oco.backends.arguments import by_decision, first_decision, generator, is_integer, stream_of, wrong_input
 from oco.backends.base import Compiled, Recorded
-from oco.backends.contract import Contract, Range
+from oco.backends.contract import Contract
 from oco.backends.factors import decisions_of, fields_of, names_of, part_names, points_of
 from oco.backends.feedback import Feedback
 from oco.backends.known import Contexts
 from oco.backends.monitor import DUALS, Monitor, looked_at
 from oco.backends.out_of_bounds import CHOICES, NOTES, repaired
 from oco.backends.ownership import Owned
-from oco.backends.python.intake import Intake, NotFinite, Stream, StreamError
+from oco.backends.python.intake import Intake, NotFinite, StreamError
 from oco.backends.python.state_file import write_state
 from oco.backends.saved import learner_state, restore_into
-from oco.compiler.ir.program import DType
 from oco.dsl.diagnostics import InternalError, fail
 from oco.dsl.writing import reason_of
 
@@ -68,9 +67,10 @@ class Learner(Owned):
         self.monitor = Monitor(contract.constants, self.warn)
         self._names = tuple(f.name for f in program.decision)
         self._places = {f.name: i for i, f in enumerate(program.state)}
-        streams = {f.name: _stream(f.type.shape, f.type.dtype, contract.ranges.get(f.name)) for f in program.feedback}
+        streams = {f.name: stream_of(f.type.shape, f.type.dtype, contract.ranges.get(f.name)) for f in program.feedback}
         self._take = Intake(streams)
-        self.contexts, self._take_context = Contexts(program.context), Intake({n: streams[n] for n in program.context})
+        self.contexts = Contexts(program.context, program.prepare is not None)
+        self._take_context = Intake({n: streams[n] for n in program.context})
         self._random = generator(seed)
         self._draws = None if draws is None else {n: np.asarray(a, dtype=np.float64) for n, a in draws.items()}
         self._state = self._started(start)
@@ -141,6 +141,7 @@ class Learner(Owned):
 
     def decisions(self) -> tuple[Any, ...]:
         """Decisions of this round in the model's order, computed once. Raises OCO860 where the context is not given."""
+        self.learn_context({})
         self.contexts.needed(self.round)
         if self._decided is None or self._decided[0] != self.round:
             with self._naming_overflow("the decision"):
@@ -148,9 +149,11 @@ class Learner(Owned):
         return self._decided[1]
 
     def learn_context(self, given: Mapping[str, Any]) -> None:
-        """Take the contexts of this round, checked, and decide with them; nothing where none are given."""
+        """Take the contexts of this round, checked, and decide with them; nothing where some are still to be given."""
+        if not given and (self.contexts.names or not self.contexts.awaited):
+            return
         values = self._checked(self._take_context, given) if given else {}
-        if values and self.contexts.is_new(self.round, values):
+        if self.contexts.is_new(self.round, values):
             before = self._state
             try:
                 with self._naming_overflow("the decision"):
@@ -210,8 +213,10 @@ class Learner(Owned):
         """Data of the round, contexts included, checked. Values of several decisions may come in dicts by decision."""
         with self._owned():
             self.learn_context({name: given[name] for name in self.contexts.names if name in given})
-            values = self.checked({**given, **self.contexts.needed(self.round)})
-            return Feedback(self.round, values, self.decisions(), self.compiled)
+            decisions = self.decisions()
+            before = {name: self.value(own) for name, own in self.compiled.program.previous}
+            values = self.checked({**given, **self.contexts.needed(self.round), **before})
+            return Feedback(self.round, values, decisions, self.compiled)
 
     def checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Inputs of a round as arrays in the order of the program's fields, contexts included."""
@@ -393,8 +398,3 @@ class Learner(Owned):
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-
-def _stream(shape: tuple[int, ...], dtype: DType, given: Range | None) -> Stream:
-    bounds = given or Range()
-    return Stream(shape, bounds.lower, bounds.upper, dtype is DType.INT, bounds.distribution)

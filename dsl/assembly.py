@@ -91,7 +91,7 @@ class Assembly:
             if value is not None and (value < 1 or value != int(value) or value > 2**62):
                 raise fail(
                     "OCO323",
-                    f"the horizon must be a whole number of rounds from 1 on; here it is {value.item()!r}",
+                    f"the horizon must be an integer number of rounds from 1 on; here it is {value.item()!r}",
                     rounds.span,
                     "`horizon T unknown` where the number of rounds is not known",
                 )

@@ -148,7 +148,7 @@ def check_distribution(scope: Scope, stream: Stream) -> None:
     if stream.integer and not row.family.discrete and spec.kind != "constant":
         raise fail(
             "OCO425",
-            f"`{stream.name}` takes whole numbers, and {spec.kind} does not give whole numbers",
+            f"`{stream.name}` takes integers, and {spec.kind} does not give integers",
             spec.span,
             "for any number in a range write in [lo, hi]",
         )

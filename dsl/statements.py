@@ -115,7 +115,7 @@ class Distribution:
 class Stream:
     """Data revealed each round. Adversarial unless `iid` (unknown distribution, perhaps a known `mean`) or
     `distribution` is set. `values` lists all that an entry may be, ascending; empty: whatever lies in the bounds.
-    `known`: a context, whose value of a round is known before the decision.
+    `known`: a context, whose value of a round is known before the decision; `previous` names the decision whose last value it is.
     """
 
     name: str
@@ -129,6 +129,7 @@ class Stream:
     span: Span | None = field(default=None, compare=False, repr=False)
     values: tuple[float, ...] = ()
     known: bool = False
+    previous: str = ""
 
 
 @dataclass(frozen=True)

@@ -63,8 +63,8 @@ INFINITE = Rule(
 )
 FRACTION = Rule(
     "OCO829",
-    "is {value}, and the stream takes whole numbers",
-    "values of stream `{stream}` are not whole numbers",
+    "is {value}, and the stream takes integers",
+    "values of stream `{stream}` are not integers",
     " is {value}",
     "declare the stream without `in 0..k-1` if it may be fractional",
 )

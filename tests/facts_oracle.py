@@ -108,7 +108,7 @@ class Oracle:
         return {what: float(v[0]) for what, v in self.measure_all(expr, slopes, lifted, 1).items()}
 
     def rigorous(self, expr: Expr, slopes: Mapping[str, Expr], place: Point) -> dict[str, float]:
-        """The same as lower ends of interval evaluations."""
+        """Lower ends of interval evaluations of it."""
         box = {n: point(v) for n, v in place.items()} | {"t": point(1.0)}
         found = {"bound": enclose(expr, box).abs().least}
         squares, largest = 0.0, 0.0

@@ -189,7 +189,7 @@ def sample(count: int, seed: int) -> list[str]:
 
 
 def parses(text: str) -> bool:
-    """Whether the text is a model. Raises what is not an OcoError, and an OcoError that calls itself a bug."""
+    """True where the text is a model. Raises what is not an OcoError, and an OcoError that calls itself a bug."""
     try:
         oco.parse(text)
     except OcoError as error:
@@ -220,7 +220,7 @@ def outcome(text: str, settings: str = "optimal", rounds: int = 3) -> str:
 
 
 def shown(plan: Plan, decided: Any, streams: dict[str, Any], round: int) -> Any:
-    """What the round reveals under the model's feedback."""
+    """Values that the round reveals under the model's feedback."""
     return streams if plan.canonical.feedback.value == "full" else Revealed(plan.canonical)(decided, streams, round)[-1]
 
 

@@ -59,7 +59,7 @@ CASES = {
         math.sqrt(3),
         0.5,
     ),
-    "separable, whole numbers": Case(
+    "separable, integers": Case(
         "decision x[3] in box(0, 1)\nstream a[3] in [-1, 1]\nstream k in 1..4\nminimize sum_squares(x - a)",
         "0.8 * k - 2 * sum(log(1 + 4 * x)) <= 0",
         np.array([3.0]),
@@ -309,7 +309,7 @@ def test_no_horizon_is_needed() -> None:
 
 @pytest.mark.skipif(not has_compiler(), reason="no C compiler")
 def test_c_and_fleets_decide_as_numpy_does() -> None:
-    case = CASES["separable, whole numbers"]
+    case = CASES["separable, integers"]
     plan = oco.compile(parse(case.text(", penalty 3")), "hedged")
     fleet = plan.fleet(9, backend="c")
     alone = [plan.learner(seed=k, backend=b) for k in range(9) for b in ("numpy", "c")]
@@ -338,3 +338,34 @@ def test_the_guarantee_counts_its_own_prices() -> None:
     assert regret == pytest.approx(math.sqrt(600) * G + M * math.sqrt((4 + math.log(EXPERTS)) * 100), rel=1e-6)
     assert violation == pytest.approx((regret + s.loss_range * 100) / 2)
     assert (dearer.regret(100) or 0) > regret
+
+
+def test_where_the_model_states_penalties_it_is_the_default() -> None:
+    """On data, and where every guarantee is vacuous; without penalties pilots decide, and tuning takes a line that compiles again."""
+    rng, rounds = np.random.default_rng(6), 60
+    data = {"c": rng.uniform(-1, 1, (60, 3)), "A": rng.uniform(0, 1, (60, 2, 3)), "b": rng.uniform(0.2, 1.5, (60, 2))}
+    stated, silent = parse(AFFINE.text(", penalty [2, 5]", rounds)), parse(AFFINE.text("", rounds))
+    plan = oco.compile(stated, data=data)
+    assert plan.algorithm == "hedged" and plan.choice.pilots is None
+    assert "by the penalties that the model states" in str(plan.explain())
+    assert oco.compile(silent, data=data).algorithm != "hedged"
+    tuned = oco.tune(stated, data, "hedged", seconds=2.0)
+    assert oco.parse(f"{AFFINE.text(', penalty [2, 5]', rounds)}{tuned.line}\n").using is not None
+
+
+def test_bounds_that_are_too_wide_change_little() -> None:
+    """Losses and right sides may be ten times as large as those that come: what is paid differs by less than a thousandth."""
+    rng = np.random.default_rng(8)
+    data = {
+        "c": rng.uniform(-1, 0.2, (120, 3)),
+        "A": rng.uniform(0, 1, (120, 2, 3)),
+        "b": rng.uniform(0.2, 1.5, (120, 2)),
+    }
+    text, paid = AFFINE.text(", penalty [2, 5]", 120), []
+    for wide in (
+        text,
+        text.replace("c[3] in [-1, 1]", "c[3] in [-10, 10]").replace("b[2] in [0.2, 1.5]", "b[2] in [-9, 15]"),
+    ):
+        trace = oco.compile(parse(wide), "hedged", backend="numpy").run(data)
+        paid.append(trace.loss.sum() + (np.maximum(trace.constraints, 0) @ PRICES).sum())
+    assert paid[1] == pytest.approx(paid[0], rel=1e-3)

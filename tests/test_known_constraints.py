@@ -13,6 +13,12 @@ import pytest
 import oco
 from oco.backends.registry import restored
 from oco.compiler.problem.canonical import canonical
+from oco.compiler.theory.theorems import Situation
+from oco.evaluation.baselines.base import Played, play
+from oco.evaluation.baselines.predictions import Mean, Stated
+from oco.evaluation.baselines.resolve import NoMargin, Resolve
+from oco.evaluation.cost import Trade
+from oco.evaluation.data import load_data
 
 Array = np.ndarray[Any, Any]
 T = 40
@@ -273,3 +279,15 @@ def test_a_fleet_and_an_emitted_module_satisfy_known_constraints(tmp_path: Path)
         learner.observe(price=price)
         own.observe(price=price)
         fleet.observe(price=np.stack([price] * 2))
+
+
+def test_rules_of_practice_satisfy_what_they_know() -> None:
+    problem = canonical(oco.parse(model("box(0, 8)", BALANCE)))
+    data = load_data(problem, rounds(11, heavy=3.0))
+    trade = Trade.of(Situation(problem, oco.check(problem.model), T), 1.0)
+    played = play(Resolve(Mean(3), NoMargin()), problem, data, trade, 20.0)
+    assert isinstance(played, Played)
+    assert played.constraints.max() <= 1e-6
+    fixed = play(Resolve(Stated(), NoMargin(), fixed=True), problem, data, trade, 20.0)
+    assert isinstance(fixed, Played)
+    assert np.ptp(fixed.decisions["p"], axis=0).max() <= 1e-9

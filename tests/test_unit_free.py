@@ -163,7 +163,9 @@ def decisions(world: str, name: str, u: Units) -> Array:
         price, need = rng.uniform(-1, 1, 3), rng.uniform(0.25, 0.75)
         if "bandit" not in world:
             given = {"price": price, "need": need}
-            learner.observe(**{k: v for k, v in given.items() if k in learner._fields})
+            learner.observe(
+                **{k: v for k, v in given.items() if k in {f.name for f in learner.compiled.program.feedback}}
+            )
             continue
         env = {"x": x, "price": price, "need": need}
         problem = plan.canonical

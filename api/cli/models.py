@@ -90,12 +90,12 @@ def check(
 
 def _show_replay(facts: Facts) -> None:
     """Print the outcome of every step of every derivation; exit with status 1 where one failed."""
-    from oco.compiler.prover.audit.falsify import Outcome
+    from oco.compiler.prover.audit.falsify import AuditOutcome
     from oco.compiler.prover.audit.verify import replay_text, verify
 
     result = verify(facts)
     paint(replay_text(result))
-    if any(c.outcome is Outcome.FAILED for c in result):
+    if any(c.outcome is AuditOutcome.FAILED for c in result):
         raise typer.Exit(1)
 
 

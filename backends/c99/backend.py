@@ -34,8 +34,9 @@ class CBackend:
         return NativeLearner
 
     def fleet(self, program: Program) -> type[Fleet]:
-        """Class of fleets: `NativeFleet` where the program has measures and no contexts."""
-        return Fleet if program.measure is None or program.context else NativeFleet
+        """Class of fleets: `NativeFleet` where the program has measures, and its decisions hang on the state alone."""
+        alone = program.measure is not None and not program.context and program.prepare is None
+        return NativeFleet if alone else Fleet
 
     def unavailable_reason(self) -> str | None:
         """Advice to install a compiler; None where there is one."""
@@ -48,7 +49,8 @@ class CBackend:
         measure = None if program.measure is None else native.measure
         entries = native.init, native.decide, native.update, measure, slopes_of(program)
         prepare = None if program.prepare is None else native.prepare
-        return Compiled(self.name, program, source.code, *entries, native.run, native, prepare)
+        run = None if program.previous else native.run
+        return Compiled(self.name, program, source.code, *entries, run, native, prepare)
 
     def files(self, program: Program, contract: Contract) -> dict[str, str]:
         """Source, header and an example by file name."""

@@ -20,6 +20,7 @@ LIPSCHITZ: tuple[tuple[str, float], ...] = ()
 slopes: Any = None
 prepare: Any = None
 CONTEXT: tuple[str, ...] = ()
+PREVIOUS: dict[str, str] = {}
 
 
 def init(*start: Any) -> Any:

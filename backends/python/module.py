@@ -81,7 +81,8 @@ def _heading(title: str) -> str:
 def _docstring(program: Program, contract: Contract) -> str:
     """Docstring of the module: its purpose, its use, the model, and the guarantee."""
     known = ", ".join(f"{name}=..." for name in program.context)
-    inputs = ", ".join(f"{f.name}=..." for f in program.feedback if f.name not in program.context)
+    filled = {*program.context, *dict(program.previous)}
+    inputs = ", ".join(f"{f.name}=..." for f in program.feedback if f.name not in filled)
     rows = [
         f"{program.name}: decisions round by round with the algorithm {contract.algorithm}.",
         "",
@@ -159,6 +160,7 @@ def _interface(program: Program, contract: Contract) -> Iterator[str]:
     if program.prepare is None:
         yield "prepare = None"
     yield f"CONTEXT = {_strings(program.context)}"
+    yield from _table("PREVIOUS", {name: quoted(own) for name, own in program.previous})
     yield f"STATE = {_strings(f.name for f in program.state)}"
     yield f"CONSTRAINTS = {_strings(program.labels)}"
     yield f"EQUALITIES = {_strings(contract.equalities)}"

@@ -24,6 +24,7 @@ from oco.backends.python.interface import (
     MODEL,
     MODEL_HASH,
     PLAN_HASH,
+    PREVIOUS,
     START,
     STATE,
     STREAMS,
@@ -67,7 +68,7 @@ class Learner:
             raise ValueError(f"a start has these decisions and shapes: { {n: np.shape(v) for n, v in START.items()} }")
         self._take = Intake(STREAMS)
         self._take_context = Intake({name: STREAMS[name] for name in CONTEXT})
-        self._context: dict[str, Any] | None = None if CONTEXT else {}
+        self._context: dict[str, Any] | None = None
         self._random = np.random.default_rng(seed)
         self._values = _tuple(init(*first.values()))
         self._drawn: list[Any] | None = None
@@ -105,7 +106,7 @@ class Learner:
     def _learn_context(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Contexts of this round, taken where they are given. ValueError where they are missing or change."""
         known = self._context
-        if given:
+        if given or (known is None and not CONTEXT):
             values = {name: v[()] for name, v in zip(CONTEXT, self._take_context(given))}
             changed = [name for name, old in (known or {}).items() if not np.array_equal(old, values[name])]
             if changed:
@@ -124,7 +125,8 @@ class Learner:
         """
         with self._owned():
             known = self._learn_context({name: streams[name] for name in CONTEXT if name in streams})
-            values = [v[()] for v in self._take({**streams, **known})]
+            before = {name: self._values[STATE.index(own)] for name, own in PREVIOUS.items()}
+            values = [v[()] for v in self._take({**streams, **known, **before})]
             drawn = self._draw()
             with np.errstate(all="ignore"):
                 decisions = _tuple(decide(*self._values, *drawn))
@@ -133,7 +135,7 @@ class Learner:
                     self._finite(START, decisions)
                 following = self._finite(STATE, update(*self._values, *values, *drawn))
             feedback = Feedback(self.round, float(loss), constraints, equalities)
-            self._values, self._drawn, self._context = following, None, None if CONTEXT else {}
+            self._values, self._drawn, self._context = following, None, None
         if feedback.round - 1 == HORIZON:
             warnings.warn(f"the horizon of {HORIZON} rounds is over: the guarantee has ended", stacklevel=2)
         if LIPSCHITZ and feedback.round & (feedback.round - 1) == 0:
@@ -257,7 +259,7 @@ def rounds_of(path: str) -> Iterator[dict[str, Any]]:
     with open(path, newline="", encoding="utf-8-sig") as file:
         rows = csv.reader(file)
         header = [h.strip() for h in next(rows, [])]
-        columns = {name: columns_of(name, s.shape, header) for name, s in STREAMS.items()}
+        columns = {name: columns_of(name, s.shape, header) for name, s in STREAMS.items() if name not in PREVIOUS}
         for row in rows:
             try:
                 cells = {n: [number_of(row[k]) for k in ks] for n, ks in columns.items()}

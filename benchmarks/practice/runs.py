@@ -16,7 +16,7 @@ from oco.dsl.statements import Feedback
 from oco.dsl.writing import write_text
 from oco.evaluation.baselines.base import FIRST, LeftOut, Played, Rule, play
 from oco.evaluation.baselines.gradients import Gradients
-from oco.evaluation.baselines.resolve import Resolve, Tuned
+from oco.evaluation.baselines.resolve import Resolve, TunedMargin
 from oco.evaluation.baselines.rules import rules
 from oco.evaluation.baselines.table import RuleLine, rule_line
 from oco.evaluation.cost import Trade
@@ -121,7 +121,7 @@ def _played(
     fixed: dict[str, Played | LeftOut],
 ) -> Played | LeftOut:
     """Result of a rule, kept for other prices in `fixed` where the price does not enter."""
-    tuned = isinstance(rule, Gradients) or (isinstance(rule, Resolve) and isinstance(rule.margin, Tuned))
+    tuned = isinstance(rule, Gradients) or (isinstance(rule, Resolve) and isinstance(rule.margin, TunedMargin))
     if tuned:
         return play(rule, canonical, problem.data, trade, seconds)
     if rule.name not in fixed:

@@ -48,6 +48,7 @@ from oco.compiler.theory.settings import Default, Setting, number
 from oco.compiler.theory.theorems import (
     Bound,
     Floats,
+    Free,
     Guarantee,
     Hypothesis,
     Objection,
@@ -107,8 +108,8 @@ class Hedged:
         losses, S, *blocks = t.for_(len(GRADIENTS), _gradient_expert(p, prices), (losses, S, *x.blocks))
         p.note("the next round solved on averages of the data, with margins")
         begin = (losses, S, array(state, "margin"), array(state, "error"), *blocks)
-        found = t.for_(len(SOLVED), _solving_expert(p, prices, before, after), begin)
-        losses, S, margin, error, *blocks = found
+        solved = t.for_(len(SOLVED), _solving_expert(p, prices, before, after), begin)
+        losses, S, margin, error, *blocks = solved
         return {
             "x": Rows(tuple(blocks)),
             "L": L + losses,
@@ -223,11 +224,11 @@ def _full_feedback(s: Situation) -> Objection | None:
 
 
 def _averaged(s: Situation) -> Objection | None:
-    found = picking(s.canonical)
-    if not found:
+    positions = picking(s.canonical)
+    if not positions:
         return None
-    message = f"`{found[0]}` picks entries of arrays, and an average of positions is no position"
-    return Objection(message, f"write the entries that `{found[0]}` picks as a stream of their own")
+    message = f"`{positions[0]}` picks entries of arrays, and an average of positions is no position"
+    return Objection(message, f"write the entries that `{positions[0]}` picks as a stream of their own")
 
 
 def _each_round(s: Situation) -> Objection | None:
@@ -338,6 +339,7 @@ HEDGED = Algorithm(
     cite="de Rooij, van Erven, Grunwald & Koolen 2014, AdaHedge",
     rule=Hedged,
     adapts=True,
+    mixes=True,
     reads=Feedback.FULL,
     requirements=(
         SOME_INEQUALITY,
@@ -356,6 +358,7 @@ HEDGED = Algorithm(
             violation=Violation.HARD,
             hypotheses=_BASIC,
             settings=_settings,
+            free=(Free("D", 1 / 16, 1),),
             positive=("D", "penalty", "Q"),
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "dynamic regret": "T**(1/2 + V_x)", "hard violation": "T"},

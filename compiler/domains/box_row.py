@@ -11,7 +11,7 @@ import numpy as np
 
 from oco.compiler.domains.base import Domain, Halfspaces
 from oco.compiler.domains.budget_multiplier import Shifts
-from oco.compiler.domains.cut_sets import Cut, CutPolyhedron
+from oco.compiler.domains.cut_sets import CutPolyhedron, CutSet
 from oco.compiler.domains.greedy_allocation import filled
 from oco.compiler.domains.norms import Floats, exact_sum
 from oco.dsl.diagnostics import fail
@@ -142,7 +142,7 @@ class SmallBoxRow(CutPolyhedron):
 
 
 @dataclass(frozen=True, eq=False)
-class BoxRow(Cut):
+class BoxRow(CutSet):
     """Box cut by one row, with many entries: values without a closed form are bounded by those of the box."""
 
     lmo_cost: ClassVar[str] = "O(n)"

@@ -23,7 +23,7 @@ LARGEST = 1e300
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class UnitRows:
     """{ centre + scale y : A y <= b, E y = f }, the rows of norm one; `name` is what messages call it.
 
     `given` are the rows as they were given, but for powers of two: x is in units of `unit`, the largest coefficient of a row at least 1
@@ -50,7 +50,7 @@ class Rows:
     @classmethod
     def of(
         cls, A: Floats, b: Floats, E: Floats, f: Floats, name: str, within: tuple[Floats, Floats] | None = None
-    ) -> Rows:
+    ) -> UnitRows:
         """Without rows that say nothing, about 0; `within` are bounds of the entries. An error where they do not fit into memory."""
         n = A.shape[1]
         check_rows(len(A) + len(E), n, name)
@@ -80,7 +80,7 @@ class Rows:
         """Linear programs over the set, in the coordinates y."""
         return LinearPrograms(self.A, self.b, self.E, self.f)
 
-    def about(self, centre: Floats, scale: Floats) -> Rows:
+    def about(self, centre: Floats, scale: Floats) -> UnitRows:
         """Rows of the set in the coordinates (x - centre) / scale."""
         g, anchor = self.given, self.anchor
         (A, along), (E, across) = _unit_rows(g.A, scale), _unit_rows(g.E, scale)
@@ -90,7 +90,7 @@ class Rows:
             b, f = np.maximum(b, A @ y), E @ y
         return replace(self, A=A, b=b, E=E, f=f, centre=centre, scale=scale, lengths=(along, across))
 
-    def anchored(self, anchor: Floats, against: Floats) -> Rows:
+    def anchored(self, anchor: Floats, against: Floats) -> UnitRows:
         """Rows of the set with the point x = `anchor`."""
         return replace(self, anchor=anchor, against=against).about(self.centre, self.scale)
 

@@ -26,7 +26,7 @@ Environment = Mapping[str, LaneValue]
 def batch(program: Program, lanes: int) -> Program:
     """The program of `lanes` learners: fields but the round, and the values of `measure`, have the learner last."""
     program, t = expand_small_solves(program), Tracer(program.name)
-    machine = _Machine(t, lanes, {f.name: f for f in program.functions}, None, {})
+    machine = _LaneMachine(t, lanes, {f.name: f for f in program.functions}, None, {})
     constants = {g.var.name: g for g in program.constants}
 
     def entry(function: Function) -> Callable[..., list[Value]]:
@@ -74,7 +74,7 @@ def _with_lanes(fields: Sequence[Field], lanes: int) -> list[Field]:
 
 
 @dataclass(frozen=True)
-class _Machine:
+class _LaneMachine:
     """Traces blocks over values with and without lanes. `mask`: the lanes that are meant, None for all. `known`: the constants."""
 
     t: Tracer
@@ -114,7 +114,7 @@ class _Machine:
                 return self.loop(args, e.blocks, env)
         return self.lanes.apply(e.op, args, dict(e.attrs))
 
-    def within(self, mask: Value | None) -> _Machine:
+    def within(self, mask: Value | None) -> _LaneMachine:
         return replace(self, mask=mask)
 
     def both(self, condition: Value) -> Value:
@@ -231,16 +231,16 @@ class _Machine:
         return _Flags(self.functions).block(block, params, {n: b.each for n, b in env.items()})
 
 
-Condition = Callable[[_Machine, Sequence[LaneValue]], Value]
-Body = Callable[[_Machine, Sequence[LaneValue]], list[LaneValue]]
+Condition = Callable[[_LaneMachine, Sequence[LaneValue]], Value]
+Body = Callable[[_LaneMachine, Sequence[LaneValue]], list[LaneValue]]
 
 
 def _less_than(n: Value) -> Condition:
     return lambda machine, given: given[0].value < n
 
 
-def _counting(outer: _Machine, body: Block, env: Environment) -> Body:
-    def turn(machine: _Machine, given: Sequence[LaneValue]) -> list[LaneValue]:
+def _counting(outer: _LaneMachine, body: Block, env: Environment) -> Body:
+    def turn(machine: _LaneMachine, given: Sequence[LaneValue]) -> list[LaneValue]:
         return [LaneValue(given[0].value + 1, True), *machine.block(body, given, env)]
 
     return turn

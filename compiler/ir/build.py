@@ -79,13 +79,9 @@ def trace_program(
 
 
 def with_prepare(
-    t: Tracer,
-    program: Program,
-    context: Sequence[str],
-    prepare: Callable[[Named, Named], Mapping[str, Liftable]] | None,
+    t: Tracer, program: Program, prepare: Callable[[Named, Named], Mapping[str, Liftable]] | None
 ) -> Program:
-    """Program that knows this feedback before its decision; prepare(state, context) -> state, by name."""
-    program = replace(program, context=tuple(context))
+    """Program whose decision hangs on its context; prepare(state, context) -> state, by name."""
     if prepare is None:
         return program
     doc = "The state once the context of this round is known."

@@ -133,6 +133,7 @@ class Program:
     slopes, of the same parameters -> norms of the gradients (of the loss, of the constraints (N,)): what a learner looks at now and then.
     The draws of a round are the same in decide and update. A decision X that is `factored` has three fields, left (m, K), weights (K,) and
     right (n, K), with X = left diag(weights) right'. `context` names the feedback that is known before the decision.
+    `previous` pairs feedback that is a previous decision with the field of the state that has its value: learners fill it in.
     prepare(state..., context...) -> state, where a decision hangs on them: the state from which `decide` and `update` go on.
     """
 
@@ -153,6 +154,7 @@ class Program:
     slopes: Function | None = None
     context: tuple[str, ...] = field(default=())
     prepare: Function | None = None
+    previous: tuple[tuple[str, str], ...] = field(default=())
 
     @property
     def entries(self) -> tuple[Function, ...]:

@@ -19,11 +19,12 @@ from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import Rule, State, array, point
 from oco.compiler.problem.canonical import Inequality
 
-PLAYED, START, FOUND = "played", "mu_before", "mu"
+PLAYED, START, MULTIPLIERS, BEFORE = "played", "mu_before", "mu", "before"
 SYMBOLS = {
     PLAYED: "the decision of this round within its known constraints",
     START: "multipliers of the known constraints, of the round before",
-    FOUND: "multipliers of the known constraints, of this round",
+    MULTIPLIERS: "multipliers of the known constraints, of this round",
+    BEFORE: "the decision of the round before, in the user's units",
 }
 MET = 1e-9
 """Part of the domain's size by which a row may be missed before the constraints count as impossible."""
@@ -42,7 +43,7 @@ class WithinKnown:
     def init(self, p: Problem, start: Point) -> State:
         loose, tight = _parts(p.task.canonical.known)
         none = p.tracer.zeros((sum(c.size for c in (*loose, *tight)),))
-        return {**self.rule.init(p, start), PLAYED: start, START: none, FOUND: none}
+        return {**self.rule.init(p, start), PLAYED: start, START: none, MULTIPLIERS: none, **_before(p, start)}
 
     def decide(self, p: Problem, state: State) -> Point:
         return point(state, PLAYED)
@@ -51,12 +52,18 @@ class WithinKnown:
         """State with the decision of this round, once its contexts are known."""
         y = self.rule.decide(p, _own(state))
         x, multipliers = nearest_known(p, y, array(state, START))
-        return {**state, PLAYED: x, FOUND: multipliers}
+        return {**state, PLAYED: x, MULTIPLIERS: multipliers}
 
     def update(self, p: Problem, state: State) -> State:
         after = self.rule.update(p, {**_own(state), self.x: point(state, PLAYED)})
-        multipliers = array(state, FOUND)
-        return {**after, PLAYED: self.rule.decide(p, after), START: multipliers, FOUND: multipliers}
+        multipliers = array(state, MULTIPLIERS)
+        before = _before(p, point(state, PLAYED))
+        return {**after, PLAYED: self.rule.decide(p, after), START: multipliers, MULTIPLIERS: multipliers, **before}
+
+
+def _before(p: Problem, x: Point) -> State:
+    """State that keeps this round's decision for the next round, where a constraint is about it."""
+    return {BEFORE: p.units.outward(x)} if p.task.canonical.previous else {}
 
 
 def nearest_known(p: Problem, y: Point, start: Value) -> tuple[Point, Value]:

@@ -1,6 +1,6 @@
 """Problem of a round with predictions in place of its data and a margin on each inequality: f(x; s^), g_n(x; s^) + m_n <= 0.
 
-A prediction is a number for each entry of a stream, also of one of whole numbers. A stream that picks entries of arrays has none: an
+A prediction is a number for each entry of a stream, also of one of integers. A stream that picks entries of arrays has none: an
 average of positions is no position.
 """
 
@@ -60,7 +60,7 @@ def predicted_of(canonical: Canonical) -> Predicted:
 
 
 def _real(expr: Expr) -> Expr:
-    """Expression in predictions, which need not be whole numbers."""
+    """Expression in predictions, which need not be integers."""
 
     def real(node: Expr) -> Expr:
         if isinstance(node, Name) and node.kind is Kind.STREAM:

@@ -73,7 +73,9 @@ class TraceSpec:
     def fields(self) -> tuple[Field, ...]:
         """Arguments of `update` in each round: the streams, or the contexts and the values that the feedback reveals."""
         c = self.canonical
-        streams = [Field(s.name, Type(DType.INT if s.integer else FLOAT, s.shape)) for s in c.streams]
+        kinds = {s.name: Type(DType.INT if s.integer else FLOAT, s.shape) for s in c.streams}
+        words = {s.name: f"the decision {s.stream.previous} of the round before" for s in c.previous}
+        streams = [Field(name, kind, words.get(name, "")) for name, kind in kinds.items()]
         if c.feedback is Feedback.FULL:
             return tuple(streams)
         n, m = sum(g.size for g in c.inequalities), sum(h.size for h in c.equalities)

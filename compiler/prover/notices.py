@@ -40,7 +40,7 @@ def _unused(canonical: Canonical) -> Iterator[Diagnostic]:
 def _never_binding(setting: ProofContext) -> Iterator[Diagnostic]:
     for c in setting.canonical.inequalities:
         most = setting.ranges(setting.simplify(c.expr))
-        if np.all(most.hi < 0) and c.label == c.origin:
+        if np.all(most.hi < 0) and c.label == c.origin and c.moving is None:
             message = f"`{c.label}` never binds: its left side stays {number(-most.greatest)} below its right side, whatever is decided"
             yield Diagnostic(
                 "OCO604", message, c.span, "check the right side and the ranges of the streams", Severity.WARNING
@@ -50,7 +50,7 @@ def _never_binding(setting: ProofContext) -> Iterator[Diagnostic]:
 def _fixed(canonical: Canonical) -> Iterator[Diagnostic]:
     """Constraints that no data enters, so that they are known before the first round."""
     for c in canonical.inequalities:
-        if c.label != c.origin or changes(c.expr):
+        if c.label != c.origin or changes(c.expr) or c.moving is not None:
             continue
         within = tuple(names(c.expr, Kind.DECISION))
         cut = _cut(c, within, canonical.model)

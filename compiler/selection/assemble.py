@@ -12,7 +12,7 @@ from oco.compiler.ir.build import Named, trace_program, with_prepare
 from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
-from oco.compiler.lowering.known_step import SYMBOLS, WithinKnown
+from oco.compiler.lowering.known_step import BEFORE, SYMBOLS, WithinKnown
 from oco.compiler.lowering.points import Point, Rows, Structured
 from oco.compiler.lowering.restarts import EPOCH, Restarted
 from oco.compiler.lowering.round_problem import Problem, TraceSpec
@@ -80,7 +80,8 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
         state_docs=layout.docs({EPOCH: "the number of rounds of this epoch", **SYMBOLS, **algorithm.symbols}),
         labels=whole.canonical.constraint_labels,
     )
-    return with_prepare(t, program, task.canonical.context, _prepare(t, task, layout, within))
+    program = replace(program, context=task.canonical.context, previous=_previous(task))
+    return with_prepare(t, program, _prepare(t, task, layout, within))
 
 
 def _prepare(
@@ -92,10 +93,17 @@ def _prepare(
 
     def prepare(state: Named, known: Named) -> Mapping[str, Liftable]:
         kept = {n: state[n] for n in ("round", *task.open, *layout.warm.values())}
-        p = Problem(t, task, known, state["round"], constants=_open(task, state))
+        before = {field: state[own] for field, own in _previous(task)}
+        p = Problem(t, task, {**known, **before}, state["round"], constants=_open(task, state))
         return layout.flat(within.prepare(p, layout.state(state))) | kept
 
     return prepare
+
+
+def _previous(task: TraceSpec) -> tuple[tuple[str, str], ...]:
+    """Streams of previous decisions, each with the field of the state that has its value."""
+    fields = dict(zip(task.decisions, task.names(BEFORE), strict=True))
+    return tuple((s.name, fields[s.stream.previous]) for s in task.canonical.previous)
 
 
 def _open(task: TraceSpec, fields: Named) -> dict[str, Value]:

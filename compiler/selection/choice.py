@@ -112,7 +112,8 @@ class Choice:
             return replace(self, judged=(first, *self.judged[1:]), pilots=pilots)
         refused = [v for v in self.judged if v.applicability is Applicability.REFUSED]
         preferred = self.plain(ranked[0]) if pilots.plain and not self.policy.plain else ranked[0]
-        best = replace(preferred, applicability=Applicability.CHOSEN, reason=pilots.why(preferred.name))
+        best_known = preferred.guarantee is not None
+        best = replace(preferred, applicability=Applicability.CHOSEN, reason=pilots.why(preferred.name, best_known))
         losers = [replace(v, applicability=Applicability.APPLICABLE, reason=pilots.why(v.name)) for v in ranked[1:]]
         policy = replace(self.policy, plain=pilots.plain)
         return replace(self, judged=(best, *losers, *refused), pilots=pilots, policy=policy)

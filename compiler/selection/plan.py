@@ -17,7 +17,9 @@ from oco.compiler.lowering.storage import rooms
 from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.prover.budget import SearchBudget
 from oco.compiler.prover.check import check_canonical
+from oco.compiler.prover.data_conditions import DataConditions
 from oco.compiler.prover.facts import Facts
+from oco.compiler.prover.measured import Rounds
 from oco.compiler.selection.assemble import assemble
 from oco.compiler.selection.choice import Choice, Policy, choose, judge
 from oco.compiler.selection.explain import explain_data, refusal
@@ -153,7 +155,7 @@ class Plan:
 
     def _revised(self, s: Situation, verdict: Verdict) -> Self:
         choice = replace(self.choice, situation=s, judged=(verdict,), forced=True, others=tuple)
-        return replace(self, model=self.model.with_horizon(s.horizon), canonical=s.canonical.whole, choice=choice)
+        return replace(self, model=self.model.with_horizon(s.horizon), canonical=s.canonical.settled, choice=choice)
 
     @property
     def free(self) -> tuple[Free, ...]:
@@ -232,6 +234,7 @@ def compile_plan(
     keep: str | None = None,
     tradeoff: float = 1.0,
     effort: float = 1.0,
+    seen: Rounds | None = None,
 ) -> Plan:
     """Check the model, choose an algorithm (or take the one named here or in the model), and fix its settings.
 
@@ -239,10 +242,11 @@ def compile_plan(
     keep      take that algorithm where its theorem still holds
     tradeoff  what violations count against the regret where the two are added
     effort    how many times the usual number of steps the searches of the proofs may take
+    seen      rounds of data by stream, the round first, on which conditions of guarantees are looked at
 
     Raises OcoError where no theorem applies.
     """
-    situation = analyzed(model, effort, checked_tradeoff(tradeoff))
+    situation = analyzed(model, effort, checked_tradeoff(tradeoff), seen)
     mode, formulas = _mode(settings)
     policy = _policy(mode, tradeoff)
     using = situation.canonical.model.using
@@ -257,18 +261,21 @@ def compile_plan(
     return plan_of(choice, mode, formulas, tradeoff)
 
 
-def analyzed(model: Model | Canonical, effort: float = 1.0, weight: float = 1.0) -> Situation:
+def analyzed(
+    model: Model | Canonical, effort: float = 1.0, weight: float = 1.0, seen: Rounds | None = None
+) -> Situation:
     """The canonical problem and its facts. Raises OcoError where the model is wrong."""
     problem = model if isinstance(model, Canonical) else canonical(model)
     facts = check_canonical(problem.model, problem, budget=SearchBudget(effort))
-    return Situation(problem.learned, facts, problem.horizon, weight)
+    conditions = None if seen is None else DataConditions(problem, seen, SearchBudget(effort))
+    return Situation(problem.learned, facts, problem.horizon, weight, seen=conditions)
 
 
 def plan_of(
     choice: Choice, mode: str = "paper", given: Mapping[str, str | float] = MappingProxyType({}), tradeoff: float = 1.0
 ) -> Plan:
     """The plan of the algorithm that was chosen. Raises OCO708 where none was."""
-    problem, facts = choice.situation.canonical.whole, choice.situation.facts
+    problem, facts = choice.situation.canonical.settled, choice.situation.facts
     if choice.winner is None:
         message, hint, place = refusal(choice)
         raise fail("OCO708", message, place or problem.model.span, hint)
@@ -284,10 +291,14 @@ def checked_tradeoff(weight: float) -> float:
 
 
 def explain_choice(
-    model: Model | Canonical, settings: str = "paper", tradeoff: float = 1.0, effort: float = 1.0
+    model: Model | Canonical,
+    settings: str = "paper",
+    tradeoff: float = 1.0,
+    effort: float = 1.0,
+    seen: Rounds | None = None,
 ) -> Choice:
     """The verdicts on a model, also where no algorithm applies."""
-    situation = analyzed(model, effort, checked_tradeoff(tradeoff))
+    situation = analyzed(model, effort, checked_tradeoff(tradeoff), seen)
     using = situation.canonical.model.using
     return choose(
         situation,

@@ -26,7 +26,8 @@ def relaxed(s: Situation, judged: Sequence[Verdict]) -> Situation | None:
         facts = check_canonical(pairs.model, pairs, budget=SearchBudget(s.facts.effort))
         lost, instead = f"{labels} as equalities on average", "they are taken as two inequalities each"
         words = f"nothing is promised of {lost}, because {_reason(able, judged)}; {instead}"
-        return replace(s, canonical=pairs, facts=facts, given_up=(words,))
+        seen = None if s.seen is None else replace(s.seen, problem=pairs)
+        return replace(s, canonical=pairs, facts=facts, given_up=(words,), seen=seen)
     if s.canonical.measure is Measure.DYNAMIC:
         able = [v for v in judged if any(Measure.DYNAMIC in t.measures for t in v.algorithm.theorems)]
         instead = "the bound is one of static regret"

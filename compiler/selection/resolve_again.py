@@ -48,13 +48,15 @@ def revised(
 
 
 def with_provisos(theorem: Theorem, s: Situation, guarantee: Guarantee) -> Guarantee:
-    """Guarantee with the conditions on the sequence, and with what is not promised.
+    """Guarantee with the conditions on the sequence, those that hold on data marked, and with what is not promised.
 
     Where known constraints cut the domain, its comparator must satisfy those of all rounds.
     """
     comparator = FEASIBLE_COMPARATOR.test(s) if s.canonical.known else None
     known = (comparator,) if isinstance(comparator, Condition) else ()
     conditions = tuple(dict.fromkeys((*theorem.conditions(s), *known)))
+    if s.seen is not None:
+        conditions = tuple(replace(c, measured=s.seen.words(c.key)) for c in conditions)
     return replace(guarantee, conditions=conditions, remarks=(*guarantee.remarks, *s.given_up))
 
 

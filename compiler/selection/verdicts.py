@@ -99,6 +99,9 @@ def withheld(theorem: Theorem, s: Situation) -> str:
     """Why nothing is promised although a theorem's hypotheses hold, where decisions are moved into known constraints; else ""."""
     if not s.canonical.known:
         return ""
+    if s.canonical.previous:
+        moving = ", ".join(dict.fromkeys(f"`{c.origin}`" for c in s.canonical.known if c.moving is not None))
+        return f"{moving} asks of decisions to stay near the learner's own ones before, and comparators do not"
     if not theorem.moves:
         return "its proof is for a domain that stays the same, and known constraints cut it in every round"
     comparator = FEASIBLE_COMPARATOR.test(s)
@@ -106,9 +109,11 @@ def withheld(theorem: Theorem, s: Situation) -> str:
 
 
 def rank(v: Verdict) -> tuple[Any, ...]:
-    """Numbers that say something, then rates, then vacuous ones (by rate); on a tie what asks less of a round."""
+    """Fewest conditions that are open, then fewest that hold on data alone; numbers that say something, then rates, then vacuous ones (by
+    rate); on a tie what asks less of a round.
+    """
     order = list(Informativeness)
-    against = 0 if v.guarantee is None else len(v.guarantee.reservations)
+    against = (0, 0) if v.guarantee is None else v.guarantee.openness
     by_rate = _exponents(v) if v.informativeness is not Informativeness.NUMBERS else 0.0
     by_score = (v.score, v.algorithm.baseline, v.cost_rank, v.name)
     return v.guarantee is None, _only_compared(v), against, order.index(v.informativeness), by_rate, *by_score

@@ -18,13 +18,18 @@ FROM_CENTRE = "the guarantee is for a first decision at the centre of the domain
 
 @dataclass(frozen=True)
 class Condition:
-    """Hypothesis that the sequence of rounds decides. `key` is the fact that would prove it for every sequence, `words` a clause."""
+    """Hypothesis that the sequence of rounds decides. `key` is the fact that would prove it for every sequence, `words` a clause.
+
+    `measured` is a clause on data that meet it; "" where there are none or they do not tell.
+    """
 
     key: str
     words: str
+    measured: str = ""
 
     def __str__(self) -> str:
-        return f"the guarantee is for sequences for which {self.words}"
+        told = f"; {self.measured}" if self.measured else ""
+        return f"the guarantee is for sequences for which {self.words}{told}"
 
 
 @dataclass(frozen=True)
@@ -202,6 +207,12 @@ class Guarantee:
     def reservations(self) -> tuple[str, ...]:
         """Conditions and remarks as sentences: each makes the guarantee say less than another with the same bounds."""
         return (*map(str, self.conditions), *self.remarks)
+
+    @property
+    def openness(self) -> tuple[int, int]:
+        """Number of reservations that nothing settles, and of conditions that hold on data alone."""
+        measured = sum(bool(c.measured) for c in self.conditions)
+        return len(self.reservations) - measured, measured
 
     @property
     def provisos(self) -> tuple[str, ...]:

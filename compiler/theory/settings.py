@@ -364,5 +364,5 @@ def number(settings: Mapping[str, Setting], name: str, horizon: int) -> float:
 
 
 def count(settings: Mapping[str, Setting], name: str, horizon: int) -> int:
-    """A setting that says how many there are of something: an integer of at least one."""
+    """A setting that says how many there are of something: an integer, at least 1."""
     return max(1, round(number(settings, name, horizon)))

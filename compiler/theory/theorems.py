@@ -13,6 +13,7 @@ import numpy as np
 
 from oco.compiler.domains import Domain
 from oco.compiler.problem.canonical import Canonical, entry_labels
+from oco.compiler.prover.data_conditions import DataConditions
 from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.types import ProofRule, Status
 from oco.compiler.theory.guarantees import Bound as Bound
@@ -43,7 +44,7 @@ class Violation(StrEnum):
 @dataclass(frozen=True, eq=False)
 class Situation:
     """All that a theorem may look at: the problem, its facts, the horizon (None: unknown), the weight of violations against
-    regret, and sentences on promises that are given up.
+    regret, sentences on promises that are given up, and what data show of conditions (None: no data).
     """
 
     canonical: Canonical
@@ -51,6 +52,7 @@ class Situation:
     horizon: int | None
     weight: float = 1.0
     given_up: tuple[str, ...] = ()
+    seen: DataConditions | None = None
     _numbers: dict[str, float | None] = field(default_factory=dict, init=False, repr=False)
     _bounds: dict[str, Floats | None] = field(default_factory=dict, init=False, repr=False)
     """Values that `number` returned before: a search over settings asks thousands of times."""
@@ -109,8 +111,7 @@ class Situation:
         return fact is not None and fact.status is Status.DECLARED and fact.value is True
 
     def is_refuted(self, key: str) -> bool:
-        fact = self.facts.get(key)
-        return fact is not None and fact.status is Status.REFUTED
+        return (fact := self.facts.get(key)) is not None and fact.status is Status.REFUTED
 
     def claim(self, key: str) -> str:
         """Conclusion of the derivation of a fact, in words; "" where there is none."""
@@ -214,7 +215,7 @@ class Restart(StrEnum):
 class Free:
     """A constant that a theorem leaves free, as a setting of its own choosing: `paper` takes the default, `optimal` the best in a range.
 
-    kind    "factor": the default's formula times a number; "count": the same, rounded to an integer of at least one; "value": the
+    kind    "factor": the default's formula times a number; "count": the same, rounded to an integer, at least 1; "value": the
             number itself
     powers  where the bounds are sums of these powers of the number (beside a constant), so that the least sum has a closed form
     """
@@ -307,8 +308,7 @@ def scheduled(settings: Mapping[str, Setting], name: str) -> Callable[[Rounds, i
 
 def constant_settings(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     """Errors in the settings of a theorem whose settings do not depend on the round."""
-    varying = [n for n, v in settings.items() if "t" in symbols_of(v.formula)]
-    return [f"{n} must not depend on the round" for n in varying]
+    return [f"{n} must not depend on the round" for n, v in settings.items() if "t" in symbols_of(v.formula)]
 
 
 class UnknownFact(InternalError):

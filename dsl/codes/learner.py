@@ -35,7 +35,7 @@ LEARNER: dict[str, Code] = {
     ),
     "OCO844": Code(
         "an input of a round is not whole",
-        "A stream declared with `in 0..k-1` takes whole numbers.",
+        "A stream declared with `in 0..k-1` takes integers.",
         "learner.observe(user=1.5)",
         "Correct the value, or declare the stream with `in [lo, hi]`.",
         Stage.RUN,

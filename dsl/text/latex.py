@@ -10,6 +10,7 @@ import numpy as np
 from oco.dsl.atoms import ATOMS
 from oco.dsl.chains import Signed, flat, width
 from oco.dsl.expressions import Array, Call, Constant, Expr, File, Index, Kind, Name, Slice, walk
+from oco.dsl.previous import decision_of
 from oco.dsl.statements import Constraint, Decision, Measure, Relation, Statements, Stream
 from oco.dsl.text.printer import ATOMIC, print_distribution, print_expr
 
@@ -39,6 +40,8 @@ def _node(node: Expr, done: dict[int, Part]) -> Part:
     match node:
         case Constant(value=value):
             return _constant(value.array)
+        case Name(name=name) if x := decision_of(name):
+            return _name(x, "t-1"), ATOMIC
         case Name(name=name, kind=kind):
             return _name(name, "t" if kind is Kind.STREAM else ""), ATOMIC
         case Call():

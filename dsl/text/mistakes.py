@@ -101,7 +101,7 @@ def later(token: Token) -> Diagnostic:
     """Diagnostic for a word that is reserved for future use."""
     return Diagnostic(
         "OCO111",
-        f"`{token.text}` is reserved for {LATER_WORDS[token.text]}, which the language cannot say yet",
+        f"`{token.text}` is reserved for {LATER_WORDS[token.text]}",
         token.span,
     )
 
@@ -374,7 +374,7 @@ def expected_words(trouble: Trouble) -> str:
     parts = ["an algorithm's name"] if "ALGORITHM" in expected else []
     if "NAME" in expected:
         parts.append("a name" if trouble.before.type != "ASSUME" else "the name of a fact")
-    parts += ["a whole number"] if "NUMBER" in expected else []
+    parts += ["an integer"] if "NUMBER" in expected else []
     parts += sorted(f"`{TIMINGS.get(k, KEYWORDS[k])}`" for k in expected if k in KEYWORDS)
     operators = len(expected & OPERATORS) > 2
     hidden = OPERATORS | {"LPAR", "LSQB", "LBRACE"} if operators or parts else frozenset()

@@ -44,9 +44,9 @@ CONTEXTUAL_WORDS = (
 """Words that mean something in their place, and are ordinary names everywhere else."""
 
 LATER_WORDS: dict[str, str] = {
-    "prev": "the previous decision",
+    "prev": "the previous decision, as in `prev(x)`",
 }
-"""Words reserved for future features of the language."""
+"""Functions of the language that are not atoms, with their meaning: they are followed by `(`, and nothing is called so."""
 
 SYNONYMS: dict[str, str] = {
     "constant": "param",

@@ -36,7 +36,7 @@ class Rule(Protocol):
         """Rule in words."""
 
     def decide(self, game: Game) -> Array:
-        """Decisions of all rounds, flattened (T, n). Row t depends on the rounds before t alone.
+        """Decisions of all rounds, flattened (T, n). Row t depends on the rounds before t and on the contexts of round t.
 
         Raises GivenUp where the rule does not apply, or takes too long.
         """

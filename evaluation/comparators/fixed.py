@@ -116,7 +116,7 @@ class _Solved:
     """
 
     programs: Assembled
-    found: Certified
+    certified: Certified
     met: Array
     late: Array
 
@@ -127,18 +127,21 @@ def static(setting: Setting, budget: Budget) -> Comparator:
     solved = _solve_all(setting, began + budget.seconds)
     if solved.late[0]:
         return unsolved(
-            "static", "the constraints were not all met within the budget of time", float(solved.found.bound[0]), began
+            "static",
+            "the constraints were not all met within the budget of time",
+            float(solved.certified.bound[0]),
+            began,
         )
     if not solved.met[0]:
         return _least_violating(setting, solved, began)
-    return comparator_of(setting, solved.found, began)
+    return comparator_of(setting, solved.certified, began)
 
 
 def prefixes(setting: Setting, budget: Budget) -> Prefixes:
     """Best decisions for the first rounds, all programs solved side by side."""
     began = perf_counter()
     solved = _solve_all(setting, began + budget.seconds)
-    result, status = solved.found, [Status.CERTIFIED] * len(setting.ends)
+    result, status = solved.certified, [Status.CERTIFIED] * len(setting.ends)
     unmet = np.flatnonzero(~solved.met & ~solved.late)
     if len(unmet) and setting.region.complete:
         broken = broken_least(replace(solved.programs, members=unmet))
@@ -285,9 +288,11 @@ def comparator_of(setting: Setting, result: Certified, began: float, method: str
 def _least_violating(setting: Setting, solved: _Solved, began: float) -> Comparator:
     """Prove that the constraints cannot hold together, or leave it open; then the best of the least violating points."""
     if not setting.region.complete:
-        return unsolved("static", "the constraints were not met within the budget", float(solved.found.bound[0]), began)
+        return unsolved(
+            "static", "the constraints were not met within the budget", float(solved.certified.bound[0]), began
+        )
     broken = broken_least(solved.programs)
     if not broken.proved[0]:
-        return unsolved("static", "the solver stopped without a certificate", float(solved.found.bound[0]), began)
+        return unsolved("static", "the solver stopped without a certificate", float(solved.certified.bound[0]), began)
     result, which = comparator_of(setting, broken.best(np.zeros(1, dtype=np.int64)), began), broken.conflicting(0)
     return replace(result, status=Status.LEAST_VIOLATING, impossible=which + 1, why=conflict(which))

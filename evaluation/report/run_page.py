@@ -160,11 +160,11 @@ def _violated(v: ViolationLine, rounds: int) -> tuple[str, ...]:
 def _rules(rules: RuleTable) -> list[str]:
     """Picture and table of the learner and of the rules that were played over the same rounds."""
     headings = ("", "rule", "loss", "violation, summed", "rounds broken", f"{rules.weighing} a round")
-    picture = html.drawing(
+    plot = html.drawing(
         vector(partial(loss_against_violation, rules)), "Loss against violation, a point for each rule."
     )
     left_out = [html.paragraph(f"Left out: {name}, since {why}.", "soft") for name, why in rules.left_out]
-    return [html.gallery([picture]), html.table(headings, rule_rows(rules), numbers=(2, 3, 4, 5)), *left_out]
+    return [html.gallery([plot]), html.table(headings, rule_rows(rules), numbers=(2, 3, 4, 5)), *left_out]
 
 
 def _promise(trace: MeasuredRun) -> list[str]:

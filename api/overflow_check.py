@@ -52,7 +52,7 @@ def check_overflow(plan: Plan) -> None:
                 "OCO714",
                 f"`{plan.algorithm}` overflows with {message}: with streams {words}, {error.name} is not finite after few rounds",
                 plan.model.using.span if plan.model.using else None,
-                "give settings of another size, or leave them out: `oco` settles them",
+                "give settings of another size, or leave them out: `oco` resolves them",
             ) from None
 
 

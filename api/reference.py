@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -24,12 +24,18 @@ Written by `make stubs` from the docstrings. The language itself is described in
 """
 OBJECTS = (Plan, Facts, Learner, Feedback, Fleet, Trace)
 """Classes of the objects that functions of `oco` give."""
+KINDS = (property, cached_property, staticmethod, classmethod)
+"""Members that are described beside functions."""
 
 
 def reference() -> str:
     """Return the page as Markdown."""
-    words = {"Functions of the language": ATOMS, "Domains": DOMAINS, "Distributions": DISTRIBUTIONS}
-    of_tables = set().union(*words.values())
+    words: dict[str, Collection[str]] = {
+        "Functions of the language": ATOMS,
+        "Domains": DOMAINS,
+        "Distributions": DISTRIBUTIONS,
+    }
+    of_tables = {name for table in words.values() for name in table}
     own = [name for name in oco.__all__ if name not in of_tables]
     parts = [TITLE, "## Functions and classes\n", *(_entry(name, getattr(oco, name)) for name in own)]
     parts += ["## Objects that they give\n", *(_entry(cls.__name__, cls) for cls in OBJECTS)]
@@ -66,8 +72,7 @@ def _members(cls: type) -> Iterator[tuple[str, Any]]:
     """Public methods and properties of a class, with those that it inherits from our classes, by name."""
     seen: dict[str, Any] = {}
     for base in reversed([b for b in cls.__mro__ if b.__module__.startswith("oco")]):
-        kinds = property | cached_property | staticmethod | classmethod
-        own = ((n, m) for n, m in vars(base).items() if inspect.isfunction(m) or isinstance(m, kinds))
+        own = ((n, m) for n, m in vars(base).items() if inspect.isfunction(m) or isinstance(m, KINDS))
         seen |= {n: m for n, m in own if not n.startswith("_")}
     yield from sorted(seen.items())
 

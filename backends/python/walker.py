@@ -173,7 +173,7 @@ class Walker:
             self.place(e, text)
             return
         notes, target = self._notes(e), self.name(e.outs[0]) if len(e.outs) == 1 else self._target(e)
-        self.release(target.split(", "))
+        self.release([self.name(v) for v in e.outs if len(e.outs) == 1 or self.uses.counts[v.name]])
         self.strong |= {v.name for v in e.outs if e.op not in ("call", "entries")}
         for line in self._in_rows(f"{target} = ", text):
             self.write(line, notes)

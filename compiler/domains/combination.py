@@ -1,7 +1,7 @@
 """Linear combinations of matrices that are not written out, over the step IR: what a Frank-Wolfe method adds up on large matrices.
 
 The terms are few outer products (the iterates), lists of entries (gradients of gathered entries, and their sums) and whole arrays. An
-update rule writes `x + sigma * (v - x)` as for arrays; what it keeps is settled into the room that its state has.
+update rule writes `x + sigma * (v - x)` as for arrays; what it keeps is stored in the room that its state has.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ PLANS: dict[str, Code] = {
         "With streams at the ends of their ranges, numbers of the algorithm pass 1.8e308 in the first or the last rounds, so no decision "
         "could be made there. Settings that are given by hand are tried on a few such rounds.",
         "model m\nhorizon T = 10\ndecision x[3] in simplex\nstream c[3] in [-1e200, 1e200]\nminimize c @ x\nusing oeg with eta = 1e250\n",
-        "Give settings of another size, or leave them out: those that `oco` settles fit the model's units.",
+        "Give settings of another size, or leave them out: those that `oco` resolves fit the model's units.",
         Stage.COMPILE,
     ),
     "OCO715": Code(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from time import perf_counter
 
+import cvxpy as cp
 import numpy as np
 import pytest
 
 from oco.compiler.problem.canonical import Canonical, canonical
 from oco.dsl.load import parse
-from oco.evaluation.comparators import Budget, Status
+from oco.evaluation.comparators import Budget, Status, conic_comparators
 from oco.evaluation.comparators.compare import compare
 from oco.evaluation.comparators.conic import Program
 from oco.evaluation.comparators.conic_comparators import _Whole
@@ -111,3 +112,56 @@ def test_a_large_regularizer_shrinks_the_singular_values_of_the_mean() -> None:
     assert found.status is Status.CERTIFIED and found.method == "augmented Lagrangian"
     assert found.value == pytest.approx(value, rel=1e-7) and found.bound <= value * (1 + 1e-9)
     np.testing.assert_allclose(found.decision["X"], best, atol=1e-3)
+
+
+def test_the_sum_of_distances_is_least_at_the_median() -> None:
+    a = np.random.default_rng(5).uniform(-2, 2, 3001)
+    problem = canonical(
+        parse("model m\nhorizon T = 3001\ndecision x in box(-2, 2)\nstream a in [-2, 2]\nminimize abs(x - a)\n")
+    )
+    rounds = Rounds.of(problem, {"a": a}, np.arange(3001) + 1)
+    whole = _Whole.of(rounds)
+    assert whole is not None
+    found = solve_kinked(whole.program, region(problem), perf_counter() + 20).certified
+    least = np.abs(a - np.median(a)).sum()
+    assert found.f[0] == pytest.approx(least, rel=1e-6) and found.bound[0] <= least * (1 + 1e-12)
+    assert found.x[0, 0] == pytest.approx(np.median(a), abs=1e-3)
+
+
+def test_a_point_that_breaks_a_limit_is_drawn_towards_the_start() -> None:
+    p, place = program_of(CASES["under limits that differ"])
+    kinked = kinked_program(p, place)
+    assert kinked is not None and np.all(kinked.limits.at(kinked.padded(place.start)) < 0)
+    outside = np.full(12, 1.0)
+    assert kinked.limits.at(kinked.padded(outside)).max() > 0
+    inside = kinked.drawn_in(outside)
+    assert kinked.limits.at(kinked.padded(inside)).max() == pytest.approx(0.0, abs=1e-12)
+    share = (inside - outside) / (place.start - outside)
+    np.testing.assert_allclose(share, share[0])
+
+
+def test_limits_that_cannot_hold_are_not_met_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conic_comparators, "SPARSE", 1.0)
+    problem, data = problem_of(
+        "decision X[4, 3] in box(-1, 1)\nminimize sum(abs(X - a))\nsubject to\n    g: sum(X) >= 13\n"
+    )
+    found = compare(problem, data, "static", Budget(seconds=0.5))
+    assert found.status is Status.NOT_COMPUTED and "met within the budget" in found.why and np.isfinite(found.bound)
+
+
+@pytest.mark.parametrize("most", (False, True))
+def test_multipliers_of_maxima_are_the_nearest_ones(most: bool) -> None:
+    """Nonnegative entries with a given sum, or at most that; maxima of two and of three pieces."""
+    text = "decision X[4, 3] in box(-1, 1)\nminimize sum(abs(X - a)) + sum(maximum(X, -a, 0.5 * X + 0.1))\n"
+    kinked = kinked_program(*program_of(text))
+    assert kinked is not None and kinked.maxima.members.shape[1] == 3
+    maxima, rng = kinked.maxima, np.random.default_rng(0)
+    y = rng.normal(size=len(maxima.rows.constant))
+    total = rng.uniform(0.1, 2, len(maxima.members))
+    near = maxima.onto(y, total, np.full(len(total), most))
+    for members, sum_ in zip(maxima.members[::29], total[::29]):
+        rows = members[members >= 0]
+        x = cp.Variable(len(rows), nonneg=True)
+        within = cp.sum(x) <= sum_ if most else cp.sum(x) == sum_
+        cp.Problem(cp.Minimize(cp.sum_squares(x - y[rows])), [within]).solve(solver="CLARABEL")
+        np.testing.assert_allclose(near[rows], x.value, atol=1e-6)

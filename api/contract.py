@@ -38,7 +38,7 @@ def contract_of(plan: Plan) -> Contract:
         domains={b.name: b.domain for b in problem.blocks},
         cite=plan.choice.winner.algorithm.cite if plan.choice.winner is not None else "",
         guarantee=promises(plan.guarantee),
-        ranges={s.name: Range(s.lower, s.upper, _distribution(s)) for s in problem.streams} if full else {},
+        ranges={s.name: Range(s.lower, s.upper, _distribution(s)) for s in problem.streams if full or s.stream.known},
         equalities=tuple(label for c in problem.equalities for label in entry_labels(c.label, c.shape)),
         distributions=plan.distributions,
         recipe=recipe_of(plan),
@@ -82,7 +82,7 @@ def _constants(plan: Plan) -> Constants:
     norm = "l2" if theorem is None else theorem.norm
     asked = () if theorem is None or plan.guarantee is None else theorem.facts
 
-    labels, diameter = plan.canonical.constraint_labels, s.number("domain.diameter.l2") or np.inf
+    labels, diameter = plan.canonical.learned.constraint_labels, s.number("domain.diameter.l2") or np.inf
 
     def known(what: str) -> list[float]:
         """Bounds for the loss and then for each constraint; infinite where nothing is known."""
@@ -119,7 +119,7 @@ def _constants(plan: Plan) -> Constants:
 def promises(guarantee: Guarantee | None) -> tuple[str, ...]:
     """Lines that state the guarantee, one a measure."""
     if guarantee is None:
-        return ("No guarantee: the algorithm was asked for, and its theorem does not apply to this model.",)
+        return ("No guarantee: no theorem of the algorithm applies to this model.",)
     T = guarantee.horizon
     lines = [f"{guarantee.theorem}, for {'every T' if T is None else f'T = {T}'}:"]
     for bound in guarantee.bounds:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from oco.backends import BACKENDS
 from oco.backends.choose import work_of
 from oco.backends.python.intake import NotFinite
 from oco.compiler.problem.canonical import StreamRange
@@ -51,7 +52,7 @@ def check_overflow(plan: Plan) -> None:
                 "OCO714",
                 f"`{plan.algorithm}` overflows with {message}: with streams {words}, {error.name} is not finite after few rounds",
                 plan.model.using.span if plan.model.using else None,
-                "give settings of another size, or leave them out: `oco` settles them",
+                "give settings of another size, or leave them out: `oco` resolves them",
             ) from None
 
 
@@ -73,9 +74,10 @@ def _end(s: StreamRange, end: Any, without: float) -> Array:
 
 def _play(plan: Plan, rounds: list[dict[str, Array]]) -> None:
     """The first rounds, then the last ones from the state after them. Raises NotFinite."""
-    compiled, program, rng = plan.compiled("numpy"), plan.program, np.random.default_rng(0)
+    compiled, program, rng = plan.compiled(next(iter(BACKENDS))), plan.program, np.random.default_rng(0)
     revealed = Revealed(plan.canonical)
     state = compiled.init(*(np.array(plan.contract.start[f.name], dtype=np.float64) for f in program.decision))
+    places = {f.name: k for k, f in enumerate(program.state)}
     last = max(1, (plan.horizon or 10**6) - ROUNDS + 1)
     for t, streams in [*enumerate(rounds, 1), *enumerate(rounds, last)]:
         state = (type(state[0])(t), *state[1:])
@@ -85,6 +87,8 @@ def _play(plan: Plan, rounds: list[dict[str, Array]]) -> None:
         if plan.canonical.feedback is not Feedback.FULL:
             with np.errstate(all="ignore"):
                 *_, seen = revealed(dict(zip((f.name for f in program.decision), decisions)), streams, t)
+        before = {name: state[places[own]] for name, own in program.previous}
+        seen = {**streams, **seen, **before}
         given = [
             np.asarray(seen[f.name], dtype=np.int64 if f.type.dtype == "int64" else np.float64)[()]
             for f in program.feedback

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
 
-from oco.backends.choose import seconds_in_numpy
+from oco.backends.choose import usual_seconds
 from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.explain import bound_text
 from oco.compiler.selection.explain_settings import literal
 from oco.compiler.selection.pilots import Pilots
 from oco.compiler.selection.plan import LEAST, PLAIN, explain_choice, plan_of
-from oco.compiler.selection.verdicts import Informativeness, Verdict
+from oco.compiler.selection.verdicts import Applicability, Informativeness, Verdict
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.model import Model
 from oco.dsl.statements import Feedback
@@ -50,6 +50,8 @@ def piloted(
     data     rounds to run on; None draws them from the model, where all its streams have a distribution
     seconds  of wall time, after which no other algorithm is begun
     """
+    if (mixture := _mixture(plan.choice, data)) is not None:
+        return replace(plan, choice=_led(plan.choice, mixture))
     candidates = _tried(plan.choice, data)
     if len(candidates) < (1 if constants and plan.choice.candidates else 2):
         return plan
@@ -58,6 +60,23 @@ def piloted(
         return plan
     choice = plan.choice.decided_by(pilots)
     return replace(plan, choice=choice, mode=PLAIN if choice.policy.plain else plan.mode)
+
+
+def _mixture(choice: Choice, data: Any) -> Verdict | None:
+    """Algorithm that weighs rules as the rounds come, where it applies: on data, and where every guarantee is vacuous."""
+    usable = choice.candidates if data is None else choice.usable
+    return next((v for v in usable if v.algorithm.mixes), None)
+
+
+def _led(choice: Choice, v: Verdict) -> Choice:
+    """Choice of that verdict, without pilot runs."""
+    weighs = "weighs rules as the rounds come, by the penalties that the model states"
+    others = [x for x in choice.judged if x is not v]
+    for k, x in enumerate(others):
+        if x.applicability is not Applicability.REFUSED:
+            others[k] = replace(x, applicability=Applicability.APPLICABLE, reason=f"`{v.name}` {weighs}")
+    best = replace(v, applicability=Applicability.CHOSEN, reason=f"it {weighs}: no pilot runs are made")
+    return replace(choice, judged=(best, *others))
 
 
 def _tried(choice: Choice, data: Any) -> tuple[Verdict, ...]:
@@ -111,7 +130,7 @@ def _pilot_rounds(data: Data, plans: Mapping[Candidate, Callable[[], Plan]], sec
     if most <= PILOT_ROUNDS or seconds <= 0:
         return min(most, PILOT_ROUNDS)
     seeds = PILOT_SEEDS if data.drawn else 1
-    a_round = seeds * sum(seconds_in_numpy(made().program, 1) for made in plans.values())
+    a_round = seeds * sum(usual_seconds(made().program, 1) for made in plans.values())
     return max(PILOT_ROUNDS, min(most, int(min(LONG_SECONDS, seconds / 4) / a_round)))
 
 

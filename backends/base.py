@@ -31,7 +31,7 @@ class Compiled:
     first. It stops before a round whose input is not finite or out of bounds. `keep` names the arrays to record:
     "decisions" (of all decisions, side by side), "loss", "constraints", "equalities", and "after_FIELD" for fields of
     the state. `native` is the backend's own handle. `slopes` runs in NumPy on every backend: learners evaluate it in
-    few rounds. `backend` is the name of the backend that made it.
+    few rounds. `backend` is the name of the backend that made it. `prepare` is there where the decision hangs on contexts.
     """
 
     backend: str
@@ -44,3 +44,4 @@ class Compiled:
     slopes: Callable[..., Arrays] | None = None
     run: Callable[..., Recorded] | None = None
     native: Any = None
+    prepare: Callable[..., Arrays] | None = None

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from oco.backends.arguments import first_decision, wrong_input
 from oco.backends.base import Compiled
 from oco.backends.contract import Contract
-from oco.backends.given import first_decision, wrong_input
 from oco.backends.learner import Learner
 from oco.backends.ownership import Owned
 from oco.backends.python.intake import Intake, Stream, StreamError
@@ -64,8 +64,14 @@ class Fleet(Owned):
         self.size = int(size)
         self.compiled = compiled
         self.contract = contract
-        self._inputs = {f.name: f.type for f in compiled.program.feedback}
+        filled = dict(compiled.program.previous)
+        self._inputs = {f.name: f.type for f in compiled.program.feedback if f.name not in filled}
+        self._context = compiled.program.context
         self._make(self._starts(start), list(range(size)) if seeds is None else list(seeds))
+
+    def __repr__(self) -> str:
+        program, name = self.compiled.program, self.compiled.backend
+        return f"Fleet({program.name}, {self.size} learners, backend={name!r}, round={self.round})"
 
     def _starts(self, start: Any) -> list[dict[str, Array]]:
         """First decisions of each learner."""
@@ -105,17 +111,29 @@ class Fleet(Owned):
         with self._owned():
             return self._kept()
 
-    def decide(self) -> Any:
-        """Decisions of this round, (n, *shape); a dict of them if the model has several."""
+    def decide(self, /, **context: Any) -> Any:
+        """Decisions of this round, (n, *shape); a dict of them if the model has several.
+
+        context  values of the model's contexts, arrays with the learner first
+        """
         with self._owned():
+            self._learn_context(context)
             decided = self._decisions()
         return decided[0] if len(decided) == 1 else dict(zip(self._names, decided))
 
     def observe(self, /, **streams: Any) -> FleetFeedback:
         """Take the data that the round revealed to each learner, arrays with the learner first, and go on."""
         with self._owned():
-            arrays = self._arrays(streams)
-            return self._stepped([arrays[name] for name in self._inputs])
+            given = all(name in streams for name in self._context)
+            wanted = {n: made for n, made in self._inputs.items() if given or n not in self._context}
+            return self._stepped(self._arrays(streams, wanted))
+
+    def _learn_context(self, context: Mapping[str, Any]) -> None:
+        """Give each learner its contexts; nothing where none are given."""
+        if context:
+            arrays = self._arrays(context, {name: self._inputs[name] for name in self._context})
+            for k, learner in enumerate(self._learners):
+                self._of(k, partial(learner.learn_context, {name: v[k] for name, v in arrays.items()}))
 
     def _kept(self) -> dict[str, Array]:
         states = [a.values for a in self._learners]
@@ -123,16 +141,16 @@ class Fleet(Owned):
 
     def _decisions(self) -> list[Array]:
         """Decisions of all learners, in the model's order."""
-        decided = [a.decide() for a in self._learners]
+        decided = [self._of(k, a.decide) for k, a in enumerate(self._learners)]
         each = [decided] if len(self._names) == 1 else [[d[name] for d in decided] for name in self._names]
         return [np.stack(same) for same in each]
 
-    def _arrays(self, streams: Mapping[str, Any]) -> dict[str, Array]:
+    def _arrays(self, streams: Mapping[str, Any], wanted: Mapping[str, Type]) -> dict[str, Array]:
         """Data by stream; names, kinds and shapes are checked here, values where they are used."""
-        if set(streams) != set(self._inputs):
-            wrong = sorted(set(streams) ^ set(self._inputs))
-            raise fail("OCO840", f"a fleet takes {', '.join(self._inputs)}; {', '.join(wrong)} is missing or too many")
-        return {name: self._array(name, streams[name], made) for name, made in self._inputs.items()}
+        if set(streams) != set(wanted):
+            wrong = sorted(set(streams) ^ set(wanted))
+            raise fail("OCO840", f"a fleet takes {', '.join(wanted)}; {', '.join(wrong)} is missing or too many")
+        return {name: self._array(name, streams[name], made) for name, made in wanted.items()}
 
     def _array(self, name: str, given: Any, made: Type) -> Array:
         """Data of a stream, (n, *shape): unchanged where it is an array of the right kind, else converted."""
@@ -145,16 +163,16 @@ class Fleet(Owned):
             raise wrong_input(error, "; the learner comes first") from None
         return value
 
-    def _stepped(self, values: list[Array]) -> FleetFeedback:
-        rows = [{name: v[k] for name, v in zip(self._inputs, values)} for k in range(self.size)]
+    def _stepped(self, arrays: Mapping[str, Array]) -> FleetFeedback:
+        rows = [{name: v[k] for name, v in arrays.items()} for k in range(self.size)]
         feedbacks = [self._checked(k, a, row) for k, (a, row) in enumerate(zip(self._learners, rows))]
         after = [self._of(k, partial(a.following, f)) for k, (a, f) in enumerate(zip(self._learners, feedbacks))]
-        self._settle(feedbacks, after)
+        self._complete(feedbacks, after)
         worth = [(f.loss, f.constraints, f.equalities) for f in feedbacks]
         loss, g, h = (np.array([w[k] for w in worth]) for k in range(3))
         return FleetFeedback(self.round - 1, loss, g, h)
 
-    def _settle(self, feedbacks: Sequence[Any], after: Sequence[tuple[Any, ...]]) -> None:
+    def _complete(self, feedbacks: Sequence[Any], after: Sequence[tuple[Any, ...]]) -> None:
         """Move all learners to the next round, or none where an interruption comes between them."""
         before = [a._state for a in self._learners]
         try:

@@ -7,7 +7,7 @@ kept.
 
     about      key, value       version of the format, hash of the model, name of the backend snapshots  round, content
     states, as `Learner.state` gives them: the first, and the last two of those taken every n rounds decided    round,
-    content   the decisions, in the model's order revealed   round, content   the inputs by name, after they were checked,
+    content   the decisions and the contexts, in the model's order revealed   round, content   the inputs by name, after they were checked,
     and the warnings that they caused
 
 Each content is JSON with arrays as in saved states, beside a SHA-256 of its table, round and text.
@@ -28,9 +28,10 @@ from typing import TYPE_CHECKING, Any
 
 from oco.backends.feedback import Feedback
 from oco.backends.identity import model_hash
-from oco.backends.ownership import holder_of
+from oco.backends.known import recorded
 from oco.backends.python.state_file import pack, unpack
 from oco.backends.saved import UNREADABLE, other_model
+from oco.backends.sqlite_errors import translated
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.writing import reason_of
 
@@ -121,17 +122,7 @@ class Journal:
         except UnicodeDecodeError:
             raise fail("OCO854", f"{self.path} is not a whole journal: it holds text that cannot be read") from None
         except sqlite3.DatabaseError as error:
-            message = str(error)
-            if "locked" in message:
-                who, way_out = holder_of(self.path)
-                raise fail("OCO855", f"{self.path.parent} is in use by {who}", hint=way_out) from None
-            damaged = not isinstance(error, sqlite3.OperationalError) or "malformed" in message or "no such" in message
-            if damaged and not isinstance(error, sqlite3.ProgrammingError):
-                raise fail("OCO854", f"{self.path} is not a whole journal: {message}") from None
-            if "closed" in message:
-                hint = "`oco.open` the folder again: it goes on where this learner ended"
-                raise fail("OCO858", f"{self.path} was closed, and its learner with it", hint=hint) from None
-            raise fail("OCO858", f"{self.path} cannot be written: {message.lower()}") from None
+            raise translated(error, self.path) from None
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
@@ -208,9 +199,9 @@ class Journal:
 
     # What the learner calls.
 
-    def decide(self, round: int, decisions: Sequence[Any]) -> None:
-        """Record the decisions of a round, once."""
-        packed = [pack(d) for d in decisions]
+    def decide(self, round: int, decisions: Sequence[Any], context: Mapping[str, Any]) -> None:
+        """Record the decisions of a round, once, and after them the contexts that they were made with."""
+        packed = [pack(d) for d in (*decisions, *context.values())]
         if round > self._decided:
             with self._counted():
                 with self._whole():
@@ -230,7 +221,8 @@ class Journal:
         with self._counted():
             with self._whole():
                 if now > self._decided:
-                    self._put("decided", now, [pack(d) for d in feedback.decisions])
+                    known = (feedback.values[n] for n in feedback.compiled.program.context)
+                    self._put("decided", now, [pack(d) for d in (*feedback.decisions, *known)])
                 self._put("revealed", now, {"streams": values, "warnings": list(warnings[self._warned :])})
             self._decided, self._revealed, self._warned = now, now, len(warnings)
 
@@ -273,13 +265,20 @@ class Journal:
         """Feedback of an earlier round, if these are its streams. Raises OCO856."""
         warnings = list(learner.warnings)
         try:
-            given = learner.checked(streams)
+            given = learner.checked({**self._known(learner, round), **streams})
         finally:
             learner.warnings = warnings
         self._same(round, {n: pack(v) for n, v in given.items()})
         with self._legible("decided", round):
-            decisions = tuple(unpack(d) for d in self._one("decided", round))
+            decided = self._one("decided", round)[: len(learner.compiled.program.decision)]
+            decisions = tuple(map(unpack, decided))
         return Feedback(round, given, decisions, learner.compiled)
+
+    def _known(self, learner: Learner, round: int) -> dict[str, Any]:
+        """Values that a learner had before it decided a round, by name. Raises OCO854 where they are not kept."""
+        decided, revealed = self._one("decided", round), self._one("revealed", round)
+        with self._legible("decided", round):
+            return recorded(learner.compiled.program, decided, revealed)
 
     # Opening.
 
@@ -347,14 +346,16 @@ class Journal:
                 raise fail(
                     "OCO854", f"round {learner.round} is missing in {self.path}: the next there is round {round}"
                 )
-            self.decide(round, learner.decisions())
             with self._legible("revealed", round):
                 for message in revealed["warnings"]:
                     learner.warn(str(message))
                 values = {f.name: unpack(revealed["streams"][f.name]) for f in learner.compiled.program.feedback}
-            learner.update(learner.feedback(values))
+            feedback = learner.feedback(values)
+            self.decide(round, feedback.decisions, learner.contexts.needed(round))
+            learner.update(feedback)
         if learner.round <= self._decided:
-            self.decide(learner.round, learner.decisions())
+            learner.learn_context(self._known(learner, learner.round))
+            self.decide(learner.round, learner.decisions(), learner.contexts.needed(learner.round))
         self._warned = len(learner.warnings)
 
 

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from oco.backends.arguments import by_decision, first_decision, generator, is_integer, stream_of, wrong_input
 from oco.backends.base import Compiled, Recorded
-from oco.backends.contract import Contract, Range
+from oco.backends.contract import Contract
 from oco.backends.factors import decisions_of, fields_of, names_of, part_names, points_of
 from oco.backends.feedback import Feedback
-from oco.backends.given import first_decision, generator, is_whole, wrong_input
-from oco.backends.mending import CHOICES, SAID, fixed
+from oco.backends.known import Contexts
 from oco.backends.monitor import DUALS, Monitor, looked_at
+from oco.backends.out_of_bounds import CHOICES, NOTES, repaired
 from oco.backends.ownership import Owned
-from oco.backends.python.intake import Intake, NotFinite, Stream, StreamError
+from oco.backends.python.intake import Intake, NotFinite, StreamError
 from oco.backends.python.state_file import write_state
 from oco.backends.saved import learner_state, restore_into
-from oco.compiler.ir.program import DType
 from oco.dsl.diagnostics import InternalError, fail
 from oco.dsl.writing import reason_of
 
@@ -32,11 +32,11 @@ OfRound = tuple[int, tuple[Any, ...]]
 """Round with its arrays, tagged so that nothing has to be discarded when a round is over."""
 MOST_WARNINGS = 100
 MOST_OUTSIDE = 50
-"""Limit on listed rounds with data outside the bounds, so that other warnings keep their room."""
+"""Most listed rounds with data outside the bounds."""
 
 
 class Learner(Owned):
-    """Learner that decides round by round: `decide()` first, then `observe(...)` with the data that the round revealed.
+    """Learner that decides round by round: `decide(...)` with the model's contexts by name, then `observe(...)` with the rest.
 
     Threads may use it in turns; one that comes while another is at work gets OCO853, and the learner is unchanged.
 
@@ -66,11 +66,11 @@ class Learner(Owned):
         self.journal: Journal | None = None
         self.monitor = Monitor(contract.constants, self.warn)
         self._names = tuple(f.name for f in program.decision)
-        self._fields = tuple(f.name for f in program.feedback)
         self._places = {f.name: i for i, f in enumerate(program.state)}
-        self._take = Intake(
-            {f.name: _stream(f.type.shape, f.type.dtype, contract.ranges.get(f.name)) for f in program.feedback}
-        )
+        streams = {f.name: stream_of(f.type.shape, f.type.dtype, contract.ranges.get(f.name)) for f in program.feedback}
+        self._take = Intake(streams)
+        self.contexts = Contexts(program.context, program.prepare is not None)
+        self._take_context = Intake({n: streams[n] for n in program.context})
         self._random = generator(seed)
         self._draws = None if draws is None else {n: np.asarray(a, dtype=np.float64) for n, a in draws.items()}
         self._state = self._started(start)
@@ -126,27 +126,54 @@ class Learner(Owned):
 
     # A round.
 
-    def decide(self) -> Array | Any:  # `Any` stands for the dict: a caller knows which of the two the model gives
-        """Decision of this round, an array of its shape; a dict of arrays by name where the model has several."""
+    def decide(self, /, **context: Any) -> Array | Any:  # `Any` stands for the dict: the model says which of the two
+        """Decision of this round, an array of its shape; a dict of arrays by name where the model has several.
+
+        context  values of the model's contexts by name; once they are given, a call without them gives the same decision
+        """
         with self._owned():
+            self.learn_context(context)
             result = self.decisions()
             if self.journal is not None:
-                self.journal.decide(self.round, result)
+                self.journal.decide(self.round, result, self.contexts.needed(self.round))
         decided = decisions_of(self.compiled.program, result)
         return next(iter(decided.values())) if len(decided) == 1 else decided
 
     def decisions(self) -> tuple[Any, ...]:
-        """Decisions of this round in the model's order, computed once."""
+        """Decisions of this round in the model's order, computed once. Raises OCO860 where the context is not given."""
+        self.learn_context({})
+        self.contexts.needed(self.round)
         if self._decided is None or self._decided[0] != self.round:
-            with self._said("the decision"):
+            with self._naming_overflow("the decision"):
                 self._decided = self.round, self._decision()
         return self._decided[1]
+
+    def learn_context(self, given: Mapping[str, Any]) -> None:
+        """Take the contexts of this round, checked, and decide with them; nothing where some are still to be given."""
+        if not given and (self.contexts.names or not self.contexts.awaited):
+            return
+        values = self._checked(self._take_context, given) if given else {}
+        if self.contexts.is_new(self.round, values):
+            before = self._state
+            try:
+                with self._naming_overflow("the decision"):
+                    self._prepare(tuple(values.values()))
+                self.contexts.take(self.round, values)
+                self.decisions()
+            except BaseException:
+                self._state = before
+                self.contexts.drop()
+                raise
+
+    def _prepare(self, context: tuple[Any, ...]) -> None:
+        if self.compiled.prepare is not None:
+            self._state = self.compiled.prepare(*self._state, *context)
 
     def _decision(self) -> tuple[Any, ...]:
         return self.compiled.decide(*self._state, *self._random_arrays())
 
     @contextmanager
-    def _said(self, what: str) -> Iterator[None]:
+    def _naming_overflow(self, what: str) -> Iterator[None]:
         """Context in which numbers that are not finite raise an error that names the round; the learner is unchanged."""
         try:
             yield
@@ -165,7 +192,7 @@ class Learner(Owned):
                may be given again with the same streams, and changes nothing.
         """
         with self._owned():
-            if round is not None and (not is_whole(round) or round != self.round):
+            if round is not None and (not is_integer(round) or round != self.round):
                 return self._other_round(round, streams)
             feedback = self.feedback(streams)
             self.update(feedback)
@@ -173,8 +200,8 @@ class Learner(Owned):
 
     def _other_round(self, round: int, streams: Mapping[str, Any]) -> Feedback:
         """Feedback of an earlier round, if it is known and its data is the same."""
-        if not is_whole(round) or round < 1:
-            raise fail("OCO847", f"a round is a whole number from 1, not {round!r}")
+        if not is_integer(round) or round < 1:
+            raise fail("OCO847", f"a round is an integer from 1, not {round!r}")
         if round > self.round:
             missing = f"round {self.round} is" if round == self.round + 1 else f"rounds {self.round} to {round - 1} are"
             raise fail("OCO847", f"this is the feedback of round {round}, and {missing} missing before it")
@@ -183,17 +210,24 @@ class Learner(Owned):
         return self.journal.again(self, round, streams)
 
     def feedback(self, given: Mapping[str, Any]) -> Feedback:
-        """Data of the round, checked. Values of several decisions may come in dicts by decision."""
+        """Data of the round, contexts included, checked. Values of several decisions may come in dicts by decision."""
         with self._owned():
-            return Feedback(self.round, self.checked(given), self.decisions(), self.compiled)
+            self.learn_context({name: given[name] for name in self.contexts.names if name in given})
+            decisions = self.decisions()
+            before = {name: self.value(own) for name, own in self.compiled.program.previous}
+            values = self.checked({**given, **self.contexts.needed(self.round), **before})
+            return Feedback(self.round, values, decisions, self.compiled)
 
     def checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Inputs of a round as arrays in the order of the program's fields."""
+        """Inputs of a round as arrays in the order of the program's fields, contexts included."""
+        return self._checked(self._take, given)
+
+    def _checked(self, take: Intake, given: Mapping[str, Any]) -> dict[str, Any]:
         try:
-            values = self._take(given)
+            values = take(given)
         except StreamError as error:
-            values = self._repaired(error, given)
-        return {name: v[()] for name, v in zip(self._fields, values)}
+            values = self._repaired(take, error, given)
+        return {name: v[()] for name, v in zip(take.streams, values)}
 
     def update(self, feedback: Feedback) -> None:
         """Go on to the state after the round of this feedback. Raises OCO859 where that is not finite."""
@@ -203,7 +237,7 @@ class Learner(Owned):
     def following(self, feedback: Feedback) -> tuple[Any, ...]:
         """State after the round of this feedback."""
         self._expects(feedback)
-        with np.errstate(all="ignore"), self._said("the state after it"):
+        with np.errstate(all="ignore"), self._naming_overflow("the state after it"):
             return self.compiled.update(*self._state, *feedback.values.values(), *self._random_arrays())
 
     def _expects(self, feedback: Feedback) -> None:
@@ -266,36 +300,26 @@ class Learner(Owned):
             last = len(self.warnings) == MOST_WARNINGS - 1
             self.warnings.append("there were more warnings than are kept" if last else message)
 
-    def _repaired(self, error: StreamError, given: Mapping[str, Any]) -> list[Any]:
+    def _repaired(self, take: Intake, error: StreamError, given: Mapping[str, Any]) -> list[Any]:
         """Values that the intake refused, where the caller's settings or the form by decisions allow them."""
-        if error.rule in ("name", "kind") and (flat := self._by_decision(given)) is not None:
+        if error.rule in ("name", "kind") and (flat := by_decision(given, self._names)) is not None:
             try:
-                return self._take(flat)
+                return take(flat)
             except StreamError as second:
                 error, given = second, flat
         if error.rule != "bounds" or self.on_out_of_bounds == "error":
             raise wrong_input(error) from None
         try:
-            values = fixed(self._take, given, self.on_out_of_bounds)
+            values = repaired(take, given, self.on_out_of_bounds)
         except StreamError as second:
             raise wrong_input(second) from None
-        done = SAID[self.on_out_of_bounds]
+        done = NOTES[self.on_out_of_bounds]
         times = sum(w.endswith(done) for w in self.warnings)
         if times < MOST_OUTSIDE:
             self.warn(f"in round {self.round} {error}: {done}")
         elif times == MOST_OUTSIDE:
             self.warn(f"from round {self.round} on data outside the bounds is not listed any more: {done}")
         return values
-
-    def _by_decision(self, given: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Arguments `gradient={"x": a, "y": b}` as `gradient_x`, `gradient_y`; None if no value is a dict."""
-        flat: dict[str, Any] = {}
-        for name, value in given.items():
-            if isinstance(value, Mapping) and set(value) <= set(self._names):
-                flat |= {name if len(self._names) == 1 else f"{name}_{key}": part for key, part in value.items()}
-            else:
-                flat[name] = value
-        return flat if len(flat) != len(given) or any(isinstance(v, Mapping) for v in given.values()) else None
 
     def _random_arrays(self) -> tuple[Any, ...]:
         """Algorithm's own random arrays of this round, drawn once: an interruption takes nothing from the generator."""
@@ -366,13 +390,11 @@ class Learner(Owned):
         if self.journal is not None:
             self.journal.close()
 
+    def __repr__(self) -> str:
+        return f"Learner({self.compiled.program.name}, backend={self.compiled.backend!r}, round={self.round})"
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-
-def _stream(shape: tuple[int, ...], dtype: DType, given: Range | None) -> Stream:
-    bounds = given or Range()
-    return Stream(shape, bounds.lower, bounds.upper, dtype is DType.INT, bounds.distribution)

@@ -93,7 +93,8 @@ def _block(
 
 
 def _single(learner: Learner, streams: Mapping[str, Any], after: Collection[str]) -> Played:
-    first, decided = learner.round, learner.decide()
+    known = {name: streams[name] for name in learner.contexts.names}
+    first, decided = learner.round, learner.decide(**known)
     feedback = learner.observe(**streams)
     names = [f.name for f in learner.compiled.program.decision]
     decisions = decided if isinstance(decided, dict) else {names[0]: decided}

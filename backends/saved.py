@@ -13,7 +13,7 @@ import numpy as np
 
 from oco.backends.contract import Contract
 from oco.backends.identity import model_hash, plan_hash, resolved_of
-from oco.backends.mending import CHOICES
+from oco.backends.out_of_bounds import CHOICES
 from oco.backends.python.state_file import StateError, check_round, entry_of, pack, read_state, unpack
 from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import Field, Program
@@ -34,6 +34,7 @@ def learner_state(learner: Learner) -> dict[str, Any]:
     drawn, draws = learner.drawn, learner._draws
     return {
         "model": program.name,
+        "backend": learner.compiled.backend,
         "model_hash": model_hash(contract),
         "plan_hash": plan_hash(program, contract),
         "recipe": dict(contract.recipe),
@@ -43,7 +44,7 @@ def learner_state(learner: Learner) -> dict[str, Any]:
         "draws": None if draws is None else {n: pack(a) for n, a in draws.items()},
         "on_out_of_bounds": learner.on_out_of_bounds,
         "warnings": list(learner.warnings),
-    }
+    } | _context_state(learner)
 
 
 def restore_into(learner: Learner, state: Mapping[str, Any]) -> None:
@@ -59,10 +60,17 @@ def restore_into(learner: Learner, state: Mapping[str, Any]) -> None:
         learner._draws = None if draws is None else {str(n): np.asarray(unpack(a), float) for n, a in draws.items()}
         learner.on_out_of_bounds = CHOICES[CHOICES.index(state["on_out_of_bounds"])]
         learner.warnings = [str(w) for w in state["warnings"]]
+        learner.learn_context({str(n): unpack(v) for n, v in state.get("context", {}).items()})
     except OcoError:
         raise
     except UNREADABLE as error:
         raise fail("OCO850", f"the saved state is not whole: {type(error).__name__}: {error}") from None
+
+
+def _context_state(learner: Learner) -> dict[str, Any]:
+    """Contexts of a round that is decided and not over, in a state; none where there are none."""
+    known = learner.contexts.of(learner.round)
+    return {"context": {n: pack(v) for n, v in known.items()}} if known else {}
 
 
 def _check_identity(state: Mapping[str, Any], program: Program, contract: Contract) -> None:

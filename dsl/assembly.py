@@ -14,7 +14,7 @@ import numpy as np
 
 from oco.dsl.atoms.words import describe
 from oco.dsl.build import call
-from oco.dsl.checks import check_domain, check_law
+from oco.dsl.checks import check_distribution, check_domain
 from oco.dsl.diagnostics import MOST_MISTAKES, OcoError, fail
 from oco.dsl.dims import Shape, broadcast, show
 from oco.dsl.expressions import Expr, File, Kind, constant, names
@@ -91,7 +91,7 @@ class Assembly:
             if value is not None and (value < 1 or value != int(value) or value > 2**62):
                 raise fail(
                     "OCO323",
-                    f"the horizon must be a whole number of rounds from 1 on; here it is {value.item()!r}",
+                    f"the horizon must be an integer number of rounds from 1 on; here it is {value.item()!r}",
                     rounds.span,
                     "`horizon T unknown` where the number of rounds is not known",
                 )
@@ -178,17 +178,18 @@ class Assembly:
         distribution: Distribution | None = None,
         span: Span | None = None,
         values: tuple[float, ...] = (),
+        known: bool = False,
     ) -> None:
-        """Add `stream name[dims] in bounds`, `iid` or `~ distribution`; `values` as in `Stream`."""
+        """Add `stream name[dims] in bounds`, `iid` or `~ distribution`; `values` and `known` as in `Stream`."""
         check_new_name(self.scope, name, Kind.STREAM, span)
         stream = Stream(
-            name, dims, self._shape(dims, f"`{name}`"), bounds, integer, iid, mean, distribution, span, values
+            name, dims, self._shape(dims, f"`{name}`"), bounds, integer, iid, mean, distribution, span, values, known
         )
         self.scope.declare(stream)
         check_count(stream.shape, f"`{name}`", span)
         if bounds is not None:
             check_range(self.scope, bounds, stream.shape, f"`{name}`", integer)
-        check_law(self.scope, stream)
+        check_distribution(self.scope, stream)
         if values and distribution is not None:
             message = f"`{name}` has a known distribution, which says what its values are"
             raise fail("OCO427", message, span, "leave out the set of values, or the distribution")

@@ -74,6 +74,7 @@ class _Binder:
                 distribution,
                 s.span,
                 s.values,
+                s.known,
             )
         for let in m.lets:
             assembly.let(let.name, self.expr(let.value), let.span)

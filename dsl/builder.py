@@ -111,11 +111,13 @@ class ModelBuilder:
         iid: bool = False,
         mean: Operand | None = None,
         integer: bool = False,
+        known: bool = False,
     ) -> Term:
         """Declare data revealed each round: within `bounds`, from a known `dist`, or `iid` with an unknown one (and
         perhaps a known `mean`).
 
         bounds  (lo, hi); range(k) for integers; {-1, 1} for a set of values
+        known   before the decision (a context)
         """
         span = caller_span()
         spec = getattr(dist, "spec", None)
@@ -130,8 +132,13 @@ class ModelBuilder:
         ends, whole = self._bounds(bounds, integer, span)
         known_mean = None if mean is None else self._expr(mean, span)
         with self._statement(name, "a stream", span):
-            self._assembly.stream(name, self._dims(shape, span), ends, whole, iid, known_mean, spec, span, values)
+            dims = self._dims(shape, span)
+            self._assembly.stream(name, dims, ends, whole, iid, known_mean, spec, span, values, known)
         return self._name(name, span)
+
+    def context(self, name: str, shape: Shape = None, **options: Any) -> Term:
+        """Declare data known before the decision, which `decide` is given, with the options of `stream`."""
+        return self.stream(name, shape, known=True, **options)
 
     def let(self, name: str, value: Operand) -> Term:
         """Name an expression."""
@@ -289,7 +296,7 @@ class ModelBuilder:
 
     def _rounds(self, rounds: Operand | None, span: Span | None) -> Expr | None:
         if isinstance(rounds, str):
-            raise wrong_argument("`horizon`", "a whole number of rounds, or None where it is unknown", rounds, span)
+            raise wrong_argument("`horizon`", "an integer number of rounds, or None where it is unknown", rounds, span)
         return None if rounds is None else self._expr(rounds, span)
 
     def _expr(self, value: Operand, span: Span | None) -> Expr:
@@ -316,7 +323,7 @@ class ModelBuilder:
         """Bounds from a pair (lo, hi), or from a Python range for integers."""
         if bounds is None:
             if integer:
-                raise fail("OCO526", "whole numbers need bounds: the least and the greatest", span)
+                raise fail("OCO526", "integers need bounds: the least and the greatest", span)
             return None, False
         if isinstance(bounds, range):
             if bounds.step != 1:
@@ -346,7 +353,7 @@ class ModelBuilder:
 
 
 def _is_data(value: Any) -> bool:
-    """True for data in the place of a shape: shapes are whole numbers, or tuples and lists of them."""
+    """True for data in the place of a shape: shapes are integers, or tuples and lists of them."""
     if isinstance(value, (list, tuple)):
         return any(isinstance(v, (list, tuple, float, np.floating, np.ndarray)) for v in value)
     return isinstance(value, (float, np.floating, np.ndarray)) or hasattr(value, "to_numpy")
@@ -368,23 +375,15 @@ def _listed(values: set[Any] | frozenset[Any], span: Span | None) -> tuple[float
 def _checked_name(name: Any, what: str, span: Span | None) -> str:
     if not isinstance(name, str) or not is_name(name):
         shown = repr(name)[:40]
-        raise fail(
-            "OCO526",
-            f"{shown} cannot name {what}",
-            span,
-            "names are made of letters, digits and `_`, and begin with a letter",
-        )
+        hint = "names are made of letters, digits and `_`, and begin with a letter"
+        raise fail("OCO526", f"{shown} cannot name {what}", span, hint)
     return name
 
 
 def _word(word: str, words: list[str], what: str) -> str:
     if word not in words:
-        raise fail(
-            "OCO210",
-            f"there is no {what} called {word!r}",
-            caller_span(),
-            did_you_mean(str(word), words, ", ".join(words)),
-        )
+        near = did_you_mean(str(word), words, ", ".join(words))
+        raise fail("OCO210", f"there is no {what} called {word!r}", caller_span(), near)
     return word
 
 

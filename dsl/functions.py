@@ -14,6 +14,7 @@ from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Expr
 from oco.dsl.limits import admitted
+from oco.dsl.previous import previous
 from oco.dsl.scope import Scope
 from oco.dsl.source import Span
 from oco.dsl.terms import DistributionTerm, DomainTerm, Operand, Term, apply, common_scope, term
@@ -75,9 +76,22 @@ def _function(name: str) -> Callable[..., Term]:
             operands = (*operands, options.pop(row.by_name[len(operands) - 1]))
         return apply(name, *operands, **{n: v for n, v in options.items() if v is not None or n not in row.options})
 
-    first = row.doc.split()[0]
-    doc = row.doc if len(first) == 1 else f"{first.capitalize()}{row.doc[len(first) :]}"
-    return _named(function, name, f"{doc}.", atom_signature(row))
+    signature = atom_signature(row)
+    return _named(function, name, _described(f"{name}({_parameters(signature)})", row.doc), signature)
+
+
+def _parameters(signature: Signature) -> str:
+    """Parameters as they are written: `x, M = None`, `*x`."""
+    parts = []
+    for p in signature.parameters.values():
+        star = "*" if p.kind is Parameter.VAR_POSITIONAL else ""
+        parts.append(f"{star}{p.name}" if p.default is Parameter.empty else f"{p.name} = {p.default}")
+    return ", ".join(parts)
+
+
+def _described(call: str, doc: str) -> str:
+    """Docstring of a word of the language."""
+    return f"`{call}`: {doc}.\n\nRaises OcoError where the arguments do not fit."
 
 
 def _domain(kind: str) -> Callable[..., DomainTerm]:
@@ -86,7 +100,7 @@ def _domain(kind: str) -> Callable[..., DomainTerm]:
         return DomainTerm(domain_spec(kind, args, named, span), scope)
 
     row = DOMAINS[kind]
-    return _named(domain, kind, f"`{row.signature}`: {row.doc}.", domain_signature(kind))
+    return _named(domain, kind, _described(row.signature, row.doc), domain_signature(kind))
 
 
 def _distribution(kind: str) -> Callable[..., DistributionTerm]:
@@ -95,7 +109,7 @@ def _distribution(kind: str) -> Callable[..., DistributionTerm]:
         return DistributionTerm(distribution_spec(kind, args, named, span), scope)
 
     row = DISTRIBUTIONS[kind]
-    return _named(distribution, kind, f"`{row.signature}`: {row.doc}.", distribution_signature(kind))
+    return _named(distribution, kind, _described(row.signature, row.doc), distribution_signature(kind))
 
 
 def _arguments(
@@ -109,9 +123,20 @@ def _arguments(
     return [admitted(a.expr, span) for a in args], named_exprs, scope, span
 
 
+def _prev(x: Operand, /) -> Term:
+    span = caller_span()
+    decision = term(x, span)
+    return Term(previous(decision.expr, span), decision.scope)
+
+
+_PREV = Signature([Parameter("x", Parameter.POSITIONAL_ONLY, annotation="Operand")], return_annotation="Term")
+
 FUNCTIONS: dict[str, Callable[..., Term]] = {
     name: _function(name) for name, row in ATOMS.items() if not name.startswith("_") and not row.operator
-} | {"range": _function("range")}
+} | {
+    "range": _function("range"),
+    "prev": _named(_prev, "prev", "Decision of the round before; in round 1 the start.", _PREV),
+}
 """Functions of the language by name."""
 
 DOMAIN_FUNCTIONS: dict[str, Callable[..., DomainTerm]] = {kind: _domain(kind) for kind in DOMAINS}

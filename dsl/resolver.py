@@ -219,7 +219,7 @@ class _Resolver:
         self._declare(
             s,
             lambda: self.assembly.stream(
-                s.name.name, dims, bounds, s.integer, s.iid, mean, spec, s.name.span, s.values
+                s.name.name, dims, bounds, s.integer, s.iid, mean, spec, s.name.span, s.values, s.known
             ),
         )
 

@@ -115,6 +115,7 @@ class Distribution:
 class Stream:
     """Data revealed each round. Adversarial unless `iid` (unknown distribution, perhaps a known `mean`) or
     `distribution` is set. `values` lists all that an entry may be, ascending; empty: whatever lies in the bounds.
+    `known`: a context, whose value of a round is known before the decision; `previous` names the decision whose last value it is.
     """
 
     name: str
@@ -127,6 +128,8 @@ class Stream:
     distribution: Distribution | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
     values: tuple[float, ...] = ()
+    known: bool = False
+    previous: str = ""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from oco.dsl.diagnostics import MOST_MISTAKES, Findings, OcoError, fail
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Constant, Expr, Kind, Name, Slice, constant
+from oco.dsl.previous import WORD, previous
 from oco.dsl.scope import Scope, kind_of
 from oco.dsl.source import Span
 from oco.dsl.suggest import did_you_mean, nearest
@@ -167,6 +168,8 @@ class Typer:
         if node.name == "file" and not node.operator:
             return self._refuse(refuse_as_function("file", node.span))
         args = [self.expr(a, inside) for a in node.args]
+        if node.name == WORD and not node.operator:
+            return self._previous(node, args)
         kept = tuple(a for a in args if a is not None)
         options = self._options(node)
         if not node.operator and not self._is_function(node):
@@ -174,6 +177,12 @@ class Typer:
         if options is None or len(kept) < len(args):
             return None
         return self._build(lambda: build.call(node.name, *kept, span=node.span, shape=None, **options))
+
+    def _previous(self, node: syntax.Call, args: list[Expr | None]) -> Expr | None:
+        if len(args) != 1 or node.options:
+            return self._refuse(fail("OCO217", "`prev` takes the name of a decision", node.span, "write `prev(x)`"))
+        x = args[0]
+        return None if x is None else self._build(lambda: previous(x, node.span))
 
     def _is_function(self, node: syntax.Call) -> bool:
         name, head = node.name, head_span(node)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -53,6 +53,7 @@ class Trade:
     @classmethod
     def of(cls, s: Situation, weight: float) -> Trade:
         """Trade in units of the loss's range and of the constraints' scales or penalties, as pilots and `--tradeoff` have it."""
+        s = replace(s, canonical=s.canonical.whole)
         hard = hard_ones(s.canonical)
 
         def sizes(known: Array | None) -> Array:

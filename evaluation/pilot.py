@@ -10,13 +10,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from oco.backends.choose import seconds_in_numpy
+from oco.backends.choose import usual_seconds
 from oco.compiler.ir.program import Program
 from oco.compiler.selection.pilots import PilotResult, Pilots
 from oco.compiler.theory.theorems import Situation
 from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data
-from oco.evaluation.trace import Trace
+from oco.evaluation.measured_run import MeasuredRun
 
 Array = np.ndarray[Any, Any]
 MODEL_SHARE = 0.5
@@ -32,13 +32,13 @@ class Piloted(Protocol):
     def program(self) -> Program:
         """Rule of its learner."""
 
-    def run(self, data: Any = None, rounds: int | None = None, seed: int = 0) -> Trace:
+    def run(self, data: Any = None, rounds: int | None = None, seed: int = 0) -> MeasuredRun:
         """Run the plan over the data
         and return the trace.
         """
 
 
-def score(trace: Trace, s: Situation, weight: float) -> tuple[float, float, float]:
+def score(trace: MeasuredRun, s: Situation, weight: float) -> tuple[float, float, float]:
     """Loss and violation of a run per round, in units of the loss's range and of the constraints' scales, and their
     sum.
 
@@ -68,7 +68,7 @@ def pilot(
         if entries and perf_counter() - began >= seconds:
             break
         plan = made()
-        spent += len(seeds) * seconds_in_numpy(plan.program, source.rounds)
+        spent += len(seeds) * usual_seconds(plan.program, source.rounds)
         if entries and spent >= MODEL_SHARE * seconds:
             break
         entries[c] = _scores(plan, source, seeds, s, weight)

@@ -1,4 +1,4 @@
-"""Rounded kinks that cannot hold: proved, and broken by as little as CVXPY says, from the model as it is written."""
+"""Constraints with kinks that cannot hold: proved, and broken by as little as CVXPY says, from the model as it is written."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from comparator_cases import drawn, problem
 
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.cvxpy_form import to_cvxpy
-from oco.evaluation.comparators import Budget, Status
-from oco.evaluation.comparators.functions import Rounds
-from oco.evaluation.comparators.rounded import rounded_prefixes, rounded_static
+from oco.evaluation.comparators import Status
+from oco.evaluation.comparators.compare import compare, compare_prefixes
 from oco.evaluation.data import Data
 
 HEAD = "decision x[3] in ball(1.5)\nstream a[3] in [-1, 1]\nstream s in [-1, 1]\nminimize {}\nsubject to\n"
@@ -50,7 +49,7 @@ def scales(data: Data, rounds: int) -> Any:
 
 
 @pytest.mark.parametrize("body, rounds", BODIES.values(), ids=BODIES.keys())
-def test_rounded_kinks_in_means_are_broken_least(body: str, rounds: int) -> None:
+def test_means_with_kinks_are_broken_least(body: str, rounds: int) -> None:
     p = problem(body, rounds)
     data = drawn(p, rounds)
     scale = scales(data, rounds)[: len(p.inequalities)]
@@ -58,7 +57,7 @@ def test_rounded_kinks_in_means_are_broken_least(body: str, rounds: int) -> None
     limits = [g <= v * size for g, size in zip(violations(p, data, rounds, x), scale)]
     cp.Problem(cp.Minimize(v), [*limits, cp.norm2(x) <= 1.5]).solve(solver="CLARABEL")
     assert v.value > 1e-4
-    found = rounded_static(Rounds.of(p, data.read(0, rounds), np.arange(rounds) + 1), Budget())
+    found = compare(p, data, "static")
     assert found.status is Status.LEAST_VIOLATING and "means cannot hold together" in found.words
     assert max(found.violation / scale) == pytest.approx(v.value, abs=1e-5)
     best = cp.Problem(
@@ -74,11 +73,11 @@ def test_rounded_kinks_in_means_are_broken_least(body: str, rounds: int) -> None
     assert found.value == pytest.approx(best.value, rel=1e-2)
 
 
-def test_prefixes_that_rounded_kinks_make_impossible_stand_beside_the_others() -> None:
+def test_prefixes_that_kinks_make_impossible_stand_beside_the_others() -> None:
     body, rounds = BODIES["a maximum"]
     p, ends = problem(body, rounds), np.array([1, 9])
     data = drawn(p, rounds)
-    found = rounded_prefixes(Rounds.of(p, data.read(0, rounds), np.arange(rounds) + 1), ends, Budget())
+    found = compare_prefixes(p, data, ends)
     x = cp.Variable(3)
     for k, end in enumerate(ends):
         least = cp.Problem(cp.Minimize(violations(p, data, int(end), x)[0]), [cp.norm2(x) <= 1.5])

@@ -7,7 +7,7 @@ import pytest
 from comparator_cases import MODELS, check_certificate, drawn, problem, reference
 
 from oco.compiler.problem.canonical import Canonical
-from oco.evaluation.comparators import Budget, Status
+from oco.evaluation.comparators import Budget, Status, conic_comparators
 from oco.evaluation.comparators import composite as composite_module
 from oco.evaluation.comparators import fixed as fixed_module
 from oco.evaluation.comparators import rounds as rounds_module
@@ -15,7 +15,6 @@ from oco.evaluation.comparators.compare import compare, compare_prefixes
 from oco.evaluation.comparators.functions import Rounds
 from oco.evaluation.comparators.kkt import WIDE, Newton
 from oco.evaluation.comparators.make import implicit
-from oco.evaluation.comparators.rounded import rounded_prefixes, rounded_static
 from oco.evaluation.comparators.sums import Upto
 from oco.evaluation.data import Data, load_data
 
@@ -204,43 +203,44 @@ def test_many_kinks_of_pieces_and_lengths_are_one_sparse_program(body: str) -> N
         assert all(b.domain.contains(found.decision[b.name], 1e-7) for b in p.blocks)
 
 
-@pytest.mark.parametrize("body", KINKED.values(), ids=KINKED.keys())
-def test_rounded_kinks_give_an_interval_around_the_value(body: str) -> None:
+@pytest.mark.parametrize("body", [KINKED[name] for name in ("absolute values", "hinges", "a maximum")])
+def test_kinks_too_many_for_one_sparse_program_are_solved_by_first_order(
+    body: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     p = problem(body, 60)
     data = drawn(p, 60)
-    exact = reference(p, data, list(range(60)), averages=True)
-    found = rounded_static(_all_rounds(p, data), Budget())
-    assert found.status in (Status.INTERVAL, Status.CERTIFIED)
-    slack = 1e-6 * abs(exact)
-    assert found.bound <= exact + slack and exact <= found.value + slack
-    assert found.gap <= 0.02 * abs(exact) and np.all(found.violation <= 1e-6)
-    several = rounded_prefixes(_all_rounds(p, data), np.array([30, 60]), Budget())
-    assert several.bound[1] <= exact + slack and exact <= several.value[1] + slack
+    monkeypatch.setattr(conic_comparators, "SPARSE", 1.0)
+    found, exact = compare(p, data, "static"), reference(p, data, list(range(60)), averages=True)
+    assert found.status is Status.CERTIFIED and "Lagrangian" in found.method
+    assert found.value == pytest.approx(exact, rel=1e-6) and found.bound <= exact + 1e-6 * abs(exact)
+    several = compare_prefixes(p, data, np.array([30, 60]))
+    assert several.status == (Status.CERTIFIED,) * 2 and several.value[1] == pytest.approx(exact, rel=1e-6)
 
 
-def test_rounded_kinks_that_cannot_hold_are_broken_least() -> None:
-    """|x - p| <= 0.1 for p = 0 in three rounds and p = 1 in one: x = 0.1 breaks them by 0.8 in all, which is least."""
+def test_limits_with_kinks_that_cannot_hold_are_broken_least() -> None:
+    """|x - p| <= 0.1 for p = 0 in three rounds and p = 1 in one: every x breaks two by 0.4 or more, x = 0.5 by that."""
     body = "decision x in box(-3, 3)\nstream p in [0, 1]\nminimize (x - 2) ** 2\nsubject to\n    near: abs(x - p) <= 0.1   each round\n"
     p = problem(body, 4)
-    rounds = Rounds.of(p, {"p": np.array([0.0, 0.0, 1.0, 0.0])}, np.arange(4) + 1)
-    found = rounded_static(rounds, Budget())
+    data = load_data(p, {"p": np.array([0.0, 0.0, 1.0, 0.0])})
+    found = compare(p, data, "static")
     assert found.status is Status.LEAST_VIOLATING and "cannot hold together" in found.why and 3 in found.impossible
     x = found.decision["x"].item()
-    assert x == pytest.approx(0.1, abs=0.03) and found.violation.max() == pytest.approx(0.9 - x)
-    several = rounded_prefixes(rounds, np.array([2, 4]), Budget())
-    assert several.status[0] in (Status.CERTIFIED, Status.INTERVAL) and several.status[1] is Status.LEAST_VIOLATING
-    assert several.bound[0] <= 2 * 1.9**2 + 1e-9 and several.value[0] == pytest.approx(2 * 1.9**2, rel=1e-3)
-    assert several.value[1] == pytest.approx(4 * 1.9**2, abs=4 * 2 * 1.9 * 0.03)  # x within 0.03 again
+    assert x == pytest.approx(0.5, abs=1e-4) and found.violation.max() == pytest.approx(0.4, abs=1e-4)
+    several = compare_prefixes(p, data, np.array([2, 4]))
+    assert several.status == (Status.CERTIFIED, Status.LEAST_VIOLATING)
+    assert several.value[0] == pytest.approx(2 * 1.9**2, rel=1e-6)
+    assert several.value[1] == pytest.approx(4 * 1.5**2, abs=4 * 2 * 1.5 * 1e-4)
 
 
-def test_kinks_beside_a_logarithm_are_one_program_or_rounded_off() -> None:
+def test_kinks_beside_a_logarithm_are_one_program_or_go_along_slopes(monkeypatch: pytest.MonkeyPatch) -> None:
     p = problem("decision x[2] in box(0, 3)\nstream a[2] in [-1, 1]\nminimize sum(abs(x - a)) - sum(log(1 + x))\n", 60)
     data = drawn(p, 60)
     found, exact = compare(p, data, "static"), reference(p, data, list(range(60)), averages=True)
     check_certificate(found)
     assert "sparse" in found.method and found.value == pytest.approx(exact, rel=1e-7)
-    rounded = rounded_static(_all_rounds(p, data), Budget())
-    assert rounded.bound <= exact + 1e-5 and exact <= rounded.value + 1e-5 and rounded.gap <= 0.02 * abs(exact)
+    monkeypatch.setattr(conic_comparators, "SPARSE", 1.0)
+    rough = compare(p, data, "static")
+    assert rough.bound <= exact + 1e-5 and exact <= rough.value + 1e-5 and rough.gap <= 0.02 * abs(exact)
 
 
 def test_what_was_reached_within_the_budget_is_an_interval() -> None:

@@ -7,27 +7,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from fuzz.attack import ATTACKS
-from fuzz.generate import MAKERS, Unlucky, Writer, drawn
+from fuzz.generate import MAKERS
 from fuzz.growth import AFFINE, PUBLIC
 from fuzz.meaning import MEANING, Evaluator
 from fuzz.membership import MEMBERSHIP
+from fuzz.nodes import Apply, Number, Ref, walk
 from fuzz.reading import tree_of
-from fuzz.typed import (
-    Apply,
-    Assume,
-    Constraint,
-    Decision,
-    Feedback,
-    Measure,
-    Minimize,
-    Number,
-    Ref,
-    Set,
-    Stream,
-    Tree,
-    nodes_of,
-    walk,
-)
+from fuzz.typed import Assume, Constraint, Decision, Feedback, Measure, Minimize, Set, Stream, Tree, nodes_of
+from fuzz.writer import Unlucky, Writer, drawn
 
 import oco
 from oco.compiler.problem.canonical import canonical
@@ -86,8 +73,9 @@ FORMS: dict[str, Callable[[Tree], bool]] = {
     "remainder": uses(lambda n: isinstance(n, Apply) and n.atom == "mod"),
     "data of the round": lambda tree: "[t - 1]" in tree.text or "[(t - 1) % " in tree.text,
     "horizon unknown": lambda tree: tree.horizon is None,
+    "context": has(Stream, lambda s: s.known),
     "set of values": has(Stream, lambda s: bool(s.values)),
-    "whole numbers": has(Stream, lambda s: s.integer and s.bounds is not None),
+    "integers": has(Stream, lambda s: s.integer and s.bounds is not None),
     "iid": has(Stream, lambda s: s.iid and s.mean is None),
     "iid with a mean": has(Stream, lambda s: s.mean is not None),
     "no bounds": has(Stream, lambda s: s.bounds is None and not s.values and s.distribution is None),

@@ -100,7 +100,7 @@ MISTAKES: list[tuple[str, str, str, str]] = [
     ("subject to\n    : x <= 1", "OCO109", ":", "name before the colon"),
     ("maximize sum(x)", "OCO116", "maximize", "minimize -(sum(x))"),
     ("maximise sum(x)", "OCO116", "maximise", "negative"),
-    ("context c in [0, 1]", "OCO111", "context", "before the decision"),
+    ("prev c in [0, 1]", "OCO111", "prev", "previous decision"),
     ("minimize x - prev", "OCO111", "prev", "previous decision"),
     ("stream prev in [0, 1]", "OCO111", "prev", "previous decision"),
     ("model a horizon T = 5", "OCO128", "horizon", "line of its own"),

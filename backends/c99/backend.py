@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,8 +34,9 @@ class CBackend:
         return NativeLearner
 
     def fleet(self, program: Program) -> type[Fleet]:
-        """Class of fleets: `NativeFleet` where the program has measures."""
-        return Fleet if program.measure is None else NativeFleet
+        """Class of fleets: `NativeFleet` where the program has measures, and its decisions hang on the state alone."""
+        alone = program.measure is not None and not program.context and program.prepare is None
+        return NativeFleet if alone else Fleet
 
     def unavailable_reason(self) -> str | None:
         """Advice to install a compiler; None where there is one."""
@@ -46,16 +48,22 @@ class CBackend:
         native = Native(program, source, library(source))
         measure = None if program.measure is None else native.measure
         entries = native.init, native.decide, native.update, measure, slopes_of(program)
-        return Compiled(self.name, program, source.code, *entries, native.run, native)
+        prepare = None if program.prepare is None else native.prepare
+        run = None if program.previous else native.run
+        return Compiled(self.name, program, source.code, *entries, run, native, prepare)
 
     def files(self, program: Program, contract: Contract) -> dict[str, str]:
-        """Header, source and an example by file name."""
+        """Source, header and an example by file name."""
         source = emit(program, contract)
         return {
-            f"{source.name}.h": source.header,
             f"{source.name}.c": source.code,
+            f"{source.name}.h": source.header,
             f"{source.name}_example.c": example_main(program, source, contract),
         }
+
+    def usage(self, path: str, names: Sequence[str], data: str) -> str:
+        """Command that compiles the files and runs the example."""
+        return f"C99, libm alone ({', '.join(names)}). Try it: cc -std=c99 {path}/*.c -lm && ./a.out"
 
 
 def _no_promises(program: Program) -> Contract:

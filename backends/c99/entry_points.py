@@ -28,7 +28,16 @@ class EntryPoints:
 
     def lines(self) -> Iterator[str]:
         """Lines of all functions."""
-        parts = [self._init, self._decide, self.check, self._measure, self._step, self._observe, self._run]
+        parts = [
+            self._init,
+            self._prepare,
+            self._decide,
+            self.check,
+            self._measure,
+            self._step,
+            self._observe,
+            self._run,
+        ]
         for part in parts:
             body = list(part())
             if body:
@@ -60,6 +69,11 @@ class EntryPoints:
         ]
         yield from self._rule("init", args, self._state())
         yield "}"
+
+    def _prepare(self) -> Iterator[str]:
+        if self.of.program.prepare is not None:
+            yield f"{self.heads['prepare']} {{"
+            yield from self._moved("prepare", self.of.prepared, [n.name for n in self.of.known])
 
     def _decide(self) -> Iterator[str]:
         yield f"{self.heads['decide']} {{"
@@ -128,10 +142,13 @@ class EntryPoints:
         yield "}"
 
     def _step(self) -> Iterator[str]:
-        """Function `step`: update, with the new state in separate places until all of it is computed."""
         yield f"{self.heads['step']} {{"
+        yield from self._moved("update", self.of.changing, self._given())
+
+    def _moved(self, function: str, changing: Sequence[Named], given: Sequence[str]) -> Iterator[str]:
+        """Body that goes on to another state, which stands in separate places until all of it is computed."""
         offset, targets, moves = self.of.rule_work, list[str](), list[str]()
-        for n in self.of.changing:
+        for n in changing:
             target = f"{n.name}_new"
             targets.append(target)
             if n.size > LARGEST_ON_STACK:
@@ -141,9 +158,9 @@ class EntryPoints:
                 yield f"    {n.declared(target)};"
             whole = f"memcpy(self->{n.name}, {target}, sizeof self->{n.name});"
             moves.append(f"    {whole if n.type.shape else f'self->{n.name} = {target};'}")
-        yield from self._rule("update", [*self._state(), *self._given()], targets)
+        yield from self._rule(function, [*self._state(), *given], targets)
         places = {n.name: k for k, n in enumerate(self.of.state, 1)}
-        for n, target in zip(self.of.changing, targets):
+        for n, target in zip(changing, targets):
             yield from not_finite(n, target, n.size, f"-{places[n.name]}")
         yield from moves
         yield "    return 0;"
@@ -166,6 +183,9 @@ class EntryPoints:
         yield f"{self.heads['run']} {{"
         yield "    for (int64_t t = 0; t < rounds; ++t) {"
         yield f"        if ({name}_check({', '.join(inputs)}) != 0) {{ return t; }}"
+        if self.of.program.prepare is not None:
+            known = [_row(n) for n in self.of.known]
+            yield f"        if ({name}_prepare({', '.join(['self', *known])}) != 0) {{ return t; }}"
         yield f"        if ({' || '.join(f'record->{w}' for w in wanted)}) {{"
         yield from (f"            {line}" for line in self._played(inputs, draws))
         yield "        }"

@@ -54,6 +54,11 @@ def _lines(program: Program, source: Source, contract: Contract) -> Iterator[str
     yield f"    for (int t = 0; t < {ROUNDS}; ++t) {{"
     draws = [_argument(n) for n in interface.draws]
     outs = [d.name if d.type.shape else f"&{d.name}" for d in interface.decisions]
+    if program.prepare is not None:
+        known = [_argument(n) for n in interface.known]
+        yield f"        if ({name}_prepare({', '.join(['&learner', *known])}) != 0) {{"
+        yield "            return 1;"
+        yield "        }"
     yield f"        if ({name}_decide(&learner, {', '.join([*draws, *outs])}) != 0) {{"
     yield "            return 1;"
     yield "        }"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 import numpy as np
 
+from oco.backends.arguments import generator
 from oco.backends.base import Compiled
 from oco.backends.c99.build import fleet_library
 from oco.backends.c99.fleet_source import emit_fleet
@@ -16,7 +17,6 @@ from oco.backends.c99.learner import NativeLearner
 from oco.backends.c99.vectors import is_vector, without_lanes
 from oco.backends.contract import Contract
 from oco.backends.fleet import Array, Fleet, FleetFeedback
-from oco.backends.given import generator
 from oco.backends.python.intake import NotFinite
 from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import DType, Type
@@ -137,7 +137,8 @@ class NativeFleet(Fleet):
                 array[k] = random.normal(size=f.type.shape) if normal else random.random(f.type.shape)
         return drawn
 
-    def _stepped(self, values: list[Array]) -> FleetFeedback:
+    def _stepped(self, streams: Mapping[str, Array]) -> FleetFeedback:
+        values = [streams[name] for name in self._inputs]
         kinds = [KINDS[f.type.dtype] for f in self.compiled.program.feedback]
         arrays = [
             np.ascontiguousarray(v, dtype=kind) if v.dtype != kind else np.ascontiguousarray(v)

@@ -10,9 +10,9 @@ from functools import cached_property
 from oco.backends.c99.vectors import c_type, without_lanes
 from oco.backends.c99.writer import LARGEST_ON_STACK, Signature, in_rows
 from oco.compiler.ir.names import identifier
-from oco.compiler.ir.program import Field, Program, Type, Var
+from oco.compiler.ir.program import Field, Function, Program, Type, Var
 
-PUBLIC = ("init", "decide", "check", "measure", "step", "observe", "run")
+PUBLIC = ("init", "prepare", "decide", "check", "measure", "step", "observe", "run")
 """Names that follow the module's prefix; a program's functions and constants keep away from them."""
 _OWN = "constraints decisions equalities f g h i loss place record rounds self t work wrong"
 _WORDS = frozenset(_OWN.split())
@@ -57,9 +57,9 @@ class Named:
         return f"{self.c_type} {name}[{max(self.size, 1)}]" if self.type.shape else f"{self.c_type} {name}"
 
 
-def kept_by(program: Program) -> frozenset[int]:
-    """Positions of state that `update` returns unchanged."""
-    block = program.update.body
+def kept_by(program: Program, function: Function | None = None) -> frozenset[int]:
+    """Positions of state that `update`, or this function, returns unchanged."""
+    block = (function or program.update).body
     pairs = enumerate(zip(block.params, block.results))
     return frozenset(k for k, (p, r) in pairs if isinstance(r, Var) and r.name == p.name)
 
@@ -82,6 +82,19 @@ class Interface:
         """Members of the struct that a round changes."""
         kept = kept_by(self.program)
         return [n for k, n in enumerate(self.state) if k not in kept]
+
+    @cached_property
+    def prepared(self) -> list[Named]:
+        """Members of the struct that the context of a round changes."""
+        if self.program.prepare is None:
+            return []
+        kept = kept_by(self.program, self.program.prepare)
+        return [n for k, n in enumerate(self.state) if k not in kept]
+
+    @property
+    def known(self) -> list[Named]:
+        """Inputs that are known before the decision."""
+        return [n for n in self.inputs if n.field.name in self.program.context]
 
     def members(self) -> list[tuple[str, Type]]:
         """Names and types of the state in the struct."""
@@ -118,7 +131,8 @@ class Interface:
     @cached_property
     def work(self) -> int:
         """Total work space in doubles: the rule's, then new values of large state, then a large decision."""
-        return self.rule_work + sum(n.size for n in (*self.changing, *self.decisions) if n.size > LARGEST_ON_STACK)
+        kept = {n.name: n for n in (*self.changing, *self.prepared)}
+        return self.rule_work + sum(n.size for n in (*kept.values(), *self.decisions) if n.size > LARGEST_ON_STACK)
 
     @property
     def outputs(self) -> tuple[int, int]:
@@ -156,6 +170,8 @@ class Interface:
             "observe": self.head("observe", "int64_t", [own, *one_round, *draws]),
             "run": self.head("run", "int64_t", [own, "int64_t rounds", *many, record]),
         }
+        if self.program.prepare is not None:
+            items["prepare"] = self.head("prepare", "int64_t", [own, *(n.parameter for n in self.known)])
         if self.program.measure is not None:
             given = [own if self.work else known, *(d.parameter for d in self.decisions), *one_round]
             items["measure"] = self.head("measure", "void", [*given, *results])
@@ -165,6 +181,7 @@ class Interface:
         """Lines of the header for each function."""
         words = {
             "init": "Begin round 1. NULL starts at the model's first decision.",
+            "prepare": "Take what is known of this round before `decide`: 0, or -k where entry k of the struct would not be finite.",
             "decide": "The decision of this round; 0, or -1 where it holds a number that is not finite.",
             "check": "0 if every input is finite and within its bounds, else 1 + the place of the first that is not (over all in order).",
             "measure": "What decisions are worth in this round: the loss, the values of g (g holds where it is <= 0) and of h.",

@@ -46,7 +46,7 @@ class NativeLearner(Learner):
         """Replace `decide` and `observe` by C functions, where that is possible."""
         program, native = self.compiled.program, self.compiled.native
         quick = stepper()
-        if quick is None or program.measure is None or program.draws or program.factored:
+        if quick is None or program.measure is None or program.draws or program.factored or self.contexts.awaited:
             return
         addresses = [ctypes.cast(native.glue(name), ctypes.c_void_p).value for name in ("decide", "observe", "measure")]
         horizon = -1 if self.contract.horizon is None else self.contract.horizon
@@ -109,9 +109,13 @@ class NativeLearner(Learner):
             return
         with self._owned():
             self._expects(feedback)
-            with self._said("the state after it"):
+            with self._naming_overflow("the state after it"):
                 self.compiled.native.step_at(self._struct, feedback.values.values(), self._random_arrays())
             self._passed(feedback)
+
+    def _prepare(self, context: tuple[Any, ...]) -> None:
+        if self.compiled.prepare is not None:
+            self.compiled.native.prepare_at(self._struct, context)
 
     def _decision(self) -> tuple[Any, ...]:
         results: tuple[Any, ...] = self.compiled.native.decide_at(self._struct, self._random_arrays())

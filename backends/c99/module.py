@@ -89,13 +89,13 @@ def _constant(why: str, interface: Interface, name: str, program: Program) -> It
     yield from array_lines(_constant_name(name, interface.name), value.var.type, value.value)
 
 
-def _changes(program: Program) -> Function:
-    """Results of `update` without those that are unchanged state."""
-    update, kept = program.update, kept_by(program)
-    left = [k for k in range(len(update.body.results)) if k not in kept]
-    names = tuple(update.result_names[k] for k in left if k < len(update.result_names))
+def _changes(program: Program, function: Function) -> Function:
+    """Function from state to state without the results that are unchanged state."""
+    kept = kept_by(program, function)
+    left = [k for k in range(len(function.body.results)) if k not in kept]
+    names = tuple(function.result_names[k] for k in left if k < len(function.result_names))
     return replace(
-        update, body=replace(update.body, results=tuple(update.body.results[k] for k in left)), result_names=names
+        function, body=replace(function.body, results=tuple(function.body.results[k] for k in left)), result_names=names
     )
 
 
@@ -103,7 +103,8 @@ def rule(program: Program, prefix: str, mixed: bool = False) -> tuple[list[str],
     """Lines of the program's functions, with their signatures."""
     signatures: dict[str, Signature] = {}
     constants = {g.var.name: _constant_name(g.var.name, prefix) for g in program.constants}
-    entries = [f for f in (program.init, program.decide, _changes(program), program.measure) if f is not None]
+    changing = [_changes(program, f) for f in (program.prepare, program.update) if f is not None]
+    entries = [f for f in (program.init, program.decide, *changing, program.measure) if f is not None]
     lines: list[str] = []
     for function in (*program.functions, *entries):
         own = f"rule_{function.name}" if function in entries else identifier(function.name, _taken())

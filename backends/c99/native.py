@@ -35,7 +35,7 @@ class Native:
 
     def _function(self, name: str) -> Callable[..., Any]:
         result = getattr(self.library, f"{self.source.name}_{name}")
-        result.restype = ctypes.c_int64 if name in ("run", "step") else None
+        result.restype = ctypes.c_int64 if name in ("run", "step", "prepare") else None
         call: Callable[..., Any] = result
         return call
 
@@ -50,6 +50,18 @@ class Native:
         first = [_array(v, Type(DType.FLOAT, f.type.shape)) for v, f in zip(start, self.program.decision)]
         self._function("init")(ctypes.byref(struct), *map(_pointer, first))
         return self._state(struct)
+
+    def prepare(self, *values: Any) -> Arrays:
+        """State that knows the context of its round, from the state and the context. Raises NotFinite."""
+        struct, context = self._struct(values)
+        self.prepare_at(struct, context)
+        return self._state(struct)
+
+    def prepare_at(self, struct: ctypes.Structure, context: Sequence[Any]) -> None:
+        """Give the state in a struct the context of its round. Raises NotFinite, and the struct is then unchanged."""
+        given, _kept = _given(context, self.program.known)
+        if wrong := self._function("prepare")(ctypes.byref(struct), *given):
+            raise NotFinite(self.program.state[-wrong - 1].name)
 
     def decide(self, *values: Any) -> Arrays:
         """Decisions from the state and the random draws."""

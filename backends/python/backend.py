@@ -45,6 +45,10 @@ class NumpyBackend:
         """Standalone module by file name."""
         return {f"{identifier(program.name)}_learner.py": emit(program, contract)}
 
+    def usage(self, path: str, names: Sequence[str], data: str) -> str:
+        """Command that runs the module."""
+        return f"NumPy alone. Run it: python {path} {data}"
+
     def compile(self, program: Program, contract: Contract | None = None) -> Compiled:
         """Program as functions of the emitted text."""
         entries = [f for f in program.entries if f is not program.slopes]
@@ -52,9 +56,10 @@ class NumpyBackend:
         result = _executed(program, source, entries)
         decide = _watched(result["decide"], [f.name for f in program.decision])
         update = _watched(result["update"], [f.name for f in program.state])
-        return Compiled(
-            self.name, program, source, result["init"], decide, update, result.get("measure"), slopes_of(program)
-        )
+        state = [f.name for f in program.state]
+        prepare = _watched(result["prepare"], state) if program.prepare is not None else None
+        entry = result["init"], decide, update, result.get("measure"), slopes_of(program)
+        return Compiled(self.name, program, source, *entry, prepare=prepare)
 
 
 def _watched(function: Callable[..., Arrays], names: Sequence[str]) -> Callable[..., Arrays]:

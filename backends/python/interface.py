@@ -18,6 +18,9 @@ CONSTRAINTS: tuple[str, ...] = ()
 EQUALITIES: tuple[str, ...] = ()
 LIPSCHITZ: tuple[tuple[str, float], ...] = ()
 slopes: Any = None
+prepare: Any = None
+CONTEXT: tuple[str, ...] = ()
+PREVIOUS: dict[str, str] = {}
 
 
 def init(*start: Any) -> Any:

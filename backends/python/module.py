@@ -80,14 +80,16 @@ def _heading(title: str) -> str:
 
 def _docstring(program: Program, contract: Contract) -> str:
     """Docstring of the module: its purpose, its use, the model, and the guarantee."""
-    inputs = ", ".join(f"{f.name}=..." for f in program.feedback)
+    known = ", ".join(f"{name}=..." for name in program.context)
+    filled = {*program.context, *dict(program.previous)}
+    inputs = ", ".join(f"{f.name}=..." for f in program.feedback if f.name not in filled)
     rows = [
         f"{program.name}: decisions round by round with the algorithm {contract.algorithm}.",
         "",
         "Needs NumPy alone. Written by oco from the model below.",
         "",
         "    learner = Learner()",
-        "    x = learner.decide()",
+        f"    x = learner.decide({known})",
         f"    feedback = learner.observe({inputs})",
         "",
         "`python THIS_FILE data.csv` runs it over a file with a column for each stream (`price`, or",
@@ -155,6 +157,10 @@ def _interface(program: Program, contract: Contract) -> Iterator[str]:
     yield f"HORIZON = {contract.horizon}"
     yield f"MODEL_HASH = {quoted(model_hash(contract))}"
     yield f"PLAN_HASH = {quoted(plan_hash(program, contract))}"
+    if program.prepare is None:
+        yield "prepare = None"
+    yield f"CONTEXT = {_strings(program.context)}"
+    yield from _table("PREVIOUS", {name: quoted(own) for name, own in program.previous})
     yield f"STATE = {_strings(f.name for f in program.state)}"
     yield f"CONSTRAINTS = {_strings(program.labels)}"
     yield f"EQUALITIES = {_strings(contract.equalities)}"

@@ -16,6 +16,7 @@ import numpy as np
 from oco.backends.python.intake import Intake, NotFinite, finite
 from oco.backends.python.interface import (
     CONSTRAINTS,
+    CONTEXT,
     DRAWS,
     EQUALITIES,
     HORIZON,
@@ -23,16 +24,18 @@ from oco.backends.python.interface import (
     MODEL,
     MODEL_HASH,
     PLAN_HASH,
+    PREVIOUS,
     START,
     STATE,
     STREAMS,
     decide,
     init,
     measure,
+    prepare,
     slopes,
     update,
 )
-from oco.backends.python.state_file import StateError, check_round, entry_of, pack, read_state, write_state
+from oco.backends.python.state_file import StateError, check_round, entry_of, pack, read_state, unpack, write_state
 
 
 class Feedback(NamedTuple):
@@ -51,6 +54,7 @@ class Feedback(NamedTuple):
 
 class Learner:
     """Learner that decides round by round: `decide()` first, then `observe(...)` with the data that the round revealed.
+    `decide` takes the model's contexts by name, and `observe` the other streams.
 
     Threads may use it in turns; one that comes while another is at work gets a RuntimeError, and the learner is
     unchanged.
@@ -63,6 +67,8 @@ class Learner:
         if list(first) != list(START) or any(np.shape(first[n]) != np.shape(START[n]) for n in START):
             raise ValueError(f"a start has these decisions and shapes: { {n: np.shape(v) for n, v in START.items()} }")
         self._take = Intake(STREAMS)
+        self._take_context = Intake({name: STREAMS[name] for name in CONTEXT})
+        self._context: dict[str, Any] | None = None
         self._random = np.random.default_rng(seed)
         self._values = _tuple(init(*first.values()))
         self._drawn: list[Any] | None = None
@@ -89,19 +95,38 @@ class Learner:
         """State of the algorithm, by the paper's symbols."""
         return {name: np.array(value) for name, value in zip(STATE, self._values)}
 
-    def decide(self) -> Any:
-        """Decision of this round; a dict of them if the model has several."""
+    def decide(self, /, **context: Any) -> Any:
+        """Decision of this round from its contexts, which are given once; a dict of them if the model has several."""
         with self._owned(), np.errstate(all="ignore"):
+            self._learn_context(context)
             result = self._finite(START, decide(*self._values, *self._draw()))
         result = result if len(START) > 1 else result[0]
         return np.array(result) if len(START) == 1 else {n: np.array(v) for n, v in zip(START, result)}
+
+    def _learn_context(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Contexts of this round, taken where they are given. ValueError where they are missing or change."""
+        known = self._context
+        if given or (known is None and not CONTEXT):
+            values = {name: v[()] for name, v in zip(CONTEXT, self._take_context(given))}
+            changed = [name for name, old in (known or {}).items() if not np.array_equal(old, values[name])]
+            if changed:
+                raise ValueError(f"round {self.round} was decided with another {changed[0]}")
+            if known is None and prepare is not None:
+                with np.errstate(all="ignore"):
+                    self._values = self._finite(STATE, prepare(*self._values, *values.values()))
+            known = self._context = values
+        if known is None:
+            raise ValueError(f"round {self.round} is decided with {', '.join(CONTEXT)}: give them to `decide`")
+        return known
 
     def observe(self, /, **streams: Any) -> Feedback:
         """Take the round's data, return the loss and constraints of the decision, and go on. Wrong data raises an error
         and changes nothing.
         """
         with self._owned():
-            values = [v[()] for v in self._take(streams)]
+            known = self._learn_context({name: streams[name] for name in CONTEXT if name in streams})
+            before = {name: self._values[STATE.index(own)] for name, own in PREVIOUS.items()}
+            values = [v[()] for v in self._take({**streams, **known, **before})]
             drawn = self._draw()
             with np.errstate(all="ignore"):
                 decisions = _tuple(decide(*self._values, *drawn))
@@ -110,7 +135,7 @@ class Learner:
                     self._finite(START, decisions)
                 following = self._finite(STATE, update(*self._values, *values, *drawn))
             feedback = Feedback(self.round, float(loss), constraints, equalities)
-            self._values, self._drawn = following, None
+            self._values, self._drawn, self._context = following, None, None
         if feedback.round - 1 == HORIZON:
             warnings.warn(f"the horizon of {HORIZON} rounds is over: the guarantee has ended", stacklevel=2)
         if LIPSCHITZ and feedback.round & (feedback.round - 1) == 0:
@@ -160,6 +185,7 @@ class Learner:
                 "values": {name: pack(value) for name, value in zip(STATE, self._values)},
                 "random": self._random.bit_generator.state,
                 "drawn": [pack(a) for a in self._drawn] if self._drawn else None,
+                "context": {name: pack(v) for name, v in (self._context or {}).items()},
             }
 
     @classmethod
@@ -180,6 +206,8 @@ class Learner:
                 raise StateError("its random arrays are not as many")
             results = [entry_of(name, a, shape, "f") for (name, (shape, _)), a in zip(DRAWS.items(), drawn)]
             learner._drawn = results or None
+            if context := state.get("context"):
+                learner._learn_context({name: unpack(v) for name, v in context.items()})
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise StateError(f"this state is not whole: {type(error).__name__}: {error}") from None
         return learner
@@ -231,7 +259,7 @@ def rounds_of(path: str) -> Iterator[dict[str, Any]]:
     with open(path, newline="", encoding="utf-8-sig") as file:
         rows = csv.reader(file)
         header = [h.strip() for h in next(rows, [])]
-        columns = {name: columns_of(name, s.shape, header) for name, s in STREAMS.items()}
+        columns = {name: columns_of(name, s.shape, header) for name, s in STREAMS.items() if name not in PREVIOUS}
         for row in rows:
             try:
                 cells = {n: [number_of(row[k]) for k in ks] for n, ks in columns.items()}

@@ -218,6 +218,7 @@ _BASIC = (NO_CONSTRAINTS, GRADIENTS_SEEN, CONVEX_LOSS, BOUNDED_DOMAIN, BOUNDED_G
 
 OGD = Algorithm(
     name="ogd",
+    plays="x",
     title="online gradient descent",
     cite="Zinkevich 2003; Hazan 2016, chapter 3",
     rule=OnlineGradientDescent,
@@ -225,6 +226,7 @@ OGD = Algorithm(
     theorems=(
         Theorem(
             name="Theorem 3.3",
+            moves=True,
             measures=frozenset({Measure.STATIC}),
             hypotheses=(*_BASIC, STRONGLY_CONVEX),
             settings=_strong_settings,
@@ -235,6 +237,7 @@ OGD = Algorithm(
         ),
         Theorem(
             name="Theorem 3.1",
+            moves=True,
             measures=frozenset({Measure.STATIC, Measure.DYNAMIC}),
             hypotheses=_BASIC,
             settings=_gradient_settings,

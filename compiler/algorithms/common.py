@@ -65,7 +65,7 @@ MOST_NAMED = 3
 
 def named_constraints(s: Situation) -> str:
     """Names of the constraints of a model for a condition: `a` and `b`, or "the constraints" where there are many."""
-    origins = (c.origin if isinstance(c, Inequality) else c.label for c in s.canonical.constraints)
+    origins = (c.origin if isinstance(c, Inequality) else c.label for c in s.canonical.whole.constraints)
     labels = list(dict.fromkeys(f"`{name}`" for name in origins))
     if len(labels) > MOST_NAMED:
         return "the constraints"

@@ -127,6 +127,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
 
 RECOO = Algorithm(
     name="recoo",
+    plays="x",
     title="rectified online optimization",
     cite="Guo, Liu, Wei & Ying 2022",
     rule=Recoo,

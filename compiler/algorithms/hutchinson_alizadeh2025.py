@@ -148,6 +148,7 @@ def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
 
 PFS = Algorithm(
     name="pfs",
+    plays="x",
     title="gradient descent with Polyak feasibility steps",
     cite="Hutchinson & Alizadeh 2025",
     rule=PolyakFeasibility,

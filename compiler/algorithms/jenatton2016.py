@@ -129,6 +129,7 @@ def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
 
 JENATTON = Algorithm(
     name="jenatton",
+    plays="x",
     multipliers=("lam",),
     title="adaptive primal-dual gradient descent",
     cite="Jenatton, Huang & Archambeau 2016",
@@ -138,6 +139,7 @@ JENATTON = Algorithm(
     theorems=(
         Theorem(
             name="regret and soft violation",
+            moves=True,
             measures=frozenset({Measure.STATIC}),
             violation=Violation.SOFT,
             hypotheses=(

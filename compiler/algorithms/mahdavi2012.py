@@ -148,6 +148,7 @@ BOUNDED = inequalities_know("bound", "The constraints are bounded by D.", "the s
 
 MAHDAVI = Algorithm(
     name="mahdavi",
+    plays="x",
     multipliers=("lam",),
     title="primal-dual gradient descent with regularized multipliers",
     cite="Mahdavi, Jin & Yang 2012",
@@ -157,6 +158,7 @@ MAHDAVI = Algorithm(
     theorems=(
         Theorem(
             name="regret and soft violation",
+            moves=True,
             measures=frozenset({Measure.STATIC}),
             violation=Violation.SOFT,
             hypotheses=(

@@ -228,6 +228,7 @@ _BASIC = (
 
 SINHA_VAZE = Algorithm(
     name="sinha-vaze",
+    plays="x",
     title="gradient descent on losses and violations weighted by a potential",
     cite="Sinha & Vaze 2024",
     rule=SinhaVaze,
@@ -237,6 +238,7 @@ SINHA_VAZE = Algorithm(
     theorems=(
         Theorem(
             name="Theorem 2",
+            moves=True,
             measures=frozenset({Measure.STATIC}),
             violation=Violation.HARD,
             hypotheses=(*_BASIC, STRONGLY_CONVEX),
@@ -249,6 +251,7 @@ SINHA_VAZE = Algorithm(
         ),
         Theorem(
             name="Theorem 1",
+            moves=True,
             accepts=("alpha_f", "V"),
             measures=frozenset({Measure.STATIC}),
             violation=Violation.HARD,

@@ -277,6 +277,7 @@ def _strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
 
 NESTED = Algorithm(
     name="nested",
+    plays="x",
     title="projection onto all constraints seen so far",
     cite="Vaze & Sinha 2025",
     rule=Nested,

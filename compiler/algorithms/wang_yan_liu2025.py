@@ -313,6 +313,7 @@ def comparator_remarks(s: Situation) -> tuple[str, ...]:
 
 COLDQ = Algorithm(
     name="coldq",
+    plays="x",
     multipliers=("Q",),
     title="constrained online learning with a doubly bounded queue",
     cite="Wang, Yan & Liu 2025, Algorithm 1",

@@ -136,6 +136,7 @@ def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
 
 YU_NEELY = Algorithm(
     name="yu-neely",
+    plays="x",
     title="virtual queues for long-term constraints",
     cite="Yu & Neely 2020",
     rule=YuNeely,

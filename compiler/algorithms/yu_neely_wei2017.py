@@ -70,6 +70,7 @@ def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
 
 DPP = Algorithm(
     name="dpp",
+    plays="x",
     title="drift plus penalty",
     cite="Yu, Neely & Wei 2017",
     rule=DriftPlusPenalty,

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
     from oco.compiler.ir.value import Value
 
-SETTLED = 1e-13
+CONVERGED = 1e-13
 EPS = float(np.finfo(float).eps)
+EPS_GIVING = 100 * EPS
+"""Rounding of the dual's gradient for a unit of the multipliers, where rows give way and these are large."""
 MAX_STEPS = 100
 MAX_REPEATS = 10
 RIDGE = 1e-10
@@ -36,13 +38,18 @@ class CutDual:
     The rows have norm one and `base` has a size of about one; points are flattened. The nearest point to v is x = P(v - C' lam), P the
     projection on `base`, with lam the maximizer of the dual, lam >= 0 for inequalities. Semismooth Newton steps on the rows that are tight
     or have a multiplier find it (Qi & Sun, Math. Program. 58, 1993), with P and its Jacobian those of the base.
+
+    Rows that `give` may be broken, at the cost of the sum of squares of what they are broken by, over 2 give: such an x is always there.
     """
 
-    def __init__(self, t: Tracer, base: Domain, C: Floats, r: Floats, inequalities: int) -> None:
-        self.t, self.base, self.count = t, base, len(r)
-        self.C = t.constant(C, "C", "rows of the cut, of norm one")
-        self.r = t.constant(r, "r", "right sides of the cut")
-        self.free = t.constant(np.arange(len(r)) >= inequalities, "equality", "which rows are equalities")
+    def __init__(
+        self, t: Tracer, base: Domain, C: Floats | Value, r: Floats | Value, inequalities: int, give: float = 0.0
+    ) -> None:
+        self.t, self.base, self.count, self.give = t, base, r.shape[0], give
+        self.C = t.constant(C, "C", "rows of the cut, of norm one") if isinstance(C, np.ndarray) else C
+        self.r = t.constant(r, "r", "right sides of the cut") if isinstance(r, np.ndarray) else r
+        free = np.arange(self.count) >= inequalities
+        self.free = t.constant(free, "equality", "which rows are equalities")
 
     def project(self, v: Value) -> Value:
         """The nearest point of the cut set; a far point is projected repeatedly, until rounding leaves it within the cut."""
@@ -107,11 +114,11 @@ class CutDual:
         v = u * t.minimum(scale, FAR / t.maximum(length, 1.0))
 
         def not_converged(lam: Value, x: Value, steps: Value) -> Value:
-            rounding = EPS * t.max(t.abs(lam))
-            return t.and_(self._residual(lam, x) > t.maximum(rounding, SETTLED), steps < MAX_STEPS)
+            rounding = (EPS if self.give == 0 else EPS_GIVING) * t.max(t.abs(lam))
+            return t.and_(self._residual(lam, x) > t.maximum(rounding, CONVERGED), steps < MAX_STEPS)
 
         def newton(lam: Value, x: Value, steps: Value) -> tuple[Value, Value, Value]:
-            slope = self.C @ x - self.r
+            slope = self._slope(lam, x)
             d = self._direction(v, lam, x, slope)
             lam = self._search(v, lam, x, d, slope)
             return lam, self._point(v, lam), steps + 1
@@ -143,15 +150,21 @@ class CutDual:
     def _value(self, v: Value, lam: Value, x: Value) -> tuple[Value, Value]:
         """The dual less |v|^2 / 2, and how much rounding it may hold."""
         t = self.t
-        parts = t.sum(x * x) * 0.5, t.sum(x * (v - lam @ self.C)), t.sum(lam * self.r)
+        sides = self.r if self.give == 0 else self.r + (0.5 * self.give) * lam
+        parts = t.sum(x * x) * 0.5, t.sum(x * (v - lam @ self.C)), t.sum(lam * sides)
         return parts[0] - parts[1] - parts[2], 1e-14 * (1.0 + t.abs(parts[1]) + t.abs(parts[2]))
+
+    def _slope(self, lam: Value, x: Value) -> Value:
+        """Gradient of the dual at lam, with x the point there."""
+        over = self.C @ x - self.r
+        return over if self.give == 0 else over - self.give * lam
 
     def _clip(self, lam: Value) -> Value:
         return self.t.where(self.free, lam, self.t.maximum(lam, 0.0))
 
     def _residual(self, lam: Value, x: Value) -> Value:
         t = self.t
-        slope = self.C @ x - self.r
+        slope = self._slope(lam, x)
         return t.max(t.abs(t.where(self.free, slope, t.maximum(slope, -lam))))
 
     def _direction(self, v: Value, lam: Value, x: Value, slope: Value) -> Value:
@@ -160,6 +173,7 @@ class CutDual:
         rows = self._base_rows(v - lam @ self.C, x, self.C)
         active = t.to_float(t.or_(self.free, t.or_(lam > 0.0, slope > 0.0)))
         H = (rows @ self.C.T) * t.outer(active, active)
+        H = H if self.give == 0 else H + t.diag(self.give * active)
         # Far away derivatives are like one over the distance; where they are much less, only rounding is left of them.
         far = 1.0 + t.max(t.abs(v)) + t.max(t.abs(lam))
         ridge = RIDGE * t.maximum(t.max(t.diag(H)), 1.0 / far)

@@ -78,6 +78,18 @@ def trace_program(
     return check(_without_clashes(program))
 
 
+def with_prepare(
+    t: Tracer, program: Program, prepare: Callable[[Named, Named], Mapping[str, Liftable]] | None
+) -> Program:
+    """Program whose decision hangs on its context; prepare(state, context) -> state, by name."""
+    if prepare is None:
+        return program
+    doc = "The state once the context of this round is known."
+    function = _Entries(t).function("prepare", doc, prepare, [program.state, program.known], lambda: program.state)
+    named = replace(program, constants=tuple(t.constants), functions=tuple(t.functions), prepare=function)
+    return check(_without_clashes(named))
+
+
 Measure = Callable[[Value, Named, Named], tuple[Liftable, ...]]
 MEASURE = "measure", "Loss, constraint values and equality values of this round.", ("loss", "constraints", "equalities")
 SLOPES = "slopes", "Norms of the gradients of this round's loss and constraints.", ("loss_slope", "constraint_slopes")
@@ -123,7 +135,7 @@ class _Entries:
             wanted = [f.name for f in results()]
             if set(result) != set(wanted):
                 raise InternalError(f"{name} gives {sorted(result)}, not {sorted(wanted)}")
-            return [self._named(result[n], f"{n}_next" if name == "update" else n) for n in wanted]
+            return [self._named(result[n], f"{n}_next" if name in ("update", "prepare") else n) for n in wanted]
 
         function = self.t.function(name, flat, [(f.name, f.type) for f in fields], doc)
         return replace(function, result_names=tuple(f.name for f in results()))
@@ -150,4 +162,5 @@ def _without_clashes(program: Program) -> Program:
         update=renamed(program.update),
         measure=None if program.measure is None else renamed(program.measure),
         slopes=None if program.slopes is None else renamed(program.slopes),
+        prepare=None if program.prepare is None else renamed(program.prepare),
     )

@@ -181,6 +181,7 @@ def _check_interface(program: Program) -> None:
         (p.update, _types(p.state, p.feedback, p.draws), _types(p.state)),
         (p.measure, _types(p.state[:1], p.decision, p.feedback), None),
         (p.slopes, _types(p.state[:1], p.decision, p.feedback), None),
+        (p.prepare, _types(p.state, p.known), _types(p.state)),
     ]
     for function, params, results in expected:
         if function is None:

@@ -15,6 +15,8 @@ import numpy as np
 
 
 class DType(StrEnum):
+    """Kind of the entries of an array."""
+
     FLOAT = "float64"
     INT = "int64"
     BOOL = "bool"
@@ -68,6 +70,7 @@ class Equation:
     note: str = ""
 
     def attr(self, name: str) -> Any:
+        """Attribute of a name. Raises KeyError where there is none."""
         return dict(self.attrs)[name]
 
     def __str__(self) -> str:
@@ -129,7 +132,9 @@ class Program:
     measure(round, decision..., feedback...) -> (loss, constraints (N,), equalities (M,)). Parameters stand as the fields do.
     slopes, of the same parameters -> norms of the gradients (of the loss, of the constraints (N,)): what a learner looks at now and then.
     The draws of a round are the same in decide and update. A decision X that is `factored` has three fields, left (m, K), weights (K,) and
-    right (n, K), with X = left diag(weights) right'.
+    right (n, K), with X = left diag(weights) right'. `context` names the feedback that is known before the decision.
+    `previous` pairs feedback that is a previous decision with the field of the state that has its value: learners fill it in.
+    prepare(state..., context...) -> state, where a decision hangs on them: the state from which `decide` and `update` go on.
     """
 
     name: str
@@ -147,11 +152,20 @@ class Program:
     labels: tuple[str, ...] = field(default=())
     factored: tuple[str, ...] = field(default=())
     slopes: Function | None = None
+    context: tuple[str, ...] = field(default=())
+    prepare: Function | None = None
+    previous: tuple[tuple[str, str], ...] = field(default=())
 
     @property
     def entries(self) -> tuple[Function, ...]:
         """The functions that are called from outside."""
-        return tuple(f for f in (self.init, self.decide, self.update, self.measure, self.slopes) if f is not None)
+        every = (self.init, self.prepare, self.decide, self.update, self.measure, self.slopes)
+        return tuple(f for f in every if f is not None)
+
+    @property
+    def known(self) -> tuple[Field, ...]:
+        """Fields of the context."""
+        return tuple(f for f in self.feedback if f.name in self.context)
 
     def __str__(self) -> str:
         """The program as text, an equation a line: what a backend is about to print."""

@@ -62,6 +62,7 @@ class TraceSpec:
 
     @property
     def decisions(self) -> tuple[str, ...]:
+        """Names of the decisions in the order of the model."""
         return tuple(b.name for b in self.canonical.blocks)
 
     @cached_property
@@ -70,12 +71,16 @@ class TraceSpec:
         return tuple(i for i, name in enumerate(self.canonical.equality_labels) if name not in self.dependent_rows)
 
     def fields(self) -> tuple[Field, ...]:
-        """Arguments of `update` in each round: the streams, or the values that the model's feedback reveals."""
+        """Arguments of `update` in each round: the streams, or the contexts and the values that the feedback reveals."""
         c = self.canonical
+        kinds = {s.name: Type(DType.INT if s.integer else FLOAT, s.shape) for s in c.streams}
+        words = {s.name: f"the decision {s.stream.previous} of the round before" for s in c.previous}
+        streams = [Field(name, kind, words.get(name, "")) for name, kind in kinds.items()]
         if c.feedback is Feedback.FULL:
-            return tuple(Field(s.name, Type(DType.INT if s.integer else FLOAT, s.shape)) for s in c.streams)
+            return tuple(streams)
         n, m = sum(g.size for g in c.inequalities), sum(h.size for h in c.equalities)
-        results = [Field("loss", Type(FLOAT), "the loss at the decision")]
+        results = [f for f in streams if f.name in c.context]
+        results += [Field("loss", Type(FLOAT), "the loss at the decision")]
         results += [Field("constraints", Type(FLOAT, (n,)), "the values of g at the decision")] if n else []
         results += [Field("equalities", Type(FLOAT, (m,)), "the values of h at the decision")] if m else []
         if c.feedback is Feedback.BANDIT:

@@ -6,7 +6,7 @@ is a constant. Decisions and streams keep their names; the round `t` stays symbo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -17,7 +17,8 @@ from oco.compiler.domains import Domain
 from oco.compiler.domains.programs import MOST_STEPS
 from oco.compiler.problem.families import Families, families
 from oco.compiler.problem.folding import Folding
-from oco.compiler.problem.structure import Structure, structure_of
+from oco.compiler.problem.previous import of_previous, refuse_previous, standing_still
+from oco.compiler.problem.structure import Structure, is_affine, structure_of
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, fail
 from oco.dsl.distributions import TruncatedDistribution, truncated
@@ -25,6 +26,7 @@ from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Constant, Expr, Kind, changes, names
 from oco.dsl.limits import check_entries
 from oco.dsl.model import Model
+from oco.dsl.previous import WORD, decision_of
 from oco.dsl.source import Span
 from oco.dsl.statements import Constraint, Decision, Feedback, Measure, Relation, Stream, Timing
 
@@ -71,6 +73,8 @@ class Inequality:
     """`expr <= 0` entry by entry, for the entries of `shape`. `origin` is the label in the text.
 
     `penalties` holds the loss that a unit of violation of each entry is worth, in the units of the problem; empty where none is stated.
+    `known`: each round, affine in the decisions, and made of contexts, previous decisions and fixed data beside, so that the decision can
+    satisfy it exactly. `moving` is its expression over previous decisions where there are some; in `expr` they are the decision itself.
     """
 
     label: str
@@ -80,9 +84,12 @@ class Inequality:
     origin: str
     span: Span | None = field(default=None, compare=False, repr=False)
     penalties: tuple[float, ...] = ()
+    known: bool = False
+    moving: Expr | None = field(default=None, repr=False)
 
     @property
     def size(self) -> int:
+        """Number of entries."""
         return int(np.prod(self.shape, dtype=np.int64))
 
 
@@ -98,6 +105,7 @@ class Equality:
 
     @property
     def size(self) -> int:
+        """Number of entries."""
         return int(np.prod(self.shape, dtype=np.int64))
 
 
@@ -113,8 +121,10 @@ class Assumed:
 
 @dataclass(frozen=True)
 class Canonical:
-    """The problem of one round: minimize `objective` over the blocks, subject to inequalities and equalities in the order of the text.
+    """The problem of one round: minimize `objective` over the blocks, subject to inequalities and equalities in the order of the text,
+    the known ones last.
 
+    `known` holds the known inequalities where they are apart from the others (`learned`), `previous` the previous decisions as streams.
     `horizon` is None where the model says that it is unknown. `unscaled` is the problem in the user's units where this one is in others.
     """
 
@@ -127,6 +137,8 @@ class Canonical:
     equalities: tuple[Equality, ...]
     assumptions: tuple[Assumed, ...] = ()
     unscaled: Canonical | None = None
+    known: tuple[Inequality, ...] = ()
+    previous: tuple[StreamRange, ...] = ()
 
     def __hash__(self) -> int:
         return self._hash
@@ -138,20 +150,51 @@ class Canonical:
 
     @property
     def name(self) -> str:
+        """Name of the model."""
         return self.model.name
 
     @property
     def measure(self) -> Measure:
+        """Measure of the model: what regret compares with."""
         return self.model.measure
 
     @property
     def feedback(self) -> Feedback:
+        """Feedback that a round reveals."""
         return self.model.feedback
 
     @property
     def constraints(self) -> tuple[Inequality | Equality, ...]:
         """All constraints: the inequalities, then the equalities on average."""
         return (*self.inequalities, *self.equalities)
+
+    @cached_property
+    def learned(self) -> Canonical:
+        """Problem that an algorithm sees: the known inequalities stand apart, since each decision satisfies them."""
+        if not any(c.known for c in self.inequalities):
+            return self
+        inequalities, known = (tuple(c for c in self.inequalities if c.known is known) for known in (False, True))
+        moving = tuple(replace(c, expr=c.moving, moving=c.expr) if c.moving is not None else c for c in known)
+        return replace(self, inequalities=inequalities, known=moving, streams=(*self.streams, *self.previous))
+
+    @cached_property
+    def whole(self) -> Canonical:
+        """Problem with all constraints, as it is measured: those of previous decisions over what these were."""
+        return self if not self.known else replace(self, inequalities=(*self.inequalities, *self.known), known=())
+
+    @cached_property
+    def settled(self) -> Canonical:
+        """Problem with all constraints in which no decision moves, as comparators see it; `learned` of it is this one again."""
+        if not self.known:
+            return self
+        still = tuple(replace(c, expr=c.moving, moving=c.expr) if c.moving is not None else c for c in self.known)
+        streams = self.streams[: len(self.streams) - len(self.previous)]
+        return replace(self, inequalities=(*self.inequalities, *still), known=(), streams=streams)
+
+    @cached_property
+    def context(self) -> tuple[str, ...]:
+        """Names of the streams that are known before the decision."""
+        return tuple(s.name for s in self.streams if s.stream.known)
 
     @cached_property
     def size(self) -> int:
@@ -247,6 +290,11 @@ def canonical(model: Model) -> Canonical:
         inequalities.append(Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties))
     assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
     objective = folding.fold(model.objective)
+    before = previous_decisions(blocks, [objective, *(c.expr for c in inequalities)], model)
+    inequalities = [_marked(model, c, before) for c in inequalities]
+    inequalities.sort(key=lambda c: c.known)
+    for expr in (objective, *(c.expr for c in inequalities), *(c.expr for c in equalities)):
+        refuse_previous(expr)
     return Canonical(
         model,
         folding.horizon,
@@ -256,7 +304,20 @@ def canonical(model: Model) -> Canonical:
         tuple(inequalities),
         tuple(equalities),
         assumptions,
+        previous=tuple(s for s in before.values()),
     )
+
+
+def _marked(model: Model, c: Inequality, before: Mapping[str, StreamRange]) -> Inequality:
+    """Constraint marked as known where the decision of each round can satisfy it: its streams are contexts or previous decisions."""
+    contexts, used = {s.name for s in model.streams if s.known} | set(before), set(names(c.expr, Kind.STREAM))
+    exact = c.timing is Timing.EACH_ROUND and not c.penalties and model.feedback is Feedback.FULL
+    decisions = tuple(d.name for d in model.decisions)
+    if not (exact and used and used <= contexts and is_affine(c.expr, decisions)):
+        return c
+    if not used & set(before):
+        return replace(c, known=True)
+    return replace(c, known=True, expr=standing_still(c.expr), moving=of_previous(c.expr, before))
 
 
 def _pair(
@@ -322,6 +383,20 @@ def _block(decision: Decision, folding: Folding, steps: int) -> Block:
         sides = [(_difference(folding.fold(c.left), folding.fold(c.right)), c.relation, c.span) for c in cuts]
         domain = folding.sets.narrowed(domain, decision.name, sides, steps)
     return Block(decision.name, shape, domain, decision.span)
+
+
+def previous_decisions(blocks: Sequence[Block], exprs: Sequence[Expr], model: Model) -> dict[str, StreamRange]:
+    """Streams of the previous decisions that expressions use, by their name in these; each lies where its decision does."""
+    used = {name for e in exprs for name in names(e, Kind.STREAM) if decision_of(name)}
+    taken, results = set(model.table()), dict[str, StreamRange]()
+    for b in blocks:
+        if (name := f"{WORD}({b.name})") in used:
+            own = f"{WORD}_{b.name}"
+            while own in taken:
+                own += "_"
+            stream = Stream(own, (), b.shape, None, previous=b.name)
+            results[name] = StreamRange(own, b.shape, b.domain.lower, b.domain.upper, False, stream)
+    return results
 
 
 def _range(stream: Stream, folding: Folding) -> StreamRange:

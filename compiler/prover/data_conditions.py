@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from oco.compiler.problem.canonical import Canonical
-from oco.compiler.prover.budget import USUAL, Budget
-from oco.compiler.prover.context import Setting
+from oco.compiler.prover.budget import USUAL, SearchBudget
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.feasibility.feasible import Feasibility
 from oco.compiler.prover.measured import Rounds, covered, observed
@@ -23,7 +23,7 @@ class DataConditions:
 
     problem: Canonical
     data: Rounds
-    budget: Budget = USUAL
+    budget: SearchBudget = USUAL
 
     @cached_property
     def facts(self) -> Mapping[str, Fact]:
@@ -38,7 +38,7 @@ class DataConditions:
             else s
             for s in narrow.streams
         )
-        setting = Setting(replace(narrow, streams=streams), self.budget)
+        setting = ProofContext(replace(narrow, streams=streams), self.budget)
         return {f.key: f for f in Feasibility(setting).facts()}
 
     def words(self, key: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from oco.compiler.problem.canonical import Canonical, Inequality
 from oco.compiler.problem.structure import is_affine
-from oco.compiler.prover.context import Setting
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.phrasing import LONGEST, number, printed
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.expressions import Kind, changes, names
@@ -21,7 +21,8 @@ EVEN = 1e9
 _ALLOW = re.compile(r"#.*?\ballow\s+(OCO\d{3}(?:\s*,\s*OCO\d{3})*)")
 
 
-def notices(setting: Setting) -> Iterator[Diagnostic]:
+def notices(setting: ProofContext) -> Iterator[Diagnostic]:
+    """Warnings about the model: unused names, constraints that never bind or never change, uneven scales."""
     yield from _unused(setting.canonical)
     yield from _never_binding(setting)
     yield from _fixed(setting.canonical)
@@ -36,10 +37,10 @@ def _unused(canonical: Canonical) -> Iterator[Diagnostic]:
             yield Diagnostic("OCO603", message, s.stream.span, "use it or leave it out", Severity.WARNING)
 
 
-def _never_binding(setting: Setting) -> Iterator[Diagnostic]:
+def _never_binding(setting: ProofContext) -> Iterator[Diagnostic]:
     for c in setting.canonical.inequalities:
         most = setting.ranges(setting.simplify(c.expr))
-        if np.all(most.hi < 0) and c.label == c.origin:
+        if np.all(most.hi < 0) and c.label == c.origin and c.moving is None:
             message = f"`{c.label}` never binds: its left side stays {number(-most.greatest)} below its right side, whatever is decided"
             yield Diagnostic(
                 "OCO604", message, c.span, "check the right side and the ranges of the streams", Severity.WARNING
@@ -49,7 +50,7 @@ def _never_binding(setting: Setting) -> Iterator[Diagnostic]:
 def _fixed(canonical: Canonical) -> Iterator[Diagnostic]:
     """Constraints that no data enters, so that they are known before the first round."""
     for c in canonical.inequalities:
-        if c.label != c.origin or changes(c.expr):
+        if c.label != c.origin or changes(c.expr) or c.moving is not None:
             continue
         within = tuple(names(c.expr, Kind.DECISION))
         cut = _cut(c, within, canonical.model)

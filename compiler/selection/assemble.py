@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.domains.combination import Combination
 from oco.compiler.domains.spectral import some_direction
-from oco.compiler.ir.build import Named, trace_program
+from oco.compiler.ir.build import Named, trace_program, with_prepare
 from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
+from oco.compiler.lowering.known_step import BEFORE, SYMBOLS, WithinKnown
 from oco.compiler.lowering.points import Point, Rows, Structured
 from oco.compiler.lowering.restarts import EPOCH, Restarted
 from oco.compiler.lowering.round_problem import Problem, TraceSpec
@@ -29,6 +30,9 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
     rule: Rule = algorithm.rule()
     if task.restarts is not None:
         rule = Restarted(rule, *task.restarts)
+    within = WithinKnown(rule, algorithm.plays) if task.canonical.known else None
+    rule = within or rule
+    whole = replace(task, scales=None, canonical=task.canonical.whole)
     layout = _Layout(t, task, algorithm.frank_wolfe(task))
 
     def init(start: Named) -> Mapping[str, Liftable]:
@@ -48,20 +52,20 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
         return following | {name: p.domain.starts.vectors[k] for k, name in layout.warm.items()}
 
     def measure(now: Value, decisions: Named, seen: Named) -> tuple[Liftable, Liftable, Liftable]:
-        p = Problem(t, replace(task, scales=None), seen, now)
+        p = Problem(t, whole, seen, now)
         x = layout.point(decisions)
         empty = t.zeros((0,))
         g = p.constraints(x) if p.constraint_count else empty
         return p.loss(x), g, p.all_equalities(x) if task.canonical.equalities else empty
 
     def slopes(now: Value, decisions: Named, seen: Named) -> tuple[Liftable, Liftable]:
-        p = Problem(t, replace(task, scales=None), seen, now)
+        p = Problem(t, whole, seen, now)
         x, g = layout.point(decisions), t.zeros((0,))
         if 0 < p.constraint_count * task.canonical.size <= MOST_SLOPES:
             g = p.constraint_gradients(x).dual_norms(norm)
         return p.gradient(x).dual_norm(norm), g
 
-    return trace_program(
+    program = trace_program(
         t,
         doc=doc,
         decision=[f for fields in layout.decided for f in fields] + [Field(n, Type(DType.FLOAT)) for n in task.open],
@@ -73,9 +77,33 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
         update=update,
         measure=measure,
         slopes=None if any(task.rooms) or task.canonical.feedback is Feedback.BANDIT else slopes,
-        state_docs=layout.docs({EPOCH: "the number of rounds of this epoch", **algorithm.symbols}),
-        labels=task.canonical.constraint_labels,
+        state_docs=layout.docs({EPOCH: "the number of rounds of this epoch", **SYMBOLS, **algorithm.symbols}),
+        labels=whole.canonical.constraint_labels,
     )
+    program = replace(program, context=task.canonical.context, previous=_previous(task))
+    return with_prepare(t, program, _prepare(t, task, layout, within))
+
+
+def _prepare(
+    t: Tracer, task: TraceSpec, layout: _Layout, within: WithinKnown | None
+) -> Callable[[Named, Named], Mapping[str, Liftable]] | None:
+    """State once the context of a round is known; None where no decision hangs on it."""
+    if within is None:
+        return None
+
+    def prepare(state: Named, known: Named) -> Mapping[str, Liftable]:
+        kept = {n: state[n] for n in ("round", *task.open, *layout.warm.values())}
+        before = {field: state[own] for field, own in _previous(task)}
+        p = Problem(t, task, {**known, **before}, state["round"], constants=_open(task, state))
+        return layout.flat(within.prepare(p, layout.state(state))) | kept
+
+    return prepare
+
+
+def _previous(task: TraceSpec) -> tuple[tuple[str, str], ...]:
+    """Streams of previous decisions, each with the field of the state that has its value."""
+    fields = dict(zip(task.decisions, task.names(BEFORE), strict=True))
+    return tuple((s.name, fields[s.stream.previous]) for s in task.canonical.previous)
 
 
 def _open(task: TraceSpec, fields: Named) -> dict[str, Value]:

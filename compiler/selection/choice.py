@@ -14,7 +14,16 @@ from oco.compiler.selection.ignored_settings import ignored_settings, unread, us
 from oco.compiler.selection.pilots import Pilots
 from oco.compiler.selection.relaxed import relaxed
 from oco.compiler.selection.resolve_again import in_its_units, with_provisos
-from oco.compiler.selection.verdicts import Applicability, Informativeness, Verdict, rank, weigh, why_first, why_lost
+from oco.compiler.selection.verdicts import (
+    Applicability,
+    Informativeness,
+    Verdict,
+    rank,
+    weigh,
+    why_first,
+    why_lost,
+    withheld,
+)
 from oco.compiler.theory.best_constants import optimum
 from oco.compiler.theory.resolve import GivenSettings, theorem_settings
 from oco.compiler.theory.settings import Setting, symbols_of
@@ -31,7 +40,7 @@ from oco.compiler.theory.unit_free import in_user_units, unit_free, without_unit
 from oco.dsl.diagnostics import Diagnostic, OcoError, Severity, fail
 from oco.dsl.settings import SETTINGS, UNIT_WORDS, UNITS, WORD_SETTINGS
 from oco.dsl.source import Span
-from oco.dsl.statements import Feedback, Measure, Timing
+from oco.dsl.statements import Feedback
 from oco.dsl.suggest import did_you_mean, nearest
 
 
@@ -66,6 +75,7 @@ class Choice:
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
+        """Verdicts on all algorithms, the chosen one first."""
         return (*self.judged, *self.others())
 
     @property
@@ -86,7 +96,8 @@ class Choice:
     def candidates(self) -> tuple[Verdict, ...]:
         """Verdicts whose theorems hold, where every guarantee is vacuous: none of them decides the choice. Else none."""
         usable = self.usable
-        return usable if usable and usable[0].informativeness is Informativeness.VACUOUS else ()
+        says_nothing = (Informativeness.VACUOUS, Informativeness.NONE)
+        return usable if usable and usable[0].informativeness in says_nothing else ()
 
     def plain(self, v: Verdict) -> Verdict:
         """The verdict on a candidate with the paper's constants, on the problem without units."""
@@ -101,7 +112,8 @@ class Choice:
             return replace(self, judged=(first, *self.judged[1:]), pilots=pilots)
         refused = [v for v in self.judged if v.applicability is Applicability.REFUSED]
         preferred = self.plain(ranked[0]) if pilots.plain and not self.policy.plain else ranked[0]
-        best = replace(preferred, applicability=Applicability.CHOSEN, reason=pilots.why(preferred.name))
+        best_known = preferred.guarantee is not None
+        best = replace(preferred, applicability=Applicability.CHOSEN, reason=pilots.why(preferred.name, best_known))
         losers = [replace(v, applicability=Applicability.APPLICABLE, reason=pilots.why(v.name)) for v in ranked[1:]]
         policy = replace(self.policy, plain=pilots.plain)
         return replace(self, judged=(best, *losers, *refused), pilots=pilots, policy=policy)
@@ -112,6 +124,7 @@ class Choice:
 
     @property
     def winner(self) -> Verdict | None:
+        """Verdict on the chosen algorithm; None where none applies."""
         first = self.judged[0] if self.judged else None
         return first if first is not None and first.applicability is Applicability.CHOSEN else None
 
@@ -141,12 +154,8 @@ def choose(
         return Choice(s, tuple(refused), policy=policy)
     best = replace(usable[0], applicability=Applicability.CHOSEN, reason=why_first(usable))
     losers = [replace(v, reason=why_lost(v, best)) for v in usable[1:]]
-    return Choice(
-        s,
-        (best, *losers, *refused),
-        warnings=(*_broken(best, s, span), *ignored_settings(best, s, settings, span)),
-        policy=policy,
-    )
+    warnings = (*_broken(best, s, span), *ignored_settings(best, s, settings, span))
+    return Choice(s, (best, *losers, *refused), warnings=warnings, policy=policy)
 
 
 def named(name: str, span: Span | None = None) -> Algorithm:
@@ -228,7 +237,10 @@ def judge(
 
 def _required(a: Algorithm, s: Situation, asked: bool) -> list[Objection]:
     results = [o for h in a.requirements if isinstance(o := h.test(s), Objection)]
-    return [o for o in results if not (asked and o.slow)]
+    if s.canonical.known and not a.plays:
+        labels = ", ".join(dict.fromkeys(f"`{c.origin}`" for c in s.canonical.known))
+        results.append(Objection(f"its decisions cannot be moved to what is known before them: {labels}"))
+    return [o for o in results if not (asked and (o.slow or o.unasked))]
 
 
 def _objections(theorem: Theorem, s: Situation, scaled: bool) -> list[Objection]:
@@ -257,6 +269,8 @@ def _promised(
     searched = scaled and not numbers_given(given) and not policy.plain
     best = optimum(theorem, inner, given, policy.weight) if searched else None
     settings = settings if best is None else dict(best.settings)
+    if why := withheld(theorem, s):
+        return Verdict(a, Applicability.APPLICABLE, theorem, (), settings, reason=why, scales=scales, best=best)
     guarantee = best.guarantee if best is not None else theorem.guarantee(inner, settings)
     informativeness, score = weigh(inner, guarantee, policy.weight)
     guarantee = with_provisos(theorem, s, guarantee)
@@ -382,12 +396,3 @@ def _broken(v: Verdict, s: Situation, span: Span | None) -> list[Diagnostic]:
         Diagnostic("OCO707", f"the guarantee does not hold with these settings: {message}", span, "", Severity.WARNING)
         for message in v.theorem.checks(in_its_units(s, v), v.settings)
     ]
-
-
-def constraint_words(s: Situation) -> str:
-    """The kinds of constraints of the model, for a reader."""
-    each = any(c.timing is Timing.EACH_ROUND for c in s.canonical.inequalities)
-    mean = any(c.timing is Timing.ON_AVERAGE for c in s.canonical.inequalities) or bool(s.canonical.equalities)
-    kinds = [w for w, there in (("each round", each), ("on average", mean)) if there]
-    measure = "static" if s.canonical.measure is Measure.STATIC else "dynamic"
-    return f"{measure} regret, constraints {' and '.join(kinds)}" if kinds else f"{measure} regret, no constraints"

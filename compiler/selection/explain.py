@@ -8,9 +8,9 @@ import textwrap
 from typing import Any
 
 from oco.compiler.algorithms.base import Algorithm
-from oco.compiler.selection.choice import Choice, constraint_words
+from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.explain_settings import settings_data, settings_lines, vacuous_lines
-from oco.compiler.selection.verdicts import Applicability, Informativeness, Verdict
+from oco.compiler.selection.verdicts import Applicability, Informativeness, Verdict, constraint_words, withheld
 from oco.compiler.theory.objective import ANY_HORIZON
 from oco.compiler.theory.settings import Setting
 from oco.compiler.theory.theorems import Bound, Guarantee
@@ -93,6 +93,8 @@ def _verdict_lines(v: Verdict, choice: Choice) -> list[str]:
         return [*lines, *(_wrapped("unless", f"you {v.fix}") if v.fix else []), ""]
     for setting in v.settings.values() if v.applicability is Applicability.CHOSEN else ():
         lines += _wrapped("setting", setting_text(setting))
+    if v.theorem is not None and (why := withheld(v.theorem, choice.situation)):
+        lines += _wrapped("promise", f"none: {why}") if why not in v.reasons else []
     if v.guarantee is not None:
         lines += _wrapped("by", v.guarantee.theorem)
         for bound in v.guarantee.bounds:
@@ -167,6 +169,7 @@ def _setting_data(setting: Setting) -> dict[str, Any]:
 
 
 def guarantee_data(guarantee: Guarantee) -> dict[str, Any]:
+    """JSON values of a guarantee: theorem, bounds and conditions."""
     bounds = [
         {
             "measure": b.measure,
@@ -190,7 +193,7 @@ def _verdict_data(v: Verdict) -> dict[str, Any]:
         "standing": v.applicability.value,
         "theorem": None if v.theorem is None else v.theorem.name,
         "reasons": list(v.reasons),
-        "mend": v.fix,
+        "fix": v.fix,
         "strength": v.informativeness.value,
         "sum": v.score if math.isfinite(v.score) else None,
         "guarantee": None if v.guarantee is None else guarantee_data(v.guarantee),

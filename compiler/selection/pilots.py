@@ -28,6 +28,7 @@ class PilotResult:
 
     @property
     def constants(self) -> str:
+        """Constants that the run used, in words."""
         return WITH_PAPERS if self.plain else WITH_LEAST
 
     def __str__(self) -> str:
@@ -56,6 +57,7 @@ class Pilots:
 
     @property
     def order(self) -> tuple[str, ...]:
+        """Names of the algorithms, the best first, each once."""
         return tuple(dict.fromkeys(r.algorithm for r in self.results))
 
     @property
@@ -63,8 +65,8 @@ class Pilots:
         """True if the best run had the paper's constants."""
         return bool(self.results) and self.results[0].plain
 
-    def why(self, algorithm: str) -> str:
-        """Why an algorithm stands where it does."""
+    def why(self, algorithm: str, promised: bool = True) -> str:
+        """Reason for an algorithm's place. `promised`: it has a guarantee."""
         result = next((r for r in self.results if r.algorithm == algorithm), None)
         if result is None:
             return "it was not among the pilot runs"
@@ -76,9 +78,11 @@ class Pilots:
             return f"in the pilot runs it cost {result.behind:.3g} a round more (standard error {result.error:.2g})"
         runs = f"{self.seeds} pilot run{'s' if self.seeds > 1 else ''} of {self.rounds} rounds {self.source}"
         message = "; ".join(f"{name} {self._both(name)}" for name in self.order)
-        chosen = "every guarantee is vacuous at this horizon, so it is chosen by pilot, on"
+        vacuous = "every guarantee is vacuous at this horizon" if promised else "nothing is promised"
+        chosen = f"{vacuous}, so it is chosen by pilot, on"
         chosen = "it is chosen by pilot, on" if self.measured else chosen
         alone = "it is the only one whose theorem holds here, and its guarantee is vacuous at this horizon. It cost on"
+        alone = alone if promised else "it is the only one that can run here, without a promise. It cost on"
         alone = "no other one was tried. It cost on" if self.left_out else alone
         first = f"{chosen if len(self.order) > 1 else alone} {runs}: {message}"
         return "; ".join(filter(None, (first, self._left(), self._taken(), self._hint())))

@@ -15,7 +15,7 @@ from oco.compiler.ir.program import Program
 from oco.compiler.lowering.round_problem import TraceSpec
 from oco.compiler.lowering.storage import rooms
 from oco.compiler.problem.canonical import Canonical, canonical
-from oco.compiler.prover.budget import Budget
+from oco.compiler.prover.budget import SearchBudget
 from oco.compiler.prover.check import check_canonical
 from oco.compiler.prover.data_conditions import DataConditions
 from oco.compiler.prover.facts import Facts
@@ -63,6 +63,7 @@ class Plan:
 
     @property
     def algorithm(self) -> str:
+        """Name of the chosen algorithm."""
         return self._winner.name
 
     @property
@@ -77,14 +78,17 @@ class Plan:
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
+        """Verdicts on all algorithms, the chosen one first."""
         return self.choice.verdicts
 
     @property
     def horizon(self) -> int | None:
+        """Number of rounds; None where it is unknown."""
         return self.canonical.horizon
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
+        """Warnings about the model and the choice."""
         return (*self.facts.warnings, *self.choice.warnings)
 
     @cached_property
@@ -101,12 +105,13 @@ class Plan:
 
     @cached_property
     def _task(self) -> TraceSpec:
-        structure, _ = self.canonical.structure
+        problem = self.choice.situation.canonical
+        structure, _ = problem.structure
         rows = self.choice.situation.dependent_rows
-        task = TraceSpec(self.canonical, self.settings, structure, self.horizon, rows, scales=self._winner.scales)
+        task = TraceSpec(problem, self.settings, structure, self.horizon, rows, scales=self._winner.scales)
         task = replace(task, restarts=self.choice.restarts, open=self.open)
         algorithm = self._winner.algorithm
-        kept = rooms(self.canonical) if algorithm.frank_wolfe(task) else ()
+        kept = rooms(problem) if algorithm.frank_wolfe(task) else ()
         return replace(task, draws=algorithm.draws(task), rooms=kept)
 
     @property
@@ -150,7 +155,7 @@ class Plan:
 
     def _revised(self, s: Situation, verdict: Verdict) -> Self:
         choice = replace(self.choice, situation=s, judged=(verdict,), forced=True, others=tuple)
-        return replace(self, model=self.model.with_horizon(s.horizon), canonical=s.canonical, choice=choice)
+        return replace(self, model=self.model.with_horizon(s.horizon), canonical=s.canonical.settled, choice=choice)
 
     @property
     def free(self) -> tuple[Free, ...]:
@@ -241,7 +246,7 @@ def compile_plan(
 
     Raises OcoError where no theorem applies.
     """
-    situation = analyzed(model, effort, seen)
+    situation = analyzed(model, effort, checked_tradeoff(tradeoff), seen)
     mode, formulas = _mode(settings)
     policy = _policy(mode, tradeoff)
     using = situation.canonical.model.using
@@ -256,19 +261,21 @@ def compile_plan(
     return plan_of(choice, mode, formulas, tradeoff)
 
 
-def analyzed(model: Model | Canonical, effort: float = 1.0, seen: Rounds | None = None) -> Situation:
+def analyzed(
+    model: Model | Canonical, effort: float = 1.0, weight: float = 1.0, seen: Rounds | None = None
+) -> Situation:
     """The canonical problem and its facts. Raises OcoError where the model is wrong."""
     problem = model if isinstance(model, Canonical) else canonical(model)
-    facts = check_canonical(problem.model, problem, budget=Budget(effort))
-    told = None if seen is None else DataConditions(problem, seen, Budget(effort))
-    return Situation(problem, facts, problem.horizon, seen=told)
+    facts = check_canonical(problem.model, problem, budget=SearchBudget(effort))
+    conditions = None if seen is None else DataConditions(problem, seen, SearchBudget(effort))
+    return Situation(problem.learned, facts, problem.horizon, weight, seen=conditions)
 
 
 def plan_of(
     choice: Choice, mode: str = "paper", given: Mapping[str, str | float] = MappingProxyType({}), tradeoff: float = 1.0
 ) -> Plan:
     """The plan of the algorithm that was chosen. Raises OCO708 where none was."""
-    problem, facts = choice.situation.canonical, choice.situation.facts
+    problem, facts = choice.situation.canonical.settled, choice.situation.facts
     if choice.winner is None:
         message, hint, place = refusal(choice)
         raise fail("OCO708", message, place or problem.model.span, hint)
@@ -291,7 +298,7 @@ def explain_choice(
     seen: Rounds | None = None,
 ) -> Choice:
     """The verdicts on a model, also where no algorithm applies."""
-    situation = analyzed(model, effort, seen)
+    situation = analyzed(model, effort, checked_tradeoff(tradeoff), seen)
     using = situation.canonical.model.using
     return choose(
         situation,

@@ -8,6 +8,7 @@ from oco.compiler.prover.notices import without_allowed
 from oco.compiler.prover.phrasing import number
 from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.horizons import useful_from
+from oco.compiler.selection.verdicts import withheld
 from oco.dsl.diagnostics import Diagnostic, Severity
 
 
@@ -23,6 +24,9 @@ def _notices(choice: Choice) -> Iterator[Diagnostic]:
         message = f"the tradeoff {choice.policy.weight:g} weighs nothing: each constraint of {s.canonical.name} states its penalty"
         hint = "change the penalties, or leave them out where the tradeoff is to count"
         yield Diagnostic("OCO716", message, s.canonical.model.span, hint, Severity.WARNING)
+    if v is not None and v.theorem is not None and (why := withheld(v.theorem, s)):
+        message = f"nothing is guaranteed of `{v.name}` here: {why}"
+        yield Diagnostic("OCO704", message, s.canonical.model.horizon.span, "", Severity.WARNING)
     if v is None or v.guarantee is None or s.horizon is None:
         return
     span, useful = s.canonical.model.horizon.span, useful_from(s, v)

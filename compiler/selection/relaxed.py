@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from oco.compiler.prover.budget import Budget
+from oco.compiler.prover.budget import SearchBudget
 from oco.compiler.prover.check import check_canonical
 from oco.compiler.selection.verdicts import Verdict
 from oco.compiler.theory.theorems import Situation
@@ -23,17 +23,17 @@ def relaxed(s: Situation, judged: Sequence[Verdict]) -> Situation | None:
         able = [v for v in judged if any("multipliers.bounded" in t.facts for t in v.algorithm.theorems)]
         labels = ", ".join(f"`{c.label}`" for c in s.canonical.equalities)
         pairs = s.canonical.as_inequalities()
-        facts = check_canonical(pairs.model, pairs, budget=Budget(s.facts.effort))
+        facts = check_canonical(pairs.model, pairs, budget=SearchBudget(s.facts.effort))
         lost, instead = f"{labels} as equalities on average", "they are taken as two inequalities each"
         words = f"nothing is promised of {lost}, because {_reason(able, judged)}; {instead}"
         seen = None if s.seen is None else replace(s.seen, problem=pairs)
-        return Situation(pairs, facts, s.horizon, (words,), seen)
+        return replace(s, canonical=pairs, facts=facts, given_up=(words,), seen=seen)
     if s.canonical.measure is Measure.DYNAMIC:
         able = [v for v in judged if any(Measure.DYNAMIC in t.measures for t in v.algorithm.theorems)]
         instead = "the bound is one of static regret"
         words = f"nothing is promised of dynamic regret, because {_reason(able, judged)}; {instead}"
         static = replace(s.canonical, model=replace(s.canonical.model, measure=Measure.STATIC))
-        return Situation(static, s.facts, s.horizon, (words,), s.seen)
+        return replace(s, canonical=static, given_up=(words,))
     return None
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from oco.compiler.selection.verdicts import Verdict, weigh
+from oco.compiler.algorithms.common import FEASIBLE_COMPARATOR
+from oco.compiler.selection.verdicts import Verdict, weigh, withheld
 from oco.compiler.theory.resolve import FreeNumbers, theorem_settings
-from oco.compiler.theory.theorems import Guarantee, Situation, Theorem
+from oco.compiler.theory.theorems import Condition, Guarantee, Situation, Theorem
 from oco.compiler.theory.unit_free import in_user_units, without_units
 
 
@@ -38,7 +39,7 @@ def revised(
     if theorem is None:
         return s, v
     if horizon not in (None, s.horizon):
-        s = Situation(replace(s.canonical, horizon=horizon), s.facts, horizon, s.given_up, s.seen)
+        s = replace(s, canonical=replace(s.canonical, horizon=horizon), horizon=horizon)
     inner = in_its_units(s, v)
     chosen = numbers if numbers is not None else None if v.best is None else v.best.numbers
     return s, replace(
@@ -47,8 +48,13 @@ def revised(
 
 
 def with_provisos(theorem: Theorem, s: Situation, guarantee: Guarantee) -> Guarantee:
-    """Guarantee with the conditions on the sequence, those that hold on data marked, and with what is not promised."""
-    conditions = theorem.conditions(s)
+    """Guarantee with the conditions on the sequence, those that hold on data marked, and with what is not promised.
+
+    Where known constraints cut the domain, its comparator must satisfy those of all rounds.
+    """
+    comparator = FEASIBLE_COMPARATOR.test(s) if s.canonical.known else None
+    known = (comparator,) if isinstance(comparator, Condition) else ()
+    conditions = tuple(dict.fromkeys((*theorem.conditions(s), *known)))
     if s.seen is not None:
         conditions = tuple(replace(c, measured=s.seen.words(c.key)) for c in conditions)
     return replace(guarantee, conditions=conditions, remarks=(*guarantee.remarks, *s.given_up))
@@ -57,6 +63,8 @@ def with_provisos(theorem: Theorem, s: Situation, guarantee: Guarantee) -> Guara
 def promised_again(s: Situation, v: Verdict, weight: float) -> Verdict:
     """The verdict with the guarantee of its settings."""
     assert v.theorem is not None
+    if withheld(v.theorem, s):
+        return v
     inner = in_its_units(s, v)
     guarantee = with_provisos(v.theorem, s, v.theorem.guarantee(inner, v.settings))
     informativeness, score = weigh(inner, guarantee, weight)

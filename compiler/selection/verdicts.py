@@ -9,15 +9,19 @@ from enum import StrEnum
 from typing import Any
 
 from oco.compiler.algorithms import Algorithm
+from oco.compiler.algorithms.common import FEASIBLE_COMPARATOR
 from oco.compiler.theory.best_constants import Optimum
 from oco.compiler.theory.guarantees import Guarantee, exponent_of
 from oco.compiler.theory.objective import terms
 from oco.compiler.theory.scales import Scales
 from oco.compiler.theory.settings import Setting
 from oco.compiler.theory.theorems import Objection, Situation, Theorem
+from oco.dsl.statements import Measure, Timing
 
 
 class Applicability(StrEnum):
+    """Standing of an algorithm on a model."""
+
     CHOSEN = "chosen"
     APPLICABLE = "applicable"
     REFUSED = "refused"
@@ -55,14 +59,17 @@ class Verdict:
 
     @property
     def cost_rank(self) -> int:
+        """Rank of the cost of a round, with that of inner solves."""
         return self.algorithm.cost_rank + self.inner_cost
 
     @property
     def name(self) -> str:
+        """Name of the algorithm."""
         return self.algorithm.name
 
     @property
     def reasons(self) -> tuple[str, ...]:
+        """Reasons of a refusal, or of the rank."""
         return tuple(o.reason for o in self.objections) if self.objections else ((self.reason,) if self.reason else ())
 
     @property
@@ -88,6 +95,19 @@ def weigh(s: Situation, guarantee: Guarantee, weight: float = 1.0) -> tuple[Info
     )
 
 
+def withheld(theorem: Theorem, s: Situation) -> str:
+    """Why nothing is promised although a theorem's hypotheses hold, where decisions are moved into known constraints; else ""."""
+    if not s.canonical.known:
+        return ""
+    if s.canonical.previous:
+        moving = ", ".join(dict.fromkeys(f"`{c.origin}`" for c in s.canonical.known if c.moving is not None))
+        return f"{moving} asks of decisions to stay near the learner's own ones before, and comparators do not"
+    if not theorem.moves:
+        return "its proof is for a domain that stays the same, and known constraints cut it in every round"
+    comparator = FEASIBLE_COMPARATOR.test(s)
+    return comparator.reason if isinstance(comparator, Objection) else ""
+
+
 def rank(v: Verdict) -> tuple[Any, ...]:
     """Fewest conditions that are open, then fewest that hold on data alone; numbers that say something, then rates, then vacuous ones (by
     rate); on a tie what asks less of a round.
@@ -96,7 +116,7 @@ def rank(v: Verdict) -> tuple[Any, ...]:
     against = (0, 0) if v.guarantee is None else v.guarantee.openness
     by_rate = _exponents(v) if v.informativeness is not Informativeness.NUMBERS else 0.0
     by_score = (v.score, v.algorithm.baseline, v.cost_rank, v.name)
-    return _only_compared(v), against, order.index(v.informativeness), by_rate, *by_score
+    return v.guarantee is None, _only_compared(v), against, order.index(v.informativeness), by_rate, *by_score
 
 
 def _only_compared(v: Verdict) -> bool:
@@ -106,12 +126,16 @@ def _only_compared(v: Verdict) -> bool:
 
 def _exponents(v: Verdict) -> float:
     """The sum of the exponents of T in the rates."""
-    assert v.guarantee is not None
+    if v.guarantee is None:
+        return math.inf
     return sum(exponent_of(b.rate) for b in v.guarantee.bounds)
 
 
 def why_first(usable: Sequence[Verdict]) -> str:
+    """Reason why the first of the applicable algorithms is chosen."""
     best = usable[0]
+    if best.guarantee is None:
+        return "nothing is promised of any that can run here; it costs least a round"
     if len(usable) == 1:
         return "it is the only one whose theorem holds here"
     if best.informativeness is Informativeness.NUMBERS:
@@ -122,9 +146,12 @@ def why_first(usable: Sequence[Verdict]) -> str:
 
 
 def why_lost(v: Verdict, best: Verdict) -> str:
+    """Reason why an applicable algorithm comes behind the best one."""
     known = best.guarantee.reservations if best.guarantee is not None else ()
     if more := [r for r in (v.guarantee.reservations if v.guarantee is not None else ()) if r not in known]:
         return more[0]
+    if v.guarantee is None:
+        return f"nothing is promised of it: {v.reason}"
     message = {
         Informativeness.RATES: "is a rate without a number",
         Informativeness.VACUOUS: "is vacuous at this horizon",
@@ -137,3 +164,12 @@ def why_lost(v: Verdict, best: Verdict) -> str:
         return f"its guarantee is weaker: {v.score:.3g} against {best.score:.3g} (regret and violations in units of one round's range)"
     costs = " and it costs more a round" if v.cost_rank > best.cost_rank else ""
     return f"its guarantee is no better{costs}"
+
+
+def constraint_words(s: Situation) -> str:
+    """The kinds of constraints of the model, for a reader."""
+    each = any(c.timing is Timing.EACH_ROUND for c in s.canonical.inequalities)
+    mean = any(c.timing is Timing.ON_AVERAGE for c in s.canonical.inequalities) or bool(s.canonical.equalities)
+    kinds = [w for w, there in (("each round", each), ("on average", mean)) if there]
+    measure = "static" if s.canonical.measure is Measure.STATIC else "dynamic"
+    return f"{measure} regret, constraints {' and '.join(kinds)}" if kinds else f"{measure} regret, no constraints"

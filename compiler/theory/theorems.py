@@ -43,11 +43,14 @@ class Violation(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """All that a theorem may look at: the problem, its facts, the horizon (None: unknown), and sentences on promises given up."""
+    """All that a theorem may look at: the problem, its facts, the horizon (None: unknown), the weight of violations against
+    regret, sentences on promises that are given up, and what data show of conditions (None: no data).
+    """
 
     canonical: Canonical
     facts: Facts
     horizon: int | None
+    weight: float = 1.0
     given_up: tuple[str, ...] = ()
     seen: DataConditions | None = None
     _numbers: dict[str, float | None] = field(default_factory=dict, init=False, repr=False)
@@ -119,11 +122,8 @@ class Situation:
         """One bound for each entry of a constraint, shape (size,): its own where it is known, else that of the worst entry."""
         worst = self.number(f"constraints.{label}.{what}")
         size = math.prod(shape)
-        if (
-            shape
-            and size
-            and f"constraints.{label}[{', '.join('0' * len(shape))}].{what}" not in self.facts.items_by_key
-        ):
+        first = f"constraints.{label}[{', '.join('0' * len(shape))}].{what}"
+        if shape and size and first not in self.facts.items_by_key:
             return None if worst is None else np.full(size, worst)  # no entry has facts of its own
         own = [self.number(f"constraints.{name}.{what}") for name in entry_labels(label, shape)]
         results = [worst if v is None else v if worst is None else min(v, worst) for v in own]
@@ -173,8 +173,8 @@ def _joined(parts: list[Floats | None]) -> Floats | None:
 class Objection:
     """Why a hypothesis does not hold; the smallest change of the model that would make it hold ("" where there is none).
 
-    `slow`: it is about time alone, and nothing to one who asks for the algorithm. `drops`: the change gives up a part of the problem.
-    `span`: the place in the model that it is about, where it is one.
+    `slow`, `unasked`: it is about time, or about choice alone, and nothing to one who asks for the algorithm. `drops`: the change gives up
+    a part of the problem. `span`: the place in the model that it is about, where it is one.
     """
 
     reason: str
@@ -182,6 +182,7 @@ class Objection:
     slow: bool = False
     drops: bool = False
     span: Span | None = None
+    unasked: bool = False
 
 
 Test = Callable[[Situation], "Objection | Condition | None"]
@@ -214,7 +215,7 @@ class Restart(StrEnum):
 class Free:
     """A constant that a theorem leaves free, as a setting of its own choosing: `paper` takes the default, `optimal` the best in a range.
 
-    kind    "factor": the default's formula times a number; "count": the same, rounded to an integer of at least one; "value": the
+    kind    "factor": the default's formula times a number; "count": the same, rounded to an integer, at least 1; "value": the
             number itself
     powers  where the bounds are sums of these powers of the number (beside a constant), so that the least sum has a closed form
     """
@@ -244,6 +245,7 @@ class Theorem:
     on_request         it speaks only where its words are given: they ask more of a round than others do
     free               the constants that the guarantee holds for any value of, within `checks`: what `optimal` and `tuned` vary
     best               settings whose best value is known as a formula in the others: they are so where free constants are varied
+    moves              it holds as well where each decision is moved to the nearest point of a convex set that holds the comparator
     norm               in which decisions and gradients are measured, "l2" or "l1": the unit-free problem has radius one in it
     restart            where an epoch begins when the number of rounds is unknown
     restarts           the theorem whose method is begun anew in ever longer epochs (see `restarts.py`)
@@ -267,6 +269,7 @@ class Theorem:
     on_request: bool = False
     free: tuple[Free, ...] = ()
     best: Mapping[str, Default] = field(default_factory=dict)
+    moves: bool = False
     norm: str = "l2"
     restart: Restart = Restart.FROM_DECISION
     restarts: Theorem | None = None
@@ -330,9 +333,6 @@ def needed_bounds(s: Situation, what: str) -> Floats:
     if result is None:
         raise UnknownFact(f"constraints.*.{what}")
     return result
-
-
-# Questions that several theorems ask.
 
 
 def fact_is_true(key: str, words: str, claim: str, refuted: str, fix: str = "") -> Hypothesis:

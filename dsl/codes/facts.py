@@ -44,7 +44,7 @@ FACTS: dict[str, Code] = {
         "and its violation grows with the rounds.",
         _HEAD
         + "minimize c @ x\nsubject to\n    low: norm2(x) <= 0.1   each round\n    high: sum(sqrt(x)) >= 2   each round\n",
-        "Relax one of the constraints that are named; the message gives the smallest change that mends it.",
+        "Relax one of the constraints that are named; the message gives the smallest change that fixes it.",
         Stage.CHECK,
     ),
     "OCO606": Code(

@@ -35,7 +35,7 @@ LEARNER: dict[str, Code] = {
     ),
     "OCO844": Code(
         "an input of a round is not whole",
-        "A stream declared with `in 0..k-1` takes whole numbers.",
+        "A stream declared with `in 0..k-1` takes integers.",
         "learner.observe(user=1.5)",
         "Correct the value, or declare the stream with `in [lo, hi]`.",
         Stage.RUN,
@@ -130,7 +130,7 @@ LEARNER: dict[str, Code] = {
         "The rounds of a journal, played again, must give the decisions that were recorded, bit for bit. They do not, as when the "
         "backend, the machine or the versions of oco and NumPy are others.",
         'oco.open(plan, "journal_of_another_machine")',
-        'Open it with the backend that recorded it (backend="numpy" or "c", for a run --backend), on the same machine and '
+        "Open it with the backend that recorded it (backend=NAME, for a run --backend NAME), on the same machine and "
         "with the same versions, or begin another journal.",
         Stage.RUN,
     ),
@@ -147,6 +147,13 @@ LEARNER: dict[str, Code] = {
         "as when a step of 1e290 meets a gradient of 1e30. The learner stays in the round, as before the call.",
         "learner.observe(c=[1e300, -1e300])  # after `using ogd with eta = 1e20`",
         "Leave the settings to `oco`, give smaller ones, or state the streams in other units.",
+        Stage.RUN,
+    ),
+    "OCO860": Code(
+        "the context of a round is missing, or another one than before",
+        "A `context` of the model is known before the decision: `decide` takes it by name, once a round. `observe` takes the others.",
+        "learner.decide()",
+        "Give every context of the model to `decide`: `learner.decide(load=7.0)`.",
         Stage.RUN,
     ),
 }

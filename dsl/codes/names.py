@@ -42,7 +42,7 @@ NAMES: dict[str, Code] = {
     ),
     "OCO205": Code(
         "a name is reserved",
-        "`t` is the round and `T` the horizon; words that begin a statement, `context` and `prev` are kept; and a stream or a label is not "
+        "`t` is the round and `T` the horizon; words that begin a statement and `prev` are reserved; and a stream or a label is not "
         "called round, loss, gradient, constraints or constraint_gradients, since `observe(...)` uses these words.",
         _model("stream loss in [0, 1]\n" + _REST),
         "Choose another name.",
@@ -111,6 +111,14 @@ NAMES: dict[str, Code] = {
         "A param without a value in the file gets one when the model is checked or compiled; shapes, domains and facts depend on it.",
         _model("param k in 1..9\n" + _REST + "subject to\n    cap: sum(x) <= k\n"),
         'Give one: `--param k=3` on the command line, `params={"k": 3}` in Python, or `param k = 3` in the file.',
+        Stage.CHECK,
+    ),
+    "OCO217": Code(
+        "the previous decision cannot stand here",
+        "`prev(x)` is the decision x of the round before. It stands in constraints each round that are affine in the decisions and made of "
+        "contexts and fixed data besides: these are met exactly, as `p - prev(p) <= ramp`.",
+        _model(_REST.replace("minimize", "minimize sum(prev(x)) +")),
+        "Take `prev` out of the loss and of other constraints; write `abs(x - prev(x)) <= r` as two constraints.",
         Stage.CHECK,
     ),
 }

@@ -91,7 +91,7 @@ PLANS: dict[str, Code] = {
         "With streams at the ends of their ranges, numbers of the algorithm pass 1.8e308 in the first or the last rounds, so no decision "
         "could be made there. Settings that are given by hand are tried on a few such rounds.",
         "model m\nhorizon T = 10\ndecision x[3] in simplex\nstream c[3] in [-1e200, 1e200]\nminimize c @ x\nusing oeg with eta = 1e250\n",
-        "Give settings of another size, or leave them out: those that `oco` settles fit the model's units.",
+        "Give settings of another size, or leave them out: those that `oco` resolves fit the model's units.",
         Stage.COMPILE,
     ),
     "OCO715": Code(
@@ -133,7 +133,14 @@ PLANS: dict[str, Code] = {
         "no such backend",
         "The backend of a plan is chosen by name.",
         'oco.compile(model, backend="fortran")',
-        'Use backend="numpy" or backend="c".',
+        "Use one of the names that the message lists.",
+        Stage.COMPILE,
+    ),
+    "OCO734": Code(
+        "no files of this backend",
+        "A backend may run learners here and yet write none that run without this package.",
+        'oco.compile(model, backend="notebook_only").write("learner.py")',
+        "Write the files with one of the backends that the message lists.",
         Stage.COMPILE,
     ),
 }

@@ -33,7 +33,7 @@ SYNTAX: dict[str, Code] = {
     ),
     "OCO103": Code(
         "a number that the computer cannot hold",
-        "Whole numbers have 64 bits, other numbers are double precision: between about 1e-308 and 1e308 in size.",
+        "Integers have 64 bits, other numbers are double precision: between about 1e-308 and 1e308 in size.",
         _in_model("minimize 1e999 * sum(x)"),
         "Choose other units, in which the number is of ordinary size.",
     ),
@@ -83,11 +83,10 @@ SYNTAX: dict[str, Code] = {
         "Choose another name.",
     ),
     "OCO111": Code(
-        "a word reserved for later",
-        "`context` is kept for data known before the decision, `prev` for the previous decision (switching costs). "
-        "The language has neither yet.",
+        "a function as a name",
+        "`prev` is the previous decision of what stands in parentheses after it, as `prev(x)`; nothing is called so.",
         _in_model("minimize sum(x - prev)"),
-        "Choose another name. What is known before the decision cannot be stated yet; data revealed afterwards is a `stream`.",
+        "Choose another name, or write `prev(x)` for the previous decision x.",
     ),
     "OCO112": Code(
         "a comparison in the wrong place",

@@ -35,7 +35,7 @@ def textmate() -> str:
             _rule("comment.line.number-sign.oco", r"#.*$"),
             _rule("string.quoted.double.oco", r'"[^"\n]*"'),
             _rule("keyword.control.oco", rf"^\s*({_any(STATEMENT_WORDS)})\b"),
-            _rule("invalid.illegal.oco", rf"\b({_any(LATER_WORDS)})\b"),
+            _rule("invalid.illegal.oco", rf"\b({_any(LATER_WORDS)})\b(?!\s*\()"),
             *(_rule("keyword.other.oco", phrase) for phrase in PHRASES),
             _rule("entity.name.function.constraint.oco", r"^\s+([A-Za-z][A-Za-z0-9_]*)(?=\s*:)"),
             _rule("keyword.other.oco", rf"(?<=[\w\])])\s+({_any(PLACED_WORDS)})(?=\s|$)"),

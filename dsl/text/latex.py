@@ -10,6 +10,7 @@ import numpy as np
 from oco.dsl.atoms import ATOMS
 from oco.dsl.chains import Signed, flat, width
 from oco.dsl.expressions import Array, Call, Constant, Expr, File, Index, Kind, Name, Slice, walk
+from oco.dsl.previous import decision_of
 from oco.dsl.statements import Constraint, Decision, Measure, Relation, Statements, Stream
 from oco.dsl.text.printer import ATOMIC, print_distribution, print_expr
 
@@ -39,6 +40,8 @@ def _node(node: Expr, done: dict[int, Part]) -> Part:
     match node:
         case Constant(value=value):
             return _constant(value.array)
+        case Name(name=name) if x := decision_of(name):
+            return _name(x, "t-1"), ATOMIC
         case Name(name=name, kind=kind):
             return _name(name, "t" if kind is Kind.STREAM else ""), ATOMIC
         case Call():
@@ -136,7 +139,9 @@ def model_latex(model: Statements) -> str:
     for number, constraint in enumerate(model.constraints):
         lines.append((r"\text{subject to} \quad & " if number == 0 else "& ") + _constraint(constraint))
     lines += [(r"\text{where} \quad & " if k == 0 else "& ") + f"{_let(n, v)}" for k, (n, v) in enumerate(_lets(model))]
-    lines += [(r"\text{data} \quad & " if k == 0 else "& ") + _stream(s) for k, s in enumerate(model.streams)]
+    for word, known in (("known", True), ("data", False)):
+        streams = [s for s in model.streams if s.known is known]
+        lines += [(rf"\text{{{word}}} \quad & " if k == 0 else "& ") + _stream(s) for k, s in enumerate(streams)]
     measure = rf"\text{{{model.measure} regret}}" if model.measure is not Measure.STATIC else ""
     lines += [rf"\text{{measured by}} \quad & {measure}"] if measure else []
     return "$$\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}$$"

@@ -20,6 +20,7 @@ KEYWORDS = {word.upper(): word for word in CONTEXTUAL_WORDS}
 TIMINGS = {"EACH": "each round", "ON": "on average"}
 OPERATORS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "AT", "POWER", "RANGE", "DOT"})
 OPERAND_ENDS = frozenset({"NUMBER", "TEXT", "RPAR", "RSQB", "RBRACE"})
+DATA_WORDS = ("stream", "context")
 LOOP_WORDS = frozenset({"for", "if", "else", "and", "or", "not", "while"})
 
 
@@ -71,7 +72,7 @@ class Trouble(NamedTuple):
         kinds = NAME_KINDS | OPERAND_ENDS
         return self.position > 0 and self.before.type in kinds and "NUMBER" not in self.expected
 
-    def found(self) -> str:
+    def encountered(self) -> str:
         """Phrase for the offending token."""
         return "the line ends here" if self.at is None else f"found `{self.at.text}`"
 
@@ -100,7 +101,7 @@ def later(token: Token) -> Diagnostic:
     """Diagnostic for a word that is reserved for future use."""
     return Diagnostic(
         "OCO111",
-        f"`{token.text}` is reserved for {LATER_WORDS[token.text]}, which the language cannot say yet",
+        f"`{token.text}` is reserved for {LATER_WORDS[token.text]}",
         token.span,
     )
 
@@ -200,7 +201,9 @@ def _closed_list(trouble: Trouble) -> Diagnostic | None:
         form = "write `feedback full`, `feedback gradient` or `feedback bandit`"
     if trouble.at is not None and (near := nearest(trouble.at.text, words)):
         form = f"did you mean `{near}`?"
-    return Diagnostic("OCO123", f"expected {_either([f'`{w}`' for w in words])}; {trouble.found()}", trouble.span, form)
+    return Diagnostic(
+        "OCO123", f"expected {_either([f'`{w}`' for w in words])}; {trouble.encountered()}", trouble.span, form
+    )
 
 
 def _timing(trouble: Trouble) -> Diagnostic | None:
@@ -238,12 +241,12 @@ def _missing_in(trouble: Trouble) -> Diagnostic | None:
     if "IN" not in trouble.expected or at is None or trouble.opener is not None:
         return None
     if at.type == "EQUAL":
-        if trouble.word == "stream":
-            hint = "a stream has bounds, `in [lo, hi]`, or a distribution, `~ uniform(0, 1)`; fixed data is a `param`"
+        if trouble.word in DATA_WORDS:
+            hint = f"a {trouble.word} has bounds, `in [lo, hi]`, or a distribution, `~ uniform(0, 1)`; fixed data is a `param`"
         else:
             hint = "a decision lies in a domain: `in box(0, 1)`"
         return Diagnostic("OCO119", f"a {trouble.word} is given no value", at.span, hint)
-    if trouble.word == "stream" and at.type in NAME_KINDS:
+    if trouble.word in DATA_WORDS and at.type in NAME_KINDS:
         near = nearest(at.text, ["in", "iid"])
         following = trouble.tokens[trouble.position + 1].type if trouble.position + 1 < len(trouble.tokens) else ""
         if following == "LPAR":
@@ -251,9 +254,9 @@ def _missing_in(trouble: Trouble) -> Diagnostic | None:
         hint = (
             f"did you mean `{near}`?"
             if near
-            else "after its name a stream has `in [lo, hi]`, `~ distribution(...)` or `iid`"
+            else f"after its name a {trouble.word} has `in [lo, hi]`, `~ distribution(...)` or `iid`"
         )
-        return Diagnostic("OCO119", f"expected `in`, `~` or `iid`; {trouble.found()}", at.span, hint)
+        return Diagnostic("OCO119", f"expected `in`, `~` or `iid`; {trouble.encountered()}", at.span, hint)
     if at.type == "LSQB" and trouble.word == "param":
         hint = f"write `= {_rest(trouble)}` for its value, `in {_rest(trouble)}` for its range"
         return Diagnostic("OCO119", "expected `=` or `in`", at.span, hint)
@@ -280,7 +283,7 @@ def _bracketed(trouble: Trouble) -> Diagnostic | None:
     if at.type in ("COMMA", *CLOSER.values()) and trouble.before.type == "COMMA":
         return Diagnostic(
             "OCO127",
-            f"expected an entry after the comma; {trouble.found()}",
+            f"expected an entry after the comma; {trouble.encountered()}",
             at.span,
             "delete the comma, or add an entry",
         )
@@ -303,7 +306,10 @@ def _bracketed(trouble: Trouble) -> Diagnostic | None:
         and trouble.before.type == "NUMBER"
     ):
         return Diagnostic(
-            "OCO127", f"expected `,` between entries; {trouble.found()}", at.span, "entries are separated by commas"
+            "OCO127",
+            f"expected `,` between entries; {trouble.encountered()}",
+            at.span,
+            "entries are separated by commas",
         )
     return None
 
@@ -325,12 +331,12 @@ def _adjacent(trouble: Trouble) -> Diagnostic | None:
         if at.type != "TEXT":
             both = trouble.before.type in NAME_KINDS | {"NUMBER"} and at.type != "LSQB"
             hint = "an operator may be missing" + (f": `{trouble.before.text} * {at.text}`" if both else "")
-        return Diagnostic("OCO100", f"expected {expected_words(trouble)}; {trouble.found()}", at.span, hint)
+        return Diagnostic("OCO100", f"expected {expected_words(trouble)}; {trouble.encountered()}", at.span, hint)
     return None
 
 
 def _plain(trouble: Trouble) -> Diagnostic:
-    message = f"expected {expected_words(trouble)}; {trouble.found()}"
+    message = f"expected {expected_words(trouble)}; {trouble.encountered()}"
     return Diagnostic("OCO100", message, trouble.span, _way_out(trouble))
 
 
@@ -347,7 +353,7 @@ def _way_out(trouble: Trouble) -> str:
         at is not None
         and at.type == "LPAR"
         and trouble.position == 2
-        and trouble.word in ("param", "decision", "stream")
+        and trouble.word in ("param", "decision", *DATA_WORDS)
     ):
         length = trouble.tokens[3].text if len(trouble.tokens) > 3 else "3"
         return f"a shape stands in [ ]: `{trouble.before.text}[{length}]`"
@@ -368,7 +374,7 @@ def expected_words(trouble: Trouble) -> str:
     parts = ["an algorithm's name"] if "ALGORITHM" in expected else []
     if "NAME" in expected:
         parts.append("a name" if trouble.before.type != "ASSUME" else "the name of a fact")
-    parts += ["a whole number"] if "NUMBER" in expected else []
+    parts += ["an integer"] if "NUMBER" in expected else []
     parts += sorted(f"`{TIMINGS.get(k, KEYWORDS[k])}`" for k in expected if k in KEYWORDS)
     operators = len(expected & OPERATORS) > 2
     hidden = OPERATORS | {"LPAR", "LSQB", "LBRACE"} if operators or parts else frozenset()

@@ -8,7 +8,7 @@ from html import escape
 from oco.dsl.statements import Statements
 from oco.dsl.text.printer import print_model
 
-WORDS = "model|horizon|param|decision|stream|let|minimize|subject to|measure|feedback|assume|using|each round|on average|in|iid"
+WORDS = "model|horizon|param|decision|stream|context|let|minimize|subject to|measure|feedback|assume|using|each round|on average|in|iid"
 _KEYWORD = re.compile(
     rf"(?m)^(\s*)({WORDS})\b|\b(each round|on average|iid)$|\b(each round|on average)(?=,)|(?<=, )(penalty)\b"
 )

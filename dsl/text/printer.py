@@ -276,7 +276,8 @@ def print_stream(stream: Stream) -> str:
     among = (
         f" in {{{', '.join(map(_number, stream.values))}}}" if stream.values else _bounds(stream.bounds, stream.integer)
     )
-    return f"stream {_declared(stream.name, stream.dims)}{distribution}{among}{iid}{mean}"
+    word = "context" if stream.known else "stream"
+    return f"{word} {_declared(stream.name, stream.dims)}{distribution}{among}{iid}{mean}"
 
 
 def _constraints(constraints: tuple[Constraint, ...]) -> list[str]:

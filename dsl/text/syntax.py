@@ -163,7 +163,7 @@ class DecisionStatement(Node):
 @dataclass(frozen=True)
 class StreamStatement(Node):
     """Statement `stream`; `integer` distinguishes `in 0..k-1` from `in [lo, hi]`; `distribution` is a Call;
-    `values` are those of a set, ascending.
+    `values` are those of a set, ascending; `known` is True for the statement `context`.
     """
 
     name: Identifier
@@ -174,6 +174,7 @@ class StreamStatement(Node):
     mean: Expression | None
     distribution: Call | None
     values: tuple[float, ...] = ()
+    known: bool = False
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,8 @@ def _token(match: re.Match[str], before: list[Token], source: Source) -> Token:
         after_using = before and before[-1].type == "USING" and text not in STATEMENT_WORDS and text != "with"
         if after_using and (longer := _ALGORITHM.match(source.text, start)):
             return Token("ALGORITHM", longer.group(), start, longer.end(), source)
-        return Token(WORDS.get(text, "NAME"), text, start, end, source)
+        called = text in LATER_WORDS and source.text[end:].lstrip(" \t").startswith("(")
+        return Token("NAME" if called else WORDS.get(text, "NAME"), text, start, end, source)
     if kind == "symbol":
         return Token(SYMBOLS[text], text, start, end, source)
     if kind == "number":
@@ -237,9 +238,7 @@ def _explain_number(token: Token) -> Diagnostic:
     if re.fullmatch(r"[0-9.]+(?:[eE][+-]?[0-9]+)?", text) and text.count(".") < 2:
         size = "too small to tell from zero" if number_is_tiny(text) else "too large"
         hint = (
-            f"whole numbers go up to {LARGEST_WHOLE}"
-            if text.isdigit()
-            else "numbers lie between 1e-300 and 1e300 in size"
+            f"integers go up to {LARGEST_WHOLE}" if text.isdigit() else "numbers lie between 1e-300 and 1e300 in size"
         )
         return Diagnostic("OCO103", f"the number `{_short(text)}` is {size}", span, hint)
     if text.replace("_", "").isdigit():

@@ -93,15 +93,16 @@ class TreeBuilder:
 
     def stream(self, c: Children) -> syntax.StreamStatement:
         """Statement `stream`. Raises OCO124 for a repeated clause."""
+        return self._data(c, known=False)
+
+    def context(self, c: Children) -> syntax.StreamStatement:
+        """Statement `context`. Raises OCO124 for a repeated clause."""
+        return self._data(c, known=True)
+
+    def _data(self, c: Children, known: bool) -> syntax.StreamStatement:
         declared = c[1]
-        fields: dict[str, Child] = {
-            "bounds": None,
-            "integer": False,
-            "iid": False,
-            "mean": None,
-            "distribution": None,
-            "values": (),
-        }
+        none = dict.fromkeys(("bounds", "mean", "distribution"))
+        fields: dict[str, Child] = {**none, "integer": False, "iid": False, "values": (), "known": known}
         seen: dict[str, _Clause] = {}
         for clause in c[2:]:
             if clause.what in seen:
@@ -340,7 +341,7 @@ def _bounds(within: syntax.Expression) -> tuple[tuple[syntax.Expression, syntax.
         hint = f"write in [{canonical(within.args[0].span.text)}, {canonical(within.args[1].span.text)}]"
     elif isinstance(within, syntax.Call) and not within.operator:
         hint = f"a distribution follows `~`: ~ {canonical(within.span.text)}"
-    raise fail("OCO120", "values lie `in [lo, hi]`, or `in lo..hi` for whole numbers", within.span, hint)
+    raise fail("OCO120", "values lie `in [lo, hi]`, or `in lo..hi` for integers", within.span, hint)
 
 
 def _number(item: syntax.Expression) -> float | int:

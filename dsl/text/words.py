@@ -8,6 +8,7 @@ STATEMENT_WORDS: dict[str, str] = {
     "param": "param name[shape] = value",
     "decision": "decision x[shape] in DOMAIN",
     "stream": "stream name[shape] in [lo, hi]",
+    "context": "context name[shape] in [lo, hi]",
     "let": "let name = expression",
     "minimize": "minimize expression",
     "subject": "subject to",
@@ -43,10 +44,9 @@ CONTEXTUAL_WORDS = (
 """Words that mean something in their place, and are ordinary names everywhere else."""
 
 LATER_WORDS: dict[str, str] = {
-    "context": "data known before the decision",
-    "prev": "the previous decision",
+    "prev": "the previous decision, as in `prev(x)`",
 }
-"""Words reserved for future features of the language."""
+"""Functions of the language that are not atoms, with their meaning: they are followed by `(`, and nothing is called so."""
 
 SYNONYMS: dict[str, str] = {
     "constant": "param",
@@ -56,6 +56,7 @@ SYNONYMS: dict[str, str] = {
     "var": "decision",
     "variable": "decision",
     "random": "stream",
+    "covariate": "context",
     "define": "let",
     "where": "let",
     "min": "minimize",

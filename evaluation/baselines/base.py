@@ -36,7 +36,7 @@ class Rule(Protocol):
         """Rule in words."""
 
     def decide(self, game: Game) -> Array:
-        """Decisions of all rounds, flattened (T, n). Row t depends on the rounds before t alone.
+        """Decisions of all rounds, flattened (T, n). Row t depends on the rounds before t and on the contexts of round t.
 
         Raises GivenUp where the rule does not apply, or takes too long.
         """
@@ -103,9 +103,16 @@ class Played:
 
     def after(self, start: int) -> Played:
         """Rounds from `start` (from 0) on."""
-        decisions = {name: x[start:] for name, x in self.decisions.items()}
+        return self._part(slice(start, None))
+
+    def before(self, stop: int) -> Played:
+        """First `stop` rounds."""
+        return self._part(slice(stop))
+
+    def _part(self, rounds: slice) -> Played:
+        decisions = {name: x[rounds] for name, x in self.decisions.items()}
         return Played(
-            self.name, decisions, self.loss[start:], self.constraints[start:], self.equalities[start:], self.seconds
+            self.name, decisions, self.loss[rounds], self.constraints[rounds], self.equalities[rounds], self.seconds
         )
 
 

@@ -34,6 +34,7 @@ class Last:
 
     @property
     def words(self) -> str:
+        """Prediction in words."""
         return "the last values" if self.lag == 1 else f"the values of {self.lag} rounds before"
 
     def __call__(self, values: Array, first: Array) -> Array:
@@ -51,6 +52,7 @@ class Mean:
 
     @property
     def words(self) -> str:
+        """Prediction in words."""
         return "the mean of all rounds so far" if self.window is None else f"the mean of the last {self.window} rounds"
 
     def __call__(self, values: Array, first: Array) -> Array:
@@ -84,15 +86,19 @@ def middle(stream: StreamRange) -> Array:
     return np.where(both, ends[0] / 2 + np.where(both, ends[1], 0.0) / 2, ends[0])
 
 
-def predicted(game: Game, predictor: Predictor) -> dict[str, Array]:
-    """Predictions of all streams (T, *shape): the stated mean where there is one, else the predictor's; the last value of
-    a stream that picks entries, since a mean picks none.
+def predicted(game: Game, predictor: Predictor, contexts: bool = True) -> dict[str, Array]:
+    """Predictions of all streams (T, *shape): contexts as they are, the stated mean where there is one, else the
+    predictor's; the last value of a stream that picks entries, since a mean picks none.
+
+    contexts  False where a rule does not look at contexts: they are predicted as other streams are
     """
     picking = indices(game.problem)
     results = {}
     for stream in game.problem.streams:
         values, first = game.streams[stream.name], middle(stream)
-        if stream.name in picking:
+        if contexts and stream.stream.known:
+            results[stream.name] = values if stream.name in picking else values.astype(np.float64)
+        elif stream.name in picking:
             results[stream.name] = Last()(values, np.floor(first)).astype(np.int64)
         else:
             own = predictor if stream.mean is None else Stated()
@@ -108,7 +114,7 @@ def indices(problem: Canonical) -> set[str]:
 
 
 def as_real(expr: Expr, kept: set[str]) -> Expr:
-    """Expression whose whole-number streams may take any value, but for those in `kept`."""
+    """Expression whose integer streams may take any value, but for those in `kept`."""
 
     def real(node: Expr) -> Expr:
         if isinstance(node, Name) and node.kind is Kind.STREAM and node.integer and node.name not in kept:
@@ -122,7 +128,7 @@ def as_real(expr: Expr, kept: set[str]) -> Expr:
 
 def unstated(problem: Canonical) -> bool:
     """True where some stream has no stated mean, so that predictors differ."""
-    return any(s.mean is None for s in problem.streams)
+    return any(s.mean is None and not s.stream.known for s in problem.streams)
 
 
 Streams = Mapping[str, Array]

@@ -87,9 +87,9 @@ def _with_entry(of: Resolving, stream: StreamRange, place: tuple[Any, ...], end:
 
 
 def in_constraints(problem: Canonical) -> list[StreamRange]:
-    """Streams that enter the inequalities as numbers."""
+    """Streams that enter the inequalities as numbers and are not known before the decision."""
     used = {n for c in problem.inequalities for n in names(c.expr, Kind.STREAM)} - indices(problem)
-    return [s for s in problem.streams if s.name in used]
+    return [s for s in problem.streams if s.name in used and not s.stream.known]
 
 
 def stated_in_constraints(problem: Canonical) -> bool:

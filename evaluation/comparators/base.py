@@ -136,3 +136,9 @@ class Prefixes:
             seconds=seconds,
             why=why,
         )
+
+
+def unknown(ends: Array, why: str) -> Prefixes:
+    """Prefixes of which nothing is known."""
+    none = np.full(len(ends), np.nan)
+    return Prefixes(ends, none, np.full(len(ends), -np.inf), (Status.NOT_COMPUTED,) * len(ends), why=why)

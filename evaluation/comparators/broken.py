@@ -17,7 +17,6 @@ from oco.evaluation.comparators.sums import Chosen
 Array = np.ndarray[Any, Any]
 
 FEASIBLE = 1e-6  # how much a program's constraints may be broken, in units of their slope over the region
-CLOSED = 1e-6  # the gap at which a least violation counts as found, in the same units
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,11 +31,6 @@ class Broken:
     def proved(self) -> Array:
         """True for each program whose constraints are proved infeasible (B,)."""
         return self.least.bound > FEASIBLE
-
-    @property
-    def closed(self) -> Array:
-        """True for each program whose least violation is known (B,)."""
-        return (self.least.f - self.least.bound <= CLOSED) & (self.least.near <= FEASIBLE)
 
     def best(self, members: Array) -> Certified:
         """Best of the least violating points of each member, or one such point where the best was not found.
@@ -71,8 +65,6 @@ def conflict(which: Array) -> str:
     return f"round {shown} cannot hold" if len(which) else "the means cannot hold together"
 
 
-def broken_least(programs: Assembled, until: float = np.inf, before: Broken | None = None) -> Broken:
-    """Least violation of each program; `before` holds the solutions of similar programs to start from."""
-    last = None if before is None else (before.elastic, before.least.last)
-    elastic, least = least_violation(programs, until, last)
-    return Broken(programs, elastic, least)
+def broken_least(programs: Assembled) -> Broken:
+    """Least violation of each program."""
+    return Broken(programs, *least_violation(programs))

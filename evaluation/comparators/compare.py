@@ -9,18 +9,16 @@ from typing import Any, Literal
 import numpy as np
 
 from oco.compiler.problem.canonical import Canonical
-from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
+from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unknown, unsolved
 from oco.evaluation.comparators.conic_comparators import conic_prefixes, conic_static
 from oco.evaluation.comparators.expectation import in_expectation
 from oco.evaluation.comparators.fixed import Setting, prefixes, static
 from oco.evaluation.comparators.functions import Rounds
-from oco.evaluation.comparators.lift import least_loss, lift, ranges_of
+from oco.evaluation.comparators.lift import least_loss, lift
 from oco.evaluation.comparators.make import entries_of
 from oco.evaluation.comparators.parts import by_parts
 from oco.evaluation.comparators.region import region
-from oco.evaluation.comparators.rounded import rounded_prefixes, rounded_static, unknown
 from oco.evaluation.comparators.rounds import Way, dynamic
-from oco.evaluation.comparators.smoothing import smoothed
 from oco.evaluation.comparators.streamed import streamed_prefixes, streamed_static
 from oco.evaluation.comparators.structure import degree, separable, smooth
 from oco.evaluation.data import Data
@@ -31,7 +29,7 @@ Kind = Literal["static", "dynamic"]
 BEYOND = "a function with kinks is beyond the solvers that are here"
 FIRST = 0.5  # of the time, for the method after which another one is left
 MANY = 100  # rounds from which on norms of matrices are first taken as they are: a sum of so many hardly has kinks
-SETTLED = (Status.CERTIFIED, Status.LEAST_VIOLATING)
+FINAL = (Status.CERTIFIED, Status.LEAST_VIOLATING)
 
 
 def compare(problem: Canonical, data: Data, kind: Kind, budget: Budget | None = None) -> Comparator:
@@ -53,24 +51,22 @@ def _static(rounds: Rounds, budget: Budget) -> Comparator:
     """Certified comparator, or else the best of those that the methods give."""
     clock = _Clock(perf_counter(), budget)
     made, share = _first(rounds, np.array([rounds.count]))
-    best = static(made, clock.left(share)) if made else conic_static(rounds, clock.left(share))
-    if best.status in SETTLED or clock.over:
+    best = static(made, clock.left(share)) if made else conic_static(rounds, clock.left(), share)
+    if best.status in FINAL or clock.over:
         return best
     best = _better(best, conic_static(rounds, clock.left()) if made else _roughly(rounds, clock.left()))
     return replace(best, seconds=clock.spent)
 
 
 def _roughly(rounds: Rounds, budget: Budget) -> Comparator:
-    """Static comparator where kinks are too many for variables of their own."""
-    if _has_rounded(rounds):
-        return rounded_static(rounds, budget)
+    """Static comparator where kinks are too many for one sparse program, by their subgradients."""
     made = _projected(rounds, np.array([rounds.count]))
     return static(made, budget) if made else Comparator("static", Status.NOT_COMPUTED, why=BEYOND)
 
 
 def _better(first: Comparator, second: Comparator) -> Comparator:
     """Combination of two results for one comparator: the better decision and the better bound."""
-    if second.status in SETTLED:
+    if second.status in FINAL:
         return second
     best = second if first.losses is None or second.value < first.value else first
     return replace(best, bound=max(first.bound, second.bound))
@@ -89,7 +85,7 @@ def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget
     clock = _Clock(perf_counter(), budget)
     made, share = _first(rounds, ends)
     result = prefixes(made, clock.left(share)) if made else unknown(ends, "")
-    result = conic_prefixes(rounds, ends, clock.left(1.0 if made else FIRST), result)
+    result = conic_prefixes(rounds, ends, clock.left(), result)
     open_ = np.array([s is Status.NOT_COMPUTED for s in result.status])
     if made or not open_.any() or clock.over:
         return result
@@ -98,8 +94,6 @@ def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget
 
 
 def _rough_prefixes(rounds: Rounds, ends: Array, budget: Budget) -> Prefixes:
-    if _has_rounded(rounds):
-        return rounded_prefixes(rounds, ends, budget)
     made = _projected(rounds, ends)
     return prefixes(made, budget) if made else unknown(ends, BEYOND)
 
@@ -184,10 +178,6 @@ def _projected(rounds: Rounds, ends: Array) -> Setting | None:
     if any("project" in b.domain.refusals for b in rounds.problem.blocks):
         return None
     return Setting(rounds, replace(region(rounds.problem), complete=False), rounds, ends)
-
-
-def _has_rounded(rounds: Rounds) -> bool:
-    return smoothed(rounds.problem, ranges_of(rounds), 1.0) is not None
 
 
 def _is_smooth(problem: Canonical) -> bool:

@@ -186,6 +186,12 @@ class Added:
         """Approximate number of CVXPY expressions."""
         return sum(p.nodes for p in self.parts)
 
+    @property
+    def decisions(self) -> frozenset[str]:
+        """Names of the decisions, new ones included, that the functions have."""
+        every = (n for p in self.parts if isinstance(p, Bent) for n in walk(p.expr))
+        return frozenset(n.name for n in every if isinstance(n, Name) and n.kind is Kind.DECISION)
+
 
 def terms(expr: Expr) -> list[Expr]:
     """Terms of a sum, each with its sign, where all have its shape."""

@@ -17,20 +17,22 @@ from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status
 from oco.evaluation.comparators.broken import FEASIBLE, conflict
 from oco.evaluation.comparators.conic import Program, program
 from oco.evaluation.comparators.conic_solver import Answer, solve_conic
+from oco.evaluation.comparators.first_order import METHOD as FIRST_ORDER
 from oco.evaluation.comparators.fixed import Setting, comparator_of
 from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.comparators.kinks import kinked_program
 from oco.evaluation.comparators.lift import least_loss, lift, ranges_of
 from oco.evaluation.comparators.loosened import elastic, loosened
 from oco.evaluation.comparators.region import region
-from oco.evaluation.comparators.splitting import split
 
 Array = np.ndarray[Any, Any]
 
 METHOD = "Clarabel, one sparse program"
-SPLIT = "primal-dual splitting"
 BYTES = 400  # of memory for each coefficient, in the solver and before it
 DENSE = 24  # of memory for each pair of entries of a matrix that is to be positive semidefinite
+FIRST = 0.5  # of the time, for Clarabel, after which the first-order method is left
 SECONDS = 2.5e-4  # for each expression that CVXPY takes in
+SPARSE = 6e-6  # for each coefficient, in all iterations of the solver
 CUBES = 7e-10  # seconds for the cube of the entries of such a matrix, in all iterations of the solver
 CARRIED = 1e-4  # of the largest multiplier: a round with less takes no part in a proof
 
@@ -68,7 +70,7 @@ class _Whole:
         coefficients = sum(x.function.matrix.nnz for x in self.program.limits if isinstance(x.function, Rows))
         entries = np.array([n * (n + 1) / 2 for n in self.program.orders])
         needed = BYTES * coefficients + DENSE * np.square(entries).sum()
-        seconds = SECONDS * self.program.nodes + CUBES * float((entries**3).sum())
+        seconds = SECONDS * self.program.nodes + CUBES * float((entries**3).sum()) + SPARSE * coefficients
         if needed > budget.memory:
             allowed = budget.memory / 2**30
             return (
@@ -92,24 +94,38 @@ class _Whole:
         return result + [part.reshape(c.shape) for part, c in zip(parts, problem.equalities)]
 
 
-def conic_static(rounds: Rounds, budget: Budget) -> Comparator:
-    """Best decision for all rounds, or the least violating one; "not computed" where the budget did not suffice."""
+def conic_static(rounds: Rounds, budget: Budget, share: float = 1.0) -> Comparator:
+    """Best decision for all rounds, or the least violating one; "not computed" where the budget did not suffice.
+
+    Where the form of the functions allows it, the first-order method does what is too much for Clarabel, which has
+    `share` of the time, and no more than half of it then.
+    """
     began = perf_counter()
     until, least = began + budget.seconds, rounds.count * least_loss(rounds.problem, rounds.count)
     whole = _Whole.of(rounds)
     if whole is None:
         return unsolved("static", "the range of a function with a kink is not bounded", least, began)
-    if why := whole.too_much(budget):
-        result = split(whole.program, until)
-        return whole.comparator(result, began, SPLIT) if result else unsolved("static", why, least, began)
-    answer = whole.solved(until)
+    kinked = kinked_program(whole.program, region(rounds.problem))
+    part = replace(budget, seconds=budget.seconds * (min(share, FIRST) if kinked else share))
+    why, first = whole.too_much(part), began + part.seconds
+    if why and not kinked:
+        return unsolved("static", why, least, began)
+    answer = None if why else whole.solved(first)
     if isinstance(answer, Answer) and answer.certified.near[0] <= FEASIBLE:
         return whole.comparator(answer, began)
-    if answer is None or perf_counter() > until:
+    if answer is None or perf_counter() > first:
+        if kinked:
+            return _first_order(whole, kinked.solved(until), began)
         return unsolved("static", "the solver found no answer within the budget of time", least, began)
     return _least_violating(whole, until, began) or unsolved(
         "static", "the solver stopped without a certificate", least, began
     )
+
+
+def _first_order(whole: _Whole, answer: Answer, began: float) -> Comparator:
+    if answer.certified.near[0] <= FEASIBLE:
+        return whole.comparator(answer, began, FIRST_ORDER)
+    return unsolved("static", "the constraints were not met within the budget", float(answer.certified.bound[0]), began)
 
 
 def _least_violating(whole: _Whole, until: float, began: float) -> Comparator | None:

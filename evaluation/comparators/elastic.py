@@ -12,7 +12,6 @@ import numpy as np
 
 from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.certificate import Certified, solve_certified
-from oco.evaluation.comparators.interior import Iterate
 from oco.evaluation.comparators.products import applied
 from oco.evaluation.comparators.programs import Jet
 
@@ -114,12 +113,8 @@ class Elastic:
         return np.asarray(inner + np.minimum(last * self.floor, last * self.ceiling))
 
 
-def least_violation(
-    base: Assembled, until: float = np.inf, before: tuple[Elastic, Iterate | None] | None = None
-) -> tuple[Elastic, Certified]:
-    """Elastic programs with their solutions. `before` holds those of similar programs, whose last iterates are the
-    start.
-    """
+def least_violation(base: Assembled) -> tuple[Elastic, Certified]:
+    """Elastic programs with their solutions."""
     start, everything = base.region.start, np.arange(base.count)
     scale = _scales(base, start)
     begin = np.broadcast_to(start, (base.count, base.size))
@@ -131,12 +126,8 @@ def least_violation(
     worst = max(
         (jet.g[:, :soft] / scale[:, :soft]).max(initial=0.0), (off / scale[:, base.constraints :]).max(initial=0.0)
     )
-    floor, ceiling = (
-        (-4.0 * (1.0 + worst), 2.0 + 2.0 * worst) if before is None else (before[0].floor, before[0].ceiling)
-    )
-    elastic = Elastic(base, scale, floor, ceiling)
-    last = None if before is None else before[1]
-    return elastic, solve_certified(elastic, np.append(start, 1.0 + worst), until=until, before=last)
+    elastic = Elastic(base, scale, -4.0 * (1.0 + worst), 2.0 + 2.0 * worst)
+    return elastic, solve_certified(elastic, np.append(start, 1.0 + worst))
 
 
 def _scales(base: Assembled, start: Array) -> Array:

@@ -13,10 +13,10 @@ from oco.dsl.statements import Timing
 from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
-from oco.evaluation.comparators.broken import FEASIBLE, Broken, broken_least, conflict
+from oco.evaluation.comparators.broken import FEASIBLE, broken_least, conflict
 from oco.evaluation.comparators.certificate import Certified, joined, solve_certified
+from oco.evaluation.comparators.first_order import METHOD as FIRST_ORDER
 from oco.evaluation.comparators.functions import General, OfRounds, Quadratic, Rounds
-from oco.evaluation.comparators.interior import Iterate, store, take
 from oco.evaluation.comparators.make import implicit
 from oco.evaluation.comparators.projected import solve_projected
 from oco.evaluation.comparators.region import Region
@@ -110,46 +110,38 @@ class _Parts:
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
-    """Programs with their solutions, flags for those that meet their constraints, and for those that ran out of time.
-
-    `chosen` lists, for each constraint that binds in every round and each program, the rounds whose constraints are
-    included.
+class _Solved:
+    """Programs with the constraints that were taken, their solutions, flags for those that meet all constraints, and for
+    those that ran out of time.
     """
 
     programs: Assembled
-    found: Certified
+    certified: Certified
     met: Array
     late: Array
-    chosen: list[list[Array]]
 
 
-def static(setting: Setting, budget: Budget, before: Solved | None = None) -> Comparator:
-    """Best decision for all rounds: `setting` has the one prefix that is the whole run. `before` as in `solve_all`."""
+def static(setting: Setting, budget: Budget) -> Comparator:
+    """Best decision for all rounds: `setting` has the one prefix that is the whole run."""
     began = perf_counter()
-    return certified_comparator(setting, solve_all(setting, began + budget.seconds, before), began)
-
-
-def certified_comparator(setting: Setting, solved: Solved, began: float) -> Comparator:
-    """Comparator from the solution of a single program."""
+    solved = _solve_all(setting, began + budget.seconds)
     if solved.late[0]:
         return unsolved(
-            "static", "the constraints were not all met within the budget of time", float(solved.found.bound[0]), began
+            "static",
+            "the constraints were not all met within the budget of time",
+            float(solved.certified.bound[0]),
+            began,
         )
     if not solved.met[0]:
         return _least_violating(setting, solved, began)
-    return comparator_of(setting, solved.found, began)
+    return comparator_of(setting, solved.certified, began)
 
 
-def prefixes(setting: Setting, budget: Budget, before: Solved | None = None) -> Prefixes:
-    """Best decisions for the first rounds, all programs solved side by side. `before` as in `solve_all`."""
+def prefixes(setting: Setting, budget: Budget) -> Prefixes:
+    """Best decisions for the first rounds, all programs solved side by side."""
     began = perf_counter()
-    return prefixes_of(setting, solve_all(setting, began + budget.seconds, before), began)
-
-
-def prefixes_of(setting: Setting, solved: Solved, began: float) -> Prefixes:
-    """Prefixes from the solved programs."""
-    result, status = solved.found, [Status.CERTIFIED] * len(setting.ends)
+    solved = _solve_all(setting, began + budget.seconds)
+    result, status = solved.certified, [Status.CERTIFIED] * len(setting.ends)
     unmet = np.flatnonzero(~solved.met & ~solved.late)
     if len(unmet) and setting.region.complete:
         broken = broken_least(replace(solved.programs, members=unmet))
@@ -169,20 +161,17 @@ def prefixes_of(setting: Setting, solved: Solved, began: float) -> Prefixes:
     return Prefixes(setting.ends, values, result.bound, tuple(status), decision, _method(setting.region), spent)
 
 
-def solve_all(setting: Setting, until: float, before: Solved | None = None, enough: float = 0.0) -> Solved:
+def _solve_all(setting: Setting, until: float) -> _Solved:
     """Solve the programs, adding constraints of single rounds as they turn out violated: a bound with some holds with
     all.
-
-    `before` holds solutions of similar programs to start from; `enough` is a gap at which programs are left.
     """
     parts, region = _Parts.of(setting), setting.region
-    last = None if before is None else before.found.last
     everything = np.arange(len(setting.ends))
-    chosen = before.chosen if before else [_first_rounds(e, setting) for e in parts.each]
+    chosen = [_first_rounds(e, setting) for e in parts.each]
     solution: Certified | None = None
     open_, met, late = everything, np.ones(len(everything), dtype=bool), np.zeros(len(everything), dtype=bool)
     for _ in range(PASSES):
-        result = solve_programs(parts.programs(region, open_, chosen), until, enough, last and take(last, open_))
+        result = solve_programs(parts.programs(region, open_, chosen), until)
         solution = result if solution is None else stored(solution, open_, result)
         met[open_] = result.near <= FEASIBLE
         wanting = open_[met[open_]]
@@ -194,19 +183,17 @@ def solve_all(setting: Setting, until: float, before: Solved | None = None, enou
     late[open_] = True
     late |= ~met & (perf_counter() > until)
     assert solution is not None
-    return Solved(parts.programs(region, everything, chosen), solution, met, late, chosen)
+    return _Solved(parts.programs(region, everything, chosen), solution, met, late)
 
 
-def solve_programs(programs: Assembled, until: float, enough: float = 0.0, before: Iterate | None = None) -> Certified:
+def solve_programs(programs: Assembled, until: float) -> Certified:
     """Points and bounds; multipliers and values of constraints, whose number differs from pass to pass, are left out."""
     if programs.region.complete:
-        gap = max(enough, ENOUGH if programs.count > 1 else 0.0)
-        result = solve_certified(programs, programs.region.start, gap, until, before)
+        result = solve_certified(programs, programs.region.start, ENOUGH if programs.count > 1 else 0.0, until)
     else:
         result = _projected(programs, until)
     none = np.zeros((programs.count, 0))
-    last = result.last and replace(result.last, s=none, lam=none)
-    return replace(result, multipliers=none, g=none, last=last)
+    return replace(result, multipliers=none, g=none, last=None)
 
 
 def _projected(programs: Assembled, until: float) -> Certified:
@@ -222,8 +209,7 @@ def stored(solution: Certified, members: Array, part: Certified) -> Certified:
     changed = {name: getattr(solution, name).copy() for name in ("x", "f", "bound", "near", "size")}
     for name, array in changed.items():
         array[members] = getattr(part, name)
-    last = solution.last and part.last and store(solution.last, members, part.last)
-    return replace(solution, last=last, **changed)
+    return replace(solution, **changed)
 
 
 def _each_round(setting: Setting, expr: Expr) -> _EachRound:
@@ -276,7 +262,7 @@ def _violation(rounds: Rounds, x: Array) -> Array:
 
 
 def _method(region: Region) -> str:
-    return "interior point" if region.complete else "augmented Lagrangian"
+    return "interior point" if region.complete else FIRST_ORDER
 
 
 def comparator_of(setting: Setting, result: Certified, began: float, method: str = "") -> Comparator:
@@ -299,25 +285,14 @@ def comparator_of(setting: Setting, result: Certified, began: float, method: str
     )
 
 
-def _least_violating(setting: Setting, solved: Solved, began: float) -> Comparator:
+def _least_violating(setting: Setting, solved: _Solved, began: float) -> Comparator:
     """Prove that the constraints cannot hold together, or leave it open; then the best of the least violating points."""
     if not setting.region.complete:
-        return unsolved("static", "the constraints were not met within the budget", float(solved.found.bound[0]), began)
+        return unsolved(
+            "static", "the constraints were not met within the budget", float(solved.certified.bound[0]), began
+        )
     broken = broken_least(solved.programs)
     if not broken.proved[0]:
-        return unsolved("static", "the solver stopped without a certificate", float(solved.found.bound[0]), began)
-    return least_violating(setting, broken, 0, began)
-
-
-def programs_of(setting: Setting, chosen: list[list[Array]]) -> Assembled:
-    """Programs with the constraints of given rounds, as in `Solved.chosen`."""
-    return _Parts.of(setting).programs(setting.region, np.arange(len(setting.ends)), chosen)
-
-
-def least_violating(setting: Setting, broken: Broken, member: int, began: float) -> Comparator:
-    """Comparator of one prefix that breaks the constraints least, where they are proved infeasible."""
-    end = setting.ends[[member]]
-    alone = replace(setting, original=setting.original.first(int(end[0])), ends=end)
-    result = comparator_of(alone, broken.best(np.array([member])), began)
-    which = broken.conflicting(member)
+        return unsolved("static", "the solver stopped without a certificate", float(solved.certified.bound[0]), began)
+    result, which = comparator_of(setting, broken.best(np.zeros(1, dtype=np.int64)), began), broken.conflicting(0)
     return replace(result, status=Status.LEAST_VIOLATING, impossible=which + 1, why=conflict(which))

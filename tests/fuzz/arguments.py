@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from fuzz.typed import Array, Distribution, Literal, Node, Number, Set, Shape
+from fuzz.nodes import Array, Literal, Node, Number, Shape
+from fuzz.typed import Distribution, Set
 
 from oco.dsl.distributions import DISTRIBUTIONS, check_shapes, check_values
 from oco.dsl.domains import DOMAINS, Complaint

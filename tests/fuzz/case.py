@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fuzz.generate import drawn
 from fuzz.meaning import EXTENDED, Evaluator
-from fuzz.typed import Apply, Array, Constraint, Minimize, Node, Tree
+from fuzz.nodes import Apply, Array, Node
+from fuzz.typed import Constraint, Minimize, Tree
+from fuzz.writer import drawn
 
 import oco
 from oco.compiler.problem.canonical import Canonical, canonical
@@ -166,7 +167,7 @@ class Case:
         return 1.0, float(self.problem.horizon or 1000)
 
     def streams(self, rng: np.random.Generator) -> dict[str, Array]:
-        """What a round may reveal: ends, or anything between them."""
+        """Values that a round may reveal: ends, or anything between them."""
         return {s.name: drawn(rng, s) for s in self.problem.streams}
 
     def decisions(self, rng: np.random.Generator) -> dict[str, Array]:

@@ -7,47 +7,38 @@ are grown over the leaves (`growth.py`). A new statement needs a class in `typed
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
-from fuzz.arguments import Rng, definite, distribution_arguments, domain_arguments, node_of, round_array, small
-from fuzz.growth import AFFINE, CONCAVE, CONSTANT, CONVEX, FLAT, PUBLIC, UNKNOWN, Growth, Term, fixed, joined
+from fuzz.arguments import definite, distribution_arguments, domain_arguments, node_of, round_array, small
+from fuzz.growth import AFFINE, CONSTANT, Growth, Term, fixed, joined
 from fuzz.meaning import Evaluator
+from fuzz.nodes import Literal, Node, Number, Ref, Shape
+from fuzz.objective import minimize, subject
 from fuzz.typed import (
-    Apply,
-    Array,
     Assume,
     Comparison,
     Constraint,
     Decision,
-    Declaration,
     Feedback,
     Horizon,
     Let,
-    Literal,
     Measure,
-    Minimize,
-    Node,
-    Number,
     Param,
-    Ref,
     Set,
-    Shape,
-    Statement,
     Stream,
     Tree,
     Using,
 )
+from fuzz.writer import ATTEMPTS, Unlucky, Writer, both
 
-from oco.compiler.problem.canonical import Block, Canonical, StreamRange, canonical
+from oco.compiler.problem.canonical import Canonical
 from oco.dsl.atoms import ATOMS
-from oco.dsl.diagnostics import OcoError
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Kind
 from oco.dsl.fact_keys import CLAIMS, catalogue
 from oco.dsl.intervals import interval
-from oco.dsl.load import parse
 from oco.dsl.settings import SETTINGS, WORD_SETTINGS
 
 HORIZONS = (1, 5, 50, 500, 10_000, None)
@@ -61,74 +52,6 @@ FORMULAS = (
 )
 GENEROUS = {"<=": 1e5, ">=": 1e-6}
 """Assumptions that ordinary models keep."""
-ATTEMPTS = 30
-
-
-class Unlucky(Exception):
-    """No valid part was found after many attempts."""
-
-
-class Writer:
-    """A model in the making: the statements so far, the leaves that they declare, and the sets that decisions lie in."""
-
-    def __init__(self, seed: int) -> None:
-        self.seed, self.rng = seed, np.random.default_rng(seed)
-        self.n, self.m = (int(k) for k in self.rng.choice((2, 3, 4, 5), 2, replace=False))
-        self.tree, self.leaves, self.serial = Tree(()), list[Term](), 0
-        self.blocks: list[Block] = []
-        self.streams: list[StreamRange] = []
-        self.growth = Growth(self.rng, (), PUBLIC[seed % len(PUBLIC)])
-
-    def chance(self, share: float) -> bool:
-        return bool(self.rng.random() < share)
-
-    def pick(self, options: Any) -> Any:
-        options = list(options)
-        return options[int(self.rng.integers(len(options)))]
-
-    def name(self, letter: str) -> str:
-        self.serial += 1
-        return f"{letter}{self.serial}"
-
-    def shape(self, *kinds: str) -> Shape:
-        """A shape of the language; with `kinds` among "number", "vector", "matrix", "square" only."""
-        n, m = self.n, self.m
-        shapes = {
-            "number": [(), (1,), (1, 1)],
-            "vector": [(n,), (n,), (m,), (1, n), (n, 1)],
-            "matrix": [(m, n), (n, m)],
-            "square": [(n, n)],
-        }
-        return tuple(
-            self.pick(shapes[self.pick(kinds or ("number", "vector", "vector", "vector", "matrix", "square"))])
-        )
-
-    def add(self, statement: Statement) -> None:
-        self.tree = self.tree.and_(statement)
-
-    def declare(self, statement: Declaration, low: Any, high: Any, curvature: Any = CONSTANT) -> None:
-        self.add(statement)
-        self.leaves.append(Term(statement.ref(), interval(low, high, statement.shape), curvature))
-
-    def dims(self, shape: Shape) -> tuple[Node, ...]:
-        """The shape as it is written: numbers, or params that have that value."""
-        whole = {int(p.value.value): p for p in self.tree.of(Param) if isinstance(p.value, Number) and p.integer}
-        return tuple(whole[k].ref() if k in whole and self.chance(0.7) else Number(k) for k in shape)
-
-    def check(self, statement: Decision | Stream) -> Canonical | None:
-        """The problem of a declaration over the params so far; None where the language refuses it, as for an empty set."""
-        x = statement if isinstance(statement, Decision) else PLAIN
-        wanted = (Horizon(1), *self.tree.of(Param), *([] if statement is x else [x]), statement)
-        declared = Tree((*wanted, Minimize(Apply("sum", (x.ref(),)))))
-        try:
-            return canonical(parse(declared.text, params=declared.given or None))
-        except OcoError as error:
-            if error.code in ("OCO999", "OCO133"):
-                raise
-            return None
-
-
-PLAIN = Decision("x0", (), (), Set("box", {"lo": Number(0), "hi": Number(1)}))
 
 
 # One maker for each statement word. Each adds as many statements of its kind as it likes.
@@ -285,6 +208,13 @@ def stream(w: Writer) -> None:
                 break
 
 
+def context(w: Writer) -> None:
+    """In some models the last stream is known before the decision."""
+    if w.seed % 5 == 3 and (streams := w.tree.of(Stream)):
+        known = replace(streams[-1], known=True)
+        w.tree = replace(w.tree, statements=tuple(known if s is streams[-1] else s for s in w.tree.statements))
+
+
 def _stream(w: Writer, kind: str, law: str) -> Stream | None:
     name, shape = w.name(w.pick("cs")), w.shape()
     dims = w.dims(shape)
@@ -333,7 +263,7 @@ def let(w: Writer) -> None:
     if w.chance(0.2) and (found := w.growth.of_the_round(t)) is not None:
         w.growth.pool.append(found)
     if w.tree.horizon and w.chance(0.3):
-        w.growth.pool += [T, _both("div", fixed(Number(w.pick((1, 5, 0.5)))), T)]
+        w.growth.pool += [T, both("div", fixed(Number(w.pick((1, 5, 0.5)))), T)]
     w.growth.grow(10)
     for _ in range(int(w.pick((0, 0, 1, 2)))):
         found = w.growth.choose(lambda t: not isinstance(t.node, Ref))
@@ -342,122 +272,6 @@ def let(w: Writer) -> None:
             w.add(named)
             w.growth.pool.append(Term(named.ref(), found.range, found.curvature))
     w.growth.grow(12)
-
-
-def minimize(w: Writer) -> None:
-    """A convex number, or in a model that may bend any number: one to three of them, with positive factors."""
-    terms = [_number(w, convex=True) for _ in range(int(w.pick((1, 1, 2, 2, 3))))]
-    total = terms[0]
-    for other in terms[1:]:
-        total = _both("add", total, other)
-    w.add(Minimize(total.node))
-
-
-def _both(atom: str, left: Term, right: Term) -> Term:
-    found = joined(ATOMS[atom], [left, right], ())
-    assert found is not None
-    return found
-
-
-REDUCTIONS = ("sum", "mean", "max", "norm1", "norm2", "norm_inf", "sum_squares", "log_sum_exp")
-
-
-def _number(w: Writer, convex: bool) -> Term:
-    """A number that depends on a decision, of known curvature where the model does not bend."""
-
-    def fits(term: Term) -> bool:
-        return term.varies and (term.curvature is not UNKNOWN or w.growth.bent > 0)
-
-    for _ in range(ATTEMPTS):
-        found = w.growth.choose(fits)
-        if found is None:
-            w.growth.grow(3)
-            continue
-        found = w.growth.convex(found) if convex else found
-        if found.shape:
-            reduced = w.growth.over(ATOMS[w.pick(REDUCTIONS)], [found])
-            found = reduced if reduced is not None and fits(reduced) else None
-        if found is None or (convex and found.curvature is CONCAVE):
-            continue
-        if w.chance(0.4):
-            weighted = w.growth.over(ATOMS["mul"], [fixed(Number(w.pick((0.5, 2, 0.1, 3)))), found])
-            found = weighted or found
-        return found
-    raise Unlucky("no convex number")
-
-
-TIMINGS = ("each round", "on average", "")
-
-
-def subject(w: Writer) -> None:
-    """None to three constraints that a decision keeps, by a margin mostly, for most values of the streams."""
-    at = {b.name: b.domain.sample(w.rng, 1)[0] for b in w.blocks}
-    for k in range(int(w.pick((0, 1, 1, 2, 2, 3)))):
-        found = _constraint(w, f"g{k}", at)
-        if found is not None:
-            w.add(found)
-
-
-def _constraint(w: Writer, label: str, at: Mapping[str, Array]) -> Constraint | None:
-    equal = w.chance(0.15)
-
-    def fits(term: Term) -> bool:
-        good = FLAT if equal else (*FLAT, CONVEX, CONCAVE)
-        return term.varies and (term.curvature in good or (w.growth.bent > 0 and not equal))
-
-    term = w.growth.choose(fits)
-    if term is None:
-        return None
-    values = _values_at(w, term.node, at)
-    if not np.isfinite(values).all():
-        return None
-    timing = w.pick(TIMINGS)
-    if equal:
-        return Constraint(label, Comparison(term.node, "==", Number(round(float(values.mean()), 3))), timing)
-    up = term.curvature is not CONCAVE
-    spare = float(w.pick((0.1, 0.5, 1.0, 1.0, 0.0, -0.2)))
-    limit = Number(round(float(values.max()) + spare if up else float(values.min()) - spare, 3))
-    left, right = (term.node, _level(w, limit)) if w.chance(0.8) else (limit, term.node)
-    relation = "<=" if up == (left is term.node) else ">="
-    return Constraint(label, Comparison(left, relation, right), timing)
-
-
-def _level(w: Writer, limit: Number) -> Node:
-    """The limit, or with a small term of fixed data or streams beside it."""
-    small_terms = [t for t in w.leaves if not t.varies and t.shape == () and np.abs(t.range.hi) <= 10]
-    if not small_terms or w.chance(0.7):
-        return limit
-    extra = Apply("mul", (Number(0.1), w.pick(small_terms).node))
-    return Apply("add", (limit, extra))
-
-
-def _values_at(w: Writer, node: Node, at: Mapping[str, Array]) -> Array:
-    """The values of an expression at these decisions for a few values of the streams."""
-    value, found = Evaluator(w.tree), []
-    for t in (1.0, float(w.tree.horizon or 1000)):
-        for _ in range(6):
-            streams = {s.name: drawn(w.rng, s) for s in w.streams}
-            found.append(np.asarray(value(node, {**at, **streams}, t), dtype=float))
-    return np.stack(found)
-
-
-def drawn(rng: Rng, s: StreamRange) -> Array:
-    """A value that a stream may have."""
-    if s.stream.values:
-        values = np.array(s.stream.values)[rng.integers(len(s.stream.values), size=s.shape)]
-        return np.asarray(values, dtype=np.int64 if s.integer else float)
-    return stream_value(rng, s.lower, s.upper, s.shape, s.integer)
-
-
-def stream_value(rng: Rng, lower: Any, upper: Any, shape: Shape, integer: bool) -> Array:
-    """A value within bounds: ends, one end for all entries, or anything between; unbounded ends are moderate."""
-    lo, hi = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
-    lo = np.where(np.isfinite(lo), lo, np.where(np.isfinite(hi), hi, 0) - 10)
-    hi = np.where(np.isfinite(hi), hi, lo + 20)
-    mode = rng.random()
-    share = rng.random(shape) if mode < 0.4 else rng.integers(0, 2, shape) if mode < 0.8 else rng.integers(0, 2)
-    value = np.broadcast_to(lo + share * (hi - lo), shape)
-    return np.round(value).astype(np.int64) if integer else np.array(np.clip(value, lo, hi))
 
 
 def measure(w: Writer) -> None:
@@ -498,6 +312,7 @@ MAKERS: Mapping[str, Callable[[Writer], None]] = {
     "param": param,
     "decision": decision,
     "stream": stream,
+    "context": context,
     "let": let,
     "minimize": minimize,
     "subject": subject,

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from fuzz.case import Case, Function, Refused, Violation, product
 from fuzz.meaning import Evaluator
-from fuzz.typed import Array, Minimize
+from fuzz.nodes import Array
+from fuzz.typed import Minimize
 
 import oco
 from oco.compiler.problem.calculus import gradient

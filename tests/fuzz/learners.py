@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from fuzz.case import Case, Refused, Violation, product
 from fuzz.membership import outside
-from fuzz.typed import Array, Decision
+from fuzz.nodes import Array
+from fuzz.typed import Decision
 
 import oco
 from oco.backends.c99.build import has_compiler
@@ -58,7 +59,7 @@ def learners(case: Case) -> None:
 
 
 def plans(case: Case, rng: np.random.Generator) -> Iterator[Plan]:
-    """Of the algorithms whose theorems hold, and of one that is asked for whatever its theorem says."""
+    """Plans of the algorithms whose theorems hold, and of one that is asked for whatever its theorem says."""
     able = [v.name for v in case.choice.verdicts if v.applicability is not Applicability.REFUSED]
     asked = str(rng.choice([a.name for a in ALGORITHMS]))
     names = able if case.effort > 1 else [*able[:1], *rng.permutation(able[1:])[:1]]
@@ -102,8 +103,8 @@ class Player:
         self.full = case.problem.feedback is Feedback.FULL
         self.revealed = None if self.full else Revealed(case.problem)
 
-    def decide(self) -> Point:
-        found = self.learner.decide()
+    def decide(self, streams: Round) -> Point:
+        found = self.learner.decide(**{n: streams[n] for n in self.learner.contexts.names})
         parts = found if isinstance(found, dict) else {self.names[0]: found}
         return {n: np.array(v, dtype=float) for n, v in parts.items()}
 
@@ -122,9 +123,9 @@ def played(case: Case, plan: Plan, rounds: Sequence[Round]) -> Life:
     decisions: list[Point] = []
     began, middle = perf_counter(), len(rounds) // 2
     for k, revealed in enumerate(rounds):
-        x = player.decide()
+        x = player.decide(revealed)
         within(case, plan, x, k + 1)
-        if copy is not None and not _same(x, copy.decide()):
+        if copy is not None and not _same(x, copy.decide(revealed)):
             raise Violation(
                 "restored learner", f"{plan.algorithm}: other decisions from round {middle + 1} on: {k + 1}"
             )
@@ -193,7 +194,7 @@ def _apart(case: Case, life: Life, learner: Learner) -> tuple[float, int, Point]
     player, other = Player(case, learner), {}
     widths = {b.name: np.broadcast_to(b.domain.upper - b.domain.lower, b.shape) for b in case.problem.blocks}
     for k, revealed in enumerate(life.rounds):
-        other = player.decide()
+        other = player.decide(revealed)
         apart = 0.0
         for n, x in life.decisions[k].items():
             size = np.maximum(widths[n], 1e-6 * np.maximum(np.abs(x), 1e-9))
@@ -205,7 +206,7 @@ def _apart(case: Case, life: Life, learner: Learner) -> tuple[float, int, Point]
 
 
 def _chaotic(case: Case, life: Life, t: int) -> bool:
-    """Whether a start that is moved by next to nothing ends in other decisions by about round t."""
+    """True where a start that is moved by next to nothing ends in other decisions by about round t."""
     rng = case.rng(8)
     for share in (NUDGE, 100 * NUDGE):
         start = {}

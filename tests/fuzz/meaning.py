@@ -7,7 +7,8 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from fuzz.typed import Apply, Array, At, Let, Literal, Node, Number, Param, Part, Ref, Stack, Tree
+from fuzz.nodes import Apply, Array, At, Literal, Node, Number, Part, Ref, Stack
+from fuzz.typed import Let, Param, Tree
 
 from oco.dsl.expressions import Kind
 

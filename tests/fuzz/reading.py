@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 from fuzz import typed
-from fuzz.typed import Apply, Array, At, Comparison, Literal, Node, Number, Part, Ref, Stack, Statement, Tree
+from fuzz.nodes import Apply, Array, At, Literal, Node, Number, Part, Ref, Stack
+from fuzz.typed import Comparison, Statement, Tree
 
 from oco.dsl import expressions as ast
 from oco.dsl.distributions import DISTRIBUTIONS
@@ -85,7 +86,7 @@ class Reader:
         shape, bounds = self.shape(s.dims), self.pair(s.bounds)
         if s.values:
             bounds = None
-        return self.declared(typed.Stream(s.name, dims, shape, bounds, s.integer, s.iid, mean, law, s.values))
+        return self.declared(typed.Stream(s.name, dims, shape, bounds, s.integer, s.iid, mean, law, s.values, s.known))
 
 
 def tree_of(model: Model) -> Tree:

@@ -1,4 +1,4 @@
-"""Norms of affine functions by splitting: the answers of the interior method and closed forms, and bounds that hold from the first step."""
+"""Norms of affine functions by the first-order method: Clarabel's answers, closed forms, and bounds that hold from the first step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from oco.evaluation.comparators.conic import Program
 from oco.evaluation.comparators.conic_comparators import _Whole
 from oco.evaluation.comparators.conic_solver import Answer, solve_conic
 from oco.evaluation.comparators.functions import Rounds
-from oco.evaluation.comparators.splitting import split
+from oco.evaluation.comparators.kinks import kinked_program
+from oco.evaluation.comparators.region import Region, region
 from oco.evaluation.data import Data, load_data
 
 HEAD = "model m\nhorizon T = 12\nstream a[4, 3] in [-2, 2]\n"
@@ -27,6 +28,15 @@ CASES = {
     "two norms": f"decision X[4, 3] in box(-1, 1)\n{SQUARES} + sigma_max(X) + 2 * nuclear_norm(X.T - 0.1)\n",
     "two decisions": "decision X[4, 3] in box(-1, 1)\ndecision y[2] in simplex\n"
     "minimize sum_squares(X - a) + nuclear_norm(X) + norm2(y - [0.3, 0.1]) + 3 * y[0]\n",
+    "absolute values": "decision X[4, 3] in box(-1, 1)\nminimize sum(abs(X - a)) + 0.2 * sum_squares(X)\n",
+    "the largest of two pieces": "decision X[4, 3] in ball(2)\nminimize max(X - a) + sum(maximum(X, -a, 0.5 * X + 0.1))\n",
+    "positive parts and a norm": "decision X[4, 3] in box(-1, 1)\nminimize sum(pos(a - X)) + 0.3 * nuclear_norm(X) + sum(abs(X))\n",
+    "the least of two pieces": "decision X[4, 3] in nuclear_ball(1)\nminimize -sum(minimum(X, a)) + norm2(X - a)\n",
+    "under a limit": f"decision X[4, 3] in box(-1, 1)\n{SQUARES} + nuclear_norm(X)\nsubject to\n    g: sum(X) <= 1\n",
+    "under limits that differ": "decision X[4, 3] in box(-1, 1)\nminimize sum(abs(X - a))\nsubject to\n    g: sum(a * X) <= 2\n",
+    "beside a logarithm": "decision X[4, 3] in box(0, 1)\nminimize sum(abs(X - a)) - sum(log(1 + X + a[0, 0] ** 2))\n",
+    "in the mean": "decision X[4, 3] in box(-1, 1)\nminimize norm2(X - a)\nsubject to\n"
+    "    h: sum(X[0]) == 0.5 * a[0, 0]    on average\n    g: sum(X) >= 1 + a[1, 1]    on average\n",
     "no curvature": "decision X[4, 3] in box(-1, 1)\nminimize sum(a * X) + 0.4 * nuclear_norm(X)\n",
 }
 
@@ -37,44 +47,52 @@ def problem_of(text: str, seed: int = 0) -> tuple[Canonical, Data]:
     return problem, load_data(problem, {"a": values})
 
 
-def program_of(text: str) -> Program:
+def program_of(text: str) -> tuple[Program, Region]:
     problem, data = problem_of(text)
     whole = _Whole.of(Rounds.of(problem, data.given, np.arange(1, 13)))
     assert whole is not None
-    return whole.program
+    return whole.program, region(problem)
+
+
+def solve_kinked(p: Program, place: Region, until: float) -> Answer:
+    kinked = kinked_program(p, place)
+    assert kinked is not None
+    return kinked.solved(until)
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_splitting_finds_what_the_interior_method_finds(name: str) -> None:
-    p, until = program_of(CASES[name]), perf_counter() + 20
-    found, meant = split(p, until), solve_conic(p, until)
+def test_the_first_order_method_finds_what_clarabel_finds(name: str) -> None:
+    (p, place), until = program_of(CASES[name]), perf_counter() + 20
+    found, meant = solve_kinked(p, place, until), solve_conic(p, until)
     assert isinstance(found, Answer) and isinstance(meant, Answer)
     value, bound = (float(v[0]) for v in (found.certified.f, found.certified.bound))
     assert value == pytest.approx(float(meant.certified.f[0]), rel=1e-6)
     assert bound <= float(meant.certified.f[0]) + 1e-9 * abs(value) and value - bound <= 1e-6 * abs(value)
-    assert found.certified.near[0] <= 1e-9
+    assert found.certified.near[0] <= 1e-6
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_bound_holds_whenever_the_time_is_over(name: str) -> None:
-    p = program_of(CASES[name])
-    found, meant = split(p, 0.0), solve_conic(p, perf_counter() + 20)
+    p, place = program_of(CASES[name])
+    found, meant = solve_kinked(p, place, 0.0), solve_conic(p, perf_counter() + 20)
     assert isinstance(found, Answer) and isinstance(meant, Answer)
     best = float(meant.certified.bound[0])
     assert found.certified.bound[0] <= best + 1e-7 * abs(best)
-    assert found.certified.f[0] >= best - 1e-7 * abs(best)
+    if found.certified.near[0] <= 1e-9:
+        assert found.certified.f[0] >= best - 1e-7 * abs(best)
 
 
 @pytest.mark.parametrize(
     "text",
     (
-        f"decision X[4, 3] in box(-1, 1)\n{SQUARES} + nuclear_norm(X)\nsubject to\n    g: sum(X) <= 1\n",
-        f"decision X[4, 3] in box(-1, 1)\n{SQUARES} + nuclear_norm(X - a)\n",
+        f"decision X[4, 3] in box(-1, 1)\n{SQUARES} + nuclear_norm(X)\nsubject to\n    g: norm1(X) <= 1\n",
+        "decision X[4, 3] in box(-1, 1)\nminimize exp(max(X - a))\n",
+        f"decision X[4, 3] in box(-1, 1)\n{SQUARES} + norm2(abs(X - a))\n",
         f"decision X[4, 3] in box(-1, 1)\n{SQUARES}\n",
     ),
 )
 def test_other_programs_are_left_to_others(text: str) -> None:
-    assert split(program_of(text), perf_counter() + 5) is None
+    assert kinked_program(*program_of(text)) is None
 
 
 def test_a_large_regularizer_shrinks_the_singular_values_of_the_mean() -> None:
@@ -90,6 +108,6 @@ def test_a_large_regularizer_shrinks_the_singular_values_of_the_mean() -> None:
     u, s, v = np.linalg.svd(a.mean(axis=0), full_matrices=False)
     best = (u * np.maximum(s - 1.5, 0)) @ v
     value = 0.5 * np.square(best - a).sum() + 20 * 1.5 * np.maximum(s - 1.5, 0).sum()
-    assert found.status is Status.CERTIFIED and "splitting" in found.method
+    assert found.status is Status.CERTIFIED and found.method == "augmented Lagrangian"
     assert found.value == pytest.approx(value, rel=1e-7) and found.bound <= value * (1 + 1e-9)
     np.testing.assert_allclose(found.decision["X"], best, atol=1e-3)

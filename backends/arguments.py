@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from oco.backends.python.intake import StreamError
+from oco.backends.contract import Range
+from oco.backends.python.intake import Stream, StreamError
+from oco.compiler.ir.program import DType
 from oco.dsl.diagnostics import OcoError, fail
 
 Array = np.ndarray[Any, Any]
@@ -15,7 +18,7 @@ CODES = {
     "kind": "OCO841",
     "shape": "OCO842",
     "finite": "OCO843",
-    "whole": "OCO844",
+    "integer": "OCO844",
     "bounds": "OCO845",
 }
 """Codes of the errors of an intake, by its rule."""
@@ -27,7 +30,7 @@ def wrong_input(error: StreamError, more: str = "") -> OcoError:
     return fail(CODES[error.rule], f"{error}{more}", hint=hints.get(error.rule, ""))
 
 
-def is_whole(number: Any) -> bool:
+def is_integer(number: Any) -> bool:
     """True for an integer of Python or NumPy; True and False are not numbers."""
     return isinstance(number, int | np.integer) and not isinstance(number, bool)
 
@@ -37,10 +40,8 @@ def generator(seed: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(seed)
     except (TypeError, ValueError):
-        hint = "give a whole number from 0"
-        raise fail(
-            "OCO849", f"a seed is a whole number from 0 or a sequence of them, not {seed!r}", hint=hint
-        ) from None
+        hint = "give an integer from 0"
+        raise fail("OCO849", f"a seed is an integer from 0 or a sequence of them, not {seed!r}", hint=hint) from None
 
 
 def first_decision(name: str, given: Any) -> Array:
@@ -49,3 +50,22 @@ def first_decision(name: str, given: Any) -> Array:
         return np.array(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise fail("OCO846", f"the start of {name} is not an array of numbers: {given!r:.80}") from None
+
+
+def by_decision(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any] | None:
+    """Arguments `gradient={"x": a, "y": b}` as `gradient_x`, `gradient_y`; None if no value is a dict by these names of
+    decisions.
+    """
+    flat: dict[str, Any] = {}
+    for name, value in given.items():
+        if isinstance(value, Mapping) and set(value) <= set(names):
+            flat |= {name if len(names) == 1 else f"{name}_{key}": part for key, part in value.items()}
+        else:
+            flat[name] = value
+    return flat if len(flat) != len(given) or any(isinstance(v, Mapping) for v in given.values()) else None
+
+
+def stream_of(shape: tuple[int, ...], dtype: DType, given: Range | None) -> Stream:
+    """Input of this shape and kind, in a range that may be given."""
+    bounds = given or Range()
+    return Stream(shape, bounds.lower, bounds.upper, dtype is DType.INT, bounds.distribution)

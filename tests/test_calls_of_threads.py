@@ -1,0 +1,133 @@
+"""Learners, modules and fleets that several threads call at once."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import random
+import sys
+import threading
+
+import numpy as np
+import pytest
+from survival import plan_of
+from test_bad_calls import BACKENDS, GOOD, MODEL, exact
+
+from oco.dsl.diagnostics import OcoError
+
+
+def together(work, threads=6):
+    """Run it in several threads at once, which take turns as often as Python lets them."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        running = [threading.Thread(target=work) for _ in range(threads)]
+        for thread in running:
+            thread.start()
+        for thread in running:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_threads_get_an_error_rather_than_a_wrong_state(backend):
+    """However the threads fall, the state is that of as many rounds as were answered, one after another."""
+    plan = plan_of(MODEL)
+    learner, answered, errors = plan.learner(backend=backend), [], []
+    mixed = [GOOD, GOOD | {"price": [0.5, -0.5, 1]}]  # the second goes through Python in both backends
+
+    def work():
+        rng = random.Random(threading.get_ident())
+        for _ in range(150):
+            try:
+                answered.append(learner.observe(**mixed[rng.randrange(2)]).round)
+                learner.decide()
+            except OcoError as error:
+                errors.append(error.code)
+
+    together(work)
+    assert set(errors) <= {"OCO853"} and sorted(answered) == list(range(1, learner.round))
+    twin = plan.learner(backend=backend)
+    for _ in answered:
+        twin.observe(**GOOD)
+    assert exact(twin) == exact(learner)
+
+
+def test_threads_share_an_emitted_learner_in_turns(tmp_path):
+    plan_of(MODEL).write(tmp_path / "emitted_for_threads.py", backend="numpy")
+    spec = importlib.util.spec_from_file_location("emitted_for_threads", tmp_path / "emitted_for_threads.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    learner, twin, answered, errors = module.Learner(), module.Learner(), [], []
+
+    def work():
+        for _ in range(100):
+            try:
+                answered.append(learner.observe(**GOOD).round)
+                learner.decide()
+            except RuntimeError as error:
+                errors.append(str(error))
+
+    together(work)
+    assert all("another thread is using this learner" in said for said in errors)
+    assert sorted(answered) == list(range(1, learner.round))
+    for _ in answered:
+        twin.observe(**GOOD)
+    assert twin.state() == learner.state()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_threads_share_a_fleet_in_turns(backend):
+    """As with a learner: rounds that were answered are those that the fleet played."""
+    plan, size = plan_of(MODEL), 200 if backend == "c" else 5
+    fleet, answered, errors = plan.fleet(size, backend=backend), [], []
+    data = {n: np.stack([np.asarray(v)] * size) for n, v in GOOD.items()}
+
+    def work():
+        for _ in range(60):
+            try:
+                answered.append(fleet.observe(**data).round)
+                fleet.decide()
+            except OcoError as error:
+                errors.append(error.code)
+
+    together(work)
+    assert set(errors) <= {"OCO853"} and sorted(answered) == list(range(1, fleet.round))
+    twin = plan.fleet(size, backend=backend)
+    for _ in answered:
+        twin.observe(**data)
+    assert all(np.array_equal(v, twin.values[n]) for n, v in fleet.values.items())
+
+
+def test_a_second_thread_is_told(monkeypatch):
+    learner, began, leave, said = plan_of(MODEL).learner(backend="numpy"), threading.Event(), threading.Event(), []
+    update = learner.compiled.update
+
+    def slow(*args):
+        began.set()
+        assert leave.wait(10)
+        return update(*args)
+
+    object.__setattr__(learner.compiled, "update", slow)
+    thread = threading.Thread(target=lambda: learner.observe(**GOOD))
+    thread.start()
+    assert began.wait(10)
+    for call in (
+        learner.decide,
+        learner.state,
+        lambda: learner.observe(**GOOD),
+        lambda: learner.values,
+        lambda: learner.save("x"),
+    ):
+        with pytest.raises(OcoError) as caught:
+            call()
+        said.append(caught.value.code)
+    leave.set()
+    thread.join()
+    object.__setattr__(learner.compiled, "update", update)
+    assert said == ["OCO853"] * 5 and learner.round == 2 and learner.decide() is not None
+    assert not os.path.exists("x")
+
+
+# Output.

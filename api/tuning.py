@@ -25,7 +25,7 @@ from oco.plan import Plan
 
 PILOT_ROUNDS, MOST_PILOT_ROUNDS = 200, 2000
 """Rounds of a pilot run: on data more than the first number only as far as `LONG_SECONDS` allow."""
-LONG_SECONDS = 3.0
+LONG_SECONDS = 6.0
 """Seconds of longer pilot runs of all candidates together, by the model of costs."""
 PILOT_SEEDS = 2
 PILOT_CANDIDATES = 4

@@ -14,8 +14,8 @@ from oco.dsl.statements import Timing
 from oco.evaluation.measures import equality_violation, violation
 
 Array = np.ndarray[Any, Any]
-ROUNDING = 1e-9
-"""Share of the sum of a constraint's sizes within which a violation counts as the same."""
+STEADY = 0.02
+"""Share of the sum of a constraint's sizes in the second half of a run within which its violation counts as the same: what fluctuates."""
 
 
 class Measured(Protocol):
@@ -95,16 +95,17 @@ class Trade:
         return loss, total, loss + self.weight * total
 
     def grows(self, run: Measured) -> bool:
-        """True if the violation of a constraint on average without a penalty is larger after the last round than after half of them.
+        """True if the violation of a constraint on average without a penalty is clearly larger after the last round than after half.
 
         What earlier rounds saved hides it from the sum of a short run, and no price says what it would cost in a long one.
         """
-        if self.unpriced is None or not self.unpriced.any() or len(run.loss) < 2:
+        T = len(run.loss)
+        if self.unpriced is None or not self.unpriced.any() or T < 2:
             return False
         values = np.concatenate([run.constraints, run.equalities], axis=1)
         soft = np.concatenate([violation(run.constraints, "soft"), equality_violation(run.equalities)], axis=1)
-        room = ROUNDING * np.abs(values).sum(axis=0)
-        return bool(np.any((soft[-1] > soft[len(soft) // 2 - 1] + room)[self.unpriced]))
+        room = STEADY * np.abs(values[T // 2 :]).sum(axis=0)
+        return bool(np.any((soft[-1] > soft[T // 2 - 1] + room)[self.unpriced]))
 
     @property
     def prices(self) -> Array:

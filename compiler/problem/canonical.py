@@ -19,10 +19,11 @@ from oco.compiler.problem.constraint_parts import difference, penalties_of
 from oco.compiler.problem.families import Families, families
 from oco.compiler.problem.folding import Folding
 from oco.compiler.problem.previous import of_previous, refuse_previous, standing_still
+from oco.compiler.problem.stream_ranges import StreamRange as StreamRange
+from oco.compiler.problem.stream_ranges import stream_range
 from oco.compiler.problem.structure import Structure, is_affine, structure_of
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, fail
-from oco.dsl.distributions import TruncatedDistribution, truncated
 from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Expr, Kind, changes, names
 from oco.dsl.limits import check_entries
@@ -44,29 +45,6 @@ class Block:
     shape: tuple[int, ...]
     domain: Domain
     span: Span | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True, eq=False)
-class StreamRange:
-    """Range of a stream: `lower <= value <= upper` entrywise (both broadcast to `shape`; infinite where none is declared).
-
-    `mean` is the expected value where it is known: of the distribution, cut to the bounds, or as declared after `iid`.
-    `distribution` is the distribution, cut to the bounds, where the model states it: `distribution.sample(rng, rounds)` draws.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    lower: Floats
-    upper: Floats
-    integer: bool
-    stream: Stream
-    distribution: TruncatedDistribution | None = None
-    mean: Floats | None = None
-
-    @property
-    def stochastic(self) -> bool:
-        """True if the values of different rounds are independent draws of one distribution."""
-        return self.stream.iid or self.stream.distribution is not None
 
 
 @dataclass(frozen=True)
@@ -272,7 +250,7 @@ def canonical(model: Model) -> Canonical:
             blocks.append(_block(decision, folding, steps))
     for stream in model.streams:
         with findings.guard():
-            streams.append(_range(stream, folding))
+            streams.append(stream_range(stream, folding))
     findings.raise_if_any()
     inequalities: list[Inequality] = []
     equalities: list[Equality] = []
@@ -377,23 +355,3 @@ def previous_decisions(blocks: Sequence[Block], exprs: Sequence[Expr], model: Mo
             stream = Stream(own, (), b.shape, None, previous=b.name)
             results[name] = StreamRange(own, b.shape, b.domain.lower, b.domain.upper, False, stream)
     return results
-
-
-def _range(stream: Stream, folding: Folding) -> StreamRange:
-    """The values that a stream may take: its bounds, cut to the support of its distribution, integers where it says so."""
-    shape = folding.shape(stream.shape, stream.span)
-    lower, upper = np.asarray(-np.inf), np.asarray(np.inf)
-    if stream.bounds is not None:
-        lower, upper = (np.asarray(folding.array(b), dtype=np.float64) for b in stream.bounds)
-    mean = None if stream.mean is None else np.asarray(folding.array(stream.mean), dtype=np.float64)
-    distribution = None
-    if stream.distribution is not None:
-        distribution = truncated(
-            stream.distribution, folding.array, shape, None if stream.bounds is None else (lower, upper)
-        )
-        lower, upper, mean = distribution.lower, distribution.upper, distribution.mean()
-    if stream.integer:
-        lower, upper = np.ceil(lower), np.floor(upper)
-    if not bool(np.all(lower <= upper)):
-        raise fail("OCO426", f"no value is left for the stream `{stream.name}`: its bounds are empty", stream.span)
-    return StreamRange(stream.name, shape, lower, upper, stream.integer, stream, distribution, mean)

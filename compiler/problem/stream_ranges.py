@@ -1,0 +1,61 @@
+"""Ranges of streams: the values that each may take, with their distribution and mean where the model states them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.problem.folding import Folding
+from oco.dsl.diagnostics import fail
+from oco.dsl.distributions import TruncatedDistribution, truncated
+from oco.dsl.statements import Stream
+
+Floats = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class StreamRange:
+    """Range of a stream: `lower <= value <= upper` entrywise (both broadcast to `shape`; infinite where none is declared).
+
+    `mean` is the expected value where it is known: of the distribution, cut to the bounds, or as declared after `iid`.
+    `distribution` is the distribution, cut to the bounds, where the model states it: `distribution.sample(rng, rounds)` draws.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    lower: Floats
+    upper: Floats
+    integer: bool
+    stream: Stream
+    distribution: TruncatedDistribution | None = None
+    mean: Floats | None = None
+
+    @property
+    def stochastic(self) -> bool:
+        """True if the values of different rounds are independent draws of one distribution."""
+        return self.stream.iid or self.stream.distribution is not None
+
+
+def stream_range(stream: Stream, folding: Folding) -> StreamRange:
+    """Values that a stream may take: its bounds, cut to the support of its distribution, integers where it says so.
+
+    Raises OCO426 where none is left.
+    """
+    shape = folding.shape(stream.shape, stream.span)
+    lower, upper = np.asarray(-np.inf), np.asarray(np.inf)
+    if stream.bounds is not None:
+        lower, upper = (np.asarray(folding.array(b), dtype=np.float64) for b in stream.bounds)
+    mean = None if stream.mean is None else np.asarray(folding.array(stream.mean), dtype=np.float64)
+    distribution = None
+    if stream.distribution is not None:
+        distribution = truncated(
+            stream.distribution, folding.array, shape, None if stream.bounds is None else (lower, upper)
+        )
+        lower, upper, mean = distribution.lower, distribution.upper, distribution.mean()
+    if stream.integer:
+        lower, upper = np.ceil(lower), np.floor(upper)
+    if not bool(np.all(lower <= upper)):
+        raise fail("OCO426", f"no value is left for the stream `{stream.name}`: its bounds are empty", stream.span)
+    return StreamRange(stream.name, shape, lower, upper, stream.integer, stream, distribution, mean)

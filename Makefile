@@ -55,6 +55,7 @@ tables: $(VENV)/.installed
 stubs: $(VENV)/.installed
 	$(BIN)/python -m oco.stubs > words.pyi
 	mv words.pyi api/words.pyi
+	$(BIN)/python -m oco.reference > docs/api.md
 
 .PHONY: fuzz large soak audit
 # Models at random held to laws for an hour (HUNT_SECONDS), model files at random for ten minutes (FUZZ_SECONDS), then raw bytes where

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from oco.backends import BACKENDS
 from oco.backends.choose import work_of
 from oco.backends.python.intake import NotFinite
 from oco.compiler.problem.canonical import StreamRange
@@ -73,7 +74,7 @@ def _end(s: StreamRange, end: Any, without: float) -> Array:
 
 def _play(plan: Plan, rounds: list[dict[str, Array]]) -> None:
     """The first rounds, then the last ones from the state after them. Raises NotFinite."""
-    compiled, program, rng = plan.compiled("numpy"), plan.program, np.random.default_rng(0)
+    compiled, program, rng = plan.compiled(next(iter(BACKENDS))), plan.program, np.random.default_rng(0)
     revealed = Revealed(plan.canonical)
     state = compiled.init(*(np.array(plan.contract.start[f.name], dtype=np.float64) for f in program.decision))
     places = {f.name: k for k, f in enumerate(program.state)}

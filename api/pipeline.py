@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from oco.backends.learner import Learner
     from oco.compiler.problem.canonical import Canonical
     from oco.compiler.prover.facts import Facts
-    from oco.evaluation.trace import Trace
+    from oco.evaluation.report.trace import Trace
     from oco.plan import Plan
     from oco.tuning import Tuned
 
@@ -32,12 +32,12 @@ def check(
 
     Raises OcoError where the model is wrong, and where a loss or a constraint is shown not to be convex.
     """
-    from oco.compiler.prover.budget import Budget
+    from oco.compiler.prover.budget import SearchBudget
     from oco.compiler.prover.check import check as prove
 
     with contained("checking"):
         bound = _bound(model, params)
-        budget = Budget(effort)
+        budget = SearchBudget(effort)
         return prove(bound, *(() if data is None else _observed(bound, data)), budget=budget)
 
 
@@ -82,7 +82,7 @@ def compile(
                model where that is possible, for "tuned" and where every guarantee is vacuous
     seed       of pilot runs and of tuning
     effort     multiplies the number of steps that the proof searches may take, as for `check`
-    budget     seconds of wall time, after which no other algorithm is begun in pilot runs; None: 30
+    budget     seconds of pilot runs, by a model of costs or by the clock, after which no other algorithm is begun; None: 30
 
     Raises OcoError where the model is wrong or no algorithm applies.
     """
@@ -92,7 +92,7 @@ def compile(
     require(algorithm, (str, type(None)), "the name of an algorithm", "`oco algorithms` lists them")
     require(kind, (str, Mapping), "a kind of settings, or formulas by name")
     require(tradeoff, numbers.Real, "a number as the tradeoff")
-    require(seed, numbers.Integral, "a whole number as the seed")
+    require(seed, numbers.Integral, "an integer as the seed")
     require(budget, (numbers.Real, type(None)), "a number of seconds as the budget")
     if data is not None:
         from oco.evaluation.data import check_source, problem_for
@@ -166,15 +166,17 @@ def tune(
 def restore(source: str | os.PathLike[str] | Mapping[str, Any], backend: str | None = None) -> Learner:
     """Learner from `learner.save(path)` or `learner.state()`, which continues bit for bit.
 
+    backend  by default the one that saved the state, where it works on this machine
+
     Raises OCO850 where the state is damaged, OCO851 where its model now gives another plan.
     """
-    from oco.backends.registry import restored
+    from oco.backends.registry import restored, usable
     from oco.backends.saved import read_saved
     from oco.plan import Plan
 
     require(source, (str, os.PathLike, Mapping), "the path of a saved state, or a state")
     state = source if isinstance(source, Mapping) else read_saved(source)
-    plan = Plan.from_recipe(state.get("recipe"), backend)
+    plan = Plan.from_recipe(state.get("recipe"), backend or usable(state.get("backend")))
     with contained("restoring"):
         return restored(state, plan.compiled(plan.backend_for(plan.horizon).name), plan.contract)
 
@@ -184,8 +186,9 @@ def load_trace(path: str | os.PathLike[str]) -> Trace:
     OCO833.
     """
     from oco.evaluation.load import load_trace as read
+    from oco.evaluation.report.trace import Trace
 
-    return read(os.fspath(path))
+    return Trace.of(read(os.fspath(path)))
 
 
 def open(

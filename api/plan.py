@@ -13,22 +13,23 @@ from oco.backends.choose import BackendChoice, choose_backend
 from oco.backends.contract import Contract
 from oco.backends.learner import Learner
 from oco.backends.registry import backend as find_backend
-from oco.backends.registry import make_fleet, make_learner
+from oco.backends.registry import make_fleet, make_learner, standalone_files
 from oco.compiler.selection import plan as core
 from oco.compiler.selection.plan_notices import plan_notices
 from oco.contract import Recipe, contract_of, recipe_of
 from oco.dsl.diagnostics import Diagnostic, contained
 from oco.dsl.load import parse
 from oco.dsl.writing import write_files
-from oco.evaluation.frontier import plot_frontier
+from oco.evaluation.report.frontier import plot_frontier
 
 if TYPE_CHECKING:
     from oco.backends.fleet import Fleet
     from oco.evaluation.comparators import Budget
     from oco.evaluation.data import Data
+    from oco.evaluation.measured_run import MeasuredRun
     from oco.evaluation.recorder import Keep
+    from oco.evaluation.report.trace import Trace
     from oco.evaluation.run import Progress
-    from oco.evaluation.trace import Trace
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -171,23 +172,25 @@ class Plan(core.Plan):
         journal     a folder that records every round before it counts (see `oco.open`): the same call continues after a
                     crash
         """
+        from oco.evaluation.report.trace import Trace
         from oco.evaluation.run import run
 
         options: dict[str, Any] = {"mapping": mapping, "journal": journal, "budget": budget, "on_missing": on_missing}
-        return run(self, data, rounds, seed, start, draws, backend, keep, progress, **options)
+        return Trace.of(run(self, data, rounds, seed, start, draws, backend, keep, progress, **options))
 
-    def replay(self, trace: Trace, progress: Progress | None = None) -> Trace:
+    def replay(self, trace: MeasuredRun, progress: Progress | None = None) -> Trace:
         """Repeat the run of a trace with the same data, draws and start, hence the same decisions, bit for bit.
 
         Raises OCO833 where the trace does not hold its data.
         """
         from oco.evaluation.replay import require_data
+        from oco.evaluation.report.trace import Trace
         from oco.evaluation.run import run
 
         require_data(trace)
         start, draws = dict(trace.origin.start) or None, dict(trace.origin.draws) or None
-        backend = trace.origin.backend or None
-        return run(self, trace.data, None, trace.seed, start, draws, backend, progress=progress)
+        backend = trace.backend or None
+        return Trace.of(run(self, trace.data, None, trace.seed, start, draws, backend, progress=progress))
 
     def plot_frontier(self, ax: Any = None) -> Any:
         """Draw `frontier()`: regret against violation over the weights. Returns the axes."""
@@ -202,15 +205,22 @@ class Plan(core.Plan):
         return self if self.horizon in (None, rounds) else self.with_horizon(rounds)
 
     def files(self, backend: str | None = None) -> dict[str, str]:
-        """Files to run elsewhere, texts by file name: one module for NumPy; a header, a source and an example for C."""
-        target = find_backend(backend or self.target)
-        if target.name not in self._files:
-            self._files[target.name] = target.files(self.program, self.contract)
-        return dict(self._files[target.name])
+        """Files to run elsewhere, texts by file name: one module for NumPy; a source, a header and an example for C.
+
+        Raises OcoError (OCO734) for a backend that writes none.
+        """
+        name = find_backend(backend or self.target).name
+        if name not in self._files:
+            self._files[name] = standalone_files(name, self.program, self.contract)
+        return dict(self._files[name])
+
+    def usage(self, path: str | Path, data: str | Path, backend: str | None = None) -> str:
+        """Sentences on the files that `write` puts at `path`, with a command that runs them on `data`."""
+        return find_backend(backend or self.target).usage(str(path), list(self.files(backend)), str(data))
 
     def source(self, backend: str | None = None) -> str:
         """Text of the standalone module; for C, of the source file."""
-        return next(text for name, text in self.files(backend).items() if not name.endswith(".h"))
+        return next(iter(self.files(backend).values()))
 
     def write(self, path: str | Path, backend: str | None = None) -> list[Path]:
         """Write the standalone module; for C, its files into the folder `path`. Each file is written completely or not

@@ -34,7 +34,8 @@ def _stub(name: str, signature: Signature, doc: str) -> str:
         parts.append(f"{star}{parameter.name}: {parameter.annotation}{default}")
         if parameter.kind is Parameter.POSITIONAL_ONLY:
             parts.append("/")
-    text = textwrap.fill(f'"""{doc}"""', WIDTH, initial_indent="    ", subsequent_indent="    ", break_long_words=False)
+    first, *others = [textwrap.fill(part, WIDTH - 8, break_long_words=False) for part in doc.split("\n\n")]
+    text = textwrap.indent("\n\n".join([f'"""{first}', *others]) + ('\n"""' if others else '"""'), "    ")
     return f"def {name}({', '.join(parts)}) -> {signature.return_annotation}:\n{text}\n"
 
 

@@ -27,9 +27,9 @@ from oco.dsl.writing import make_folder
 from oco.evaluation.comparators import Budget
 from oco.evaluation.data import Data, load_data, share
 from oco.evaluation.engines import Processes
+from oco.evaluation.report.trace import Trace
 from oco.evaluation.sweep import Engine, Job, Outcome, jobs_of
 from oco.evaluation.sweep import sweep as run_all
-from oco.evaluation.trace import Trace
 from oco.pipeline import compile
 from oco.plan import Plan
 
@@ -90,7 +90,7 @@ def jobs_for(
 ) -> list[Job]:
     """Jobs for every combination; an algorithm that lacks a setting of the grid runs once for all values of it.
 
-    Raises OCO701 or OCO703 where there is no such algorithm, OCO702 where none of the algorithms has the setting.
+    Raises OCO701 where there is no such algorithm, OCO702 where none of the algorithms has the setting.
     """
     grid = grid or {}
     for name in algorithms:

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
+from oco.backends.choose import usual_seconds
 from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.explain import bound_text
 from oco.compiler.selection.explain_settings import literal
 from oco.compiler.selection.pilots import Pilots
 from oco.compiler.selection.plan import LEAST, PLAIN, explain_choice, plan_of
-from oco.compiler.selection.verdicts import Informativeness, Verdict
+from oco.compiler.selection.verdicts import Applicability, Informativeness, Verdict
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.model import Model
 from oco.dsl.statements import Feedback
 from oco.evaluation.data import Data, load_data, problem_for
-from oco.evaluation.pilot import Candidate, Piloted, beside, pilot
+from oco.evaluation.pilot import Candidate, beside, pilot
 from oco.evaluation.tuning import Tuning, searched, tune
 from oco.plan import Plan
 
-PILOT_ROUNDS = 200
+PILOT_ROUNDS, MOST_PILOT_ROUNDS = 200, 2000
+"""Rounds of a pilot run: on data more than the first number only as far as `LONG_SECONDS` allow."""
+LONG_SECONDS = 3.0
+"""Seconds of longer pilot runs of all candidates together, by the model of costs."""
 PILOT_SEEDS = 2
 PILOT_CANDIDATES = 4
 """Algorithms that are tried on rounds drawn from the model, where every guarantee is vacuous; on data all are."""
@@ -45,6 +49,8 @@ def piloted(
     data     rounds to run on; None draws them from the model, where all its streams have a distribution
     seconds  of wall time, after which no other algorithm is begun
     """
+    if (mixture := _mixture(plan.choice, data)) is not None:
+        return replace(plan, choice=_led(plan.choice, mixture))
     candidates = _tried(plan.choice, data)
     if len(candidates) < (1 if constants and plan.choice.candidates else 2):
         return plan
@@ -53,6 +59,23 @@ def piloted(
         return plan
     choice = plan.choice.decided_by(pilots)
     return replace(plan, choice=choice, mode=PLAIN if choice.policy.plain else plan.mode)
+
+
+def _mixture(choice: Choice, data: Any) -> Verdict | None:
+    """Algorithm that weighs rules as the rounds come, where it applies: on data, and where every guarantee is vacuous."""
+    usable = choice.candidates if data is None else choice.usable
+    return next((v for v in usable if v.algorithm.mixes), None)
+
+
+def _led(choice: Choice, v: Verdict) -> Choice:
+    """Choice of that verdict, without pilot runs."""
+    weighs = "weighs rules as the rounds come, by the penalties that the model states"
+    others = [x for x in choice.judged if x is not v]
+    for k, x in enumerate(others):
+        if x.applicability is not Applicability.REFUSED:
+            others[k] = replace(x, applicability=Applicability.APPLICABLE, reason=f"`{v.name}` {weighs}")
+    best = replace(v, applicability=Applicability.CHOSEN, reason=f"it {weighs}: no pilot runs are made")
+    return replace(choice, judged=(best, *others))
 
 
 def _tried(choice: Choice, data: Any) -> tuple[Verdict, ...]:
@@ -75,13 +98,14 @@ def _pilots(
         data, note = rounds_for(plan, source, seed, PILOT_ROUNDS)
     except OcoError as error:
         return Pilots(skipped=f"{error.message}; `--data FILE` gives rounds to run on")
-    first = data.first(min(data.rounds if source is None else searched(data), PILOT_ROUNDS))
     s, plain = plan.choice.situation, plan.choice.policy.plain
-    made: dict[Candidate, Callable[[], Piloted]] = {}
+    made: dict[Candidate, Callable[[], Plan]] = {}
+    rounds = None if source is not None else data.first(PILOT_ROUNDS).rounds
     for v in candidates:
-        made[v.name, plain] = partial(_for_pilot, plan, v, first.rounds)
+        made[v.name, plain] = cache(partial(_for_pilot, plan, v, rounds))
         if constants and v.informativeness is Informativeness.VACUOUS and v.best is not None and v.best.constants:
-            made[v.name, True] = partial(_for_pilot, plan, plan.choice.plain(v), first.rounds)
+            made[v.name, True] = cache(partial(_for_pilot, plan, plan.choice.plain(v), rounds))
+    first = data.first(PILOT_ROUNDS if source is None else _pilot_rounds(data, made, seconds))
     seeds = range(seed, seed + PILOT_SEEDS) if first.drawn else (seed,)
     result = pilot(made, first, seeds, s, plan.tradeoff, note, seconds)
     result = replace(result, measured=source is not None and not plan.choice.candidates)
@@ -89,13 +113,24 @@ def _pilots(
     own = literal(s, best) if constants else None
     if own is None:
         return result
-    known = beside(result, plan.taking(own).with_constants(None, first.rounds), first, seeds, s, plan.tradeoff)
+    known = beside(result, _for_pilot(plan, own, rounds), first, seeds, s, plan.tradeoff)
     return replace(result, literal=known)
 
 
-def _for_pilot(plan: Plan, verdict: Verdict, rounds: int) -> Plan:
-    """Plan of a candidate for the rounds of a pilot run."""
-    return plan.taking(verdict).with_constants(None, rounds)
+def _for_pilot(plan: Plan, verdict: Verdict, rounds: int | None) -> Plan:
+    """Plan of a candidate with settings for that horizon; None: with those of the run, of which a pilot on data is the beginning."""
+    result = plan.taking(verdict)
+    return result if rounds is None else result.with_constants(None, rounds)
+
+
+def _pilot_rounds(data: Data, plans: Mapping[Candidate, Callable[[], Plan]], seconds: float) -> int:
+    """Rounds of the data that pilots are run on: as many as the model of costs allows, no more than a choice may see."""
+    most = min(searched(data), MOST_PILOT_ROUNDS)
+    if most <= PILOT_ROUNDS or seconds <= 0:
+        return min(most, PILOT_ROUNDS)
+    seeds = PILOT_SEEDS if data.drawn else 1
+    a_round = seeds * sum(usual_seconds(made().program, 1) for made in plans.values())
+    return max(PILOT_ROUNDS, min(most, int(min(LONG_SECONDS, seconds / 4) / a_round)))
 
 
 def rounds_for(plan: Plan, source: Any, seed: int, rounds: int) -> tuple[Data, str]:

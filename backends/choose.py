@@ -1,9 +1,8 @@
-"""Choice of the backend where none is named: C where a compiler exists and the number of rounds makes compiling
-worthwhile, else NumPy.
+"""Choice of the backend where none is named: the one that is estimated to take the least time, else the default.
 
 NumPy needs about a microsecond for every operation of a round, which C does not, and either about a nanosecond for
-every entry; C needs about a second to compile the program, once. All are estimated from the program, so that the same
-plan gets the same backend on every machine that has a compiler.
+every entry; C needs about a second to compile the program, once. All are estimated from the program and the speeds in
+the registry, so that the same plan gets the same backend on every machine that has a compiler.
 """
 
 from __future__ import annotations
@@ -12,19 +11,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from oco.backends import BACKENDS
+from oco.backends.capabilities import Speed
 from oco.backends.registry import backend
 from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.program import Block, Equation, Function, Literal, Program
 from oco.compiler.ir.rewrite import all_functions, equations_of
 
-SECONDS_AN_OPERATION = 1e-6
-"""Seconds of an operation of NumPy on small arrays."""
-SECONDS_AN_ENTRY = 1e-9
-"""Seconds for each entry of the largest array of an operation; for a product of matrices, for each multiplication."""
 WORTH_SAYING = 10.0
-"""Seconds of rounds in C that deserve a note in advance."""
-SECONDS_TO_START, SECONDS_A_LINE = 0.3, 0.004
-"""Seconds of a C compiler: to start, and for each operation of the program."""
+"""Seconds of rounds in compiled code that deserve a note in advance."""
 TURNS = 2
 """Assumed turns of a loop whose number of turns is not fixed."""
 LARGE = 10_000
@@ -34,18 +29,18 @@ LARGE_PRODUCT = 1 << 21
 
 
 @dataclass(frozen=True)
-class Work:
+class RoundWork:
     """Work of a round: operations, and entries that they process."""
 
     operations: float = 0.0
     entries: float = 0.0
 
-    def __add__(self, other: Work) -> Work:
-        return Work(self.operations + other.operations, self.entries + other.entries)
+    def __add__(self, other: RoundWork) -> RoundWork:
+        return RoundWork(self.operations + other.operations, self.entries + other.entries)
 
-    def times(self, turns: int) -> Work:
+    def times(self, turns: int) -> RoundWork:
         """Work of so many turns."""
-        return Work(turns * self.operations, turns * self.entries)
+        return RoundWork(turns * self.operations, turns * self.entries)
 
 
 @dataclass(frozen=True)
@@ -67,32 +62,59 @@ class BackendChoice:
         return BackendChoice(recorded, f"it runs with the backend that began the journal, {recorded!r}")
 
 
+@dataclass(frozen=True)
+class Task:
+    """Rounds of a program: the work of each, and the operations to compile."""
+
+    rounds: int
+    work: RoundWork
+    lines: int
+
+    @classmethod
+    def of(cls, program: Program, rounds: int) -> Task:
+        """So many rounds of a program."""
+        return cls(rounds, work_of(program), sum(1 for f in all_functions(program) for _ in equations_of(f.body)))
+
+    def to_compile(self, speed: Speed) -> float:
+        """Seconds to compile."""
+        return speed.start + speed.line * self.lines
+
+    def to_run(self, speed: Speed) -> float:
+        """Seconds of all rounds."""
+        return self.rounds * (self.work.operations * speed.operation + self.work.entries * speed.entry)
+
+
 def choose_backend(program: Program, rounds: int | None, asked: str | None = None) -> BackendChoice:
     """Backend `asked` for, or the best one for so many rounds (None: unknown)."""
     if asked is not None:
         return BackendChoice(asked)
+    default, usual = next(iter(BACKENDS.items()))
+    begin = f"it runs in {usual.title}"
     if rounds is None:
-        return BackendChoice("numpy", "it runs in NumPy: how many rounds there are is not known")
-    work, length = work_of(program), f"{rounds:,} round{'' if rounds == 1 else 's'}"
-    saved, in_c = rounds * work.operations * SECONDS_AN_OPERATION, rounds * work.entries * SECONDS_AN_ENTRY
-    in_numpy = saved + in_c
-    if _has_large_matrices(program):
-        return BackendChoice(
-            "numpy",
-            f"it runs in NumPy, whose linear algebra suits its large matrices: {length} take about {duration(in_numpy)}",
-        )
-    to_compile = SECONDS_TO_START + SECONDS_A_LINE * sum(
-        1 for f in all_functions(program) for _ in equations_of(f.body)
-    )
-    if saved <= to_compile:
-        spared = f"C would save {duration(saved)} of these and take a compiler {duration(to_compile)}"
-        return BackendChoice("numpy", f"it runs in NumPy: {length} take about {duration(in_numpy)}; {spared}")
-    if reason := backend("c").unavailable_reason():
-        return BackendChoice("numpy", f"it runs in NumPy: C would be quicker ({reason})")
-    why = (
-        f"it runs in C: {length} would take NumPy about {duration(in_numpy)}, a C compiler about {duration(to_compile)}"
-    )
-    return BackendChoice("c", why if in_c < WORTH_SAYING else f"{why}, and C itself about {duration(in_c)}")
+        return BackendChoice(default, f"{begin}: how many rounds there are is not known")
+    task, length = Task.of(program, rounds), f"{rounds:,} round{'' if rounds == 1 else 's'}"
+    others = {name: row.speed for name, row in BACKENDS.items() if row.speed is not None and name != default}
+    if usual.linear_algebra and _has_large_matrices(program):
+        others = {name: speed for name, speed in others.items() if BACKENDS[name].linear_algebra}
+        begin = f"{begin}, whose linear algebra suits its large matrices"
+    speed = usual.speed or Speed()
+    here = task.to_run(speed)
+    if not others:
+        return BackendChoice(default, f"{begin}: {length} take about {duration(here)}")
+    best = min(others, key=lambda name: task.to_compile(others[name]) + task.to_run(others[name]))
+    title, to_compile, there = BACKENDS[best].title, task.to_compile(others[best]), task.to_run(others[best])
+    if here - there <= to_compile:
+        saved = f"{title} would save {duration(here - there)} of these and take a compiler {duration(to_compile)}"
+        return BackendChoice(default, f"{begin}: {length} take about {duration(here)}; {saved}")
+    if reason := backend(best).unavailable_reason():
+        return BackendChoice(default, f"{begin}: {title} would be quicker ({reason})")
+    why = f"it runs in {title}: {length} would take {usual.title} about {duration(here)}, a {title} compiler about {duration(to_compile)}"
+    return BackendChoice(best, why if there < WORTH_SAYING else f"{why}, and {title} itself about {duration(there)}")
+
+
+def usual_seconds(program: Program, rounds: int) -> float:
+    """Estimated seconds of so many rounds in the default backend, which are the same on every machine."""
+    return Task.of(program, rounds).to_run(next(iter(BACKENDS.values())).speed or Speed())
 
 
 def duration(seconds: float) -> str:
@@ -102,29 +124,29 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.2g} min" if seconds < 90 * 60 else f"{seconds / 3600:.3g} h"
 
 
-def work_of(program: Program) -> Work:
+def work_of(program: Program) -> RoundWork:
     """Estimated work of a round."""
     functions = {f.name: f for f in program.functions}
     entries = (program.prepare, program.decide, program.update, program.measure)
-    known: dict[str, Work] = {}
-    return sum((_of_function(f, functions, known) for f in entries if f is not None), Work())
+    known: dict[str, RoundWork] = {}
+    return sum((_of_function(f, functions, known) for f in entries if f is not None), RoundWork())
 
 
-def _of_function(function: Function, functions: Mapping[str, Function], known: dict[str, Work]) -> Work:
+def _of_function(function: Function, functions: Mapping[str, Function], known: dict[str, RoundWork]) -> RoundWork:
     if function.name not in known:
         known[function.name] = _of_block(function.body, functions, known)
     return known[function.name]
 
 
-def _of_block(block: Block, functions: Mapping[str, Function], known: dict[str, Work]) -> Work:
-    return sum((_of_equation(e, functions, known) for e in block.equations), Work())
+def _of_block(block: Block, functions: Mapping[str, Function], known: dict[str, RoundWork]) -> RoundWork:
+    return sum((_of_equation(e, functions, known) for e in block.equations), RoundWork())
 
 
-def _of_equation(e: Equation, functions: Mapping[str, Function], known: dict[str, Work]) -> Work:
+def _of_equation(e: Equation, functions: Mapping[str, Function], known: dict[str, RoundWork]) -> RoundWork:
     if e.op == "call":
         return _of_function(functions[e.attr("function")], functions, known)
-    inner = sum((_of_block(b, functions, known) for b in e.blocks), Work())
-    return Work(1, 0 if e.blocks else _entries(e)) + inner.times(_turns(e))
+    inner = sum((_of_block(b, functions, known) for b in e.blocks), RoundWork())
+    return RoundWork(1, 0 if e.blocks else _entries(e)) + inner.times(_turns(e))
 
 
 def _entries(e: Equation) -> int:

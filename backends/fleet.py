@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from oco.backends.arguments import first_decision, wrong_input
 from oco.backends.base import Compiled
 from oco.backends.contract import Contract
-from oco.backends.given import first_decision, wrong_input
 from oco.backends.learner import Learner
 from oco.backends.ownership import Owned
 from oco.backends.python.intake import Intake, Stream, StreamError
@@ -68,6 +68,10 @@ class Fleet(Owned):
         self._inputs = {f.name: f.type for f in compiled.program.feedback if f.name not in filled}
         self._context = compiled.program.context
         self._make(self._starts(start), list(range(size)) if seeds is None else list(seeds))
+
+    def __repr__(self) -> str:
+        program, name = self.compiled.program, self.compiled.backend
+        return f"Fleet({program.name}, {self.size} learners, backend={name!r}, round={self.round})"
 
     def _starts(self, start: Any) -> list[dict[str, Array]]:
         """First decisions of each learner."""
@@ -163,12 +167,12 @@ class Fleet(Owned):
         rows = [{name: v[k] for name, v in arrays.items()} for k in range(self.size)]
         feedbacks = [self._checked(k, a, row) for k, (a, row) in enumerate(zip(self._learners, rows))]
         after = [self._of(k, partial(a.following, f)) for k, (a, f) in enumerate(zip(self._learners, feedbacks))]
-        self._settle(feedbacks, after)
+        self._complete(feedbacks, after)
         worth = [(f.loss, f.constraints, f.equalities) for f in feedbacks]
         loss, g, h = (np.array([w[k] for w in worth]) for k in range(3))
         return FleetFeedback(self.round - 1, loss, g, h)
 
-    def _settle(self, feedbacks: Sequence[Any], after: Sequence[tuple[Any, ...]]) -> None:
+    def _complete(self, feedbacks: Sequence[Any], after: Sequence[tuple[Any, ...]]) -> None:
         """Move all learners to the next round, or none where an interruption comes between them."""
         before = [a._state for a in self._learners]
         try:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from oco.backends.arguments import by_decision, first_decision, generator, is_integer, stream_of, wrong_input
 from oco.backends.base import Compiled, Recorded
 from oco.backends.contract import Contract
 from oco.backends.factors import decisions_of, fields_of, names_of, part_names, points_of
 from oco.backends.feedback import Feedback
-from oco.backends.given import by_decision, first_decision, generator, is_whole, stream_of, wrong_input
 from oco.backends.known import Contexts
-from oco.backends.mending import CHOICES, SAID, fixed
 from oco.backends.monitor import DUALS, Monitor, looked_at
+from oco.backends.out_of_bounds import CHOICES, NOTES, repaired
 from oco.backends.ownership import Owned
 from oco.backends.python.intake import Intake, NotFinite, StreamError
 from oco.backends.python.state_file import write_state
@@ -32,12 +32,11 @@ OfRound = tuple[int, tuple[Any, ...]]
 """Round with its arrays, tagged so that nothing has to be discarded when a round is over."""
 MOST_WARNINGS = 100
 MOST_OUTSIDE = 50
-"""Limit on listed rounds with data outside the bounds, so that other warnings keep their room."""
+"""Most listed rounds with data outside the bounds."""
 
 
 class Learner(Owned):
-    """Learner that decides round by round: `decide()` first, then `observe(...)` with the data that the round revealed.
-    `decide` takes the model's contexts by name, and `observe` the other streams.
+    """Learner that decides round by round: `decide(...)` with the model's contexts by name, then `observe(...)` with the rest.
 
     Threads may use it in turns; one that comes while another is at work gets OCO853, and the learner is unchanged.
 
@@ -145,7 +144,7 @@ class Learner(Owned):
         self.learn_context({})
         self.contexts.needed(self.round)
         if self._decided is None or self._decided[0] != self.round:
-            with self._said("the decision"):
+            with self._naming_overflow("the decision"):
                 self._decided = self.round, self._decision()
         return self._decided[1]
 
@@ -157,7 +156,7 @@ class Learner(Owned):
         if self.contexts.is_new(self.round, values):
             before = self._state
             try:
-                with self._said("the decision"):
+                with self._naming_overflow("the decision"):
                     self._prepare(tuple(values.values()))
                 self.contexts.take(self.round, values)
                 self.decisions()
@@ -174,7 +173,7 @@ class Learner(Owned):
         return self.compiled.decide(*self._state, *self._random_arrays())
 
     @contextmanager
-    def _said(self, what: str) -> Iterator[None]:
+    def _naming_overflow(self, what: str) -> Iterator[None]:
         """Context in which numbers that are not finite raise an error that names the round; the learner is unchanged."""
         try:
             yield
@@ -193,7 +192,7 @@ class Learner(Owned):
                may be given again with the same streams, and changes nothing.
         """
         with self._owned():
-            if round is not None and (not is_whole(round) or round != self.round):
+            if round is not None and (not is_integer(round) or round != self.round):
                 return self._other_round(round, streams)
             feedback = self.feedback(streams)
             self.update(feedback)
@@ -201,8 +200,8 @@ class Learner(Owned):
 
     def _other_round(self, round: int, streams: Mapping[str, Any]) -> Feedback:
         """Feedback of an earlier round, if it is known and its data is the same."""
-        if not is_whole(round) or round < 1:
-            raise fail("OCO847", f"a round is a whole number from 1, not {round!r}")
+        if not is_integer(round) or round < 1:
+            raise fail("OCO847", f"a round is an integer from 1, not {round!r}")
         if round > self.round:
             missing = f"round {self.round} is" if round == self.round + 1 else f"rounds {self.round} to {round - 1} are"
             raise fail("OCO847", f"this is the feedback of round {round}, and {missing} missing before it")
@@ -211,9 +210,7 @@ class Learner(Owned):
         return self.journal.again(self, round, streams)
 
     def feedback(self, given: Mapping[str, Any]) -> Feedback:
-        """Data of the round, checked. Values of several decisions may come in dicts by decision; contexts may be among
-        them.
-        """
+        """Data of the round, contexts included, checked. Values of several decisions may come in dicts by decision."""
         with self._owned():
             self.learn_context({name: given[name] for name in self.contexts.names if name in given})
             decisions = self.decisions()
@@ -240,7 +237,7 @@ class Learner(Owned):
     def following(self, feedback: Feedback) -> tuple[Any, ...]:
         """State after the round of this feedback."""
         self._expects(feedback)
-        with np.errstate(all="ignore"), self._said("the state after it"):
+        with np.errstate(all="ignore"), self._naming_overflow("the state after it"):
             return self.compiled.update(*self._state, *feedback.values.values(), *self._random_arrays())
 
     def _expects(self, feedback: Feedback) -> None:
@@ -313,10 +310,10 @@ class Learner(Owned):
         if error.rule != "bounds" or self.on_out_of_bounds == "error":
             raise wrong_input(error) from None
         try:
-            values = fixed(take, given, self.on_out_of_bounds)
+            values = repaired(take, given, self.on_out_of_bounds)
         except StreamError as second:
             raise wrong_input(second) from None
-        done = SAID[self.on_out_of_bounds]
+        done = NOTES[self.on_out_of_bounds]
         times = sum(w.endswith(done) for w in self.warnings)
         if times < MOST_OUTSIDE:
             self.warn(f"in round {self.round} {error}: {done}")
@@ -392,6 +389,9 @@ class Learner(Owned):
         """Close the journal, if there is one."""
         if self.journal is not None:
             self.journal.close()
+
+    def __repr__(self) -> str:
+        return f"Learner({self.compiled.program.name}, backend={self.compiled.backend!r}, round={self.round})"
 
     def __enter__(self) -> Self:
         return self

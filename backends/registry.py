@@ -7,25 +7,26 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from oco.backends import BACKENDS
+from oco.backends.arguments import is_integer
 from oco.backends.base import Compiled
+from oco.backends.capabilities import Registered
 from oco.backends.contract import Contract
 from oco.backends.fleet import Fleet
-from oco.backends.given import is_whole
 from oco.backends.learner import Learner
 from oco.compiler.ir.program import Program
 from oco.dsl.diagnostics import fail
 
 
 class Backend(Protocol):
-    """Target that programs are compiled to.
+    """Target that programs are compiled to; its row in `BACKENDS` has its capabilities.
 
-    `learner` and `fleet` are the classes that run its compiled programs; `Fleet` where it has no fleet of its own, or
-    none without measures.
+    `learner` and `fleet` are the classes that run its compiled programs: `Learner`, and `Fleet` where it has no fleet of
+    its own, or none without measures.
     """
 
     @property
     def name(self) -> str:
-        """Name of the backend."""
+        """Name of the backend in `BACKENDS`."""
 
     @property
     def learner(self) -> type[Learner]:
@@ -43,19 +44,49 @@ class Backend(Protocol):
         ...
 
     def files(self, program: Program, contract: Contract) -> dict[str, str]:
-        """Names and texts of the files that run elsewhere, without this package."""
+        """Names and texts of the files that run elsewhere, without this package; the learner's own text first."""
+        ...
+
+    def usage(self, path: str, names: Sequence[str], data: str) -> str:
+        """Sentences on the `files` of these names, written at `path`: the language, its needs, and a command that runs
+        them.
+
+        path  of the file, or of the folder of several files
+        data  path of the data to run on
+        """
         ...
 
 
 def backend(name: str | None = None) -> Backend:
     """Backend of a name; without one, the first. Raises OcoError (OCO732) where there is none."""
-    place = BACKENDS.get(next(iter(BACKENDS)) if name is None else name)
-    if place is None:
-        known = ", ".join(f'"{known}"' for known in BACKENDS)
-        raise fail("OCO732", f"there is no backend called {name!r}", hint=f"backends: {known}")
-    module, made = place.split(":")
+    module, _, made = registered(name).place.partition(":")
     result: Backend = getattr(import_module(module), made)()
     return result
+
+
+def registered(name: str | None = None) -> Registered:
+    """Row of a backend in the registry; without a name, the first. Raises OcoError (OCO732) where there is none."""
+    row = BACKENDS.get(next(iter(BACKENDS)) if name is None else name)
+    if row is None:
+        known = ", ".join(f'"{known}"' for known in BACKENDS)
+        raise fail("OCO732", f"there is no backend called {name!r}", hint=f"backends: {known}")
+    return row
+
+
+def usable(name: Any) -> str | None:
+    """Name of a backend that is registered and works on this machine; None for anything else."""
+    known = isinstance(name, str) and name in BACKENDS
+    return name if known and backend(name).unavailable_reason() is None else None
+
+
+def standalone_files(name: str, program: Program, contract: Contract) -> dict[str, str]:
+    """`Backend.files` of a backend. Raises OcoError (OCO734) where it writes none."""
+    if not registered(name).standalone:
+        known = ", ".join(f'"{other}"' for other, row in BACKENDS.items() if row.standalone)
+        raise fail(
+            "OCO734", f"the backend {name!r} writes no files that run elsewhere", hint=f"backends that do: {known}"
+        )
+    return backend(name).files(program, contract)
 
 
 def make_learner(compiled: Compiled, contract: Contract, **options: Any) -> Learner:
@@ -82,9 +113,9 @@ def make_fleet(
 
     Raises OcoError (OCO852) for sizes, seeds and workers that do not fit.
     """
-    if not is_whole(size) or size < 1 or (seeds is not None and len(seeds) != size):
+    if not is_integer(size) or size < 1 or (seeds is not None and len(seeds) != size):
         raise fail("OCO852", f"a fleet has at least one learner, and a seed for each: {size!r} learners")
-    if not is_whole(workers) or workers < 1:
+    if not is_integer(workers) or workers < 1:
         raise fail("OCO852", f"one thread or more share the work of a fleet, not {workers!r}")
     made = backend(compiled.backend).fleet(compiled.program)
     return made(compiled, contract, size, start=start, seeds=seeds, workers=workers)

@@ -13,7 +13,7 @@ import numpy as np
 
 from oco.backends.contract import Contract
 from oco.backends.identity import model_hash, plan_hash, resolved_of
-from oco.backends.mending import CHOICES
+from oco.backends.out_of_bounds import CHOICES
 from oco.backends.python.state_file import StateError, check_round, entry_of, pack, read_state, unpack
 from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import Field, Program
@@ -34,6 +34,7 @@ def learner_state(learner: Learner) -> dict[str, Any]:
     drawn, draws = learner.drawn, learner._draws
     return {
         "model": program.name,
+        "backend": learner.compiled.backend,
         "model_hash": model_hash(contract),
         "plan_hash": plan_hash(program, contract),
         "recipe": dict(contract.recipe),

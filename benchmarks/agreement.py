@@ -1,4 +1,4 @@
-"""How far interpreter, NumPy and C are apart: every algorithm on every domain that it takes, and IR passes left out.
+"""Distances between interpreter, NumPy and C: every algorithm on every domain that it takes, and IR passes left out.
 
 `python benchmarks/agreement.py [ROUNDS] [--log FILE] > docs/agreement.md` plays ROUNDS rounds of each (10^4), and fewer where a backend
 would take longer than its seconds; the tables say how many. Differences are those of each entry of the decisions, as
@@ -36,7 +36,7 @@ from oco.plan import Plan
 HERE = Path(__file__).parent
 SAME = 1e-9
 MATRIX_ROUNDS = 10
-"""Of a decision of a million entries; of small ones as many as are asked for."""
+"""Rounds of a decision of a million entries; of small ones as many as are asked for."""
 MOVED = 1e-15
 """The share by which a start is moved to tell whether a path is chaotic."""
 Array = np.ndarray[Any, Any]

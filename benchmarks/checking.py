@@ -49,7 +49,7 @@ def median_seconds(env: dict[str, str], *command: str) -> float:
 
 
 def needs_solver(path: Path) -> bool:
-    """Whether checking the model loads CVXPY."""
+    """True where checking the model loads CVXPY."""
     code = f"import sys\nfrom oco.cli import main\nmain(['check', {str(path)!r}])\nprint('cvxpy' in sys.modules, file=sys.stderr)"
     found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     return found.stderr.rstrip().endswith("True")

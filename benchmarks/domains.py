@@ -1,4 +1,4 @@
-"""What each domain offers and what a call costs as it grows: the tables of docs/domains.md.
+"""Operations of each domain, and the cost of a call as it grows: the tables of docs/domains.md.
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/domains.py --write
 
@@ -80,7 +80,7 @@ def flow(n: int) -> Domain:
 
 @dataclass(frozen=True)
 class Rival:
-    """What another library does for a set: `make(module, n)` gives the call for n entries."""
+    """Projection of another library on a set: `make(module, n)` gives the call for n entries."""
 
     set: str
     operation: str

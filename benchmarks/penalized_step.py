@@ -58,7 +58,7 @@ CASES: dict[str, Case] = {
 
 
 def data(case: Case, rng: np.random.Generator) -> dict[str, Floats]:
-    """What the streams reveal, the round first."""
+    """Values of the streams, the round first."""
     rows = ENTRIES
     high = rng.uniform(0.05, 0.6, (ROUNDS, rows)) * (0.2 * case.entries if case.matrix else 1)
     drawn = {"cost": rng.uniform(-1, 1, (ROUNDS, case.entries)), "high": high}

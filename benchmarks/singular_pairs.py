@@ -85,7 +85,7 @@ def residual(a: np.ndarray, u: np.ndarray, v: np.ndarray) -> float:
 
 
 def bare_call(m: int, n: int, target: str, a: np.ndarray, start: np.ndarray) -> float:
-    """What a call of a generated program costs that does nothing: reading its arguments and handing out the state."""
+    """Cost of a call of a generated program that does nothing: reading its arguments and handing out the state."""
     t = Tracer("bare")
     made = trace_program(
         t,

@@ -131,7 +131,7 @@ def once(name: str, what: str, larger: bool) -> None:
 
 
 def child(name: str, what: str, larger: bool, limit: float) -> str:
-    """What a step says in a process of its own."""
+    """Output of a step in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.sizes", name, "--step", what, *(["--larger"] if larger else [])]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)

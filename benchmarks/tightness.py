@@ -1,4 +1,4 @@
-"""How tight proved numbers are: `python benchmarks/tightness.py [--models N] [--log FILE]` writes docs/tightness.md.
+"""Tightness of proved numbers: `python benchmarks/tightness.py [--models N] [--log FILE]` writes docs/tightness.md.
 
 Models at random, each fact of which is attacked (`tests/fuzz/attack.py`), their smoothness beside what climbing comes to
 (`tests/fuzz/reached.py`); functions with closed forms (`tests/second_order_cases.py`, `tests/facts_tight_cases.py`). With
@@ -38,11 +38,11 @@ MODELS, SEED = 1500, 1
 FUNCTIONS = 6
 """Functions of a model at most: the loss, and entries of constraints."""
 EFFORT, LONGEST = 0.5, 60.0
-"""Of the attacks on a model; seconds of one model."""
+"""Effort of the attacks on a model, and most seconds for one model."""
 LABEL = 1.2
 """Beyond this ratio a number should be called loose."""
 STARTS, STEPS, INWARD = 60, 200, (1e-3, 1e-5, 1e-7)
-"""Of the searches for more where a number that is not called loose lies beyond it: also of how near to the boundary they come."""
+"""Starts, steps and distances to the boundary of the searches for more, where a number that is not called loose lies beyond it."""
 Row = dict[str, Any]
 INTRODUCTION = """# How tight proved numbers are
 
@@ -55,7 +55,7 @@ called `loose` (as `oco check` does) where values that the proof knows to be rea
 
 
 def measured(seed: int) -> Row:
-    """What the facts of the model of a seed are worth."""
+    """Tightness of the facts of the model of a seed."""
     row: Row = {"seed": seed}
     case = Case(generated(seed), seed, EFFORT)
     try:

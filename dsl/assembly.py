@@ -14,7 +14,7 @@ import numpy as np
 
 from oco.dsl.atoms.words import describe
 from oco.dsl.build import call
-from oco.dsl.checks import check_domain, check_law
+from oco.dsl.checks import check_distribution, check_domain
 from oco.dsl.diagnostics import MOST_MISTAKES, OcoError, fail
 from oco.dsl.dims import Shape, broadcast, show
 from oco.dsl.expressions import Expr, File, Kind, constant, names
@@ -91,7 +91,7 @@ class Assembly:
             if value is not None and (value < 1 or value != int(value) or value > 2**62):
                 raise fail(
                     "OCO323",
-                    f"the horizon must be a whole number of rounds from 1 on; here it is {value.item()!r}",
+                    f"the horizon must be an integer number of rounds from 1 on; here it is {value.item()!r}",
                     rounds.span,
                     "`horizon T unknown` where the number of rounds is not known",
                 )
@@ -189,7 +189,7 @@ class Assembly:
         check_count(stream.shape, f"`{name}`", span)
         if bounds is not None:
             check_range(self.scope, bounds, stream.shape, f"`{name}`", integer)
-        check_law(self.scope, stream)
+        check_distribution(self.scope, stream)
         if values and distribution is not None:
             message = f"`{name}` has a known distribution, which says what its values are"
             raise fail("OCO427", message, span, "leave out the set of values, or the distribution")

@@ -296,7 +296,7 @@ class ModelBuilder:
 
     def _rounds(self, rounds: Operand | None, span: Span | None) -> Expr | None:
         if isinstance(rounds, str):
-            raise wrong_argument("`horizon`", "a whole number of rounds, or None where it is unknown", rounds, span)
+            raise wrong_argument("`horizon`", "an integer number of rounds, or None where it is unknown", rounds, span)
         return None if rounds is None else self._expr(rounds, span)
 
     def _expr(self, value: Operand, span: Span | None) -> Expr:
@@ -323,7 +323,7 @@ class ModelBuilder:
         """Bounds from a pair (lo, hi), or from a Python range for integers."""
         if bounds is None:
             if integer:
-                raise fail("OCO526", "whole numbers need bounds: the least and the greatest", span)
+                raise fail("OCO526", "integers need bounds: the least and the greatest", span)
             return None, False
         if isinstance(bounds, range):
             if bounds.step != 1:
@@ -353,7 +353,7 @@ class ModelBuilder:
 
 
 def _is_data(value: Any) -> bool:
-    """True for data in the place of a shape: shapes are whole numbers, or tuples and lists of them."""
+    """True for data in the place of a shape: shapes are integers, or tuples and lists of them."""
     if isinstance(value, (list, tuple)):
         return any(isinstance(v, (list, tuple, float, np.floating, np.ndarray)) for v in value)
     return isinstance(value, (float, np.floating, np.ndarray)) or hasattr(value, "to_numpy")

@@ -133,7 +133,7 @@ def _known(row: DistributionKind, options: Options) -> Options:
     return options
 
 
-def check_law(scope: Scope, stream: Stream) -> None:
+def check_distribution(scope: Scope, stream: Stream) -> None:
     """Check the arguments of a stream's distribution, and that it has probability within the stream's range."""
     spec = stream.distribution
     if spec is None:
@@ -148,7 +148,7 @@ def check_law(scope: Scope, stream: Stream) -> None:
     if stream.integer and not row.family.discrete and spec.kind != "constant":
         raise fail(
             "OCO425",
-            f"`{stream.name}` takes whole numbers, and {spec.kind} does not give whole numbers",
+            f"`{stream.name}` takes integers, and {spec.kind} does not give integers",
             spec.span,
             "for any number in a range write in [lo, hi]",
         )

@@ -78,7 +78,7 @@ _WANTS: dict[str, tuple[Callable[[Array], Any], str]] = {
     "above 1": (lambda v: v > 1, "must be above 1, or the mean is infinite"),
     "a probability": (lambda v: (v >= 0) & (v <= 1), "must lie between 0 and 1"),
     "probabilities": (lambda v: v >= 0, "must be 0 or more"),
-    "whole": (lambda v: (v >= 1) & (v == np.floor(v)), "must be a whole number from 1 on"),
+    "whole": (lambda v: (v >= 1) & (v == np.floor(v)), "must be an integer from 1 on"),
 }
 
 

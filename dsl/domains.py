@@ -299,7 +299,7 @@ def _polytope_values(shape: tuple[int, ...], given: Values) -> Complaint | None:
 def _group_values(shape: tuple[int, ...], given: Values) -> Complaint | None:
     groups = given.get("groups")
     if groups is not None and (np.any(groups != np.floor(groups)) or np.any(groups < 0)):
-        return Complaint("OCO415", "groups", "`groups` numbers the groups with whole numbers from 0 on")
+        return Complaint("OCO415", "groups", "`groups` numbers the groups with integers from 0 on")
     return _positive("r")(shape, given)
 
 
@@ -307,7 +307,7 @@ def _flow_values(shape: tuple[int, ...], given: Values) -> Complaint | None:
     """Complaint about nodes that are not integers; cycles and unreachable sinks are found in the compiler."""
     for name, value in given.items():
         if np.any(value != np.floor(value)) or np.any(value < 0):
-            return Complaint("OCO415", name, f"`{name}` numbers nodes with whole numbers from 0 on")
+            return Complaint("OCO415", name, f"`{name}` numbers nodes with integers from 0 on")
     return None
 
 

@@ -58,7 +58,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Expr:
-    """Node: its shape, a flag for whole-number entries, and its place in the text."""
+    """Node: its shape, a flag for integer entries, and its place in the text."""
 
     shape: Shape = field(kw_only=True, default=())
     integer: bool = field(kw_only=True, default=False)

@@ -189,7 +189,7 @@ def _check_nested(content: Any, where: tuple[int, ...]) -> tuple[int, ...]:
         if isinstance(content, bool) or not isinstance(content, (int, float)):
             raise ValueError(f"{place} is {json.dumps(content)[:30]}, not a number")
         if abs(content) >= 2**63 and isinstance(content, int):
-            raise ValueError(f"{place} is too large for a whole number")
+            raise ValueError(f"{place} is too large for an integer")
         return ()
     if len(where) > 30:
         raise ValueError("its lists are nested too deeply")

@@ -76,9 +76,22 @@ def _function(name: str) -> Callable[..., Term]:
             operands = (*operands, options.pop(row.by_name[len(operands) - 1]))
         return apply(name, *operands, **{n: v for n, v in options.items() if v is not None or n not in row.options})
 
-    first = row.doc.split()[0]
-    doc = row.doc if len(first) == 1 else f"{first.capitalize()}{row.doc[len(first) :]}"
-    return _named(function, name, f"{doc}.", atom_signature(row))
+    signature = atom_signature(row)
+    return _named(function, name, _described(f"{name}({_parameters(signature)})", row.doc), signature)
+
+
+def _parameters(signature: Signature) -> str:
+    """Parameters as they are written: `x, M = None`, `*x`."""
+    parts = []
+    for p in signature.parameters.values():
+        star = "*" if p.kind is Parameter.VAR_POSITIONAL else ""
+        parts.append(f"{star}{p.name}" if p.default is Parameter.empty else f"{p.name} = {p.default}")
+    return ", ".join(parts)
+
+
+def _described(call: str, doc: str) -> str:
+    """Docstring of a word of the language."""
+    return f"`{call}`: {doc}.\n\nRaises OcoError where the arguments do not fit."
 
 
 def _domain(kind: str) -> Callable[..., DomainTerm]:
@@ -87,7 +100,7 @@ def _domain(kind: str) -> Callable[..., DomainTerm]:
         return DomainTerm(domain_spec(kind, args, named, span), scope)
 
     row = DOMAINS[kind]
-    return _named(domain, kind, f"`{row.signature}`: {row.doc}.", domain_signature(kind))
+    return _named(domain, kind, _described(row.signature, row.doc), domain_signature(kind))
 
 
 def _distribution(kind: str) -> Callable[..., DistributionTerm]:
@@ -96,7 +109,7 @@ def _distribution(kind: str) -> Callable[..., DistributionTerm]:
         return DistributionTerm(distribution_spec(kind, args, named, span), scope)
 
     row = DISTRIBUTIONS[kind]
-    return _named(distribution, kind, f"`{row.signature}`: {row.doc}.", distribution_signature(kind))
+    return _named(distribution, kind, _described(row.signature, row.doc), distribution_signature(kind))
 
 
 def _arguments(

@@ -1,4 +1,4 @@
-"""Ranges of whole-number expressions, and the check that indices are positions of their axes."""
+"""Ranges of integer expressions, and the check that indices are positions of their axes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Fixed:
 
 
 def whole_range(expr: Expr, known: Known) -> Range | None:
-    """Least and greatest value of a whole-number expression by the declarations; None where they do not bound it."""
+    """Least and greatest value of an integer expression by the declarations; None where they do not bound it."""
     results: dict[int, Range | None] = {}
     for node in walk(expr):
         results[id(node)] = _node_range(node, results, known)

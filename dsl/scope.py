@@ -48,7 +48,7 @@ class Scope:
     given     values of params from the caller
     values    known values of params
     kinds     kinds of the names on which each abbreviation depends
-    extremes  least and greatest value of each abbreviation, as far as whole-number declarations bound it
+    extremes  least and greatest value of each abbreviation, as far as integer declarations bound it
     sizes     values of the params that may stand in a shape
     made      count of numbers from formulas of fixed data
     read      numbers read from files
@@ -115,7 +115,7 @@ class Scope:
         for name in names(expr, Kind.PARAM):
             value = self.values.get(name)
             if value is not None and name not in self.sizes:
-                raise fail("OCO307", f"{role} must be a whole number; `{name}` is {value}", expr.span)
+                raise fail("OCO307", f"{role} must be an integer; `{name}` is {value}", expr.span)
         dim = substitute(dim, self.sizes)
         if isinstance(dim, int) and dim < 1:
             raise fail("OCO308", f"{role} must be at least 1; {describe(expr)} is {dim}", expr.span)

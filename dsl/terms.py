@@ -257,7 +257,7 @@ def _constant(value: Any, span: Span | None) -> Expr:
     if not np.isfinite(array).all():
         raise fail("OCO524", "the numbers in an expression are finite", span)
     if array.dtype.kind in "iu" and (array.max() > LARGEST_WHOLE or array.min() < -LARGEST_WHOLE):
-        raise fail("OCO524", f"whole numbers in an expression lie within {LARGEST_WHOLE}", span)
+        raise fail("OCO524", f"integers in an expression lie within {LARGEST_WHOLE}", span)
     return constant(array, span)
 
 
@@ -299,7 +299,7 @@ def _item(item: Any, span: Span | None) -> tuple[Expr, list[Term]]:
     """Item of an index: a number, an array of integers, a term, or a slice of step one."""
     if not isinstance(item, slice):
         if item is Ellipsis or item is None:
-            raise fail("OCO310", "indices are whole numbers, arrays of them, or slices", span)
+            raise fail("OCO310", "indices are integers, arrays of them, or slices", span)
         result = term(item, span)
         return result.expr, [result]
     if item.step not in (None, 1):

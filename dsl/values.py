@@ -81,7 +81,7 @@ def given_value(name: str, value: Any, span: Span | None) -> Constant:
     except ValueError:
         raise fail("OCO804", f"the value given for `{name}` is not an array: its rows differ in length", span) from None
     if array.dtype.kind not in "iubf":
-        hint = "it is a whole number too large for 64 bits" if array.dtype.kind == "O" else ""
+        hint = "it is an integer too large for 64 bits" if array.dtype.kind == "O" else ""
         raise fail("OCO804", f"the value given for `{name}` is not made of numbers: {str(value)[:40]}", span, hint)
     if array.size > MOST_NUMBERS:
         raise fail(
@@ -162,9 +162,7 @@ def _whole(value: Array, param: Param) -> Array:
     if len(wrong):
         at = tuple(wrong[0])
         assert param.value is not None
-        raise fail(
-            "OCO806", f"{entry(f'`{param.name}`', at)} is {shown(value, at)}, not a whole number", param.value.span
-        )
+        raise fail("OCO806", f"{entry(f'`{param.name}`', at)} is {shown(value, at)}, not an integer", param.value.span)
     return value.astype(np.int64)
 
 

@@ -63,8 +63,8 @@ INFINITE = Rule(
 )
 FRACTION = Rule(
     "OCO829",
-    "is {value}, and the stream takes whole numbers",
-    "values of stream `{stream}` are not whole numbers",
+    "is {value}, and the stream takes integers",
+    "values of stream `{stream}` are not integers",
     " is {value}",
     "declare the stream without `in 0..k-1` if it may be fractional",
 )
@@ -220,11 +220,11 @@ def _finding(
         for row, entry in tally.cells
     )
     span = stream.stream.span if rule in (OUTSIDE, UNLISTED) else None
-    message, note = _said(table, stream, rule, tally, places)
+    message, note = _reported(table, stream, rule, tally, places)
     return Finding(Diagnostic(rule.code, message, span, rule.hint, note=note), tally.count, places)
 
 
-def _said(table: Table, stream: StreamRange, rule: Rule, tally: _Tally, places: Sequence[Place]) -> tuple[str, str]:
+def _reported(table: Table, stream: StreamRange, rule: Rule, tally: _Tally, places: Sequence[Place]) -> tuple[str, str]:
     """Message, with the first places where there are several."""
     entries = [entry for _, entry in tally.cells[:SHOWN]]
     if tally.count == 1:

@@ -14,6 +14,8 @@ from oco.dsl.statements import Timing
 from oco.evaluation.measures import equality_violation, violation
 
 Array = np.ndarray[Any, Any]
+ROUNDING = 1e-9
+"""Share of the sum of a constraint's sizes within which a violation counts as the same."""
 
 
 class Measured(Protocol):
@@ -37,7 +39,8 @@ class Trade:
     """Units of the loss and of each constraint (N + M,), and the weight of a unit of violation against one of loss.
 
     `hard` says of each inequality whether it binds each round; a constraint with unit 0 does not count. `scales` (N + M,) are the sizes of
-    the constraints where the model states penalties, so that units say something else.
+    the constraints where the model states penalties, so that units say something else. `unpriced` (N + M,) are those that
+    bind on average without a penalty.
     """
 
     hard: Array
@@ -45,6 +48,7 @@ class Trade:
     units: Array
     weight: float
     scales: Array | None = None
+    unpriced: Array | None = None
 
     @classmethod
     def of(cls, s: Situation, weight: float) -> Trade:
@@ -56,7 +60,9 @@ class Trade:
             return np.ones(len(hard) + s.equalities) if known is None else np.asarray(known, dtype=np.float64)
 
         scales = sizes(s.constraint_scales) if any(c.penalties for c in s.canonical.constraints) else None
-        return cls(hard, s.loss_range or 1.0, sizes(violation_units(s, weight)), weight, scales)
+        stated = np.array([bool(c.penalties) for c in s.canonical.constraints for _ in range(c.size)], dtype=bool)
+        unpriced = ~stated & ~np.append(hard, np.zeros(s.equalities, dtype=bool))
+        return cls(hard, s.loss_range or 1.0, sizes(violation_units(s, weight)), weight, scales, unpriced)
 
     @classmethod
     def at_price(cls, problem: Canonical, price: float) -> Trade:
@@ -87,6 +93,18 @@ class Trade:
         kept = self.units > 0
         total = float((self.broken(run)[kept] / self.units[kept]).sum()) / len(run.loss)
         return loss, total, loss + self.weight * total
+
+    def grows(self, run: Measured) -> bool:
+        """True if the violation of a constraint on average without a penalty is larger after the last round than after half of them.
+
+        What earlier rounds saved hides it from the sum of a short run, and no price says what it would cost in a long one.
+        """
+        if self.unpriced is None or not self.unpriced.any() or len(run.loss) < 2:
+            return False
+        values = np.concatenate([run.constraints, run.equalities], axis=1)
+        soft = np.concatenate([violation(run.constraints, "soft"), equality_violation(run.equalities)], axis=1)
+        room = ROUNDING * np.abs(values).sum(axis=0)
+        return bool(np.any((soft[-1] > soft[len(soft) // 2 - 1] + room)[self.unpriced]))
 
     @property
     def prices(self) -> Array:

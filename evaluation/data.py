@@ -26,7 +26,7 @@ from oco.evaluation.mapping import Assignment, StreamMap, Way, assign, shorten, 
 from oco.evaluation.missing import repaired
 from oco.evaluation.spill import spacious
 from oco.evaluation.table import Array, Table
-from oco.evaluation.tables import FORMS, found_file, read, readable
+from oco.evaluation.tables import FORMS, existing_file, read, readable
 
 Round = Mapping[str, Array]
 
@@ -185,7 +185,7 @@ def check_source(source: Any) -> None:
     if not readable(source):
         require(source, Data, "a source of rounds", f"give {FORMS}, or None to draw from the model")
     if isinstance(source, str | os.PathLike):
-        found_file(source)
+        existing_file(source)
 
 
 def load_data(

@@ -18,10 +18,9 @@ from oco.dsl.limits import MOST_ROUNDS
 from oco.dsl.load import parse
 from oco.dsl.readers.quota import Quota, TooMuch
 from oco.evaluation.data import Data
-from oco.evaluation.measured_run import Origin, Promise, Record
+from oco.evaluation.measured_run import MeasuredRun, Origin, Promise, Record
 from oco.evaluation.storage import VERSION, versions
 from oco.evaluation.stored_sizes import check_netcdf, check_zarr
-from oco.evaluation.trace import Trace
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-def load_trace(path: str | Path) -> Trace:
+def load_trace(path: str | Path) -> MeasuredRun:
     """Read back what `save` wrote as NetCDF or Zarr."""
     import xarray
 
@@ -62,7 +61,7 @@ def load_trace(path: str | Path) -> Trace:
     return _trace_of(dataset, saved, path)
 
 
-def _trace_of(dataset: Dataset, saved: dict[str, Any], path: Path) -> Trace:
+def _trace_of(dataset: Dataset, saved: dict[str, Any], path: Path) -> MeasuredRun:
     def named(prefix: str) -> dict[str, Array]:
         return {
             str(k).removeprefix(prefix): v.to_numpy() for k, v in dataset.data_vars.items() if str(k).startswith(prefix)
@@ -90,4 +89,4 @@ def _trace_of(dataset: Dataset, saved: dict[str, Any], path: Path) -> Trace:
     origin = Origin(saved["seed"], saved["recipe"], named("start."), named("draws."), saved["backend"], saved["facts"])
     origin = replace(origin, versions={name: saved[name] for name in versions()})
     notes, warnings = tuple(saved["notes"]), tuple(saved["warnings"])
-    return Trace(problem, data, record, promise, origin=origin, notes=notes, warnings=warnings)
+    return MeasuredRun(problem, data, record, promise, origin=origin, notes=notes, warnings=warnings)

@@ -125,7 +125,7 @@ def _assignment(
         return Assignment(name, tuple(table.arrays), Way.POSITION)
     if stream.stream.distribution is not None:
         return Assignment(name, (), Way.DRAWN)
-    raise _not_found(stream, table)
+    raise _no_column(stream, table)
 
 
 def _alone(stream: StreamRange, streams: Sequence[StreamRange]) -> bool:
@@ -144,9 +144,9 @@ def _numbered(stream: StreamRange, table: Table) -> tuple[str, ...]:
     wanted = list(np.ndindex(*stream.shape[:axes]))
     if results and set(results) != set(wanted):
         absent = [f"`{stream.name}[{', '.join(map(str, place))}]`" for place in wanted if place not in results]
-        beyond = [f"`{column}`" for place, column in sorted(results.items()) if place not in wanted]
+        extra = [f"`{column}`" for place, column in sorted(results.items()) if place not in wanted]
         has = [f"lacks {shorten(absent)}"] if absent else []
-        has += [f"has {shorten(beyond)}, which the stream has not"] if beyond else []
+        has += [f"has {shorten(extra)}, which the stream has not"] if extra else []
         columns = ",".join(column for _, column in sorted(results.items()))
         hint = "entries are counted from 0"
         hint += (
@@ -175,7 +175,7 @@ def _expand(stream: StreamRange, given: Sequence[str], table: Table) -> tuple[st
     return tuple(columns)
 
 
-def _not_found(stream: StreamRange, table: Table) -> Exception:
+def _no_column(stream: StreamRange, table: Table) -> Exception:
     what = "nothing" if not table.arrays else f"no column for stream `{stream.name}`"
     wanted = f"`{stream.name}`" if not stream.shape else f"`{stream.name}[0]`, ... or `{stream.name}.NAME`, ..."
     given = _likely(stream, table)

@@ -157,6 +157,11 @@ class MeasuredRun:
         return self.problem.equality_labels
 
     @property
+    def backend(self) -> str:
+        """Name of the backend that ran it; empty where that was not recorded."""
+        return self.origin.backend
+
+    @property
     def seed(self) -> int:
         """Seed of all random draws."""
         return self.origin.seed

@@ -10,13 +10,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from oco.backends.choose import usual_seconds
+from oco.compiler.ir.program import Program
 from oco.compiler.selection.pilots import PilotResult, Pilots
 from oco.compiler.theory.theorems import Situation
 from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data
-from oco.evaluation.trace import Trace
+from oco.evaluation.measured_run import MeasuredRun
 
 Array = np.ndarray[Any, Any]
+MODEL_SHARE = 0.5
+"""Share of the seconds that runs are planned for by the model of costs: a usual machine is done before the clock stops it."""
 Candidate = tuple[str, bool]
 """Name of an algorithm, and a flag: True for the paper's constants, False for those of its least guarantee."""
 
@@ -24,13 +28,17 @@ Candidate = tuple[str, bool]
 class Piloted(Protocol):
     """Plan that can run."""
 
-    def run(self, data: Any = None, rounds: int | None = None, seed: int = 0) -> Trace:
+    @property
+    def program(self) -> Program:
+        """Rule of its learner."""
+
+    def run(self, data: Any = None, rounds: int | None = None, seed: int = 0) -> MeasuredRun:
         """Run the plan over the data
         and return the trace.
         """
 
 
-def score(trace: Trace, s: Situation, weight: float) -> tuple[float, float, float]:
+def score(trace: MeasuredRun, s: Situation, weight: float) -> tuple[float, float, float]:
     """Loss and violation of a run per round, in units of the loss's range and of the constraints' scales, and their
     sum.
 
@@ -48,21 +56,26 @@ def pilot(
     note: str,
     seconds: float = math.inf,
 ) -> Pilots:
-    """Run every plan over the same rounds with each seed, the cheapest first; of equals the constants of the least
-    guarantee.
+    """Run every plan over the same rounds with each seed. The cheapest run is first, after these those whose violation grows
+    (`Trade.grows`); of equals the constants of the least guarantee.
 
     plans    functions that make them, by candidate, in the order in which they are run
-    seconds  of wall time, after which no other plan is begun; the first one is always run
+    seconds  that the runs may take by the model of costs, which is the same on every machine, or by the clock where that
+             is slower; then no other plan is begun. The first one is always run
     """
-    began, entries = perf_counter(), dict[Candidate, Array]()
-    for c, plan in plans.items():
+    began, spent, entries = perf_counter(), 0.0, dict[Candidate, Array]()
+    for c, made in plans.items():
         if entries and perf_counter() - began >= seconds:
             break
-        entries[c] = _scores(plan(), source, seeds, s, weight)
+        plan = made()
+        spent += len(seeds) * usual_seconds(plan.program, source.rounds)
+        if entries and spent >= MODEL_SHARE * seconds:
+            break
+        entries[c] = _scores(plan, source, seeds, s, weight)
     ran = {name for name, _ in entries}
     left = tuple(dict.fromkeys(name for name, _ in plans if name not in ran))
-    cost = {c: float(scores[:, 2].mean()) for c, scores in entries.items()}
-    order = sorted(entries, key=lambda c: (cost[c], c[1], c[0]))
+    rank = {c: (bool(scores[:, 3].any()), float(scores[:, 2].mean())) for c, scores in entries.items()}
+    order = sorted(entries, key=lambda c: (*rank[c], c[1], c[0]))
     results = tuple(_result(c, entries[c], entries[order[0]]) for c in order)
     return Pilots(results, source.rounds, len(seeds), note, left_out=left, seconds=seconds if left else 0.0)
 
@@ -76,12 +89,14 @@ def beside(
 
 
 def _scores(plan: Piloted, source: Data, seeds: Sequence[int], s: Situation, weight: float) -> Array:
-    """Loss, violation and their sum, one row for each seed."""
-    return np.array([score(plan.run(replace(source, seed=k), seed=k), s, weight) for k in seeds])
+    """Loss, violation, their sum, and 1 where the violation grows; one row for each seed."""
+    trade = Trade.of(s, weight)
+    runs = (plan.run(replace(source, seed=k), seed=k) for k in seeds)
+    return np.array([(*trade.score(run), float(trade.grows(run))) for run in runs])
 
 
 def _result(of: Candidate, scores: Array, best: Array) -> PilotResult:
-    loss, broken, cost = (float(x) for x in scores.mean(axis=0))
+    loss, broken, cost = (float(x) for x in scores[:, :3].mean(axis=0))
     apart = scores[:, 2] - best[:, 2]
     error = float(apart.std(ddof=1) / np.sqrt(len(apart))) if len(apart) > 1 else 0.0
-    return PilotResult(of[0], loss, broken, cost, float(apart.mean()), error, of[1])
+    return PilotResult(of[0], loss, broken, cost, float(apart.mean()), error, of[1], bool(scores[:, 3].any()))

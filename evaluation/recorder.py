@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from oco.backends.arguments import is_integer
 from oco.backends.factors import Factors, part_names
-from oco.backends.given import is_whole
 from oco.backends.learner import Learner
 from oco.backends.monitor import DUALS
 from oco.backends.play import Played
@@ -51,7 +51,7 @@ class Recorder:
                 raise fail("OCO831", f'keep is "all", "last", a number or names of decisions, not {keep!r}', hint=hint)
             every = 0 if keep == "last" else 1
         elif not isinstance(keep, Iterable):
-            if not is_whole(keep) or keep < 1:
+            if not is_integer(keep) or keep < 1:
                 raise fail("OCO831", f"keep={keep!r}: decisions of every n-th round are kept, n from 1")
             every = int(keep)
         else:

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from oco.dsl.diagnostics import fail
+from oco.evaluation.measured_run import MeasuredRun
 from oco.evaluation.storage import versions
-from oco.evaluation.trace import Trace
 
 Array = np.ndarray[Any, Any]
 
 
-def require_data(trace: Trace) -> None:
+def require_data(trace: MeasuredRun) -> None:
     """Check that a trace holds the data that it was made from. Raises OCO833."""
     if trace.data.absent:
         names = ", ".join(f"`{n}`" for n in trace.data.absent)
@@ -24,7 +24,7 @@ def require_data(trace: Trace) -> None:
         )
 
 
-def difference(first: Trace, again: Trace) -> str:
+def difference(first: MeasuredRun, again: MeasuredRun) -> str:
     """First difference of two traces in a bit, in words; empty where they are equal."""
     if first.rounds != again.rounds:
         return f"{first.rounds} rounds became {again.rounds}"
@@ -55,7 +55,7 @@ def _first(a: Array, b: Array) -> int | None:
     return int(rows[0]) if len(rows) else None
 
 
-def elsewhere(trace: Trace) -> str:
+def elsewhere(trace: MeasuredRun) -> str:
     """Versions that a trace was made with, where they differ from the present ones."""
     other = [
         f"{n} {trace.origin.versions[n]}, here {v}"

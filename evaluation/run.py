@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from oco.backends.arguments import CODES, is_integer
 from oco.backends.choose import BackendChoice
 from oco.backends.factors import points_of
-from oco.backends.given import CODES, is_whole
 from oco.backends.journal import open_journal
 from oco.backends.learner import Learner
 from oco.backends.monitor import glances
@@ -29,12 +29,11 @@ from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.statements import Feedback
 from oco.evaluation.comparators import Budget
 from oco.evaluation.data import Data, from_rounds, load_data
-from oco.evaluation.measured_run import Origin, Promise, Record
+from oco.evaluation.measured_run import MeasuredRun, Origin, Promise, Record
 from oco.evaluation.missing import Rounds
 from oco.evaluation.recorder import Keep, Recorder
 from oco.evaluation.revealed import Revealed
 from oco.evaluation.tables import readable
-from oco.evaluation.trace import Trace
 
 Array = np.ndarray[Any, Any]
 Progress = Callable[[int, float, float], None]
@@ -102,7 +101,7 @@ def run(
     on_missing: str = "error",
     journal: str | Path | None = None,
     budget: Budget | None = None,
-) -> Trace:
+) -> MeasuredRun:
     """Run the plan's learner as it is: its settings are those of the plan's horizon, however many rounds there are.
 
     data      a path, a dict of arrays with the round first, a data frame, an iterator of rounds (dicts), or None to
@@ -116,8 +115,8 @@ def run(
     """
     loaded: Data | None = None
     notes: tuple[str, ...] = ()
-    if rounds is not None and not (is_whole(rounds) and rounds > 0):
-        raise fail("OCO826", f"a number of rounds is a whole number from 1, not {rounds!r}")
+    if rounds is not None and not (is_integer(rounds) and rounds > 0):
+        raise fail("OCO826", f"a number of rounds is an integer from 1, not {rounds!r}")
     given = Rounds((), on_missing)
     if _is_iterator(data):
         given = Rounds(from_rounds(plan.canonical, data, seed, mapping), on_missing)
@@ -145,7 +144,7 @@ def run(
     _monitor(learner, record, loaded)
     message = {"notes": (*notes, *given.notes, *target.notes, *recorder.notes), "warnings": tuple(learner.warnings)}
     promise = promise_of(plan, recorder.count)
-    return Trace(plan.canonical, loaded, record, promise, origin=origin, budget=budget, **message)
+    return MeasuredRun(plan.canonical, loaded, record, promise, origin=origin, budget=budget, **message)
 
 
 def _opened(made: Callable[[str | None], Learner], journal: str | Path | None) -> Learner:
@@ -258,14 +257,14 @@ class Curves(Mapping[str, Array]):
 
     def __init__(self, bounds: Mapping[str, Bound], rounds: int, horizon: int) -> None:
         self._bounds, self._rounds, self._horizon = bounds, rounds, horizon
-        self._found: dict[str, Array] = {}
+        self._curves: dict[str, Array] = {}
 
     def __getitem__(self, name: str) -> Array:
-        if name not in self._found:
+        if name not in self._curves:
             curve = self._bounds[name].curve(self._rounds, self._horizon)
             assert curve is not None  # there is a formula
-            self._found[name] = curve
-        return self._found[name]
+            self._curves[name] = curve
+        return self._curves[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._bounds)

@@ -64,7 +64,7 @@ def manifest(trace: MeasuredRun) -> dict[str, Any]:
     return {
         "version": VERSION,
         **(trace.origin.versions or versions()),
-        "backend": trace.origin.backend,
+        "backend": trace.backend,
         "model": model,
         "model_sha256": hashlib.sha256(model.encode()).hexdigest(),
         "facts": dict(trace.origin.facts),

@@ -29,7 +29,7 @@ CELL = 80
 """Approximate bytes of a text in memory besides its characters."""
 
 
-def found_file(path: str | os.PathLike[str]) -> Path:
+def existing_file(path: str | os.PathLike[str]) -> Path:
     """Path of an existing file. Raises OCO820."""
     result = Path(path)
     if not result.is_file():
@@ -42,7 +42,7 @@ def read_table(path: str | Path, quota: Quota | None = None) -> Table:
 
     Raises OCO820 for what cannot be read, OCO834 for what would take more memory than the quota allows.
     """
-    path = found_file(path)
+    path = existing_file(path)
     suffix = Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
     if suffix not in KINDS:
         kinds = ", ".join(KINDS)

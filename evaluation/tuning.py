@@ -18,8 +18,8 @@ import numpy as np
 from oco.compiler.theory.theorems import Free, Situation
 from oco.dsl.diagnostics import OcoError, fail
 from oco.evaluation.data import Data
+from oco.evaluation.measured_run import MeasuredRun
 from oco.evaluation.pilot import score
-from oco.evaluation.trace import Trace
 
 SEARCHED = 0.6
 """Share of the rounds that the search may see."""
@@ -38,7 +38,7 @@ TRIES = 4
 
 
 Numbers = Mapping[str, float]
-Run = Callable[[Numbers, Data, int], Trace]
+Run = Callable[[Numbers, Data, int], MeasuredRun]
 
 
 class Tunable(Protocol):

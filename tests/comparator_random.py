@@ -191,7 +191,7 @@ def _data(problem: Canonical, rng: np.random.Generator, rounds: int, known: set[
 
 
 def _levels(p: Canonical, data: Data, functions: dict[str, str], others: list[str], known: set[str]) -> list[float]:
-    """What each constraint's function is at most at a decision of the domain."""
+    """Upper bound of each constraint's function over the domain."""
     block = p.blocks[0]
     variable = cp.Variable(block.shape)
     rng = np.random.default_rng(data.seed)
@@ -247,7 +247,7 @@ def reference(drawn: Drawn, rounds: list[int], averages: bool) -> float | None:
 
 
 def fault(found: Comparator, value: float | None, tolerance: float = 2e-6) -> str:
-    """What is wrong with a comparator whose least loss is `value`; "" where nothing is."""
+    """Fault of a comparator whose least loss is `value`; "" where nothing is."""
     if value is None:
         fits = found.status in (Status.LEAST_VIOLATING, Status.NOT_COMPUTED)
         return "" if fits else f"nothing is feasible: {found.words}"

@@ -30,7 +30,7 @@ def situation(text: str) -> Situation:
 
 
 def plan_of(text: str, name: str, settings: Mapping[str, str | float] | None = None) -> Plan:
-    """What `compile_plan` makes of an algorithm that is asked for."""
+    """Plan of `compile_plan` for an algorithm that is asked for."""
     s, given = situation(text), dict(settings or {})
     return Plan(s.canonical.model, s.canonical, s.facts, choose(s, name, given), "paper", given)
 

@@ -24,7 +24,7 @@ HEAD = "model random\nhorizon T = {horizon}\n"
 
 
 def number(rng: Rng) -> str:
-    """A constant: small whole numbers, halves, and a few that are not exact in binary."""
+    """A constant: small integers, halves, and a few that are not exact in binary."""
     return str(rng.choice(["0.1", "0.5", "1", "2", "3", "1.7", "0.3", "4"]))
 
 

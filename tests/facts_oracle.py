@@ -20,7 +20,7 @@ from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr
 from oco.dsl.intervals import point
 from oco.dsl.model import Model
-from oco.evaluation.batch import Batched, evaluate_rounds, values_of
+from oco.evaluation.batch import RoundArray, evaluate_rounds, values_of
 
 Floats = np.ndarray[Any, Any]
 Point = Mapping[str, Floats]
@@ -87,7 +87,7 @@ class Oracle:
 
     def measure_all(self, expr: Expr, slopes: Mapping[str, Expr], places: Point, count: int) -> dict[str, Floats]:
         """|f| and the norms of its gradient in floating point, at all places."""
-        env = {n: Batched(np.asarray(v)) for n, v in places.items()}
+        env = {n: RoundArray(np.asarray(v)) for n, v in places.items()}
         ones = np.ones(count)
         found = {"bound": np.abs(values_of(evaluate_rounds(expr, env, count, ones), count))}
         whole = self.gradients(slopes, places, count)
@@ -95,7 +95,7 @@ class Oracle:
 
     def gradients(self, slopes: Mapping[str, Expr], places: Point, count: int) -> Floats:
         """The gradient at all places, shape (places, entries of all decisions)."""
-        env, ones, parts = {n: Batched(np.asarray(v)) for n, v in places.items()}, np.ones(count), []
+        env, ones, parts = {n: RoundArray(np.asarray(v)) for n, v in places.items()}, np.ones(count), []
         for n, g in slopes.items():
             shape = np.shape(places[n])
             value = values_of(evaluate_rounds(g, env, count, ones), count)
@@ -108,7 +108,7 @@ class Oracle:
         return {what: float(v[0]) for what, v in self.measure_all(expr, slopes, lifted, 1).items()}
 
     def rigorous(self, expr: Expr, slopes: Mapping[str, Expr], place: Point) -> dict[str, float]:
-        """The same as lower ends of interval evaluations."""
+        """Lower ends of interval evaluations of it."""
         box = {n: point(v) for n, v in place.items()} | {"t": point(1.0)}
         found = {"bound": enclose(expr, box).abs().least}
         squares, largest = 0.0, 0.0

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-SECONDS, MEMORY = 5.0, 2 * 2**30
+SECONDS, MEMORY = 2.0, 2 * 2**30
 """Processor time and address space of each file."""
 
 HEAD = "model m\nhorizon T = 100\n"

@@ -125,7 +125,7 @@ def measured(life: Life, plan: Plan, sequence: str, seeds: range) -> Mapping[str
 
 
 def settings_of(life: Life) -> Mapping[str, str]:
-    """Those of the method in this region, else those of the method."""
+    """Settings of the method in this region, else those of the method."""
     return SETTINGS.get(f"{life.method} in the {life.world.region}", SETTINGS.get(life.method, {}))
 
 

@@ -244,7 +244,7 @@ class Played:
 
 
 def draws_of(plan: Plan, rounds: int, seed: int) -> list[Array]:
-    """What the algorithm draws in these rounds, with the round first."""
+    """Draws of the algorithm in these rounds, with the round first."""
     rng = np.random.default_rng(seed)
     draw = {"normal": rng.standard_normal, "uniform": rng.random}
     return [draw[plan.distributions[f.name]]((rounds, *f.type.shape)) for f in plan.program.draws]
@@ -288,7 +288,7 @@ class Life:
         return float(played.loss.sum()) - self.world.best(streams, each_round)
 
     def violation(self, plan: Plan, played: Played) -> float:
-        """As the theorem counts it: round by round, or of the sum."""
+        """Violation as the theorem counts it: round by round, or of the sum."""
         hard = theorem_of(plan).violation is Violation.HARD
         g = played.constraints
         return float(np.maximum(g, 0).sum() if hard else np.maximum(g.sum(axis=0), 0).sum())

@@ -189,7 +189,7 @@ def sample(count: int, seed: int) -> list[str]:
 
 
 def parses(text: str) -> bool:
-    """Whether the text is a model. Raises what is not an OcoError, and an OcoError that calls itself a bug."""
+    """True where the text is a model. Raises what is not an OcoError, and an OcoError that calls itself a bug."""
     try:
         oco.parse(text)
     except OcoError as error:
@@ -199,7 +199,7 @@ def parses(text: str) -> bool:
     return True
 
 
-def outcome(text: str, rounds: int = 3) -> str:
+def outcome(text: str, settings: str = "optimal", rounds: int = 3) -> str:
     """The code of the first error of check, compile or a few rounds; "" where each round had a decision in the domain.
 
     Raises whatever is not an OcoError.
@@ -207,7 +207,7 @@ def outcome(text: str, rounds: int = 3) -> str:
     try:
         parsed = oco.parse(text)
         _ = oco.check(parsed).warnings
-        plan = oco.compile(parsed)
+        plan = oco.compile(parsed, settings=settings)
         learner, rng = plan.learner(backend="numpy"), np.random.default_rng(1)
         for _ in range(rounds):
             decided = learner.decide()
@@ -220,7 +220,7 @@ def outcome(text: str, rounds: int = 3) -> str:
 
 
 def shown(plan: Plan, decided: Any, streams: dict[str, Any], round: int) -> Any:
-    """What the round reveals under the model's feedback."""
+    """Values that the round reveals under the model's feedback."""
     return streams if plan.canonical.feedback.value == "full" else Revealed(plan.canonical)(decided, streams, round)[-1]
 
 

@@ -45,7 +45,7 @@ def step(function: Callable[[], None]) -> Callable[[], None]:
 
 
 def oco(*words: object, status: int = 0) -> str:
-    """What the command prints on both streams; it must end with this status and without a traceback."""
+    """Output of the command on both streams; it must end with this status and without a traceback."""
     command = [sys.executable, "-m", "oco", *map(str, words)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     said = done.stdout + done.stderr

@@ -24,7 +24,7 @@ from oco.plan import Plan
 
 Array = np.ndarray[Any, Any]
 TOLERANCE = 1e-9
-"""How far a decision may lie outside its set, of size about 1: what `docs/domains.md` promises of iterative projections."""
+"""Distance by which a decision may lie outside its set, of size about 1, as `docs/domains.md` promises of iterative projections."""
 
 TEXT = """\
 model soak
@@ -65,7 +65,7 @@ def _simplex(x: Array) -> Array:
 
 
 def _flow(x: Array) -> Array:
-    """Of the graph `EDGES` from 0 to 3."""
+    """Distance outside the unit flows of the graph `EDGES` from 0 to 3."""
     balance = np.stack([x[:, 0] + x[:, 1] - 1, x[:, 0] - x[:, 2] - x[:, 3], x[:, 1] + x[:, 2] - x[:, 4]], axis=1)
     return _most(-x, np.abs(balance))
 
@@ -144,11 +144,11 @@ WAYS: list[Callable[[Array, np.random.Generator], Array]] = [
     lambda u, rng: np.where(np.arange(len(u)) % 7 == 0, 5e-324, -0.0)[:, None] * np.ones_like(u),
     lambda u, rng: -np.ones_like(u),
 ]
-"""What streams do for a block of rounds, within [-1, 1]: stay at an end, jump between the ends, heavy tails, rare jumps, nothing."""
+"""Behaviour of streams for a block of rounds, within [-1, 1]: stay at an end, jump between the ends, heavy tails, rare jumps, nothing."""
 
 
 def streams(plan: Plan, rounds: int, rng: np.random.Generator) -> Iterator[list[Array]]:
-    """What each block of rounds reveals, over and over: every input does its own of `WAYS`, all pairs of neighbours in turn."""
+    """Values that each block of rounds reveals, over and over: every input does its own of `WAYS`, all pairs of neighbours in turn."""
     inputs = plan.program.feedback
     sizes = [int(np.prod(f.type.shape)) for f in inputs]
     drawn = [rng.uniform(-1, 1, (rounds, size)) for size in sizes]
@@ -219,7 +219,7 @@ def _block(compiled: Compiled, state: Any, inputs: list[Array], drawn: list[Arra
 
 
 SLOW_SETS = ("flow", "birkhoff", "nuclear ball", "spectrahedron", "cut ball", "l1 ball", "budget")
-"""Of which a tenth of the rounds is played."""
+"""Sets of which a tenth of the rounds is played."""
 SHORT, LONG = 1_000, 10**7
 
 

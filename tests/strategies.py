@@ -37,7 +37,7 @@ numbers = st.one_of(
 
 @st.composite
 def arrays(draw: st.DrawFn, shape: Shape) -> Any:
-    """Whole numbers or floats in a shape."""
+    """Integers or floats in a shape."""
     size = int(np.prod(shape))
     if draw(st.booleans()):
         values = np.array(draw(st.lists(st.integers(-50, 50), min_size=size, max_size=size)), dtype=np.int64)

@@ -69,13 +69,13 @@ def kill_at_random(target: Callable[..., None], arguments: tuple[Any, ...], rng:
 
 
 def data_of(plan: Plan, round: int) -> dict[str, Any]:
-    """What a round reveals: the same in every process."""
+    """Values that a round reveals: the same in every process."""
     rng = np.random.default_rng([7, round])
     return {s.name: rng.uniform(s.lower, s.upper, s.shape) for s in plan.canonical.streams}
 
 
 def seen_by(plan: Plan, learner: Any) -> dict[str, Any]:
-    """What `observe` takes in this round: the data, or the values that bandit feedback shows."""
+    """Arguments of `observe` in this round: the data, or the values that bandit feedback shows."""
     from oco.evaluation.revealed import Revealed
 
     values = data_of(plan, learner.round)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oco.compiler.prover.audit.verify import RULES, Outcome, verify
-from oco.compiler.prover.budget import Budget
+from oco.compiler.prover.audit.verify import RULES, AuditOutcome, verify
+from oco.compiler.prover.budget import SearchBudget
 from oco.compiler.prover.check import check
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.facts import Facts
@@ -90,7 +90,7 @@ subject to
 @cache
 def facts_of(text: str, effort: float) -> Facts:
     model = load(EXAMPLES / f"{text}.oco") if text == "datacenter" else parse(HEAD + text)
-    return check(model, budget=Budget(effort))
+    return check(model, budget=SearchBudget(effort))
 
 
 def below(facts: Iterable[Fact]) -> list[Step]:
@@ -178,7 +178,7 @@ FALSE: dict[ProofRule, Callable[[Step], Step]] = {
 """A step that is false, from a true one."""
 
 
-def outcomes(facts: Facts, step: Step) -> set[Outcome]:
+def outcomes(facts: Facts, step: Step) -> set[AuditOutcome]:
     """What the audit says of a step, its premises left out."""
     checks = verify(Facts(facts.model, {"some.fact": Fact("some.fact", None, Status.PROVED, step)}))
     return {c.outcome for c in checks if c.rule == step.rule and c.claim == step.claim}
@@ -208,5 +208,5 @@ def test_a_step_is_accepted_and_refused_once_it_says_more(rule: ProofRule) -> No
     steps = [s for s in steps if is_large(s)]
     assert steps, "no model has such a step"
     for step in steps[:3]:
-        assert Outcome.FAILED not in outcomes(facts, step), step.claim
-        assert Outcome.FAILED in outcomes(facts, FALSE[rule](step)), step.claim
+        assert AuditOutcome.FAILED not in outcomes(facts, step), step.claim
+        assert AuditOutcome.FAILED in outcomes(facts, FALSE[rule](step)), step.claim

@@ -43,6 +43,8 @@ MODELS = {
     "subject to\n    supply: 2 - sum(log(1 + x)) <= 0 each round\n    use: sum(exp(x)) <= 20 each round\n",
     "bent": "model bent\nhorizon T = 200\ndecision x[4] in box(0, 3)\nstream a[4] in [-2, 2]\nminimize a @ x\n"
     "subject to\n    supply: 2 + 0.1 * a[0] - sum(log(1 + x)) <= 0 each round\n",
+    "priced": "model priced\nhorizon T = 200\ndecision x[4] in box(0, 3)\nstream a[4] in [-2, 2]\nstream b in [0, 3]\n"
+    "minimize a @ x\nsubject to\n    supply: b - sum(log(1 + x)) <= 0 each round, penalty 4\n",
 }
 NAMES = ["portfolio", "tracking", "online_qp", "blind_pricing", "datacenter", *MODELS]
 

@@ -13,7 +13,7 @@ from oco.compiler.problem.calculus import vector_jacobian
 from oco.dsl.build import index
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, Kind, Name, Slice, constant
-from oco.evaluation.batch import Batched, BatchOps, evaluate_rounds, values_of
+from oco.evaluation.batch import BatchOps, RoundArray, evaluate_rounds, values_of
 
 ROUNDS = 4
 every = pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
@@ -21,7 +21,7 @@ every = pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 
 def check(expr: Expr, env: dict[str, np.ndarray], fixed: frozenset[str] = frozenset()) -> None:
     """`env` has the rounds first; the names in `fixed` keep the value of the first round."""
-    batch = {n: v[0] if n in fixed else Batched(v) for n, v in env.items()}
+    batch = {n: v[0] if n in fixed else RoundArray(v) for n, v in env.items()}
     found = values_of(evaluate_rounds(expr, batch, ROUNDS, np.arange(ROUNDS) + 1), ROUNDS)
     for t in range(ROUNDS):
         at = {n: v[0] if n in fixed else v[t] for n, v in env.items()}
@@ -40,7 +40,7 @@ def test_every_operation_has_a_meaning_over_rounds(case: Operation) -> None:
     ops, row = BatchOps(ROUNDS), OPS[case.op]
     rows = [np.stack([(1 + 0.3 * k) * a if a.dtype.kind == "f" else a for k in range(ROUNDS)]) for a in case.args]
     for same in range(max(1, len(rows))):  # an argument that is the same in every round
-        given = [Batched(v) if k != same or len(rows) == 1 else v[0] for k, v in enumerate(rows)]
+        given = [RoundArray(v) if k != same or len(rows) == 1 else v[0] for k, v in enumerate(rows)]
         wanted = [row.meaning(*(values_of(a, ROUNDS)[k] for a in given), **case.attrs) for k in range(ROUNDS)]
         for found in (getattr(ops, case.op)(*given, **case.attrs), ops._round_by_round(row, given, case.attrs)):
             parts = found if isinstance(found, tuple) else (found,)

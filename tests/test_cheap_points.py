@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 
 import oco
-from oco.compiler.prover.audit.falsify import Outcome
+from oco.compiler.prover.audit.falsify import AuditOutcome
 from oco.compiler.prover.audit.verify import verify
 from oco.compiler.prover.check import check
 from oco.compiler.prover.facts import Facts
@@ -125,4 +125,4 @@ def test_a_decision_that_serves_every_round_serves_the_mean(rows: int, row: str)
     assert facts["slater.margin"].value == pytest.approx(0.7)
     assert facts["feasible.mean"].status is Status.PROVED
     assert facts["multipliers.bounded"].status is Status.PROVED
-    assert not [c for c in verify(facts) if c.outcome is Outcome.FAILED]
+    assert not [c for c in verify(facts) if c.outcome is AuditOutcome.FAILED]

@@ -159,7 +159,7 @@ SETS: dict[str, Callable[[cp.Variable], list[Any]]] = {
 
 
 def hard_rows(rng: np.random.Generator) -> tuple[Array, Array]:
-    """Rows of all sizes: independent, opposite, dependent, zero, whole numbers."""
+    """Rows of all sizes: independent, opposite, dependent, zero, integers."""
     A = rng.normal(size=(5, 6)) * 10.0 ** rng.integers(-2, 3)
     match rng.integers(4):
         case 1:

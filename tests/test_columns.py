@@ -7,8 +7,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from oco.evaluation import columns
-from oco.evaluation.columns import Column, largest
+from oco.evaluation.report import columns
+from oco.evaluation.report.columns import Column, largest
 
 
 def spread(values):

@@ -63,7 +63,7 @@ def test_what_is_wrong_with_a_model_and_interruptions_pass_as_they_are(stage, mo
         (lambda model: oco.compile(model, algorithm=3), "the name of an algorithm is wanted"),
         (lambda model: oco.compile(model, settings=3), "a kind of settings"),
         (lambda model: oco.compile(model, tradeoff="a"), "a number as the tradeoff is wanted; here it is a str"),
-        (lambda model: oco.compile(model, seed=0.5), "a whole number as the seed"),
+        (lambda model: oco.compile(model, seed=0.5), "an integer as the seed"),
     ],
 )
 def test_an_argument_of_the_wrong_kind_is_no_bug(call: Any, said: str) -> None:

@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 
 from oco.compiler.domains import cut, domain, make, programs
 from oco.compiler.domains.analytic import Centre, interior_point, largest_ball
-from oco.compiler.domains.programs import Program, Steps, cheapest_rows
+from oco.compiler.domains.programs import LinearPrograms, Steps, cheapest_rows
 from oco.compiler.domains.reduced import Reduced
 from oco.compiler.domains.reduction import reduce_polyhedron
 from oco.compiler.prover.check import check
@@ -122,7 +122,7 @@ def test_minimisation_begins_at_the_vertex_of_a_program() -> None:
 
 def test_programs_end_with_their_steps() -> None:
     rng = np.random.default_rng(4)
-    program = Program(rng.normal(size=(120, 30)), np.ones(120), np.zeros((0, 30)), np.zeros(0))
+    program = LinearPrograms(rng.normal(size=(120, 30)), np.ones(120), np.zeros((0, 30)), np.zeros(0))
     c = rng.normal(size=30)
     steps = Steps(program.set_up + 3 * program.pivot)
     assert program.solve(c, steps) is None and steps.left < program.pivot

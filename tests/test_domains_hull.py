@@ -7,14 +7,14 @@ import pytest
 from scipy.optimize import linprog
 
 from oco.compiler.domains import cut, domain, in_units
-from oco.compiler.domains.programs import Program
+from oco.compiler.domains.programs import LinearPrograms
 
 
 @pytest.fixture
 def counted(monkeypatch):
     """How many linear programs are solved."""
-    solved, program = [], Program.solve
-    monkeypatch.setattr(Program, "solve", lambda *args: solved.append(1) or program(*args))
+    solved, program = [], LinearPrograms.solve
+    monkeypatch.setattr(LinearPrograms, "solve", lambda *args: solved.append(1) or program(*args))
     return solved
 
 

@@ -56,7 +56,7 @@ def test_what_is_printed_reads_back_as_the_same_set(case: Case) -> None:
         ("polytope", (1,), ([[0], [1], [-1]], [-1, 1, 1]), "OCO410", "row 0"),
         ("flow", (3,), ([[0, 1], [1, 2], [2, 1]], 0, 2), "OCO417", "cycle"),
         ("flow", (2,), ([[0, 1], [2, 3]], 0, 3), "OCO417", "no path"),
-        ("group_ball", (2,), (1, [0, 0.5]), "OCO415", "whole numbers"),
+        ("group_ball", (2,), (1, [0, 0.5]), "OCO415", "integers"),
     ],
 )
 def test_wrong_arguments_are_explained(

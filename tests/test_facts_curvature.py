@@ -12,9 +12,9 @@ from facts_oracle import Oracle
 from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.problem.cvxpy_form import to_cvxpy
 from oco.compiler.prover.check import check
-from oco.compiler.prover.context import Setting
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.fact import Fact
-from oco.compiler.prover.function import Function
+from oco.compiler.prover.function import ScalarFunction
 from oco.compiler.prover.types import Status
 from oco.dsl.diagnostics import InternalError, OcoError
 from oco.dsl.evaluate import evaluate
@@ -35,9 +35,9 @@ CONVEX, NONCONVEX = lines("convex"), lines("nonconvex")
 @lru_cache(maxsize=300)
 def judged(expression: str) -> tuple[Canonical, Fact]:
     problem = canonical(parse(NAMES.replace("EXPRESSION", expression)))
-    setting = Setting(problem)
+    setting = ProofContext(problem)
     setting.ranges.must_be_defined(problem.objective)
-    return problem, Function(setting, problem.objective, "loss", "the loss").convexity
+    return problem, ScalarFunction(setting, problem.objective, "loss", "the loss").convexity
 
 
 def test_the_corpora_are_large() -> None:

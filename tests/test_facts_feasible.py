@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 
 from oco.compiler.problem.canonical import canonical
 from oco.compiler.prover.check import check
-from oco.compiler.prover.context import Setting
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.feasibility import slater
 from oco.compiler.prover.feasibility.scenario import robust
@@ -47,7 +47,9 @@ CORNERS = {
 
 @pytest.mark.parametrize("name", CORNERS)
 def test_the_best_corner_has_the_margin_that_a_solver_finds(name: str) -> None:
-    scenario = robust(Setting(canonical(parse(HEAD + "decision x[3] in box([1, -2, 0], [3, 1, 2])\n" + CORNERS[name]))))
+    scenario = robust(
+        ProofContext(canonical(parse(HEAD + "decision x[3] in box([1, -2, 0], [3, 1, 2])\n" + CORNERS[name])))
+    )
     found, (_, best) = slater._best_corner(scenario), slater._solved(scenario)
     if name in ("against each other", "no corner"):
         assert found is None and best is not None

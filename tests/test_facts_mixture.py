@@ -11,9 +11,9 @@ from domain_cases import CASES, Case
 
 from oco.compiler.domains import Domain
 from oco.compiler.problem.canonical import Canonical, canonical
-from oco.compiler.prover.audit.verify import Outcome, _Replay, verify
+from oco.compiler.prover.audit.verify import AuditOutcome, _Replay, verify
 from oco.compiler.prover.check import check
-from oco.compiler.prover.context import Setting
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.feasibility.mixture import Mixture, mixture
@@ -37,7 +37,7 @@ def over(d: Domain, body: str, **params: np.ndarray) -> Canonical:
 
 
 def proof(problem: Canonical) -> Mixture | None:
-    return mixture(robust(Setting(problem)))
+    return mixture(robust(ProofContext(problem)))
 
 
 @cache
@@ -58,7 +58,7 @@ def test_a_right_side_between_the_ends_is_proved_and_replays(case: Case) -> None
     found = proof(problem)
     assert found is not None and found.common
     replay = _Replay(problem, np.random.default_rng(0))
-    assert [replay.step(s)[0] for s in (found.step, *found.step.premises)] == [Outcome.TESTED] * 5
+    assert [replay.step(s)[0] for s in (found.step, *found.step.premises)] == [AuditOutcome.TESTED] * 5
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
@@ -84,7 +84,7 @@ def test_two_equalities_and_an_inequality_over_a_set(name: str) -> None:
     found = proof(inside)
     assert found is not None and found.common
     replay = _Replay(inside, np.random.default_rng(0))
-    assert all(replay.step(s)[0] is Outcome.TESTED for s in (found.step, *found.step.premises))
+    assert all(replay.step(s)[0] is AuditOutcome.TESTED for s in (found.step, *found.step.premises))
     # Beyond what the set reaches in one direction of the two values.
     u = np.array([0.6, -0.8])
     top = d.support((u @ W).reshape(d.shape))
@@ -106,7 +106,7 @@ def test_the_facts_of_an_equality_on_doubly_stochastic_matrices() -> None:
     assert all(facts[f"feasible.{k}"].status is Status.PROVED for k in ("common", "each_round", "mean"))
     margin = facts["slater.margin"]
     assert margin.status is Status.REFUTED and margin.why is not None and "`g` is an equality" in margin.why.claim
-    assert [c for c in verify(facts) if c.outcome is Outcome.FAILED] == []
+    assert [c for c in verify(facts) if c.outcome is AuditOutcome.FAILED] == []
     beyond = check(parse(BIRKHOFF.format(7)))
     assert all(beyond[f"feasible.{k}"].status is Status.REFUTED for k in ("common", "each_round", "mean"))
 
@@ -120,7 +120,7 @@ def test_a_balance_that_data_enters_is_met_by_another_decision_in_each_round() -
     assert common.status is Status.CONDITION and facts["feasible.each_round"].value is True
     assert common.why is not None and "no single decision satisfies e for every value" in common.why.claim
     assert "OCO605" not in [w.code for w in facts.warnings]
-    assert [c for c in verify(facts) if c.outcome is Outcome.FAILED] == []
+    assert [c for c in verify(facts) if c.outcome is AuditOutcome.FAILED] == []
 
 
 def test_a_balance_that_some_data_breaks_is_not_proved() -> None:
@@ -131,7 +131,7 @@ def test_a_balance_that_some_data_breaks_is_not_proved() -> None:
 def test_a_balance_in_the_mean_alone() -> None:
     facts = check(parse(BALANCE.format("~ uniform(0, 2.5)")))
     assert facts["feasible.mean"].value is True and facts["feasible.each_round"].status is not Status.PROVED
-    assert [c for c in verify(facts) if c.outcome is Outcome.FAILED] == []
+    assert [c for c in verify(facts) if c.outcome is AuditOutcome.FAILED] == []
 
 
 def test_a_mixture_that_does_not_hold_is_found_out() -> None:
@@ -143,7 +143,7 @@ def test_a_mixture_that_does_not_hold_is_found_out() -> None:
     for points in ((first, first), (outside, second), (first, {"X": 0.9 * first["X"] + 0.1 * second["X"]})):
         wrong = replace(step, subject=(points, streams, exprs))
         ledger = Facts(facts.model, {"k": Fact("k", True, Status.PROVED, wrong)})
-        assert any(c.rule == "mixture" and c.outcome is Outcome.FAILED for c in verify(ledger))
+        assert any(c.rule == "mixture" and c.outcome is AuditOutcome.FAILED for c in verify(ledger))
 
 
 def test_a_mixture_of_one_round_does_not_serve_all() -> None:
@@ -151,4 +151,4 @@ def test_a_mixture_of_one_round_does_not_serve_all() -> None:
     step = facts["feasible.each_round"].why
     assert step is not None
     wrong = Facts(facts.model, {"k": Fact("k", True, Status.PROVED, replace(step, rule="mixture"))})
-    assert any(c.rule == "mixture" and c.outcome is Outcome.FAILED for c in verify(wrong))
+    assert any(c.rule == "mixture" and c.outcome is AuditOutcome.FAILED for c in verify(wrong))

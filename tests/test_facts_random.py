@@ -12,8 +12,8 @@ from facts_oracle import Oracle
 
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import canonical
-from oco.compiler.prover.context import Setting
-from oco.compiler.prover.function import Function
+from oco.compiler.prover.context import ProofContext
+from oco.compiler.prover.function import ScalarFunction
 from oco.compiler.prover.types import Status
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.evaluate import evaluate
@@ -36,14 +36,14 @@ def test_nothing_that_is_proved_of_matrices_and_groups_is_broken(seed: int) -> N
 
 def _attack(text: str, seed: int) -> None:
     model = parse(text)
-    setting, oracle = Setting(canonical(model)), Oracle(model, seed)
+    setting, oracle = ProofContext(canonical(model)), Oracle(model, seed)
     for prefix, expr in oracle.functions():
         try:
             setting.ranges.must_be_defined(expr)
         except OcoError as error:
             assert error.code == "OCO504"
             continue
-        facts = {f.key.removeprefix(f"{prefix}."): f for f in Function(setting, expr, prefix, prefix).facts()}
+        facts = {f.key.removeprefix(f"{prefix}."): f for f in ScalarFunction(setting, expr, prefix, prefix).facts()}
         proved = {k: f.value for k, f in facts.items() if f.status is Status.PROVED}
         with np.errstate(all="ignore"):
             _attack_values(oracle, expr, proved)

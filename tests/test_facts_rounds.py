@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oco.compiler.prover.audit.verify import Outcome, verify
+from oco.compiler.prover.audit.verify import AuditOutcome, verify
 from oco.compiler.prover.check import check
 from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.types import Status
@@ -66,4 +66,4 @@ def test_variations_count_what_the_round_changes() -> None:
 
 def test_derivations_with_rounds_replay() -> None:
     text = "minimize t * sum_squares(x) + exp(x[0] / t)\nsubject to\n    cap: x[0] * sqrt(t) <= 4   each round\n"
-    assert [c for c in verify(facts_of(text)) if c.outcome is Outcome.FAILED] == []
+    assert [c for c in verify(facts_of(text)) if c.outcome is AuditOutcome.FAILED] == []

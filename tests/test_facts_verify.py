@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from facts_models import GENERATED
 
-from oco.compiler.prover.audit.verify import NOT_AUDITED, RULES, Outcome, verify
+from oco.compiler.prover.audit.verify import NOT_AUDITED, RULES, AuditOutcome, verify
 from oco.compiler.prover.check import check
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.facts import Facts
@@ -34,15 +34,15 @@ def facts_of(name: str) -> Facts:
 @pytest.mark.parametrize("name", SMALL)
 def test_examples_replay(name: str) -> None:
     found = verify(facts_of(name))
-    assert [c for c in found if c.outcome is Outcome.FAILED] == []
+    assert [c for c in found if c.outcome is AuditOutcome.FAILED] == []
     outcomes = [c.outcome for c in found]
-    assert outcomes.count(Outcome.REPLAYED) > 10 and outcomes.count(Outcome.TESTED) > 10
-    assert outcomes.count(Outcome.STATED) < 0.15 * len(outcomes)
+    assert outcomes.count(AuditOutcome.REPLAYED) > 10 and outcomes.count(AuditOutcome.TESTED) > 10
+    assert outcomes.count(AuditOutcome.STATED) < 0.15 * len(outcomes)
 
 
 @pytest.mark.parametrize("text", GENERATED[::2], ids=range(0, len(GENERATED), 2))
 def test_generated_models_replay(text: str) -> None:
-    assert [c for c in verify(check(parse(text))) if c.outcome is Outcome.FAILED] == []
+    assert [c for c in verify(check(parse(text))) if c.outcome is AuditOutcome.FAILED] == []
 
 
 def test_every_rule_is_audited_or_named():
@@ -86,7 +86,7 @@ def smaller(fact: Fact) -> Fact:
 )
 def test_a_number_that_is_too_small_is_found(name: str, key: str) -> None:
     found = verify(tampered(facts_of(name), key, smaller))
-    assert any(c.outcome is Outcome.FAILED for c in found)
+    assert any(c.outcome is AuditOutcome.FAILED for c in found)
 
 
 def test_a_strong_convexity_that_is_too_large_is_found() -> None:
@@ -95,7 +95,7 @@ def test_a_strong_convexity_that_is_too_large_is_found() -> None:
         return replace(fact, value=2.5, why=replace(fact.why, value=2.5))
 
     found = verify(tampered(facts_of("online_qp"), "loss.strong_convexity.l2", larger))
-    assert any(c.outcome is Outcome.FAILED for c in found)
+    assert any(c.outcome is AuditOutcome.FAILED for c in found)
 
 
 def inner_step(step: Step, rule: str) -> Step:
@@ -120,7 +120,7 @@ def test_a_range_that_is_too_narrow_is_found(rule: str) -> None:
     facts = facts_of("tracking")
     fact = narrowed(facts["loss.bound"])
     found = verify(Facts(facts.model, {"some.fact": replace(fact, key="some.fact")}))
-    assert any(c.outcome is Outcome.FAILED for c in found)
+    assert any(c.outcome is AuditOutcome.FAILED for c in found)
 
 
 def test_a_claim_of_convexity_that_is_false_is_found() -> None:
@@ -131,7 +131,7 @@ def test_a_claim_of_convexity_that_is_false_is_found() -> None:
     assert why is not None
     false = Step(ProofRule.COMPOSITION, "it is concave", "concave", (), None, why.subject)
     found = verify(Facts(facts.model, {"k": Fact("k", True, Status.PROVED, false)}))
-    assert found and all(c.outcome is Outcome.FAILED for c in found)
+    assert found and all(c.outcome is AuditOutcome.FAILED for c in found)
 
 
 def test_the_replay_shares_no_code_with_the_prover() -> None:
@@ -195,7 +195,7 @@ def test_each_step_that_is_falsified_is_refused(name: str) -> None:
         seen[step.rule] += 1
         false = Fact("some.fact", None, Status.PROVED, replace(step, value=value))
         found = verify(Facts(facts.model, {"some.fact": false}))
-        assert any(c.outcome is Outcome.FAILED for c in found), f"{step.rule}: {step.claim} with {value}"
+        assert any(c.outcome is AuditOutcome.FAILED for c in found), f"{step.rule}: {step.claim} with {value}"
     assert len(seen) >= 9 and seen["interval"] == 4
 
 
@@ -210,14 +210,14 @@ def test_a_step_by_a_rule_that_is_not_its_own_is_refused(rule: str) -> None:
             own.add(step.rule)
             renamed = Fact("some.fact", None, Status.PROVED, replace(step, rule=rule))
             found = verify(Facts(facts.model, {"some.fact": renamed}))
-            assert found[-1].outcome is Outcome.FAILED, f"{step.rule} as {rule}: {step.claim}"
+            assert found[-1].outcome is AuditOutcome.FAILED, f"{step.rule} as {rule}: {step.claim}"
 
 
 def test_a_fact_that_says_more_than_its_derivation_is_refused() -> None:
     facts = facts_of("online_qp")
     claimed = replace(facts["domain.diameter.l2"], value=0.5 * facts["domain.diameter.l2"].value)
     found = verify(Facts(facts.model, {"domain.diameter.l2": claimed}))
-    assert [c.outcome for c in found][-1] is Outcome.FAILED
+    assert [c.outcome for c in found][-1] is AuditOutcome.FAILED
 
 
 def test_a_false_cost_of_a_penalized_step_is_found() -> None:
@@ -225,10 +225,12 @@ def test_a_false_cost_of_a_penalized_step_is_found() -> None:
     text = "model m\nhorizon T = 10\ndecision x[2] in ball(1)\nminimize sum(x)\nsubject to\n    u: [x[0], sum(x)] ** 2 <= 1 each round\n"
     facts = check(parse(text))
     true = facts["domain.penalized_step"]
-    assert all(c.outcome is not Outcome.FAILED for c in verify(Facts(facts.model, {"domain.penalized_step": true})))
+    assert all(
+        c.outcome is not AuditOutcome.FAILED for c in verify(Facts(facts.model, {"domain.penalized_step": true}))
+    )
     said = "a few Newton steps in 2 multipliers, each with a projection onto the domain and its derivative"
     false = Fact("k", said, Status.PROVED, Step(ProofRule.ORACLE, f"it costs {said}", said))
-    assert any(c.outcome is Outcome.FAILED for c in verify(Facts(facts.model, {"k": false})))
+    assert any(c.outcome is AuditOutcome.FAILED for c in verify(Facts(facts.model, {"k": false})))
 
 
 @pytest.mark.parametrize(
@@ -240,4 +242,4 @@ def test_a_false_cost_of_a_penalized_step_is_found() -> None:
 )
 def test_single_numbers_and_several_decisions_replay(text: str) -> None:
     found = verify(check(parse("model m\nhorizon T = 100\n" + text)))
-    assert [c for c in found if c.outcome is Outcome.FAILED] == []
+    assert [c for c in found if c.outcome is AuditOutcome.FAILED] == []

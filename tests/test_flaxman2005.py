@@ -120,7 +120,8 @@ def test_models_without_a_learner_before_have_one() -> None:
         assert oco.compile(oco.parse(text)).algorithm == "bgd"
 
 
-def test_a_point_leaves_no_room_for_perturbations() -> None:
+def test_a_point_leaves_no_room_for_perturbations_and_none_for_regret() -> None:
     text = "model m\nhorizon T = 100\ndecision x[2] in box(1, 1)\nstream a[2] in [0, 1]\nminimize a @ x\nfeedback bandit\nusing bgd\n"
-    with pytest.raises(oco.OcoError, match="single point"):
-        oco.compile(oco.parse(text))
+    plan = oco.compile(oco.parse(text))
+    assert plan.guarantee is not None and plan.guarantee.regret() == 0
+    assert np.array_equal(plan.run({"a": np.full((100, 2), 0.5)}).decisions, np.ones((100, 2)))

@@ -19,7 +19,7 @@ from target import run  # noqa: E402
 
 from grammar import ALGORITHMS, ATOMS, DOMAINS, FAMILIES, NAMES, NUMBERS, SHAPES, expression  # noqa: E402
 
-SECONDS = float(os.environ.get("OCO_FUZZ", "15"))
+SECONDS = float(os.environ.get("OCO_FUZZ", "8"))
 
 
 @pytest.mark.parametrize("path", sorted((FUZZ / "corpus").glob("*")), ids=lambda p: p.stem)
@@ -29,7 +29,7 @@ def test_what_was_found_before(path):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_sentences_and_mutations_end_in_words(seed):
-    """Two seeds, half a minute together."""
+    """Two seeds, a quarter of a minute together."""
     report = fuzz(SECONDS, seed)
     assert not report.faults, "\n\n".join(f"{text!r}\n{trace}" for text, trace in report.faults.values())
     assert report.executions > 20 and len(report.paths) > 10

@@ -88,7 +88,7 @@ FORMS: dict[str, Callable[[Tree], bool]] = {
     "horizon unknown": lambda tree: tree.horizon is None,
     "context": has(Stream, lambda s: s.known),
     "set of values": has(Stream, lambda s: bool(s.values)),
-    "whole numbers": has(Stream, lambda s: s.integer and s.bounds is not None),
+    "integers": has(Stream, lambda s: s.integer and s.bounds is not None),
     "iid": has(Stream, lambda s: s.iid and s.mean is None),
     "iid with a mean": has(Stream, lambda s: s.mean is not None),
     "no bounds": has(Stream, lambda s: s.bounds is None and not s.values and s.distribution is None),

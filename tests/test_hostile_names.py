@@ -249,7 +249,7 @@ def test_numbers_stay_the_numbers_that_they_are():
 
 def test_reports_hold_no_markup_of_the_model(tmp_path):
     """The report of a run whose names and notes are markup."""
-    from oco.evaluation.report import write_report
+    from oco.evaluation.report.run_page import write_report
 
     names = {p: f"plain_{p}" for p in POSITIONS}
     plan = plan_of(PLAIN.format(**names))

@@ -129,7 +129,7 @@ def test_rounds_are_named_without_a_journal_too():
         with pytest.raises(OcoError, match=words):
             learner.observe(**data_of(plan, wrong), round=wrong)
     for wrong in (0, -1, 2.0, True, "2"):
-        with pytest.raises(OcoError, match="a round is a whole number from 1") as caught:
+        with pytest.raises(OcoError, match="a round is an integer from 1") as caught:
             learner.observe(**data_of(plan, 2), round=wrong)
         assert caught.value.code == "OCO847"
     assert learner.state() == before

@@ -43,7 +43,7 @@ def plan() -> Any:
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_arrays_are_read_in_place(whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a compiled program is given lies in the caller's arrays, of whole numbers too."""
+    """What a compiled program is given lies in the caller's arrays, of integers too."""
     if not has_compiler():
         pytest.skip("there is no C compiler")
     text = MODEL.replace("stream b in [0, 2]", "stream b in 0..2") if whole else MODEL

@@ -129,6 +129,7 @@ COSTS: dict[str, tuple[str, int | str]] = {
     "one projection onto the domain under the round's constraints": ("penalized_step", 1),
     "one projection onto the domain under the memory's constraints": ("penalized_step", 1),
     "log2(T)/2 projections onto the domain under the round's constraints": ("penalized_step", "M"),
+    "20 projections onto the domain under predicted constraints": ("penalized_step", 20),
 }
 """What an algorithm says that a round costs, as calls of the domain's oracles, so many or as many as a setting says; a projection is a
 Euclidean mirror step."""

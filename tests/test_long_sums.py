@@ -61,7 +61,7 @@ def test_long_sums_are_read_printed_and_evaluated(n):
 
 
 def nested(draw, deep: int) -> str:
-    """A sum of whole numbers and of sums in brackets."""
+    """A sum of integers and of sums in brackets."""
     count = draw(st.sampled_from([1, 2, 3, 5, 63, 64, 65, 66, 97, 128, 129]))
     term = st.integers(0, 99).map(lambda k: f"x[{k % 4}]" if k % 3 else str(k))
     terms = [draw(term) for _ in range(min(count, 8))]

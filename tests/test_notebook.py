@@ -11,7 +11,7 @@ import pytest
 
 import oco
 from oco.dsl.text.latex import expression_latex
-from oco.evaluation.trace import Trace
+from oco.evaluation.report.trace import Trace
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"

@@ -1,4 +1,4 @@
-"""Atoms and domains own what they are: no other folder tests their names or keeps tables of them."""
+"""Atoms, domains and backends own what they are: no other folder tests their names or keeps tables of them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from oco.backends import BACKENDS
 from oco.compiler.ir.ops import OPS
 from oco.dsl.atoms import ATOMS
 from oco.dsl.domains import DOMAINS
@@ -105,3 +106,55 @@ def test_name_tables_are_seen(text: str) -> None:
 )
 def test_other_uses_of_names_are_free(text: str) -> None:
     assert not [*name_tests(ast.parse(text)), *name_tables(ast.parse(text))]
+
+
+NO_BACKEND = [
+    m for m in MODULES if m != "backends/__init__.py" and not m.startswith(("backends/python/", "backends/c99/"))
+]
+NAMING = ("backend", "target", "compiled", "find_backend", "registered", "BackendChoice", "title")
+"""Functions that take the name of a backend, and variables and attributes that hold one."""
+
+
+def backend_tests(tree: ast.AST) -> Iterator[str]:
+    """Calls and comparisons with the name of a backend."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=function, args=args, keywords=keywords):
+                given = [*(args if any(ends_in(function, n) for n in NAMING) else ())]
+                given += [k.value for k in keywords if k.arg in NAMING]
+                wrong = any(isinstance(a, ast.Constant) and a.value in BACKENDS for a in given)
+            case ast.Compare(left=left, comparators=others):
+                parts = [left, *others]
+                wrong = any(ends_in(p, n) for p in parts for n in NAMING) and any(
+                    literals(p) & BACKENDS.keys() for p in parts
+                )
+            case ast.Match(subject=subject, cases=cases):
+                named = set().union(*(literals(case.pattern) for case in cases))
+                wrong = any(ends_in(subject, n) for n in NAMING) and bool(named & BACKENDS.keys())
+            case ast.Subscript(value=table, slice=ast.Constant(value=str(key))):
+                wrong = ends_in(table, "BACKENDS") and key in BACKENDS
+            case _:
+                wrong = False
+        if wrong:
+            yield f"line {getattr(node, 'lineno', '?')}: {ast.unparse(node)[:100]}"
+
+
+@pytest.mark.parametrize("path", NO_BACKEND)
+def test_no_backend_is_named_outside_its_folder(path: str) -> None:
+    assert not list(backend_tests(ast.parse((ROOT / path).read_text()))), "ask the row of the registry, or the backend"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'backend("c")',
+        'plan.compiled("numpy")',
+        'plan.run(backend="c")',
+        'plan.target == "c"',
+        'learner.compiled.backend in ("c", "jax")',
+        'match plan.target:\n    case "numpy":\n        pass',
+        'BACKENDS["c"]',
+    ],
+)
+def test_names_of_backends_are_seen(text: str) -> None:
+    assert list(backend_tests(ast.parse(text)))

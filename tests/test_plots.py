@@ -19,8 +19,8 @@ from oco.dsl.load import parse
 from oco.evaluation.data import Data
 from oco.evaluation.measured_run import Promise, Record
 from oco.evaluation.measures import fitted_exponent
-from oco.evaluation.plots import FILES, PANELS, figure, figures, thin
-from oco.evaluation.trace import Trace
+from oco.evaluation.report.plots import FILES, PANELS, figure, figures, thin
+from oco.evaluation.report.trace import Trace
 
 TEXT = """model m
 horizon T = {rounds}

@@ -25,7 +25,7 @@ from oco.evaluation.baselines.stated import Deviations, OfModel, Quantile, Range
 from oco.evaluation.baselines.table import RuleLine
 from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data, load_data
-from oco.evaluation.report import report
+from oco.evaluation.report.run_page import report
 from oco.evaluation.summary import summarize
 
 ROOT = Path(__file__).parent.parent
@@ -290,4 +290,17 @@ def test_the_page_of_practice_counts_rules_that_dominate_and_rows_that_are_won()
     text = page([Results("p", "words of it", 80, (lost, won), (LeftOut("slow", "it takes long"),), 1.0)])
     assert "no more than the best rule in 1 of 2 rows, and is dominated by no rule in 1." in text
     assert "| p | 1 | `coldq` | 10 | 2 | 12 | less of both | 9 | 1 | 10 | 1 of 2 |" in text
-    assert "Left out: slow (it takes long)." in text
+    assert "Left out: slow (it takes long)." in text and "## Algorithms" not in text
+
+
+def test_the_page_of_practice_counts_rows_near_the_picked_rule_and_best_algorithms():
+    def line(name, loss, violation):
+        return RuleLine(name, loss, violation, 0, 0.0)
+
+    rules = line("best", 6.0, 1.0), line("picked", 99.0, 1.0)
+    own = line("hedged", 100.0, 2.0), line("nested", 80.0, 30.0)
+    near = Priced(1.0, "hedged", own[0], rules, own, "picked")
+    far = Priced(0.1, "nested", own[1], rules, own[:1], "best")
+    text = page([Results("p", "words of it", 80, (near, far), (), 1.0)])
+    assert "| p | 1 | 102 | 100 | 7 | **102** | 110 |" in text and "| 83 | 6.1 | 6.1 | **100.2** | - |" in text
+    assert "plus 2% in 1 of 2 rows, and as little as the best algorithm in 2." in text

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oco
-from oco.compiler.prover.budget import MORE, STEPS, Allowance, Budget
+from oco.compiler.prover.budget import MORE, STEPS, Allowance, SearchBudget
 from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.ledger import ledger_text
 from oco.compiler.prover.types import ProofRule, Status, Step
@@ -199,7 +199,7 @@ REQUESTS = st.lists(st.floats(1.0, 1e9), min_size=1, max_size=20)
 
 @given(effort=st.floats(1e-3, 1e3), share=st.floats(0.01, 1.0), requests=REQUESTS)
 def test_a_request_that_was_refused_is_met_at_the_proposed_effort(effort, share, requests) -> None:
-    allowance, needed = Budget(effort).allowance(share), 0.0
+    allowance, needed = SearchBudget(effort).allowance(share), 0.0
     for request in requests:
         before, refused = allowance.left, allowance.refused
         if allowance.take(request):
@@ -209,16 +209,16 @@ def test_a_request_that_was_refused_is_met_at_the_proposed_effort(effort, share,
             needed = max(needed, allowance.steps - before + request)
     assert bool(needed) is bool(allowance.refused)
     if needed:
-        assert Budget(allowance.more).allowance(share).steps >= needed * (1 - 1e-6)
+        assert SearchBudget(allowance.more).allowance(share).steps >= needed * (1 - 1e-6)
         power = math.log(allowance.more / effort, MORE)
         assert allowance.more == 1.0 or abs(power - round(power)) < 1e-9
         if allowance.more > max(1.0, MORE * effort):  # the power before would not do
-            assert Budget(allowance.more / MORE).allowance(share).steps < needed * (1 + 1e-6)
+            assert SearchBudget(allowance.more / MORE).allowance(share).steps < needed * (1 + 1e-6)
 
 
 @given(share=st.floats(0.01, 0.9), requests=st.lists(st.tuples(st.booleans(), st.floats(1.0, STEPS)), max_size=20))
 def test_a_nested_allowance_spends_both(share, requests) -> None:
-    whole = Budget().allowance(1.0)
+    whole = SearchBudget().allowance(1.0)
     part = whole.part(share)
     of_part = of_whole = 0.0
     for nested, request in requests:
@@ -237,7 +237,7 @@ def test_a_nested_allowance_spends_both(share, requests) -> None:
 
 
 def test_a_nested_allowance_ends_with_its_own_steps_and_with_those_of_the_whole() -> None:
-    whole = Budget().allowance(1.0)
+    whole = SearchBudget().allowance(1.0)
     part = whole.part(1 / 8)
     assert part.take(STEPS / 8) and not part.take(1) and whole.take(1)
     assert part.refused == whole.refused == 1
@@ -253,7 +253,7 @@ def test_a_nested_allowance_ends_with_its_own_steps_and_with_those_of_the_whole(
 def test_an_effort_that_is_no_positive_number_is_refused(effort) -> None:
     text = f"{HEAD}decision x[2] in box(0, 1)\nminimize sum(x)\n"
     for use in (
-        Budget,
+        SearchBudget,
         lambda e: oco.check(oco.parse(text), effort=e),
         lambda e: oco.compile(oco.parse(text), effort=e),
     ):

@@ -12,11 +12,11 @@ import pytest
 from test_plots import made, many
 
 from oco.compiler.prover.check import check
-from oco.evaluation import html
 from oco.evaluation.numbers import number
-from oco.evaluation.report import report, write_report
+from oco.evaluation.report import html
+from oco.evaluation.report.run_page import report, write_report
+from oco.evaluation.report.trace import Trace
 from oco.evaluation.summary import summarize
-from oco.evaluation.trace import Trace
 
 VOID = {"meta", "br", "img", "link", "hr", "path", "use", "rect"}
 

@@ -30,7 +30,7 @@ def test_a_constraint_of_one_entry_has_the_facts_of_the_number(form: str, timing
     """Its margin, and a learner that stays in the domain; a law that the text with the entry written as a number obeys too."""
     for domain in DOMAINS:
         text = one_entry(form, domain, timing)
-        assert outcome(text) == "", text
+        assert outcome(text, "paper") == "", text
         margins = [oco.check(oco.parse(t))["slater.margin"].value for t in (text, as_number(text))]
         assert margins[0] == pytest.approx(margins[1], rel=1e-6), text
 
@@ -46,7 +46,7 @@ def as_number(text: str) -> str:
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_an_equality_of_one_entry_each_round(domain: str) -> None:
     text = f"{HEAD}decision x[3] in {domain}\nstream b[1] in [0.5, 1]\nminimize sum(x)\nsubject to\n    q: b * (A @ x) == 0 each round\n"
-    assert outcome(text) in ("", "OCO708")
+    assert outcome(text, "paper") in ("", "OCO708")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_arrays_without_entries_are_refused_where_they_are_declared(statement: s
 
 def test_statements_of_all_kinds_over_these_shapes() -> None:
     """Forty models of the thousands that `tests/fuzz/shapes.py` goes through."""
-    ends = {text: outcome(text) for text in sample(40, seed=0)}
+    ends = {text: outcome(text, "paper") for text in sample(40, seed=0)}
     assert [text for text, code in ends.items() if code == "OCO999"] == []
     assert np.mean([code == "" for code in ends.values()]) > 0.5
 

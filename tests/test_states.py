@@ -29,7 +29,8 @@ MODELS = {"tracking": TRACKING, "drawing": DRAWING}
 
 
 def again(path, plan):
-    return restored(read_saved(path), plan.compiled(), plan.contract)
+    state = read_saved(path)
+    return restored(state, plan.compiled(state["backend"]), plan.contract)
 
 
 def save_every_round(path, text, done):

@@ -176,7 +176,7 @@ def test_another_model_is_another_learner(native, tmp_path):
 
 
 def every_kind() -> Program:
-    """State with numbers, whole numbers and truth values, alone and in arrays."""
+    """State with numbers, integers and truth values, alone and in arrays."""
     t = Tracer("kinds")
 
     def update(state, seen, drawn):

@@ -21,11 +21,12 @@ from oco.cli import main
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.load import parse
 from oco.evaluation.comparators import Budget
-from oco.evaluation.comparison import panels, tradeoff, write_comparison
 from oco.evaluation.data import load_data
 from oco.evaluation.engines import Processes, Ray, here
 from oco.evaluation.numbers import number
-from oco.evaluation.sweep import Job, Outcome, Work, compared, grids, jobs_of, sweep, to_dataset
+from oco.evaluation.report.comparison import panels, tradeoff, write_comparison
+from oco.evaluation.report.grids import grids
+from oco.evaluation.sweep import Job, Outcome, Work, compared, jobs_of, sweep, to_dataset
 from oco.pipeline import compile
 from oco.sweeps import Runner, jobs_for
 from oco.sweeps import sweep as sweep_model

@@ -20,10 +20,9 @@ from oco.evaluation import measures
 from oco.evaluation.comparators import Status
 from oco.evaluation.load import load_trace
 from oco.evaluation.replay import difference
-from oco.evaluation.run import run
+from oco.evaluation.report.trace import Trace
 from oco.evaluation.storage import manifest
 from oco.evaluation.summary import summarize
-from oco.evaluation.trace import Trace
 from oco.plan import Plan
 
 ROOT = Path(__file__).parent.parent
@@ -53,7 +52,7 @@ def targets(rounds: int = 40) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def trace(plan: Plan) -> Trace:
-    return run(plan, {"a": targets()}, seed=3)
+    return plan.run({"a": targets()}, seed=3)
 
 
 def test_the_record_is_what_the_learner_did(plan: Plan, trace: Trace) -> None:
@@ -129,35 +128,35 @@ def test_exponents_are_fitted_where_a_power_describes_the_curve() -> None:
 
 
 def test_data_of_another_length_run_the_plan_as_it_is_with_a_note(plan: Plan) -> None:
-    short = run(plan, {"a": targets(25)})
+    short = plan.run({"a": targets(25)})
     assert short.rounds == 25 and short.problem.horizon == 40
     assert any("25 rounds" in note and "40" in note for note in short.notes)
     assert str(plan.settings["eta"].formula) == short.promise.settings["eta"]
-    fewer = run(plan, {"a": targets()}, rounds=10)
+    fewer = plan.run({"a": targets()}, rounds=10)
     assert np.array_equal(fewer.decisions, short.decisions[:10])
 
 
 def test_an_iterator_keeps_the_horizon_and_is_compared_all_the_same(plan: Plan, trace: Trace) -> None:
     b = trace.data.array("b")
-    found = run(plan, ({"a": a, "b": v} for a, v in zip(targets(), b)))
+    found = plan.run(({"a": a, "b": v} for a, v in zip(targets(), b)))
     np.testing.assert_array_equal(found.decisions, trace.decisions)
     assert found.regret("static")[-1] == pytest.approx(trace.regret("static")[-1], abs=1e-6)
-    part = run(plan, ({"a": a, "b": v} for a, v in zip(targets(), b)), rounds=7)
+    part = plan.run(({"a": a, "b": v} for a, v in zip(targets(), b)), rounds=7)
     assert part.rounds == 7 and part.problem.horizon == 40
     with pytest.raises(OcoError):
-        run(plan, iter([]))
+        plan.run(iter([]))
 
 
 def test_the_seed_decides_what_is_drawn(plan: Plan, trace: Trace) -> None:
-    again = run(plan, {"a": targets()}, seed=3)
+    again = plan.run({"a": targets()}, seed=3)
     np.testing.assert_array_equal(again.decisions, trace.decisions)
     np.testing.assert_array_equal(again.loss, trace.loss)
-    assert np.any(run(plan, {"a": targets()}, seed=4).decisions != trace.decisions)
+    assert np.any(plan.run({"a": targets()}, seed=4).decisions != trace.decisions)
 
 
 def test_a_start_and_progress(plan: Plan) -> None:
     seen: list[tuple[int, float, float]] = []
-    found = run(plan, {"a": targets()}, start=np.array([0.1, 0.2, 0.3]), progress=lambda *now: seen.append(now))
+    found = plan.run({"a": targets()}, start=np.array([0.1, 0.2, 0.3]), progress=lambda *now: seen.append(now))
     np.testing.assert_array_equal(found.decisions[0], [0.1, 0.2, 0.3])
     assert seen[-1][0] == 40 and seen[-1][1] == pytest.approx(found.loss.sum())
     assert seen[-1][2] == pytest.approx(found.violation("hard")[-1].sum())
@@ -168,7 +167,7 @@ def test_a_start_and_progress(plan: Plan) -> None:
     [("all", range(1, 41)), ("last", [40]), (15, [1, 16, 31]), (["x"], range(1, 41)), ("x", range(1, 41))],
 )
 def test_what_is_kept_of_the_decisions(plan: Plan, trace: Trace, keep: Any, kept: Any) -> None:
-    found = run(plan, {"a": targets()}, seed=3, keep=keep)
+    found = plan.run({"a": targets()}, seed=3, keep=keep)
     assert found.kept.tolist() == list(kept)
     np.testing.assert_array_equal(found.decisions, trace.decisions[np.array(list(kept)) - 1])
     assert len(found.loss) == 40
@@ -176,14 +175,14 @@ def test_what_is_kept_of_the_decisions(plan: Plan, trace: Trace, keep: Any, kept
 
 def test_decisions_that_would_fill_the_memory_are_thinned(monkeypatch: pytest.MonkeyPatch, plan: Plan) -> None:
     monkeypatch.setattr("oco.evaluation.recorder.DECISION_BYTES", 3 * 8 * 10)
-    found = run(plan, {"a": targets()})
+    found = plan.run({"a": targets()})
     assert found.kept.tolist() == list(range(1, 41, 4)) and any("every 4th" in note for note in found.notes)
 
 
 @pytest.mark.parametrize("keep", ["first", ["y"], [], 0, -3, 1.5, True])
 def test_what_cannot_be_kept(plan: Plan, keep: Any) -> None:
     with pytest.raises(OcoError) as caught:
-        run(plan, {"a": targets()}, keep=keep)
+        plan.run({"a": targets()}, keep=keep)
     assert caught.value.code == "OCO831"
 
 
@@ -257,7 +256,7 @@ def test_a_file_that_cannot_be_written_leaves_what_was_there(trace: Trace, tmp_p
 def test_a_file_can_be_run_again(tmp_path: Path) -> None:
     """Data from files, params, drawn streams and a start: all of it is in the trace's own file."""
     prices = {"price": np.random.default_rng(0).uniform(-50, 200, (20, 5))}
-    first = run(plan_of(load(ROOT / "examples" / "datacenter.oco")), prices, seed=7, start=np.full(50, 3.0))
+    first = plan_of(load(ROOT / "examples" / "datacenter.oco")).run(prices, seed=7, start=np.full(50, 3.0))
     first.save(tmp_path / "run.nc")
     loaded = load_trace(tmp_path / "run.nc")
     again = Plan.from_recipe(loaded.origin.recipe).replay(loaded)
@@ -267,7 +266,7 @@ def test_a_file_can_be_run_again(tmp_path: Path) -> None:
 
 
 def test_a_run_over_an_iterator_can_be_run_again(plan: Plan, trace: Trace) -> None:
-    part = run(plan, ({"a": a} for a in targets()), rounds=7, seed=2)
+    part = plan.run(({"a": a} for a in targets()), rounds=7, seed=2)
     again = plan.replay(part)
     assert again.rounds == 7 and again.problem.horizon == 40
     np.testing.assert_array_equal(again.decisions, part.decisions)
@@ -321,13 +320,12 @@ def test_the_last_bits_of_a_sum_break_no_constraint(trace: Trace) -> None:
 def test_a_model_with_equalities_and_one_without_constraints() -> None:
     datacenter = plan_of(load(ROOT / "examples" / "datacenter.oco"))
     prices = np.random.default_rng(0).uniform(-50, 200, (30, 5))
-    found = run(datacenter, {"price": prices})
+    found = datacenter.run({"price": prices})
     assert found.equalities.shape == (30, 4) and found.equality_labels == tuple(f"pacing[{i}]" for i in range(4))
     np.testing.assert_allclose(found.equality_violation(), np.abs(np.cumsum(found.equalities, axis=0)))
     assert len(summarize(found).equality) == 4
-    free = run(
-        plan_of(parse("model m\nhorizon T = 9\ndecision x in box(0, 1)\nstream c ~ uniform(-1, 1)\nminimize c * x\n"))
-    )
+    text = "model m\nhorizon T = 9\ndecision x in box(0, 1)\nstream c ~ uniform(-1, 1)\nminimize c * x\n"
+    free = plan_of(parse(text)).run()
     assert free.constraints.shape == (9, 0) and summarize(free).totals == ()
     assert free.comparator("static").value == pytest.approx(min(0.0, float(free.data.array("c").sum())), abs=1e-7)
 

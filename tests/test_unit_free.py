@@ -63,6 +63,9 @@ TWO = (
     "    one: {first} * (X[0] + X[1] - 0.75) <= 0                 each round\n"
     "    two: {second} * (X[0] - X[1] - need) <= 0        each round\n"
 )
+PRICED = TWO.replace("each round", "each round, penalty 3 * {loss} / {first}", 1).replace(
+    "need) <= 0        each round", "need) <= 0  each round, penalty {loss} / {second}"
+)
 FIXED = "subject to\n    one: {first} * (X[0] + X[1] - 0.75) <= 0    MARK\n    two: {second} * (X[0] - X[1] - 0.5) <= 0    MARK\n"
 MEAN = (
     "subject to\n"
@@ -84,6 +87,8 @@ WORLDS: Mapping[str, str] = {
     "free simplex": _world("simplex", LINEAR, streams=PRICE),
     "each round": _world("box", LINEAR, TWO),
     "each round, ball": _world("ball", LINEAR, TWO),
+    "priced": _world("box", CURVED, PRICED),
+    "priced, ball": _world("ball", LINEAR, PRICED),
     "curved": _world("box", CURVED, TWO),
     "in the mean": _world("box", LINEAR, MEAN),
     "in the mean, drawn": _world("box", LINEAR, MEAN, STREAMS.replace("[-1, 1]\n", "[-1, 1] iid\n")),
@@ -124,6 +129,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
     "jenatton": ("fixed mean",),
     "pfs": ("fixed",),
     "nested": ("each round", "curved", "each round, ball", "fixed"),
+    "hedged": ("priced", "priced, ball"),
 }
 CASES = [(name, world) for name, worlds in HOMES.items() for world in worlds]
 
@@ -157,7 +163,9 @@ def decisions(world: str, name: str, u: Units) -> Array:
         price, need = rng.uniform(-1, 1, 3), rng.uniform(0.25, 0.75)
         if "bandit" not in world:
             given = {"price": price, "need": need}
-            learner.observe(**{k: v for k, v in given.items() if k in learner._fields})
+            learner.observe(
+                **{k: v for k, v in given.items() if k in {f.name for f in learner.compiled.program.feedback}}
+            )
             continue
         env = {"x": x, "price": price, "need": need}
         problem = plan.canonical
@@ -260,7 +268,7 @@ def test_queues_come_back_in_the_users_units(name: str, world: str) -> None:
     u = powers_of_two(name, world)
     ours, theirs = (planned(world, name, units).run(data, seed=3).duals for units in (Units(), u))
     if not ours.shape[1]:
-        assert name in ("ogd", "oeg", "ofw", "pfs", "bgd", "nested")
+        assert name in ("ogd", "oeg", "ofw", "pfs", "bgd", "nested", "hedged")
         return
     own = np.array([1.0, 1.0] if name in WORST else [u.first, u.second])
     unit = u.loss / own if name.split()[0] in WEIGHS else own

@@ -232,7 +232,7 @@ def test_values_that_a_caller_gives() -> None:
         ("param a[2]", [1, 2, 3], "OCO321", "[3]"),
         ("param a[2] in 0..3", [1, 4], "OCO806", "entry [1] of `a` is 4, outside 0..3"),
         ("param a[2] in [0, 3]", [1, -0.5], "OCO806", "entry [1] of `a` is -0.5, outside [0, 3]"),
-        ("param a[2] in 0..3", [1, 0.5], "OCO806", "entry [1] of `a` is 0.5, not a whole number"),
+        ("param a[2] in 0..3", [1, 0.5], "OCO806", "entry [1] of `a` is 0.5, not an integer"),
         ("param a[2]", [1, float("nan")], "OCO807", "entry [1]"),
         ("param a[2]", ["one", "two"], "OCO804", "one"),
         ("param a[2]", [[1], [2, 3]], "OCO804", "length"),

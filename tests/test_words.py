@@ -9,6 +9,7 @@ import oco
 from oco.dsl.atoms import ATOMS
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
+from oco.reference import reference
 from oco.stubs import words_stub
 
 ROOT = Path(__file__).parent.parent
@@ -63,3 +64,13 @@ def test_arguments_may_be_given_by_their_names():
     with pytest.raises(oco.OcoError) as error:
         oco.quad_form(x, Q=P)
     assert error.value.code in ("OCO303", "OCO304")
+
+
+def test_the_reference_is_what_the_docstrings_say():
+    page = reference()
+    assert (ROOT / "docs" / "api.md").read_text() == page, "run `make stubs`"
+    headings = {
+        line.removeprefix("### `").split("(")[0].rstrip("`") for line in page.splitlines() if line[:4] == "### "
+    }
+    assert headings >= set(oco.__all__), "public names without a section"
+    assert not [line for line in page.splitlines() if line.startswith("* `") and line.endswith(("`:", "`: "))]

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import oco
-from oco.cli.command import Command, Group, Invocation
+from oco.cli.command import Command, CommandGroup, Invocation
 from oco.guarded import Untrusted
 
 COMMANDS = {
@@ -31,7 +31,7 @@ COMMANDS = {
 def app_for(words: Sequence[str]) -> typer.Typer:
     """Typer application with the command that the words begin with; with all commands where they begin with none."""
     app = typer.Typer(
-        cls=Group,
+        cls=CommandGroup,
         help="Model online decisions under constraints; compile them to learners with a guarantee.",
         no_args_is_help=True,
         add_completion=False,
@@ -90,9 +90,9 @@ def top(
 ) -> None:
     """Model online decisions under constraints; compile them to learners with a guarantee."""
     if effort != 1.0:  # a wrong one is refused before any file is read; the usual one loads nothing
-        from oco.compiler.prover.budget import Budget
+        from oco.compiler.prover.budget import SearchBudget
 
-        Budget(effort)
+        SearchBudget(effort)
     context.obj = replace(context.ensure_object(Invocation), effort=effort, show_help=show_help)
     if untrusted and context.invoked_subcommand is not None:
         words = context.obj.words[context.obj.words.index(context.invoked_subcommand) :]

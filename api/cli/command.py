@@ -80,7 +80,7 @@ class Command(TyperCommand):
         return _without_type(super().get_help_option(ctx))
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """Group of commands whose parameters are read without Pydantic."""
 
     def get_params(self, ctx: Any) -> list[Any]:

@@ -90,12 +90,12 @@ def check(
 
 def _show_replay(facts: Facts) -> None:
     """Print the outcome of every step of every derivation; exit with status 1 where one failed."""
-    from oco.compiler.prover.audit.falsify import Outcome
+    from oco.compiler.prover.audit.falsify import AuditOutcome
     from oco.compiler.prover.audit.verify import replay_text, verify
 
     result = verify(facts)
     paint(replay_text(result))
-    if any(c.outcome is Outcome.FAILED for c in result):
+    if any(c.outcome is AuditOutcome.FAILED for c in result):
         raise typer.Exit(1)
 
 
@@ -156,7 +156,7 @@ def compile(
             "-o",
             "--output",
             metavar="PATH",
-            help="Default: NAME_learner.py; for C the folder NAME_c.",
+            help="Default: NAME_learner.py; for several files the folder NAME_BACKEND.",
             show_default=False,
         ),
     ] = None,
@@ -187,7 +187,7 @@ def compile(
     for text in () if pilots is None or as_json else planned_for(pilots.rounds, pilots.problem.horizon):
         note(text)
     names = list(plan.files())
-    path = output or Path(names[0] if len(names) == 1 else f"{loaded.name}_c")
+    path = output or Path(names[0] if len(names) == 1 else f"{loaded.name}_{backend}")
     written = [path] if len(names) == 1 else [path / name for name in names]
     rounds = _rounds_beside(path, len(names) == 1, pilots, data, on_missing)
     written += [] if rounds is None else [rounds]
@@ -203,10 +203,7 @@ def compile(
     if rounds is not None:
         note(f"{rounds}: the rounds of {data}, with what it lacks")
     title = f"{path}: {plan.algorithm} for {loaded.name}"
-    if len(names) == 1:
-        say(f"{title}, NumPy alone. Run it: python {path} {rounds or data or 'data.csv'}")
-    else:
-        say(f"{title} in C99, libm alone ({', '.join(names)}). Try it: cc -std=c99 {path}/*.c -lm && ./a.out")
+    say(f"{title}, {plan.usage(path, rounds or data or 'data.csv')}")
 
 
 def _rounds_beside(

@@ -52,7 +52,7 @@ Seeds = Annotated[int, typer.Option("--seeds", min=1, metavar="K", help="Repeat 
 Seed = Annotated[int, typer.Option("--seed", min=0, metavar="SEED", help="Of everything that is drawn.")]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", metavar="DIR", help="Write traces, pictures and a report here.", show_default=False),
+    typer.Option("--out", metavar="DIR", help="Write traces, plots and a report here.", show_default=False),
 ]
 OnMissing = Annotated[
     str,

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from oco.evaluation.baselines.table import Beside
     from oco.evaluation.comparators import Budget
     from oco.evaluation.data import Data
+    from oco.evaluation.report.trace import Trace
     from oco.evaluation.summary import RunSummary
-    from oco.evaluation.trace import Trace
     from oco.plan import Plan
 
 

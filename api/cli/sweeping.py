@@ -63,7 +63,7 @@ def engine_of(name: str) -> Engine:
 
 def check_table_outputs(table: Table, out: Path | None, force: bool, inputs: Sequence[Path]) -> None:
     """Refuse to replace files in the folder, unless this table, or one that shares its outcomes, was begun there."""
-    from oco.evaluation.comparison import FILES
+    from oco.evaluation.report.comparison import FILES
     from oco.sweeps import outcomes_folder
 
     if out is None:
@@ -92,7 +92,7 @@ def run_sweep(table: Table, engine: str, out: Path | None, as_json: bool) -> boo
     for runs, why in () if as_json else together.items():
         say(f"failed: {runs}: {why}", "red")
     if out is not None:
-        from oco.evaluation.comparison import write_comparison
+        from oco.evaluation.report.comparison import write_comparison
 
         write_comparison(dataset, rows, together, table.model.name, out)
         note(f"written to {out}/")
@@ -147,7 +147,7 @@ def _show(rows: Sequence[Row]) -> None:
     """
     from rich.table import Table as Lines
 
-    from oco.evaluation.sweep import grids
+    from oco.evaluation.report.grids import grids
 
     for place, grid in enumerate(grids(rows)):
         say(("\n" if place else "") + grid.title, "bold")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,13 +53,17 @@ class CBackend:
         return Compiled(self.name, program, source.code, *entries, run, native, prepare)
 
     def files(self, program: Program, contract: Contract) -> dict[str, str]:
-        """Header, source and an example by file name."""
+        """Source, header and an example by file name."""
         source = emit(program, contract)
         return {
-            f"{source.name}.h": source.header,
             f"{source.name}.c": source.code,
+            f"{source.name}.h": source.header,
             f"{source.name}_example.c": example_main(program, source, contract),
         }
+
+    def usage(self, path: str, names: Sequence[str], data: str) -> str:
+        """Command that compiles the files and runs the example."""
+        return f"C99, libm alone ({', '.join(names)}). Try it: cc -std=c99 {path}/*.c -lm && ./a.out"
 
 
 def _no_promises(program: Program) -> Contract:

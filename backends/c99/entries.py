@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from oco.backends.c99 import vectors
@@ -44,11 +45,13 @@ class Entries:
     places   C names of the variables that have a place
     made_by  equations of those that have none
     numbers  arrays that exist one entry at a time, inside a loop
+    read     places that expressions have named
     """
 
     places: dict[str, str]
     made_by: Mapping[str, Equation]
     numbers: set[str] = field(default_factory=set)
+    read: set[str] = field(default_factory=set)
 
     def at(self, operand: Operand, index: Index = ()) -> Text:
         """Entry at an index of C expressions, one for each axis."""
@@ -56,10 +59,18 @@ class Entries:
             return literal(operand)
         if operand.name in self.places:
             name = self.places[operand.name]
+            self.read.add(name)
             if not operand.type.shape or operand.name in self.numbers:
                 return Text(name, Level.UNARY if name[0] == "*" else Level.ATOM)
             return Text(f"{name}[{flat_index(index, operand.type.shape)}]")
         return self.computed(operand, index)
+
+    @contextmanager
+    def recorded(self) -> Iterator[set[str]]:
+        """Context that yields the places which expressions name within it."""
+        before, self.read = self.read, set()
+        yield self.read
+        self.read = before | self.read
 
     def computed(self, var: Var, index: Index = ()) -> Text:
         """Entry as computed, not as read from its place."""
@@ -85,6 +96,7 @@ class Entries:
         if not isinstance(operand, Var):
             return None
         if operand.name in self.places:
+            self.read.add(self.places[operand.name])
             return self.places[operand.name]
         e = self.made_by[operand.name]
         return self.pointer(e.args[0]) if e.op == "reshape" and e.args[0].type.shape else None

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from oco.backends.arguments import generator
 from oco.backends.base import Compiled
 from oco.backends.c99.build import fleet_library
 from oco.backends.c99.fleet_source import emit_fleet
@@ -16,7 +17,6 @@ from oco.backends.c99.learner import NativeLearner
 from oco.backends.c99.vectors import is_vector, without_lanes
 from oco.backends.contract import Contract
 from oco.backends.fleet import Array, Fleet, FleetFeedback
-from oco.backends.given import generator
 from oco.backends.python.intake import NotFinite
 from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import DType, Type

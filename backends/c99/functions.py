@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -11,15 +10,13 @@ from oco.backends.c99.expressions import Level
 from oco.backends.c99.loops import together
 from oco.backends.c99.statements import STATEMENTS
 from oco.backends.c99.vectors import c_type
-from oco.backends.c99.writer import REST_OF_WORK, Signature, Writer, comment, in_rows
+from oco.backends.c99.writer import Signature, Writer, comment, in_rows
 from oco.compiler.ir.fusion import stored
 from oco.compiler.ir.loop_groups import groups
 from oco.compiler.ir.names import is_temporary
 from oco.compiler.ir.ops import POINTWISE
 from oco.compiler.ir.program import Block, Equation, Function, Operand, Type, Var
 from oco.compiler.ir.rewrite import equations_of, read_by
-
-_WORD = re.compile(r"\w+")
 
 
 def function_lines(
@@ -81,11 +78,9 @@ class _Body:
         return Signature(self.name, tuple(p.type for p in block.params), tuple(r.type for r in block.results), work)
 
     def text(self) -> list[str]:
-        work = f"work + {self.w.used_work}" if self.w.used_work else "work"
         doc = [f"/* {comment(self.function.doc)} */"] if self.function.doc else []
-        read = set(_WORD.findall("\n".join(self.w.lines)))
-        unread = [f"    (void){p.name};" for p in self.function.body.params if p.name not in read]
-        return [*doc, *self._head(), *unread, *(line.replace(REST_OF_WORK, work) for line in self.w.lines), "}"]
+        unread = [f"    (void){p.name};" for p in self.function.body.params if p.name not in self.w.entries.read]
+        return [*doc, *self._head(), *unread, *map(str, [*self.w.rest_of_work(), *self.w.lines]), "}"]
 
     def _head(self) -> Iterator[str]:
         s, block = self.signature, self.function.body
@@ -194,11 +189,8 @@ class _Body:
     def _while(self, e: Equation, body: Block) -> None:
         """Loop `while (condition)`; where the condition takes statements, a loop with an exit in the middle."""
         w = self.w
-        lines, w.lines = w.lines, []
-        w.depth += 1
-        self.equations(e.blocks[0])
-        w.depth -= 1
-        statements, w.lines = w.lines, lines
+        with w.block() as statements:
+            self.equations(e.blocks[0])
         truth = w.entry(e.blocks[0].results[0])
         with w.braces("for (;;)" if statements else f"while ({truth.code})"):
             w.lines += statements
@@ -239,8 +231,9 @@ class _Body:
             if value.type.shape:
                 source = w.memory(value) if not self._is_target(value, targets) else w.copy("moved", value)
             else:
-                source = w.number(value)
-                if len(pairs) > 1 and set(_WORD.findall(source)).intersection(targets):
+                with w.entries.recorded() as read:
+                    source = w.number(value)
+                if len(pairs) > 1 and read.intersection(targets):
                     source = w.fresh("following")
                     w.line(f"const {c_type(value.type)} {source} = {w.number(value)};")
             ready.append((target, source, value.type))
@@ -266,14 +259,14 @@ class _Body:
         targets = [w.entries.places[v.name] for v in e.outs]
         w.line(f"if ({condition}) {{")
         for k, block in enumerate(e.blocks):
-            w.depth += 1
-            self.equations(block)
-            for target, value in zip(targets, block.results):
-                if value.type.shape:
-                    w.fill(target, value)
-                else:
-                    w.line(f"{target} = {w.number(value)};")
-            w.depth -= 1
+            with w.block() as statements:
+                self.equations(block)
+                for target, value in zip(targets, block.results):
+                    if value.type.shape:
+                        w.fill(target, value)
+                    else:
+                        w.line(f"{target} = {w.number(value)};")
+            w.lines += statements
             w.line("} else {" if k == 0 else "}")
 
 

@@ -109,7 +109,7 @@ class NativeLearner(Learner):
             return
         with self._owned():
             self._expects(feedback)
-            with self._said("the state after it"):
+            with self._naming_overflow("the state after it"):
                 self.compiled.native.step_at(self._struct, feedback.values.values(), self._random_arrays())
             self._passed(feedback)
 

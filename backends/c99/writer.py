@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from oco.backends.c99.entries import Entries, flat_index
@@ -13,10 +13,20 @@ from oco.backends.c99.vectors import LANE, c_type, without_lanes
 from oco.compiler.ir.names import first_free
 from oco.compiler.ir.program import DType, Operand, Type, Var
 
-REST_OF_WORK = "@work@"
 WIDTH = 110
 LARGEST_ON_STACK = 4096
 """Entries of the largest array on the stack; larger ones are in the caller's work space."""
+
+
+@dataclass(frozen=True)
+class CodeLine:
+    """Line of C with the depth of its indentation."""
+
+    depth: int
+    code: str
+
+    def __str__(self) -> str:
+        return "    " * self.depth + self.code
 
 
 @dataclass(frozen=True)
@@ -48,35 +58,42 @@ class Writer:
     entries: Entries
     signatures: Mapping[str, Signature]
     taken: set[str]
-    lines: list[str] = field(default_factory=list)
+    lines: list[CodeLine] = field(default_factory=list)
     depth: int = 1
     used_work: int = 0
     callee_work: int = 0
+    rest: str = ""
     note: str = ""
 
     # text
     def line(self, code: str) -> None:
         """Add a line, after the pending comment."""
-        if self.note:
-            self.lines += [
-                *([""] if self.lines and not self.lines[-1].endswith("{") else []),
-                f"{self.margin}/* {self.note} */",
-            ]
-            self.note = ""
-        self.lines.append(self.margin + code)
+        self._write_note()
+        self.lines.append(CodeLine(self.depth, code))
 
-    @property
-    def margin(self) -> str:
-        """Indentation."""
-        return "    " * self.depth
+    def _write_note(self) -> None:
+        """Add the pending comment, which begins a paragraph."""
+        if self.note:
+            self.lines += [CodeLine(0, "")] if self.lines else []
+            self.lines.append(CodeLine(self.depth, f"/* {self.note} */"))
+            self.note = ""
+
+    @contextmanager
+    def block(self) -> Iterator[list[CodeLine]]:
+        """Context that collects its lines, one step further indented, for its user to place."""
+        outer, self.lines = self.lines, []
+        self.depth += 1
+        yield self.lines
+        self.depth -= 1
+        self.lines = outer
 
     @contextmanager
     def braces(self, head: str, tail: str = "}") -> Iterator[None]:
         """Context that encloses its lines in braces after `head`."""
         self.line(f"{head} {{")
-        self.depth += 1
-        yield
-        self.depth -= 1
+        with self.block() as body:
+            yield
+        self.lines += body
         self.line(tail)
 
     def fresh(self, *wishes: str) -> str:
@@ -91,30 +108,30 @@ class Writer:
         """Context with a loop for each axis that is longer than one, that of the last axis from entry `first` on;
         yields the index.
         """
-        index, opened = list[str](), list[str]()
-        for axis, n in enumerate(shape, 1 - len(shape)):
-            if n in (1, LANE):
-                index.append("0")
-                continue
-            name = self.fresh("i", "j", "k", "l", "m")
-            self.line(f"for (int {name} = {0 if axis else first}; {name} < {n}; ++{name}) {{")
-            self.depth += 1
-            index.append(name)
-            opened.append(name)
-        yield index
-        for name in opened:
-            self.depth -= 1
-            self._close()
-            self.taken.discard(name)
+        index, names = list[str](), list[str]()
+        with ExitStack() as opened:
+            for axis, n in enumerate(shape, 1 - len(shape)):
+                if n in (1, LANE):
+                    index.append("0")
+                    continue
+                name = self.fresh("i", "j", "k", "l", "m")
+                opened.enter_context(self._loop(f"for (int {name} = {0 if axis else first}; {name} < {n}; ++{name})"))
+                index.append(name)
+                names.append(name)
+            yield index
+        self.taken.difference_update(names)
 
-    def _close(self) -> None:
-        """End of a loop. One with a single short statement is put on one line."""
-        head, *body = self.lines[-2:]
-        one = len(body) == 1 and head == head.rstrip("{") + "{" and head.startswith(f"{self.margin}for (int ")
-        whole = f"{head} {body[0].strip()} }}" if one else ""
-        if one and body[0].endswith((";", "}")) and body[0].strip() != "}" and len(whole) <= WIDTH:
-            self.lines[-2:] = [whole]
+    @contextmanager
+    def _loop(self, head: str) -> Iterator[None]:
+        """Context of a loop. One with a single short statement is put on one line."""
+        self._write_note()
+        with self.block() as body:
+            yield
+        whole = CodeLine(self.depth, f"{head} {{ {body[0].code} }}") if len(body) == 1 else None
+        if whole is not None and len(str(whole)) <= WIDTH:
+            self.lines.append(whole)
         else:
+            self.lines += [CodeLine(self.depth, f"{head} {{"), *body]
             self.line("}")
 
     # places
@@ -183,7 +200,13 @@ class Writer:
     def work_for(self, size: int) -> str:
         """Part of the work space that a called function may use: it begins where this function's own part ends."""
         self.callee_work = max(self.callee_work, size)
-        return REST_OF_WORK
+        self.rest = self.rest or self.fresh("rest")
+        return self.rest
+
+    def rest_of_work(self) -> list[CodeLine]:
+        """Declaration of the part of the work space for called functions, once the function's own part is known."""
+        start = f"work + {self.used_work}" if self.used_work else "work"
+        return [CodeLine(1, f"double *const {self.rest} = {start};")] if self.rest else []
 
 
 def in_rows(params: Sequence[str]) -> list[str]:

@@ -45,6 +45,10 @@ class NumpyBackend:
         """Standalone module by file name."""
         return {f"{identifier(program.name)}_learner.py": emit(program, contract)}
 
+    def usage(self, path: str, names: Sequence[str], data: str) -> str:
+        """Command that runs the module."""
+        return f"NumPy alone. Run it: python {path} {data}"
+
     def compile(self, program: Program, contract: Contract | None = None) -> Compiled:
         """Program as functions of the emitted text."""
         entries = [f for f in program.entries if f is not program.slopes]

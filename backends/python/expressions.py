@@ -32,7 +32,8 @@ class Text:
     """Python expression with the precedence of its outermost operator and the type of its value.
 
     `plain` replaces `code` beside a float array: an integer is printed without its point, a mask without a
-    conversion. `whole` says that `plain` is an integer; `weak` that the value may be a Python float, whose division
+    conversion. `function` and `arguments` are those of a call, so that a long one can be written on several lines. `whole`
+    says that `plain` is an integer; `weak` that the value may be a Python float, whose division
     by zero raises; `nonzero` that it is known not to be zero, `nonnegative` that it is not below zero.
     """
 
@@ -46,6 +47,8 @@ class Text:
     weak: bool = False
     nonzero: bool = False
     nonnegative: bool = False
+    function: str = ""
+    arguments: tuple[str, ...] = ()
 
     def at(self, least: Level) -> str:
         """Code, in parentheses if it binds less tightly than `least`."""
@@ -95,8 +98,8 @@ def comparison(symbol: str, args: Sequence[Text], made: Type) -> Text:
 
 def call(name: str, args: Sequence[Text | str], made: Type) -> Text:
     """Call of a function."""
-    shown = ", ".join(a if isinstance(a, str) else a.code for a in args)
-    return Text(f"{name}({shown})", Level.ATOM, made)
+    shown = tuple(a if isinstance(a, str) else a.code for a in args)
+    return Text(f"{name}({', '.join(shown)})", Level.ATOM, made, function=name, arguments=shown)
 
 
 def method(x: Text, name: str, options: str, made: Type) -> Text:
@@ -107,6 +110,17 @@ def method(x: Text, name: str, options: str, made: Type) -> Text:
 def subscript(x: Text, index: str, made: Type) -> Text:
     """Expression `x[index]`."""
     return Text(f"{x.at(Level.ATOM)}[{index}]", Level.ATOM, made)
+
+
+def in_rows(items: Sequence[str], width: int) -> list[str]:
+    """Items on indented lines, as many on one as fit, each with a comma."""
+    rows: list[str] = []
+    for item in items:
+        if rows and len(rows[-1]) + len(item) + 2 <= width:
+            rows[-1] += f" {item},"
+        else:
+            rows.append(f"    {item},")
+    return rows
 
 
 def shape_text(shape: tuple[int, ...]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
-from oco.backends.python.expressions import Level, Text
+from oco.backends.python.expressions import Level, Text, in_rows
 from oco.backends.python.templates import STATEMENTS
 from oco.backends.python.uses import read_after, read_inside
 from oco.backends.python.walker import WIDTH, Walker
@@ -38,12 +38,7 @@ def _head(function: Function) -> list[str]:
     line = f"def {function.name}({', '.join(names)}):"
     if len(line) <= WIDTH:
         return [line]
-    rows = ["   "]
-    for name in names:
-        if len(rows[-1]) + len(name) + 2 > WIDTH:
-            rows.append("   ")
-        rows[-1] += f" {name},"
-    return [f"def {function.name}(", *rows, "):"]
+    return [f"def {function.name}(", *in_rows(names, WIDTH), "):"]
 
 
 class _Writer(Walker):

@@ -19,7 +19,7 @@ class Stream(NamedTuple):
 
 
 class StreamError(ValueError):
-    """Error for data that does not fit the model. `rule` is one of "name", "kind", "shape", "finite", "whole",
+    """Error for data that does not fit the model. `rule` is one of "name", "kind", "shape", "finite", "integer",
     "bounds".
     """
 
@@ -117,7 +117,7 @@ class Intake:
                 wrong = ~((value == np.floor(value)) & (np.abs(value) < 2.0**63))
             for place in np.argwhere(wrong)[:1]:
                 message = f"{_entry(name, place)} is {value[tuple(place)]}"
-                raise StreamError("whole", f"{message}, which is not a whole number below 2**63")
+                raise StreamError("integer", f"{message}, which is not an integer below 2**63")
         return value.astype(kind)
 
     def _wrong_entry(self, values: list[Any]) -> StreamError:

@@ -74,10 +74,10 @@ def write_state(path: str | os.PathLike[str], content: Mapping[str, Any]) -> Non
         with contextlib.suppress(FileNotFoundError):  # an interruption came after the replacement
             os.unlink(neighbour)
         raise
-    _settle(folder, f".{name}.")
+    _flush(folder, f".{name}.")
 
 
-def _settle(folder: str, prefix: str) -> None:
+def _flush(folder: str, prefix: str) -> None:
     """Flush the new name to disk, and remove files left by writers that were killed an hour ago or more."""
     if hasattr(os, "O_DIRECTORY"):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

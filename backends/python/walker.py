@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
 
-from oco.backends.python.expressions import Level, Text, call, literal
+from oco.backends.python.expressions import Level, Text, call, in_rows, literal
 from oco.backends.python.templates import STATEMENTS, TEMPLATES
 from oco.backends.python.uses import Uses
 from oco.compiler.ir.names import is_temporary
@@ -27,11 +26,14 @@ TINY = 1e-300
 
 @dataclass(frozen=True)
 class Waiting:
-    """Expression on its way to the place where it is used, with the comments that belong above that line."""
+    """Expression on its way to the place where it is used, with the comments that belong above that line. `viewed`: it
+    is the transpose or conversion of a name.
+    """
 
     var: Var
     text: Text
     notes: tuple[str, ...] = ()
+    viewed: bool = False
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -173,7 +175,7 @@ class Walker:
         notes, target = self._notes(e), self.name(e.outs[0]) if len(e.outs) == 1 else self._target(e)
         self.release(target.split(", "))
         self.strong |= {v.name for v in e.outs if e.op not in ("call", "entries")}
-        for line in self._in_rows(f"{target} = ", text.code):
+        for line in self._in_rows(f"{target} = ", text):
             self.write(line, notes)
             notes = ()
 
@@ -182,29 +184,21 @@ class Walker:
         (out,) = e.outs
         longest = INLINE if is_temporary(out.name) else _SHORT
         moves = out.name in self.uses.movable and len(text.code) <= longest
-        trivial = e.op in ("transpose", "to_float") and text.code.rstrip(".T)").split("(")[-1].isidentifier()
-        if moves or (trivial and is_temporary(out.name)):
-            self.waiting[out.name] = Waiting(out, text, self._notes(e))
+        viewed = e.op in ("transpose", "to_float") and self._is_view(e.args[0])
+        if moves or (viewed and is_temporary(out.name)):
+            self.waiting[out.name] = Waiting(out, text, self._notes(e), viewed)
         else:
             self.bind(out, text, self._notes(e))
 
-    def _in_rows(self, left: str, code: str) -> list[str]:
+    def _is_view(self, operand: Operand) -> bool:
+        """True for a name, and for its transpose or conversion."""
+        return isinstance(operand, Var) and (operand.name not in self.waiting or self.waiting[operand.name].viewed)
+
+    def _in_rows(self, left: str, text: Text) -> list[str]:
         """Statement `left f(a, b)`, with the arguments on lines of their own if it is too long."""
-        if len(left) + len(code) <= self.room or code.endswith("()"):
-            return [left + code]
-        head, rest = code.removesuffix(")").split("(", 1)
-        return [
-            f"{left}{head}(",
-            *textwrap.wrap(
-                f"{rest},",
-                self.room,
-                initial_indent="    ",
-                subsequent_indent="    ",
-                break_long_words=False,  # a name stays whole
-                break_on_hyphens=False,
-            ),
-            ")",
-        ]
+        if len(left) + len(text.code) <= self.room or not text.arguments:
+            return [left + text.code]
+        return [f"{left}{text.function}(", *in_rows(text.arguments, self.room), ")"]
 
     def _notes(self, e: Equation) -> tuple[str, ...]:
         return self.use_up(e.args) + ((e.note,) if e.note else ())
@@ -219,8 +213,7 @@ class Walker:
         args = [self.text(a) for a in e.args]
         if e.op == "call":
             made = e.outs[0].type
-            text = call(e.attr("function"), args, made)
-            return Text(text.code, text.level, made, weak=made == Type(DType.FLOAT))
+            return replace(call(e.attr("function"), args, made), weak=made == Type(DType.FLOAT))
         result = TEMPLATES[e.op](args, e)
         return result if e.outs[0].type.shape else self.known(e.outs[0], result)
 

@@ -63,7 +63,7 @@ def pacing(runs: Runs) -> Array:
 
 @dataclass(frozen=True)
 class Curves:
-    """What each contender spends, leaves unserved and is off by, a slot on average over the slots so far: (seeds, T) by name."""
+    """Cost, unserved load and imbalance of each contender, a slot on average over the slots so far: (seeds, T) by name."""
 
     cost: Mapping[str, Array]
     jobs: Mapping[str, Array]
@@ -122,7 +122,7 @@ class Curves:
         )
 
     def ends(self, curves: Mapping[str, Array]) -> tuple[float, float]:
-        """Of the algorithm and of Reac, in the mean after the last slot."""
+        """Figures of the algorithm and of Reac, in the mean after the last slot."""
         return ending(curves[OURS])[0], ending(curves[REACTIVE])[0]
 
 

@@ -56,7 +56,7 @@ def saved(lower: Runs, higher: Runs) -> float:
 
 
 def loss_gap(a: Runs, b: Runs) -> float:
-    """How much more the first loses, as a share of what the second does."""
+    """Excess of the first loss over the second, as a share of the second."""
     return (ending(a.loss)[0] - ending(b.loss)[0]) / abs(ending(b.loss)[0])
 
 

@@ -45,7 +45,7 @@ def rounds_of(ratings: Array, count: int) -> Mapping[str, Array]:
 
 @dataclass(frozen=True, eq=False)
 class Played:
-    """What a method lost and broke, (rounds,) each; the bounds that its theorem gives after each round; seconds a round."""
+    """Loss and violation of a method, (rounds,) each; the bounds that its theorem gives after each round; seconds a round."""
 
     loss: Array
     violation: Array
@@ -74,7 +74,7 @@ def pace(plan: oco.Plan, ratings: Array, seconds: float) -> float:
 
 
 def compare(model: oco.Model, ratings: Array, contenders: Sequence[Contender], minutes: float) -> dict[str, Played]:
-    """What each does in the same number of rounds, as many as the minutes hold."""
+    """Results of each in the same number of rounds, as many as the minutes hold."""
     began = perf_counter()
     plans = {c.label: oco.compile(model, c.algorithm, c.settings) for c in contenders}
     pilot = PILOT_SHARE * 60 * minutes / len(plans)
@@ -138,7 +138,7 @@ def cells(v: Played, best: Fixed) -> list[str]:
 
 
 def hindsight(best: Fixed) -> str:
-    """What is known of the best fixed decision."""
+    """Known values of the best fixed decision."""
     least = f"The best fixed decision loses at least {number(best.lower)}"
     if best.upper is None:
         return f"{least}; a feasible one was not computed: {best.said}."

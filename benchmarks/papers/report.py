@@ -1,4 +1,4 @@
-"""What an experiment leaves: a table, a figure and which claims held, as a page of docs/papers/ and on the terminal."""
+"""Results of an experiment: a table, a figure and which claims held, as a page of docs/papers/ and on the terminal."""
 
 from __future__ import annotations
 

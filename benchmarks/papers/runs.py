@@ -11,7 +11,7 @@ import numpy as np
 
 import oco
 from oco.compiler.theory.guarantees import Guarantee
-from oco.evaluation.trace import Trace
+from oco.evaluation.report.trace import Trace
 
 Array = np.ndarray[Any, Any]
 
@@ -55,7 +55,7 @@ class Runs:
         return np.array([t.violation("soft", "papers") for t in self.traces])
 
     def regret_bound(self) -> Array | None:
-        """What the theorem promises after each round, (T,): the mean over the seeds, where their models differ."""
+        """Bound of the theorem after each round, (T,): the mean over the seeds, where their models differ."""
         return self._mean_bound(lambda g: g.regret_curve(self.loss.shape[1]))
 
     def violation_bound(self) -> Array | None:

@@ -13,18 +13,21 @@ from oco.evaluation.numbers import counted, number
 PAGE = ROOT / "docs" / "practice.md"
 ALIKE = 1e-6
 """Two numbers that are nearer, relatively, are equal: no rule dominates by less."""
+NEAR = 0.02
+"""Share of the picked rule's total by which the default may be above it."""
 SHOWN = 10
 """Number of rules in the table of a problem."""
 
 WORDS = """\
 # Against rules that people write
 
-Written by `python -m benchmarks.practice --portfolios DIR --write`. The default learner, compiled as `oco run --data` does with the
-`--tradeoff` that stands for the price, beside every rule of `evaluation/baselines` that fits the model. Both decide from the rounds
-before; all totals are of the last 80% of the rounds. Rules with a margin, a penalty or a step to tune choose it on the first 20%; the
-best rule of a row is known only afterwards, so it flatters the rules. Violation is in the constraint's own units: the sum of what the
-rounds were broken by where it binds each round, the excess of their sum where it binds on average. The total is loss +
-price x violation. A rule dominates where it has no more loss and no more violation, and less of one.
+Written by `python -m benchmarks.practice --portfolios DIR --write`. The default learner, compiled as `oco run --data` does where the model
+states the price as the penalty of its constraints, beside every algorithm that applies and every rule of `evaluation/baselines` that fits
+the model. All decide from the rounds before; all totals are of the last 80% of the rounds. Rules with a margin, a penalty or a step to
+tune choose it on the first 20%. The best rule of a row is known only afterwards, so it flatters the rules; the picked one was the cheapest
+on the first 20%. Violation is in the constraint's own units: the sum of what the rounds were broken by where it binds each round, the
+excess of their sum where it binds on average. The total is loss + price x violation. A rule dominates where it has no more loss and no
+more violation, and less of one.
 """
 
 
@@ -48,7 +51,7 @@ def page(results: Sequence[Results]) -> str:
         "total",
     )
     rows = [_row(r, p) for r in results for p in r.priced]
-    parts = [WORDS, table((*head, "dominated by"), rows), _verdict(results)]
+    parts = [WORDS, table((*head, "dominated by"), rows), _verdict(results), *_by_algorithm(results)]
     return "\n\n".join([*(p.rstrip() for p in parts), *map(_problem, results)]) + "\n"
 
 
@@ -89,6 +92,43 @@ def _verdict(results: Sequence[Results]) -> str:
     return (
         f"The default costs no more than the best rule in {won} of {len(rows)} rows, and is dominated by no rule in "
         f"{free}. Where it loses, the table says by how much."
+    )
+
+
+def _by_algorithm(results: Sequence[Results]) -> list[str]:
+    """Totals of the default, the rule that was picked, the best rule and every algorithm, a row a problem and price."""
+    found = [(r, p) for r in results for p in r.priced if p.algorithms]
+    if not found:
+        return []
+    names = list(dict.fromkeys(a.name for _, p in found for a in p.algorithms))
+    rows = []
+    for r, p in found:
+        totals = {a.name: total(a, p.price) for a in p.algorithms}
+        picked = next(total(x, p.price) for x in p.rules if x.name == p.picked)
+        least = min(totals.values())
+        cells = ["-" if n not in totals else _cell(totals[n], totals[n] == least) for n in names]
+        ours = number(total(p.default, p.price))
+        rows.append((r.name, number(p.price), ours, number(picked), number(total(p.rules[0], p.price)), *cells))
+    head = ("problem", "price", "default", "picked rule", "best rule", *(f"`{n}`" for n in names))
+    words = "Totals of each algorithm, the least of them in bold; a dash where none of its theorems applies."
+    return [f"## Algorithms\n\n{words}", table(head, rows), _within(found)]
+
+
+def _cell(value: float, least: bool) -> str:
+    return f"**{number(value)}**" if least else number(value)
+
+
+def _within(found: Sequence[tuple[Results, Priced]]) -> str:
+    """Sentence that counts rows where the default is within 2% of the picked rule, and where it is the best algorithm."""
+    near = best = 0
+    for _, p in found:
+        own, picked = total(p.default, p.price), next(total(x, p.price) for x in p.rules if x.name == p.picked)
+        near += own <= picked + NEAR * abs(picked)
+        least = min(total(a, p.price) for a in p.algorithms)
+        best += own <= least + ALIKE * abs(least)
+    return (
+        f"The default costs no more than the picked rule plus 2% in {near} of {len(found)} rows, and as little as the best "
+        f"algorithm in {best}."
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -12,13 +12,14 @@ import numpy as np
 
 import oco
 from oco.compiler.problem.canonical import canonical
+from oco.dsl.expressions import constant
 from oco.dsl.model import Model
 from oco.evaluation.data import Data, load_data
 
 Array = np.ndarray[Any, Any]
 ROOT = Path(__file__).resolve().parent.parent.parent
 MARKETS = ("djia", "sp500", "tse", "msci")
-PROBLEMS = ("nyiso", "tracking", "newsvendor", "pacing", *MARKETS)
+PROBLEMS = ("nyiso", "tracking", "newsvendor", "charging", "bandwidth", "pacing", *MARKETS)
 
 NEWSVENDOR = """\
 model newsvendor
@@ -29,6 +30,29 @@ stream room      in [100, 400]                                # free space of th
 minimize 2 * sum(q) - 5 * sum(minimum(q, demand))
 subject to
     space: sum(q) <= room                                     each round
+"""
+CHARGING = """\
+model charging
+horizon T = 1000
+decision p[4] in box(0, 7)                                    # power of each vehicle, kW
+stream price   in [0, 1]
+stream wish[4] in [0, 7]
+stream free    in [0, 30]                                     # what the grid leaves
+minimize price * sum(p) + 0.3 * sum_squares(p - wish)
+subject to
+    grid: sum(p) <= free                                      each round
+"""
+BANDWIDTH = """\
+model bandwidth
+horizon T = 1200
+decision x[6] in box(0, 10)                                   # rate of each flow
+stream load[6]  in [0, 10]
+stream cap      in [0, 60]
+stream price[6] in [0, 5]
+minimize price @ x - 4 * sum(log(1 + x))
+subject to
+    link:  load @ x <= 4 * cap                                each round
+    least: 2 + 0.05 * cap - sum(x) <= 0                       each round
 """
 PACING = """\
 model pacing
@@ -61,12 +85,20 @@ class Problem:
     words: str
 
 
+def priced(model: Model, price: float) -> Model:
+    """Model that states this penalty of each of its constraints."""
+    penalty = constant(np.asarray(price))
+    return replace(model, constraints=tuple(replace(c, penalty=penalty) for c in model.constraints))
+
+
 def problems(portfolios: Path | None, seed: int) -> dict[str, Callable[[], Problem]]:
     """Problems by name, made when they are called. Without a folder of price relatives there are no portfolios."""
     found: dict[str, Callable[[], Problem]] = {
         "nyiso": lambda: _nyiso(seed),
         "tracking": lambda: _tracking(seed),
         "newsvendor": lambda: _newsvendor(seed),
+        "charging": lambda: _charging(seed),
+        "bandwidth": lambda: _bandwidth(seed),
         "pacing": lambda: _pacing(seed),
     }
     for market in MARKETS if portfolios is not None else ():
@@ -105,6 +137,30 @@ def _newsvendor(seed: int) -> Problem:
         (1.0, 10.0, 100.0),
         "stock in a shared warehouse, weekly seasons, drawn",
     )
+
+
+def _charging(seed: int) -> Problem:
+    """Daily seasons of prices, of what drivers wish, and of what the grid leaves, hour by hour."""
+    rng, t = np.random.default_rng(seed), np.arange(1000)
+    day = 2 * np.pi * t / 24
+    price = np.clip(0.4 + 0.2 * np.sin(day) + rng.normal(0, 0.05, 1000), 0, 1)
+    wish = np.clip(3 + 2 * np.sin(day[:, None] + np.arange(4)) + rng.normal(0, 1, (1000, 4)), 0, 7)
+    free = np.clip(10 + 5 * np.sin(day + 2) + rng.normal(0, 1.5, 1000), 0, 30)
+    streams = {"price": price, "wish": wish, "free": free}
+    return _given(
+        "charging", CHARGING, streams, (0.3, 3.0, 30.0), "vehicles on a shared connection, daily seasons, drawn"
+    )
+
+
+def _bandwidth(seed: int) -> Problem:
+    """Loads, prices and the capacity of a link with seasons of their own."""
+    rng, t = np.random.default_rng(seed), np.arange(1200)
+    day = 2 * np.pi * t / 48
+    load = np.clip(3 + 2 * np.sin(day[:, None] + np.arange(6)) + rng.normal(0, 0.8, (1200, 6)), 0, 10)
+    cap = np.clip(30 + 8 * np.sin(day / 2) + rng.normal(0, 3, 1200), 0, 60)
+    price = np.clip(1 + 0.5 * np.cos(day[:, None]) + rng.normal(0, 0.3, (1200, 6)), 0, 5)
+    streams = {"load": load, "cap": cap, "price": price}
+    return _given("bandwidth", BANDWIDTH, streams, (0.3, 3.0, 30.0), "flows on a link, two constraints, seasons, drawn")
 
 
 def _pacing(seed: int) -> Problem:

@@ -1,4 +1,4 @@
-"""Default learner and every rule on one problem, scored on the rounds after the first fifth."""
+"""Default learner, every algorithm and every rule on one problem, scored on the rounds after the first fifth."""
 
 from __future__ import annotations
 
@@ -6,32 +6,36 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
-
-import numpy as np
+from typing import Any
 
 import oco
-from benchmarks.practice.problems import Problem
+from benchmarks.practice.problems import Problem, priced
 from oco.compiler.problem.canonical import Canonical
-from oco.compiler.theory.theorems import Situation
+from oco.compiler.selection.verdicts import Applicability
+from oco.dsl.statements import Feedback
 from oco.dsl.writing import write_text
 from oco.evaluation.baselines.base import FIRST, LeftOut, Played, Rule, play
 from oco.evaluation.baselines.gradients import Gradients
-from oco.evaluation.baselines.resolve import Resolve, Tuned
+from oco.evaluation.baselines.resolve import Resolve, TunedMargin
 from oco.evaluation.baselines.rules import rules
 from oco.evaluation.baselines.table import RuleLine, rule_line
 from oco.evaluation.cost import Trade
-from oco.evaluation.data import problem_for
 from oco.plan import Plan
 
 
 @dataclass(frozen=True)
 class Priced:
-    """Results at one price of a unit of violation: the default learner, and the rules, the cheapest first."""
+    """Results at one price of a unit of violation: the default learner, the algorithms by name and the rules, the cheapest first.
+
+    picked  name of the rule that was cheapest on the first fifth
+    """
 
     price: float
     algorithm: str
     default: RuleLine
     rules: tuple[RuleLine, ...]
+    algorithms: tuple[RuleLine, ...] = ()
+    picked: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,33 +58,39 @@ class Results:
     def load(cls, path: Path) -> Results:
         """Read what `save` wrote."""
         kept = json.loads(path.read_text(encoding="utf-8"))
-        priced = tuple(
-            Priced(p["price"], p["algorithm"], RuleLine(**p["default"]), tuple(RuleLine(**line) for line in p["rules"]))
-            for p in kept["priced"]
-        )
+        rows = tuple(_read(p) for p in kept["priced"])
         left_out = tuple(LeftOut(**x) for x in kept["left_out"])
-        return cls(kept["name"], kept["words"], kept["rounds"], priced, left_out, kept["seconds"])
+        return cls(kept["name"], kept["words"], kept["rounds"], rows, left_out, kept["seconds"])
+
+
+def _read(p: dict[str, Any]) -> Priced:
+    rules, algorithms = (tuple(RuleLine(**line) for line in p[name]) for name in ("rules", "algorithms"))
+    return Priced(p["price"], p["algorithm"], RuleLine(**p["default"]), rules, algorithms, p["picked"])
 
 
 def compare(problem: Problem, seconds: float) -> Results:
-    """Play the default learner and all rules at every price; each rule has so many seconds."""
+    """Play the default learner, all algorithms and all rules at every price; each rule has so many seconds."""
     began, first = perf_counter(), max(1, int(FIRST * problem.data.rounds))
-    unit, results, left_out = units_of(problem), [], {}
+    results, left_out = list[Priced](), {}
     fixed: dict[str, Played | LeftOut] = {}
     for price in problem.prices:
-        plan = default(problem, price, unit)
+        plan = oco.compile(priced(problem.model, price), data=problem.data)
         trade = Trade.at_price(plan.canonical, price)
-        trace = plan.run(problem.data)
-        own = Played("", {}, trace.loss, trace.constraints, trace.equalities).after(first)
-        lines = []
+        own = rule_line("default", _scored(plan, problem, first), trade)
+        named = (oco.compile(plan.model, algorithm=name, data=problem.data) for name in candidates(plan))
+        algorithms = [rule_line(a.algorithm, _scored(a, problem, first), trade) for a in named]
+        lines, early = [], {}
         for rule in rules(plan.canonical):
             played = _played(rule, plan.canonical, problem, trade, seconds, fixed)
             if isinstance(played, LeftOut):
                 left_out[rule.name] = played
             else:
                 lines.append(rule_line(rule.name, played.after(first), trade))
+                early[rule.name] = rule_line(rule.name, played.before(first), trade).cost
         lines.sort(key=lambda line: line.cost)
-        results.append(Priced(price, plan.algorithm, rule_line("default", own, trade), tuple(lines)))
+        algorithms.sort(key=lambda line: line.cost)
+        picked = min(early, key=lambda name: early[name])
+        results.append(Priced(price, plan.algorithm, own, tuple(lines), tuple(algorithms), picked))
     return Results(
         problem.name,
         problem.words,
@@ -91,19 +101,15 @@ def compare(problem: Problem, seconds: float) -> Results:
     )
 
 
-def default(problem: Problem, price: float, unit: Trade) -> Plan:
-    """Plan as `oco run --data` makes it, with the `--tradeoff` that has this price in the model's units; `unit` has the
-    units of a tradeoff.
-    """
-    units = unit.units[unit.units > 0]
-    weight = price * float(np.mean(units)) / unit.loss_unit if len(units) else 1.0
-    return oco.compile(problem.model, data=problem.data, tradeoff=weight)
+def candidates(plan: Plan) -> list[str]:
+    """Algorithms that apply to the model of a plan and read what its feedback reveals."""
+    usable = (v for v in plan.verdicts if v.applicability is not Applicability.REFUSED)
+    return [v.name for v in usable if v.algorithm.reads is not Feedback.BANDIT]
 
 
-def units_of(problem: Problem) -> Trade:
-    """Units in which a tradeoff of 1 counts loss and violation."""
-    canonical = problem_for(problem.model, problem.data)
-    return Trade.of(Situation(canonical, oco.check(problem.model), canonical.horizon), 1.0)
+def _scored(plan: Plan, problem: Problem, first: int) -> Played:
+    trace = plan.run(problem.data)
+    return Played("", {}, trace.loss, trace.constraints, trace.equalities).after(first)
 
 
 def _played(
@@ -115,7 +121,7 @@ def _played(
     fixed: dict[str, Played | LeftOut],
 ) -> Played | LeftOut:
     """Result of a rule, kept for other prices in `fixed` where the price does not enter."""
-    tuned = isinstance(rule, Gradients) or (isinstance(rule, Resolve) and isinstance(rule.margin, Tuned))
+    tuned = isinstance(rule, Gradients) or (isinstance(rule, Resolve) and isinstance(rule.margin, TunedMargin))
     if tuned:
         return play(rule, canonical, problem.data, trade, seconds)
     if rule.name not in fixed:

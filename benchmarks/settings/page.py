@@ -19,7 +19,7 @@ SAME = 1e-3
 """Two numbers that are nearer, relatively, are the same."""
 NOTHING = 1e-9
 FALLS = 0.5
-"""What falls is at most so much at the longest horizon of what it is at the shortest."""
+"""Ratio up to which a quantity counts as falling: at most so much at the longest horizon of what it is at the shortest."""
 OUTCOMES = ("better in both", "better in one", "one better, one worse", "the same", "worse in one", "worse in both")
 
 Rows = Mapping[Key, Row]
@@ -90,7 +90,7 @@ def _exponent(sizes: np.ndarray, horizons: Sequence[int]) -> tuple[str, bool]:
 
 
 def examples(rows: Rows) -> str:
-    """Of each example the algorithm that is chosen for it: regret and violation a round over the horizons."""
+    """Table of each example with the algorithm that is chosen for it: regret and violation a round over the horizons."""
     horizons = sorted({r.rounds for r in rows.values() if r.model in EXAMPLES})
     head = ["model", "algorithm", "settings", *(f"T = {T}" for T in horizons)]
     chosen = {name: oco.compile(next(iter(example(name).models.values()))).algorithm for name in EXAMPLES}
@@ -111,7 +111,7 @@ def _cell(row: Row | None) -> str:
 
 
 def counts(rows: Rows) -> str:
-    """How often other settings do better on the examples than the paper's; and where `optimal` is worse in loss and violation."""
+    """Number of examples on which other settings do better than the paper's; and where `optimal` is worse in loss and violation."""
     found = {kind: dict(_compared(rows, kind)) for kind in KINDS[1:]}
     table = _lines(
         ["against `paper`", *(f"`{kind}`" for kind in found)],

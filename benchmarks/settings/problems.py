@@ -1,4 +1,4 @@
-"""What settings are compared on: the examples, two stochastic problems that can be satisfied, and the rounds that are drawn for them."""
+"""Problems on which settings are compared: the examples, and two stochastic problems that can be satisfied; their rounds."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ USUAL: Mapping[str, tuple[float, float]] = {
     "c": (-0.5, 1.0),
     "cost": (-1.0, 0.0),
 }
-"""What streams without a law usually look like, by name."""
+"""Usual form of streams without a distribution, by name."""
 
 # Every coefficient is random, and the tightest of many rounds is rare: it alone says what a decision may be in each round.
 RARE = """\
@@ -61,7 +61,7 @@ subject to
     cap: sum(x) <= 1.2 + 0.5 * spare    WHEN
 """
 TRADEOFF = 10.0
-"""What violations count in the settings for these two: with 1 it pays to violate."""
+"""Weight of violations in the settings for these two: with 1 it pays to violate."""
 WHEN = {
     "ofw-tvc": "each round",
     "projection-free": "on average",

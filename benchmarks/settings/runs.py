@@ -32,9 +32,9 @@ from oco.tuning import tuned
 
 KINDS = ("paper", "optimal", "tuned")
 PILOT_SEED = 1000
-"""Of the rounds that settings are tuned on: no table has them."""
+"""Seed of the rounds that settings are tuned on: no table has them."""
 PILOT_SECONDS = 10.0
-"""What one search may take, about."""
+"""Approximate seconds that one search may take."""
 RUNS_A_SEARCH = 25
 """A search costs about so many runs as long as what it sees."""
 COMPARED = Budget(seconds=120.0)
@@ -94,7 +94,7 @@ class Kept:
         write_text(self.path, out.getvalue())
 
     def lacks(self, key: Key, seconds: float) -> bool:
-        """Whether a run is to be made: it is not there, or it was given up and may take so long now."""
+        """True where a run is to be made: it is not there, or it was given up and may take so long now."""
         row = self.rows.get(key)
         return row is None or (bool(row.said) and row.seconds <= seconds)
 
@@ -177,7 +177,7 @@ class Plans:
         return Plan.of(compile_plan(self.model, None, "optimal", tradeoff=self.weight))
 
     def applies(self, algorithm: str) -> bool:
-        """Whether there is a theorem that holds."""
+        """True where there is a theorem that holds."""
         verdict = next(v for v in self.paper.verdicts if v.name == algorithm)
         return verdict.applicability is not Applicability.REFUSED and verdict.guarantee is not None
 

@@ -1,4 +1,4 @@
-"""How fast generated code is, as ratios to code written by hand and measured in the same run: `python benchmarks/speed/run.py`.
+"""Speed of generated code, as ratios to code written by hand and measured in the same run: `python benchmarks/speed/run.py`.
 
 Process time, the median of several repetitions, in turns with the reference. Every reference is checked to give the same decisions.
 """

@@ -5,6 +5,7 @@ from oco.compiler.algorithms.classic import OEG, OGD
 from oco.compiler.algorithms.flaxman2005 import BGD
 from oco.compiler.algorithms.guo2022 import RECOO
 from oco.compiler.algorithms.hazan2016 import OFW
+from oco.compiler.algorithms.hedged import HEDGED
 from oco.compiler.algorithms.hutchinson_alizadeh2025 import PFS
 from oco.compiler.algorithms.jenatton2016 import JENATTON
 from oco.compiler.algorithms.lee2023 import PROJECTION_FREE
@@ -44,6 +45,7 @@ ALGORITHMS: tuple[Algorithm, ...] = (
     SINHA_VAZE,
     PFS,
     NESTED,
+    HEDGED,
 )
 
 LEFT_OUT: dict[str, str] = {

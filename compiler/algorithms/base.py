@@ -26,6 +26,7 @@ class Algorithm:
     multipliers   those that weigh constraints against the loss; other queues add up values of constraints
     draws         the random arrays of a round, for a problem and its settings
     adapts        its steps follow the gradients that come: bounds of losses and constraints change no decision
+    mixes         it weighs rules as the rounds come: on data, and where no guarantee says something, it goes before pilot runs
     departures    in what the rule or its settings are not the paper's
     plays         the point of its state that is its decision, where its update goes on from that: known constraints may move it
     frank_wolfe   whether the rule adds up linear minimisers and gradients alone, so that large matrices can be kept as factors
@@ -44,6 +45,7 @@ class Algorithm:
     multipliers: tuple[str, ...] = ()
     reads: Feedback | None = None
     adapts: bool = False
+    mixes: bool = False
     draws: Callable[[TraceSpec], tuple[Draw, ...]] = lambda task: ()
     departures: tuple[str, ...] = ()
     plays: str = ""

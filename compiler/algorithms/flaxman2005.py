@@ -99,7 +99,7 @@ def _bias_of_bounded(s: Situation, delta: float, r: float) -> float:
 
 
 def _common_settings(s: Situation, r: float | str, delta: str, why: str) -> Mapping[str, Default]:
-    ratio = needed(s, "domain.diameter.l2") / max(_noise(s), MINIMUM)
+    ratio = needed(s, "domain.diameter.l2") / max(_noise(s), MINIMUM) or 1.0  # of a point any step is the best
     return {
         "baseline": Default(_baseline(s), "middle of the losses' range: the least bound of |f_t(x) - baseline|"),
         "r": Default(r, "radius of a ball within the domain"),
@@ -127,14 +127,14 @@ def _noise(s: Situation) -> float:
 def _settings(s: Situation) -> Mapping[str, Default]:
     r, D = inner_radius(s), needed(s, "domain.diameter.l2")
     slope = _bias(s, 1.0, r)
-    widest = math.sqrt(D * _noise(s) / slope) if slope > 0 else math.inf
+    widest = math.sqrt(D * _noise(s) / slope) if min(slope, D * _noise(s)) > 0 else math.inf
     why = "T^(-1/4) times the constant of the least bound, at most r/2"
     return _common_settings(s, r, _at_most(widest, "T**(1/4)", r / 2), why)
 
 
 def _settings_of_bounded(s: Situation) -> Mapping[str, Default]:
     r, W, D = inner_radius(s), _range(s), needed(s, "domain.diameter.l2")
-    widest = (D * _noise(s) * math.sqrt(r / 2) / W) ** (2 / 3) if W > 0 else math.inf
+    widest = (D * _noise(s) * math.sqrt(r / 2) / W) ** (2 / 3) if min(W, D * _noise(s)) > 0 else math.inf
     why = "T^(-1/3) times the constant of the least bound, at most an eighth of the inner radius"
     root = math.sqrt(widest * r / 2) if math.isfinite(widest) else math.inf
     return _common_settings(s, _at_most(root, "T**(1/6)", r / 4), _at_most(widest, "T**(1/3)", r / 8), why)

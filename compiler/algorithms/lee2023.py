@@ -217,7 +217,7 @@ def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     value = {n: number(settings, n, T) for n in numbers}
     room, diameter, largest = 1 - 1e-12, needed(s, "domain.diameter.l2"), float(oracle.largest_beta)
     rules = {
-        "K must be a whole number of at least one round": value["K"] >= 1 and value["K"] == round(value["K"]),
+        "K must be an integer, at least 1": value["K"] >= 1 and value["K"] == round(value["K"]),
         "theta and mu must be positive": value["theta"] > 0 and value["mu"] > 0,
         "2 theta mu must be less than 1": 2 * value["theta"] * value["mu"] < 1,
         f"beta must lie between 0 and {largest:.4g}": 0 <= value["beta"] <= largest + 1e-12,
@@ -230,7 +230,7 @@ def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     if "delta" in value:
         rules["delta must be positive"] = value["delta"] > 0
     if "k" in value:
-        rules["k must be a whole number of at least one"] = value["k"] >= 1 and value["k"] == round(value["k"])
+        rules["k must be an integer, at least 1"] = value["k"] >= 1 and value["k"] == round(value["k"])
     return [words for words, holds in rules.items() if not holds]
 
 

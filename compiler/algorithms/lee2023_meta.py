@@ -186,7 +186,7 @@ def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     room, diameter, slope = 1 - 1e-12, needed(s, "domain.diameter.l1"), largest_slope(s)
     pull = value["delta"] * s.size * value["R"] * value["D"] ** 2 / 2 * s.constraints
     rules = {
-        "K must be a whole number of at least one": value["K"] >= 1 and value["K"] == round(value["K"]),
+        "K must be an integer, at least 1": value["K"] >= 1 and value["K"] == round(value["K"]),
         "theta, mu and delta must be positive": min(value["theta"], value["mu"], value["delta"]) > 0,
         "beta must lie between 0 and 1/2": 0 <= value["beta"] <= 0.5,
         f"R must bound the l1 diameter: it is {diameter:.6g}": value["R"] >= diameter * room,

@@ -6,7 +6,7 @@ The intersection of {x: g(x; s_r) <= 0} over the rounds r <= t has a description
     additive   g(x; s) = phi(x) + b(s): phi(x) + max_r b(s_r) <= 0, one number an entry of the constraint
     monotone   in each stream over the domain: g(x; w) <= 0 with w the worst of each entry of the streams, a subset of the intersection
                and equal to it where one entry of the streams enters an entry of the constraint
-    finite     one of few values of whole-number streams enters: g(x; v) <= 0 for each value v that was seen, a flag each
+    finite     one of few values of integer streams enters: g(x; v) <= 0 for each value v that was seen, a flag each
 
 All of these are running maxima of functions of the round's data (b, +s or -s, indicators). `memory_of` is a function of the canonical form
 alone.
@@ -29,7 +29,7 @@ from oco.compiler.problem.canonical import Canonical, Inequality, StreamRange
 from oco.compiler.problem.families import families
 from oco.compiler.problem.jacobians import jacobian
 from oco.compiler.problem.structure import has_single_entries
-from oco.compiler.prover.context import Setting
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.dsl import algebra
 from oco.dsl.atoms import ATOMS
@@ -163,7 +163,7 @@ def _rows(c: Inequality, k: Kept, canonical: Canonical, worst: Callable[[Expr], 
 
 
 def _is_value(stream: Name, value: int) -> Expr:
-    """1 where a whole number is the value, else 0."""
+    """1 where an integer is the value, else 0."""
     apart = algebra.call("abs", algebra.sub(stream, constant(float(value))))
     return algebra.call("maximum", algebra.sub(algebra.number(1), apart), algebra.number(0))
 
@@ -178,7 +178,7 @@ def _kept(c: Inequality, canonical: Canonical) -> Kept:
     if _is_additive(c, canonical):
         numbers = "one number" if c.size == 1 else f"{c.size} numbers, one an entry"
         return Kept(c.label, Form.ADDITIVE, f"has data in an additive term alone: {numbers}", streams)
-    ranges = Enclosure(Setting(canonical).box)
+    ranges = Enclosure(ProofContext(canonical).box)
     own = {s.name: s for s in canonical.streams}
     directions = [_direction(c.expr, s, ranges) for s in streams]
     if not names(c.expr, Kind.ROUND) and all(d is not None for d in directions):
@@ -252,12 +252,12 @@ def _composed(inner: int | None, outer: Monotone) -> int | None:
 
 
 def _joined(parts: list[int | None]) -> int | None:
-    found = set(parts) - {0}
-    return 0 if not found else found.pop() if len(found) == 1 else None
+    kinds = set(parts) - {0}
+    return 0 if not kinds else kinds.pop() if len(kinds) == 1 else None
 
 
 def _values(streams: list[StreamRange]) -> tuple[tuple[int, ...], ...]:
-    """All values of whole-number scalars together; () where there are too many, or others enter."""
+    """All values of integer scalars together; () where there are too many, or others enter."""
     if any(s.shape or not s.integer or not np.isfinite(s.upper - s.lower) for s in streams):
         return ()
     counts = [int(s.upper) - int(s.lower) + 1 for s in streams]
@@ -323,7 +323,7 @@ def violation_bounds(canonical: Canonical, upper: tuple[float, ...]) -> Floats:
               the worst w moves one way
     finite    sup [g]_+ for each value: after it was seen decisions satisfy it
     """
-    setting = Setting(canonical)
+    setting = ProofContext(canonical)
     ranges, results, start = Enclosure(setting.box), list[Floats](), 0
     for c, k in zip(canonical.inequalities, kept_of(canonical)):
         at_start = ranges(_at_centre(c.expr, canonical))
@@ -341,7 +341,7 @@ def violation_bounds(canonical: Canonical, upper: tuple[float, ...]) -> Floats:
     return np.concatenate([np.zeros(0), *results])
 
 
-def _moves(c: Inequality, k: Kept, setting: Setting, ranges: Enclosure) -> Floats:
+def _moves(c: Inequality, k: Kept, setting: ProofContext, ranges: Enclosure) -> Floats:
     """sum_i L_i (upper_i - lower_i) of the streams of each entry, shape (size,)."""
     total = np.zeros(c.size)
     sizes = {s: math.prod(setting.streams[s].shape) for s in k.streams}

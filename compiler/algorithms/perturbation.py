@@ -81,8 +81,8 @@ def into_shrunk(p: Problem, start: Point) -> Point:
 
 
 def inner_radius(s: Situation) -> float:
-    """r: the radius of a ball within the product of the domains, taken in its affine hull."""
-    return min((d.inner_radius for d in s.domains if d.dimension), default=0.0)
+    """r: the radius of a ball within the product of the domains, taken in its affine hull; 1 over a single point, where any is."""
+    return min((d.inner_radius for d in s.domains if d.dimension), default=1.0)
 
 
 def dimension(domains: Iterable[Domain]) -> int:
@@ -91,9 +91,11 @@ def dimension(domains: Iterable[Domain]) -> int:
 
 
 def _has_interior(s: Situation) -> Objection | None:
-    if dimension(s.domains) and inner_radius(s) > 0:
+    if inner_radius(s) > 0:
         return None
-    return Objection("the domain is a single point, and it tries decisions around one", "widen the domain")
+    return Objection(
+        "nothing is proved of a ball within the domain, and it tries decisions around one", "widen the domain"
+    )
 
 
 INTERIOR = Hypothesis("The domain contains a ball of radius r > 0 of its affine hull (Assumption 1).", _has_interior)

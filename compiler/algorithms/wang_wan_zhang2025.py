@@ -155,6 +155,8 @@ def _something_to_learn(s: Situation) -> Objection | None:
 
 LIPSCHITZ_CONSTRAINTS = inequalities_know("lipschitz.l2", "Assumption 2: f_t and g_t are G-Lipschitz.", "the gradient")
 
+SOMETHING_TO_LEARN = Hypothesis("G > 0 and D > 0.", _something_to_learn, ("loss.lipschitz.l2", "domain.diameter.l2"))
+
 HORIZON = horizon_known("The number of rounds T is known.")
 
 BASIC = (
@@ -165,7 +167,6 @@ BASIC = (
     BOUNDED_GRADIENT,
     inequalities_convex("Each g_t^n is convex in the decision."),
     LIPSCHITZ_CONSTRAINTS,
-    Hypothesis("G > 0 and D > 0.", _something_to_learn, ("loss.lipschitz.l2", "domain.diameter.l2")),
     FEASIBLE_COMPARATOR,
     HORIZON,
 )
@@ -180,9 +181,11 @@ def largest_slope(s: Situation) -> float:
 
 
 def constants(s: Situation) -> dict[str, Default]:
+    """G and D; 1, which bounds them too, where all decisions are alike."""
+    point = needed(s, "domain.diameter.l2") == 0
     return {
-        "G": Default(largest_slope(s), "Lipschitz constant of losses and constraints (Assumption 2)"),
-        "D": Default("domain.diameter.l2", "diameter of the domain (Assumption 1)"),
+        "G": Default(largest_slope(s) or 1, "Lipschitz constant of losses and constraints (Assumption 2)"),
+        "D": Default(1 if point else "domain.diameter.l2", "diameter of the domain (Assumption 1)"),
     }
 
 
@@ -350,7 +353,7 @@ SCOFW_TVC = Algorithm(
             name="Theorem 2",
             measures=frozenset({Measure.STATIC}),
             violation=Violation.HARD,
-            hypotheses=(*BASIC, STRONGLY_CONVEX, GRADIENTS_SEEN),
+            hypotheses=(*BASIC, SOMETHING_TO_LEARN, STRONGLY_CONVEX, GRADIENTS_SEEN),
             settings=_strong_settings,
             free=(Free("gamma", 1e-06, 1), Free("beta", 1e-06, 2)),
             positive=("alpha_f", "gamma", "beta"),

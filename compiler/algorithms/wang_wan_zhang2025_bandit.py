@@ -22,6 +22,7 @@ from oco.compiler.algorithms.perturbation import (
 )
 from oco.compiler.algorithms.wang_wan_zhang2025 import (
     BASIC,
+    SOMETHING_TO_LEARN,
     constants,
     doublings,
     exact_step,
@@ -306,7 +307,7 @@ SCBFW_TVC = Algorithm(
             measures=frozenset({Measure.STATIC}),
             violation=Violation.HARD,
             expected=True,
-            hypotheses=(*_BASIC, STRONGLY_CONVEX),
+            hypotheses=(*_BASIC, SOMETHING_TO_LEARN, STRONGLY_CONVEX),
             settings=_strong_settings,
             free=(Free("delta", 0.01, 0.99), Free("K", 0.001, 1, "count"), Free("gamma", 1e-09, 1)),
             positive=("alpha_f", "r", "delta", "K", "L", "beta", "gamma"),

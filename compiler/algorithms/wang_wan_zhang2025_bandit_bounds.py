@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import cache
 
 import numpy as np
 
@@ -70,17 +71,14 @@ CONVEX_VIOLATION = "N/(rate*beta) * log((1 + beta*gamma*G*W + R + gamma*beta*G*D
 def convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     """Theorem 3; the bound of the violation is one of its expectation, by Jensen's inequality."""
     letters = {"G": "G", "D": "D", "beta": r"\beta", "gamma": r"\gamma", "rate": r"\lambda"}
+    proof = cache(lambda T: ConvexProof(s, settings, T))
     quantities = (
         *setting_quantities(settings, letters),
         *round_quantities(s),
-        Quantity(
-            "W", "W", "weight of the surrogate's slope", lambda n, T: np.asarray(ConvexProof(s, settings, T).weight)
-        ),
-        Quantity(
-            "R", "R", "what does not depend on that slope", lambda n, T: np.asarray(ConvexProof(s, settings, T).rest)
-        ),
+        Quantity("W", "W", "weight of the surrogate's slope", lambda n, T: np.asarray(proof(T).weight)),
+        Quantity("R", "R", "what does not depend on that slope", lambda n, T: np.asarray(proof(T).rest)),
     )
-    shown = s.horizon is not None and ConvexProof(s, settings, s.horizon).load < 1
+    shown = s.horizon is not None and proof(s.horizon).load < 1
     regret, violation = (CONVEX_REGRET, CONVEX_VIOLATION) if shown else ("", "")
     return Guarantee(
         "Wang, Wan & Zhang 2025, Theorem 3",
@@ -133,19 +131,18 @@ STRONG_VIOLATION = "N / (2*beta*(1 - A)) * (B + sqrt(B**2 + 4*(1 - A)*(C + gamma
 
 def strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     """Theorem 4: the quadratic inequality above, solved; numbers where its load is less than one and F is centred at the iterates."""
+    proof = cache(lambda T: StrongProof(s, settings, T))
     quantities = (
         Quantity("G", "G", "Lipschitz constant of losses and constraints", largest_slope(s)),
         Quantity("D", "D", "diameter of the domain", needed(s, "domain.diameter.l2")),
         *setting_quantities(settings, {"beta": r"\beta", "gamma": r"\gamma"}),
         *round_quantities(s),
-        Quantity("A", "A", "weight of the squared queue", lambda n, T: np.asarray(StrongProof(s, settings, T).load)),
-        Quantity("B", "B", "weight of the queue", lambda n, T: np.asarray(StrongProof(s, settings, T).linear)),
-        Quantity(
-            "C", "C", "what does not depend on the queue", lambda n, T: np.asarray(StrongProof(s, settings, T).constant)
-        ),
+        Quantity("A", "A", "weight of the squared queue", lambda n, T: np.asarray(proof(T).load)),
+        Quantity("B", "B", "weight of the queue", lambda n, T: np.asarray(proof(T).linear)),
+        Quantity("C", "C", "what does not depend on the queue", lambda n, T: np.asarray(proof(T).constant)),
     )
     centred = str(settings["center"].formula) == "iterates"
-    shown = centred and s.horizon is not None and StrongProof(s, settings, s.horizon).load < 1
+    shown = centred and s.horizon is not None and proof(s.horizon).load < 1
     regret, violation = (STRONG_REGRET, STRONG_VIOLATION) if shown else ("", "")
     return Guarantee(
         "Wang, Wan & Zhang 2025, Theorem 4",

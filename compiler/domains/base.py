@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from oco.compiler.domains.norms import Floats, vector_norm
-from oco.compiler.domains.properties import EntrySum, Factors, Greatest, QuadraticInequality
+from oco.compiler.domains.properties import EntrySum, FactorForm, Greatest, QuadraticInequality
 from oco.compiler.ir.program import DType, Type
 from oco.dsl.diagnostics import InternalError, fail
 
@@ -47,6 +47,7 @@ class Domain(ABC):
 
     @property
     def size(self) -> int:
+        """Number of entries."""
         return int(np.prod(self.shape, dtype=np.int64))
 
     @property
@@ -78,6 +79,7 @@ class Domain(ABC):
         """
 
     def in_relative_interior(self, x: Floats) -> bool:
+        """True where x lies within the set with a positive margin, in its affine hull."""
         return self.contains(x) and (self.interior_margin(x) > 0 or self.dimension == 0)
 
     # Operations of a round, over the step IR.
@@ -220,7 +222,7 @@ class Domain(ABC):
     """A solver of conic programs takes it by a matrix that is to be positive semidefinite."""
     dense: ClassVar[bool] = False
     """A solver of conic programs takes it by a number for each pair of entries."""
-    factors: ClassVar[Factors | None] = None
+    factors: ClassVar[FactorForm | None] = None
     """Factored form of points that are too large as arrays; None where they are kept as arrays."""
 
     def support_over(self, a: Interval) -> Greatest | None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from oco.compiler.domains.base import Domain, Halfspaces
 from oco.compiler.domains.budget_multiplier import Shifts
-from oco.compiler.domains.cut_sets import Cut, CutPolyhedron
+from oco.compiler.domains.cut_sets import CutPolyhedron, CutSet
 from oco.compiler.domains.greedy_allocation import filled
 from oco.compiler.domains.norms import Floats, exact_sum
 from oco.dsl.diagnostics import fail
@@ -25,7 +25,7 @@ SMALL = 64
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class BoxCut:
     """The row in the entries y = sign x, |sign| = 1, in which its weights are not negative: lo <= y <= hi, <weights, y> <= or = total.
 
     It is scaled to max weights = 1. Entries without weight are free of it.
@@ -39,7 +39,8 @@ class Row:
     equality: bool
 
     @classmethod
-    def of(cls, box: Domain, rows: Halfspaces) -> Row:
+    def of(cls, box: Domain, rows: Halfspaces) -> BoxCut:
+        """Row of a box that one inequality or equality cuts."""
         equality = bool(len(rows.f))
         a, total = (rows.E[0], rows.f[0]) if equality else (rows.A[0], rows.b[0])
         largest = float(np.max(np.abs(a)))
@@ -50,14 +51,17 @@ class Row:
 
     @property
     def scale(self) -> float:
+        """Largest absolute value of an end of the box; at least the smallest normal number."""
         return max(float(np.max(np.abs(self.lo))), float(np.max(np.abs(self.hi))), float(np.finfo(float).tiny))
 
     @property
     def least(self) -> float:
+        """Least value of <weights, y> over the box, rounded once."""
         return exact_sum(self.weights * self.lo)
 
     @property
     def most(self) -> float:
+        """Greatest value of <weights, y> over the box, rounded once."""
         return exact_sum(self.weights * self.hi)
 
     @property
@@ -123,8 +127,8 @@ class SmallBoxRow(CutPolyhedron):
     rows_added: Halfspaces = field(kw_only=True)
 
     @cached_property
-    def _row(self) -> Row:
-        return Row.of(self.base, self.rows_added)
+    def _row(self) -> BoxCut:
+        return BoxCut.of(self.base, self.rows_added)
 
     def project(self, t: Tracer, v: Value) -> Value:
         return self.shaped(t, self._row.project(t, self.flat(t, v)))
@@ -138,7 +142,7 @@ class SmallBoxRow(CutPolyhedron):
 
 
 @dataclass(frozen=True, eq=False)
-class BoxRow(Cut):
+class BoxRow(CutSet):
     """Box cut by one row, with many entries: values without a closed form are bounded by those of the box."""
 
     lmo_cost: ClassVar[str] = "O(n)"
@@ -152,8 +156,8 @@ class BoxRow(Cut):
         return {}
 
     @cached_property
-    def _row(self) -> Row:
-        return Row.of(self.base, self.rows_added)
+    def _row(self) -> BoxCut:
+        return BoxCut.of(self.base, self.rows_added)
 
     def project(self, t: Tracer, v: Value) -> Value:
         return self.shaped(t, self._row.project(t, self.flat(t, v)))

@@ -12,7 +12,7 @@ import numpy as np
 
 from oco.compiler.domains.arguments import filling, number
 from oco.compiler.domains.base import Domain, Halfspaces
-from oco.compiler.domains.budget_multiplier import Bound, Factors, Shifts
+from oco.compiler.domains.budget_multiplier import Bound, Scalings, Shifts
 from oco.compiler.domains.greedy_allocation import filled
 from oco.compiler.domains.norms import Floats, exact_sum, unit_rows, vector_norm
 from oco.compiler.domains.sampling import hit_and_run, sampling_cost
@@ -129,7 +129,7 @@ class BoxSum(Domain):
         z = t.log(t.maximum(self.flat(t, x) / self.total, WEIGHT_FLOOR)) - self.flat(t, p)
         z = z - t.max(z)
         lo, hi = (bound / self.total for bound in self._bounds(t))
-        shares = Factors(t, lo, hi, 1.0, self._scale / self.total).met(z, t.lift(0.0))
+        shares = Scalings(t, lo, hi, 1.0, self._scale / self.total).met(z, t.lift(0.0))
         return self.shaped(t, self.total * shares)
 
     def lmo(self, t: Tracer, c: Value) -> Value:

@@ -44,9 +44,11 @@ class Path(ABC):
     way: float = math.inf
 
     def clipped(self, u: Value) -> Value:
+        """Entries of u, cut to the bounds."""
         return self.t.minimum(self.t.maximum(u, self.lo), self.hi)
 
     def lack(self, x: Value) -> Value:
+        """Amount by which the total of x falls short of `total`."""
         return self.total - self.t.sum(x if self.weights is None else self.weights * x)
 
     def met(self, w: Value, start: Value) -> Value:
@@ -211,7 +213,7 @@ class Shifts(Path):
         return low - theta - self.size, high - theta + self.size
 
 
-class Factors(Path):
+class Scalings(Path):
     """u(theta) = exp(w - theta), for the total one: the mirror step of the entropy."""
 
     @property

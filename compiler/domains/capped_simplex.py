@@ -22,4 +22,5 @@ class CappedSimplex(BoxSum):
 
 
 def capped_simplex(shape: tuple[int, ...], cap: Any, s: float = 1.0) -> CappedSimplex:
+    """Set { 0 <= x <= cap, sum(x) = s }; `cap` is a number or an array of `shape`."""
     return CappedSimplex(shape, 0.0, cap, s)  # type: ignore[arg-type]

@@ -38,21 +38,26 @@ class Sparse:
 
     @property
     def values(self) -> tuple[Value, ...]:
+        """Arrays of the representation, in the order of `PARTS`."""
         kept = () if self.following is None else (self.following,)
         return self.data, self.rows, self.columns, *kept
 
     def rebuilt(self, values: Value, rows: Value, columns: Value, following: Value | None = None) -> Sparse:
+        """Matrix of the same shape from these arrays."""
         return Sparse(values, rows, columns, self.shape, following)
 
     def forward(self, v: Value) -> Value:
+        """Product A v, shape (m,), of the matrix (m, n) and v (n,)."""
         t = v.tracer
         return t.scatter_add(self.data * t.gather(v, self.columns), self.rows, shape=self.shape[:1])
 
     def backward(self, u: Value) -> Value:
+        """Product A' u, shape (n,), of the transpose and u (m,)."""
         t = u.tracer
         return t.scatter_add(self.data * t.gather(u, self.rows), self.columns, shape=self.shape[1:])
 
     def dense(self) -> Value:
+        """Matrix written out, shape (m, n)."""
         return self.data.tracer.scatter_add(self.data, self.rows, self.columns, shape=self.shape)
 
 
@@ -66,22 +71,28 @@ class Whole:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Shape (m, n)."""
         return self.array.shape
 
     @property
     def values(self) -> tuple[Value, ...]:
+        """Arrays of the representation: the matrix."""
         return (self.array,)
 
     def rebuilt(self, array: Value) -> Whole:
+        """Matrix from its array."""
         return Whole(array)
 
     def forward(self, v: Value) -> Value:
+        """Product A v, shape (m,)."""
         return self.array @ v
 
     def backward(self, u: Value) -> Value:
+        """Product A' u, shape (n,)."""
         return u @ self.array
 
     def dense(self) -> Value:
+        """Matrix written out: its array."""
         return self.array
 
 
@@ -96,6 +107,7 @@ class Combination:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Shape (m, n) of the matrices."""
         return self.terms[0][1].shape
 
     def __add__(self, other: Combination) -> Combination:
@@ -197,15 +209,15 @@ def laid_out(t: Tracer, x: Combination, like: Matrix) -> Matrix:
         return begun
     rest = [term for k, term in enumerate(x.terms) if k != first]
     if isinstance(like, LowRank):
-        return _settled_terms(t, factor, begun, rest)
-    return _settled_entries(t, factor, begun, rest)
+        return _stored_terms(t, factor, begun, rest)
+    return _stored_entries(t, factor, begun, rest)
 
 
 def _same_room(m: Matrix, like: Matrix) -> bool:
     return type(m) is type(like) and [v.type for v in m.values] == [v.type for v in like.values]
 
 
-def _settled_terms(t: Tracer, factor: Liftable, begun: Matrix, rest: list[tuple[Liftable, Matrix]]) -> LowRank:
+def _stored_terms(t: Tracer, factor: Liftable, begun: Matrix, rest: list[tuple[Liftable, Matrix]]) -> LowRank:
     assert isinstance(begun, LowRank)
     result = begun if isinstance(factor, float) and factor == 1 else low_rank.scaled(begun, factor)
     for c, m in rest:
@@ -215,7 +227,7 @@ def _settled_terms(t: Tracer, factor: Liftable, begun: Matrix, rest: list[tuple[
     return result
 
 
-def _settled_entries(t: Tracer, factor: Liftable, begun: Matrix, rest: list[tuple[Liftable, Matrix]]) -> Sparse:
+def _stored_entries(t: Tracer, factor: Liftable, begun: Matrix, rest: list[tuple[Liftable, Matrix]]) -> Sparse:
     """The kept list with the new entries after the last ones, in a circle."""
     assert isinstance(begun, Sparse) and begun.following is not None
     values, rows, columns, following = _scaled(factor, begun.data), begun.rows, begun.columns, begun.following

@@ -29,9 +29,9 @@ def cut(base: Domain, A: Any = None, b: Any = None, E: Any = None, f: Any = None
     if not len(b) + len(f):
         return base
     from oco.compiler.domains.box_row import SMALL, BoxRow, SmallBoxRow
-    from oco.compiler.domains.cut_sets import Cut, CutPolyhedron
+    from oco.compiler.domains.cut_sets import CutPolyhedron, CutSet
 
-    if isinstance(base, Cut):
+    if isinstance(base, CutSet):
         before = base.rows_added
         pairs = ((before.A, A), (before.b, b), (before.E, E), (before.f, f))
         A, b, E, f = (np.concatenate(pair) for pair in pairs)
@@ -44,7 +44,7 @@ def cut(base: Domain, A: Any = None, b: Any = None, E: Any = None, f: Any = None
         check_rows(base.size + len(b) + len(f), base.size, str(base))
     sides = base.halfspaces()
     if sides is None:
-        return Cut(base.shape, base=base, rows_added=rows)
+        return CutSet(base.shape, base=base, rows_added=rows)
     joined = tuple(np.concatenate(pair) for pair in ((sides.A, A), (sides.b, b), (sides.E, E), (sides.f, f)))
     named: dict[str, Any] = {"base": base, "added": len(b) + len(f), "steps": steps}
     if one_row:

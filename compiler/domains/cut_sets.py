@@ -18,7 +18,7 @@ from oco.compiler.domains.inside import BALL
 from oco.compiler.domains.norms import Floats, exact_sum, vector_norm
 from oco.compiler.domains.polyhedron import Polyhedron
 from oco.compiler.domains.programs import Steps
-from oco.compiler.domains.rows import Rows
+from oco.compiler.domains.rows import UnitRows
 from oco.dsl.diagnostics import fail
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class CutPolyhedron(Polyhedron):
 
 
 @dataclass(frozen=True, eq=False)
-class Cut(Domain):
+class CutSet(Domain):
     """{ x in base : A x <= b, E x = f } for a base that is not a polyhedron; diameters and radii are those of the base."""
 
     kind: ClassVar[str] = "cut domain"
@@ -93,7 +93,7 @@ class Cut(Domain):
         A, b = self.base.affine_hull()
         E, f = np.concatenate([A.reshape(-1, self.size), g.E]), np.append(b, g.f)
         ends = self.base.lower.ravel(), self.base.upper.ravel()
-        nearest(Rows.of(g.A[level], g.b[level], E, f, str(self), ends), Steps(BALL))
+        nearest(UnitRows.of(g.A[level], g.b[level], E, f, str(self), ends), Steps(BALL))
 
     @property
     def projection_cost(self) -> str:  # type: ignore[override]

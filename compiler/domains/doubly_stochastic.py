@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
     from oco.compiler.ir.value import Value
 
-SETTLED = 1e-14
+CONVERGED = 1e-14
 MAX_STEPS = 300
 FAR = 100.0
 RIDGE = 1e-11
@@ -33,7 +33,7 @@ def nearest_doubly_stochastic(t: Tracer, v: Value) -> Value:
     W = t.if_(far, lambda: 1.0 - cheapest_assignment(t, -centred)[1], lambda: centred)[0]
 
     def not_converged(W: Value, error: Value, steps: Value) -> Value:
-        return t.and_(error > SETTLED * n, steps < MAX_STEPS)
+        return t.and_(error > CONVERGED * n, steps < MAX_STEPS)
 
     def newton(W: Value, error: Value, steps: Value) -> tuple[Value, Value, Value]:
         X = t.maximum(W, 0.0)

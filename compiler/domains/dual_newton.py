@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
     from oco.compiler.ir.value import Value
 
-SETTLED = 1e-13
+CONVERGED = 1e-13
 EPS = float(np.finfo(float).eps)
 EPS_GIVING = 100 * EPS
 """Rounding of the dual's gradient for a unit of the multipliers, where rows give way and these are large."""
@@ -115,7 +115,7 @@ class CutDual:
 
         def not_converged(lam: Value, x: Value, steps: Value) -> Value:
             rounding = (EPS if self.give == 0 else EPS_GIVING) * t.max(t.abs(lam))
-            return t.and_(self._residual(lam, x) > t.maximum(rounding, SETTLED), steps < MAX_STEPS)
+            return t.and_(self._residual(lam, x) > t.maximum(rounding, CONVERGED), steps < MAX_STEPS)
 
         def newton(lam: Value, x: Value, steps: Value) -> tuple[Value, Value, Value]:
             slope = self._slope(lam, x)

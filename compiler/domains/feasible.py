@@ -9,8 +9,8 @@ import numpy as np
 from oco.compiler.domains.base import Halfspaces
 from oco.compiler.domains.exact import EPS, contradicts
 from oco.compiler.domains.norms import Floats
-from oco.compiler.domains.programs import Program, Steps
-from oco.compiler.domains.rows import KEPT, Rows, both_ways
+from oco.compiler.domains.programs import LinearPrograms, Steps
+from oco.compiler.domains.rows import KEPT, UnitRows, both_ways
 
 ZOOMS = 8
 """Linear programs, each in units of what the last one left."""
@@ -19,7 +19,7 @@ REACH = 1e6
 """Bound on the variables of such a program, in these units."""
 
 
-def nearest(rows: Rows, steps: Steps) -> Rows:
+def nearest(rows: UnitRows, steps: Steps) -> UnitRows:
     """The rows anchored at a point x that breaks them no more than rounding of the data does, or by `KEPT`.
 
     An error where the set is proved to be empty, or where no such point is found. Linear programs leave what their tolerances allow, so
@@ -55,18 +55,18 @@ def nearest(rows: Rows, steps: Steps) -> Rows:
     return rows.anchored(x, multipliers)
 
 
-def refuted(rows: Rows, multipliers: Floats, box: Floats) -> bool:
+def refuted(rows: UnitRows, multipliers: Floats, box: Floats) -> bool:
     """True if multipliers prove that no point of the box (2, n) satisfies the rows; those of rows of one entry are left to the box."""
     A, b = both_ways(rows.given)
     used = np.flatnonzero((multipliers > 0) & (np.count_nonzero(A, axis=1) > 1))
     return contradicts(A[used], b[used], multipliers[used], box[0], box[1])
 
 
-def _least_violation(rows: Rows, reach: float | None) -> Program:
+def _least_violation(rows: UnitRows, reach: float | None) -> LinearPrograms:
     """min v over A y <= b + v, |E y - f| <= v, v >= 0, and |y_i| <= reach; slacks that are larger than such y can use are cut."""
     A, b = both_ways(Halfspaces(rows.A, rows.b, rows.E, rows.f))
     if reach is not None:
         b = np.minimum(b, 2 * reach * math.sqrt(rows.size))
     M, n = np.column_stack([A, -np.ones(len(A))]), rows.size
     ends = (None if reach is None else -reach, reach)
-    return Program(M, b, np.zeros((0, n + 1)), np.zeros(0), (*((ends,) * n), (0.0, None)))
+    return LinearPrograms(M, b, np.zeros((0, n + 1)), np.zeros(0), (*((ends,) * n), (0.0, None)))

@@ -61,6 +61,7 @@ class Flow(Polyhedron):
 
     @property
     def nodes(self) -> int:
+        """Number of nodes."""
         return len(self.labels)
 
     @cached_property

@@ -6,14 +6,14 @@ import numpy as np
 
 from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.programs import Steps
-from oco.compiler.domains.rows import Rows, stated_bounds
+from oco.compiler.domains.rows import UnitRows, stated_bounds
 from oco.dsl.diagnostics import fail
 
 EMPTY, EITHER = 2, 4
 """Status codes of SciPy for programs without a point, and for those without one or without a least value."""
 
 
-def stated_ends(rows: Rows, steps: Steps) -> tuple[Floats, Floats] | None:
+def stated_ends(rows: UnitRows, steps: Steps) -> tuple[Floats, Floats] | None:
     """The bounds of entries that rows state (2, n), and which of them are met. None where a program finds no point."""
     result = rows.program.solve(np.zeros(rows.size), steps)
     if result is not None and result.status == EMPTY:
@@ -22,7 +22,7 @@ def stated_ends(rows: Rows, steps: Steps) -> tuple[Floats, Floats] | None:
     return bounds, _met(bounds, rows, steps)
 
 
-def hull(rows: Rows, stated: Floats, met: Floats, within: Floats, steps: Steps) -> tuple[Floats, bool] | None:
+def hull(rows: UnitRows, stated: Floats, met: Floats, within: Floats, steps: Steps) -> tuple[Floats, bool] | None:
     """Least and greatest value of each entry (2, n), and whether some are bounds alone. None where a program finds no point.
 
     Where the steps are over, what a row states is a bound, or what is known before (`within`); where neither is, the program is solved
@@ -64,7 +64,7 @@ def hull(rows: Rows, stated: Floats, met: Floats, within: Floats, steps: Steps) 
     return bounds, loose
 
 
-def _met(stated: Floats, rows: Rows, steps: Steps) -> Floats:
+def _met(stated: Floats, rows: UnitRows, steps: Steps) -> Floats:
     """For which stated bounds there is a vertex. Programs for all that are left find some at once, as long as one finds any."""
     met = np.zeros(stated.shape, dtype=bool)
     for row, sign in enumerate((1.0, -1.0)):

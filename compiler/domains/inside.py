@@ -10,8 +10,8 @@ from oco.compiler.domains.analytic import interior_point, largest_ball, within_r
 from oco.compiler.domains.corners import THIN
 from oco.compiler.domains.feasible import nearest
 from oco.compiler.domains.norms import Floats, unit_rows
-from oco.compiler.domains.programs import Program, Steps
-from oco.compiler.domains.rows import Rows
+from oco.compiler.domains.programs import LinearPrograms, Steps
+from oco.compiler.domains.rows import UnitRows
 
 LARGE = 256
 """Entries from which null spaces are found by a QR decomposition."""
@@ -46,6 +46,7 @@ class Inside:
 
     @property
     def point(self) -> Floats:
+        """Point with G w < h, in the coordinates of the rows."""
         return np.asarray(self.origin + self.Z @ self.w)
 
 
@@ -63,7 +64,7 @@ class _Ball:
     level: float
 
 
-def inside(rows: Rows, fixed: Floats) -> tuple[Rows, Inside]:
+def inside(rows: UnitRows, fixed: Floats) -> tuple[UnitRows, Inside]:
     """The centre of a largest ball within, and the rows, moved by rounding where the set is thin. An error where it is empty.
 
     Inequalities that hold with equality everywhere (those with a multiplier when no ball fits) become equalities through a point of the
@@ -87,14 +88,14 @@ def inside(rows: Rows, fixed: Floats) -> tuple[Rows, Inside]:
         rows = replace(rows, E=E, f=E @ centre)
 
 
-def _firm(rows: Rows, result: Inside, ball: _Ball | None) -> bool:
+def _firm(rows: UnitRows, result: Inside, ball: _Ball | None) -> bool:
     """True if the ball alone proves that the set is not empty."""
     if ball is None or ball.radius <= FIRM:
         return False
     return (not result.dependent and ball.level >= 0) or rows.broken(rows.up(ball.centre))[1]
 
 
-def _largest(rows: Rows, result: Inside) -> tuple[Inside, _Ball]:
+def _largest(rows: UnitRows, result: Inside) -> tuple[Inside, _Ball]:
     """The inequalities along Z, and a largest ball, or one about a point within where that is all that can be afforded."""
     result, kept, length, level = moving(rows, result)
     G, h = result.G, result.h
@@ -116,7 +117,7 @@ def _largest(rows: Rows, result: Inside) -> tuple[Inside, _Ball]:
     return replace(result, w=w), _Ball(result.origin + result.Z @ w, radius, kept, multipliers, level)
 
 
-def moving(rows: Rows, result: Inside) -> tuple[Inside, Floats, Floats, float]:
+def moving(rows: UnitRows, result: Inside) -> tuple[Inside, Floats, Floats, float]:
     """The inequalities that change along Z, in the coordinates of Z: which, and their lengths there; and the least slack of the others."""
     whole = result.Z.shape[0] == result.Z.shape[1]
     G, h = (rows.A, rows.b) if whole else (rows.A @ result.Z, rows.b - rows.A @ result.origin)
@@ -127,19 +128,19 @@ def moving(rows: Rows, result: Inside) -> tuple[Inside, Floats, Floats, float]:
     return replace(result, G=G[kept] / length[:, None], h=h[kept] / length), kept, length, level
 
 
-def _ball(G: Floats, h: Floats) -> Program:
+def _ball(G: Floats, h: Floats) -> LinearPrograms:
     """max r for a ball of radius r, last, in { w : G w <= h }, for rows of norm one."""
-    return Program(np.column_stack([G, np.ones(len(G))]), h, np.zeros((0, G.shape[1] + 1)), np.zeros(0))
+    return LinearPrograms(np.column_stack([G, np.ones(len(G))]), h, np.zeros((0, G.shape[1] + 1)), np.zeros(0))
 
 
-def _ball_in_entries(rows: Rows, kept: Floats, length: Floats) -> Program:
+def _ball_in_entries(rows: UnitRows, kept: Floats, length: Floats) -> LinearPrograms:
     """Program of `_ball` in the entries, whose rows may have few numbers;
     `length` are those of the rows along the solutions of the equalities."""
     A = np.column_stack([rows.A[kept] / length[:, None], np.ones(len(kept))])
-    return Program(A, rows.b[kept] / length, np.column_stack([rows.E, np.zeros(len(rows.E))]), rows.f)
+    return LinearPrograms(A, rows.b[kept] / length, np.column_stack([rows.E, np.zeros(len(rows.E))]), rows.f)
 
 
-def solutions(rows: Rows, fixed: Floats, start: Floats) -> Inside:
+def solutions(rows: UnitRows, fixed: Floats, start: Floats) -> Inside:
     """The least solution of E y = f with the fixed entries as in `start`, and an orthonormal basis of the directions that keep both."""
     n, free = rows.size, np.flatnonzero(~fixed)
     E, f = rows.E, rows.f

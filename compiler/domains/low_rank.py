@@ -37,10 +37,12 @@ class LowRank:
 
     @property
     def capacity(self) -> int:
+        """Greatest number of terms, K."""
         return self.s.size
 
     @property
     def shape(self) -> tuple[int, int]:
+        """Shape (m, n) of the matrix."""
         return self.U.shape[0], self.V.shape[0]
 
     def rebuilt(self, *values: Value) -> LowRank:

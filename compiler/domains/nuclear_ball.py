@@ -15,7 +15,7 @@ from oco.compiler.domains.combination import Combination
 from oco.compiler.domains.l1_ball import shrink_to_sum
 from oco.compiler.domains.low_rank import atom
 from oco.compiler.domains.norms import Floats
-from oco.compiler.domains.properties import Factors, Greatest
+from oco.compiler.domains.properties import FactorForm, Greatest
 from oco.compiler.domains.spectral import (
     RESIDUAL,
     SMALL,
@@ -43,7 +43,7 @@ class NuclearBall(Domain):
     tight_hull: ClassVar[bool] = True
     sign_symmetric: ClassVar[bool] = True
     spectral: ClassVar[bool] = True
-    factors: ClassVar[Factors | None] = Factors(identity=False)
+    factors: ClassVar[FactorForm | None] = FactorForm(identity=False)
     lengths = ("r",)
 
     r: float = 1.0

@@ -15,7 +15,7 @@ from oco.compiler.domains.arguments import finite
 from oco.compiler.domains.base import Domain, Halfspaces
 from oco.compiler.domains.norms import Floats, exact_sum, vector_norm
 from oco.compiler.domains.pivoting import cheapest_vertex
-from oco.compiler.domains.programs import MOST_STEPS, Program, cheapest_rows
+from oco.compiler.domains.programs import MOST_STEPS, LinearPrograms, cheapest_rows
 from oco.compiler.domains.reduced import Reduced
 from oco.compiler.domains.reduction import reduce_polyhedron
 from oco.compiler.domains.sampling import hit_and_run, sampling_cost
@@ -300,7 +300,7 @@ class Polyhedron(Domain):
             return 0
         if r.dimension < PROGRAMMED:
             return 3 * r.dimension * (400 + r.G.size // 100)
-        return 10_000 + Program(r.G, r.h, r.G[:0], r.h[:0]).expected // 250
+        return 10_000 + LinearPrograms(r.G, r.h, r.G[:0], r.h[:0]).expected // 250
 
     @property
     def sampling_cost(self) -> int:

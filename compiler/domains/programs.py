@@ -31,7 +31,7 @@ TIGHT = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class LinearPrograms:
     """Linear programs over { x : A x <= b, E x = f }."""
 
     A: Floats
@@ -98,7 +98,7 @@ def cheapest_rows(c: Floats, G: Floats, h: Floats) -> Floats | None:
     None where they are not found.
     """
     d, largest = G.shape[1], float(np.max(np.abs(c)))
-    result = Program(G, h, np.zeros((0, d)), np.zeros(0)).solve(c / (largest or 1.0), Steps())
+    result = LinearPrograms(G, h, np.zeros((0, d)), np.zeros(0)).solve(c / (largest or 1.0), Steps())
     if result is None or result.status != 0:
         return None
     slack, multipliers = h - G @ result.x, -result.ineqlin.marginals

@@ -39,7 +39,7 @@ class QuadraticInequality:
 
 
 @dataclass(frozen=True)
-class Factors:
+class FactorForm:
     """Points kept as factors U diag(s) V'; `identity`: with a multiple of the identity beside them."""
 
     identity: bool

@@ -49,6 +49,7 @@ class Reduced:
 
     @property
     def dimension(self) -> int:
+        """Dimension of the set: the length of w."""
         return int(self.Z.shape[1])
 
     @cached_property

@@ -15,7 +15,7 @@ from oco.compiler.domains.inside import BALL, OPEN, Inside, inside, moving, solu
 from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.programs import MOST_STEPS, Steps
 from oco.compiler.domains.reduced import ALIKE, Reduced
-from oco.compiler.domains.rows import Rows, narrower, stated_bounds
+from oco.compiler.domains.rows import UnitRows, narrower, stated_bounds
 from oco.dsl.diagnostics import fail
 
 MOST_UNITS = 4
@@ -44,7 +44,7 @@ def reduce_polyhedron(
     within  bounds of each entry that are known besides
     steps   what linear programs may take; sets that take more get bounds instead of ends, by the analytic centre
     """
-    rows = Rows.of(A, b, E, f, name, within)
+    rows = UnitRows.of(A, b, E, f, name, within)
     if ends is not None:
         return _reduced(rows, np.stack(ends) / rows.unit, False)
     if np.isfinite(rows.known).all() and not _of_size_one(rows.known):
@@ -74,7 +74,7 @@ def _of_size_one(box: Floats) -> bool:
     return bool(np.all(wide[free] >= 1 / ALIKE)) and bool(np.max(np.abs(box)) <= ALIKE)
 
 
-def _units(rows: Rows, box: Floats) -> tuple[Floats, Floats, Floats]:
+def _units(rows: UnitRows, box: Floats) -> tuple[Floats, Floats, Floats]:
     """The middle of a box (2, n), the units of its entries, and which entries it fixes but for rounding.
 
     The units are half the widths, or the largest one for all where they are alike; fixed entries take the largest one. An entry that
@@ -91,12 +91,12 @@ def _units(rows: Rows, box: Floats) -> tuple[Floats, Floats, Floats]:
     return centre, np.where(fixed | alike, largest, np.maximum(half, largest / WIDEST)), fixed
 
 
-def _anchored(rows: Rows) -> Rows:
+def _anchored(rows: UnitRows) -> UnitRows:
     """With a point of the set; an error where it is empty."""
     return rows if rows.anchor is not None else nearest(rows, Steps(BALL))
 
 
-def _begun(rows: Rows, steps: Steps) -> tuple[Rows, Floats, Floats]:
+def _begun(rows: UnitRows, steps: Steps) -> tuple[UnitRows, Floats, Floats]:
     """The bounds of y that rows state, and which of them are met."""
     begun = stated_ends(rows, steps)
     if begun is not None:
@@ -106,7 +106,7 @@ def _begun(rows: Rows, steps: Steps) -> tuple[Rows, Floats, Floats]:
     return _begun(_anchored(rows), steps)
 
 
-def _box(rows: Rows, begun: Floats, met: Floats, steps: Steps) -> tuple[Rows, Floats, bool]:
+def _box(rows: UnitRows, begun: Floats, met: Floats, steps: Steps) -> tuple[UnitRows, Floats, bool]:
     """Bounds of x (2, n) that hold, and whether some need not be attained."""
     result = hull(rows, begun, met, rows.down(rows.known), steps)
     if result is None:
@@ -119,7 +119,7 @@ def _box(rows: Rows, begun: Floats, met: Floats, steps: Steps) -> tuple[Rows, Fl
     return rows, box, loose
 
 
-def _reduced(rows: Rows, box: Floats, loose: bool) -> Reduced:
+def _reduced(rows: UnitRows, box: Floats, loose: bool) -> Reduced:
     """In units of the smallest box around the set."""
     centre, scale, fixed = _units(rows, box)
     rows, result = inside(rows.about(centre, scale), fixed)
@@ -128,7 +128,7 @@ def _reduced(rows: Rows, box: Floats, loose: bool) -> Reduced:
     return _placed(rows, result.point, 1.0, result, box * rows.unit, loose)
 
 
-def _outlined(rows: Rows, share: float) -> Reduced | None:
+def _outlined(rows: UnitRows, share: float) -> Reduced | None:
     """With bounds instead of ends, and a ball within that is not a largest one; None where the set is flat or empty."""
     n = rows.size
     result, *_, level = moving(rows, solutions(rows, np.zeros(n, dtype=bool), np.zeros(n)))
@@ -151,7 +151,7 @@ def _outlined(rows: Rows, share: float) -> Reduced | None:
     return _placed(rows, result.point, size, scaled, ends, True)
 
 
-def _placed(rows: Rows, point: Floats, size: float, result: Inside, hull: Floats, loose: bool) -> Reduced:
+def _placed(rows: UnitRows, point: Floats, size: float, result: Inside, hull: Floats, loose: bool) -> Reduced:
     """About the point y, in `size` times the units of the rows; `result` is in these units already."""
     n, scale = rows.size, rows.scale * (size * rows.unit)
     near = np.sqrt(n) * 2 + 1

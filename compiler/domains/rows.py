@@ -10,7 +10,7 @@ import numpy as np
 from oco.compiler.domains.base import Halfspaces
 from oco.compiler.domains.exact import EPS, magnitudes, slacks
 from oco.compiler.domains.norms import Floats
-from oco.compiler.domains.programs import Program
+from oco.compiler.domains.programs import LinearPrograms
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.limits import MOST_ROW_NUMBERS
 from oco.dsl.source import Span
@@ -23,7 +23,7 @@ LARGEST = 1e300
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class UnitRows:
     """{ centre + scale y : A y <= b, E y = f }, the rows of norm one; `name` is what messages call it.
 
     `given` are the rows as they were given, but for powers of two: x is in units of `unit`, the largest coefficient of a row at least 1
@@ -50,7 +50,7 @@ class Rows:
     @classmethod
     def of(
         cls, A: Floats, b: Floats, E: Floats, f: Floats, name: str, within: tuple[Floats, Floats] | None = None
-    ) -> Rows:
+    ) -> UnitRows:
         """Without rows that say nothing, about 0; `within` are bounds of the entries. An error where they do not fit into memory."""
         n = A.shape[1]
         check_rows(len(A) + len(E), n, name)
@@ -67,18 +67,20 @@ class Rows:
 
     @property
     def size(self) -> int:
+        """Number of entries of x."""
         return int(self.A.shape[1])
 
     @property
     def count(self) -> int:
+        """Number of rows, inequalities and equalities."""
         return len(self.A) + len(self.E)
 
     @cached_property
-    def program(self) -> Program:
+    def program(self) -> LinearPrograms:
         """Linear programs over the set, in the coordinates y."""
-        return Program(self.A, self.b, self.E, self.f)
+        return LinearPrograms(self.A, self.b, self.E, self.f)
 
-    def about(self, centre: Floats, scale: Floats) -> Rows:
+    def about(self, centre: Floats, scale: Floats) -> UnitRows:
         """Rows of the set in the coordinates (x - centre) / scale."""
         g, anchor = self.given, self.anchor
         (A, along), (E, across) = _unit_rows(g.A, scale), _unit_rows(g.E, scale)
@@ -88,7 +90,7 @@ class Rows:
             b, f = np.maximum(b, A @ y), E @ y
         return replace(self, A=A, b=b, E=E, f=f, centre=centre, scale=scale, lengths=(along, across))
 
-    def anchored(self, anchor: Floats, against: Floats) -> Rows:
+    def anchored(self, anchor: Floats, against: Floats) -> UnitRows:
         """Rows of the set with the point x = `anchor`."""
         return replace(self, anchor=anchor, against=against).about(self.centre, self.scale)
 
@@ -130,10 +132,12 @@ class Rows:
         return rounding or left <= KEPT
 
     def empty(self) -> OcoError:
+        """Error (OCO410) for rows that contradict each other."""
         message = f"{self.name} is empty: its inequalities contradict each other"
         return fail("OCO410", message, hint="loosen a row, or leave one out")
 
     def too_thin(self) -> OcoError:
+        """Error (OCO410) for rows that no point satisfies in double precision."""
         message = f"{self.name} is empty, or holds no point that doubles can represent"
         why = "none was found that satisfies its rows to 1e-9 of its size"
         return fail(

@@ -14,7 +14,7 @@ from oco.compiler.domains.base import Domain
 from oco.compiler.domains.combination import Combination
 from oco.compiler.domains.low_rank import atom
 from oco.compiler.domains.norms import Floats
-from oco.compiler.domains.properties import Factors, Greatest
+from oco.compiler.domains.properties import FactorForm, Greatest
 from oco.compiler.domains.simplex import WEIGHT_FLOOR, simplex_threshold
 from oco.compiler.domains.spectral import (
     FACTORED_RESIDUAL,
@@ -38,6 +38,7 @@ LARGEST_HULL = 1 << 16
 
 
 def symmetric_part(x: Value) -> Value:
+    """Matrix (x + x') / 2, shape (n, n)."""
     return (x + x.T) * 0.5
 
 
@@ -47,7 +48,7 @@ class Spectrahedron(Domain):
 
     kind: ClassVar[str] = "spectrahedron"
     spectral: ClassVar[bool] = True
-    factors: ClassVar[Factors | None] = Factors(identity=True)
+    factors: ClassVar[FactorForm | None] = FactorForm(identity=True)
     lengths = ("trace",)
 
     trace: float = 1.0

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from oco.compiler.ir.build import Named, trace_program
-from oco.compiler.ir.lanes import Batched, Lanes
+from oco.compiler.ir.lanes import Lanes, LaneValue
 from oco.compiler.ir.names import is_temporary
 from oco.compiler.ir.ops import CONTROL
 from oco.compiler.ir.program import Block, DType, Equation, Field, Function, Operand, Program, Type
@@ -20,22 +20,22 @@ from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
 from oco.dsl.diagnostics import InternalError
 
-Environment = Mapping[str, Batched]
+Environment = Mapping[str, LaneValue]
 
 
 def batch(program: Program, lanes: int) -> Program:
     """The program of `lanes` learners: fields but the round, and the values of `measure`, have the learner last."""
     program, t = expand_small_solves(program), Tracer(program.name)
-    machine = _Machine(t, lanes, {f.name: f for f in program.functions}, None, {})
+    machine = _LaneMachine(t, lanes, {f.name: f for f in program.functions}, None, {})
     constants = {g.var.name: g for g in program.constants}
 
     def entry(function: Function) -> Callable[..., list[Value]]:
         """The function over fields with lanes, the round (its first parameter, if it has one) without."""
 
         def run(*given: Value) -> list[Value]:
-            known = {n: Batched(t.constant(g.value, n, g.why), False) for n, g in constants.items()}
+            known = {n: LaneValue(t.constant(g.value, n, g.why), False) for n, g in constants.items()}
             params = function.body.params
-            args = [Batched(v, v.type != p.type) for v, p in zip(given, params, strict=True)]
+            args = [LaneValue(v, v.type != p.type) for v, p in zip(given, params, strict=True)]
             result = replace(machine, known=known).block(function.body, args, known)
             return [machine.lanes.full(b) for b in result]
 
@@ -74,7 +74,7 @@ def _with_lanes(fields: Sequence[Field], lanes: int) -> list[Field]:
 
 
 @dataclass(frozen=True)
-class _Machine:
+class _LaneMachine:
     """Traces blocks over values with and without lanes. `mask`: the lanes that are meant, None for all. `known`: the constants."""
 
     t: Tracer
@@ -87,7 +87,7 @@ class _Machine:
     def lanes(self) -> Lanes:
         return Lanes(self.t, self.count, self.mask is not None)
 
-    def block(self, block: Block, args: Sequence[Batched], outer: Environment) -> list[Batched]:
+    def block(self, block: Block, args: Sequence[LaneValue], outer: Environment) -> list[LaneValue]:
         env = {**outer, **{p.name: a for p, a in zip(block.params, args)}}
         for e in block.equations:
             if e.note:
@@ -98,10 +98,10 @@ class _Machine:
                 env[var.name] = result
         return [self.read(r, env) for r in block.results]
 
-    def read(self, operand: Operand, env: Environment) -> Batched:
-        return env[operand.name] if not hasattr(operand, "value") else Batched(self.t.lift(operand.value), False)
+    def read(self, operand: Operand, env: Environment) -> LaneValue:
+        return env[operand.name] if not hasattr(operand, "value") else LaneValue(self.t.lift(operand.value), False)
 
-    def equation(self, e: Equation, env: Environment) -> list[Batched]:
+    def equation(self, e: Equation, env: Environment) -> list[LaneValue]:
         args = [self.read(a, env) for a in e.args]
         match e.op:
             case "call":
@@ -114,7 +114,7 @@ class _Machine:
                 return self.loop(args, e.blocks, env)
         return self.lanes.apply(e.op, args, dict(e.attrs))
 
-    def within(self, mask: Value | None) -> _Machine:
+    def within(self, mask: Value | None) -> _LaneMachine:
         return replace(self, mask=mask)
 
     def both(self, condition: Value) -> Value:
@@ -122,7 +122,7 @@ class _Machine:
         return condition if self.mask is None else self.t.and_(condition, self.mask)
 
     # control flow
-    def call(self, function: Function, args: Sequence[Batched]) -> list[Batched]:
+    def call(self, function: Function, args: Sequence[LaneValue]) -> list[LaneValue]:
         each: list[bool] = []
         names = [p.name for p in function.body.params]
 
@@ -130,27 +130,27 @@ class _Machine:
             masked = self.mask is not None
             machine = self.within(values[-1] if masked else None)
             given = values[:-1] if masked else values
-            result = machine.block(function.body, [Batched(v, a.each) for v, a in zip(given, args)], self.known)
+            result = machine.block(function.body, [LaneValue(v, a.each) for v, a in zip(given, args)], self.known)
             each[:] = [b.each for b in result]
             return [b.value for b in result]
 
         values = [self.t.name(n, a.value) if not self.t.is_named(a.value) else a.value for n, a in zip(names, args)]
         mask = [] if self.mask is None else [self.mask]
         results = self.t.call(function.name, run, *values, *mask, doc=function.doc)
-        return [Batched(v, k) for v, k in zip(results, each, strict=True)]
+        return [LaneValue(v, k) for v, k in zip(results, each, strict=True)]
 
-    def branch(self, condition: Batched, blocks: Sequence[Block], env: Environment) -> list[Batched]:
+    def branch(self, condition: LaneValue, blocks: Sequence[Block], env: Environment) -> list[LaneValue]:
         flags = [k or condition.each for k in _either(*(self.each_of(b, (), env) for b in blocks))]
         t = self.t
         if not condition.each:
             then, orelse = (lambda b=b: self.values(self.block(b, (), env), flags) for b in blocks)
-            return [Batched(v, k) for v, k in zip(t.if_(condition.value, then, orelse), flags)]
+            return [LaneValue(v, k) for v, k in zip(t.if_(condition.value, then, orelse), flags)]
         sides = []
         for block, truth in zip(blocks, (condition.value, t.not_(condition.value))):
             meant = self.both(truth)
             machine = self.within(meant)
             sides.append(machine.guarded(meant, block, env))
-        return [Batched(t.where(condition.value, a, b), True) for a, b in zip(*sides)]
+        return [LaneValue(t.where(condition.value, a, b), True) for a, b in zip(*sides)]
 
     def guarded(self, meant: Value, block: Block, env: Environment) -> list[Value]:
         """The values of a branch that some lane takes; any values where none does. Short branches are worked out anyway."""
@@ -164,21 +164,21 @@ class _Machine:
 
         return list(t.if_(t.any(meant), lambda: [self.lanes.full(b) for b in self.block(block, (), env)], nothing))
 
-    def counted(self, n: Batched, start: Sequence[Batched], body: Block, env: Environment) -> list[Batched]:
+    def counted(self, n: LaneValue, start: Sequence[LaneValue], body: Block, env: Environment) -> list[LaneValue]:
         t = self.t
         if n.each:
             return self.until_done(
-                [Batched(t.lift(0), False), *start], _less_than(n.value), _counting(self, body, env)
+                [LaneValue(t.lift(0), False), *start], _less_than(n.value), _counting(self, body, env)
             )[1:]
         flags = self.fixed_point([a.each for a in start], lambda f: self.each_of(body, [False, *f], env))
 
         def turn(i: Value, *values: Value) -> list[Value]:
-            given = [Batched(v, k) for v, k in zip(values, flags)]
-            return self.values(self.block(body, [Batched(i, False), *given], env), flags)
+            given = [LaneValue(v, k) for v, k in zip(values, flags)]
+            return self.values(self.block(body, [LaneValue(i, False), *given], env), flags)
 
-        return [Batched(v, k) for v, k in zip(t.for_(n.value, turn, self.values(start, flags)), flags)]
+        return [LaneValue(v, k) for v, k in zip(t.for_(n.value, turn, self.values(start, flags)), flags)]
 
-    def loop(self, start: Sequence[Batched], blocks: Sequence[Block], env: Environment) -> list[Batched]:
+    def loop(self, start: Sequence[LaneValue], blocks: Sequence[Block], env: Environment) -> list[LaneValue]:
         condition, body = blocks
         flags = self.fixed_point([a.each for a in start], lambda f: self.each_of(body, f, env))
         if self.each_of(condition, flags, env)[0]:
@@ -189,33 +189,33 @@ class _Machine:
             )
 
         def again(*values: Value) -> Value:
-            return self.block(condition, [Batched(v, k) for v, k in zip(values, flags)], env)[0].value
+            return self.block(condition, [LaneValue(v, k) for v, k in zip(values, flags)], env)[0].value
 
         def turn(*values: Value) -> list[Value]:
-            return self.values(self.block(body, [Batched(v, k) for v, k in zip(values, flags)], env), flags)
+            return self.values(self.block(body, [LaneValue(v, k) for v, k in zip(values, flags)], env), flags)
 
-        return [Batched(v, k) for v, k in zip(self.t.while_(again, turn, self.values(start, flags)), flags)]
+        return [LaneValue(v, k) for v, k in zip(self.t.while_(again, turn, self.values(start, flags)), flags)]
 
-    def until_done(self, start: Sequence[Batched], condition: Condition, body: Body) -> list[Batched]:
+    def until_done(self, start: Sequence[LaneValue], condition: Condition, body: Body) -> list[LaneValue]:
         """A loop that each lane leaves in its own time: it goes on while one lane does, and lanes that are done keep their values."""
         t = self.t
 
         def going(values: Sequence[Value], mask: Value | None) -> Value:
             machine = self.within(mask)
-            return machine.both(condition(machine, [Batched(v, True) for v in values]))
+            return machine.both(condition(machine, [LaneValue(v, True) for v in values]))
 
         def turn(on: Value, *values: Value) -> list[Value]:
             machine = self.within(on)
-            made = body(machine, [Batched(v, True) for v in values])
+            made = body(machine, [LaneValue(v, True) for v in values])
             kept = [t.where(on, machine.lanes.full(new), old) for new, old in zip(made, values)]
             return [going(kept, on), *kept]
 
         first = [self.lanes.full(a) for a in start]
         begin = t.name("on", going(first, self.mask))
         result = t.while_(lambda on, *values: t.any(on), turn, (begin, *first))
-        return [Batched(v, True) for v in result[1:]]
+        return [LaneValue(v, True) for v in result[1:]]
 
-    def values(self, results: Sequence[Batched], flags: Sequence[bool]) -> list[Value]:
+    def values(self, results: Sequence[LaneValue], flags: Sequence[bool]) -> list[Value]:
         return [self.lanes.full(b) if k else b.value for b, k in zip(results, flags, strict=True)]
 
     # which values have lanes
@@ -231,17 +231,17 @@ class _Machine:
         return _Flags(self.functions).block(block, params, {n: b.each for n, b in env.items()})
 
 
-Condition = Callable[[_Machine, Sequence[Batched]], Value]
-Body = Callable[[_Machine, Sequence[Batched]], list[Batched]]
+Condition = Callable[[_LaneMachine, Sequence[LaneValue]], Value]
+Body = Callable[[_LaneMachine, Sequence[LaneValue]], list[LaneValue]]
 
 
 def _less_than(n: Value) -> Condition:
     return lambda machine, given: given[0].value < n
 
 
-def _counting(outer: _Machine, body: Block, env: Environment) -> Body:
-    def turn(machine: _Machine, given: Sequence[Batched]) -> list[Batched]:
-        return [Batched(given[0].value + 1, True), *machine.block(body, given, env)]
+def _counting(outer: _LaneMachine, body: Block, env: Environment) -> Body:
+    def turn(machine: _LaneMachine, given: Sequence[LaneValue]) -> list[LaneValue]:
+        return [LaneValue(given[0].value + 1, True), *machine.block(body, given, env)]
 
     return turn
 

@@ -18,6 +18,7 @@ def of_all(fn: Callable[..., float]) -> BoundRule:
 
 
 def product(e: Equation, args: Sequence[float | None]) -> float | None:
+    """Lower bound of a b: of factors that are not negative, or of a square."""
     a, b = args
     if a is not None and b is not None and a >= 0 and b >= 0:
         return a * b * _ROUNDING
@@ -25,6 +26,7 @@ def product(e: Equation, args: Sequence[float | None]) -> float | None:
 
 
 def quotient(e: Equation, args: Sequence[float | None]) -> float | None:
+    """Lower bound of a / b, where neither is negative."""
     (a, b), divisor = args, e.args[1]
     if a is None or b is None or a < 0 or b < 0:
         return None
@@ -32,10 +34,12 @@ def quotient(e: Equation, args: Sequence[float | None]) -> float | None:
 
 
 def root(e: Equation, args: Sequence[float | None]) -> float | None:
+    """Lower bound of a square root."""
     return math.sqrt(args[0]) * _ROUNDING if args[0] is not None and args[0] >= 0 else 0.0
 
 
 def larger(e: Equation, args: Sequence[float | None]) -> float | None:
+    """Lower bound of a maximum: the larger of those known."""
     return max((a for a in args if a is not None), default=None)
 
 
@@ -45,6 +49,7 @@ def first(e: Equation, args: Sequence[float | None]) -> float | None:
 
 
 def total(e: Equation, args: Sequence[float | None]) -> float | None:
+    """Lower bound of a sum of entries: 0 where none is negative."""
     return 0.0 if args[0] is not None and args[0] >= 0 else None
 
 
@@ -54,10 +59,12 @@ def nonnegative(e: Equation, args: Sequence[float | None]) -> float | None:
 
 
 def absolute(e: Equation, args: Sequence[float | None]) -> float | None:
+    """Lower bound of an absolute value."""
     return max(args[0] or 0.0, 0.0)
 
 
 def sum_of_two(e: Equation, args: Sequence[float | None]) -> float | None:
+    """Lower bound of a + b, rounded downwards."""
     return of_all(lambda a, b: (a + b) * (_ROUNDING if a + b > 0 else 1 / _ROUNDING))(e, args)
 
 

@@ -20,6 +20,7 @@ _STORED = math.inf
 
 
 def size(made: Type) -> int:
+    """Number of entries of an array."""
     return math.prod(made.shape)
 
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from oco.compiler.ir.program import DType
 
 if TYPE_CHECKING:
-    from oco.compiler.ir.lanes import Batched, Lanes
+    from oco.compiler.ir.lanes import Lanes, LaneValue
     from oco.compiler.ir.value import Value
 
 Attributes = Mapping[str, Any]
-LaneRule = Callable[["Lanes", "Sequence[Batched]", Attributes], "Value"]
+LaneRule = Callable[["Lanes", "Sequence[LaneValue]", Attributes], "Value"]
 
 
 def reduction_lanes(op: str) -> LaneRule:
-    def rule(lanes: Lanes, args: Sequence[Batched], attrs: Attributes) -> Value:
+    def rule(lanes: Lanes, args: Sequence[LaneValue], attrs: Attributes) -> Value:
         (x,), axis = args, attrs["axis"]
         value = x.value
         if axis is None and len(x.shape) != 1:
@@ -30,7 +30,7 @@ def reduction_lanes(op: str) -> LaneRule:
 def place_of_lanes(further: Callable[[Value, Value], Value]) -> LaneRule:
     """The first of the extreme entries; NaN counts as the most extreme."""
 
-    def rule(lanes: Lanes, args: Sequence[Batched], attrs: Attributes) -> Value:
+    def rule(lanes: Lanes, args: Sequence[LaneValue], attrs: Attributes) -> Value:
         t, (x,) = lanes.t, args
         rows = t.reshape(x.value, (math.prod(x.shape), lanes.count))
 
@@ -44,7 +44,7 @@ def place_of_lanes(further: Callable[[Value, Value], Value]) -> LaneRule:
     return rule
 
 
-def cumsum_lanes(lanes: Lanes, args: Sequence[Batched], attrs: Attributes) -> Value:
+def cumsum_lanes(lanes: Lanes, args: Sequence[LaneValue], attrs: Attributes) -> Value:
     t, (x,) = lanes.t, args
 
     def turn(i: Value, total: Value, out: Value) -> tuple[Value, Value]:
@@ -55,20 +55,20 @@ def cumsum_lanes(lanes: Lanes, args: Sequence[Batched], attrs: Attributes) -> Va
     return t.for_(x.shape[0], turn, (t.full(zero, (lanes.count,)), t.full(zero, x.value.shape)))[1]
 
 
-def matmul_lanes(lanes: Lanes, args: Sequence[Batched], attrs: Attributes) -> Value:
+def matmul_lanes(lanes: Lanes, args: Sequence[LaneValue], attrs: Attributes) -> Value:
     a, b = map(lanes.beside, args)
     if len(args[1].shape) == 2:  # (m, n) or (n,) with (n, k): the axis k goes last in both
         a = lanes.t.reshape(a, (*a.shape[:-1], 1, a.shape[-1]))
     return lanes.t.sum(a * b, axis=len(args[0].shape) - 1)
 
 
-def outer_lanes(lanes: Lanes, args: Sequence[Batched], attrs: Attributes) -> Value:
+def outer_lanes(lanes: Lanes, args: Sequence[LaneValue], attrs: Attributes) -> Value:
     a, b = args
     left = lanes.t.reshape(a.value, (*a.shape, *(1 for _ in b.shape), lanes.count if a.each else 1))
     return left * lanes.beside(b)
 
 
-def transpose_lanes(lanes: Lanes, args: Sequence[Batched], attrs: Attributes) -> Value:
+def transpose_lanes(lanes: Lanes, args: Sequence[LaneValue], attrs: Attributes) -> Value:
     t, (x,) = lanes.t, args
     rank = len(x.shape)
     if rank < 2:
@@ -78,41 +78,41 @@ def transpose_lanes(lanes: Lanes, args: Sequence[Batched], attrs: Attributes) ->
     return t.gather(x.value, *order)
 
 
-def reshape_lanes(lanes: Lanes, args: Sequence[Batched], attrs: Attributes) -> Value:
+def reshape_lanes(lanes: Lanes, args: Sequence[LaneValue], attrs: Attributes) -> Value:
     return lanes.t.reshape(args[0].value, (*attrs["shape"], lanes.count))
 
 
-def stretched_lanes(lanes: Lanes, args: Sequence[Batched], attrs: Attributes) -> Value:
+def stretched_lanes(lanes: Lanes, args: Sequence[LaneValue], attrs: Attributes) -> Value:
     return lanes.t.broadcast(args[0].value, (*attrs["shape"], lanes.count))
 
 
-def concat_lanes(lanes: Lanes, args: Sequence[Batched], attrs: Attributes) -> Value:
+def concat_lanes(lanes: Lanes, args: Sequence[LaneValue], attrs: Attributes) -> Value:
     return lanes.t.concat(*map(lanes.full, args), axis=attrs["axis"])
 
 
-def stack_lanes(lanes: Lanes, args: Sequence[Batched], attrs: Attributes) -> Value:
+def stack_lanes(lanes: Lanes, args: Sequence[LaneValue], attrs: Attributes) -> Value:
     return lanes.t.stack(*map(lanes.full, args))
 
 
-def slice_lanes(lanes: Lanes, args: Sequence[Batched], attrs: Attributes) -> Value:
+def slice_lanes(lanes: Lanes, args: Sequence[LaneValue], attrs: Attributes) -> Value:
     return lanes.t.slice(args[0].value, (*attrs["starts"], 0), (*attrs["stops"], lanes.count))
 
 
-def gather_lanes(lanes: Lanes, args: Sequence[Batched], attrs: Attributes) -> Value:
+def gather_lanes(lanes: Lanes, args: Sequence[LaneValue], attrs: Attributes) -> Value:
     base, *given = args
     if not any(i.each for i in given):
         return lanes.t.gather(base.value, *(i.value for i in given))
     return lanes.t.gather(base.value, *lanes.indices(base.shape, given, base.each))
 
 
-def put_lanes(lanes: Lanes, args: Sequence[Batched], attrs: Attributes) -> Value:
+def put_lanes(lanes: Lanes, args: Sequence[LaneValue], attrs: Attributes) -> Value:
     base, value, *given = args
     if not any(i.each for i in given):
         return lanes.t.put(lanes.full(base), lanes.beside(value), *(i.value for i in given))
     return lanes.t.put(lanes.full(base), lanes.beside(value), *lanes.indices(base.shape, given, True))
 
 
-def scatter_add_lanes(lanes: Lanes, args: Sequence[Batched], attrs: Attributes) -> Value:
+def scatter_add_lanes(lanes: Lanes, args: Sequence[LaneValue], attrs: Attributes) -> Value:
     value, *given = args
     shape = (*attrs["shape"], lanes.count)
     if not any(i.each for i in given):
@@ -120,7 +120,7 @@ def scatter_add_lanes(lanes: Lanes, args: Sequence[Batched], attrs: Attributes) 
     return lanes.t.scatter_add(lanes.beside(value), *lanes.indices(attrs["shape"], given, True), shape=shape)
 
 
-def diag_lanes(lanes: Lanes, args: Sequence[Batched], attrs: Attributes) -> Value:
+def diag_lanes(lanes: Lanes, args: Sequence[LaneValue], attrs: Attributes) -> Value:
     t, (x,) = lanes.t, args
     n = x.shape[0]
     if len(x.shape) == 2:

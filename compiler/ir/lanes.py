@@ -20,7 +20,7 @@ Attributes = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Batched:
+class LaneValue:
     """A value, and whether it has lanes."""
 
     value: Value
@@ -40,18 +40,18 @@ class Lanes:
     count: int
     guarded: bool = False
 
-    def beside(self, x: Batched) -> Value:
+    def beside(self, x: LaneValue) -> Value:
         """A value that stretches over the lanes where it has none."""
         return x.value if x.each or not x.value.shape else self.t.reshape(x.value, (*x.value.shape, 1))
 
-    def full(self, x: Batched) -> Value:
+    def full(self, x: LaneValue) -> Value:
         """A value with an entry for each lane."""
         return x.value if x.each else self.t.broadcast(self.beside(x), (*x.shape, self.count))
 
-    def apply(self, op: str, args: Sequence[Batched], attrs: Attributes) -> list[Batched]:
+    def apply(self, op: str, args: Sequence[LaneValue], attrs: Attributes) -> list[LaneValue]:
         """The results of an operation: without lanes where no argument has them."""
         if not any(a.each for a in args):
-            return [Batched(v, False) for v in self.t.apply(op, *(a.value for a in args), **attrs)]
+            return [LaneValue(v, False) for v in self.t.apply(op, *(a.value for a in args), **attrs)]
         row = OPS[op]
         if row.elementwise:
             results: Sequence[Value] = self.t.apply(op, *map(self.beside, args), **attrs)
@@ -59,9 +59,9 @@ class Lanes:
             results = [row.lanes(self, args, attrs)]
         else:
             results = self.lane_by_lane(op, args, attrs)
-        return [Batched(v, True) for v in results]
+        return [LaneValue(v, True) for v in results]
 
-    def lane_by_lane(self, op: str, args: Sequence[Batched], attrs: Attributes) -> Sequence[Value]:
+    def lane_by_lane(self, op: str, args: Sequence[LaneValue], attrs: Attributes) -> Sequence[Value]:
         """One lane after the other."""
         t, types = self.t, [Type(a.value.dtype, a.shape) for a in args]
         results = OPS[op].infer(tuple(types), attrs)
@@ -75,7 +75,7 @@ class Lanes:
 
         return t.for_(self.count, lane, start)
 
-    def indices(self, base: tuple[int, ...], given: Sequence[Batched], lanes_too: bool) -> list[Value]:
+    def indices(self, base: tuple[int, ...], given: Sequence[LaneValue], lanes_too: bool) -> list[Value]:
         """An index for each axis of an array: the given ones, then every entry of the axes that are left, then every lane."""
         t, rest = self.t, base[len(given) :]
         results = []

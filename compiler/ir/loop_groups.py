@@ -24,7 +24,7 @@ Reads = dict[str, bool]
 
 
 @dataclass
-class Group:
+class LoopGroup:
     """Equations that share a loop over `shape`; shape None: one equation on its own. `numbers`: arrays that are numbers in the loop."""
 
     shape: Shape | None
@@ -70,7 +70,9 @@ def accumulates(e: Equation) -> bool:
     return e.op in REDUCTIONS and not (e.outs[0].type.shape and e.attr("axis") == len(e.args[0].type.shape) - 1)
 
 
-def groups(block: Block, stored: Collection[str], made_by: Mapping[str, Equation], mixed: bool = False) -> list[Group]:
+def groups(
+    block: Block, stored: Collection[str], made_by: Mapping[str, Equation], mixed: bool = False
+) -> list[LoopGroup]:
     """The block's equations that make something in memory, in an order that keeps every value. `mixed`: all kinds share loops."""
     result = _Grouping(stored, made_by, mixed)
     for e in block.equations:
@@ -92,7 +94,7 @@ def _shares(e: Equation, other: Equation, shape: Shape) -> bool:
 class _Grouping:
     def __init__(self, stored: Collection[str], made_by: Mapping[str, Equation], mixed: bool) -> None:
         self.stored, self.made_by, self.mixed = stored, made_by, mixed
-        self.groups: list[Group] = []
+        self.groups: list[LoopGroup] = []
         self.home: dict[str, int] = {}
         self.complete: set[str] = set()
         """Values that a loop has at its index, not only at its end."""
@@ -108,14 +110,14 @@ class _Grouping:
         place = next((k for k in range(first, len(self.groups)) if self.fits(e, shape, self.groups[k])), None)
         if place is None:
             place = len(self.groups)
-            self.groups.append(Group(shape))
+            self.groups.append(LoopGroup(shape))
         self.groups[place].equations.append(e)
         for v in e.outs:
             self.home[v.name] = place
             if shape is not None and not accumulates(e):
                 self.complete.add(v.name)
 
-    def fits(self, e: Equation, shape: Shape | None, group: Group) -> bool:
+    def fits(self, e: Equation, shape: Shape | None, group: LoopGroup) -> bool:
         """True if an equation may join a loop."""
         return shape is not None and shape == group.shape and (self.mixed or _shares(e, group.equations[0], shape))
 

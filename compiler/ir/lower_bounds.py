@@ -24,7 +24,7 @@ def lower_bounds(program: Program) -> dict[str, Bounds]:
         finder.function(entry, first)
     for f in reversed(program.functions):  # callers come after those that they call
         finder.function(f, finder.given(f))
-    return finder.found
+    return finder.bounds
 
 
 class _Finder:
@@ -32,7 +32,7 @@ class _Finder:
 
     def __init__(self, constants: Mapping[str, float]) -> None:
         self.constants = constants
-        self.found: dict[str, Bounds] = {}
+        self.bounds: dict[str, Bounds] = {}
         self.calls: dict[str, list[list[float | None]]] = {}
 
     def given(self, f: Function) -> Bounds:
@@ -41,8 +41,8 @@ class _Finder:
         return {p.name: min(b for b in bounds if b is not None) for p, bounds in columns if None not in bounds}
 
     def function(self, f: Function, first: Bounds) -> None:
-        self.found[f.name] = dict(first)
-        self.block(f.body, self.found[f.name])
+        self.bounds[f.name] = dict(first)
+        self.block(f.body, self.bounds[f.name])
 
     def block(self, block: Block, known: Bounds) -> None:
         for e in block.equations:

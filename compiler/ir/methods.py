@@ -54,10 +54,12 @@ class PrimitiveMethods(ABC):
         return Value(self, Literal(float(array), Type(DType.FLOAT)))
 
     @abstractmethod
-    def constant(self, value: np.ndarray[Any, Any] | float, name: str = "", why: str = "") -> Value: ...
+    def constant(self, value: np.ndarray[Any, Any] | float, name: str = "", why: str = "") -> Value:
+        """Constant of the program; `why` is its comment."""
 
     @abstractmethod
-    def emit(self, op: str, args: tuple[Value, ...], results: tuple[Type, ...], **attrs: Any) -> tuple[Value, ...]: ...
+    def emit(self, op: str, args: tuple[Value, ...], results: tuple[Type, ...], **attrs: Any) -> tuple[Value, ...]:
+        """Results of a new equation."""
 
     def apply(self, op: str, *arguments: Liftable, **attrs: Any) -> tuple[Value, ...]:
         """One equation of a row of `OPS`, after integers were made floats where the row or a neighbour asks for them."""
@@ -273,9 +275,11 @@ class PrimitiveMethods(ABC):
         return self._one("full", value, shape=tuple(int(n) for n in shape))
 
     def zeros(self, shape: Shape) -> Value:
+        """Array of zeros."""
         return self.full(0.0, shape)
 
     def ones(self, shape: Shape) -> Value:
+        """Array of ones."""
         return self.full(1.0, shape)
 
     def iota(self, n: int) -> Value:
@@ -316,7 +320,7 @@ class PrimitiveMethods(ABC):
         if not any(isinstance(i, slice) for i in items):
             return self.gather(x, *(self._place(i, n) for i, n in zip(items, x.shape)))
         if any(not isinstance(i, (slice, int, np.integer)) for i in items):
-            raise InternalError("slices stand beside whole numbers only")
+            raise InternalError("slices stand beside integers only")
         return self._part(x, items)
 
     def _part(self, x: Value, items: tuple[Any, ...]) -> Value:

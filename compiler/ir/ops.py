@@ -121,7 +121,7 @@ _MARKS: dict[str, MarkRule] = {
 def _elementwise_rows() -> Iterator[Op]:
     yield from _entrywise(NUMBER, None, 1, neg="-x", abs="|x|", sign="-1, 0 or 1")
     yield from _entrywise((FLOAT,), None, 1, sqrt="square root", exp="e^x", log="natural logarithm", log1p="log(1 + x)")
-    yield from _entrywise((FLOAT,), None, 1, expm1="e^x - 1", floor="greatest whole number that is not above x")
+    yield from _entrywise((FLOAT,), None, 1, expm1="e^x - 1", floor="greatest integer that is not above x")
     yield from _entrywise((BOOL,), None, 1, not_="logical negation")
     yield from _entrywise((FLOAT,), BOOL, 1, isfinite="neither infinite nor NaN")
     yield from _entrywise(ANY, FLOAT, 1, to_float="as float64")

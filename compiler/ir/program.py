@@ -15,6 +15,8 @@ import numpy as np
 
 
 class DType(StrEnum):
+    """Kind of the entries of an array."""
+
     FLOAT = "float64"
     INT = "int64"
     BOOL = "bool"
@@ -68,6 +70,7 @@ class Equation:
     note: str = ""
 
     def attr(self, name: str) -> Any:
+        """Attribute of a name. Raises KeyError where there is none."""
         return dict(self.attrs)[name]
 
     def __str__(self) -> str:

@@ -107,6 +107,7 @@ class Tracer(PrimitiveMethods):
         blocks: tuple[Block, ...] = (),
         **attrs: Any,
     ) -> Values:
+        """Results of a new equation in the innermost open block."""
         scope = self._scope
         outs = tuple(self._fresh(r) for r in results)
         operands = tuple(a.operand for a in args)

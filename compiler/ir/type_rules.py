@@ -155,7 +155,7 @@ def slice_(types: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
 def _selected(shape: tuple[int, ...], indices: tuple[Type, ...]) -> tuple[int, ...]:
     """Shape of `x[i, j, ...]` with integer arrays: their common shape, then the axes that are left."""
     require(0 < len(indices) <= len(shape), lambda: f"{len(indices)} indices into {shape}")
-    require(all(i.dtype is INT for i in indices), "indices are whole numbers")
+    require(all(i.dtype is INT for i in indices), "indices are integers")
     return broadcast_shapes(*(i.shape for i in indices)) + shape[len(indices) :]
 
 

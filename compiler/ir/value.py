@@ -26,26 +26,32 @@ class Value:
 
     @property
     def type(self) -> Type:
+        """Kind and shape."""
         return self.operand.type
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Lengths of the axes."""
         return self.operand.type.shape
 
     @property
     def ndim(self) -> int:
+        """Number of axes."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
+        """Number of entries."""
         return int(np.prod(self.shape, dtype=np.int64))
 
     @property
     def dtype(self) -> DType:
+        """Kind of the entries."""
         return self.operand.type.dtype
 
     @property
     def T(self) -> Value:
+        """Transpose."""
         return self.tracer.transpose(self)
 
     def _binary(self, op: str, other: Liftable, swapped: bool = False) -> Value:

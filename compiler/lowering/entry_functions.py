@@ -35,6 +35,7 @@ class Bend:
 
     @property
     def argument(self) -> Expr:
+        """Argument z of the nonlinearity."""
         return self.call.args[0]
 
     @property
@@ -51,7 +52,7 @@ class Bend:
 
 
 @dataclass(frozen=True)
-class Bends:
+class EntryFunctions:
     """Nonlinearity of each decision, by its place (None: it has none); `affine`: the constraints over the names of the bends."""
 
     blocks: tuple[Bend | None, ...]
@@ -59,10 +60,11 @@ class Bends:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """Names that stand for the nonlinear calls, in the order of the decisions."""
         return tuple(b.name.name for b in self.blocks if b is not None)
 
 
-def bends_of(exprs: Sequence[Expr], decisions: Sequence[str]) -> Bends | None:
+def bends_of(exprs: Sequence[Expr], decisions: Sequence[str]) -> EntryFunctions | None:
     """The bends of these constraints, at most one a decision; None where they are not of this form."""
     if sum(1 for e in exprs for _ in walk(e)) > MOST_NODES:
         return None
@@ -84,7 +86,7 @@ def bends_of(exprs: Sequence[Expr], decisions: Sequence[str]) -> Bends | None:
     affine = tuple(rewrite(e, name_bends) for e in exprs)
     if any(len(several) > 1 for several in results.values()):
         return None
-    bends = Bends(tuple(next(iter(results[d]), None) for d in decisions), affine)
+    bends = EntryFunctions(tuple(next(iter(results[d]), None) for d in decisions), affine)
     return bends if all(is_affine(e, (*decisions, *bends.names)) for e in affine) else None
 
 

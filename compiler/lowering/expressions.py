@@ -31,15 +31,15 @@ class Lowering:
     def __init__(self, tracer: Tracer, env: Mapping[str, Value | Combination]) -> None:
         self.tracer = tracer
         self.env = env
-        self.found: dict[int, Any] = {}
+        self.values: dict[int, Any] = {}
         self.kept: list[Expr] = []  # an id names a node only while the node lives
 
     def __call__(self, expr: Expr) -> Value:
         self.kept.append(expr)
         for node in walk(expr):
-            if id(node) not in self.found:
-                self.found[id(node)] = self._value(node)
-        return self.tracer.lift(self.found[id(expr)])
+            if id(node) not in self.values:
+                self.values[id(node)] = self._value(node)
+        return self.tracer.lift(self.values[id(expr)])
 
     def _value(self, node: Expr) -> Any:
         match node:
@@ -57,25 +57,25 @@ class Lowering:
             case Call(atom=atom, args=args):
                 return ATOMS[atom].lower(self.tracer, node, *self._arguments(node, args))
             case Array(items=items):
-                return self.tracer.stack(*(self.found[id(i)] for i in items))
+                return self.tracer.stack(*(self.values[id(i)] for i in items))
             case Index(base=base, items=items):
                 sizes = known(base.shape)
                 places = [self._place(item, size) for item, size in zip(items, sizes)]
-                if isinstance(self.found[id(base)], Combination):
-                    return self.found[id(base)].gathered(*map(self.tracer.lift, places))
-                return lower_index(self.tracer, self.found[id(base)], known(node.shape), sizes, places)
+                if isinstance(self.values[id(base)], Combination):
+                    return self.values[id(base)].gathered(*map(self.tracer.lift, places))
+                return lower_index(self.tracer, self.values[id(base)], known(node.shape), sizes, places)
         raise InternalError(f"no equations for a {type(node).__name__}")
 
     def _arguments(self, node: Call, args: tuple[Expr, ...]) -> list[Any]:
         if isinstance(form_of(node), forms.Scattered):
             items = [self._place(item, size) for item, size in zip(args[1:], known(node.shape))]
-            return [self.found[id(args[0])], *items]
-        return [self.found[id(a)] for a in args]
+            return [self.values[id(args[0])], *items]
+        return [self.values[id(a)] for a in args]
 
     def _place(self, item: Expr, size: int) -> Any:
         if isinstance(item, Slice):
             return known(slice_ends(item, size))
-        place = self.found[id(item)]
+        place = self.values[id(item)]
         if names(item, Kind.ROUND):  # a learner that goes on after the horizon stays at the last entry
             return self.tracer.minimum(self.tracer.to_int(place), size - 1)
         return place

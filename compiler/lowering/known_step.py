@@ -19,11 +19,11 @@ from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import Rule, State, array, point
 from oco.compiler.problem.canonical import Inequality
 
-PLAYED, START, FOUND, BEFORE = "played", "mu_before", "mu", "before"
+PLAYED, START, MULTIPLIERS, BEFORE = "played", "mu_before", "mu", "before"
 SYMBOLS = {
     PLAYED: "the decision of this round within its known constraints",
     START: "multipliers of the known constraints, of the round before",
-    FOUND: "multipliers of the known constraints, of this round",
+    MULTIPLIERS: "multipliers of the known constraints, of this round",
     BEFORE: "the decision of the round before, in the user's units",
 }
 MET = 1e-9
@@ -43,7 +43,7 @@ class WithinKnown:
     def init(self, p: Problem, start: Point) -> State:
         loose, tight = _parts(p.task.canonical.known)
         none = p.tracer.zeros((sum(c.size for c in (*loose, *tight)),))
-        return {**self.rule.init(p, start), PLAYED: start, START: none, FOUND: none, **_before(p, start)}
+        return {**self.rule.init(p, start), PLAYED: start, START: none, MULTIPLIERS: none, **_before(p, start)}
 
     def decide(self, p: Problem, state: State) -> Point:
         return point(state, PLAYED)
@@ -52,13 +52,13 @@ class WithinKnown:
         """State with the decision of this round, once its contexts are known."""
         y = self.rule.decide(p, _own(state))
         x, multipliers = nearest_known(p, y, array(state, START))
-        return {**state, PLAYED: x, FOUND: multipliers}
+        return {**state, PLAYED: x, MULTIPLIERS: multipliers}
 
     def update(self, p: Problem, state: State) -> State:
         after = self.rule.update(p, {**_own(state), self.x: point(state, PLAYED)})
-        multipliers = array(state, FOUND)
+        multipliers = array(state, MULTIPLIERS)
         before = _before(p, point(state, PLAYED))
-        return {**after, PLAYED: self.rule.decide(p, after), START: multipliers, FOUND: multipliers, **before}
+        return {**after, PLAYED: self.rule.decide(p, after), START: multipliers, MULTIPLIERS: multipliers, **before}
 
 
 def _before(p: Problem, x: Point) -> State:

@@ -85,6 +85,7 @@ class Rows:
 
     @property
     def count(self) -> int:
+        """Number of vectors, N."""
         return self.blocks[0].shape[0]
 
     def map(self, f: Callable[[Value], Value]) -> Rows:
@@ -142,11 +143,13 @@ class Starts:
         self.t, self.blocks, self.vectors = t, t.blocks, dict(vectors)
 
     def of(self, k: int) -> Value | None:
+        """Starting vector of the k-th decision, where the tracer is in the block that it was made in; else None."""
         seen = self.t.blocks[: len(self.blocks)]
         within = len(seen) == len(self.blocks) and all(a is b for a, b in zip(seen, self.blocks))
         return self.vectors.get(k) if within else None
 
     def ended(self, k: int, vector: Value) -> None:
+        """Keep the vector at which the minimisation of the k-th decision ended."""
         if len(self.t.blocks) == len(self.blocks):
             self.vectors[k] = vector
 

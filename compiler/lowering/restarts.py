@@ -35,13 +35,16 @@ class Restarted:
         self.rule, self.first, self.restart = rule, first, restart
 
     def init(self, p: Problem, start: Point) -> State:
+        """State of the first epoch, with its horizon."""
         T = p.tracer.lift(float(self.first))
         return {EPOCH: T, **self.rule.init(p.in_epoch(T, self.first), start)}
 
     def decide(self, p: Problem, state: State) -> Point:
+        """Decision of the rule in its epoch."""
         return self.rule.decide(p.in_epoch(array(state, EPOCH), self.first), _without(state))
 
     def update(self, p: Problem, state: State) -> State:
+        """State after the round; behind the last round of an epoch, that of a new one twice as long."""
         t, T = p.tracer, array(state, EPOCH)
         epoch = p.in_epoch(T, self.first)
         p.note("after the last round of an epoch the method begins anew, for twice as many rounds")
@@ -66,6 +69,7 @@ def _without(state: State) -> State:
 
 
 def needs_horizon(theorem: Theorem) -> bool:
+    """True where a hypothesis of the theorem asks for the number of rounds."""
     return any(h.of_horizon for h in theorem.hypotheses)
 
 
@@ -155,6 +159,7 @@ def restarted_guarantee(theorem: Theorem, s: Situation, settings: Mapping[str, S
 
 
 def schedule_words(first: int) -> str:
+    """Sequence of horizons as text: "restarted with T = 1, 2, 4, ..."."""
     return f"restarted with T = {first}, {2 * first}, {4 * first}, ..."
 
 

@@ -13,7 +13,7 @@ from oco.compiler.ir.formulas import trace_formula
 from oco.compiler.ir.program import DType
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
-from oco.compiler.lowering.entry_functions import Bends
+from oco.compiler.lowering.entry_functions import EntryFunctions
 from oco.compiler.lowering.expressions import Lowering
 from oco.compiler.lowering.points import Block, Geometry, Point, Rows, Starts
 from oco.compiler.lowering.storage import sparse_gradient
@@ -164,6 +164,7 @@ class Problem:
 
     @property
     def constraint_count(self) -> int:
+        """Number of inequalities, counted by entries."""
         return sum(c.size for c in self.task.canonical.inequalities)
 
     @property
@@ -175,6 +176,7 @@ class Problem:
 
     @property
     def full(self) -> bool:
+        """True where the round reveals all streams."""
         return self.task.canonical.feedback is Feedback.FULL
 
     @cached_property
@@ -286,7 +288,7 @@ class Problem:
         ones = {b.name: algebra.broadcast(algebra.number(1), b.shape) for b in self.task.canonical.blocks}
         return self._points([hessian_vector(total, ones)], x, env)
 
-    def proximal_point(self, bends: Bends, y: Point, c: Point, scale: Value, weights: Value) -> Point:
+    def proximal_point(self, bends: EntryFunctions, y: Point, c: Point, scale: Value, weights: Value) -> Point:
         """argmin_x <c, x> + scale |x - y|^2 / 2 + sum_n weights_n g_t^n(x) over the whole space: y - (slope + pulls) / scale."""
         parts = [(e, k.size) for e, k in zip(bends.affine, self.task.canonical.inequalities)]
         slope = c + self._combination(parts, y, self.units.of_weights(weights, 1))

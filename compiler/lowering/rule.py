@@ -15,11 +15,14 @@ State = Mapping[str, Structured]
 class Rule(Protocol):
     """The update in the paper's symbols. State holds points and arrays by those symbols."""
 
-    def init(self, p: Problem, start: Point) -> State: ...
+    def init(self, p: Problem, start: Point) -> State:
+        """State before the first round, with the first decision at `start`."""
 
-    def decide(self, p: Problem, state: State) -> Point: ...
+    def decide(self, p: Problem, state: State) -> Point:
+        """Decision of the round, from the state alone."""
 
-    def update(self, p: Problem, state: State) -> State: ...
+    def update(self, p: Problem, state: State) -> State:
+        """State after the round, from what `p` has seen of it."""
 
 
 def point(state: State, name: str) -> Point:

@@ -157,6 +157,7 @@ class StateLayout:
         self.kinds: dict[str, Matrix] = {}
 
     def fields(self, name: str, x: Combination) -> dict[str, Value]:
+        """Arrays by field name of a point x that the state keeps under `name`."""
         if name not in self.kinds:
             self.kinds[name] = x.terms[0][1]
         matrix = laid_out(self.t, x, self.kinds[name])
@@ -170,6 +171,7 @@ class StateLayout:
         return tuple(f"{name}_{part}" for part, _ in zip(kind.PARTS, kind.values))
 
     def block(self, name: str, fields: Named) -> Any:
+        """Kept point of a name, rebuilt from its fields; an array unchanged."""
         if name not in self.kinds:
             return fields[name]
         return Combination(((1.0, self.kinds[name].rebuilt(*(fields[f] for f in self.names(name)))),))

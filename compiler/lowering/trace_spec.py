@@ -62,6 +62,7 @@ class TraceSpec:
 
     @property
     def decisions(self) -> tuple[str, ...]:
+        """Names of the decisions in the order of the model."""
         return tuple(b.name for b in self.canonical.blocks)
 
     @cached_property

@@ -60,6 +60,7 @@ class Units:
         return [self._constant(o, "origin", "c of x = c + R u: the middle of the domain") for o in self.scales.origins]
 
     def of_loss(self, value: Value) -> Value:
+        """Loss f / F."""
         return (
             value
             if self.scales is None
@@ -67,12 +68,14 @@ class Units:
         )
 
     def of_gradient(self, slope: Point) -> Point:
+        """Gradient of f / F towards u."""
         if self.scales is None or self.scales.radius == self.scales.loss:
             return slope
         factor = np.asarray(self.scales.radius / self.scales.loss)
         return self._constant(factor, "gradient_unit", "R/F, for the gradient of f / F towards u") * slope
 
     def of_constraints(self, g: Value) -> Value:
+        """Values g_n / G_n of the inequalities, shape (N,)."""
         return (
             g
             if self.scales is None
@@ -80,6 +83,7 @@ class Units:
         )
 
     def of_equalities(self, h: Value) -> Value:
+        """Values h_m / H_m of the equalities, shape (M,)."""
         return (
             h
             if self.scales is None
@@ -87,9 +91,11 @@ class Units:
         )
 
     def of_rows(self, rows: Rows) -> Rows:
+        """Gradients of g_n / G_n towards u, one a row."""
         return rows if self.scales is None else self._rows(rows, self.scales.inequalities, *_ROWS)
 
     def of_equality_rows(self, rows: Rows) -> Rows:
+        """Gradients of h_m / H_m towards u, one a row."""
         return rows if self.scales is None else self._rows(rows, self.scales.equalities, *_EQUALITY_ROWS)
 
     def of_weights(self, weights: Value, order: int) -> Value:
@@ -100,6 +106,7 @@ class Units:
         return self._times(weights, self.scales.radius**order / self.scales.inequalities, *words)
 
     def of_equality_weights(self, weights: Value) -> Value:
+        """Weights of the equalities' gradients in the units of u, shape (M,)."""
         if self.scales is None:
             return weights
         return self._times(weights, self.scales.radius / self.scales.equalities, *_EQUALITY_ROWS)

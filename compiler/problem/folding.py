@@ -75,6 +75,7 @@ class Folding:
         return self.horizon
 
     def shape(self, shape: tuple[Any, ...], span: Span | None) -> tuple[int, ...]:
+        """Shape with numbers for the params in it. Raises OcoError where one has no value."""
         for dim in shape:
             if isinstance(dim, SymbolicDim):
                 raise _no_value(dim.terms[0][0][0], span)
@@ -150,8 +151,10 @@ def _no_value(name: str, span: Span | None) -> Exception:
 
 def _horizon(rounds: Expr) -> int:
     if not isinstance(rounds, Constant) or rounds.shape != ():
-        raise fail("OCO323", "the horizon is one whole number", rounds.span)
+        raise fail("OCO323", "the horizon is one integer", rounds.span)
     value = float(rounds.value.array)
     if value < 1 or value != int(value):
-        raise fail("OCO323", f"the horizon is a whole number of rounds, at least 1; here it is {value:g}", rounds.span)
+        raise fail(
+            "OCO323", f"the horizon is an integer number of rounds, at least 1; here it is {value:g}", rounds.span
+        )
     return int(value)

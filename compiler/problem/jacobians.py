@@ -20,7 +20,7 @@ Sizes = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Diagonal:
+class DiagonalJacobian:
     """Entry i of the expression depends on entry i of the decision alone, with the slope `entries[i]`."""
 
     entries: Expr
@@ -33,7 +33,7 @@ class Dense:
     entries: Expr
 
 
-Slopes = Diagonal | Dense
+Slopes = DiagonalJacobian | Dense
 
 
 def jacobian(expr: Expr, decisions: Iterable[str]) -> dict[str, Expr]:
@@ -56,7 +56,7 @@ def diagonal(expr: Expr, decision: str) -> Expr | None:
     if shape is None or known(expr.shape) != shape:
         return None
     slopes = _Towards(decision, shape, nodes).of(expr)
-    return slopes.entries if isinstance(slopes, Diagonal) or shape == () else None
+    return slopes.entries if isinstance(slopes, DiagonalJacobian) or shape == () else None
 
 
 class _Towards:
@@ -89,7 +89,7 @@ class _Towards:
 
     def _rule(self, node: Expr) -> Slopes:
         if isinstance(node, Name) and node.name == self.name:
-            return Diagonal(e.number(1))
+            return DiagonalJacobian(e.number(1))
         if node.shape == ():
             return Dense(gradient(node, (self.name,))[self.name])
         if isinstance(node, Call):
@@ -137,15 +137,15 @@ class _Towards:
         return Dense(e.reshape(dense, lead + known(arg.shape) + self.shape) if arg.shape else dense)
 
     def _scaled(self, factor: Expr, slopes: Slopes, rank: int) -> Slopes:
-        if isinstance(slopes, Diagonal):
-            return Diagonal(e.mul(factor, slopes.entries))
+        if isinstance(slopes, DiagonalJacobian):
+            return DiagonalJacobian(e.mul(factor, slopes.entries))
         if factor.shape != ():
             factor = e.reshape(factor, factor.shape + (1,) * len(self.shape))
         return Dense(e.mul(factor, slopes.entries))
 
     def _sum(self, a: Slopes, b: Slopes, size: Sizes) -> Slopes:
-        if isinstance(a, Diagonal) and isinstance(b, Diagonal):
-            return Diagonal(e.add(a.entries, b.entries))
+        if isinstance(a, DiagonalJacobian) and isinstance(b, DiagonalJacobian):
+            return DiagonalJacobian(e.add(a.entries, b.entries))
         return Dense(e.add(self._spelled(a, size), self._spelled(b, size)))
 
     def _spelled(self, slopes: Slopes, size: Sizes) -> Expr:
@@ -161,7 +161,7 @@ class _Towards:
         if len(matrix.shape) != 2 or len(vector.shape) != 1:
             return None
         slopes = self.of(vector)
-        if isinstance(slopes, Diagonal):
+        if isinstance(slopes, DiagonalJacobian):
             return Dense(e.mul(matrix, slopes.entries))
         columns = math.prod(self.shape)
         flat = e.reshape(self.dense(vector), (*known(vector.shape), columns))

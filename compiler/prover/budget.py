@@ -17,7 +17,7 @@ MORE = 4
 
 
 @dataclass(frozen=True)
-class Budget:
+class SearchBudget:
     """Steps that the searches of one proof may take: `effort` times the usual number.
 
     Raises OcoError (OCO526) where `effort` is not a positive number.
@@ -35,7 +35,7 @@ class Budget:
         return Allowance(share * STEPS * self.effort, self.effort)
 
 
-USUAL = Budget()
+USUAL = SearchBudget()
 
 
 class Allowance:

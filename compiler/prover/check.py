@@ -9,15 +9,15 @@ import numpy as np
 
 from oco.compiler.problem.canonical import Canonical, Equality, Inequality, canonical, entry_labels
 from oco.compiler.prover.assumed import declared
-from oco.compiler.prover.budget import USUAL, Budget
+from oco.compiler.prover.budget import USUAL, SearchBudget
 from oco.compiler.prover.complaints import complaints
-from oco.compiler.prover.context import Setting
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.data_facts import measured_margin, with_data
 from oco.compiler.prover.domain import domain_facts
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.facts import Deferred, Facts
 from oco.compiler.prover.feasibility import feasible
-from oco.compiler.prover.function import Function
+from oco.compiler.prover.function import ScalarFunction
 from oco.compiler.prover.measured import Observed, Rounds, observed
 from oco.compiler.prover.notices import notices, without_allowed
 from oco.compiler.prover.overflow import overflows
@@ -31,7 +31,9 @@ from oco.dsl.fact_keys import catalogue
 from oco.dsl.model import Model
 
 
-def check(model: Model, data: Rounds | None = None, best: Rounds | None = None, *, budget: Budget = USUAL) -> Facts:
+def check(
+    model: Model, data: Rounds | None = None, best: Rounds | None = None, *, budget: SearchBudget = USUAL
+) -> Facts:
     """Every fact of the catalogue for this model: proved where a derivation is found, else unknown.
 
     data    arrays by stream, the round first: adds measured facts, and errors for what the data contradicts
@@ -44,10 +46,15 @@ def check(model: Model, data: Rounds | None = None, best: Rounds | None = None, 
 
 
 def check_canonical(
-    model: Model, problem: Canonical, data: Rounds | None = None, best: Rounds | None = None, *, budget: Budget = USUAL
+    model: Model,
+    problem: Canonical,
+    data: Rounds | None = None,
+    best: Rounds | None = None,
+    *,
+    budget: SearchBudget = USUAL,
 ) -> Facts:
     """`check` of a model of which the canonical problem is known."""
-    setting = Setting(problem, budget)
+    setting = ProofContext(problem, budget)
     seen = None if data is None else observed(problem, data, best)
     functions = _functions(setting)
     known, result = _convexities(setting, functions), Findings()
@@ -71,23 +78,25 @@ def check_canonical(
 
 
 LOSS = "loss"
-Functions = Mapping[str, list[Function]]
+Functions = Mapping[str, list[ScalarFunction]]
 
 
-def _functions(setting: Setting) -> Functions:
+def _functions(setting: ProofContext) -> Functions:
     """The loss under "loss", and the entries of each constraint under its label; none beyond `MOST_ENTRIES`."""
     problem = setting.canonical
-    results = {LOSS: [Function(setting, problem.objective, "loss", "the loss")]}
+    results = {LOSS: [ScalarFunction(setting, problem.objective, "loss", "the loss")]}
     left = MOST_ENTRIES
     for c in problem.constraints:
         own = c.size <= (left if c.shape else MOST_ENTRIES)
         left -= c.size if own else 0
         places = zip(np.ndindex(*c.shape), entry_labels(c.label, c.shape)) if own else ()
-        results[c.label] = [Function(setting, entry(c.expr, at), f"constraints.{label}", label) for at, label in places]
+        results[c.label] = [
+            ScalarFunction(setting, entry(c.expr, at), f"constraints.{label}", label) for at, label in places
+        ]
     return results
 
 
-def _convexities(setting: Setting, functions: Functions) -> dict[str, Fact]:
+def _convexities(setting: ProofContext, functions: Functions) -> dict[str, Fact]:
     """Facts on the convexity of each function. Raises OcoError with every expression that may be undefined."""
     result, problem = Findings(), setting.canonical
     known: dict[str, Fact] = {}
@@ -106,7 +115,7 @@ def _convexities(setting: Setting, functions: Functions) -> dict[str, Fact]:
     return known
 
 
-def _worked_out(setting: Setting, functions: Functions) -> Iterator[Fact]:
+def _worked_out(setting: ProofContext, functions: Functions) -> Iterator[Fact]:
     """The facts that need no solver."""
     yield from domain_facts(setting.canonical)
     yield from oracle_facts(setting)
@@ -115,7 +124,7 @@ def _worked_out(setting: Setting, functions: Functions) -> Iterator[Fact]:
         yield from constraint_facts(setting, c, functions[c.label])
 
 
-def _solved(setting: Setting, seen: Observed | None) -> tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]:
+def _solved(setting: ProofContext, seen: Observed | None) -> tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]:
     """The facts that need a solver, with what is measured and assumed of them."""
     facts, warnings = feasible.Feasibility(setting).find()
     known, results = dict(facts), Findings()
@@ -160,7 +169,7 @@ def _attained_sizes(problem: Canonical, known: Mapping[str, Fact]) -> Iterator[t
             yield key, known[key].value
 
 
-def constraint_facts(setting: Setting, c: Inequality | Equality, entries: list[Function]) -> Iterator[Fact]:
+def constraint_facts(setting: ProofContext, c: Inequality | Equality, entries: list[ScalarFunction]) -> Iterator[Fact]:
     """The facts of each entry, and for a vector those of its worst entry under the label itself."""
     if not entries:
         yield from worst_of_many(setting, c)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from oco.compiler.problem.canonical import Canonical, Inequality
-from oco.compiler.prover.context import Setting
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.curvature.composition import FLAT_KINDS, Culprit
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.phrasing import say
@@ -17,7 +17,7 @@ from oco.dsl.source import Span
 from oco.dsl.statements import Relation
 
 
-def complaints(setting: Setting, facts: Mapping[str, Fact]) -> Iterator[Diagnostic]:
+def complaints(setting: ProofContext, facts: Mapping[str, Fact]) -> Iterator[Diagnostic]:
     """An error for each function that is refuted, a warning for each that is not decided."""
     canonical = setting.canonical
     yield from _judged(
@@ -46,7 +46,7 @@ def _side(canonical: Canonical, c: Inequality) -> str:
 
 
 def _judged(
-    setting: Setting, expr: Expr, fact: Fact, what: str, code: str, span: Span | None, side: str = ""
+    setting: ProofContext, expr: Expr, fact: Fact, what: str, code: str, span: Span | None, side: str = ""
 ) -> Iterator[Diagnostic]:
     if fact.status is Status.PROVED:
         return
@@ -99,7 +99,7 @@ def _affine_place(node: Expr, inside: Call) -> str:
     )
 
 
-def _not_affine(setting: Setting, label: str, expr: Expr, span: Span | None) -> Diagnostic:
+def _not_affine(setting: ProofContext, label: str, expr: Expr, span: Span | None) -> Diagnostic:
     culprit = next(setting.curvatures.culprits(expr, Curvature.AFFINE), None)
     where = culprit.expr.span if culprit is not None and culprit.expr.span is not None else span
     named = f": {say(culprit.expr)} {_described(culprit)}" if culprit is not None else ""

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from oco.compiler.problem.canonical import Block, Canonical
-from oco.compiler.prover.budget import USUAL, Budget
+from oco.compiler.prover.budget import USUAL, SearchBudget
 from oco.compiler.prover.curvature.composition import Curvatures
 from oco.compiler.prover.curvature.hessian import Hessians
 from oco.compiler.prover.curvature.second_order import by_second_derivative
@@ -23,14 +23,14 @@ SHARE, ATTAINED = 3 / 5, 1 / 15
 for feasibility."""
 
 
-class Setting:
+class ProofContext:
     """The names of a model with their ranges: decisions by the hull of their domain, streams by what they may reveal, the round.
 
     budget  what all searches about the model may take; those for curvature and constants take from `search`, those that
             show constants to be tight from `attaining`
     """
 
-    def __init__(self, canonical: Canonical, budget: Budget = USUAL) -> None:
+    def __init__(self, canonical: Canonical, budget: SearchBudget = USUAL) -> None:
         self.canonical, self.budget = canonical, budget
         self.search, self.attaining = budget.allowance(SHARE), budget.allowance(ATTAINED)
         self.blocks: dict[str, Block] = {b.name: b for b in canonical.blocks}
@@ -41,6 +41,7 @@ class Setting:
 
     @cached_property
     def box(self) -> Box:
+        """Range of each name, at its shape: decisions, streams, and the round `t`."""
         last = self.canonical.horizon or np.inf
         ranges = {b.name: entries(b.domain.lower, b.domain.upper, b.shape) for b in self.canonical.blocks}
         ranges |= {s.name: entries(s.lower, s.upper, s.shape) for s in self.canonical.streams}
@@ -48,10 +49,12 @@ class Setting:
 
     @cached_property
     def ranges(self) -> Enclosure:
+        """Enclosures of expressions over `box`."""
         return Enclosure(self.box, self.refiner)
 
     @cached_property
     def refiner(self) -> Refiner:
+        """Search for tighter ranges."""
         return Refiner(self)
 
     @cached_property
@@ -71,14 +74,17 @@ class Setting:
 
     @cached_property
     def hessians(self) -> Hessians:
+        """Enclosures of second derivatives."""
         return Hessians(self)
 
     @cached_property
     def bounds(self) -> Bounds:
+        """Bounds of gradients and values in norms."""
         return Bounds(self)
 
     @cached_property
     def simplify(self) -> Simplifier:
+        """Simplification of expressions that keeps their values on `box`."""
         return Simplifier(self.depends, self._plain_range)
 
     @cached_property

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from oco.compiler.problem.canonical import StreamRange
-from oco.compiler.prover.context import Setting
-from oco.compiler.prover.function import Function
+from oco.compiler.prover.context import ProofContext
+from oco.compiler.prover.function import ScalarFunction
 from oco.compiler.prover.measured import Observed, covered
 from oco.compiler.prover.phrasing import number, plural
 from oco.dsl.diagnostics import Diagnostic, Severity
@@ -19,7 +19,7 @@ FEW = 0.005  # share of rounds that may be outliers
 INFLATED = 1.5  # factor on a constant that makes them worth a word
 
 
-def contradictions(setting: Setting, seen: Observed) -> Iterator[Diagnostic]:
+def contradictions(setting: ProofContext, seen: Observed) -> Iterator[Diagnostic]:
     """Values outside the declared range: an error that names the round and the entry."""
     for s in setting.canonical.streams:
         if s.name not in seen.streams:
@@ -36,7 +36,7 @@ def contradictions(setting: Setting, seen: Observed) -> Iterator[Diagnostic]:
             yield Diagnostic("OCO621", message, s.stream.span, "widen the range, or leave these rounds out")
 
 
-def wide_bounds(setting: Setting, seen: Observed) -> Iterator[Diagnostic]:
+def wide_bounds(setting: ProofContext, seen: Observed) -> Iterator[Diagnostic]:
     """Ranges that are much wider than the data, with what the loss's Lipschitz constant would be on the data's."""
     for s in setting.canonical.streams:
         if s.name not in seen.streams or s.distribution is not None or not setting.box[s.name].bounded:
@@ -51,7 +51,7 @@ def wide_bounds(setting: Setting, seen: Observed) -> Iterator[Diagnostic]:
         yield Diagnostic("OCO606", message, s.stream.span, hint, Severity.WARNING)
 
 
-def outliers(setting: Setting, seen: Observed) -> Iterator[Diagnostic]:
+def outliers(setting: ProofContext, seen: Observed) -> Iterator[Diagnostic]:
     """A few rounds that make the loss's Lipschitz constant much larger than it is without them."""
     used = names(setting.canonical.objective, Kind.STREAM)
     whole = _lipschitz(setting, seen, None)
@@ -76,10 +76,10 @@ def _outlier(s: StreamRange, sizes: np.ndarray, calm: np.ndarray, whole: float, 
     return Diagnostic("OCO607", message, s.stream.span, hint, Severity.WARNING)
 
 
-def _lipschitz(setting: Setting, seen: Observed, rounds: np.ndarray | None) -> float | None:
+def _lipschitz(setting: ProofContext, seen: Observed, rounds: np.ndarray | None) -> float | None:
     """The loss's Lipschitz constant over the range of the data, by ranges alone."""
-    narrow = Setting(covered(setting.canonical, seen, rounds), setting.budget)
-    f = Function(narrow, narrow.canonical.objective, "loss", "the loss")
+    narrow = ProofContext(covered(setting.canonical, seen, rounds), setting.budget)
+    f = ScalarFunction(narrow, narrow.canonical.objective, "loss", "the loss")
     total = sum(
         narrow.ranges(g).broadcast(narrow.blocks[n].shape).square().sum().greatest for n, g in f.gradients[0].items()
     )

@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 
 from oco.compiler.problem.canonical import Assumed, Canonical, Equality, Inequality, entry_labels
-from oco.compiler.prover.context import Setting
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.data_checks import contradictions, outliers, wide_bounds
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.feasibility.scenario import mean
 from oco.compiler.prover.feasibility.slater import slater_point
-from oco.compiler.prover.function import Function
+from oco.compiler.prover.function import ScalarFunction
 from oco.compiler.prover.measured import Observed, covered, variation_facts
 from oco.compiler.prover.phrasing import coordinates, number, plural
 from oco.compiler.prover.ranges.cells import NotCovered, over_cells
@@ -34,7 +34,7 @@ MOST_ROUNDS = 5000  # that are looked at one by one
 CONSTANTS = ("bound", "lipschitz.l2", "lipschitz.l1")
 
 
-def with_data(setting: Setting, known: dict[str, Fact], seen: Observed) -> Iterator[Diagnostic]:
+def with_data(setting: ProofContext, known: dict[str, Fact], seen: Observed) -> Iterator[Diagnostic]:
     """Add what the data says to `known`; yield what is wrong or worth a word."""
     wrong = list(contradictions(setting, seen))
     yield from wrong
@@ -74,12 +74,12 @@ def _placed(problem: Canonical, known: dict[str, Fact], fact: Fact) -> Iterator[
 # ---- constants over the range of the data
 
 
-def _constants(setting: Setting, seen: Observed) -> Iterator[Fact]:
+def _constants(setting: ProofContext, seen: Observed) -> Iterator[Fact]:
     """The constants of loss and constraints with the streams confined to the hull of the data."""
-    narrow = Setting(covered(setting.canonical, seen), setting.budget)
+    narrow = ProofContext(covered(setting.canonical, seen), setting.budget)
     words = f"with the streams in the range of {plural(seen.rounds, 'round')} of data"
     for prefix, expr in functions(narrow.canonical):
-        for fact in Function(
+        for fact in ScalarFunction(
             narrow, expr, prefix, prefix.removeprefix("constraints.").replace("loss", "the loss")
         ).facts():
             if fact.key.removeprefix(f"{prefix}.") in CONSTANTS and fact.value is not None:
@@ -103,7 +103,7 @@ def functions(problem: Canonical) -> Iterator[tuple[str, Expr]]:
 # ---- assumptions that a round refutes
 
 
-def _refuted_by_a_round(setting: Setting, seen: Observed, assumption: Assumed) -> Iterator[Diagnostic]:
+def _refuted_by_a_round(setting: ProofContext, seen: Observed, assumption: Assumed) -> Iterator[Diagnostic]:
     """An upper bound that some round breaks at the centre of the domain, or at its lower or upper end."""
     kind = next((k for k in CONSTANTS if assumption.key.endswith(f".{k}")), None)
     if kind is None or assumption.relation is not Relation.LE:
@@ -120,9 +120,9 @@ def _refuted_by_a_round(setting: Setting, seen: Observed, assumption: Assumed) -
     yield Diagnostic("OCO622", message, assumption.span, "correct the number, or look at that round")
 
 
-def _per_round(setting: Setting, seen: Observed, expr: Expr, kind: str, prefix: str) -> np.ndarray | None:
+def _per_round(setting: ProofContext, seen: Observed, expr: Expr, kind: str, prefix: str) -> np.ndarray | None:
     """Values of |f| or of a norm of its gradient that each round reaches."""
-    f = Function(setting, expr, prefix, prefix)
+    f = ScalarFunction(setting, expr, prefix, prefix)
     measured = [call("abs", f.expr)]
     if kind != "bound":
         slopes = list(f.gradients[0].values())
@@ -159,7 +159,7 @@ def _one_by_one(expr: Expr, x: Mapping[str, np.ndarray], seen: Observed) -> np.n
 # ---- Slater margin in the sample mean
 
 
-def measured_margin(setting: Setting, seen: Observed) -> list[Fact]:
+def measured_margin(setting: ProofContext, seen: Observed) -> list[Fact]:
     """slater.margin and slater.point from the sample means of iid streams, less what Hoeffding's inequality allows for chance.
 
     With probability `CONFIDENCE`, E g_n(x) <= mean of g_n(x) + (range of g_n) sqrt(ln(N / (1 - CONFIDENCE)) / (2 T)) for all n.
@@ -172,7 +172,7 @@ def measured_margin(setting: Setting, seen: Observed) -> list[Fact]:
         replace(s, mean=np.asarray(seen.streams[s.name], dtype=np.float64).mean(axis=0)) if s.name in unknown else s
         for s in problem.streams
     )
-    sampled = Setting(replace(problem, streams=streams), setting.budget)
+    sampled = ProofContext(replace(problem, streams=streams), setting.budget)
     scenario = mean(sampled)
     result = None if scenario is None else slater_point(scenario)
     if scenario is None or result is None:
@@ -194,7 +194,7 @@ def measured_margin(setting: Setting, seen: Observed) -> list[Fact]:
     return [Fact("slater.margin", margin, Status.MEASURED, why), Fact("slater.point", value, Status.MEASURED, why)]
 
 
-def _width(setting: Setting, c: Inequality | Equality) -> float:
+def _width(setting: ProofContext, c: Inequality | Equality) -> float:
     """The widest range of values of an entry of a constraint."""
     results = setting.ranges(setting.simplify(c.expr))
     return float(np.max(results.hi - results.lo))

@@ -19,6 +19,7 @@ def upward(value: float) -> float:
 
 
 def downward(value: float) -> float:
+    """Value rounded downwards, where it is not an integer."""
     return value if value == 0 or math.isinf(value) or value == round(value) else value * (1 - 2**-50)
 
 

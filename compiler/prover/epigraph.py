@@ -24,7 +24,7 @@ from oco.compiler.domains.box import Box
 from oco.compiler.problem.canonical import Block, Canonical, Inequality, StreamRange
 from oco.compiler.problem.jacobians import jacobian
 from oco.compiler.problem.structure import Structure, is_affine, separable_over_box
-from oco.compiler.prover.context import Setting
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms, kink_of
@@ -59,10 +59,11 @@ class Epigraph:
 
     @property
     def levels(self) -> int:
+        """Number of levels, K."""
         return int(self.canonical.blocks[-1].shape[0])
 
 
-class Unliftable(Exception):
+class NoEpigraph(Exception):
     """Why constraints with kinks are not lifted, in words."""
 
     def __init__(self, why: str) -> None:
@@ -79,7 +80,7 @@ def lifted(canonical: Canonical) -> Epigraph | None:
     """The lifted problem; None where kinks need no lifting, as over a box in sums of functions of single entries, or allow none."""
     try:
         return epigraph(canonical) if kinks_hinder(canonical) else None
-    except Unliftable:
+    except NoEpigraph:
         return None
 
 
@@ -93,7 +94,7 @@ def kinks_hinder(canonical: Canonical) -> bool:
 
 def epigraph(canonical: Canonical) -> Epigraph:
     """The lifted problem of one whose constraints have kinks. Raises Unliftable."""
-    lifting = _Lifting()
+    lifting = _KinkNames()
     roots = tuple(replace(c, expr=rewrite(c.expr, lifting.of(c))) for c in canonical.inequalities)
     count = sum(node.size for node in lifting.nodes)
     vectors = {
@@ -143,7 +144,7 @@ class _Node:
 
 
 @dataclass(frozen=True, eq=False)
-class _Row:
+class _LevelRow:
     """piece <= variable of the node, brought to the shape `stretched`; it comes from the constraint `of`."""
 
     of: Inequality
@@ -152,12 +153,12 @@ class _Row:
     stretched: tuple[int, ...]
 
 
-class _Lifting:
+class _KinkNames:
     """Puts a name in the place of each kink, from the inside out."""
 
     def __init__(self) -> None:
         self.nodes: list[_Node] = []
-        self.rows: list[_Row] = []
+        self.rows: list[_LevelRow] = []
         self.values: dict[str, _Node] = {}
         self.pieces = 0
 
@@ -191,10 +192,10 @@ class _Lifting:
         self.nodes.append(node)
         self.values[name] = node
         for piece in form.pieces(algebra, *call.args):
-            self.rows.append(_Row(c, node, piece if form.largest else algebra.minus(piece), stretched))
+            self.rows.append(_LevelRow(c, node, piece if form.largest else algebra.minus(piece), stretched))
             self.pieces += math.prod(np.broadcast_shapes(known(piece.shape), stretched))
         if self.pieces > MOST_PIECES:
-            raise Unliftable(f"its step takes kinks of at most {MOST_PIECES} pieces in all constraints together")
+            raise NoEpigraph(f"its step takes kinks of at most {MOST_PIECES} pieces in all constraints together")
         return Name(name, Kind.DECISION, shape=call.shape)
 
     def over_decisions(self, e: Expr) -> Expr:
@@ -233,7 +234,7 @@ def _range(name: str, count: int, least: float) -> StreamRange:
 
 def _check(lifted: Canonical, parts: list[Inequality]) -> None:
     """Check that nothing falls where a node rises: each of `parts` stands over the names of the nodes."""
-    box = Setting(lifted).box
+    box = ProofContext(lifted).box
     for part in parts:
         inner = [n for n in names(part.expr, Kind.DECISION) if n.startswith("_node")]
         if not inner:
@@ -241,14 +242,14 @@ def _check(lifted: Canonical, parts: list[Inequality]) -> None:
         slopes = jacobian(part.expr, inner)
         for slope in slopes.values():
             if names(slope, Kind.DECISION):
-                raise Unliftable(_MIXED.format(part.origin))
+                raise NoEpigraph(_MIXED.format(part.origin))
             if not bool(np.all(Enclosure(box)(slope).lo >= 0)):
-                raise Unliftable(_MIXED.format(part.origin))
+                raise NoEpigraph(_MIXED.format(part.origin))
 
 
 def _bends(lifted: Canonical, origins: list[Inequality]) -> list[float]:
     """Smoothness constants of the lifted constraints; raises where nothing bounds that of one with kinks."""
-    setting, decisions, result = Setting(lifted), tuple(b.name for b in lifted.blocks), list[float]()
+    setting, decisions, result = ProofContext(lifted), tuple(b.name for b in lifted.blocks), list[float]()
     for c, origin in zip(lifted.inequalities, origins, strict=True):
         if is_affine(c.expr, decisions) or not has_kinks(origin):
             result.append(0.0)
@@ -261,6 +262,6 @@ def _bends(lifted: Canonical, origins: list[Inequality]) -> list[float]:
         ends = [setting.hessians.eigenvalues(setting.simplify(e))[:2] for e in exprs]
         bend = reduce(max, (max(abs(a), abs(b)) for a, b in ends), 0.0)
         if not math.isfinite(bend):
-            raise Unliftable(f"nothing bounds how fast the gradient of a piece of `{origin.origin}` changes")
+            raise NoEpigraph(f"nothing bounds how fast the gradient of a piece of `{origin.origin}` changes")
         result.append(bend)
     return result

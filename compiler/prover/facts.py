@@ -24,7 +24,8 @@ class Deferred:
     find: Callable[[], tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]]
 
     @cached_property
-    def found(self) -> tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]:
+    def proved(self) -> tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]:
+        """Facts by key, and warnings, of one search."""
         with contained("checking"):
             return self.find()
 
@@ -45,7 +46,7 @@ class Facts(Mapping[str, Fact]):
     def __getitem__(self, key: str) -> Fact:
         for later in self.deferred:
             if key in later.keys:
-                return later.found[0][key]
+                return later.proved[0][key]
         return self.items_by_key[key]
 
     def __iter__(self) -> Iterator[str]:
@@ -58,7 +59,7 @@ class Facts(Mapping[str, Fact]):
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
         """Warnings of all derivations, each once."""
-        return tuple(dict.fromkeys((*self.noticed, *(w for later in self.deferred for w in later.found[1]))))
+        return tuple(dict.fromkeys((*self.noticed, *(w for later in self.deferred for w in later.proved[1]))))
 
     def value(self, key: str, default: Any = None) -> Any:
         """The value where it may be relied on, else `default`."""

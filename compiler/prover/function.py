@@ -8,14 +8,14 @@ from dataclasses import replace
 from functools import cached_property
 
 from oco.compiler.problem.calculus import gradient
-from oco.compiler.prover.context import Setting
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.curvature.composition import CONVEX_KINDS
 from oco.compiler.prover.curvature.witness import convexity_witness
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.phrasing import number, printed, say
 from oco.compiler.prover.structure_facts import structure_fact
 from oco.compiler.prover.suprema.attained import TIGHT, Slopes
-from oco.compiler.prover.suprema.bounds import Bound
+from oco.compiler.prover.suprema.bounds import UpperBound
 from oco.compiler.prover.suprema.lower_bound import Attained
 from oco.compiler.prover.terms.piecewise import pieces
 from oco.compiler.prover.types import ProofRule, Status, Step
@@ -24,10 +24,10 @@ from oco.dsl.expressions import Expr, names
 from oco.dsl.intervals import Interval
 
 
-class Function:
+class ScalarFunction:
     """One scalar function of decisions and streams, `words` being what it is called (`the loss`, `limits[0]`)."""
 
-    def __init__(self, setting: Setting, expr: Expr, prefix: str, words: str) -> None:
+    def __init__(self, setting: ProofContext, expr: Expr, prefix: str, words: str) -> None:
         self.setting = setting
         self.expr = setting.simplify(expr)
         self.original = expr
@@ -49,9 +49,11 @@ class Function:
 
     @cached_property
     def range(self) -> Interval:
+        """Range of the values."""
         return self.setting.ranges(self.expr)
 
     def facts(self) -> Iterator[Fact]:
+        """Facts on convexity, values, Lipschitz constants, second derivatives and structure."""
         yield self.convexity
         yield from self._values()
         yield from self._lipschitz()
@@ -81,7 +83,7 @@ class Function:
     # ---- values
 
     @cached_property
-    def _sides(self) -> tuple[Bound, Bound]:
+    def _sides(self) -> tuple[UpperBound, UpperBound]:
         """Upper bounds of f and of -f."""
         bounds, negative = self.setting.bounds, self.setting.simplify(call("minus", self.expr))
         return bounds.upper(self.expr), bounds.upper(negative)
@@ -100,7 +102,7 @@ class Function:
     # ---- slopes
 
     @cached_property
-    def _steepest(self) -> tuple[Bound, Step]:
+    def _steepest(self) -> tuple[UpperBound, Step]:
         """The largest l2 norm of the gradients of all pieces, and its derivation."""
         result, steps = self._of_pieces[0]
         root = self._met(self.setting.bounds.square_root(result), 0)
@@ -114,7 +116,7 @@ class Function:
         return root, Step(ProofRule.SQUARE_ROOT, words, root.value, (top, *derived))
 
     @cached_property
-    def _of_pieces(self) -> tuple[tuple[Bound, tuple[Step, ...]], tuple[Bound, tuple[Step, ...]]]:
+    def _of_pieces(self) -> tuple[tuple[UpperBound, tuple[Step, ...]], tuple[UpperBound, tuple[Step, ...]]]:
         """Bounds of the squared l2 norm and of the largest entry of the gradients of all pieces."""
         entries: list[Expr] = []
         for slopes in self.gradients:
@@ -123,7 +125,7 @@ class Function:
         squares = bounds.largest([self._squares(g) for g in self.gradients])
         return squares, bounds.largest([simplify(e) for e in entries])
 
-    def _met(self, bound: Bound, which: int) -> Bound:
+    def _met(self, bound: UpperBound, which: int) -> UpperBound:
         """Replace the value that a piece attains by the attained gradient of the function:
         a piece counts only where it is the function."""
         if not math.isfinite(bound.value) or (len(self._pieces) == 1 and bound.tight()):
@@ -175,7 +177,7 @@ class Function:
         return (Step(ProofRule.REWRITE, words, None, (), self.original.span, (self.original, self.expr)),)
 
     @cached_property
-    def _largest_slope(self) -> tuple[Bound, tuple[Step, ...]]:
+    def _largest_slope(self) -> tuple[UpperBound, tuple[Step, ...]]:
         """The largest absolute value of an entry of the gradient of any piece."""
         bound, steps = self._of_pieces[1]
         return self._met(bound, 1), steps
@@ -195,7 +197,7 @@ class Function:
 
         An assumption may say of the streams more than their ranges do; it cannot change what does not depend on them.
         """
-        results: list[tuple[str, Bound]] = []
+        results: list[tuple[str, UpperBound]] = []
         if self.setting.streams.keys().isdisjoint(names(self.expr)):
             results += [("bound", b) for b in self._sides]
             results += [("lipschitz.l2", self._steepest[0]), ("lipschitz.l1", self._largest_slope[0])]

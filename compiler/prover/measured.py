@@ -14,7 +14,7 @@ import numpy as np
 
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import Canonical, StreamRange
-from oco.compiler.prover.context import Setting
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.phrasing import number, plural
 from oco.compiler.prover.ranges.cells import NotCovered, over_cells
@@ -55,7 +55,7 @@ def observed(problem: Canonical, data: Rounds, best: Rounds | None = None) -> Ob
     return Observed({n: v[:rounds] for n, v in streams.items()}, rounds, best)
 
 
-def variation_facts(setting: Setting, seen: Observed) -> Iterator[Fact]:
+def variation_facts(setting: ProofContext, seen: Observed) -> Iterator[Fact]:
     """variation.gradient, variation.constraint and path_length with the exponents V_g and V_x."""
     c = setting.canonical
     squares = _summed_squares(setting, _changes_of_gradient(setting))
@@ -113,24 +113,24 @@ def _before(expr: Expr) -> Expr:
     return rewrite(expr, renamed)
 
 
-def _change(setting: Setting, expr: Expr) -> Expr:
+def _change(setting: ProofContext, expr: Expr) -> Expr:
     """The change from the round before, collected so that what does not change is gone."""
     return setting.simplify(call("sub", expr, _before(expr)))
 
 
-def _changes_of_gradient(setting: Setting) -> list[Expr]:
+def _changes_of_gradient(setting: ProofContext) -> list[Expr]:
     slopes = gradient(setting.simplify(setting.canonical.objective), list(setting.decisions))
     return [_change(setting, g) for g in slopes.values()]
 
 
-def _summed_squares(setting: Setting, changes: list[Expr]) -> Expr:
+def _summed_squares(setting: ProofContext, changes: list[Expr]) -> Expr:
     total: Expr = call("sum_squares", changes[0])
     for change in changes[1:]:
         total = call("add", total, call("sum_squares", change))
     return setting.simplify(total)
 
 
-def _over_rounds(setting: Setting, seen: Observed, expr: Expr) -> Floats | None:
+def _over_rounds(setting: ProofContext, seen: Observed, expr: Expr) -> Floats | None:
     """The supremum over the domain for each pair of successive rounds, shape (rounds - 1,); None where it cannot be bounded."""
     used = {n.removesuffix(BEFORE) for n in names(expr, Kind.STREAM)}
     if not used <= set(seen.streams) or seen.rounds < 2:

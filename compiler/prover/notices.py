@@ -9,7 +9,7 @@ import numpy as np
 
 from oco.compiler.problem.canonical import Canonical, Inequality
 from oco.compiler.problem.structure import is_affine
-from oco.compiler.prover.context import Setting
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.phrasing import LONGEST, number, printed
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.expressions import Kind, changes, names
@@ -21,7 +21,8 @@ EVEN = 1e9
 _ALLOW = re.compile(r"#.*?\ballow\s+(OCO\d{3}(?:\s*,\s*OCO\d{3})*)")
 
 
-def notices(setting: Setting) -> Iterator[Diagnostic]:
+def notices(setting: ProofContext) -> Iterator[Diagnostic]:
+    """Warnings about the model: unused names, constraints that never bind or never change, uneven scales."""
     yield from _unused(setting.canonical)
     yield from _never_binding(setting)
     yield from _fixed(setting.canonical)
@@ -36,7 +37,7 @@ def _unused(canonical: Canonical) -> Iterator[Diagnostic]:
             yield Diagnostic("OCO603", message, s.stream.span, "use it or leave it out", Severity.WARNING)
 
 
-def _never_binding(setting: Setting) -> Iterator[Diagnostic]:
+def _never_binding(setting: ProofContext) -> Iterator[Diagnostic]:
     for c in setting.canonical.inequalities:
         most = setting.ranges(setting.simplify(c.expr))
         if np.all(most.hi < 0) and c.label == c.origin and c.moving is None:
@@ -81,7 +82,8 @@ def _cut(c: Inequality, within: tuple[str, ...], model: Model) -> str:
         return ""
     written = next(k for k in model.constraints if k.label == c.origin)
     sides = f"{printed(written.left)} {written.relation.value} {printed(written.right)}"
-    return f"write `with {sides if len(sides) <= LONGEST else '...'}` behind the domain of `{within[0]}`, where it always holds"
+    cut = f"with {sides if len(sides) <= LONGEST else '...'}"
+    return f"write `{cut}` behind the domain of `{within[0]}`, where it always holds, and leave `{c.label}` out"
 
 
 def without_allowed(results: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import Inequality, StreamRange
-from oco.compiler.prover.context import Setting
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.phrasing import coordinates, say
 from oco.compiler.prover.suprema.lower_bound import LARGEST_ENTRIES, vertex
@@ -25,7 +25,7 @@ WITHIN = 0.999
 """Share of the way from the centre to an end where functions are evaluated: many have poles at the boundary alone."""
 
 
-def overflows(setting: Setting, facts: Mapping[str, Fact]) -> Iterator[Diagnostic]:
+def overflows(setting: ProofContext, facts: Mapping[str, Fact]) -> Iterator[Diagnostic]:
     """A warning for each function whose value or squared norm of the gradient is infinite at a place that was tried.
 
     Only functions whose size or Lipschitz constant is not bounded by the facts are evaluated: the others stay finite.
@@ -45,7 +45,7 @@ def _unknown(fact: Fact | None) -> bool:
     return fact is None or fact.value is None or not np.isfinite(fact.value)
 
 
-def _overflow(setting: Setting, words: str, expr: Expr, span: Span | None) -> Iterator[Diagnostic]:
+def _overflow(setting: ProofContext, words: str, expr: Expr, span: Span | None) -> Iterator[Diagnostic]:
     hint = (
         "narrow the domain or the ranges of the streams, or write it in units in which its values are of moderate size"
     )
@@ -75,7 +75,7 @@ def _first_infinite(expr: Expr, place: Place) -> Expr:
     return next(n for n in evaluation.nodes if not isinstance(n, Slice) and np.isinf(values[id(n)]).any())
 
 
-def _places(setting: Setting) -> Iterator[Place]:
+def _places(setting: ProofContext) -> Iterator[Place]:
     """The centre with streams in the middle; then all entries up and all down, in the last round."""
     centre = {b.name: np.asarray(b.domain.centre()) for b in setting.canonical.blocks}
     for sign in (0, 1, -1):

@@ -33,10 +33,12 @@ class Phrases:
 
 
 def say(expr: Expr) -> str:
+    """Expression in words."""
     return Phrases().say(expr)
 
 
 def printed(expr: Expr) -> str:
+    """Expression as text of the language, shortened where it is long."""
     return Phrases().printed(expr)
 
 

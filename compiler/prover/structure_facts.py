@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oco.compiler.problem.calculus import gradient
-from oco.compiler.prover.context import Setting
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.curvature.composition import FLAT_KINDS
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.phrasing import plural
@@ -18,7 +18,7 @@ from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Index, Name, changes, walk
 
 
-def structure_fact(setting: Setting, expr: Expr, prefix: str, words: str) -> Fact:
+def structure_fact(setting: ProofContext, expr: Expr, prefix: str, words: str) -> Fact:
     """`PREFIX.structure`: linear, affine, quadratic, separable or general, with what is gathered by streams."""
     kind = _kind(setting, expr)
     gathered = sum(_size(n) for n in walk(expr) if isinstance(n, Index) and _by_stream(setting, n))
@@ -40,7 +40,7 @@ _WORDS = {
 }
 
 
-def _kind(setting: Setting, expr: Expr) -> str:
+def _kind(setting: ProofContext, expr: Expr) -> str:
     if setting.composition(expr) in FLAT_KINDS:
         if fixed_slopes(setting, expr) is None:
             return "affine"
@@ -52,7 +52,7 @@ def _kind(setting: Setting, expr: Expr) -> str:
     return "separable" if _is_separable(setting, expr) else "general"
 
 
-def _is_separable(setting: Setting, expr: Expr) -> bool:
+def _is_separable(setting: ProofContext, expr: Expr) -> bool:
     """True if every term is entrywise in decisions of its own shape."""
     for body in Separable(setting).groups(expr):
         split = entrywise(setting.simplify(body), lambda n: not setting.depends(n) or isinstance(n, Name))
@@ -62,7 +62,7 @@ def _is_separable(setting: Setting, expr: Expr) -> bool:
     return True
 
 
-def _by_stream(setting: Setting, node: Index) -> bool:
+def _by_stream(setting: ProofContext, node: Index) -> bool:
     return setting.depends(node.base) and any(map(changes, node.items))
 
 
@@ -73,7 +73,7 @@ def _size(node: Index) -> int:
     return size
 
 
-def oracle_facts(setting: Setting) -> Iterator[Fact]:
+def oracle_facts(setting: ProofContext) -> Iterator[Fact]:
     """Cost of a projection and a linear minimisation on each decision's domain,
     n being its number of entries; and of a penalized step."""
     for key, cost in (("projection", "projection_cost"), ("linear_minimisation", "lmo_cost")):

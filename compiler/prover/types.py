@@ -113,6 +113,7 @@ class Step:
 
     @cached_property
     def claim(self) -> str:
+        """Claim in words."""
         return self.words if isinstance(self.words, str) else self.words()
 
     def __repr__(self) -> str:

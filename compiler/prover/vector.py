@@ -9,7 +9,7 @@ import numpy as np
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import Equality, Inequality
 from oco.compiler.problem.jacobians import jacobian
-from oco.compiler.prover.context import Setting
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.curvature.composition import CONVEX_KINDS, FLAT_KINDS
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.function import bounded
@@ -25,7 +25,7 @@ MOST_ENTRIES = 128  # vector constraints have facts for each entry, as long as t
 MOST_SLOPES = 4_000_000
 
 
-def worst_of_many(setting: Setting, c: Inequality | Equality) -> Iterator[Fact]:
+def worst_of_many(setting: ProofContext, c: Inequality | Equality) -> Iterator[Fact]:
     """The facts of `constraints.LABEL` for the worst of its entries; entries have no facts of their own."""
     prefix, expr = f"constraints.{c.label}", setting.simplify(c.expr)
     words = f"the worst of {plural(c.size, 'entry')}"
@@ -61,7 +61,7 @@ def worst_of_many(setting: Setting, c: Inequality | Equality) -> Iterator[Fact]:
     )
 
 
-def _slopes(setting: Setting, expr: Expr) -> list[Interval] | None:
+def _slopes(setting: ProofContext, expr: Expr) -> list[Interval] | None:
     """Ranges of the slopes: one row an entry, shape (entries, slopes); a single column where each entry has one slope."""
     split = entrywise(expr, lambda n: not setting.depends(n) or isinstance(n, Name))
     moving = [leaf for leaf in split.leaves.values() if setting.depends(leaf)]
@@ -79,7 +79,7 @@ def _slopes(setting: Setting, expr: Expr) -> list[Interval] | None:
     return results
 
 
-def _column(setting: Setting, slope: Expr, shape: tuple[int, ...]) -> Interval:
+def _column(setting: ProofContext, slope: Expr, shape: tuple[int, ...]) -> Interval:
     """One slope an entry; a single row where all have the same range."""
     results = setting.ranges(setting.simplify(slope)).broadcast(shape)
     if results.lo.size == 1 and results.hi.size == 1:

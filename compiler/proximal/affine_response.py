@@ -53,24 +53,30 @@ class AffineResponse:
         return cls(p, y, c, alpha, g[left], _rows_left(p, rows, left, y).named(t, "A"), *named), Q[left]
 
     def over(self, *parts: Structured) -> AffineResponse:
+        """Response of the same form from other values."""
         return AffineResponse(self.p, *parts)  # type: ignore[arg-type]
 
     def start(self) -> list[Point]:
+        """Track at multipliers 0."""
         return self.track(self.c)
 
     def at(self, multipliers: Value, near: list[Point]) -> list[Point]:
+        """Track at multipliers lambda, shape (N,)."""
         return self.track(self.c + self.A.combine(multipliers))
 
     def track(self, slope: Point) -> list[Point]:
+        """Track for the slope c + A' lambda."""
         t = self.p.tracer
         u = (self.y - slope / (2.0 * self.alpha)).named(t, "u")
         v = u if self.bounds is None else self.bounds.nearest(u, self.y, 2.0 * self.alpha)[0]
         return [u, self.p.domain.project(v).named(t, "x")]
 
     def constraints(self, x: Point) -> Value:
+        """Linearized constraints g + A (x - y), shape (N,)."""
         return self.g + self.A.apply(x - self.y)
 
     def slopes(self, x: Point) -> Rows:
+        """Gradients of the constraints, one a row: A."""
         return self.A
 
     def curvature(self, multipliers: Value, track: list[Point]) -> Value:

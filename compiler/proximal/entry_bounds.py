@@ -126,7 +126,7 @@ class EntryBounds:
         t: Tracer = u.blocks[0].tracer
         kinks = [layer.kink(y).blocks for layer in self.layers]
         prices = [layer.price.blocks for layer in self.layers]
-        found: list[Value] = []
+        places: list[Value] = []
         moves: list[Value] = []
         for k, at in enumerate(u.blocks):
             rows: list[tuple[Value, ...]] = [
@@ -141,9 +141,9 @@ class EntryBounds:
                 slope = slope if j + 1 == len(rows) else slope - _sum(falling[j + 1 :])
                 lines.append(at - slope / double)
                 v = t.maximum(lines[-1], t.minimum(rows[j][0], v))
-            found.append(v)
+            places.append(v)
             moves.append(reduce(t.or_, [t.eq(v, line) for line in lines]))
-        return Point(tuple(found)), Point(tuple(moves))
+        return Point(tuple(places)), Point(tuple(moves))
 
     @property
     def reach(self) -> Point:

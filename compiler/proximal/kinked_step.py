@@ -59,6 +59,7 @@ class KinkedStep:
         self.bends = self.epigraph.bends * radius * radius * self.diameter / units
 
     def run(self, weights: Value, first: Value) -> Point:
+        """Point of the step, from weights (N,) and first multipliers."""
         t, K, n = self.t, self.epigraph.levels, len(self.y.blocks)
         x = self.p.domain.project(self.y - self.c / (2.0 * self.alpha))
         bases = t.name("bases", self.p.values(self.epigraph.nodes, x))
@@ -85,6 +86,7 @@ class KinkedStep:
         return Point(t.while_(not_converged, nearer, begin)[:n])
 
     def lifted(self, bases: Value, steepness: Value) -> Problem:
+        """Problem of the round over the decisions and the levels, about these bases."""
         return Problem(self.t, self.task, {**self.p.seen, BASES: bases, STEEPNESS: steepness}, self.p.round)
 
     def slopes(self, rows: Rows, inner: Value) -> Value:

@@ -72,13 +72,17 @@ class Response(Protocol):
     c: Point
     alpha: Value
 
-    def over(self, *parts: Structured) -> Response: ...
+    def over(self, *parts: Structured) -> Response:
+        """Response of the same form from other values."""
 
-    def start(self) -> list[Point]: ...
+    def start(self) -> list[Point]:
+        """Track at multipliers 0."""
 
-    def at(self, multipliers: Value, near: list[Point]) -> list[Point]: ...
+    def at(self, multipliers: Value, near: list[Point]) -> list[Point]:
+        """Track at multipliers lambda, shape (N,), from a track near it."""
 
-    def constraints(self, x: Point) -> Value: ...
+    def constraints(self, x: Point) -> Value:
+        """Values of the constraints at x, shape (N,)."""
 
     def slopes(self, x: Point) -> Rows:
         """grad g_n(x), N rows."""

@@ -13,7 +13,7 @@ from functools import reduce
 import numpy as np
 
 from oco.compiler.ir.value import Value
-from oco.compiler.lowering.entry_functions import Bends, bends_of
+from oco.compiler.lowering.entry_functions import EntryFunctions, bends_of
 from oco.compiler.lowering.points import Point, Rows, Structured, call_over
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.proximal.entry_bounds import EntryBounds
@@ -37,12 +37,15 @@ class SeparableResponse:
         self.parts: tuple[Structured, ...] = (y, c, alpha, round_, *data)
 
     def over(self, *parts: Structured) -> SeparableResponse:
+        """Response of the same form from other values."""
         return SeparableResponse(self.p, *parts)  # type: ignore[arg-type]
 
     def start(self) -> list[Point]:
+        """Track at multipliers 0."""
         return [self.p.domain.project(self.y - self.c / (2.0 * self.alpha)).named(self.p.tracer, "x")]
 
     def at(self, multipliers: Value, near: list[Point]) -> list[Point]:
+        """Track at multipliers lambda, shape (N,), by Newton's method from a track near it."""
         t = self.p.tracer
         bends = bends_of([c.expr for c in self.p.task.canonical.inequalities], self.p.task.decisions)
         if bends is None:
@@ -59,7 +62,7 @@ class SeparableResponse:
             result = call_over(t, "response", closed, multipliers, *self.parts, doc=CLOSED_DOC)
         return [Point(result).named(t, "x")]
 
-    def closed(self, bends: Bends, multipliers: Value) -> Point:
+    def closed(self, bends: EntryFunctions, multipliers: Value) -> Point:
         """The proximal point of every entry, cut to its bounds."""
         return self.p.domain.clip(self.p.proximal_point(bends, self.y, self.c, 2.0 * self.alpha, multipliers))
 
@@ -99,9 +102,11 @@ class SeparableResponse:
         return slope, bend
 
     def constraints(self, x: Point) -> Value:
+        """Values of the constraints at x, shape (N,)."""
         return self.p.constraints(x)
 
     def slopes(self, x: Point) -> Rows:
+        """Gradients of the constraints at x, one a row."""
         return self.p.constraint_gradients(x)
 
     def curvature(self, multipliers: Value, track: list[Point]) -> Value:

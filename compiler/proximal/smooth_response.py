@@ -37,6 +37,7 @@ def data_of_constraints(p: Problem) -> tuple[Value, ...]:
 
 
 def stream_names(p: Problem) -> list[str]:
+    """Names of the streams in the inequalities, each once."""
     results = [n for c in p.task.canonical.inequalities for n in names(c.expr, Kind.STREAM)]
     return list(dict.fromkeys(results))
 
@@ -55,12 +56,16 @@ class SmoothResponse:
         self.diameter = math.sqrt(sum(d.diameter("l2") ** 2 for d in p.domain.domains))
 
     def over(self, *parts: Structured) -> SmoothResponse:
+        """Response of the same form from other values."""
         return SmoothResponse(self.p, *parts)  # type: ignore[arg-type]
 
     def start(self) -> list[Point]:
+        """Track at multipliers 0."""
         return [self.p.domain.project(self.y - self.c / (2.0 * self.alpha)).named(self.t, "x")]
 
     def at(self, multipliers: Value, near: list[Point]) -> list[Point]:
+        """Track at multipliers lambda, shape (N,), from a track near it."""
+
         def solve(multipliers: Value, near: Point, *parts: Structured) -> tuple[Value, ...]:
             return self.over(*parts).minimizer(multipliers, near).blocks
 
@@ -137,9 +142,11 @@ class SmoothResponse:
         return (1.0 + RIDGE) * t.eye(self.size) - J + J @ bend / L, J
 
     def constraints(self, x: Point) -> Value:
+        """Values of the constraints at x, shape (N,)."""
         return self.p.constraints(x)
 
     def slopes(self, x: Point) -> Rows:
+        """Gradients of the constraints at x, one a row."""
         return self.p.constraint_gradients(x)
 
     def curvature(self, multipliers: Value, track: list[Point]) -> Value:
@@ -155,14 +162,17 @@ class SmoothResponse:
     # Points as vectors.
 
     def flat(self, x: Point) -> Value:
+        """Entries of all decisions as one vector, shape (d,)."""
         parts = [self.t.reshape(b, (b.size,)) for b in x.blocks]
         return parts[0] if len(parts) == 1 else self.t.concat(*parts)
 
     def matrix(self, rows: Rows) -> Value:
+        """Rows over the entries of all decisions, shape (N, d)."""
         parts = [self.t.reshape(m, (m.shape[0], m.size // m.shape[0])) for m in rows.blocks]
         return parts[0] if len(parts) == 1 else self.t.concat(*parts, axis=1)
 
     def shaped(self, v: Value) -> Point:
+        """Point of the decisions' shapes from a vector, shape (d,)."""
         start, blocks = 0, []
         for b in self.y.blocks:
             blocks.append(self.t.reshape(v[start : start + b.size], b.shape))

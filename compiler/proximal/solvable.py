@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from oco.compiler.problem.canonical import Inequality
 from oco.compiler.problem.structure import MOST_ENTRIES, Structure, separable_over_box
-from oco.compiler.prover.epigraph import Unliftable, epigraph, has_kinks, kinks_hinder
+from oco.compiler.prover.epigraph import NoEpigraph, epigraph, has_kinks, kinks_hinder
 from oco.compiler.prover.step_cost import step_cost
 from oco.compiler.theory.theorems import Objection, Situation
 from oco.compiler.theory.ways_out import way_to_bound
@@ -45,7 +45,7 @@ def solver_objection(s: Situation) -> Objection | None:
             above = epigraph(s.canonical).canonical
             kinked = frozenset(c.label for c in s.canonical.inequalities if has_kinks(c))
             structure, label = above.structure
-        except Unliftable as found:
+        except NoEpigraph as found:
             why = found.why
     for c in s.canonical.inequalities:
         if c.label not in kinked and s.entries(c.label, c.shape, "smoothness.l2") is None:

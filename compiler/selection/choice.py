@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
-from oco.compiler.algorithms.common import EXACT_STEP, FEASIBLE_COMPARATOR
+from oco.compiler.algorithms.common import EXACT_STEP
 from oco.compiler.lowering.restarts import first_epoch, restarted
 from oco.compiler.proximal.solvable import step_rank
 from oco.compiler.selection.ignored_settings import ignored_settings, unread, using_all_settings
 from oco.compiler.selection.pilots import Pilots
-from oco.compiler.selection.resolve_again import in_its_units
+from oco.compiler.selection.relaxed import relaxed
+from oco.compiler.selection.resolve_again import in_its_units, with_provisos
 from oco.compiler.selection.verdicts import (
     Applicability,
     Informativeness,
@@ -27,7 +28,6 @@ from oco.compiler.theory.best_constants import optimum
 from oco.compiler.theory.resolve import GivenSettings, theorem_settings
 from oco.compiler.theory.settings import Setting, symbols_of
 from oco.compiler.theory.theorems import (
-    Condition,
     Objection,
     Restart,
     Situation,
@@ -75,6 +75,7 @@ class Choice:
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
+        """Verdicts on all algorithms, the chosen one first."""
         return (*self.judged, *self.others())
 
     @property
@@ -123,6 +124,7 @@ class Choice:
 
     @property
     def winner(self) -> Verdict | None:
+        """Verdict on the chosen algorithm; None where none applies."""
         first = self.judged[0] if self.judged else None
         return first if first is not None and first.applicability is Applicability.CHOSEN else None
 
@@ -146,6 +148,8 @@ def choose(
     usable = sorted((v for v in judged if v.applicability is Applicability.APPLICABLE), key=rank)
     usable, ignoring = using_all_settings(usable, s, settings)
     refused = [*ignoring, *(v for v in judged if v.applicability is Applicability.REFUSED)]
+    if not usable and not ignoring and (less := relaxed(s, refused)) is not None:
+        return choose(less, None, settings, span, policy)
     if not usable:
         return Choice(s, tuple(refused), policy=policy)
     best = replace(usable[0], applicability=Applicability.CHOSEN, reason=why_first(usable))
@@ -159,13 +163,6 @@ def named(name: str, span: Span | None = None) -> Algorithm:
     for a in ALGORITHMS:
         if a.name == name:
             return a
-    if name in SETTINGS:
-        raise fail(
-            "OCO703",
-            f"the algorithm `{name}` is not there yet",
-            span,
-            f"there are {', '.join(a.name for a in ALGORITHMS)}",
-        )
     raise fail(
         "OCO701", f"there is no algorithm `{name}`", span, did_you_mean(name, list(SETTINGS), "see `oco algorithms`")
     )
@@ -243,7 +240,7 @@ def _required(a: Algorithm, s: Situation, asked: bool) -> list[Objection]:
     if s.canonical.known and not a.plays:
         labels = ", ".join(dict.fromkeys(f"`{c.origin}`" for c in s.canonical.known))
         results.append(Objection(f"its decisions cannot be moved to what is known before them: {labels}"))
-    return [o for o in results if not (asked and o.slow)]
+    return [o for o in results if not (asked and (o.slow or o.unasked))]
 
 
 def _objections(theorem: Theorem, s: Situation, scaled: bool) -> list[Objection]:
@@ -276,9 +273,7 @@ def _promised(
         return Verdict(a, Applicability.APPLICABLE, theorem, (), settings, reason=why, scales=scales, best=best)
     guarantee = best.guarantee if best is not None else theorem.guarantee(inner, settings)
     informativeness, score = weigh(inner, guarantee, policy.weight)
-    moved = FEASIBLE_COMPARATOR.test(s) if s.canonical.known else None
-    known = (moved,) if isinstance(moved, Condition) else ()
-    guarantee = replace(guarantee, conditions=tuple(dict.fromkeys((*theorem.conditions(s), *known))))
+    guarantee = with_provisos(theorem, s, guarantee)
     promised = guarantee if scales is None else in_user_units(guarantee, s, scales)
     return Verdict(
         a, Applicability.APPLICABLE, theorem, (), settings, promised, score, informativeness, "", scales, best
@@ -310,6 +305,9 @@ def _forced(s: Situation, a: Algorithm, given: GivenSettings, span: Span | None,
     check_setting_names(given, a, span)
     verdict = judge(a, s, given, span, policy, asked=True)
     warnings: list[Diagnostic] = []
+    if verdict.applicability is Applicability.REFUSED and (less := relaxed(s, [verdict])) is not None:
+        again = judge(a, less, given, span, policy, asked=True)
+        s, verdict = (s, verdict) if again.applicability is Applicability.REFUSED else (less, again)
     if verdict.applicability is Applicability.REFUSED:
         verdict = _against_objections(a, verdict, s, given, span, policy)
         message = "; ".join(verdict.reasons)

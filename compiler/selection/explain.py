@@ -169,6 +169,7 @@ def _setting_data(setting: Setting) -> dict[str, Any]:
 
 
 def guarantee_data(guarantee: Guarantee) -> dict[str, Any]:
+    """JSON values of a guarantee: theorem, bounds and conditions."""
     bounds = [
         {
             "measure": b.measure,
@@ -192,7 +193,7 @@ def _verdict_data(v: Verdict) -> dict[str, Any]:
         "standing": v.applicability.value,
         "theorem": None if v.theorem is None else v.theorem.name,
         "reasons": list(v.reasons),
-        "mend": v.fix,
+        "fix": v.fix,
         "strength": v.informativeness.value,
         "sum": v.score if math.isfinite(v.score) else None,
         "guarantee": None if v.guarantee is None else guarantee_data(v.guarantee),

@@ -15,7 +15,7 @@ from oco.compiler.ir.program import Program
 from oco.compiler.lowering.round_problem import TraceSpec
 from oco.compiler.lowering.storage import rooms
 from oco.compiler.problem.canonical import Canonical, canonical
-from oco.compiler.prover.budget import Budget
+from oco.compiler.prover.budget import SearchBudget
 from oco.compiler.prover.check import check_canonical
 from oco.compiler.prover.facts import Facts
 from oco.compiler.selection.assemble import assemble
@@ -61,6 +61,7 @@ class Plan:
 
     @property
     def algorithm(self) -> str:
+        """Name of the chosen algorithm."""
         return self._winner.name
 
     @property
@@ -75,14 +76,17 @@ class Plan:
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
+        """Verdicts on all algorithms, the chosen one first."""
         return self.choice.verdicts
 
     @property
     def horizon(self) -> int | None:
+        """Number of rounds; None where it is unknown."""
         return self.canonical.horizon
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
+        """Warnings about the model and the choice."""
         return (*self.facts.warnings, *self.choice.warnings)
 
     @cached_property
@@ -238,7 +242,7 @@ def compile_plan(
 
     Raises OcoError where no theorem applies.
     """
-    situation = analyzed(model, effort)
+    situation = analyzed(model, effort, checked_tradeoff(tradeoff))
     mode, formulas = _mode(settings)
     policy = _policy(mode, tradeoff)
     using = situation.canonical.model.using
@@ -253,11 +257,11 @@ def compile_plan(
     return plan_of(choice, mode, formulas, tradeoff)
 
 
-def analyzed(model: Model | Canonical, effort: float = 1.0) -> Situation:
+def analyzed(model: Model | Canonical, effort: float = 1.0, weight: float = 1.0) -> Situation:
     """The canonical problem and its facts. Raises OcoError where the model is wrong."""
     problem = model if isinstance(model, Canonical) else canonical(model)
-    facts = check_canonical(problem.model, problem, budget=Budget(effort))
-    return Situation(problem.learned, facts, problem.horizon)
+    facts = check_canonical(problem.model, problem, budget=SearchBudget(effort))
+    return Situation(problem.learned, facts, problem.horizon, weight)
 
 
 def plan_of(
@@ -283,7 +287,7 @@ def explain_choice(
     model: Model | Canonical, settings: str = "paper", tradeoff: float = 1.0, effort: float = 1.0
 ) -> Choice:
     """The verdicts on a model, also where no algorithm applies."""
-    situation = analyzed(model, effort)
+    situation = analyzed(model, effort, checked_tradeoff(tradeoff))
     using = situation.canonical.model.using
     return choose(
         situation,

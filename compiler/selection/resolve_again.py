@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from oco.compiler.algorithms.common import FEASIBLE_COMPARATOR
 from oco.compiler.selection.verdicts import Verdict, weigh, withheld
 from oco.compiler.theory.resolve import FreeNumbers, theorem_settings
-from oco.compiler.theory.theorems import Situation
+from oco.compiler.theory.theorems import Condition, Guarantee, Situation, Theorem
 from oco.compiler.theory.unit_free import in_user_units, without_units
 
 
@@ -38,12 +39,23 @@ def revised(
     if theorem is None:
         return s, v
     if horizon not in (None, s.horizon):
-        s = Situation(replace(s.canonical, horizon=horizon), s.facts, horizon)
+        s = replace(s, canonical=replace(s.canonical, horizon=horizon), horizon=horizon)
     inner = in_its_units(s, v)
     chosen = numbers if numbers is not None else None if v.best is None else v.best.numbers
     return s, replace(
         v, settings=theorem_settings(theorem, inner, given_formulas(v), None, chosen, open_names), guarantee=None
     )
+
+
+def with_provisos(theorem: Theorem, s: Situation, guarantee: Guarantee) -> Guarantee:
+    """Guarantee with the conditions on the sequence, and with what is not promised.
+
+    Where known constraints cut the domain, its comparator must satisfy those of all rounds.
+    """
+    comparator = FEASIBLE_COMPARATOR.test(s) if s.canonical.known else None
+    known = (comparator,) if isinstance(comparator, Condition) else ()
+    conditions = tuple(dict.fromkeys((*theorem.conditions(s), *known)))
+    return replace(guarantee, conditions=conditions, remarks=(*guarantee.remarks, *s.given_up))
 
 
 def promised_again(s: Situation, v: Verdict, weight: float) -> Verdict:
@@ -52,7 +64,7 @@ def promised_again(s: Situation, v: Verdict, weight: float) -> Verdict:
     if withheld(v.theorem, s):
         return v
     inner = in_its_units(s, v)
-    guarantee = v.theorem.guarantee(inner, v.settings)
+    guarantee = with_provisos(v.theorem, s, v.theorem.guarantee(inner, v.settings))
     informativeness, score = weigh(inner, guarantee, weight)
     shown = guarantee if v.scales is None else in_user_units(guarantee, s, v.scales)
     return replace(v, guarantee=shown, informativeness=informativeness, score=score)

@@ -20,6 +20,8 @@ from oco.dsl.statements import Measure, Timing
 
 
 class Applicability(StrEnum):
+    """Standing of an algorithm on a model."""
+
     CHOSEN = "chosen"
     APPLICABLE = "applicable"
     REFUSED = "refused"
@@ -57,14 +59,17 @@ class Verdict:
 
     @property
     def cost_rank(self) -> int:
+        """Rank of the cost of a round, with that of inner solves."""
         return self.algorithm.cost_rank + self.inner_cost
 
     @property
     def name(self) -> str:
+        """Name of the algorithm."""
         return self.algorithm.name
 
     @property
     def reasons(self) -> tuple[str, ...]:
+        """Reasons of a refusal, or of the rank."""
         return tuple(o.reason for o in self.objections) if self.objections else ((self.reason,) if self.reason else ())
 
     @property
@@ -125,6 +130,7 @@ def _exponents(v: Verdict) -> float:
 
 
 def why_first(usable: Sequence[Verdict]) -> str:
+    """Reason why the first of the applicable algorithms is chosen."""
     best = usable[0]
     if best.guarantee is None:
         return "nothing is promised of any that can run here; it costs least a round"
@@ -138,6 +144,7 @@ def why_first(usable: Sequence[Verdict]) -> str:
 
 
 def why_lost(v: Verdict, best: Verdict) -> str:
+    """Reason why an applicable algorithm comes behind the best one."""
     known = best.guarantee.reservations if best.guarantee is not None else ()
     if more := [r for r in (v.guarantee.reservations if v.guarantee is not None else ()) if r not in known]:
         return more[0]

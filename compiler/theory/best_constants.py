@@ -70,6 +70,7 @@ class Optimum:
 
     @property
     def numbers(self) -> dict[str, float]:
+        """Best values of the free constants by name."""
         return {b.name: b.number for b in self.constants}
 
 
@@ -320,11 +321,10 @@ def closed(settings: Mapping[str, Setting], numbers: Mapping[str, float], horizo
     results = {}
     for name, setting in settings.items():
         used = symbols_of(setting.formula)
-        if not used & set(numbers):
+        if used.isdisjoint(numbers):
             results[name] = setting
             continue
         formula = Partial(setting.formula, tuple((n, x) for n, x in numbers.items() if n in used))
-        known = used <= {*numbers, *values}
-        value = float(evaluated(formula, values)) if known else None
+        value = float(evaluated(formula, values)) if symbols_of(formula) <= values.keys() else None
         results[name] = Setting(name, formula, value, setting.why, setting.given)
     return results

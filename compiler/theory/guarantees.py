@@ -75,6 +75,7 @@ class Bound:
 
     @property
     def latex(self) -> str:
+        """Bound in LaTeX: its rate, and its formula where there is one."""
         import sympy
 
         rate = f"O({sympy.latex(parse_formula(self.rate, rate_symbols()))})"
@@ -209,6 +210,7 @@ class Guarantee:
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
+        """Bounds of regret, violation and equalities, those that there are."""
         return tuple(b for b in (self.regret_bound, self.violation_bound, self.equality_bound) if b is not None)
 
     def regret(self, T: int | None = None) -> float | None:
@@ -228,6 +230,7 @@ class Guarantee:
         return self.regret_bound.curve(rounds, self.horizon or rounds)
 
     def violation_curve(self, rounds: int) -> Floats | None:
+        """Bound of the violation after each of so many rounds, shape (rounds,); None where there is none."""
         return None if self.violation_bound is None else self.violation_bound.curve(rounds, self.horizon or rounds)
 
     @property
@@ -237,6 +240,7 @@ class Guarantee:
 
     @property
     def latex(self) -> str:
+        """Bounds in LaTeX, a line each."""
         return r" \\ ".join(rf"\text{{{b.measure}}} \le {b.latex}" for b in self.bounds)
 
     @property

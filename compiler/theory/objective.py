@@ -24,7 +24,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Term:
+class SumTerm:
     """One bound in the sum, over its scale and times its weight. `number` is None for a rate; `trivial` is infinite where it is unknown."""
 
     number: float | None
@@ -37,7 +37,7 @@ class Term:
         return self.trivial if self.number is None else min(self.number, self.trivial)
 
 
-Terms = tuple[Term, ...]
+Terms = tuple[SumTerm, ...]
 
 
 def terms(s: Situation, guarantee: Guarantee, weight: float = 1.0) -> Terms:
@@ -60,7 +60,7 @@ def violation_units(s: Situation, weight: float) -> Floats | None:
     return worth if scales is None else np.where(priced, worth, scales)
 
 
-def _term(s: Situation, bound: Bound, rounds: int, weight: float) -> Term:
+def _term(s: Situation, bound: Bound, rounds: int, weight: float) -> SumTerm:
     """Term of a bound in the sum.
 
     Of constraints with scales of their own only the sum of violations is bounded, so it is divided by the least one.
@@ -72,7 +72,7 @@ def _term(s: Situation, bound: Bound, rounds: int, weight: float) -> Term:
         scale = None if units is None or not (units > 0).any() else float(units[units > 0].min())
     per = weight / scale if scale else weight
     number, most = bound.number(rounds), math.inf if bound.worst is None else bound.worst * rounds
-    return Term(None if number is None else number * per, most * per, bound.vacuous(rounds))
+    return SumTerm(None if number is None else number * per, most * per, bound.vacuous(rounds))
 
 
 def total(results: Terms) -> float | None:
@@ -143,13 +143,14 @@ class Spare:
 
 
 def all_vacuous(results: Terms) -> bool:
+    """True where every term says nothing."""
     return all(t.vacuous for t in results)
 
 
-def _larger(t: Term, usual: Term) -> bool:
+def _larger(t: SumTerm, usual: SumTerm) -> bool:
     return (t.number or 0.0) > (usual.number or 0.0) * (1 + ROUNDING)
 
 
-def _share(t: Term) -> float:
+def _share(t: SumTerm) -> float:
     """A bound in units of the trivial one; 0 where nothing can go wrong."""
     return (t.number or 0.0) / t.trivial if t.trivial else 0.0

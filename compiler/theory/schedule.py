@@ -55,14 +55,17 @@ class Rounds:
 
     @property
     def n(self) -> int:
+        """Number of rounds."""
         return int(self.last[-1])
 
     @cached_property
     def first(self) -> Floats:
+        """First round of each stretch, shape (stretches,)."""
         return np.concatenate([[1.0], self.last[:-1] + 1])
 
     @cached_property
     def count(self) -> Floats:
+        """Number of rounds of each stretch, shape (stretches,)."""
         return self.last - self.first + 1
 
     @cached_property
@@ -126,12 +129,14 @@ class Schedule(NDArrayOperatorsMixin):
 
     @property
     def values(self) -> Interval:
+        """Enclosure of the values, from the round before each stretch on."""
         if self._values is None:
             self._values = (self.last, self.last) if self.power is None else self._powered(0)
         return self._values
 
     @property
     def change(self) -> Interval:
+        """Enclosure of the changes from round to round."""
         if self._change is None:
             self._change = (self.last, self.last) if self.power is None else self._powered(1)
         return self._change
@@ -159,6 +164,7 @@ class Schedule(NDArrayOperatorsMixin):
 
     @cached_property
     def inverse(self) -> Schedule:
+        """Schedule of 1 / value."""
         result: Schedule = 1.0 / self
         return result
 
@@ -219,13 +225,16 @@ class Schedule(NDArrayOperatorsMixin):
 
     @property
     def positive(self) -> bool:
+        """True where every value is proved positive."""
         return bool((np.where(self.rounds.count == 1, self.last, self.values[0]) > 0).all())
 
     @property
     def nondecreasing(self) -> bool:
-        single = self.rounds.count == 1
-        steps = np.where(single, np.diff(self.last, prepend=self.last[0]), self.change[0])
-        return bool((steps >= 0).all())
+        """True where no change is negative."""
+        rising = self.last[1:] >= self.last[:-1]
+        if self.rounds.single:
+            return bool(rising.all())
+        return bool(np.where(self.rounds.count[1:] == 1, rising, self.change[0][1:] >= 0).all())
 
 
 def _power_of(function: np.ufunc, parts: Sequence[Any]) -> tuple[float, float] | None:

@@ -6,7 +6,7 @@ Text is read by the language's own parser: numbers, names, + - * / ** and a shor
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from operator import itemgetter
@@ -250,11 +250,6 @@ class Partial:
     expr: Any
     numbers: tuple[tuple[str, float], ...]
 
-    @property
-    def free_symbols(self) -> set[Any]:
-        known = {name for name, _ in self.numbers}
-        return {s for s in self.expr.free_symbols if s.name not in known}
-
     def __rmul__(self, factor: int) -> Partial:
         return Partial(factor * self.expr, self.numbers)
 
@@ -308,8 +303,18 @@ def _function(node: Any) -> Callable[[Mapping[str, Any]], Any]:
     if node.is_Pow and node.exp in (-1, 0.5):
         root = node.exp == 0.5
         return _kept(node, lambda values: np.sqrt(args[0](values)) if root else 1.0 / args[0](values))
-    meaning = _MEANINGS[type(node).__name__]
-    return _kept(node, lambda values: meaning(*(a(values) for a in args)))
+    return _kept(node, _applied(_MEANINGS[type(node).__name__], args))
+
+
+def _applied(meaning: Callable[..., Any], args: Sequence[Callable[[Mapping[str, Any]], Any]]) -> Callable[..., Any]:
+    """Function of the values of symbols; calls are written out for few arguments, as they take most of a search's time."""
+    match args:
+        case [a]:
+            return lambda values: meaning(a(values))
+        case [a, b]:
+            return lambda values: meaning(a(values), b(values))
+        case _:
+            return lambda values: reduce(meaning, [a(values) for a in args])
 
 
 def _kept(node: Any, work: Callable[[Mapping[str, Any]], Any]) -> Callable[[Mapping[str, Any]], Any]:
@@ -331,24 +336,22 @@ def _kept(node: Any, work: Callable[[Mapping[str, Any]], Any]) -> Callable[[Mapp
 @lru_cache(maxsize=4096)
 def symbols_of(formula: Any) -> frozenset[str]:
     """The names of a formula's symbols."""
+    if isinstance(formula, Partial):
+        return symbols_of(formula.expr).difference(name for name, _ in formula.numbers)
     return frozenset(s.name for s in formula.free_symbols)
 
 
-def _folded(f: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args: reduce(f, args)
-
-
 _MEANINGS: dict[str, Callable[..., Any]] = {
-    "Add": _folded(np.add),
-    "Mul": _folded(np.multiply),
+    "Add": np.add,
+    "Mul": np.multiply,
     "Pow": np.power,
     "log": np.log,
     "exp": np.exp,
     "floor": np.floor,
     "ceiling": np.ceil,
     "Abs": np.abs,
-    "Max": _folded(np.maximum),
-    "Min": _folded(np.minimum),
+    "Max": np.maximum,
+    "Min": np.minimum,
 }
 """NumPy meaning of a node of a formula, by the name of its SymPy class."""
 
@@ -361,5 +364,5 @@ def number(settings: Mapping[str, Setting], name: str, horizon: int) -> float:
 
 
 def count(settings: Mapping[str, Setting], name: str, horizon: int) -> int:
-    """A setting that says how many there are of something: an integer of at least one."""
+    """A setting that says how many there are of something: an integer, at least 1."""
     return max(1, round(number(settings, name, horizon)))

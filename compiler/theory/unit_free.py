@@ -21,8 +21,8 @@ import numpy as np
 from oco.compiler.domains import in_units
 from oco.compiler.domains.norms import vector_norm
 from oco.compiler.problem.canonical import Canonical, Equality, Inequality, entry_labels
-from oco.compiler.prover.budget import Budget, size
-from oco.compiler.prover.context import Setting
+from oco.compiler.prover.budget import SearchBudget, size
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.domain import domain_facts, downward, upward
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.facts import Deferred, Facts
@@ -72,7 +72,7 @@ def unit_free(s: Situation, scales: Scales) -> Situation:
     """The situation of the problem in u."""
     canonical = _scaled_problem(s.canonical, scales)
     with np.errstate(over="ignore"):  # what overflows is unknown: see `_times`
-        return Situation(canonical, _Scaling(s, canonical, scales).facts(), s.horizon)
+        return replace(s, canonical=canonical, facts=_Scaling(s, canonical, scales).facts())
 
 
 def _scaled_problem(c: Canonical, scales: Scales) -> Canonical:
@@ -201,7 +201,7 @@ class _Scaling:
         parts = sum(size(c.expr) for c in rows) * (1 + self.canonical.size // 500)
         small = sum(c.size for c in rows) <= MOST_SOUGHT and parts <= MOST_PARTS
         seek = given.status is Status.PROVED and small
-        result = Feasibility(Setting(self.canonical, Budget(self.s.facts.effort))).slater() if seek else {}
+        result = Feasibility(ProofContext(self.canonical, SearchBudget(self.s.facts.effort))).slater() if seek else {}
         if "slater.margin" in result and result["slater.margin"].known:
             return facts | result
         return facts | {"slater.margin": _times(given, 1 / float(self.scales.inequalities.max()))}

@@ -83,7 +83,7 @@ def _check_item(base: Expr, item: Expr, dim: Dim, axis: int) -> None:
     if not item.integer:
         raise fail(
             "OCO311",
-            f"an index is a whole number; {describe(item)} is not declared to be one",
+            f"an index is an integer; {describe(item)} is not declared to be one",
             item.span,
             _integer_hint(item),
         )
@@ -97,7 +97,7 @@ def _check_item(base: Expr, item: Expr, dim: Dim, axis: int) -> None:
 
 def _integer_hint(item: Expr) -> str:
     return (
-        "declare it with whole numbers: `in 0..k-1`"
+        "declare it with integers: `in 0..k-1`"
         if not isinstance(item, Constant)
         else "write it without a decimal point"
     )

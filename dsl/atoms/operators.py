@@ -115,7 +115,7 @@ def _range_bounds(call: Call, first: Interval, last: Interval) -> Interval:
 OPERATORS: tuple[Atom, ...] = (
     Atom(
         "range",
-        "whole numbers from a to b, both included",
+        "integers from a to b, both included",
         (2, 2),
         shapes.whole_range,
         parameters=("a", "b"),
@@ -216,7 +216,7 @@ OPERATORS: tuple[Atom, ...] = (
     ),
     Atom(
         "mod",
-        "the remainder of whole numbers, entry by entry: 0, ..., b - 1",
+        "the remainder of integers, entry by entry: 0, ..., b - 1",
         (2, 2),
         shapes.remainder,
         lower=lambda o, c, a, b: a % b,

@@ -84,7 +84,7 @@ def allowed(call: Call, x: Interval, p: Interval) -> str:
     if p.least < 0 and x.least <= 0 <= x.greatest:
         return f"a negative power needs a base that is never 0, and the range of this one is {x}"
     if not _whole(p) and not x.nonnegative:
-        return f"a power that is not a whole number needs a nonnegative base, and the range of this one is {x}"
+        return f"a power that is not an integer needs a nonnegative base, and the range of this one is {x}"
     return ""
 
 

@@ -32,9 +32,9 @@ def as_dim(expr: Expr, role: str) -> Dim:
     message = f"has shape {show(expr.shape)}" if expr.shape else "is not"
     raise fail(
         "OCO307",
-        f"{role} must be a whole number fixed before the first round; {describe(expr)} {message}",
+        f"{role} must be an integer fixed before the first round; {describe(expr)} {message}",
         expr.span,
-        "use a whole number, or a param that is one",
+        "use an integer, or a param that is one",
     )
 
 
@@ -213,10 +213,8 @@ def remainder(call: Call) -> Shape:
     """Shape of `a % b`. Raises OCO326 where an argument is not declared to be whole."""
     for arg in call.args:
         if not arg.integer:
-            message = f"a remainder is one of whole numbers; {describe(arg)} is not declared to be whole"
-            raise fail(
-                "OCO326", message, arg.span, "declare it with whole numbers: `in 0..k-1`; a share is 0.05, not 5%"
-            )
+            message = f"a remainder is one of integers; {describe(arg)} is not declared to be whole"
+            raise fail("OCO326", message, arg.span, "declare it with integers: `in 0..k-1`; a share is 0.05, not 5%")
     return entrywise(call)
 
 

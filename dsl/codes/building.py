@@ -99,13 +99,13 @@ USING: dict[str, Code] = {
     "OCO701": Code(
         "there is no such algorithm",
         "`oco algorithms` lists the algorithms with what they need and what they promise.",
-        _HEAD + "minimize c @ x\nusing colq\n",
+        _HEAD + "minimize c @ x\nsubject to\n    cap: c @ x <= 1 each round\nusing colq\n",
         "Correct the name, or leave the statement out: then the algorithm with the best guarantee is chosen.",
     ),
     "OCO702": Code(
         "the algorithm has no such setting",
         "Settings have the names of the letters in the paper of the algorithm.",
-        _HEAD + "minimize c @ x\nusing coldq with step = 0.1\n",
+        _HEAD + "minimize c @ x\nsubject to\n    cap: c @ x <= 1 each round\nusing coldq with step = 0.1\n",
         "Take one of the settings that the message lists.",
     ),
 }

@@ -74,7 +74,7 @@ DATA: dict[str, Code] = {
     ),
     "OCO829": Code(
         "a value is not whole",
-        "A stream declared with `in 0..k-1` takes whole numbers.",
+        "A stream declared with `in 0..k-1` takes integers.",
         'oco.load_data(model, {"user": [1.5]})',
         "Correct the data, or declare the stream with `in [lo, hi]`.",
         Stage.RUN,

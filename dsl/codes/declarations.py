@@ -35,7 +35,7 @@ FIXED: dict[str, Code] = {
     ),
     "OCO323": Code(
         "the horizon is not a number of rounds",
-        "A horizon is a whole number from 1 to 10^12, or `unknown`.",
+        "A horizon is an integer from 1 to 10^12, or `unknown`.",
         "model m\nhorizon T = 0.5\ndecision x in box(0, 1)\nstream c in [-1, 1]\nminimize c * x\n",
         "Give the number of rounds, or write `horizon T unknown`.",
     ),
@@ -49,13 +49,13 @@ FIXED: dict[str, Code] = {
         "`..` used as an index",
         "`0..4` holds both ends, a slice leaves out its end; an index that could be read both ways is refused.",
         _model("decision x[5] in box(0, 1)", "let first = x[0..2]"),
-        "Write a slice: `x[0:3]`. For entries in some order declare a param of whole numbers, and index with it.",
+        "Write a slice: `x[0:3]`. For entries in some order declare a param of integers, and index with it.",
     ),
     "OCO326": Code(
         "a remainder of a number that is not whole",
-        "`t % 24` is the remainder of whole numbers, from 0 to 23: the hour of a round, say.",
+        "`t % 24` is the remainder of integers, from 0 to 23: the hour of a round, say.",
         _model("decision x in box(0, 1)", "stream c in [-1, 1]", "let left = c % 2"),
-        "Use whole numbers: the round `t`, params and streams `in 0..k-1`. Write a share as a number: `0.05`.",
+        "Use integers: the round `t`, params and streams `in 0..k-1`. Write a share as a number: `0.05`.",
     ),
 }
 
@@ -107,7 +107,7 @@ SPECS: dict[str, Code] = {
     ),
     "OCO415": Code(
         "the matrix or the groups of a domain are wrong",
-        "The matrix of an ellipsoid is symmetric and positive definite; groups are numbered with whole numbers from 0 on.",
+        "The matrix of an ellipsoid is symmetric and positive definite; groups are numbered with integers from 0 on.",
         _model("param P[3, 3] = -eye(3)", "decision x[3] in ellipsoid(P)"),
         "Correct the matrix or the numbers.",
     ),
@@ -137,10 +137,10 @@ SPECS: dict[str, Code] = {
         "Exchange the two ends.",
     ),
     "OCO425": Code(
-        "whole numbers from a distribution of real numbers",
-        "A stream `in 0..k-1` takes whole numbers: poisson, binomial, bernoulli and categorical give them, and normal or uniform do not.",
+        "integers from a distribution of real numbers",
+        "A stream `in 0..k-1` takes integers: poisson, binomial, bernoulli and categorical give them, and normal or uniform do not.",
         _model("stream a ~ uniform(0, 5) in 0..5"),
-        "Write `in [lo, hi]`, or take a distribution of whole numbers.",
+        "Write `in [lo, hi]`, or take a distribution of integers.",
     ),
     "OCO426": Code(
         "a distribution never falls within the range",

@@ -35,7 +35,7 @@ LEARNER: dict[str, Code] = {
     ),
     "OCO844": Code(
         "an input of a round is not whole",
-        "A stream declared with `in 0..k-1` takes whole numbers.",
+        "A stream declared with `in 0..k-1` takes integers.",
         "learner.observe(user=1.5)",
         "Correct the value, or declare the stream with `in [lo, hi]`.",
         Stage.RUN,
@@ -130,7 +130,7 @@ LEARNER: dict[str, Code] = {
         "The rounds of a journal, played again, must give the decisions that were recorded, bit for bit. They do not, as when the "
         "backend, the machine or the versions of oco and NumPy are others.",
         'oco.open(plan, "journal_of_another_machine")',
-        'Open it with the backend that recorded it (backend="numpy" or "c", for a run --backend), on the same machine and '
+        "Open it with the backend that recorded it (backend=NAME, for a run --backend NAME), on the same machine and "
         "with the same versions, or begin another journal.",
         Stage.RUN,
     ),

@@ -53,7 +53,7 @@ PARAMS: dict[str, Code] = {
     ),
     "OCO806": Code(
         "a value of a param is outside its range",
-        "A param with a range, `in [lo, hi]` or whole numbers `in a..b`, holds values of that range alone.",
+        "A param with a range, `in [lo, hi]` or integers `in a..b`, holds values of that range alone.",
         _model("param a[3] in 0..4 = [0, 2, 5]"),
         "Correct the entry that is named, or the range.",
     ),

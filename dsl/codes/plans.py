@@ -15,17 +15,10 @@ subject to
 _LOSS = "model m\nhorizon T = 100\ndecision x[2] in box(0, 1)\nstream c[2] in [-1, 1]\nminimize c @ x\n"
 
 PLANS: dict[str, Code] = {
-    "OCO703": Code(
-        "the algorithm is not there yet",
-        "The name belongs to an algorithm of the papers or of their baselines that this version does not have.",
-        _LOSS + "using mahdavi\n",
-        "Leave the choice to the compiler, or name one of the algorithms that `oco algorithms` lists.",
-        Stage.COMPILE,
-    ),
     "OCO704": Code(
         "nothing is guaranteed of the algorithm here",
         "The model names an algorithm whose theorem asks for more than the facts prove. The learner runs, without a guarantee.",
-        _CONSTRAINED.replace("<= 0.5", "<= -0.5") + "using coldq\n",
+        _CONSTRAINED.replace("each round", "on average") + "using dpp\n",
         "Leave the choice to the compiler, or change the model: `oco explain` says what each algorithm lacks.",
         Stage.COMPILE,
     ),
@@ -53,7 +46,7 @@ PLANS: dict[str, Code] = {
     "OCO708": Code(
         "no algorithm applies",
         "Every algorithm was judged by its theorems, and each asks for something that the model does not have or that nothing proves.",
-        _CONSTRAINED + "feedback bandit\n",
+        _LOSS.replace(" in [-1, 1]", ""),
         "`oco explain` lists every reason, and the smallest change of the model that would make each algorithm apply.",
         Stage.COMPILE,
     ),
@@ -140,7 +133,14 @@ PLANS: dict[str, Code] = {
         "no such backend",
         "The backend of a plan is chosen by name.",
         'oco.compile(model, backend="fortran")',
-        'Use backend="numpy" or backend="c".',
+        "Use one of the names that the message lists.",
+        Stage.COMPILE,
+    ),
+    "OCO734": Code(
+        "no files of this backend",
+        "A backend may run learners here and yet write none that run without this package.",
+        'oco.compile(model, backend="notebook_only").write("learner.py")',
+        "Write the files with one of the backends that the message lists.",
         Stage.COMPILE,
     ),
 }

@@ -55,11 +55,11 @@ SHAPES: dict[str, Code] = {
         "Give an argument of the shape that the message names.",
     ),
     "OCO307": _code(
-        "a length that is not a whole number",
-        "Lengths, repeats, the ends of `a..b` and of slices are whole numbers fixed before the first round: numbers, params that are whole "
+        "a length that is not an integer",
+        "Lengths, repeats, the ends of `a..b` and of slices are integers fixed before the first round: numbers, params that are whole "
         "numbers, and their sums, differences and products.",
         _minimizing("ones(1.5) @ x"),
-        "Use a whole number or a param that is one.",
+        "Use an integer or a param that is one.",
     ),
     "OCO308": _code(
         "a length below 1",
@@ -74,8 +74,8 @@ SHAPES: dict[str, Code] = {
         "Leave the indices out that are too many.",
     ),
     "OCO311": _code(
-        "an index that is not a whole number",
-        "Indices are whole numbers, slices, params or streams of whole numbers (declared with `in 0..k-1`), or arrays of them.",
+        "an index that is not an integer",
+        "Indices are integers, slices, params or streams of integers (declared with `in 0..k-1`), or arrays of them.",
         _minimizing("x[1.5]"),
         "Declare what is used as an index with `in 0..k-1`, or write the number without a decimal point.",
     ),

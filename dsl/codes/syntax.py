@@ -33,7 +33,7 @@ SYNTAX: dict[str, Code] = {
     ),
     "OCO103": Code(
         "a number that the computer cannot hold",
-        "Whole numbers have 64 bits, other numbers are double precision: between about 1e-308 and 1e308 in size.",
+        "Integers have 64 bits, other numbers are double precision: between about 1e-308 and 1e308 in size.",
         _in_model("minimize 1e999 * sum(x)"),
         "Choose other units, in which the number is of ordinary size.",
     ),
@@ -171,7 +171,7 @@ SYNTAX: dict[str, Code] = {
     "OCO125": Code(
         "arguments out of order",
         "In a call the arguments without a name come first, those with a name after them: `pareto(3, mean = 8)`.",
-        _in_model("stream a ~ pareto(mean = 8, 3)", "minimize a * sum(x)"),
+        _in_model("stream a ~ pareto(mean = 8, 3) in [0, 99]", "minimize a * sum(x)"),
         "Put the argument without a name first.",
     ),
     "OCO127": Code(

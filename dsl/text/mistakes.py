@@ -72,7 +72,7 @@ class Trouble(NamedTuple):
         kinds = NAME_KINDS | OPERAND_ENDS
         return self.position > 0 and self.before.type in kinds and "NUMBER" not in self.expected
 
-    def found(self) -> str:
+    def encountered(self) -> str:
         """Phrase for the offending token."""
         return "the line ends here" if self.at is None else f"found `{self.at.text}`"
 
@@ -201,7 +201,9 @@ def _closed_list(trouble: Trouble) -> Diagnostic | None:
         form = "write `feedback full`, `feedback gradient` or `feedback bandit`"
     if trouble.at is not None and (near := nearest(trouble.at.text, words)):
         form = f"did you mean `{near}`?"
-    return Diagnostic("OCO123", f"expected {_either([f'`{w}`' for w in words])}; {trouble.found()}", trouble.span, form)
+    return Diagnostic(
+        "OCO123", f"expected {_either([f'`{w}`' for w in words])}; {trouble.encountered()}", trouble.span, form
+    )
 
 
 def _timing(trouble: Trouble) -> Diagnostic | None:
@@ -254,7 +256,7 @@ def _missing_in(trouble: Trouble) -> Diagnostic | None:
             if near
             else f"after its name a {trouble.word} has `in [lo, hi]`, `~ distribution(...)` or `iid`"
         )
-        return Diagnostic("OCO119", f"expected `in`, `~` or `iid`; {trouble.found()}", at.span, hint)
+        return Diagnostic("OCO119", f"expected `in`, `~` or `iid`; {trouble.encountered()}", at.span, hint)
     if at.type == "LSQB" and trouble.word == "param":
         hint = f"write `= {_rest(trouble)}` for its value, `in {_rest(trouble)}` for its range"
         return Diagnostic("OCO119", "expected `=` or `in`", at.span, hint)
@@ -281,7 +283,7 @@ def _bracketed(trouble: Trouble) -> Diagnostic | None:
     if at.type in ("COMMA", *CLOSER.values()) and trouble.before.type == "COMMA":
         return Diagnostic(
             "OCO127",
-            f"expected an entry after the comma; {trouble.found()}",
+            f"expected an entry after the comma; {trouble.encountered()}",
             at.span,
             "delete the comma, or add an entry",
         )
@@ -304,7 +306,10 @@ def _bracketed(trouble: Trouble) -> Diagnostic | None:
         and trouble.before.type == "NUMBER"
     ):
         return Diagnostic(
-            "OCO127", f"expected `,` between entries; {trouble.found()}", at.span, "entries are separated by commas"
+            "OCO127",
+            f"expected `,` between entries; {trouble.encountered()}",
+            at.span,
+            "entries are separated by commas",
         )
     return None
 
@@ -326,12 +331,12 @@ def _adjacent(trouble: Trouble) -> Diagnostic | None:
         if at.type != "TEXT":
             both = trouble.before.type in NAME_KINDS | {"NUMBER"} and at.type != "LSQB"
             hint = "an operator may be missing" + (f": `{trouble.before.text} * {at.text}`" if both else "")
-        return Diagnostic("OCO100", f"expected {expected_words(trouble)}; {trouble.found()}", at.span, hint)
+        return Diagnostic("OCO100", f"expected {expected_words(trouble)}; {trouble.encountered()}", at.span, hint)
     return None
 
 
 def _plain(trouble: Trouble) -> Diagnostic:
-    message = f"expected {expected_words(trouble)}; {trouble.found()}"
+    message = f"expected {expected_words(trouble)}; {trouble.encountered()}"
     return Diagnostic("OCO100", message, trouble.span, _way_out(trouble))
 
 
@@ -369,7 +374,7 @@ def expected_words(trouble: Trouble) -> str:
     parts = ["an algorithm's name"] if "ALGORITHM" in expected else []
     if "NAME" in expected:
         parts.append("a name" if trouble.before.type != "ASSUME" else "the name of a fact")
-    parts += ["a whole number"] if "NUMBER" in expected else []
+    parts += ["an integer"] if "NUMBER" in expected else []
     parts += sorted(f"`{TIMINGS.get(k, KEYWORDS[k])}`" for k in expected if k in KEYWORDS)
     operators = len(expected & OPERATORS) > 2
     hidden = OPERATORS | {"LPAR", "LSQB", "LBRACE"} if operators or parts else frozenset()

@@ -238,9 +238,7 @@ def _explain_number(token: Token) -> Diagnostic:
     if re.fullmatch(r"[0-9.]+(?:[eE][+-]?[0-9]+)?", text) and text.count(".") < 2:
         size = "too small to tell from zero" if number_is_tiny(text) else "too large"
         hint = (
-            f"whole numbers go up to {LARGEST_WHOLE}"
-            if text.isdigit()
-            else "numbers lie between 1e-300 and 1e300 in size"
+            f"integers go up to {LARGEST_WHOLE}" if text.isdigit() else "numbers lie between 1e-300 and 1e300 in size"
         )
         return Diagnostic("OCO103", f"the number `{_short(text)}` is {size}", span, hint)
     if text.replace("_", "").isdigit():

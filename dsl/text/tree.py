@@ -341,7 +341,7 @@ def _bounds(within: syntax.Expression) -> tuple[tuple[syntax.Expression, syntax.
         hint = f"write in [{canonical(within.args[0].span.text)}, {canonical(within.args[1].span.text)}]"
     elif isinstance(within, syntax.Call) and not within.operator:
         hint = f"a distribution follows `~`: ~ {canonical(within.span.text)}"
-    raise fail("OCO120", "values lie `in [lo, hi]`, or `in lo..hi` for whole numbers", within.span, hint)
+    raise fail("OCO120", "values lie `in [lo, hi]`, or `in lo..hi` for integers", within.span, hint)
 
 
 def _number(item: syntax.Expression) -> float | int:

@@ -103,9 +103,16 @@ class Played:
 
     def after(self, start: int) -> Played:
         """Rounds from `start` (from 0) on."""
-        decisions = {name: x[start:] for name, x in self.decisions.items()}
+        return self._part(slice(start, None))
+
+    def before(self, stop: int) -> Played:
+        """First `stop` rounds."""
+        return self._part(slice(stop))
+
+    def _part(self, rounds: slice) -> Played:
+        decisions = {name: x[rounds] for name, x in self.decisions.items()}
         return Played(
-            self.name, decisions, self.loss[start:], self.constraints[start:], self.equalities[start:], self.seconds
+            self.name, decisions, self.loss[rounds], self.constraints[rounds], self.equalities[rounds], self.seconds
         )
 
 

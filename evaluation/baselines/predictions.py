@@ -34,6 +34,7 @@ class Last:
 
     @property
     def words(self) -> str:
+        """Prediction in words."""
         return "the last values" if self.lag == 1 else f"the values of {self.lag} rounds before"
 
     def __call__(self, values: Array, first: Array) -> Array:
@@ -51,6 +52,7 @@ class Mean:
 
     @property
     def words(self) -> str:
+        """Prediction in words."""
         return "the mean of all rounds so far" if self.window is None else f"the mean of the last {self.window} rounds"
 
     def __call__(self, values: Array, first: Array) -> Array:
@@ -112,7 +114,7 @@ def indices(problem: Canonical) -> set[str]:
 
 
 def as_real(expr: Expr, kept: set[str]) -> Expr:
-    """Expression whose whole-number streams may take any value, but for those in `kept`."""
+    """Expression whose integer streams may take any value, but for those in `kept`."""
 
     def real(node: Expr) -> Expr:
         if isinstance(node, Name) and node.kind is Kind.STREAM and node.integer and node.name not in kept:

@@ -189,7 +189,7 @@ class Learned:
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TunedMargin:
     """Quantile of the excess in the first rounds that costs least in them; until then the worst excess seen so far."""
 
     shares: tuple[float, ...] = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0)

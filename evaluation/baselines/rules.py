@@ -16,7 +16,7 @@ from oco.evaluation.baselines.portfolios import (
     wealth,
 )
 from oco.evaluation.baselines.predictions import Last, Mean, Predictor, Stated, unstated
-from oco.evaluation.baselines.resolve import Learned, Margin, NoMargin, Resolve, Tuned, WorstSeen
+from oco.evaluation.baselines.resolve import Learned, Margin, NoMargin, Resolve, TunedMargin, WorstSeen
 from oco.evaluation.baselines.stated import Deviations, OfModel, Quantile, Range, stated_in_constraints
 from oco.evaluation.baselines.table import Beside
 from oco.evaluation.cost import Trade
@@ -40,18 +40,20 @@ def rules(problem: Canonical) -> list[Rule]:
     constrained = bool(problem.inequalities)
     predictors = PREDICTORS if unstated(problem) else (Stated(),)
     margins: list[Margin] = [NoMargin()]
-    of_law: list[Margin] = [OfModel(Deviations(2)), OfModel(Deviations(4)), OfModel(Quantile(0.999))] if stated else []
-    found: list[Rule] = list(portfolio_rules(problem))
+    of_distribution: list[Margin] = (
+        [OfModel(Deviations(2)), OfModel(Deviations(4)), OfModel(Quantile(0.999))] if stated else []
+    )
+    chosen: list[Rule] = list(portfolio_rules(problem))
     if constrained:
         worst = OfModel(Range())
-        constants = [*of_law, worst] if stated else [worst]
-        found += [Resolve(Stated(), m, fixed=True) for m in constants]
-        margins += [*of_law, Learned(0.95), Learned(0.99), WorstSeen()]
-        found += [Resolve(p, Tuned()) for p in predictors]
-        found += [Resolve(predictors[0], worst)]
-        found += [Resolve(Mean(), WorstSeen())]
-    found += [Resolve(p, m) for m in margins for p in predictors[: 2 if constrained else None]]
-    return [*found, FixedPenalty(), DualAscent()]
+        constants = [*of_distribution, worst] if stated else [worst]
+        chosen += [Resolve(Stated(), m, fixed=True) for m in constants]
+        margins += [*of_distribution, Learned(0.95), Learned(0.99), WorstSeen()]
+        chosen += [Resolve(p, TunedMargin()) for p in predictors]
+        chosen += [Resolve(predictors[0], worst)]
+        chosen += [Resolve(Mean(), WorstSeen())]
+    chosen += [Resolve(p, m) for m in margins for p in predictors[: 2 if constrained else None]]
+    return [*chosen, FixedPenalty(), DualAscent()]
 
 
 def cheap_rules(problem: Canonical) -> list[Rule]:
@@ -63,7 +65,7 @@ def cheap_rules(problem: Canonical) -> list[Rule]:
     if stated_in_constraints(problem):
         predictor = Mean(3) if unstated(problem) else Stated()
         return [Resolve(Stated(), OfModel(Deviations(4)), fixed=True), Resolve(predictor, OfModel(Quantile(0.999)))]
-    return [Resolve(Mean(), WorstSeen()), Resolve(Mean(3), Tuned())]
+    return [Resolve(Mean(), WorstSeen()), Resolve(Mean(3), TunedMargin())]
 
 
 def portfolio_rules(problem: Canonical) -> tuple[Rule, ...]:

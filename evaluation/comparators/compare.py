@@ -31,7 +31,7 @@ Kind = Literal["static", "dynamic"]
 BEYOND = "a function with kinks is beyond the solvers that are here"
 FIRST = 0.5  # of the time, for the method after which another one is left
 MANY = 100  # rounds from which on norms of matrices are first taken as they are: a sum of so many hardly has kinks
-SETTLED = (Status.CERTIFIED, Status.LEAST_VIOLATING)
+FINAL = (Status.CERTIFIED, Status.LEAST_VIOLATING)
 
 
 def compare(problem: Canonical, data: Data, kind: Kind, budget: Budget | None = None) -> Comparator:
@@ -54,7 +54,7 @@ def _static(rounds: Rounds, budget: Budget) -> Comparator:
     clock = _Clock(perf_counter(), budget)
     made, share = _first(rounds, np.array([rounds.count]))
     best = static(made, clock.left(share)) if made else conic_static(rounds, clock.left(share))
-    if best.status in SETTLED or clock.over:
+    if best.status in FINAL or clock.over:
         return best
     best = _better(best, conic_static(rounds, clock.left()) if made else _roughly(rounds, clock.left()))
     return replace(best, seconds=clock.spent)
@@ -70,7 +70,7 @@ def _roughly(rounds: Rounds, budget: Budget) -> Comparator:
 
 def _better(first: Comparator, second: Comparator) -> Comparator:
     """Combination of two results for one comparator: the better decision and the better bound."""
-    if second.status in SETTLED:
+    if second.status in FINAL:
         return second
     best = second if first.losses is None or second.value < first.value else first
     return replace(best, bound=max(first.bound, second.bound))

@@ -17,17 +17,17 @@ from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status
 from oco.evaluation.comparators.broken import FEASIBLE, conflict
 from oco.evaluation.comparators.conic import Program, program
 from oco.evaluation.comparators.conic_solver import Answer, solve_conic
+from oco.evaluation.comparators.first_order import METHOD as FIRST_ORDER
 from oco.evaluation.comparators.fixed import Setting, comparator_of
 from oco.evaluation.comparators.functions import Rounds
 from oco.evaluation.comparators.lift import least_loss, lift, ranges_of
 from oco.evaluation.comparators.loosened import elastic, loosened
+from oco.evaluation.comparators.norms import solve_norms
 from oco.evaluation.comparators.region import region
-from oco.evaluation.comparators.splitting import split
 
 Array = np.ndarray[Any, Any]
 
 METHOD = "Clarabel, one sparse program"
-SPLIT = "primal-dual splitting"
 BYTES = 400  # of memory for each coefficient, in the solver and before it
 DENSE = 24  # of memory for each pair of entries of a matrix that is to be positive semidefinite
 SECONDS = 2.5e-4  # for each expression that CVXPY takes in
@@ -100,8 +100,8 @@ def conic_static(rounds: Rounds, budget: Budget) -> Comparator:
     if whole is None:
         return unsolved("static", "the range of a function with a kink is not bounded", least, began)
     if why := whole.too_much(budget):
-        result = split(whole.program, until)
-        return whole.comparator(result, began, SPLIT) if result else unsolved("static", why, least, began)
+        result = solve_norms(whole.program, until)
+        return whole.comparator(result, began, FIRST_ORDER) if result else unsolved("static", why, least, began)
     answer = whole.solved(until)
     if isinstance(answer, Answer) and answer.certified.near[0] <= FEASIBLE:
         return whole.comparator(answer, began)

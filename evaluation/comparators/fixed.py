@@ -15,6 +15,7 @@ from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
 from oco.evaluation.comparators.broken import FEASIBLE, Broken, broken_least, conflict
 from oco.evaluation.comparators.certificate import Certified, joined, solve_certified
+from oco.evaluation.comparators.first_order import METHOD as FIRST_ORDER
 from oco.evaluation.comparators.functions import General, OfRounds, Quadratic, Rounds
 from oco.evaluation.comparators.interior import Iterate, store, take
 from oco.evaluation.comparators.make import implicit
@@ -118,7 +119,7 @@ class Solved:
     """
 
     programs: Assembled
-    found: Certified
+    certified: Certified
     met: Array
     late: Array
     chosen: list[list[Array]]
@@ -134,11 +135,14 @@ def certified_comparator(setting: Setting, solved: Solved, began: float) -> Comp
     """Comparator from the solution of a single program."""
     if solved.late[0]:
         return unsolved(
-            "static", "the constraints were not all met within the budget of time", float(solved.found.bound[0]), began
+            "static",
+            "the constraints were not all met within the budget of time",
+            float(solved.certified.bound[0]),
+            began,
         )
     if not solved.met[0]:
         return _least_violating(setting, solved, began)
-    return comparator_of(setting, solved.found, began)
+    return comparator_of(setting, solved.certified, began)
 
 
 def prefixes(setting: Setting, budget: Budget, before: Solved | None = None) -> Prefixes:
@@ -149,7 +153,7 @@ def prefixes(setting: Setting, budget: Budget, before: Solved | None = None) -> 
 
 def prefixes_of(setting: Setting, solved: Solved, began: float) -> Prefixes:
     """Prefixes from the solved programs."""
-    result, status = solved.found, [Status.CERTIFIED] * len(setting.ends)
+    result, status = solved.certified, [Status.CERTIFIED] * len(setting.ends)
     unmet = np.flatnonzero(~solved.met & ~solved.late)
     if len(unmet) and setting.region.complete:
         broken = broken_least(replace(solved.programs, members=unmet))
@@ -176,7 +180,7 @@ def solve_all(setting: Setting, until: float, before: Solved | None = None, enou
     `before` holds solutions of similar programs to start from; `enough` is a gap at which programs are left.
     """
     parts, region = _Parts.of(setting), setting.region
-    last = None if before is None else before.found.last
+    last = None if before is None else before.certified.last
     everything = np.arange(len(setting.ends))
     chosen = before.chosen if before else [_first_rounds(e, setting) for e in parts.each]
     solution: Certified | None = None
@@ -276,7 +280,7 @@ def _violation(rounds: Rounds, x: Array) -> Array:
 
 
 def _method(region: Region) -> str:
-    return "interior point" if region.complete else "augmented Lagrangian"
+    return "interior point" if region.complete else FIRST_ORDER
 
 
 def comparator_of(setting: Setting, result: Certified, began: float, method: str = "") -> Comparator:
@@ -302,10 +306,12 @@ def comparator_of(setting: Setting, result: Certified, began: float, method: str
 def _least_violating(setting: Setting, solved: Solved, began: float) -> Comparator:
     """Prove that the constraints cannot hold together, or leave it open; then the best of the least violating points."""
     if not setting.region.complete:
-        return unsolved("static", "the constraints were not met within the budget", float(solved.found.bound[0]), began)
+        return unsolved(
+            "static", "the constraints were not met within the budget", float(solved.certified.bound[0]), began
+        )
     broken = broken_least(solved.programs)
     if not broken.proved[0]:
-        return unsolved("static", "the solver stopped without a certificate", float(solved.found.bound[0]), began)
+        return unsolved("static", "the solver stopped without a certificate", float(solved.certified.bound[0]), began)
     return least_violating(setting, broken, 0, began)
 
 

@@ -19,7 +19,7 @@ from oco.compiler.problem.canonical import Canonical
 from oco.dsl import algebra
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Kind, Name, names, walk
-from oco.evaluation.batch import Batched, evaluate_rounds, values_of
+from oco.evaluation.batch import RoundArray, evaluate_rounds, values_of
 from oco.evaluation.comparators.products import applied
 
 Array = np.ndarray[Any, Any]
@@ -89,7 +89,7 @@ class Rounds:
     def split(self, x: Array) -> dict[str, Any]:
         """Arrays of x by name; a single row represents all rounds."""
         parts = {name: x[:, self.places[name]].reshape(len(x), *shape) for name, shape in self.layout}
-        return {name: part[0] if len(x) == 1 else Batched(part) for name, part in parts.items()}
+        return {name: part[0] if len(x) == 1 else RoundArray(part) for name, part in parts.items()}
 
     def join(self, parts: Mapping[str, Any], rounds: int) -> Array:
         """Derivatives by name as one array (rounds, n). An array smaller than its variable is constant over the
@@ -105,7 +105,7 @@ class Rounds:
 
     def evaluate(self, expr: Expr, x: Array, rows: Array, extra: Mapping[str, Any] | None = None) -> Any:
         """Expression in the rounds `rows`, not yet broadcast over rounds where it is constant."""
-        env: dict[str, Any] = {n: Batched(pick(self.streams[n], rows)) for n in names(expr) if n in self.streams}
+        env: dict[str, Any] = {n: RoundArray(pick(self.streams[n], rows)) for n in names(expr) if n in self.streams}
         env.update(self.split(x))
         env.update(extra or {})
         return evaluate_rounds(expr, env, len(rows), self.numbers[rows])
@@ -250,7 +250,7 @@ class General(OfRounds):
 
     def along(self, x: Array, weights: Array, direction: Array, rows: Array) -> Array:
         """Hessian of each round times one direction (n,): (b, n)."""
-        extra: dict[str, Any] = {_WEIGHTS: Batched(weights.reshape(len(rows), *known(self.expr.shape)))}
+        extra: dict[str, Any] = {_WEIGHTS: RoundArray(weights.reshape(len(rows), *known(self.expr.shape)))}
         for name, shape in self.rounds.layout:
             extra[_TOWARDS + name] = direction[self.rounds.places[name]].reshape(shape)
         parts = {name: self.rounds.evaluate(part, x, rows, extra) for name, part in self._hessian.items()}

@@ -39,7 +39,7 @@ class _Sum:
 
     expr: Expr
     before: Quadratic | None = None
-    found: list[Quadratic] = field(default_factory=list)
+    blocks: list[Quadratic] = field(default_factory=list)
 
     def add(self, part: Rounds, ends: Array) -> None:
         """Add a part, which contains these ends (counted from its beginning)."""
@@ -47,12 +47,12 @@ class _Sum:
         more = total(part, self.expr, cuts, np.ones(len(cuts)))
         assert more is not None
         whole = more if self.before is None else _of_parts(np.add, self.before, more)
-        self.found.append(_of_parts(lambda a: a[: len(ends)], whole))
+        self.blocks.append(_of_parts(lambda a: a[: len(ends)], whole))
         self.before = _of_parts(lambda a: a[-1:], whole)
 
     def times(self, weights: Array) -> Quadratic:
         """Sums, each times its weight."""
-        together = _of_parts(lambda *a: np.concatenate(a), *self.found)
+        together = _of_parts(lambda *a: np.concatenate(a), *self.blocks)
         return _of_parts(lambda a: a * weights.reshape(-1, *[1] * (a.ndim - 1)), together)
 
 

@@ -20,9 +20,9 @@ from oco.compiler.prover.types import Status
 from oco.dsl.statements import Timing
 
 ROUNDING = 1e-13
-"""Of the largest number in the making of a value: what proofs in doubles, rounded outwards, may be short of beside true values."""
+"""Share of the largest number in the making of a value that proofs in doubles, rounded outwards, may be short of beside true values."""
 OFF = 1e-9
-"""How far, in shares of their width, decisions may lie outside of a set that is not a box."""
+"""Distance, in shares of their width, by which decisions may lie outside of a set that is not a box."""
 Env = dict[str, Array]
 
 
@@ -156,7 +156,7 @@ def _kind(fact: Fact) -> str:
 
 
 def _slack(case: Case, fact: Fact, p: Pair, size: float) -> float:
-    """What decisions that lie outside by a share of their width may add to a value."""
+    """Amount that decisions outside by a share of their width may add to a value."""
     first = fact.key.rpartition(".")[0]
     slope = case.facts.value(f"{fact.key.partition('.lipschitz')[0].rsplit('.', 1)[0]}.lipschitz.l2")
     assert first

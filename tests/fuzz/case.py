@@ -166,7 +166,7 @@ class Case:
         return 1.0, float(self.problem.horizon or 1000)
 
     def streams(self, rng: np.random.Generator) -> dict[str, Array]:
-        """What a round may reveal: ends, or anything between them."""
+        """Values that a round may reveal: ends, or anything between them."""
         return {s.name: drawn(rng, s) for s in self.problem.streams}
 
     def decisions(self, rng: np.random.Generator) -> dict[str, Array]:

@@ -1,4 +1,4 @@
-"""What was found before: minimised models with the law that they broke, as files that are replayed.
+"""Earlier finds: minimised models with the law that they broke, as files that are replayed.
 
 A header says it in comments: `# law: NAME`, `# seed: N`, `# params: JSON` for params that the text leaves open, and `# open: WHY` where
 the law is still broken. While it is, the same kind of failure elsewhere is excused; when it is mended, nothing is.

@@ -41,7 +41,7 @@ COPIES = (1, 1, 1, 2, 5, 30, 100)
 
 
 def domain_model(rng: random.Random, most: int) -> tuple[str, str]:
-    """What a file is made of, and its text of fewer than `most` bytes: fewer rows where there would be more."""
+    """Parts of a file, and its text of fewer than `most` bytes: fewer rows where there would be more."""
     base, kind = rng.choice(sorted(BASES)), rng.choice(("numbers", "sparse", "formula", "formula"))
     n, rows, b, copies = rng.choice(ENTRIES), rng.choice(ROWS), rng.choice(SIDES[:2] * 3 + SIDES), rng.choice(COPIES)
     if "{A}" not in BASES[base]:

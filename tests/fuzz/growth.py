@@ -54,7 +54,7 @@ class Term:
 
     @property
     def reveals(self) -> bool:
-        """Whether a stream is in it."""
+        """True where a stream is in it."""
         return any(isinstance(n, Ref) and n.kind is Kind.STREAM for n in walk(self.node))
 
     def uses(self, atom: str) -> bool:
@@ -67,7 +67,7 @@ def fixed(node: Node) -> Term:
 
 
 def moderate(range: Interval) -> bool:
-    """Whether values are finite and of a size that people work with."""
+    """True where values are finite and of a size that people work with."""
     ends = np.concatenate([np.ravel(range.lo), np.ravel(range.hi)])
     return bool(np.all(np.isfinite(ends)) and np.max(np.abs(ends), initial=0) <= LARGEST_VALUE)
 
@@ -222,7 +222,7 @@ class Growth:
         return self.entries(base, items)
 
     def of_the_round(self, t: Term) -> Term | None:
-        """What fixed data hold for round t."""
+        """Values of fixed data in round t."""
         bases = [b for b in self.pool if b.shape and not names_of(b) - {Kind.PARAM}]
         base = self.pick(bases or [fixed(Literal(round_array(self.rng, (int(self.rng.integers(1, 8)),))))])
         return self.entries(base, [_by_round(t, base.shape[0])])

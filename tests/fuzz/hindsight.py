@@ -81,7 +81,7 @@ def _shown(data: Data) -> dict[str, Any]:
 
 
 def _size(case: Case, data: Data) -> float:
-    """How large the losses of the rounds are together."""
+    """Size of the losses of the rounds together."""
     rng, env = case.rng(10), case.problem.streams
     sizes = []
     for t in range(data.rounds):
@@ -150,7 +150,7 @@ def _solved(objective: Any, constraints: list[Any]) -> float | None:
 
 
 def fault(found: Comparator, value: float | None, size: float) -> str:
-    """What is wrong with a comparator whose least loss is `value`, None where nothing is feasible; "" where nothing is."""
+    """Fault of a comparator whose least loss is `value`, None where nothing is feasible; "" where nothing is."""
     room = TOLERANCE * (size + abs(value or 0.0))
     if value is None:
         fits = found.status in (Status.LEAST_VIOLATING, Status.NOT_COMPUTED)

@@ -64,7 +64,7 @@ class Found:
 
 @dataclass
 class Report:
-    """How models and laws ended, and what was found, once for each kind."""
+    """Ends of models and laws, and the finds, once for each kind."""
 
     models: int = 0
     ends: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -72,7 +72,7 @@ class Report:
 
 
 def today() -> int:
-    """Where the seeds of a day begin: they move by date."""
+    """Start of the seeds of a day: they move by date."""
     return date.today().toordinal() * 1000
 
 
@@ -93,7 +93,7 @@ def hunt(laws: Mapping[str, Law], seeds: Iterable[int], seconds: float, effort: 
 
 
 def tried(name: str, law: Law, case: Case, seconds: float = math.inf) -> Found | str:
-    """How a law ended on a model: "holds", the code that the model is refused with, "no time", or what was found."""
+    """End of a law on a model: "holds", the code that the model is refused with, "no time", or what was found."""
     try:
         with within(seconds):
             law(case)

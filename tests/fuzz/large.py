@@ -159,7 +159,7 @@ HORIZONS = ("100", "1000", "1000000", "1000000000000", "unknown")
 
 
 def model(rng: random.Random) -> tuple[str, str]:
-    """What a file is made of, and its text: as many terms as were drawn, fewer where the file would be too long."""
+    """Parts of a file, and its text: as many terms as were drawn, fewer where the file would be too long."""
     kind, around, place = rng.choice(sorted(TERMS)), rng.choice(sorted(AROUND)), rng.choice(PLACES)
     around = rng.choice(("plain", "plain", around))
     domain, law = rng.choice(("box", "box", rng.choice(sorted(DOMAINS)))), rng.choice(LAWS)

@@ -58,7 +58,7 @@ def learners(case: Case) -> None:
 
 
 def plans(case: Case, rng: np.random.Generator) -> Iterator[Plan]:
-    """Of the algorithms whose theorems hold, and of one that is asked for whatever its theorem says."""
+    """Plans of the algorithms whose theorems hold, and of one that is asked for whatever its theorem says."""
     able = [v.name for v in case.choice.verdicts if v.applicability is not Applicability.REFUSED]
     asked = str(rng.choice([a.name for a in ALGORITHMS]))
     names = able if case.effort > 1 else [*able[:1], *rng.permutation(able[1:])[:1]]
@@ -205,7 +205,7 @@ def _apart(case: Case, life: Life, learner: Learner) -> tuple[float, int, Point]
 
 
 def _chaotic(case: Case, life: Life, t: int) -> bool:
-    """Whether a start that is moved by next to nothing ends in other decisions by about round t."""
+    """True where a start that is moved by next to nothing ends in other decisions by about round t."""
     rng = case.rng(8)
     for share in (NUDGE, 100 * NUDGE):
         start = {}

@@ -1,4 +1,4 @@
-"""How far a decision lies outside its domain, in plain NumPy, written from the table of domains in grammar/language.md.
+"""Distance of a decision outside its domain, in plain NumPy, written from the table of domains in grammar/language.md.
 
 Everything is measured in widths: a row a @ x <= b that is broken by r is broken by r / (|a| @ w), w the widths of the entries, and a norm
 by its share of the radius.
@@ -77,7 +77,7 @@ def _groups(o: Outside, a: Args) -> None:
 
 
 def _flow(o: Outside, a: Args) -> None:
-    """What leaves a node less what enters it is 1 at the source, -1 at the sink, and 0 elsewhere."""
+    """Net flow out of each node: 1 at the source, -1 at the sink, and 0 elsewhere."""
     edges, source, sink = a["edges"].astype(int), int(a["source"]), int(a["sink"])
     nodes = sorted({*edges.ravel().tolist(), source, sink})
     A = np.array([(edges[:, 0] == v).astype(float) - (edges[:, 1] == v) for v in nodes])

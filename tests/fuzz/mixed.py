@@ -68,7 +68,7 @@ MISTAKES = (
 
 
 def model(rng: random.Random) -> tuple[str, str]:
-    """What a file is made of, and its text, cut off where the next line would make it too long."""
+    """Parts of a file, and its text, cut off where the next line would make it too long."""
     size, kinds, count = (
         rng.choice(SIZES),
         rng.sample(sorted(TERMS), rng.choice((2, 5, 20))),

@@ -16,12 +16,12 @@ from fuzz.case import Case, Function
 from fuzz.typed import Array
 
 INWARD = 1e-3
-"""How far places are moved towards the inner centre, as a share, where nothing else is given; steps are half of that share of the inner
+"""Share by which places are moved towards the inner centre, where nothing else is given; steps are half of that share of the inner
 radius."""
 POWERS = 4
 """Power iterations where there are more directions than `WHOLE`."""
 ROUNDING = 1e2 * float(np.finfo(np.longdouble).eps)
-"""Of the largest number in the making of a value: what values in extended precision may be off by."""
+"""Share of the largest number in the making of a value that values in extended precision may be off by."""
 WHOLE = 8
 """Directions of the domain up to which a whole Hessian is taken by differences."""
 

@@ -26,7 +26,7 @@ FOUND = Path(__file__).parent / "found"
 
 @dataclass
 class Report:
-    """What a run saw. `faults` has the text and the traceback of each kind of failure once."""
+    """Record of a run. `faults` has the text and the traceback of each kind of failure once."""
 
     executions: int = 0
     paths: Counter[tuple[str, ...]] = field(default_factory=Counter)

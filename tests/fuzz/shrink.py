@@ -69,7 +69,7 @@ def shrunk(tree: Tree, fails: Callable[[Tree], bool], seconds: float = 60.0) -> 
 
 
 def same_failure(law: Law, kind: str, seed: int, effort: float) -> Callable[[Tree], bool]:
-    """Whether the law fails on a tree as it did."""
+    """True where the law fails on a tree as it did."""
 
     def fails(tree: Tree) -> bool:
         try:
@@ -211,7 +211,7 @@ def _parts(tree: Tree) -> Iterator[Tree]:
 
 
 def _plain(node: Node) -> bool:
-    """Whether nothing but numbers is in it."""
+    """True where nothing but numbers is in it."""
     return not any(isinstance(n, Ref) and n.kind is not Kind.ROUND for n in walk(node))
 
 

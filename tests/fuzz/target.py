@@ -1,4 +1,4 @@
-"""What the fuzzers run: text in, and nothing but an OcoError out."""
+"""Target of the fuzzers: text in, and nothing but an OcoError out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HERE = Path(__file__).parent
 
 
 def run(text: str, compile: bool = True) -> tuple[str, ...]:
-    """How far a text came, and the codes of what stopped it. Raises whatever is not an OcoError."""
+    """Stage that a text reached, and the codes of what stopped it. Raises whatever is not an OcoError."""
     way = "parse"
     try:
         with warnings.catch_warnings():

@@ -77,7 +77,7 @@ class Number(Node):
 
 @dataclass(frozen=True, eq=False)
 class Literal(Node):
-    """An array of numbers; whole numbers where its dtype is."""
+    """An array of numbers; integers where its dtype is."""
 
     value: Array
 
@@ -147,7 +147,7 @@ class Apply(Node):
 
 
 def _base(node: Node) -> str:
-    """What stands before `.T` or `[`: a number in brackets, for its point would join."""
+    """Text that stands before `.T` or `[`: a number in brackets, for its point would join."""
     return f"({node.text})" if isinstance(node, Number) else node.within(CALL)
 
 

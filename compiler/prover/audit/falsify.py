@@ -27,7 +27,7 @@ LARGEST_BY_DIFFERENCES = 200  # entries of all decisions up to which slopes are 
 LARGEST_SPECTRAL = 400  # entries of a matrix decision whose extreme points are cheap to find
 
 
-class Outcome(StrEnum):
+class AuditOutcome(StrEnum):
     """Worked out again, attacked without success, taken as stated, or found wrong."""
 
     REPLAYED = "replayed"
@@ -36,7 +36,7 @@ class Outcome(StrEnum):
     FAILED = "failed"
 
 
-Verdict = tuple[Outcome, str]
+Verdict = tuple[AuditOutcome, str]
 
 
 class Attack:
@@ -54,7 +54,7 @@ class Attack:
         self.places = [*self._ends_of_all(), *(self._place() for _ in range(self.count - 4))]
         self.boxes = {b.name for b in problem.blocks if b.domain.is_box}
         self._drawn: dict[str, Array] = {}
-        self._found_inside: dict[int, tuple[Place, bool]] = {}
+        self._known_inside: dict[int, tuple[Place, bool]] = {}
         self.functions = dict(self._functions())
 
     # ---- places
@@ -129,23 +129,27 @@ class Attack:
         """Values at the places lie in the range."""
         node, ends = step.subject, step.value
         if not isinstance(node, Expr) or not hasattr(ends, "lo"):
-            return Outcome.FAILED, "it is no range of an expression"
+            return AuditOutcome.FAILED, "it is no range of an expression"
         for p in self.places:
             value = self._value(node, p)
             slack = TOLERANCE * np.maximum(1.0, np.abs(value))
             if not (np.all(value >= ends.lo - slack) and np.all(value <= ends.hi + slack)):
-                return Outcome.FAILED, "a value outside the range was found"
-        return Outcome.TESTED, ""
+                return AuditOutcome.FAILED, "a value outside the range was found"
+        return AuditOutcome.TESTED, ""
 
     def _supremum(self, step: Step) -> Verdict:
         """Places, and climbs from the best of them, stay below the bound."""
         if not isinstance(step.subject, Expr) or step.subject.shape != () or not isinstance(step.value, float):
-            return Outcome.FAILED, "it is no bound of a number"
+            return AuditOutcome.FAILED, "it is no bound of a number"
         values = [float(self._value(step.subject, p)) for p in self.places]
         best = self.places[int(np.nanargmax(values))]
         top = self._climbed(step.subject, best, float(np.nanmax(values)))
         slack = TOLERANCE * max(1.0, abs(top))
-        return (Outcome.TESTED, "") if top <= step.value + slack else (Outcome.FAILED, f"the value {top:g} was found")
+        return (
+            (AuditOutcome.TESTED, "")
+            if top <= step.value + slack
+            else (AuditOutcome.FAILED, f"the value {top:g} was found")
+        )
 
     def _climbed(self, expr: Expr, start: Place, value: float) -> float:
         """Exchange one name at a time, wholly or in some entries, with that of another place."""
@@ -170,7 +174,7 @@ class Attack:
         """The extremes of an affine expression over the sets, by their support functions at coefficients found by differences."""
         result = self._within_samples(step)
         node, blocks = step.subject, self.problem.blocks
-        if result[0] is Outcome.FAILED or sum(b.domain.size for b in blocks) > LARGEST_BY_DIFFERENCES:
+        if result[0] is AuditOutcome.FAILED or sum(b.domain.size for b in blocks) > LARGEST_BY_DIFFERENCES:
             return result
         for p in self.places[:12]:
             level, columns = self._affine_at(node, p)
@@ -179,7 +183,7 @@ class Attack:
                 rows = columns[b.name].reshape(-1, b.domain.size)
                 high += np.reshape([b.domain.support(row.reshape(b.shape)) for row in rows], np.shape(level))
             if np.any(high > step.value.hi + 1e-8 * np.maximum(1.0, np.abs(high))):
-                return Outcome.FAILED, f"the value {float(np.max(high)):g} is reached"
+                return AuditOutcome.FAILED, f"the value {float(np.max(high)):g} is reached"
         return result
 
     def _affine_at(self, node: Expr, p: Place) -> tuple[Array, dict[str, Array]]:

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from oco.compiler.prover.audit.falsify import LARGEST_BY_DIFFERENCES, Attack, Outcome, Place, Verdict
+from oco.compiler.prover.audit.falsify import LARGEST_BY_DIFFERENCES, Attack, AuditOutcome, Place, Verdict
 from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.expressions import Array, Call, Expr, Index
 
@@ -27,8 +27,8 @@ class Calculus(Attack):
             a, b = self._value(before, p), self._value(after, p)
             scale = max(1.0, float(np.max(np.abs(a[np.isfinite(a)]), initial=0.0)))
             if not np.allclose(a, b, rtol=1e-8, atol=1e-8 * scale, equal_nan=True):
-                return Outcome.FAILED, "the two differ at a decision and stream values that were tried"
-        return Outcome.TESTED, ""
+                return AuditOutcome.FAILED, "the two differ at a decision and stream values that were tried"
+        return AuditOutcome.TESTED, ""
 
     def _pieces(self, step: Step) -> Verdict:
         """Wherever it is tried, the function has the value of one of the pieces."""
@@ -37,8 +37,8 @@ class Calculus(Attack):
             whole = float(self._value(function, p))
             each = [abs(float(self._value(piece, p)) - whole) for piece in pieces]
             if np.isfinite(whole) and not min(each) <= 1e-8 * max(1.0, abs(whole)):
-                return Outcome.FAILED, "no piece has the value of the function at a decision that was tried"
-        return Outcome.TESTED, ""
+                return AuditOutcome.FAILED, "no piece has the value of the function at a decision that was tried"
+        return AuditOutcome.TESTED, ""
 
     def _gradient(self, step: Step) -> Verdict:
         """Directional derivatives by differences, where those of both sides agree."""
@@ -58,15 +58,15 @@ class Calculus(Attack):
             slack = 1e-3 * max(1.0, abs(along)) + 1e-9 * max(map(abs, values)) / size
             left, right = (values[1] - values[0]) / size, (values[2] - values[1]) / size
             if abs(left - right) <= slack and abs((left + right) / 2 - along) > 2 * slack:
-                return Outcome.FAILED, "a difference quotient disagrees"
-        return Outcome.TESTED, ""
+                return AuditOutcome.FAILED, "a difference quotient disagrees"
+        return AuditOutcome.TESTED, ""
 
     # ---- how a function bends
 
     def _composed(self, step: Step) -> Verdict:
         """A claim about an operation, from claims about its parts."""
         if not isinstance(step.subject, (Call, Index, Array)):
-            return Outcome.FAILED, "nothing is composed there"
+            return AuditOutcome.FAILED, "nothing is composed there"
         return self._curvature(step)
 
     def _by_eigenvalues(self, step: Step) -> Verdict:
@@ -74,13 +74,13 @@ class Calculus(Attack):
         ends = [p.value for p in step.premises if p.rule in EIGENVALUES]
         sign = {"convex": lambda low, high: low >= 0, "concave": lambda low, high: high <= 0}.get(str(step.value))
         if sign is None or not any(sign(*e) for e in ends):
-            return Outcome.FAILED, "the eigenvalues do not say so"
+            return AuditOutcome.FAILED, "the eigenvalues do not say so"
         return self._curvature(step)
 
     def _curvature(self, step: Step) -> Verdict:
         """Values halfway between two decisions against the mean of the two."""
         if step.value not in BENDS or not isinstance(step.subject, Expr):
-            return Outcome.FAILED, "it is no claim of curvature"
+            return AuditOutcome.FAILED, "it is no claim of curvature"
         for p, q in zip(self.places[:60], self.places[1:]):
             x, y = ({n: v[n] for n in self.decisions} for v in (p, q))
             ends = [self._value(step.subject, {**p, **v}) for v in (x, y)]
@@ -88,19 +88,19 @@ class Calculus(Attack):
             bulge = middle - (ends[0] / 2 + ends[1] / 2)
             slack = 1e-9 * np.maximum(1.0, np.maximum(np.abs(ends[0]), np.abs(ends[1])))
             if any(np.any(s * bulge > slack) for s in BENDS[step.value]):
-                return Outcome.FAILED, "two decisions were found between which it bends the other way"
-        return Outcome.TESTED, ""
+                return AuditOutcome.FAILED, "two decisions were found between which it bends the other way"
+        return AuditOutcome.TESTED, ""
 
     def _bent(self, step: Step) -> Verdict:
         """Second differences lie between the eigenvalues: those of many pairs, and of pairs that were searched for."""
         if not isinstance(step.value, tuple) or not isinstance(step.subject, Expr):
-            return Outcome.FAILED, "it is no pair of eigenvalues"
+            return AuditOutcome.FAILED, "it is no pair of eigenvalues"
         least, most = step.value
         for sign, claimed in ((1, most), (-1, -least)):
             rate, slack = self._steepest_bend(step.subject, sign)
             if rate > claimed + slack:
-                return Outcome.FAILED, f"a second difference of {sign * rate:g} was found"
-        return Outcome.TESTED, ""
+                return AuditOutcome.FAILED, f"a second difference of {sign * rate:g} was found"
+        return AuditOutcome.TESTED, ""
 
     def _steepest_bend(self, expr: Expr, sign: int) -> tuple[float, float]:
         """The largest second difference (`sign` 1) or minus the least that is found, with what rounding may have added."""
@@ -136,11 +136,11 @@ class Calculus(Attack):
     def _change_of_gradient(self, step: Step) -> Verdict:
         """Differences of gradients, by differences of values, over the distance: |grad f(x) - grad f(y)| <= rate |x - y|."""
         if not isinstance(step.value, tuple) or not isinstance(step.subject, Expr) or step.subject.shape != ():
-            return Outcome.FAILED, "it is no rate of change of a gradient"
+            return AuditOutcome.FAILED, "it is no rate of change of a gradient"
         rate = step.value[1]
         size = sum(b.domain.size for b in self.problem.blocks)
         if size > LARGEST_BY_DIFFERENCES or not math.isfinite(rate):
-            return Outcome.STATED, ""
+            return AuditOutcome.STATED, ""
         for p, q in zip(self.places[:12], self.places[1:]):
             centre = {b.name: b.domain.centre() for b in self.problem.blocks}
             x, y = ({n: 0.999 * v[n] + 0.001 * centre[n] for n in self.decisions} for v in (p, q))
@@ -148,8 +148,8 @@ class Calculus(Attack):
             ends = [self._differences(step.subject, {**p, **v}) for v in (x, y)]
             moved = float(np.linalg.norm(ends[0] - ends[1]))
             if gap > 1e-3 and moved > rate * gap + 1e-3 * max(1.0, moved):
-                return Outcome.FAILED, f"a rate of {moved / gap:g} was found"
-        return Outcome.TESTED, ""
+                return AuditOutcome.FAILED, f"a rate of {moved / gap:g} was found"
+        return AuditOutcome.TESTED, ""
 
     def _differences(self, expr: Expr, place: Place) -> np.ndarray:
         """The gradient by central differences, flattened."""
@@ -164,11 +164,11 @@ class Calculus(Attack):
     def _smoothness(self, step: Step) -> Verdict:
         if step.premises[0].rule == ProofRule.CHANGE_OF_GRADIENT:
             holds = step.value >= step.premises[0].value[1] * (1 - 1e-9)
-            return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "the gradient changes faster")
+            return (AuditOutcome.REPLAYED, "") if holds else (AuditOutcome.FAILED, "the gradient changes faster")
         least, most = step.premises[0].value
         holds = step.value >= max(abs(least), abs(most)) * (1 - 1e-9)
-        return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "an eigenvalue is larger")
+        return (AuditOutcome.REPLAYED, "") if holds else (AuditOutcome.FAILED, "an eigenvalue is larger")
 
     def _strong_convexity(self, step: Step) -> Verdict:
         holds = step.value <= max(0.0, step.premises[0].value[0]) * (1 + 1e-9)
-        return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "the least eigenvalue is smaller")
+        return (AuditOutcome.REPLAYED, "") if holds else (AuditOutcome.FAILED, "the least eigenvalue is smaller")

@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.problem.canonical import Block
-from oco.compiler.prover.audit.falsify import TOLERANCE, Attack, Outcome, Place, Verdict, is_expensive
+from oco.compiler.prover.audit.falsify import TOLERANCE, Attack, AuditOutcome, Place, Verdict, is_expensive
 from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Constant, Expr, Kind, Name, walk
 
 Array = np.ndarray[Any, Any]
-REPLAYED: Verdict = (Outcome.REPLAYED, "")
+REPLAYED: Verdict = (AuditOutcome.REPLAYED, "")
 CONVEX_WORDS = ("convex", "affine", "constant")
 
 
 def failed(words: str) -> Verdict:
-    return Outcome.FAILED, words
+    """Verdict that the claim does not hold, with the reason."""
+    return AuditOutcome.FAILED, words
 
 
 class Claims(Attack):
@@ -126,7 +127,7 @@ class Claims(Attack):
             if hasattr(p.value, "lo"):  # of a range either end may be the worst, or its size
                 results += [p.value.least, float(p.value.magnitude.max())]
         if not isinstance(step.value, (int, float)) or not results:
-            return Outcome.STATED, ""
+            return AuditOutcome.STATED, ""
         slack = TOLERANCE * max(1.0, abs(step.value))
         holds = min(results) - slack <= step.value <= max(results) + slack
         return REPLAYED if holds else failed("it is the value of no entry")
@@ -162,7 +163,7 @@ class Claims(Attack):
         else:
             seen = float(np.linalg.norm(gaps, 1 if key.endswith("l1") else 2, axis=1).max())
         holds = seen <= step.value * (1 + TOLERANCE)
-        return (Outcome.TESTED, "") if holds else failed(f"{seen:g} was found")
+        return (AuditOutcome.TESTED, "") if holds else failed(f"{seen:g} was found")
 
     def _inner(self, block: Block, value: float) -> Verdict:
         """A ball of that radius in the affine hull lies in the set: tried at the centre, and no narrower direction is found."""
@@ -174,11 +175,11 @@ class Claims(Attack):
             size = float(np.linalg.norm(move))
             if is_expensive(block):
                 inside = d.contains(d.inner_centre + value / size * move, 1e-7)
-                return (Outcome.TESTED, "") if inside else failed("a point of such a ball lies outside the set")
+                return (AuditOutcome.TESTED, "") if inside else failed("a point of such a ball lies outside the set")
             width = (d.support(move) + d.support(-move)) / size if size > 0 else np.inf
             if size > 1e-9 and 2 * value > width * (1 + 1e-9):
                 return failed("the set is narrower than such a ball in some direction")
-        return Outcome.TESTED, ""
+        return AuditOutcome.TESTED, ""
 
     def _oracle(self, step: Step) -> Verdict:
         """The cost as the sets state it; of a penalized step, that the constraints have the form that it speaks of."""
@@ -188,7 +189,7 @@ class Claims(Attack):
             with np.errstate(all="ignore"):
                 pairs = list(zip(self.places[:20], self.places[1:]))
                 off = [self._off_form(c.expr, form, p, q) for c in self.problem.inequalities for p, q in pairs]
-            return (Outcome.TESTED, "") if max(off) <= 1e-7 else failed(f"a constraint is not {form}")
+            return (AuditOutcome.TESTED, "") if max(off) <= 1e-7 else failed(f"a constraint is not {form}")
         message = [
             " and ".join(f"{getattr(b.domain, cost)} on {b.domain}" for b in self.problem.blocks)
             for cost in ("projection_cost", "lmo_cost")
@@ -205,7 +206,9 @@ class Claims(Attack):
         with np.errstate(all="ignore"):
             worst = max(self._off_form(step.subject, kind, p, q) for p, q in zip(self.places[:20], self.places[1:]))
         return (
-            (Outcome.TESTED, "") if worst <= 1e-7 else failed(f"it is not {kind} between two decisions that were tried")
+            (AuditOutcome.TESTED, "")
+            if worst <= 1e-7
+            else failed(f"it is not {kind} between two decisions that were tried")
         )
 
     def _off_form(self, expr: Expr, kind: str, p: Place, q: Place) -> float:

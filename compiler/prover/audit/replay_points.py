@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.prover.audit.falsify import TOLERANCE, Attack, Outcome, Place, Verdict
+from oco.compiler.prover.audit.falsify import TOLERANCE, Attack, AuditOutcome, Place, Verdict
 from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.expressions import Expr
 
-REPLAYED: Verdict = (Outcome.REPLAYED, "")
+REPLAYED: Verdict = (AuditOutcome.REPLAYED, "")
 
 
 class Points(Attack):
@@ -33,7 +33,11 @@ class Points(Attack):
             if values > worst:
                 worst, best = values, place
         holds = worst <= step.value + TOLERANCE * max(1.0, abs(step.value))
-        return (Outcome.TESTED, "") if holds else (Outcome.FAILED, "stream values were found at which it is larger")
+        return (
+            (AuditOutcome.TESTED, "")
+            if holds
+            else (AuditOutcome.FAILED, "stream values were found at which it is larger")
+        )
 
     def _within(self, p: Place, x: Place, streams: Any) -> Place:
         return {**p, **{n: np.clip(p[n], r.lo, r.hi) for n, r in streams.items()}, **x}
@@ -42,19 +46,19 @@ class Points(Attack):
         """In the domain, with a premise for each inequality, and none of them above minus the margin."""
         left_out = [c.label for c in self.problem.inequalities if not self._spoken_of(c.expr, step)]
         if left_out:
-            return Outcome.FAILED, f"nothing is said of {left_out[0]}"
+            return AuditOutcome.FAILED, f"nothing is said of {left_out[0]}"
         inside = self._in_the_domain(step.subject)
         worst = max((float(p.value) for p in step.premises), default=-np.inf)
         holds = inside and step.value <= -worst + TOLERANCE * max(1.0, abs(worst))
         words = "the point is outside, or a constraint is larger there"
-        return REPLAYED if holds else (Outcome.FAILED, words)
+        return REPLAYED if holds else (AuditOutcome.FAILED, words)
 
     def _in_the_domain(self, x: Place) -> bool:
         """Asked once of a decision that several facts are about: it may cost a decomposition."""
-        if id(x) not in self._found_inside:
+        if id(x) not in self._known_inside:
             inside = all(b.domain.contains(x[b.name], 1e-7) for b in self.problem.blocks)
-            self._found_inside[id(x)] = x, inside
-        return self._found_inside[id(x)][1]
+            self._known_inside[id(x)] = x, inside
+        return self._known_inside[id(x)][1]
 
     def _spoken_of(self, expr: Expr, step: Step) -> bool:
         """True if a premise is about a function of the same values, at the same decision."""
@@ -73,9 +77,9 @@ class Points(Attack):
         """For all stream values that are tried some mixture of the decisions is in the set and meets all constraints."""
         for p in self.places:
             result = self._mixed(step, p)
-            if result[0] is Outcome.FAILED:
+            if result[0] is AuditOutcome.FAILED:
                 return result
-        return Outcome.TESTED, ""
+        return AuditOutcome.TESTED, ""
 
     def _mixed(self, step: Step, only: Place | None) -> Verdict:
         """The mixture for the values of `only`, tried there; without it one for the first place, tried at all of them."""
@@ -89,15 +93,15 @@ class Points(Attack):
         x = {n: sum(w * point[n] for w, point in zip(weights, points)) for n in points[0]}
         inside = all(b.domain.contains(x[b.name], 1e-7) for b in self.problem.blocks)
         if not inside or weights.min() < -TOLERANCE:
-            return Outcome.FAILED, "the mixture is not in the set"
+            return AuditOutcome.FAILED, "the mixture is not in the set"
         for place in places:
             for c in self.problem.constraints:
                 at_points = [np.abs(self._value(c.expr, {**place, **point})).max() for point in points]
                 value = np.max(self._value(c.expr, {**place, **x}))
                 least = np.min(self._value(c.expr, {**place, **x})) if c in self.problem.equalities else 0.0
                 if max(value, -least) > 1e-7 * max(at_points):
-                    return Outcome.FAILED, f"{c.label} does not hold at the mixture"
-        return Outcome.TESTED, ""
+                    return AuditOutcome.FAILED, f"{c.label} does not hold at the mixture"
+        return AuditOutcome.TESTED, ""
 
     def _interior(self, step: Step) -> Verdict:
         """The point is in the relative interior, the equalities hold there in the mean, and the inequalities with the margin."""
@@ -105,20 +109,20 @@ class Points(Attack):
         if not isinstance(x, dict):
             inner = [p for p in step.premises if p.rule == ProofRule.INTERIOR_POINT]
             holds = step.value is True and any(p.value > 0 for p in inner)
-            return REPLAYED if holds else (Outcome.FAILED, "no interior point is given")
+            return REPLAYED if holds else (AuditOutcome.FAILED, "no interior point is given")
         means = {s.name: np.asarray(s.mean) for s in self.problem.streams if s.mean is not None}
         if not all(b.domain.in_relative_interior(x[b.name]) for b in self.problem.blocks):
-            return Outcome.FAILED, "the point is not inside the domain"
+            return AuditOutcome.FAILED, "the point is not inside the domain"
         for c in self.problem.equalities:
             value = np.abs(self._value(c.expr, {**self.places[0], **means, **x}))
             scale = max(float(np.abs(self._value(c.expr, {**p, **means})).max()) for p in self.places[:20])
             if np.any(value > 1e-6 * max(scale, 1e-300)):
-                return Outcome.FAILED, "an equality does not hold there in the mean"
+                return AuditOutcome.FAILED, "an equality does not hold there in the mean"
         for g in self.problem.inequalities:
             most = max(float(np.max(self._value(g.expr, {**p, **means, **x}))) for p in self.places)
             if not step.value <= -most + 1e-7 * max(1.0, abs(most)):
-                return Outcome.FAILED, f"{g.label} is larger there"
-        return Outcome.TESTED, ""
+                return AuditOutcome.FAILED, f"{g.label} is larger there"
+        return AuditOutcome.TESTED, ""
 
     def _corner_policy(self, step: Step) -> Verdict:
         """Every corner that is named is one of the streams' box, and all of them are."""
@@ -129,7 +133,7 @@ class Points(Attack):
         seen = {tuple(np.concatenate([np.ravel(c[n]) for n in used])) if used else () for c in corners}
         at_ends = all(np.all((c[s.name] == s.lower) | (c[s.name] == s.upper)) for c in corners for s in streams)
         holds = at_ends and len(seen) == 2**free and step.value >= 0
-        return (Outcome.TESTED, "") if holds else (Outcome.FAILED, "a corner of the streams is left out")
+        return (AuditOutcome.TESTED, "") if holds else (AuditOutcome.FAILED, "a corner of the streams is left out")
 
     def _nowhere(self, step: Step) -> Verdict:
         """The weighted sum of the constraints is positive at every decision tried."""
@@ -139,5 +143,5 @@ class Points(Attack):
             for row, weight, values in zip(rows, weights, streams):
                 total += float(weight) * float(self._value(row.expr, {**p, **values}))
             if total < 0:
-                return Outcome.FAILED, "a decision was found at which the combination is negative"
-        return Outcome.TESTED, ""
+                return AuditOutcome.FAILED, "a decision was found at which the combination is negative"
+        return AuditOutcome.TESTED, ""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.problem.canonical import canonical
-from oco.compiler.prover.audit.falsify import TOLERANCE, Outcome, Place, Verdict
+from oco.compiler.prover.audit.falsify import TOLERANCE, AuditOutcome, Place, Verdict
 from oco.compiler.prover.audit.replay_calculus import Calculus
 from oco.compiler.prover.audit.replay_claims import CONVEX_WORDS, Claims, top
 from oco.compiler.prover.audit.replay_points import Points
@@ -75,7 +75,7 @@ class Check:
     key: str
     rule: str
     claim: str
-    outcome: Outcome
+    outcome: AuditOutcome
     words: str = ""
 
 
@@ -110,13 +110,13 @@ class _Replay(Claims, Calculus, Points):
         """The verdict on one step; a step that is not of the make that its rule asks for is refused."""
         rule = RULES.get(step.rule)
         if rule is None:
-            return Outcome.FAILED, f"there is no rule `{step.rule}`"
+            return AuditOutcome.FAILED, f"there is no rule `{step.rule}`"
         if step.rule in FROM_PREMISES and not step.premises:
-            return Outcome.FAILED, "it follows from nothing"
+            return AuditOutcome.FAILED, "it follows from nothing"
         try:
             return rule(self, step)
         except MISSHAPEN:
-            return Outcome.FAILED, "it has not the parts that its rule asks for"
+            return AuditOutcome.FAILED, "it has not the parts that its rule asks for"
 
     def conclusion(self, fact: Fact) -> list[Check]:
         """The fact says what the last step of its derivation says."""
@@ -124,7 +124,9 @@ class _Replay(Claims, Calculus, Points):
         assert step is not None
         if _agree(fact.value, step):
             return []
-        return [Check(fact.key, step.rule, step.claim, Outcome.FAILED, "the fact is not what its derivation ends with")]
+        return [
+            Check(fact.key, step.rule, step.claim, AuditOutcome.FAILED, "the fact is not what its derivation ends with")
+        ]
 
     # ---- facts against the functions they are about
 
@@ -144,11 +146,11 @@ class _Replay(Claims, Calculus, Points):
                     key,
                     "fact",
                     key,
-                    Outcome.FAILED,
+                    AuditOutcome.FAILED,
                     f"broken by {worst:g} at a decision and stream values that were tried",
                 )
             ]
-        return [Check(key, "fact", key, Outcome.TESTED)]
+        return [Check(key, "fact", key, AuditOutcome.TESTED)]
 
     def _violation(self, f: Callable[[Place], float], kind: str, value: float, p: Place) -> float:
         """By how much one place breaks the number; at most 0 where it does not."""
@@ -178,7 +180,7 @@ class _Replay(Claims, Calculus, Points):
         """The operation again, over the ranges of the premises."""
         node = step.subject
         if not isinstance(node, (Call, Index, Stack)):
-            return Outcome.FAILED, "nothing is computed there"
+            return AuditOutcome.FAILED, "nothing is computed there"
         if not isinstance(node, Call):
             return self._within_samples(step)
         given = {id(p.subject): p.value for p in step.premises}
@@ -203,11 +205,15 @@ class _Replay(Claims, Calculus, Points):
             holds = np.all((claimed[0] <= result[0] + slack) | np.isinf(result[0])) and np.all(
                 (claimed[1] >= result[1] - slack) | np.isinf(result[1])
             )
-        return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "the range of the operation is wider than claimed")
+        return (
+            (AuditOutcome.REPLAYED, "")
+            if holds
+            else (AuditOutcome.FAILED, "the range of the operation is wider than claimed")
+        )
 
     def _norm(self, step: Step) -> Verdict:
         if form_of(step.subject) not in (forms.LENGTH, forms.SUM_OF_SQUARES):
-            return Outcome.FAILED, "it is no norm"
+            return AuditOutcome.FAILED, "it is no norm"
         return self._within_samples(step)
 
     # ---- arithmetic between steps
@@ -216,17 +222,17 @@ class _Replay(Claims, Calculus, Points):
         tops = [t for p in step.premises if (t := top(p.value)) is not None]
         number = step.subject is None and not isinstance(step.value, bool)
         holds = number and bool(tops) and step.value >= max(tops) * (1 - TOLERANCE) - 1e-300
-        return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "a premise is larger")
+        return (AuditOutcome.REPLAYED, "") if holds else (AuditOutcome.FAILED, "a premise is larger")
 
     def _square_root(self, step: Step) -> Verdict:
         above = top(step.premises[0].value)
         holds = above is not None and step.value**2 >= above * (1 - TOLERANCE)
-        return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "the square is smaller than the premise")
+        return (AuditOutcome.REPLAYED, "") if holds else (AuditOutcome.FAILED, "the square is smaller than the premise")
 
     def _negative(self, step: Step) -> Verdict:
         above = top(step.premises[0].value)
         holds = above is not None and -step.value >= above - TOLERANCE * max(1.0, abs(above))
-        return (Outcome.REPLAYED, "") if holds else (Outcome.FAILED, "it is not the negative of the premise")
+        return (AuditOutcome.REPLAYED, "") if holds else (AuditOutcome.FAILED, "it is not the negative of the premise")
 
 
 RULES: Mapping[ProofRule, Callable[[_Replay, Step], Verdict]] = {
@@ -306,13 +312,13 @@ def replay_text(checks: list[Check]) -> str:
     """The outcome of a replay: how many steps of each kind, and every step that failed."""
     counts = Counter(c.outcome for c in checks)
     labels = {
-        Outcome.REPLAYED: "worked out again",
-        Outcome.TESTED: "attacked with samples, unbroken",
-        Outcome.STATED: "taken as stated",
-        Outcome.FAILED: "FAILED",
+        AuditOutcome.REPLAYED: "worked out again",
+        AuditOutcome.TESTED: "attacked with samples, unbroken",
+        AuditOutcome.STATED: "taken as stated",
+        AuditOutcome.FAILED: "FAILED",
     }
     lines = [f"{counts[outcome]:>5} steps {words}" for outcome, words in labels.items() if counts[outcome]]
     for c in checks:
-        if c.outcome is Outcome.FAILED:
+        if c.outcome is AuditOutcome.FAILED:
             lines += ["", f"{c.key}: {c.words}", f"    {c.claim}   [{c.rule}]"]
     return "\n".join(lines) + "\n"

@@ -25,11 +25,11 @@ FLAT_KINDS = (Curvature.CONSTANT, Curvature.AFFINE)
 
 FEW_SUMS = 8  # nested in one another
 
-Beyond = Callable[[Call], "tuple[Curvature, Step] | None"]
+SecondOrder = Callable[[Call], "tuple[Curvature, Step] | None"]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Composition:
     """Curvature of a node in the varying names, with that of its function alone and its monotonicity in each argument."""
 
     curvature: Curvature
@@ -54,11 +54,11 @@ class Culprit:
 class Curvatures:
     """The curvature of every node in the names of `varying`, all others held fixed at any value of their ranges."""
 
-    def __init__(self, ranges: Enclosure, varying: frozenset[str], beyond: Beyond | None = None) -> None:
+    def __init__(self, ranges: Enclosure, varying: frozenset[str], second_order: SecondOrder | None = None) -> None:
         self.ranges = ranges
         self.varying = varying
-        self._beyond = beyond
-        self._known: dict[int, tuple[Expr, Verdict]] = {}
+        self._second_order = second_order
+        self._known: dict[int, tuple[Expr, Composition]] = {}
         self._passed_over: set[int] = set()
         self._steps: dict[int, Step] = {}
         self._phrases = Phrases()
@@ -66,7 +66,8 @@ class Curvatures:
     def __call__(self, expr: Expr) -> Curvature:
         return self.verdict(expr).curvature
 
-    def verdict(self, expr: Expr) -> Verdict:
+    def verdict(self, expr: Expr) -> Composition:
+        """Curvature of an expression, with the step that proves it or the place where composition fails."""
         nodes = list(walk(expr, self._known))
         inner = within_sums(expr, nodes)
         for node in nodes:
@@ -74,56 +75,57 @@ class Curvatures:
             if id(node) in inner and len(inner) > FEW_SUMS:
                 self._passed_over.add(id(node))  # asking each part of a long sum takes time with its square
             else:
-                self._try_beyond(node)
+                self._try_second_order(node)
         if id(expr) in self._passed_over:
             self._passed_over.remove(id(expr))
-            self._try_beyond(expr)
+            self._try_second_order(expr)
         return self._known[id(expr)][1]
 
     def varies(self, expr: Expr) -> bool:
+        """True unless the expression is proved constant in the names that vary."""
         return self(expr) is not Curvature.CONSTANT
 
-    def _try_beyond(self, node: Expr) -> None:
+    def _try_second_order(self, node: Expr) -> None:
         """Use the second derivative where composition gives no curvature."""
         verdict = self._known[id(node)][1]
-        if verdict.curvature is not Curvature.UNKNOWN or self._beyond is None or not isinstance(node, Call):
+        if verdict.curvature is not Curvature.UNKNOWN or self._second_order is None or not isinstance(node, Call):
             return
-        result = self._beyond(node)
+        result = self._second_order(node)
         if result is not None:
-            self._known[id(node)] = (node, Verdict(result[0], verdict.own, verdict.monotone))
+            self._known[id(node)] = (node, Composition(result[0], verdict.own, verdict.monotone))
             self._steps[id(node)] = result[1]
 
-    def _node(self, node: Expr) -> Verdict:
+    def _node(self, node: Expr) -> Composition:
         match node:
             case Name(name=name):
                 kind = Curvature.AFFINE if name in self.varying else Curvature.CONSTANT
-                return Verdict(kind, kind)
+                return Composition(kind, kind)
             case Call():
                 return self._call(node)
             case Index(base=base):
                 curvature = self._known[id(base)][1].curvature
                 if any(self._known[id(i)][1].curvature is not Curvature.CONSTANT for i in node.items):
                     curvature = Curvature.UNKNOWN
-                return Verdict(curvature, Curvature.AFFINE, (Monotone.UP,) * len(node.children))
+                return Composition(curvature, Curvature.AFFINE, (Monotone.UP,) * len(node.children))
             case Array(items=items):
                 results = [self._known[id(i)][1].curvature for i in items]
-                return Verdict(_worst(results), Curvature.AFFINE, (Monotone.UP,) * len(items))
-        return Verdict(Curvature.CONSTANT, Curvature.CONSTANT)
+                return Composition(_worst(results), Curvature.AFFINE, (Monotone.UP,) * len(items))
+        return Composition(Curvature.CONSTANT, Curvature.CONSTANT)
 
-    def _call(self, node: Call) -> Verdict:
+    def _call(self, node: Call) -> Composition:
         results = [self._known[id(a)][1].curvature for a in node.args]
         varies = tuple(c is not Curvature.CONSTANT for c in results)
         if not any(varies):
-            return Verdict(Curvature.CONSTANT, Curvature.CONSTANT)
+            return Composition(Curvature.CONSTANT, Curvature.CONSTANT)
         intervals = tuple(self.ranges(a) for a in node.args)
         row = ATOMS[node.atom]
         own = row.curvature(node, intervals, varies)
         monotone = row.monotone(node, *intervals)
         if row.allowed is not None and row.allowed(node, *intervals):  # the rules of an atom hold where it has values
-            return Verdict(Curvature.UNKNOWN, Curvature.UNKNOWN, monotone)
+            return Composition(Curvature.UNKNOWN, Curvature.UNKNOWN, monotone)
         if self._square_over_positive(node, results, intervals):
-            return Verdict(Curvature.CONVEX, Curvature.CONVEX, monotone)
-        return Verdict(composed(own, monotone, results), own, monotone)
+            return Composition(Curvature.CONVEX, Curvature.CONVEX, monotone)
+        return Composition(composed(own, monotone, results), own, monotone)
 
     def _square_over_positive(self, node: Call, results: list[Curvature], intervals: tuple[Interval, ...]) -> bool:
         """u^2 / v is jointly convex for affine u and positive v, and falls as v grows, so v may be concave."""
@@ -158,13 +160,13 @@ class Curvatures:
             ProofRule.COMPOSITION, lambda: self._claim(node, verdict), value, (*varying, *signs), node.span, node
         )
 
-    def _claim(self, node: Expr, verdict: Verdict) -> str:
+    def _claim(self, node: Expr, verdict: Composition) -> str:
         claim = f"{self._phrases.say(node)} is {verdict.curvature}"
         if verdict.own is Curvature.AFFINE and (words := _linear_words(form_of(node))):
             return f"{claim}: {words}"
         return f"{claim}: {self._composition_words(node, verdict)}" if isinstance(node, Call) else claim
 
-    def _composition_words(self, node: Call, verdict: Verdict) -> str:
+    def _composition_words(self, node: Call, verdict: Composition) -> str:
         parts = []
         for arg, monotone in zip(node.args, verdict.monotone):
             if self.varies(arg) and self(arg) is not Curvature.AFFINE:

@@ -24,7 +24,7 @@ ROUND_OFF = 2.0**-50  # of a sum of products, for each of its terms, relative to
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class WeightedRows:
     """J' diag(w) J with J in `matrix`, shape (rows, entries of all decisions), and w in `weights`, shape (rows,)."""
 
     matrix: Interval
@@ -36,6 +36,7 @@ class Rows:
 
     @property
     def exact(self) -> bool:
+        """True where J is known exactly."""
         return self.matrix.is_point
 
     @property
@@ -45,7 +46,7 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class HessianBounds:
     """The Hessian lies between two sums of a diagonal for some decisions, a multiple of the identity, and rows.
 
     exact   the Hessian is diagonal, or has one entry, and each takes both ends of its range
@@ -54,11 +55,11 @@ class Curve:
 
     diagonal: Mapping[str, Interval] = field(default_factory=dict)
     rest: Interval = field(default_factory=lambda: point(0.0))
-    rows: tuple[Rows, ...] = ()
+    rows: tuple[WeightedRows, ...] = ()
     shares: Mapping[str, tuple[Interval, Interval]] = field(default_factory=dict)
     exact: bool = False
 
-    def __add__(self, other: Curve) -> Curve:
+    def __add__(self, other: HessianBounds) -> HessianBounds:
         both = dict(self.diagonal)
         for name, d in other.diagonal.items():
             both[name] = both[name] + d if name in both else d
@@ -67,43 +68,46 @@ class Curve:
             (c, d), (more, added) = self._share(name), other._share(name)
             shares[name] = c + more, d + added
         exact = (self.is_zero and other.exact) or (other.is_zero and self.exact)
-        return Curve(both, self.rest + other.rest, (*self.rows, *other.rows), shares, exact)
+        return HessianBounds(both, self.rest + other.rest, (*self.rows, *other.rows), shares, exact)
 
     @property
     def is_zero(self) -> bool:
+        """True where the Hessian is 0."""
         return not self.diagonal and not self.rows and self.rest.least == 0 == self.rest.greatest
 
     def _share(self, name: str) -> tuple[Interval, Interval]:
         return self.shares.get(name, (point(0.0), self.diagonal.get(name, point(0.0))))
 
-    def times(self, factor: Interval) -> Curve:
+    def times(self, factor: Interval) -> HessianBounds:
         """The Hessian times a number in a range."""
-        rows = tuple(Rows(r.matrix, r.weights * factor) for r in self.rows)
+        rows = tuple(WeightedRows(r.matrix, r.weights * factor) for r in self.rows)
         diagonal = {n: d * factor for n, d in self.diagonal.items()}
         shares = {n: (c * factor, d * factor) for n, (c, d) in self.shares.items()}
-        return Curve(diagonal, self.rest * factor, rows, shares, self.exact and factor.is_point)
+        return HessianBounds(diagonal, self.rest * factor, rows, shares, self.exact and factor.is_point)
 
-    def nonnegative(self) -> Curve:
+    def nonnegative(self) -> HessianBounds:
         """Enclosure with the lower ends raised to 0, for convex functions."""
-        rows = tuple(Rows(r.matrix, _from_zero(r.weights)) for r in self.rows)
+        rows = tuple(WeightedRows(r.matrix, _from_zero(r.weights)) for r in self.rows)
         diagonal = {n: _from_zero(d) for n, d in self.diagonal.items()}
         return replace(self, diagonal=diagonal, rest=_from_zero(self.rest), rows=rows, exact=False)
 
     @property
-    def minus(self) -> Curve:
+    def minus(self) -> HessianBounds:
+        """Enclosure of the negative Hessian."""
         return self.times(point(-1.0))
 
     @property
     def has_negative(self) -> bool:
+        """True unless every part of the sums is proved nonnegative."""
         return not all(p.nonnegative for p in (*self.diagonal.values(), self.rest, *(r.weights for r in self.rows)))
 
-    def met(self, name: str, diagonal: Interval) -> Curve:
+    def met(self, name: str, diagonal: Interval) -> HessianBounds:
         """Intersect the diagonal of one decision with a second enclosure of it."""
         own = self.diagonal[name]
         both = interval(np.maximum(own.lo, diagonal.lo), np.minimum(own.hi, diagonal.hi), own.shape)
         return replace(self, diagonal={**self.diagonal, name: both}, exact=False)
 
-    def sharing(self, name: str, share: Interval) -> Curve:
+    def sharing(self, name: str, share: Interval) -> HessianBounds:
         """Add the number c of one decision, where that says more of the diagonal than its ends do."""
         low, high = sorted((abs(share.least), abs(share.greatest)))
         if share.least <= 0 <= share.greatest or high > STEADY * low:
@@ -115,7 +119,7 @@ def _from_zero(x: Interval) -> Interval:
     return interval(np.zeros(()), np.maximum(x.hi, 0.0), x.shape)
 
 
-def most(curve: Curve, blocks: Sequence[Block], along: Floats | None = None) -> float:
+def most(curve: HessianBounds, blocks: Sequence[Block], along: Floats | None = None) -> float:
     """An upper bound of v' H v for every unit vector v, of those in the span of the orthonormal columns of `along` where they are given."""
     ends = [_end(curve, b) for b in blocks]
     greatest = max(float(end.max()) for end in ends)
@@ -128,12 +132,12 @@ def most(curve: Curve, blocks: Sequence[Block], along: Floats | None = None) -> 
     diagonal = np.concatenate([np.broadcast_to(end, b.shape).ravel() for end, b in zip(ends, blocks)])
     if along is None and 0 < len(free := _free(diagonal, curve.rows)) < len(diagonal):
         # Along all other entries the second derivative is 0, which rounding would hide.
-        rows = tuple(Rows(_columns(r.matrix, free), r.weights) for r in curve.rows)
+        rows = tuple(WeightedRows(_columns(r.matrix, free), r.weights) for r in curve.rows)
         return min(result, max(0.0, _most(diagonal[free], rows, None)))
     return min(result, _most(diagonal, curve.rows, along))
 
 
-def _most(diagonal: Floats, rows: tuple[Rows, ...], along: Floats | None) -> float:
+def _most(diagonal: Floats, rows: tuple[WeightedRows, ...], along: Floats | None) -> float:
     """Upper bound of v' H v by decompositions of matrices of the decisions' size."""
     above = _stacked([r.scaled(np.maximum(r.top, 0.0)) for r in rows if np.any(r.top > 0)])
     below = [(r.scaled(np.maximum(-r.top, 0.0)), r.exact) for r in rows if np.any(r.top < 0)]
@@ -146,7 +150,7 @@ def _most(diagonal: Floats, rows: tuple[Rows, ...], along: Floats | None) -> flo
     return min(results)
 
 
-def stretch(curve: Curve, blocks: Sequence[Block], along: Floats | None) -> float:
+def stretch(curve: HessianBounds, blocks: Sequence[Block], along: Floats | None) -> float:
     """An upper bound of |H v| for every unit vector v in the span of `along`: |H v|^2 <= |H| v' H v where H is semidefinite."""
     low, high = least(curve, blocks), most(curve, blocks)
     result = max(abs(low), abs(high))
@@ -157,12 +161,12 @@ def stretch(curve: Curve, blocks: Sequence[Block], along: Floats | None) -> floa
     return min(result, _up(math.sqrt(_up(end * max(inner, 0.0)))))
 
 
-def least(curve: Curve, blocks: Sequence[Block], along: Floats | None = None) -> float:
+def least(curve: HessianBounds, blocks: Sequence[Block], along: Floats | None = None) -> float:
     """A lower bound of v' H v, as `most`."""
     return 0.0 - most(curve.minus, blocks, along)
 
 
-def _free(diagonal: Floats, rows: tuple[Rows, ...]) -> Floats:
+def _free(diagonal: Floats, rows: tuple[WeightedRows, ...]) -> Floats:
     """The entries along which the second derivative need not be 0; all where there are no rows, and the diagonal tells exactly."""
     moved = diagonal != 0 if rows else np.ones(len(diagonal), dtype=bool)
     for r in rows:
@@ -175,7 +179,7 @@ def _columns(matrix: Interval, places: Floats) -> Interval:
     return interval(lo[:, places], hi[:, places])
 
 
-def _end(curve: Curve, b: Block) -> Floats:
+def _end(curve: HessianBounds, b: Block) -> Floats:
     """The upper end of the diagonal for one decision, in as many numbers as it needs."""
     return (curve.diagonal[b.name] + curve.rest).hi if b.name in curve.diagonal else curve.rest.hi
 

@@ -17,7 +17,7 @@ from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.jacobians import jacobian
 from oco.compiler.prover.budget import size
 from oco.compiler.prover.curvature import curve as curves
-from oco.compiler.prover.curvature.curve import LARGEST, Curve
+from oco.compiler.prover.curvature.curve import LARGEST, HessianBounds
 from oco.compiler.prover.curvature.hessian_terms import Terms
 from oco.compiler.prover.curvature.spectrum import SLACK, eigenvalues
 from oco.compiler.prover.phrasing import number, say
@@ -29,7 +29,7 @@ from oco.dsl.expressions import Expr, walk
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
-    from oco.compiler.prover.context import Setting
+    from oco.compiler.prover.context import ProofContext
 
 Floats = np.ndarray[Any, Any]
 MOST_WRITTEN_OUT = 40  # decisions with at most as many entries get their Hessian written out
@@ -54,7 +54,7 @@ class Moduli:
 class Hessians:
     """Eigenvalues of the Hessian in the decisions of scalar expressions."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: ProofContext) -> None:
         self.setting = setting
         self.terms = Terms(setting)
         self._known: dict[tuple[int, bool], tuple[Expr, Moduli]] = {}
@@ -73,7 +73,7 @@ class Hessians:
 
     def _moduli(self, expr: Expr, whole: bool) -> Moduli:
         if (id(expr), whole) not in self._known:
-            self._known[id(expr), whole] = expr, self._found(expr, None if whole else self.along)
+            self._known[id(expr), whole] = expr, self._computed(expr, None if whole else self.along)
         return self._known[id(expr), whole][1]
 
     @cached_property
@@ -107,7 +107,7 @@ class Hessians:
 
     # ---- bounds
 
-    def _found(self, expr: Expr, along: Floats | None) -> Moduli:
+    def _computed(self, expr: Expr, along: Floats | None) -> Moduli:
         curve, blocks = self.terms(expr), self.setting.canonical.blocks
         least, most = curves.least(curve, blocks, along), curves.most(curve, blocks, along)
         least = max(least, self._by_share(curve, along))
@@ -127,7 +127,7 @@ class Hessians:
             change = Step(ProofRule.CHANGE_OF_GRADIENT, words, (0.0, steepest), (), expr.span, expr)
         return Moduli(steepest, least, most, step, change)
 
-    def _by_share(self, curve: Curve, along: Floats | None) -> float:
+    def _by_share(self, curve: HessianBounds, along: Floats | None) -> float:
         """With the diagonal c / x + d for x >= 0: sum_i v_i^2 / x_i >= |v|_1^2 / sum(x), by Cauchy and Schwarz."""
         positive = {n: (c.least, d) for n, (c, d) in curve.shares.items() if c.least > 0}
         if not positive:
@@ -141,7 +141,7 @@ class Hessians:
                 floor = share * spread / total * (1 - SLACK) if total > 0 else 0.0
                 diagonal[b.name] = (interval(floor, np.inf) + others).broadcast(b.shape)
             start += b.domain.size
-        return curves.least(Curve(diagonal, curve.rest, curve.rows), self.setting.canonical.blocks, along)
+        return curves.least(HessianBounds(diagonal, curve.rest, curve.rows), self.setting.canonical.blocks, along)
 
     # ---- written out
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.prover.curvature import curve as curves
-from oco.compiler.prover.curvature.curve import LARGEST, Curve, Rows
-from oco.compiler.prover.curvature.single_nonlinearity import Bends, of_entries
+from oco.compiler.prover.curvature.curve import LARGEST, HessianBounds, WeightedRows
+from oco.compiler.prover.curvature.single_nonlinearity import NonlinearEntries, of_entries
 from oco.compiler.prover.curvature.spectrum import SLACK, Stretch, eigenvalues, matrix_norm
 from oco.compiler.prover.terms.matching import options_of
 from oco.compiler.prover.terms.sums import summands
@@ -27,7 +27,7 @@ from oco.dsl.expressions import Array, Expr, Kind, Name
 from oco.dsl.intervals import Interval, interval, point
 
 if TYPE_CHECKING:
-    from oco.compiler.prover.context import Setting
+    from oco.compiler.prover.context import ProofContext
 
 MOST_NUMBERS = 40_000  # in the Jacobian of an affine map that is kept as it is
 FLAT = (Curvature.AFFINE, Curvature.CONSTANT)
@@ -37,15 +37,15 @@ Pairs = Mapping[tuple[str, str], Interval]
 class Terms:
     """The enclosure of the Hessian in all decisions of each scalar expression, each worked out once."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: ProofContext) -> None:
         self.setting = setting
         self.stretch = Stretch(setting)
-        self._known: dict[int, tuple[Expr, Curve]] = {}
+        self._known: dict[int, tuple[Expr, HessianBounds]] = {}
         self._jacobians: dict[int, tuple[Expr, Interval | None]] = {}
 
-    def __call__(self, node: Expr) -> Curve:
+    def __call__(self, node: Expr) -> HessianBounds:
         if not self.setting.depends(node) or self._affine(node):
-            return Curve()
+            return HessianBounds()
         if id(node) not in self._known:
             self._known[id(node)] = node, self._meet(self._rule(node), node)
         return self._known[id(node)][1]
@@ -53,7 +53,7 @@ class Terms:
     def _affine(self, node: Expr) -> bool:
         return self.setting.composition(node) in FLAT
 
-    def _meet(self, result: Curve, node: Expr) -> Curve:
+    def _meet(self, result: HessianBounds, node: Expr) -> HessianBounds:
         """A convex function has no negative eigenvalue, a concave one no positive, whatever the terms say."""
         kind, blocks = self.setting.composition(node), self.setting.canonical.blocks
         if kind is Curvature.CONVEX and result.has_negative and curves.least(result, blocks) < 0:
@@ -62,7 +62,7 @@ class Terms:
             return result.minus.nonnegative().minus
         return result
 
-    def _rule(self, node: Expr) -> Curve:
+    def _rule(self, node: Expr) -> HessianBounds:
         depends = self.setting.depends
         match form_of(node), node.children:
             case forms.Signed(), args if all(a.shape == node.shape for a in args):
@@ -82,17 +82,17 @@ class Terms:
         bends = None if body is None else of_entries(self.setting, body)
         return self._by_curvature(node) if bends is None or not bends.continuous else self._entries(node, bends)
 
-    def _by_curvature(self, node: Expr) -> Curve:
+    def _by_curvature(self, node: Expr) -> HessianBounds:
         kind = self.setting.composition(node)
         low = 0.0 if kind is Curvature.CONVEX else -np.inf
-        return Curve(rest=interval(low, 0.0 if kind is Curvature.CONCAVE else np.inf))
+        return HessianBounds(rest=interval(low, 0.0 if kind is Curvature.CONCAVE else np.inf))
 
     # ---- sums
 
-    def _sum(self, node: Expr) -> Curve:
+    def _sum(self, node: Expr) -> HessianBounds:
         """Terms that add up functions of each entry of one decision also count together: their second derivatives peak elsewhere."""
-        result = Curve()
-        groups: dict[str, list[tuple[Curve, Expr]]] = {}
+        result = HessianBounds()
+        groups: dict[str, list[tuple[HessianBounds, Expr]]] = {}
         for sign, term in summands(node):
             own = self(term) if sign > 0 else self(term).minus
             body = summed_up(term)
@@ -102,11 +102,11 @@ class Terms:
             (name,) = own.diagonal
             groups.setdefault(name, []).append((own, body if sign > 0 else call("minus", body)))
         for name, members in groups.items():
-            total = sum((c for c, _ in members), Curve())
+            total = sum((c for c, _ in members), HessianBounds())
             result += total if len(members) < 2 else self._together(name, total, [b for _, b in members])
         return result
 
-    def _together(self, name: str, total: Curve, bodies: list[Expr]) -> Curve:
+    def _together(self, name: str, total: HessianBounds, bodies: list[Expr]) -> HessianBounds:
         """The sum of diagonal enclosures, met with the range of the sum of the second derivatives."""
         body = bodies[0]
         for b in bodies[1:]:
@@ -121,15 +121,15 @@ class Terms:
 
     # ---- functions of entries
 
-    def _entries(self, node: Expr, bends: Bends) -> Curve:
+    def _entries(self, node: Expr, bends: NonlinearEntries) -> HessianBounds:
         if all(map(self._affine, bends.moving.values())):
             return self._of_affine(bends)
         return self._by_curvature(node) if bends.split.shape else self._chain(bends)
 
-    def _of_affine(self, bends: Bends) -> Curve:
+    def _of_affine(self, bends: NonlinearEntries) -> HessianBounds:
         shape, pairs = bends.split.shape, bends.ranges()
         weights = eigenvalues_of_pairs(pairs, list(bends.moving), shape)
-        total = Curve()
+        total = HessianBounds()
         for leaf in bends.moving.values():
             total += self._through(weights, leaf)
         ((_, leaf), *others) = bends.moving.items()
@@ -140,27 +140,27 @@ class Terms:
     def _is_coupled(self, leaf: Name) -> bool:
         return not self.setting.blocks[leaf.name].domain.is_box
 
-    def _through(self, weights: Interval, leaf: Expr) -> Curve:
+    def _through(self, weights: Interval, leaf: Expr) -> HessianBounds:
         """J' diag(w) J for the Jacobian J of an affine expression, of which each entry may stand for several of the weights."""
         own = collapsed(weights, known(leaf.shape))
         if isinstance(leaf, Name) and leaf.kind is Kind.DECISION:
-            return Curve({leaf.name: own})
+            return HessianBounds({leaf.name: own})
         rows = self._jacobian(leaf)
         if rows is not None:
-            return Curve(rows=(Rows(rows, own.reshape((own.size,))),))
+            return HessianBounds(rows=(WeightedRows(rows, own.reshape((own.size,))),))
         least, most = self.stretch(leaf)
         low = own.least * (least if own.least >= 0 else most) if own.least != 0 else 0.0
         high = own.greatest * (most if own.greatest >= 0 else least) if own.greatest != 0 else 0.0
         ends = np.nextafter(low, -np.inf) if low else 0.0, np.nextafter(high, np.inf) if high else 0.0
-        return Curve(rest=interval(*ends))
+        return HessianBounds(rest=interval(*ends))
 
     def _jacobian(self, leaf: Expr) -> Interval | None:
         if id(leaf) not in self._jacobians:
             self._jacobians[id(leaf)] = leaf, self.stretch.rows(leaf, MOST_NUMBERS)
         return self._jacobians[id(leaf)][1]
 
-    def _chain(self, bends: Bends) -> Curve:
-        total = Curve()
+    def _chain(self, bends: NonlinearEntries) -> HessianBounds:
+        total = HessianBounds()
         slopes = bends.slope_ranges()
         weights = eigenvalues_of_pairs(bends.ranges(), list(bends.moving), ())
         for name, leaf in bends.moving.items():
@@ -168,20 +168,20 @@ class Terms:
             total += self._through(weights, leaf) if self._affine(leaf) else self._along(weights, leaf)
         return total
 
-    def _along(self, weights: Interval, leaf: Expr) -> Curve:
+    def _along(self, weights: Interval, leaf: Expr) -> HessianBounds:
         """w g g' for the gradient g of a scalar."""
         parts = []
         for b, g in zip(self.setting.canonical.blocks, gradient(leaf, list(self.setting.blocks)).values()):
             parts.append(self.setting.ranges(self.setting.simplify(g)).broadcast(b.shape))
         if self.setting.canonical.size <= MOST_NUMBERS:
             lo, hi = (np.concatenate([p.expanded()[side].ravel() for p in parts])[None] for side in (0, 1))
-            return Curve(rows=(Rows(interval(lo, hi), weights.reshape((1,))),))
+            return HessianBounds(rows=(WeightedRows(interval(lo, hi), weights.reshape((1,))),))
         squares = sum((p.square().sum() for p in parts), point(0.0))
-        return Curve(rest=interval(0.0, squares.greatest) * weights)
+        return HessianBounds(rest=interval(0.0, squares.greatest) * weights)
 
     # ---- functions of vectors
 
-    def _quadratic(self, node: Expr, base: Expr, form: Interval) -> Curve:
+    def _quadratic(self, node: Expr, base: Expr, form: Interval) -> HessianBounds:
         """P + P' through its eigenvectors where P is fixed and small."""
         whole = form + form.transpose()
         n = whole.shape[0]
@@ -197,29 +197,31 @@ class Terms:
         rows = self._jacobian(base)
         if rows is None:
             return self._through(interval(max(float(values[0]) - slack, floor), float(values[-1]) + slack, (n,)), base)
-        return Curve(rows=(Rows(point(vectors.T) @ rows, interval(np.maximum(values - slack, floor), values + slack)),))
+        return HessianBounds(
+            rows=(WeightedRows(point(vectors.T) @ rows, interval(np.maximum(values - slack, floor), values + slack)),)
+        )
 
-    def _length(self, node: Expr, base: Expr) -> Curve:
+    def _length(self, node: Expr, base: Expr) -> HessianBounds:
         """(I - u u') / |v| for v with the direction u."""
         length = self.setting.ranges(node)
         if not length.positive:
             return self._by_curvature(node)
         return self._through((interval(0.0, 1.0) / length).broadcast(known(base.shape)), base)
 
-    def _soft_maximum(self, node: Expr, base: Expr) -> Curve:
+    def _soft_maximum(self, node: Expr, base: Expr) -> HessianBounds:
         """J' (diag(p) - p p') J for a probability vector p.
 
         diag(p) - p p' is at most diag(p), max(p) I and I / 2, and 0 along the vector of ones: the mean of the rows of J may be taken out.
         """
         if self._affine(base):
-            rows, total = self._jacobian(base), Curve()
+            rows, total = self._jacobian(base), HessianBounds()
         elif isinstance(base, Array) and not base.items[0].shape:
             parts = [self(i) for i in base.items]
             ends = [
                 (curves.least(c, self.setting.canonical.blocks), curves.most(c, self.setting.canonical.blocks))
                 for c in parts
             ]
-            total = Curve(rest=interval(min(e[0] for e in ends), max(e[1] for e in ends)))
+            total = HessianBounds(rest=interval(min(e[0] for e in ends), max(e[1] for e in ends)))
             rows = self._gradients(base)
         else:
             return self._by_curvature(node)
@@ -233,13 +235,13 @@ class Terms:
         share = self.setting.ranges(call("_softmax", base)).broadcast(known(base.shape)).reshape((count,))
         half = interval(0.0, min(0.5, share.greatest), (count,))
         options = (
-            Rows(rows, interval(0.0, share.hi, (count,))),
-            Rows(rows, half),
-            Rows(point(np.eye(count) - 1 / count) @ rows, half),
+            WeightedRows(rows, interval(0.0, share.hi, (count,))),
+            WeightedRows(rows, half),
+            WeightedRows(point(np.eye(count) - 1 / count) @ rows, half),
         )
         best = min(options, key=lambda r: matrix_norm(r.scaled(np.broadcast_to(r.weights.hi, (count,))), search))
         slack = SLACK * matrix_norm(rows, search) ** 2  # the rows that are centred are so up to rounding
-        return total + Curve(rest=interval(0.0, slack), rows=(best,))
+        return total + HessianBounds(rest=interval(0.0, slack), rows=(best,))
 
     def _gradients(self, base: Array) -> Interval | None:
         if len(base.items) * self.setting.canonical.size > MOST_NUMBERS:
@@ -268,7 +270,7 @@ def _inner(node: Expr) -> Expr | None:
     return result if result is not None and result.shape else None
 
 
-def _stays(own: Curve) -> bool:
+def _stays(own: HessianBounds) -> bool:
     (diagonal,) = own.diagonal.values()
     return diagonal.bounded and own.rest.least == 0 == own.rest.greatest
 

@@ -19,7 +19,7 @@ from oco.dsl.expressions import Call, Expr, Name
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
-    from oco.compiler.prover.context import Setting
+    from oco.compiler.prover.context import ProofContext
 
 BEND = 40  # steps that a node takes for each part
 MANY_CELLS = 4000  # of several leaves together
@@ -28,7 +28,7 @@ FEW_NUMBERS = 5000  # cells times entries where there are no steps left for all
 FLAT = (Curvature.AFFINE, Curvature.CONSTANT)
 
 
-def by_second_derivative(setting: Setting, node: Call) -> tuple[Curvature, Step] | None:
+def by_second_derivative(setting: ProofContext, node: Call) -> tuple[Curvature, Step] | None:
     """Convex or concave where the second derivative has one sign on the whole domain, for every value of the streams."""
     if not setting.search.take(BEND * size(node)):
         return None
@@ -41,7 +41,7 @@ def by_second_derivative(setting: Setting, node: Call) -> tuple[Curvature, Step]
     return _as_a_whole(setting, node)
 
 
-def _entry_by_entry(setting: Setting, node: Call) -> tuple[Curvature, Step] | None:
+def _entry_by_entry(setting: ProofContext, node: Call) -> tuple[Curvature, Step] | None:
     """A function of one affine map, applied to each entry: the sign of phi''."""
     split = entrywise(node, lambda n: not setting.depends(n) or isinstance(n, Name))
     moving = [n for n, leaf in split.leaves.items() if setting.depends(leaf)]
@@ -60,7 +60,7 @@ def _entry_by_entry(setting: Setting, node: Call) -> tuple[Curvature, Step] | No
     return kind, Step(ProofRule.SECOND_DERIVATIVE_OF_ENTRIES, words, str(kind), premises, node.span, node)
 
 
-def _narrowed(setting: Setting, second: Entrywise, bend: Interval) -> Interval:
+def _narrowed(setting: ProofContext, second: Entrywise, bend: Interval) -> Interval:
     """The range of the second derivative again, over cells of its leaves, where its sign is open."""
     if bend.nonnegative or bend.nonpositive or not bend.bounded:
         return bend
@@ -78,7 +78,7 @@ def _narrowed(setting: Setting, second: Entrywise, bend: Interval) -> Interval:
     return interval(max(least, bend.least), min(most, bend.greatest))
 
 
-def _numbers(setting: Setting, second: Entrywise) -> int:
+def _numbers(setting: ProofContext, second: Entrywise) -> int:
     """Number of cells times entries that the steps suffice for, all or few; 0 where they suffice for none."""
     finest = FINEST if len(second.leaves) == 1 else MANY_CELLS
     wanted = min(MOST_NUMBERS, finest * math.prod(second.shape))
@@ -88,7 +88,7 @@ def _numbers(setting: Setting, second: Entrywise) -> int:
     return 0
 
 
-def _as_a_whole(setting: Setting, node: Expr) -> tuple[Curvature, Step] | None:
+def _as_a_whole(setting: ProofContext, node: Expr) -> tuple[Curvature, Step] | None:
     least, most, step = setting.hessians.eigenvalues(node)
     if math.isnan(least) or math.isnan(most) or (least < 0 < most) or (least < 0 and math.isinf(most)):
         return None

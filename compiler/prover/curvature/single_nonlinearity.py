@@ -24,7 +24,7 @@ from oco.dsl.expressions import Constant, Expr, Kind, Name, walk
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
-    from oco.compiler.prover.context import Setting
+    from oco.compiler.prover.context import ProofContext
 
 BEND = 200  # steps that second derivatives take for each part and each leaf: they are written for each pair of leaves
 FEWEST = 2_000  # cells times entries where there are no steps for more
@@ -33,10 +33,10 @@ TINY = float(np.nextafter(0.0, 1.0))
 
 
 @dataclass(frozen=True, eq=False)
-class Bends:
+class NonlinearEntries:
     """The entries of an array as functions of `moving` leaves, with their second derivatives."""
 
-    setting: Setting
+    setting: ProofContext
     split: Entrywise
     moving: Mapping[str, Expr]
 
@@ -65,6 +65,7 @@ class Bends:
 
     @cached_property
     def slopes(self) -> Mapping[str, Expr]:
+        """First derivatives by moving leaf."""
         return {n: self._simplify(d) for n, d in self.split.slopes().items() if n in self.moving}
 
     @property
@@ -73,6 +74,7 @@ class Bends:
         return all(map(continuous, self.slopes.values()))
 
     def slope_ranges(self) -> dict[str, Interval]:
+        """Ranges of the first derivatives by moving leaf."""
         return {n: self._ranges(d) for n, d in self.slopes.items()}
 
     @property
@@ -142,9 +144,9 @@ def _stand_once(second: Expr) -> bool:
     )
 
 
-def of_entries(setting: Setting, body: Expr) -> Bends | None:
+def of_entries(setting: ProofContext, body: Expr) -> NonlinearEntries | None:
     """The entries of `body` over leaves that mix entries; None where there is no steps left for their second derivatives."""
     split = entrywise(body, lambda n: not setting.depends(n) or isinstance(n, Name))
     if not setting.search.take(BEND * max(1, len(split.leaves)) * size(body)):
         return None
-    return Bends(setting, split, {n: leaf for n, leaf in split.leaves.items() if setting.depends(leaf)})
+    return NonlinearEntries(setting, split, {n: leaf for n, leaf in split.leaves.items() if setting.depends(leaf)})

@@ -19,7 +19,7 @@ from oco.dsl.expressions import Constant, Expr, Index, Kind, Name, Slice, change
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
-    from oco.compiler.prover.context import Setting
+    from oco.compiler.prover.context import ProofContext
 
 Floats = np.ndarray[Any, Any]
 SLACK = 2.0**-44
@@ -95,7 +95,7 @@ def _norm(a: Floats) -> float:
 class Stretch:
     """Bounds of |J v|^2 over unit v in the whole decision space, J the Jacobian of an affine expression (its entries flattened)."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: ProofContext) -> None:
         self.setting = setting
 
     def __call__(self, node: Expr) -> tuple[float, float]:

@@ -23,7 +23,7 @@ from oco.dsl.expressions import Expr, Kind, names
 from oco.dsl.intervals import point
 
 if TYPE_CHECKING:
-    from oco.compiler.prover.context import Setting
+    from oco.compiler.prover.context import ProofContext
 
 Floats = np.ndarray[Any, Any]
 Decision = Mapping[str, Floats]
@@ -36,7 +36,7 @@ STEADY, PART, WRITE = 10, 2, 80
 """Steps that an evaluation takes, more for each part, and for each part and row of a Hessian that is written out."""
 
 
-def convexity_witness(setting: Setting, expr: Expr, seed: int = 0) -> Witness | None:
+def convexity_witness(setting: ProofContext, expr: Expr, seed: int = 0) -> Witness | None:
     """Witness that `expr` is not convex in the decisions; None where the search finds nothing."""
     rng = np.random.default_rng(seed)
     streams = names(expr, Kind.STREAM)
@@ -70,7 +70,7 @@ def _violation(expr: Expr, x: Decision, y: Decision, env: Decision) -> float:
     return (middle - (ends[0] / 2 + ends[1] / 2)) / max(abs(middle), abs(ends[0]), abs(ends[1]), 1e-300)
 
 
-def _certified(setting: Setting, expr: Expr, x: Decision, y: Decision, env: Decision) -> Witness | None:
+def _certified(setting: ProofContext, expr: Expr, x: Decision, y: Decision, env: Decision) -> Witness | None:
     """The witness, if rounding cannot explain its excess and its decisions are in the domain."""
     blocks = setting.canonical.blocks
     if not all(b.domain.contains(p[b.name]) for b in blocks for p in (x, y)):
@@ -98,7 +98,7 @@ def _certified(setting: Setting, expr: Expr, x: Decision, y: Decision, env: Deci
 
 
 def _pairs(
-    setting: Setting, expr: Expr, streams: list[str], rng: np.random.Generator, search: Allowance
+    setting: ProofContext, expr: Expr, streams: list[str], rng: np.random.Generator, search: Allowance
 ) -> Iterator[tuple[Decision, Decision, Decision]]:
     """Pairs of decisions with stream values: along bad eigenvectors of the Hessian, along few coordinates, and anywhere."""
     blocks = setting.canonical.blocks
@@ -112,7 +112,7 @@ def _pairs(
         yield x, _sparse(setting, x, y, rng) if k % 2 else y, env
 
 
-def _sparse(setting: Setting, x: Decision, y: Decision, rng: np.random.Generator) -> Decision:
+def _sparse(setting: ProofContext, x: Decision, y: Decision, rng: np.random.Generator) -> Decision:
     """y with all but one or two entries as in x, where that stays in the domain."""
     results = {n: v.copy() for n, v in x.items()}
     name = str(rng.choice(list(x)))
@@ -123,7 +123,7 @@ def _sparse(setting: Setting, x: Decision, y: Decision, rng: np.random.Generator
     return results if block.domain.contains(results[name]) else y
 
 
-def _draw(setting: Setting, streams: list[str], rng: np.random.Generator) -> dict[str, Floats]:
+def _draw(setting: ProofContext, streams: list[str], rng: np.random.Generator) -> dict[str, Floats]:
     """Stream values: corners of their box more often than not. The round: the first, the last, or any."""
     last = setting.canonical.horizon or 1000
     env: dict[str, Floats] = {"t": np.asarray(rng.choice([1.0, float(last), float(rng.integers(1, last + 1))]))}
@@ -137,7 +137,7 @@ def _draw(setting: Setting, streams: list[str], rng: np.random.Generator) -> dic
 
 
 def _along_eigenvectors(
-    setting: Setting, expr: Expr, streams: list[str], rng: np.random.Generator, search: Allowance
+    setting: ProofContext, expr: Expr, streams: list[str], rng: np.random.Generator, search: Allowance
 ) -> Iterator[tuple[Decision, Decision, Decision]]:
     """Around sampled decisions, along the eigenvector of the least eigenvalue, as far as the domain goes."""
     canonical = setting.canonical
@@ -169,7 +169,7 @@ def _along_eigenvectors(
 
 
 def _hessian(
-    setting: Setting, second: Mapping[str, Mapping[str, Expr]], slopes: Mapping[str, Expr], env: Decision
+    setting: ProofContext, second: Mapping[str, Mapping[str, Expr]], slopes: Mapping[str, Expr], env: Decision
 ) -> Floats | None:
     rows = []
     for b in setting.canonical.blocks:
@@ -184,7 +184,7 @@ def _hessian(
     return (matrix + matrix.T) / 2 if np.isfinite(matrix).all() else None
 
 
-def _split(setting: Setting, vector: Floats) -> dict[str, Floats]:
+def _split(setting: ProofContext, vector: Floats) -> dict[str, Floats]:
     result, at = {}, 0
     for b in setting.canonical.blocks:
         result[b.name] = vector[at : at + b.domain.size].reshape(b.shape)
@@ -192,7 +192,7 @@ def _split(setting: Setting, vector: Floats) -> dict[str, Floats]:
     return result
 
 
-def _reach(setting: Setting, x: Decision, direction: Decision) -> float:
+def _reach(setting: ProofContext, x: Decision, direction: Decision) -> float:
     """Largest step that stays in the domain both ways, by bisection."""
     blocks = setting.canonical.blocks
     low, high = 0.0, float(max(np.linalg.norm(b.domain.upper - b.domain.lower) for b in blocks))

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.problem.canonical import Equality, Inequality
-from oco.compiler.prover.context import Setting
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.feasibility.infeasible import (
+    ConstraintEntry,
     Impossible,
-    Row,
     conflict,
     free_streams,
     impossible,
@@ -56,7 +56,7 @@ KEYS = (
 class Feasibility:
     """Proofs of whether the constraints can be met, and with how much to spare."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: ProofContext) -> None:
         self.setting = setting
         self.canonical = setting.canonical
         self.search = setting.budget.allowance(SHARE)
@@ -64,10 +64,12 @@ class Feasibility:
         self.mean = mean(setting, self.search)
 
     def find(self) -> tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]:
+        """Facts by key, and warnings."""
         results = {f.key: f for f in self.facts()}
         return results, tuple(self.warnings())
 
     def facts(self) -> Iterator[Fact]:
+        """Facts on common feasibility, the mean, Slater points and multipliers."""
         if not self.canonical.inequalities and not self.canonical.equalities:
             yield from _unconstrained(self.setting)
             return
@@ -80,6 +82,7 @@ class Feasibility:
 
     @cached_property
     def robust_point(self) -> SlaterPoint | None:
+        """Point that satisfies the inequalities for every value of the streams; None where none is known."""
         return slater_point(self.robust) if self.canonical.inequalities else None
 
     @cached_property
@@ -97,22 +100,26 @@ class Feasibility:
 
     @cached_property
     def robust_mixture(self) -> Mixture | None:
+        """Mixture of points that meets every constraint for every value of the streams; None where none is known."""
         return mixture(self.robust)
 
     @cached_property
     def mean_mixture(self) -> Mixture | None:
+        """Mixture that meets the constraints at the mean of the streams; None where none is known."""
         mixed = self.robust_mixture
         serves_all = mixed is not None and mixed.common
         return mixed if serves_all or self.mean is None or not self.mean.averaged else mixture(self.mean)
 
     @cached_property
     def dependent(self) -> list[Dependence]:
+        """Equalities that follow from others, at the mean."""
         if self.mean is None or not self.canonical.equalities or not fits(self.setting):
             return []
         return dependent_rows(equality_rows(self.mean), affine_hull(self.setting))
 
     @cached_property
     def interior(self) -> Interior | None:
+        """Point in the interior that meets the independent equalities at the mean; None where none is known."""
         if self.mean is None or not self.mean.bounded or not fits(self.setting):
             return None
         rows = equality_rows(self.mean)
@@ -154,7 +161,7 @@ class Feasibility:
         rows = rows_of(scenario, constraints)
         fixed = [row for row in rows if not free_streams(scenario, row.expr)]
         return (impossible(scenario, fixed) if fixed else None) or next(
-            (found for row in rows if (found := never_holds(scenario, row)) is not None), None
+            (reason for row in rows if (reason := never_holds(scenario, row)) is not None), None
         )
 
     # ---- feasibility
@@ -321,6 +328,7 @@ class Feasibility:
         return self._undecided(key)
 
     def warnings(self) -> Iterator[Diagnostic]:
+        """Diagnostics on dependent and conflicting constraints."""
         yield from self._dependence()
         yield from self._conflicts()
 
@@ -361,7 +369,7 @@ def _when(scenario: Scenario) -> str:
     return "in the mean" if scenario.averaged else scenario.words
 
 
-def _line(row: Row) -> str:
+def _line(row: ConstraintEntry) -> str:
     return f" (line {row.constraint.span.line})" if row.constraint.span is not None else ""
 
 
@@ -374,7 +382,7 @@ def _as_value(x: Mapping[str, Floats]) -> Any:
     return next(iter(x.values())) if len(x) == 1 else dict(x)
 
 
-def _unconstrained(setting: Setting) -> Iterator[Fact]:
+def _unconstrained(setting: ProofContext) -> Iterator[Fact]:
     """A model without constraints meets all of them."""
     why = Step(ProofRule.NO_CONSTRAINTS, "there are no constraints", True)
     for key in ("feasible.common", "feasible.each_round", "feasible.mean", "multipliers.bounded"):

@@ -32,7 +32,7 @@ ROW = 500  # steps that an entry takes to be written as a row
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class ConstraintEntry:
     """One entry of a constraint as `expr <= 0`; an equality has two."""
 
     label: str
@@ -50,28 +50,28 @@ class Row:
 class Impossible:
     """The proof: the rows that take part, and the stream values for which no decision fits. `one_round`: all in the same round."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ConstraintEntry, ...]
     step: Step
     witness: Witness
     one_round: bool
 
 
-def rows_of(scenario: Scenario, constraints: Iterable[Inequality | Equality]) -> list[Row]:
+def rows_of(scenario: Scenario, constraints: Iterable[Inequality | Equality]) -> list[ConstraintEntry]:
     """Every entry of the constraints; none where there are no steps for so many."""
-    results: list[Row] = []
+    results: list[ConstraintEntry] = []
     constraints = tuple(constraints)
     if not scenario.search.take(ROW * sum(c.size for c in constraints)):
         return []
     for c in constraints:
         for at, label in zip(np.ndindex(*c.shape), entry_labels(c.label, c.shape)):
             g = scenario.setting.simplify(entry(c.expr, at))
-            results.append(Row(label, g, c))
+            results.append(ConstraintEntry(label, g, c))
             if isinstance(c, Equality):
-                results.append(Row(label, scenario.setting.simplify(call("minus", g)), c))
+                results.append(ConstraintEntry(label, scenario.setting.simplify(call("minus", g)), c))
     return results
 
 
-def impossible(scenario: Scenario, rows: list[Row]) -> Impossible | None:
+def impossible(scenario: Scenario, rows: list[ConstraintEntry]) -> Impossible | None:
     """Look for the proof with the solver's multipliers; None where there is none or none is found."""
     met = any(all(scenario.worst(r.expr, x).greatest <= 0 for r in rows) for x in cheap_points(scenario))
     solved = _least_violation(scenario, rows) if rows and not met else None
@@ -104,7 +104,7 @@ def impossible(scenario: Scenario, rows: list[Row]) -> Impossible | None:
     return Impossible(taking_part, proof, witness, merged is not None)
 
 
-def never_holds(scenario: Scenario, row: Row) -> Impossible | None:
+def never_holds(scenario: Scenario, row: ConstraintEntry) -> Impossible | None:
     """Proof that one row is positive at every decision and every value of the streams; None where its range says no such thing."""
     least = float(Enclosure({**scenario.setting.box, **scenario.streams})(row.expr).least)
     if not least > 0:
@@ -133,7 +133,7 @@ def conflict(labels: list[str], one_round: bool) -> str:
     return f"{names} cannot hold{' together' if len(labels) > 1 else ''}"
 
 
-def irreducible(scenario: Scenario, rows: tuple[Row, ...]) -> list[Row]:
+def irreducible(scenario: Scenario, rows: tuple[ConstraintEntry, ...]) -> list[ConstraintEntry]:
     """A subset of the rows that cannot hold together while every smaller one can: drop one after the other (Chinneck 2008, ch. 6)."""
     kept = list(rows)
     for row in rows:
@@ -144,9 +144,9 @@ def irreducible(scenario: Scenario, rows: tuple[Row, ...]) -> list[Row]:
     return kept
 
 
-def relaxations(scenario: Scenario, rows: list[Row]) -> list[tuple[Row, float]]:
+def relaxations(scenario: Scenario, rows: list[ConstraintEntry]) -> list[tuple[ConstraintEntry, float]]:
     """For each row of an irreducible set, by how much it alone must be relaxed so that all hold."""
-    results: list[tuple[Row, float]] = []
+    results: list[tuple[ConstraintEntry, float]] = []
     for row in rows:
         others = [r for r in rows if r is not row]
         least = _least_of(scenario, row, others)
@@ -155,7 +155,7 @@ def relaxations(scenario: Scenario, rows: list[Row]) -> list[tuple[Row, float]]:
     return sorted(results, key=lambda pair: pair[1])
 
 
-def _least_of(scenario: Scenario, row: Row, others: list[Row]) -> float | None:
+def _least_of(scenario: Scenario, row: ConstraintEntry, others: list[ConstraintEntry]) -> float | None:
     """min g over the domain subject to the others."""
     import cvxpy as cp
 
@@ -170,7 +170,7 @@ def _least_of(scenario: Scenario, row: Row, others: list[Row]) -> float | None:
     return value if value is not None and np.isfinite(value) else None
 
 
-def _least_violation(scenario: Scenario, rows: list[Row]) -> tuple[float, Floats, dict[str, Floats]] | None:
+def _least_violation(scenario: Scenario, rows: list[ConstraintEntry]) -> tuple[float, Floats, dict[str, Floats]] | None:
     """min over the domain of max_n g_n: the value, multipliers, and the decision."""
     blocks = scenario.setting.canonical.blocks
     if not rows or not scenario.bounded or not affords_program(blocks, scenario.search):
@@ -190,7 +190,7 @@ def _least_violation(scenario: Scenario, rows: list[Row]) -> tuple[float, Floats
     return least, weights, into_domain(blocks, values(variables))
 
 
-def _twins(scenario: Scenario, rows: list[Row], variables: Mapping[str, Any]) -> list[Any] | None:
+def _twins(scenario: Scenario, rows: list[ConstraintEntry], variables: Mapping[str, Any]) -> list[Any] | None:
     """CVXPY expressions of the rows in their order, of all rows of an inequality together where it has such a form."""
     results: list[Any] = []
     k = 0
@@ -207,7 +207,7 @@ def _twins(scenario: Scenario, rows: list[Row], variables: Mapping[str, Any]) ->
 
 
 def _combination(
-    scenario: Scenario, rows: list[Row], weights: Floats, z: Mapping[str, Floats]
+    scenario: Scenario, rows: list[ConstraintEntry], weights: Floats, z: Mapping[str, Floats]
 ) -> tuple[Interval, dict[str, Interval], list[dict[str, Floats]]]:
     """Value and gradient at z of the weighted sum, each row at its worst stream values there; averaged streams at any mean in range."""
     blocks = scenario.setting.canonical.blocks

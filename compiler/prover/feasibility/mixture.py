@@ -20,7 +20,7 @@ import numpy as np
 
 from oco.compiler.problem.canonical import Equality, Inequality
 from oco.compiler.prover.curvature.composition import CONVEX_KINDS, FLAT_KINDS
-from oco.compiler.prover.feasibility.multipliers import Rows, affine_rows
+from oco.compiler.prover.feasibility.multipliers import EqualityRows, affine_rows
 from oco.compiler.prover.feasibility.scenario import Scenario
 from oco.compiler.prover.feasibility.solver import affords_program, decision_variables, into_domain, solve, values
 from oco.compiler.prover.phrasing import coordinates, number
@@ -78,7 +78,7 @@ class _Claim:
     others: tuple[Inequality, ...]
 
     @cached_property
-    def matrix(self) -> Rows:
+    def matrix(self) -> EqualityRows:
         return affine_rows(self.scenario, self.rows)
 
     @property

@@ -15,7 +15,7 @@ import numpy as np
 
 from oco.compiler.problem.canonical import Equality, Inequality, entry_labels
 from oco.compiler.problem.jacobians import jacobian
-from oco.compiler.prover.context import Setting
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.feasibility.scenario import Scenario, at_mean
 from oco.compiler.prover.feasibility.solver import affords_program, decision_variables, into_domain, solve
 from oco.compiler.prover.phrasing import coordinates, number
@@ -28,7 +28,7 @@ SHRINKS = (0.5, 0.1, 0.01, 1e-3, 1e-4)
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class EqualityRows:
     """The mean equalities `matrix x = right`, x flattened over all decisions; `labels` name the rows."""
 
     matrix: Floats
@@ -47,19 +47,19 @@ class Interior:
     step: Step
 
 
-def fits(setting: Setting) -> bool:
+def fits(setting: ProofContext) -> bool:
     """True if the matrix of the equalities, with those of the domains' affine hulls, is of a size to work with."""
     c = setting.canonical
     hulls = sum(b.domain.size - b.domain.dimension for b in c.blocks)
     return (sum(h.size for h in c.equalities) + hulls) * c.size <= MOST_NUMBERS
 
 
-def equality_rows(scenario: Scenario) -> Rows:
+def equality_rows(scenario: Scenario) -> EqualityRows:
     """The mean of the equalities as a matrix: they are affine in the decisions."""
     return affine_rows(scenario, scenario.setting.canonical.equalities)
 
 
-def affine_rows(scenario: Scenario, constraints: Sequence[Inequality | Equality]) -> Rows:
+def affine_rows(scenario: Scenario, constraints: Sequence[Inequality | Equality]) -> EqualityRows:
     """Functions affine in the decisions as a matrix, with every stream in the middle of its range."""
     canonical = scenario.setting.canonical
     middle = {b.name: b.domain.inner_centre for b in canonical.blocks}
@@ -76,10 +76,10 @@ def affine_rows(scenario: Scenario, constraints: Sequence[Inequality | Equality]
         value = np.broadcast_to(at_mean(c.expr, scenario, middle), c.shape).reshape(c.size)
         rights.append(matrices[-1] @ flat - value)
         labels += entry_labels(c.label, c.shape)
-    return Rows(np.concatenate(matrices), np.concatenate(rights), tuple(labels))
+    return EqualityRows(np.concatenate(matrices), np.concatenate(rights), tuple(labels))
 
 
-def affine_hull(setting: Setting) -> tuple[Floats, Floats]:
+def affine_hull(setting: ProofContext) -> tuple[Floats, Floats]:
     """Equalities of the product domain's affine hull."""
     blocks = setting.canonical.blocks
     hulls = [b.domain.affine_hull() for b in blocks]
@@ -101,7 +101,7 @@ class Dependence:
     consistent: bool
 
 
-def dependent_rows(rows: Rows, hull: tuple[Floats, Floats]) -> list[Dependence]:
+def dependent_rows(rows: EqualityRows, hull: tuple[Floats, Floats]) -> list[Dependence]:
     """Rows that are, up to rounding, combinations of earlier rows and of the hull's equalities (Gram-Schmidt, twice for stability)."""
     basis: list[Floats] = []
     rights: list[float] = []
@@ -124,7 +124,7 @@ def dependent_rows(rows: Rows, hull: tuple[Floats, Floats]) -> list[Dependence]:
     return results
 
 
-def interior_point(scenario: Scenario, rows: Rows, kept: list[int]) -> Interior | None:
+def interior_point(scenario: Scenario, rows: EqualityRows, kept: list[int]) -> Interior | None:
     """A point of the shrunk domain (1 - s) X + s c with E h = 0 and the greatest margin, for the largest shrink s that has one."""
     blocks = scenario.setting.canonical.blocks
     import cvxpy as cp
@@ -178,7 +178,7 @@ def _proved(scenario: Scenario, matrix: Floats, right: Floats, x: Mapping[str, F
     return Interior(x, float(margin), radius, residual, Step(ProofRule.INTERIOR_POINT, words, margin, (), None, x))
 
 
-def separating(scenario: Scenario, rows: Rows) -> Witness | None:
+def separating(scenario: Scenario, rows: EqualityRows) -> Witness | None:
     """A combination of the mean equalities that no point of the domain makes positive, and not all make zero: no interior point exists.
 
     Found by minimizing the largest value of v'(A x - b) over X with v of length one along each coordinate of a few directions.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from oco.compiler.prover.budget import Allowance
-from oco.compiler.prover.context import Setting
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.curvature.composition import CONVEX_KINDS
 from oco.compiler.prover.feasibility.scenario import Scenario
 from oco.compiler.prover.feasibility.slater import slater_point
@@ -23,7 +23,7 @@ MOST_CORNERS = 64
 POINTS = 4  # that are tried at each corner whatever they take
 
 
-def corner_policy(setting: Setting, search: Allowance) -> Step | None:
+def corner_policy(setting: ProofContext, search: Allowance) -> Step | None:
     """The proof that each round has a decision, where the constraints' streams have few corners; None where it does not go through."""
     canonical = setting.canonical
     if canonical.equalities or not all(

@@ -16,7 +16,7 @@ from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import Equality, StreamRange
 from oco.compiler.problem.cvxpy_form import to_cvxpy
 from oco.compiler.prover.budget import Allowance, size
-from oco.compiler.prover.context import Setting
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.curvature.composition import FLAT_KINDS, Curvatures
 from oco.compiler.prover.ranges.enclosure import Enclosure, compact, entries
 from oco.compiler.prover.terms.entry import entry
@@ -32,14 +32,14 @@ Floats = np.ndarray[Any, Any]
 SHARE = 1 / 3  # of the steps of a budget, those for feasibility
 RANGE = 20  # steps that the range of a part takes
 TWIN, PART = 300, 200  # steps that an entry takes that is spelled out to CVXPY, and more for each of its parts
-MOST_TOLD_APART = 1 << 20  # entries of a decision that have a range each
+MOST_SEPARATE = 1 << 20  # entries of a decision that have a range each
 MEAN_SLACK = 1e-9  # the means of distributions that are not stated are computed to better than this, relative
 
 
 def _at(x: Floats) -> Interval:
     """The entries of a decision; of a large one that does not repeat itself all between the least and the greatest."""
     few = compact(x)
-    if few.size > MOST_TOLD_APART:
+    if few.size > MOST_SEPARATE:
         return interval(float(few.min()), float(few.max()), x.shape)
     return entries(few, few, x.shape)
 
@@ -51,7 +51,7 @@ class Scenario:
     Searches for decisions and for proofs that there are none take from `search`.
     """
 
-    setting: Setting
+    setting: ProofContext
     words: str
     streams: Mapping[str, Interval]
     search: Allowance
@@ -169,7 +169,7 @@ def worst_streams(scenario: Scenario, g: Expr, z: Mapping[str, Floats]) -> dict[
     return results
 
 
-def robust(setting: Setting, search: Allowance | None = None) -> Scenario:
+def robust(setting: ProofContext, search: Allowance | None = None) -> Scenario:
     """Every value that the streams may take; without an allowance it takes its share of the budget."""
     ranges = {n: setting.box[n] for n in setting.streams}
     entered = any(names(c.expr, Kind.STREAM) for c in setting.canonical.constraints)
@@ -177,7 +177,7 @@ def robust(setting: Setting, search: Allowance | None = None) -> Scenario:
     return Scenario(setting, "for every value of the streams" if entered else "in any round", ranges, search)
 
 
-def mean(setting: Setting, search: Allowance | None = None) -> Scenario | None:
+def mean(setting: ProofContext, search: Allowance | None = None) -> Scenario | None:
     """Streams of known mean at their mean, the others at every value; None where the mean of a constraint is not that of its streams.
 
     An equality that changes with the round has no one mean.
@@ -196,7 +196,7 @@ def mean(setting: Setting, search: Allowance | None = None) -> Scenario | None:
     return Scenario(setting, words, ranges, search, frozenset(means))
 
 
-def _averages(setting: Setting, expr: Expr, means: Mapping[str, StreamRange]) -> bool:
+def _averages(setting: ProofContext, expr: Expr, means: Mapping[str, StreamRange]) -> bool:
     """True if E expr is expr at the mean:
     affine in each averaged stream, and no two of them dependent on each other."""
     used = [n for n in names(expr, Kind.STREAM) if n in means]

@@ -16,13 +16,13 @@ from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, Slice
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
-    from oco.compiler.prover.context import Setting
+    from oco.compiler.prover.context import ProofContext
 
 
 class Norms:
     """Upper bounds of Euclidean norms, each node once. The parts of a node must have ranges already."""
 
-    def __init__(self, setting: Setting, ranges: Enclosure) -> None:
+    def __init__(self, setting: ProofContext, ranges: Enclosure) -> None:
         self.setting = setting
         self.ranges = ranges
         self._known: dict[int, tuple[Expr, float]] = {}

@@ -17,10 +17,10 @@ from oco.dsl.dims import known
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, walk
 
 if TYPE_CHECKING:
-    from oco.compiler.prover.context import Setting
+    from oco.compiler.prover.context import ProofContext
 
 
-def occurs_once(setting: Setting, expr: Expr) -> bool:
+def occurs_once(setting: ProofContext, expr: Expr) -> bool:
     """True if the range of `expr` by intervals is its range exactly."""
     taken = {id(n): n for n in walk(expr) if is_one_entry(setting, n)}
     nodes = [*taken.values(), *(n for n in walk(expr, taken))]
@@ -44,7 +44,7 @@ def occurs_once(setting: Setting, expr: Expr) -> bool:
     return True
 
 
-def is_one_entry(setting: Setting, node: Expr) -> bool:
+def is_one_entry(setting: ProofContext, node: Expr) -> bool:
     """True if it is `X[i, j]` of a decision, the indices fixed or streams:
     as a set is convex, its entry takes every value of its range."""
     if not isinstance(node, Index) or node.shape != () or not isinstance(node.base, Name):

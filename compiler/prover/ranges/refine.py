@@ -26,7 +26,7 @@ from oco.dsl.expressions import entries as entries_within
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
-    from oco.compiler.prover.context import Setting
+    from oco.compiler.prover.context import ProofContext
 
 SUPPORT = 500  # steps that a support function takes at least
 PART = 10  # more for each part of the expression
@@ -37,7 +37,7 @@ VAST = 30_000  # entries of a decision that count at most: of vast ones the rang
 class Refiner:
     """Narrows the ranges of affine nodes that mix entries of a decision whose domain is not a box, and of norms of decisions."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: ProofContext) -> None:
         self.setting = setting
         self._tables: dict[int, Norms] = {}
         self.coupled = frozenset(b.name for b in setting.canonical.blocks if not b.domain.is_box)
@@ -115,7 +115,7 @@ class Refiner:
         return narrowed, Step(ProofRule.NORM, claim, narrowed, (ranges.step(base),), node.span, node)
 
 
-def fixed_slopes(setting: Setting, expr: Expr) -> dict[str, Expr] | None:
+def fixed_slopes(setting: ProofContext, expr: Expr) -> dict[str, Expr] | None:
     """The slopes of a scalar towards its decisions where no decision stands in them, so that it is <slopes, x> plus its value at 0.
 
     `abs(x)` for positive x is affine on its range, but not of this form: its slope is written sign(x). That ranges decide the sign does not
@@ -128,7 +128,7 @@ def fixed_slopes(setting: Setting, expr: Expr) -> dict[str, Expr] | None:
     return {name: setting.simplify(g) for name, g in slopes.items()}
 
 
-def bilinear_supremum(setting: Setting, expr: Expr) -> float | None:
+def bilinear_supremum(setting: ProofContext, expr: Expr) -> float | None:
     """max <a, x> + c over x, a and c where the numbers in a and c are independent and the support function is exact; None elsewhere."""
     if expr.shape != () or setting.composition(expr) is not Curvature.AFFINE:
         return None

@@ -18,7 +18,7 @@ from oco.dsl.expressions import Expr, Kind, Name
 from oco.dsl.intervals import Interval
 
 if TYPE_CHECKING:
-    from oco.compiler.prover.context import Setting
+    from oco.compiler.prover.context import ProofContext
 
 Floats = np.ndarray[Any, Any]
 MOST_DENSE = 12  # entries of the decisions up to which whole Hessians are taken
@@ -45,6 +45,7 @@ class Extremes:
         return steeper or (not shown[1] and self.least < other.least - 0.01 * abs(other.least))
 
     def joined(self, other: Extremes) -> Extremes:
+        """Extremes over the union of two searches."""
         return Extremes(max(self.steepest, other.steepest), min(self.least, other.least))
 
 
@@ -82,7 +83,7 @@ class Slopes(Search):
 class SecondDerivatives(Search):
     """Hessians along the domain, as their products with directions."""
 
-    def __init__(self, setting: Setting, expr: Expr, along: Floats | None) -> None:
+    def __init__(self, setting: ProofContext, expr: Expr, along: Floats | None) -> None:
         blocks = setting.canonical.blocks
         self.directions = {b.name: Name(f"direction of {b.name}", Kind.STREAM, shape=b.shape) for b in blocks}
         super().__init__(setting, _products(setting, expr, self.directions))
@@ -174,7 +175,7 @@ class SecondDerivatives(Search):
         return Interval(lo, hi, lo.shape)
 
 
-def _products(setting: Setting, expr: Expr, directions: Mapping[str, Name]) -> dict[str, Expr]:
+def _products(setting: ProofContext, expr: Expr, directions: Mapping[str, Name]) -> dict[str, Expr]:
     """The Hessian times a direction, for each decision."""
     order = list(setting.blocks)
     total: Expr | None = None

@@ -24,7 +24,7 @@ from oco.dsl.expressions import Expr, entries, names
 from oco.dsl.intervals import point
 
 if TYPE_CHECKING:
-    from oco.compiler.prover.context import Setting
+    from oco.compiler.prover.context import ProofContext
 
 Method = Callable[[Expr, float], "Supremum | None"]
 TIGHT, LOOSE = 0.01, 0.05  # relative gaps between bound and reached value: good enough, and worth a word
@@ -38,7 +38,7 @@ LARGEST_CLIMB = 20_000  # numbers in decision and streams
 
 
 @dataclass(frozen=True, eq=False)
-class Bound:
+class UpperBound:
     """A proved upper bound; `reached` is a value at some point (None: not sought, or none found), `scale` the largest absolute value."""
 
     value: float
@@ -59,7 +59,7 @@ class Bound:
         return self.value - self.attained <= LOOSE * max(abs(self.attained), 0.02 * size)
 
 
-def _gap(bound: Bound) -> float:
+def _gap(bound: UpperBound) -> float:
     if bound.reached is None or not math.isfinite(bound.value):
         return math.inf
     scale = max(abs(bound.value), abs(bound.reached.value), 0.02 * bound.scale, 1e-300)
@@ -69,9 +69,9 @@ def _gap(bound: Bound) -> float:
 class Bounds:
     """Upper bounds of scalar expressions of one model, each worked out once."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: ProofContext) -> None:
         self.setting = setting
-        self._known: dict[int, tuple[Expr, Bound]] = {}
+        self._known: dict[int, tuple[Expr, UpperBound]] = {}
         separable = Separable(setting)
         self._methods: tuple[tuple[ProofRule, str, Method], ...] = (
             (ProofRule.VERTICES, "by its values at vertices and corners", lambda e, _: _plain(corner_sup(setting, e))),
@@ -89,7 +89,7 @@ class Bounds:
             ),
         )
 
-    def upper(self, expr: Expr) -> Bound:
+    def upper(self, expr: Expr) -> UpperBound:
         """An upper bound of the supremum of a scalar expression."""
         result = self._known.get(id(expr))
         if result is not None:
@@ -98,7 +98,7 @@ class Bounds:
         self._known[id(expr)] = (expr, bound)
         return bound
 
-    def largest(self, exprs: list[Expr]) -> tuple[Bound, tuple[Step, ...]]:
+    def largest(self, exprs: list[Expr]) -> tuple[UpperBound, tuple[Step, ...]]:
         """An upper bound of all these expressions, with a step for each. Only those whose range may exceed the others are tightened."""
         naturals = sorted(((self._natural(e), e) for e in exprs), key=lambda pair: -pair[0].value)
         best = self.upper(naturals[0][1])
@@ -109,20 +109,20 @@ class Bounds:
             best = max(best, bound, key=lambda b: b.value)
         return best, tuple(steps)
 
-    def _natural(self, expr: Expr) -> Bound:
+    def _natural(self, expr: Expr) -> UpperBound:
         """Interval arithmetic with the domain's support function."""
         result = self.setting.ranges(expr)
         step = self.setting.ranges.step(expr)
         size = float(result.magnitude.max())
         exact = occurs_once(self.setting, expr) or self._bilinear(expr, result.greatest)
-        return Bound(result.greatest, step, None, exact, size if math.isfinite(size) else 0.0)
+        return UpperBound(result.greatest, step, None, exact, size if math.isfinite(size) else 0.0)
 
     def _bilinear(self, expr: Expr, value: float) -> bool:
         """True if the range of an affine function of few ingredients is its range exactly."""
         supremum = bilinear_supremum(self.setting, expr)
         return supremum is not None and value <= supremum + 1e-12 * abs(supremum)
 
-    def _improved(self, expr: Expr, bound: Bound) -> Bound:
+    def _improved(self, expr: Expr, bound: UpperBound) -> UpperBound:
         if bound.exact or not math.isfinite(bound.value):
             return bound
         steps, search = STEADY + size(expr), self.setting.search
@@ -152,7 +152,7 @@ class Bounds:
                 break
         return bound
 
-    def _ended(self, expr: Expr, bound: Bound) -> Step:
+    def _ended(self, expr: Expr, bound: UpperBound) -> Step:
         """The step of a bound that the search did not tighten to the end."""
         claim = f"{say(expr)} is at most {number(bound.value)}, {ProofRule.NOT_SEARCHED}: {self.setting.search.advice}"
         return Step(ProofRule.NOT_SEARCHED, claim, bound.value, (bound.step,), expr.span, expr)
@@ -163,13 +163,13 @@ class Bounds:
             return None
         return Climber(self.setting, expr).climb(enough * (1 - TIGHT / 2) if enough > 0 else enough)
 
-    def square_root(self, bound: Bound) -> Bound:
+    def square_root(self, bound: UpperBound) -> UpperBound:
         """The bound of a quantity from that of its square."""
         value = point(max(bound.value, 0.0)).sqrt().greatest
         reached = None
         if bound.reached is not None:
             reached = replace(bound.reached, value=point(max(bound.reached.value, 0.0)).sqrt().least)
-        return Bound(value, bound.step, reached, bound.exact, point(bound.scale).sqrt().greatest)
+        return UpperBound(value, bound.step, reached, bound.exact, point(bound.scale).sqrt().greatest)
 
 
 def above(reached: Attained, bound: float, expr: Expr) -> float:

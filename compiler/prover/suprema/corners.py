@@ -19,14 +19,14 @@ from oco.dsl.expressions import Expr, Kind, names, walk
 from oco.dsl.intervals import Interval
 
 if TYPE_CHECKING:
-    from oco.compiler.prover.context import Setting
+    from oco.compiler.prover.context import ProofContext
 
 MOST_CORNERS = 4096
 BRANCH = 15_000  # steps that branch and bound takes for each part of the expression
 FEW = 10  # entries of an array that take no longer than one
 
 
-def corner_sup(setting: Setting, expr: Expr) -> float | None:
+def corner_sup(setting: ProofContext, expr: Expr) -> float | None:
     """The supremum over vertices of what fits in `MOST_CORNERS` combinations, and ranges of the rest; None where no name qualifies."""
     ranges = Enclosure(setting.box, setting.refiner)
     lists: dict[str, np.ndarray] = {}
@@ -45,7 +45,7 @@ def corner_sup(setting: Setting, expr: Expr) -> float | None:
     return float(np.max(over_cells(expr, setting.box, _combined(lists, count), count).hi))
 
 
-def stream_box_corners(setting: Setting, streams: list[str], most: int) -> list[dict[str, np.ndarray]] | None:
+def stream_box_corners(setting: ProofContext, streams: list[str], most: int) -> list[dict[str, np.ndarray]] | None:
     """Every combination of corners of these streams; None where there are more than `most`."""
     results: list[dict[str, np.ndarray]] = [{}]
     for name in streams:
@@ -56,7 +56,7 @@ def stream_box_corners(setting: Setting, streams: list[str], most: int) -> list[
     return results
 
 
-def stream_corners(setting: Setting, expr: Expr, most: int) -> tuple[dict[str, Interval], int] | None:
+def stream_corners(setting: ProofContext, expr: Expr, most: int) -> tuple[dict[str, Interval], int] | None:
     """The corners of all its streams as cells, where `expr` is convex in each of them; None where it is not, or has too many."""
     lists: dict[str, np.ndarray] = {}
     count = 1
@@ -70,7 +70,7 @@ def stream_corners(setting: Setting, expr: Expr, most: int) -> tuple[dict[str, I
     return _combined(lists, count), count
 
 
-def _vertices(setting: Setting, name: str) -> np.ndarray | None:
+def _vertices(setting: ProofContext, name: str) -> np.ndarray | None:
     """The vertices of a decision's domain, or the corners of a stream's box; None where there are too many."""
     if name in setting.blocks:
         return setting.blocks[name].domain.vertices()
@@ -100,7 +100,7 @@ def _combined(lists: Mapping[str, np.ndarray], count: int) -> dict[str, Interval
     return results
 
 
-def branch_sup(setting: Setting, expr: Expr, enough: float, most_cells: int = 3000) -> float | None:
+def branch_sup(setting: ProofContext, expr: Expr, enough: float, most_cells: int = 3000) -> float | None:
     """Branch and bound over all coordinates where they are few: ranges and mean value forms on cells, the widest side halved.
 
     Stops when the bound is at most `enough`, or the cells are used up; the bound is sound whenever it stops.
@@ -135,7 +135,7 @@ def branch_sup(setting: Setting, expr: Expr, enough: float, most_cells: int = 30
 
 
 def _tops(
-    setting: Setting,
+    setting: ProofContext,
     expr: Expr,
     slopes: Mapping[str, Expr],
     shapes: Mapping[str, tuple[int, ...]],

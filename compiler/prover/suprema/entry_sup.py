@@ -23,7 +23,7 @@ from oco.dsl.expressions import Constant, Expr, Name, names, walk
 from oco.dsl.intervals import Interval
 
 if TYPE_CHECKING:
-    from oco.compiler.prover.context import Setting
+    from oco.compiler.prover.context import ProofContext
 
 MOST_NUMBERS = 20_000  # cells times entries
 FINEST, COARSEST = 256, 3  # parts of one leaf
@@ -39,7 +39,9 @@ class Supremum:
 
 
 class EntrySup:
-    def __init__(self, setting: Setting) -> None:
+    """Suprema of sums of entrywise functions, entry by entry, over the ranges of their leaves."""
+
+    def __init__(self, setting: ProofContext) -> None:
         self.setting = setting
 
     def box(self, split: Entrywise) -> dict[str, Interval]:

@@ -23,7 +23,7 @@ from oco.dsl.expressions import Expr, Kind, Name, names, rewrite
 from oco.dsl.intervals import point
 
 if TYPE_CHECKING:
-    from oco.compiler.prover.context import Setting
+    from oco.compiler.prover.context import ProofContext
 
 Floats = np.ndarray[Any, Any]
 Place = Mapping[str, Floats]
@@ -50,7 +50,7 @@ class Attained:
 class Climber:
     """Looks for large values of one expression."""
 
-    def __init__(self, setting: Setting, expr: Expr, seed: int = 0) -> None:
+    def __init__(self, setting: ProofContext, expr: Expr, seed: int = 0) -> None:
         self.setting = setting
         self.search = setting.search.part(SHARE)
         self.expr = expr

@@ -22,14 +22,14 @@ from oco.dsl.expressions import Constant, Expr, Kind, names
 from oco.dsl.intervals import Interval, interval
 
 if TYPE_CHECKING:
-    from oco.compiler.prover.context import Setting
+    from oco.compiler.prover.context import ProofContext
 
 MOST_ENTRIES = 200
 MOST_CORNERS = 64
 SLACK = 2.0**-40
 
 
-def ball_sup(setting: Setting, expr: Expr) -> float | None:
+def ball_sup(setting: ProofContext, expr: Expr) -> float | None:
     """An upper bound of a quadratic with a fixed matrix over a ball; None where `expr` is no such thing."""
     used = names(expr, Kind.DECISION)
     if len(used) != 1 or not setting.blocks[used[0]].domain.is_ball or not continuous(expr):

@@ -23,7 +23,7 @@ from oco.dsl.expressions import Call, Expr, names, walk
 from oco.dsl.intervals import Interval
 
 if TYPE_CHECKING:
-    from oco.compiler.prover.context import Setting
+    from oco.compiler.prover.context import ProofContext
 
 Floats = np.ndarray[Any, Any]
 Places = Mapping[str, Floats]
@@ -40,7 +40,7 @@ SHARES = (1.0, 1.0, 0.5, 0.2, 0.05)
 class Search:
     """Places for expressions in decisions and streams; `apart` are the expressions that are 0 where a derivative jumps."""
 
-    def __init__(self, setting: Setting, exprs: Mapping[str, Expr]) -> None:
+    def __init__(self, setting: ProofContext, exprs: Mapping[str, Expr]) -> None:
         self.setting, self.exprs = setting, exprs
         self.blocks = setting.canonical.blocks
         self.size = setting.canonical.size

@@ -31,7 +31,7 @@ from oco.dsl.expressions import Constant, Expr, Kind, Name
 from oco.dsl.intervals import interval
 
 if TYPE_CHECKING:
-    from oco.compiler.prover.context import Setting
+    from oco.compiler.prover.context import ProofContext
 
 
 Floats = np.ndarray[Any, Any]
@@ -42,7 +42,7 @@ ROUGH = 2000  # cells times entries while the multiplier is sought
 class Separable:
     """`upper(expr)` bounds an expression that is a sum over entries; None where it is not of that kind."""
 
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: ProofContext) -> None:
         self.setting = setting
         self.entries = EntrySup(setting)
 

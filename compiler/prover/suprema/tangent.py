@@ -14,10 +14,10 @@ from oco.dsl.expressions import Expr, entries, names
 from oco.dsl.intervals import Interval, interval, point
 
 if TYPE_CHECKING:
-    from oco.compiler.prover.context import Setting
+    from oco.compiler.prover.context import ProofContext
 
 
-def tangent_sup(setting: Setting, expr: Expr) -> float | None:
+def tangent_sup(setting: ProofContext, expr: Expr) -> float | None:
     """f(z) + max <f'(z), x - z> for a jointly concave f, z near its maximizer; None where f is not known to be concave."""
     if setting.joint(expr) not in CONCAVE_KINDS or any(
         setting.streams[n].integer for n in names(expr) if n in setting.streams
@@ -39,7 +39,7 @@ def tangent_sup(setting: Setting, expr: Expr) -> float | None:
     return total.greatest if np.isfinite(total.greatest) else None
 
 
-def _most(setting: Setting, name: str, a: Interval) -> float:
+def _most(setting: ProofContext, name: str, a: Interval) -> float:
     """The greatest value of <a, v> over the set of a name."""
     if name in setting.blocks:
         return support(setting.blocks[name].domain, setting.box[name], a)

@@ -14,7 +14,7 @@ from oco.dsl.atoms import ATOMS, Regularity, regularity_of
 from oco.dsl.expressions import Call, Expr, Kind, Name, walk
 
 if TYPE_CHECKING:
-    from oco.compiler.prover.context import Setting
+    from oco.compiler.prover.context import ProofContext
 
 
 def jumps(node: Expr) -> bool:
@@ -38,7 +38,7 @@ def smooth(expr: Expr) -> bool:
     return all(regularity_of(n) is Regularity.SMOOTH for n in walk(expr))
 
 
-def differentiable(setting: Setting, expr: Expr) -> bool:
+def differentiable(setting: ProofContext, expr: Expr) -> bool:
     """True if the gradient of every entry, as a learner computes it, has no jump on the domain, boundary included."""
     if smooth(expr):
         return True
@@ -47,7 +47,7 @@ def differentiable(setting: Setting, expr: Expr) -> bool:
     return all(_steady(setting, n) for g in slopes for n in walk(setting.simplify(g)) if isinstance(n, Call))
 
 
-def _steady(setting: Setting, node: Call) -> bool:
+def _steady(setting: ProofContext, node: Call) -> bool:
     """True if the node has no jump, or keeps away from it."""
     if not jumps(node) or not setting.depends(node) or setting.ranges(node).is_point:
         return True

@@ -25,6 +25,7 @@ class Entrywise:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Shape of the body."""
         return known(self.body.shape)
 
     def slopes(self) -> dict[str, Expr]:

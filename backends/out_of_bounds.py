@@ -10,10 +10,10 @@ import numpy as np
 from oco.backends.python.intake import Intake, StreamError
 
 CHOICES = ("error", "clip", "accept")
-SAID = {"clip": "clipped to them", "accept": "used as it is; what rests on the bounds may fail"}
+NOTES = {"clip": "clipped to them", "accept": "used as it is; what rests on the bounds may fail"}
 
 
-def fixed(take: Intake, given: Mapping[str, Any], choice: str) -> list[Any]:
+def repaired(take: Intake, given: Mapping[str, Any], choice: str) -> list[Any]:
     """Inputs of a round in order. Raises StreamError for data that cannot be repaired.
 
     Values that are not finite are never replaced. Integers select entries of arrays, so they are never used out of
@@ -25,7 +25,7 @@ def fixed(take: Intake, given: Mapping[str, Any], choice: str) -> list[Any]:
         if stream.integer and choice == "accept":
             inside = (stream.lower <= value) & (value <= stream.upper)
             _require(
-                inside, "bounds", name, value, "a whole number outside its range: it chooses an entry that is not there"
+                inside, "bounds", name, value, "an integer outside its range: it chooses an entry that is not there"
             )
     if choice == "accept":
         return values

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from oco.evaluation.baselines.table import RuleTable
-from oco.evaluation.plots import COLOURS, finish
+from oco.evaluation.report.style import COLOURS, finish
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

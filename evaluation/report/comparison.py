@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oco.dsl.writing import replacing, write_text
-from oco.evaluation import html
-from oco.evaluation.plots import COLOURS, finish, in_style, vector
-from oco.evaluation.sweep import Grid, Row, grids
+from oco.evaluation.report import html
+from oco.evaluation.report.grids import Grid, grids
+from oco.evaluation.report.style import COLOURS, finish, in_style, vector
+from oco.evaluation.sweep import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,7 +77,7 @@ def panels(dataset: Dataset) -> list[str]:
 
 def comparison(dataset: Dataset) -> Figure:
     """Draw all panels on one figure."""
-    from oco.evaluation.page import Page
+    from oco.evaluation.report.figure import Page
 
     measures = panels(dataset)
     rows = (len(measures) + 2) // 2
@@ -95,10 +96,10 @@ def write_comparison(
     dataset: Dataset, rows: Sequence[Row], failed: Mapping[str, str], model: str, folder: Path
 ) -> None:
     """Write the table, a plot and a page, each completely or not at all."""
-    table, picture, page = (folder / name for name in FILES)
+    table, plot, page = (folder / name for name in FILES)
     with replacing(table) as neighbour:
         dataset.to_netcdf(neighbour, engine="h5netcdf")
-    with replacing(picture) as neighbour:
+    with replacing(plot) as neighbour:
         comparison(dataset).savefig(neighbour, dpi=150)
     write_text(page, comparison_page(dataset, rows, failed, model))
 
@@ -111,9 +112,9 @@ def comparison_page(dataset: Dataset, rows: Sequence[Row], failed: Mapping[str, 
         html.drawing(vector(partial(tradeoff, dataset)), "The best is at the lower left; bars are one deviation.")
     ]
     for measure in panels(dataset):
-        picture = vector(partial(curve, dataset, measure))
+        plot = vector(partial(curve, dataset, measure))
         drawings.append(
-            html.drawing(picture, f"{measure.replace('_', ' ').capitalize()}: mean over the seeds, and one deviation.")
+            html.drawing(plot, f"{measure.replace('_', ' ').capitalize()}: mean over the seeds, and one deviation.")
         )
     message = "Runs with the same seed see the same data. Violations are sums over the constraints, each in units of its scale."
     parts = [

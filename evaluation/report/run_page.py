@@ -16,12 +16,14 @@ from oco.compiler.prover.types import Step
 from oco.dsl.text.latex import escaped
 from oco.dsl.text.printer import print_model
 from oco.dsl.writing import write_text
-from oco.evaluation import html
 from oco.evaluation.baselines.table import Beside, RuleTable
 from oco.evaluation.measured_run import MeasuredRun, Promise
 from oco.evaluation.numbers import counted, number
-from oco.evaluation.plots import drawings, vector
-from oco.evaluation.rule_plots import loss_against_violation
+from oco.evaluation.report import html
+from oco.evaluation.report.plots import drawings
+from oco.evaluation.report.rule_plots import loss_against_violation
+from oco.evaluation.report.run_rows import rule_rows
+from oco.evaluation.report.style import vector
 from oco.evaluation.storage import manifest
 from oco.evaluation.summary import RunSummary, ViolationLine, summarize
 
@@ -157,23 +159,12 @@ def _violated(v: ViolationLine, rounds: int) -> tuple[str, ...]:
 
 def _rules(rules: RuleTable) -> list[str]:
     """Picture and table of the learner and of the rules that were played over the same rounds."""
-    rows = [
-        (mark, line.name, number(line.loss), number(line.violation), f"{line.broken:,}", number(line.cost))
-        for mark, line in rules.marked
-    ]
-    headings = (
-        "",
-        "rule",
-        "loss",
-        "violation, summed",
-        "rounds broken",
-        f"{rules.weighing} a round",
-    )
-    picture = html.drawing(
+    headings = ("", "rule", "loss", "violation, summed", "rounds broken", f"{rules.weighing} a round")
+    plot = html.drawing(
         vector(partial(loss_against_violation, rules)), "Loss against violation, a point for each rule."
     )
     left_out = [html.paragraph(f"Left out: {name}, since {why}.", "soft") for name, why in rules.left_out]
-    return [html.gallery([picture]), html.table(headings, rows, numbers=(2, 3, 4, 5)), *left_out]
+    return [html.gallery([plot]), html.table(headings, rule_rows(rules), numbers=(2, 3, 4, 5)), *left_out]
 
 
 def _promise(trace: MeasuredRun) -> list[str]:

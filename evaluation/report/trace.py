@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from oco.evaluation.measured_run import MeasuredRun
 
@@ -16,22 +16,34 @@ if TYPE_CHECKING:
 class Trace(MeasuredRun):
     """Measured run that shows itself in a notebook, as plots and as a dataset, and that files hold."""
 
+    @classmethod
+    def of(cls, run: MeasuredRun) -> Self:
+        """Trace of a measured run."""
+        parts: dict[str, Any] = {
+            "origin": run.origin,
+            "notes": run.notes,
+            "warnings": run.warnings,
+            "budget": run.budget,
+        }
+        return cls(run.problem, run.data, run.record, run.promise, **parts)
+
     def __repr__(self) -> str:
-        return f"Trace({self.problem.name}, {self.promise.algorithm}, {self.rounds} rounds)"
+        on = f", backend={self.backend!r}" if self.backend else ""
+        return f"Trace({self.problem.name}, {self.promise.algorithm}, {self.rounds} rounds{on})"
 
     def _repr_html_(self) -> str:
-        from oco.evaluation.report import brief
+        from oco.evaluation.report.run_page import brief
 
         return brief(self)
 
     def _repr_latex_(self) -> str:
-        from oco.evaluation.report import brief_latex
+        from oco.evaluation.report.run_page import brief_latex
 
         return brief_latex(self)
 
     def plot(self, **options: Any) -> Figure:
         """Plot regret, violation and decisions against the round, with the guarantee beside them. See `plots.figure`."""
-        from oco.evaluation.plots import figure
+        from oco.evaluation.report.plots import figure
 
         return figure(self, **options)
 

@@ -18,7 +18,7 @@ CODES = {
     "kind": "OCO841",
     "shape": "OCO842",
     "finite": "OCO843",
-    "whole": "OCO844",
+    "integer": "OCO844",
     "bounds": "OCO845",
 }
 """Codes of the errors of an intake, by its rule."""
@@ -30,7 +30,7 @@ def wrong_input(error: StreamError, more: str = "") -> OcoError:
     return fail(CODES[error.rule], f"{error}{more}", hint=hints.get(error.rule, ""))
 
 
-def is_whole(number: Any) -> bool:
+def is_integer(number: Any) -> bool:
     """True for an integer of Python or NumPy; True and False are not numbers."""
     return isinstance(number, int | np.integer) and not isinstance(number, bool)
 
@@ -40,10 +40,8 @@ def generator(seed: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(seed)
     except (TypeError, ValueError):
-        hint = "give a whole number from 0"
-        raise fail(
-            "OCO849", f"a seed is a whole number from 0 or a sequence of them, not {seed!r}", hint=hint
-        ) from None
+        hint = "give an integer from 0"
+        raise fail("OCO849", f"a seed is an integer from 0 or a sequence of them, not {seed!r}", hint=hint) from None
 
 
 def first_decision(name: str, given: Any) -> Array:

@@ -1,0 +1,36 @@
+"""Capabilities of backends, known before a backend is imported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Estimated seconds of a backend: to compile a program, `start` and `line` for each of its operations; in a round,
+    `operation` for each operation and `entry` for each entry that it processes (for a product of matrices, each
+    multiplication).
+    """
+
+    start: float = 0.0
+    line: float = 0.0
+    operation: float = 0.0
+    entry: float = 0.0
+
+
+@dataclass(frozen=True)
+class Registered:
+    """Row of the registry.
+
+    place           module and class of the backend, "module:Class"; the module is imported on first use
+    title           name in sentences: "it runs in NumPy"
+    speed           estimated speed; None: the backend runs only where it is named
+    linear_algebra  True where large products and factorizations go to a library of linear algebra
+    standalone      True where it writes files that run without this package
+    """
+
+    place: str
+    title: str
+    speed: Speed | None = None
+    linear_algebra: bool = False
+    standalone: bool = True

@@ -1,0 +1,109 @@
+"""Problem of a round with predictions in place of its data and a margin on each inequality: f(x; s^), g_n(x; s^) + m_n <= 0.
+
+A prediction is a number for each entry of a stream, also of one of integers. A stream that picks entries of arrays has none: an
+average of positions is no position.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from oco.compiler.ir.value import Value
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.problem.canonical import Canonical
+from oco.dsl import algebra
+from oco.dsl.diagnostics import InternalError
+from oco.dsl.dims import known
+from oco.dsl.expressions import Call, Expr, Index, Kind, Name, names, rewrite, walk
+
+PREDICTED, MARGIN = "_predicted_", "_margin"
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """Problem over predictions, and the streams that are predicted, each with the number of its entries."""
+
+    canonical: Canonical
+    streams: Mapping[str, int]
+
+    @property
+    def size(self) -> int:
+        """Number of entries of all streams that are predicted."""
+        return sum(self.streams.values())
+
+
+def picking(canonical: Canonical) -> tuple[str, ...]:
+    """Streams that pick entries of arrays, in the order in which they stand."""
+    items = [i for e in _exprs(canonical) for n in walk(e) if isinstance(n, Index) for i in n.items]
+    return tuple(dict.fromkeys(name for i in items for name in names(i, Kind.STREAM)))
+
+
+def _exprs(canonical: Canonical) -> tuple[Expr, ...]:
+    return canonical.objective, *(c.expr for c in canonical.inequalities)
+
+
+@lru_cache(maxsize=16)
+def predicted_of(canonical: Canonical) -> Predicted:
+    """Problem of a round as predicted."""
+    used = {n for e in _exprs(canonical) for n in names(e, Kind.STREAM)}
+    rows = tuple(
+        replace(c, expr=algebra.add(_real(c.expr), Name(f"{MARGIN}{i}", Kind.STREAM, shape=c.shape)))
+        for i, c in enumerate(canonical.inequalities)
+    )
+    sizes = {s.name: math.prod(s.shape) for s in canonical.streams if s.name in used}
+    return Predicted(replace(canonical, objective=_real(canonical.objective), inequalities=rows), sizes)
+
+
+def _real(expr: Expr) -> Expr:
+    """Expression in predictions, which need not be integers."""
+
+    def real(node: Expr) -> Expr:
+        if isinstance(node, Name) and node.kind is Kind.STREAM:
+            return Name(f"{PREDICTED}{node.name}", Kind.STREAM, shape=node.shape)
+        if isinstance(node, Call) and node.integer and names(node, Kind.STREAM):
+            return Call(node.atom, node.args, node.options, shape=node.shape, span=node.span)
+        return node
+
+    return rewrite(expr, real)
+
+
+def data_of(p: Problem) -> Value:
+    """Data of the round that predictions stand for, one vector."""
+    t = p.tracer
+    parts = [t.reshape(t.to_float(p.seen[n]), (size,)) for n, size in predicted_of(p.task.canonical).streams.items()]
+    return parts[0] if len(parts) == 1 else t.concat(*parts)
+
+
+def as_predicted(p: Problem, data: Value | None, margins: Value, following: bool = False) -> Problem:
+    """View of the round, or of the `following` one, with these data (`data_of`; None where the problem has none) in place of its own.
+
+    margins  (N,), in units of the rule
+    """
+    if p.round is None:
+        raise InternalError("no round has been played yet")
+    t, own, at = p.tracer, predicted_of(p.task.canonical), 0
+    seen, shapes = dict(p.seen), {s.name: s.shape for s in p.task.canonical.streams}
+    for name, size in own.streams.items():
+        assert data is not None
+        seen[f"{PREDICTED}{name}"] = t.reshape(data[at : at + size], shapes[name])
+        at += size
+    scales, at = p.task.scales, 0
+    units = np.ones(p.constraint_count) if scales is None else scales.inequalities
+    sized = margins if (units == 1).all() else margins * t.constant(units, "constraint_size", "G: margins are of g / G")
+    for i, c in enumerate(p.task.canonical.inequalities):
+        seen[f"{MARGIN}{i}"] = t.reshape(sized[at : at + c.size], known(c.shape))
+        at += c.size
+    structure, _ = own.canonical.structure
+    task = replace(p.task, canonical=own.canonical, structure=structure)
+    return Problem(t, task, seen, _next(p) if following else p.round)
+
+
+def _next(p: Problem) -> Value:
+    """Number of the following round; of the last one after round T."""
+    assert p.round is not None
+    return p.round + 1 if p.task.horizon is None else p.tracer.minimum(p.round + 1, p.task.horizon)

@@ -1,0 +1,72 @@
+"""Rows of the tables about a run, as text: its measures beside their guarantees, and the rules that it is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from oco.evaluation.baselines.table import RuleTable
+from oco.evaluation.numbers import counted, number
+from oco.evaluation.summary import RunSummary, ViolationLine
+
+Row = tuple[str, str, str, str]
+"""Measure, its value, what is guaranteed of it, and a remark."""
+
+
+def run_rows(run: RunSummary) -> list[Row]:
+    """Rows of all measures of a run."""
+    rows: list[Row] = [("loss", number(run.loss), "", f"{number(run.mean_loss)} a round")]
+    for line in run.regret:
+        rows.append((f"{line.kind} regret", number(line.value), promised(line.guarantee, line.vacuous), line.words))
+    rows += _violations(run)
+    for equal in run.equality:
+        mean = f"mean {number(equal.mean)} a round"
+        rows.append((f"violation of {equal.label}", number(equal.violation), "", mean))
+    if run.total_cost is not None:
+        rows.append(("loss + penalties", number(run.total_cost), "", "violations at the penalties of the model"))
+    if run.rules is not None:
+        rows += _best_rule(run.rules)
+    took = f"{counted(run.rounds, 'round')} in {run.seconds:.2g} s"
+    return [*rows, ("rounds a second", f"{run.rounds_per_second:,.0f}", "", took)]
+
+
+def _violations(run: RunSummary) -> Iterator[Row]:
+    """Rows of the foremost constraints, of the others together, and of all."""
+    shown, others = run.foremost()
+    for line in shown:
+        yield f"hard violation of {line.label}", number(line.hard), "", _broken(line, run.rounds)
+        yield f"soft violation of {line.label}", number(line.soft), "", ""
+    if others:
+        rest = f"{len(others)} others" if shown else f"all {len(others)} constraints"
+        broken = sum(v.rounds > 0 for v in others)
+        hard, soft = number(sum(v.hard for v in others)), number(sum(v.soft for v in others))
+        yield f"hard violation of {rest}", hard, "", f"{broken or 'none'} of them broken"
+        yield f"soft violation of {rest}", soft, "", ""
+    if len(run.violation) > 1 or any(t.guarantee for t in run.totals):
+        for total in run.totals:
+            bound, scaled = promised(total.guarantee, total.vacuous), f"{number(total.scaled)} in scales"
+            yield f"{total.kind} violation, summed", number(total.papers), bound, scaled
+
+
+def _broken(line: ViolationLine, rounds: int) -> str:
+    worst = f", by {number(line.worst)} at most" if line.rounds else ""
+    return f"{line.timing}; broken in {line.rounds} of {counted(rounds, 'round')}{worst}"
+
+
+def _best_rule(rules: RuleTable) -> Iterator[Row]:
+    if (best := rules.best) is not None:
+        verdict = f"{rules.weighing} is {'less' if rules.better else 'no less'} than the learner's"
+        broken = f"{best.name}; violation {number(best.violation)}, broken in {counted(best.broken, 'round')}"
+        yield "best rule", number(best.loss), "", f"{broken}; {verdict}"
+
+
+def promised(bound: float | None, vacuous: bool) -> str:
+    """Text of a guaranteed bound, marked where it is vacuous; empty where there is none."""
+    return "" if bound is None else f"{number(bound)}{' (vacuous)' if vacuous else ''}"
+
+
+def rule_rows(rules: RuleTable, digits: int = 6) -> list[tuple[str, ...]]:
+    """Rows of the learner and all rules: mark, name, loss, violation, rounds broken, and cost to so many digits."""
+    return [
+        (mark, line.name, number(line.loss), number(line.violation), f"{line.broken:,}", number(line.cost, digits))
+        for mark, line in rules.marked
+    ]

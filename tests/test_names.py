@@ -1,0 +1,177 @@
+"""Names and docstrings of the code: no words with another meaning in the field, a docstring for every public function."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from test_architecture import MODULES, NAMES, ROOT, badly_begun
+
+from oco.compiler.ir.ops import OPS
+
+BANNED = {
+    "found": "the name of what is found",
+    "said": "message, note",
+    "told": "given",
+    "mend": "fix, repair",
+    "mended": "fixed, repaired",
+    "mending": "repair",
+    "settle": "resolve, complete",
+    "settled": "resolved, converged",
+    "unsettled": "open",
+    "law": "distribution",
+    "whole number": "integer",
+    "whole numbers": "integers",
+    "picture": "plot",
+    "pictures": "plots",
+    "reckoning": "monitor",
+    "hearing": "using",
+}
+"""Words that no identifier of the product contains, and the words of the field."""
+PROTOCOLS = ("init", "decide", "update", "begin", "step")
+"""Methods that `Rule` and `Step` describe, of which each algorithm has its own."""
+ROWS = tuple(f"oco.compiler.ir.{name}_rules" for name in ("type", "lane", "mark", "bound"))
+"""Modules with a function for an operation of the step IR, which its row of `OPS` describes; so are methods of tracers."""
+UNDOCUMENTED = ("oco.compiler.algorithms.", "oco.compiler.theory.theorems", "oco.evaluation.comparators.")
+"""Modules with functions whose names say it all."""
+
+
+def stored_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Names that a text gives: of functions, classes, parameters, variables and attributes, with their lines."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield node.lineno, node.name
+            case ast.arg():
+                yield node.lineno, node.arg
+            case ast.Name(ctx=ast.Store()):
+                yield node.lineno, node.id
+            case ast.Attribute(ctx=ast.Store()):
+                yield node.lineno, node.attr
+
+
+def is_banned(name: str) -> bool:
+    words = [w.lower() for w in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)]
+    return not BANNED.keys().isdisjoint([*words, *map(" ".join, pairwise(words))])
+
+
+def banned(text: str) -> list[tuple[int, str]]:
+    return [(line, name) for line, name in stored_names(ast.parse(text)) if is_banned(name)]
+
+
+def test_names_are_words_of_the_field() -> None:
+    wrong = {str(p.relative_to(ROOT)): names for p in MODULES if (names := banned(p.read_text()))}
+    wrong |= {str(p.relative_to(ROOT)): p.stem for p in MODULES if is_banned(p.stem)}
+    assert not wrong, f"use these instead: {BANNED}"
+
+
+@pytest.mark.parametrize(
+    "text, name",
+    [
+        ("found = 1", "found"),
+        ("self._found = 1", "_found"),
+        ("def settle_all(): pass", "settle_all"),
+        ("class LawOfStreams: pass", "LawOfStreams"),
+        ("def f(best_picture): pass", "best_picture"),
+        ("for said in x: pass", "said"),
+        ("MOST_WHOLE_NUMBERS = WHOLE = NUMBERS = 1", "MOST_WHOLE_NUMBERS"),
+        ("f(x := 1, law=2); told = 3", "told"),
+    ],
+)
+def test_banned_names_are_seen(text: str, name: str) -> None:
+    assert [n for _, n in banned(text)] == [name]
+
+
+def test_names_that_contain_them_are_free() -> None:
+    assert not banned("foundation = lawn = amend = unlawful = 1\nclass Outlaw: pass\nprint(said.found)")
+
+
+def texts_of(folder: str) -> list[Path]:
+    """Python files of a folder; of tests those that are no tests themselves."""
+    return [p for p in sorted((ROOT / folder).rglob("*.py")) if not (folder == "tests" and p.name.startswith("test_"))]
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "tests"])
+def test_docstrings_beside_the_product_begin_with_a_noun_or_a_verb(folder: str) -> None:
+    assert not {str(p.relative_to(ROOT)): lines for p in texts_of(folder) if (lines := badly_begun(p.read_text()))}
+
+
+def functions_of(owner: Any) -> Iterator[tuple[str, Any]]:
+    """Public functions, methods and properties that a module or a class defines, by name."""
+    for name, value in vars(owner).items():
+        match value:
+            case staticmethod() | classmethod():
+                inner = value.__func__
+            case property():
+                inner = value.fget
+            case cached_property():
+                inner = value.func
+            case _:
+                inner = value
+        if not name.startswith("_") and inspect.isfunction(inner) and inner.__name__ != "<lambda>":
+            yield name, inner
+
+
+def is_described(cls: type, name: str) -> bool:
+    """True where the class, or one that it inherits from, has a docstring for the method or declares an attribute."""
+    described = any(inner.__doc__ for base in cls.__mro__ for n, inner in functions_of(base) if n == name)
+    return described or any(name in vars(base).get("__annotations__", {}) for base in cls.__mro__)
+
+
+def undocumented(module: ModuleType) -> Iterator[str]:
+    """Public classes and functions of a module without a docstring; of methods, those without an inherited one."""
+    for name, inner in functions_of(module):
+        if inner.__module__ == module.__name__ and not inner.__doc__:
+            yield name
+    for name, cls in vars(module).items():
+        if inspect.isclass(cls) and cls.__module__ == module.__name__ and not name.startswith("_"):
+            if not cls.__doc__ or cls.__doc__.startswith(f"{name}("):  # that of a dataclass is its signature
+                yield name
+            yield from (f"{name}.{n}" for n, _ in functions_of(cls) if not is_described(cls, n))
+
+
+def is_row(module: str, name: str) -> bool:
+    """True for functions and methods that a row of the operations or a protocol describes."""
+    last = name.split(".")[-1]
+    operation = re.sub(r"_(lanes|marks|entries)$", "", last).rstrip("_")
+    return last in PROTOCOLS or (module.startswith("oco.compiler.ir.") and (operation in OPS or module in ROWS))
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if not n.startswith(UNDOCUMENTED)])
+def test_public_functions_have_docstrings(name: str) -> None:
+    module = importlib.import_module(name)
+    assert not [f for f in undocumented(module) if not is_row(name, f)]
+
+
+def test_functions_without_docstrings_are_seen() -> None:
+    text = """
+from functools import cached_property
+class A:
+    def seen(self): "It."
+    def other(self): "It."
+class B(A):
+    "A class."
+    def seen(self): pass
+    @property
+    def missing(self): pass
+    def _private(self): pass
+def f(): pass
+def _g(): pass
+def h(): "It."
+"""
+    module = ModuleType("made")
+    exec(compile(text, "made", "exec"), vars(module))
+    assert sorted(undocumented(module)) == ["A", "B.missing", "f"]
+
+
+def test_every_operation_is_described() -> None:
+    assert not [name for name, row in OPS.items() if not row.doc]

@@ -14,27 +14,24 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.domains import Domain
-from oco.compiler.domains.programs import MOST_STEPS
 from oco.compiler.problem.constraint_parts import difference, penalties_of
+from oco.compiler.problem.cuts import steps_each
+from oco.compiler.problem.equalities import has_multipliers
 from oco.compiler.problem.families import Families, families
 from oco.compiler.problem.folding import Folding
-from oco.compiler.problem.previous import of_previous, refuse_previous, standing_still
+from oco.compiler.problem.previous import is_known, of_previous, refuse_previous, standing_still, stream_of
 from oco.compiler.problem.stream_ranges import StreamRange as StreamRange
 from oco.compiler.problem.stream_ranges import stream_range
-from oco.compiler.problem.structure import Structure, is_affine, structure_of
+from oco.compiler.problem.structure import Structure, structure_of
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, fail
-from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Expr, Kind, changes, names
 from oco.dsl.limits import check_entries
 from oco.dsl.model import Model
-from oco.dsl.previous import WORD, decision_of
 from oco.dsl.source import Span
 from oco.dsl.statements import Decision, Feedback, Measure, Relation, Stream, Timing
 
 Floats = np.ndarray[Any, Any]
-FEWEST_STEPS = 5_000_000
-"""Least limit on the steps of the linear programs of one decision: some ten small ones."""
 
 
 @dataclass(frozen=True)
@@ -244,7 +241,7 @@ def canonical(model: Model) -> Canonical:
     check_entries(model)
     blocks: list[Block] = []
     streams: list[StreamRange] = []
-    steps = _steps(model)
+    steps = steps_each(model)
     for decision in model.decisions:
         with findings.guard():
             blocks.append(_block(decision, folding, steps))
@@ -252,6 +249,7 @@ def canonical(model: Model) -> Canonical:
         with findings.guard():
             streams.append(stream_range(stream, folding))
     findings.raise_if_any()
+    drawn = {s.name for s in streams if s.stochastic}
     inequalities: list[Inequality] = []
     equalities: list[Equality] = []
     for c in model.constraints:
@@ -259,7 +257,7 @@ def canonical(model: Model) -> Canonical:
         left, right = folding.fold(c.left), folding.fold(c.right)
         above, below = difference(left, right), difference(right, left)
         penalties = penalties_of(c, folding, shape)
-        if c.relation is Relation.EQ and c.timing is Timing.ON_AVERAGE and _has_multipliers(model, above, streams):
+        if c.relation is Relation.EQ and c.timing is Timing.ON_AVERAGE and has_multipliers(model, above, drawn):
             equalities.append(Equality(c.label, shape, above, c.span, penalties))
             continue
         if c.relation is Relation.EQ:
@@ -269,7 +267,7 @@ def canonical(model: Model) -> Canonical:
         inequalities.append(Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties))
     assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
     objective = folding.fold(model.objective)
-    before = previous_decisions(blocks, [objective, *(c.expr for c in inequalities)], model)
+    before = _previous(blocks, [objective, *(c.expr for c in inequalities)], model)
     inequalities = [_marked(model, c, before) for c in inequalities]
     inequalities.sort(key=lambda c: c.known)
     for expr in (objective, *(c.expr for c in inequalities), *(c.expr for c in equalities)):
@@ -283,20 +281,19 @@ def canonical(model: Model) -> Canonical:
         tuple(inequalities),
         tuple(equalities),
         assumptions,
-        previous=tuple(s for s in before.values()),
+        previous=tuple(before.values()),
     )
 
 
 def _marked(model: Model, c: Inequality, before: Mapping[str, StreamRange]) -> Inequality:
     """Constraint marked as known where the decision of each round can satisfy it: its streams are contexts or previous decisions."""
-    contexts, used = {s.name for s in model.streams if s.known} | set(before), set(names(c.expr, Kind.STREAM))
     exact = c.timing is Timing.EACH_ROUND and not c.penalties and model.feedback is Feedback.FULL
-    decisions = tuple(d.name for d in model.decisions)
-    if not (exact and used and used <= contexts and is_affine(c.expr, decisions)):
+    if not exact or not is_known(model, c.expr, before):
         return c
-    if not used & set(before):
+    if not set(names(c.expr, Kind.STREAM)) & set(before):
         return replace(c, known=True)
-    return replace(c, known=True, expr=standing_still(c.expr), moving=of_previous(c.expr, before))
+    moving = of_previous(c.expr, {name: s.name for name, s in before.items()})
+    return replace(c, known=True, expr=standing_still(c.expr), moving=moving)
 
 
 def _pair(
@@ -314,23 +311,6 @@ def _pair(
     ]
 
 
-def _has_multipliers(model: Model, expr: Expr, streams: Sequence[StreamRange]) -> bool:
-    """True where an equality on average can have multipliers of its own (Wei, Yu & Neely 2020); others are two inequalities.
-
-    It has one mean in every round, no constraint beside it binds each round, gradients are seen, and the regret is static.
-    """
-    drawn = {s.name for s in streams if s.stochastic}
-    has_mean = not names(expr, Kind.ROUND) and set(names(expr, Kind.STREAM)) <= drawn
-    soft = all(c.timing is Timing.ON_AVERAGE for c in model.constraints)
-    return has_mean and soft and model.feedback is not Feedback.BANDIT and model.measure is Measure.STATIC
-
-
-def _steps(model: Model) -> int:
-    """Limit on the steps of the linear programs of one decision: a share of those of all."""
-    polyhedra = sum(DOMAINS[d.domain.kind].polyhedral or bool(d.domain.cuts) for d in model.decisions)
-    return max(MOST_STEPS // max(1, polyhedra), FEWEST_STEPS)
-
-
 def _block(decision: Decision, folding: Folding, steps: int) -> Block:
     shape = folding.shape(decision.shape, decision.span)
     for argument in decision.domain.args:
@@ -343,15 +323,11 @@ def _block(decision: Decision, folding: Folding, steps: int) -> Block:
     return Block(decision.name, shape, domain, decision.span)
 
 
-def previous_decisions(blocks: Sequence[Block], exprs: Sequence[Expr], model: Model) -> dict[str, StreamRange]:
+def _previous(blocks: Sequence[Block], exprs: Sequence[Expr], model: Model) -> dict[str, StreamRange]:
     """Streams of the previous decisions that expressions use, by their name in these; each lies where its decision does."""
-    used = {name for e in exprs for name in names(e, Kind.STREAM) if decision_of(name)}
-    taken, results = set(model.table()), dict[str, StreamRange]()
+    results = dict[str, StreamRange]()
     for b in blocks:
-        if (name := f"{WORD}({b.name})") in used:
-            own = f"{WORD}_{b.name}"
-            while own in taken:
-                own += "_"
+        for name, own in stream_of(b.name, exprs, set(model.table())):
             stream = Stream(own, (), b.shape, None, previous=b.name)
             results[name] = StreamRange(own, b.shape, b.domain.lower, b.domain.upper, False, stream)
     return results

@@ -9,16 +9,21 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.domains import Domain, cut, make_domain
+from oco.compiler.domains.programs import MOST_STEPS
 from oco.compiler.domains.rows import check_rows
 from oco.compiler.problem.jacobians import jacobian
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import known
+from oco.dsl.domains import DOMAINS
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, Kind, names
+from oco.dsl.model import Model
 from oco.dsl.source import Span
 from oco.dsl.statements import DomainSpec, Relation
 
 Floats = np.ndarray[Any, Any]
+FEWEST_STEPS = 5_000_000
+"""Least limit on the steps of the linear programs of one decision: some ten small ones."""
 
 
 class Sets:
@@ -83,3 +88,9 @@ def _rows(expr: Expr, name: str, base: Domain, span: Span | None) -> tuple[Float
     A = np.broadcast_to(np.asarray(evaluate(slopes, {}), dtype=np.float64), (*shape, *base.shape))
     at_zero = np.broadcast_to(evaluate(expr, {name: np.zeros(base.shape)}), shape)
     return A.reshape(count, base.size), -np.asarray(at_zero, dtype=np.float64).reshape(count)
+
+
+def steps_each(model: Model) -> int:
+    """Limit on the steps of the linear programs of one decision: a share of those of all."""
+    polyhedra = sum(DOMAINS[d.domain.kind].polyhedral or bool(d.domain.cuts) for d in model.decisions)
+    return max(MOST_STEPS // max(1, polyhedra), FEWEST_STEPS)

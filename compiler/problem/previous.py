@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from oco.compiler.problem.structure import is_affine
 from oco.dsl.diagnostics import fail
 from oco.dsl.expressions import Expr, Kind, Name, names, rewrite
-from oco.dsl.previous import decision_of
+from oco.dsl.model import Model
+from oco.dsl.previous import WORD, decision_of
 
 
-class Named(Protocol):
-    """Stream of a previous decision."""
+def stream_of(decision: str, exprs: Iterable[Expr], taken: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Name `prev(x)` of a decision and that of its stream, which is none of those taken, where expressions use it."""
+    name, own = f"{WORD}({decision})", f"{WORD}_{decision}"
+    while own in taken:
+        own += "_"
+    if any(name in names(e, Kind.STREAM) for e in exprs):
+        yield name, own
 
-    @property
-    def name(self) -> str:
-        """Its name in the problem."""
+
+def is_known(model: Model, expr: Expr, before: Collection[str]) -> bool:
+    """True for an expression affine in the decisions whose streams, one or more, are contexts or those of `before`."""
+    known, used = {s.name for s in model.streams if s.known} | set(before), set(names(expr, Kind.STREAM))
+    return bool(used) and used <= known and is_affine(expr, tuple(d.name for d in model.decisions))
 
 
-def of_previous(expr: Expr, streams: Mapping[str, Named]) -> Expr:
+def of_previous(expr: Expr, streams: Mapping[str, str]) -> Expr:
     """Expression with each `prev(x)` as its stream."""
 
     def renamed(node: Expr) -> Expr:
         if isinstance(node, Name) and node.name in streams:
-            return Name(streams[node.name].name, Kind.STREAM, shape=node.shape, span=node.span)
+            return Name(streams[node.name], Kind.STREAM, shape=node.shape, span=node.span)
         return node
 
     return rewrite(expr, renamed)

@@ -155,6 +155,8 @@ def case(algorithm: str, shape: str, rounds: int = ROUNDS, settings: Mapping[str
         plan = plan_where_it_holds(text, algorithm, settings)
         if plan is None or plan.guarantee is None or plan.guarantee.regret(rounds) is None:
             continue
+        if plan.choice.situation.given_up:  # a weaker promise than the model asks for
+            continue
         mentioned = set(comparator_remarks(situation(text))) & set(plan.guarantee.remarks)
         strict = theorem_of(plan).violation is Violation.HARD or bool(mentioned)
         judge = text.replace("on average", "each round") if strict else text

@@ -29,10 +29,15 @@ def domain_offers(operation: str, words: str) -> Hypothesis:
     return Hypothesis(words, test)
 
 
+def nothing_to_learn(s: Situation) -> str:
+    """Clause that says why no constraint is left for an algorithm."""
+    return "all constraints are known before the decision" if s.canonical.known else "the model has no constraints"
+
+
 def _some_inequality(s: Situation) -> Objection | None:
     if s.constraints or s.equalities:  # a rule for inequalities alone says so by another hypothesis
         return None
-    return Objection("the model has no constraints: without them it is plain gradient descent", "write `using ogd`")
+    return Objection(f"{nothing_to_learn(s)}: without them it is plain gradient descent", "write `using ogd`")
 
 
 def _fixed(s: Situation) -> Objection | None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
-from oco.compiler.algorithms.common import FIXED_CONSTRAINTS, MIRROR_STEP, SLATER
+from oco.compiler.algorithms.common import FIXED_CONSTRAINTS, MIRROR_STEP, SLATER, nothing_to_learn
 from oco.compiler.algorithms.qiu_wei2020_bounds import Constants
 from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
 from oco.compiler.ir.value import Value
@@ -113,9 +113,7 @@ def _inequalities(s: Situation) -> Objection | None:
             "drop the equality",
             drops=True,
         )
-    return (
-        None if s.constraints else Objection("the model has no constraints", "add a constraint, or write `using ogd`")
-    )
+    return None if s.constraints else Objection(nothing_to_learn(s), "add a constraint, or write `using ogd`")
 
 
 def _euclidean(s: Situation) -> Objection | None:

@@ -17,7 +17,7 @@ from oco.compiler.algorithms.classic import (
     GRADIENTS_SEEN,
     STRONGLY_CONVEX,
 )
-from oco.compiler.algorithms.common import FEASIBLE_COMPARATOR
+from oco.compiler.algorithms.common import FEASIBLE_COMPARATOR, nothing_to_learn
 from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY, comparator_remarks
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, select
@@ -138,7 +138,7 @@ def exact_step(p: Problem, slope: Point, d: Point, curvature: Value) -> Value:
 def _some_constraint(s: Situation) -> Objection | None:
     if s.constraints or s.equalities:
         return None
-    return Objection("the model has no constraints: without them it is online Frank-Wolfe", "write `using ofw`")
+    return Objection(f"{nothing_to_learn(s)}: without them it is online Frank-Wolfe", "write `using ofw`")
 
 
 def _something_to_learn(s: Situation) -> Objection | None:

@@ -19,7 +19,7 @@ from oco.compiler.algorithms.classic import (
     path_length,
     path_weight,
 )
-from oco.compiler.algorithms.common import EXACT_STEP, FEASIBLE_COMPARATOR, common_comparator
+from oco.compiler.algorithms.common import EXACT_STEP, FEASIBLE_COMPARATOR, common_comparator, nothing_to_learn
 from oco.compiler.algorithms.penalized import STEP_VIOLATION, constraint_variation, move_quantities, penalty_quantities
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
@@ -100,7 +100,7 @@ def _some_constraint(s: Situation) -> Objection | None:
         None
         if s.constraints or s.equalities
         else Objection(
-            "the model has no constraints: without them it is ogd with eta = 1 / (2 alpha)",
+            f"{nothing_to_learn(s)}: without them it is ogd with eta = 1 / (2 alpha)",
             "add a constraint, or write `using ogd`",
         )
     )

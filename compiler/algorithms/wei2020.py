@@ -12,7 +12,7 @@ import numpy as np
 
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN, ONE_SIMPLEX
-from oco.compiler.algorithms.common import FEASIBLE_MEAN, MIRROR_STEP, named_constraints
+from oco.compiler.algorithms.common import FEASIBLE_MEAN, MIRROR_STEP, named_constraints, nothing_to_learn
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
@@ -129,7 +129,7 @@ def _some_constraint(s: Situation) -> Objection | None:
     if s.constraints + s.equalities:
         return None
     return Objection(
-        "the model has no constraints: without them it is gradient descent with a step that does not shrink",
+        f"{nothing_to_learn(s)}: without them it is gradient descent with a step that does not shrink",
         "add a constraint, or write `using ogd`",
     )
 

@@ -60,7 +60,7 @@ def test_examples_resolve_with_known_shapes_and_a_place_for_every_part(path: Pat
         for node in walk(expr):
             assert node.span is not None
             if isinstance(node, Name):
-                assert node.span.text.strip("()") == node.name
+                assert node.span.text.strip("()") == node.name.rstrip(")")
 
 
 def test_nodes_know_their_shapes_and_whole_numbers() -> None:

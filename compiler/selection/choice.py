@@ -306,8 +306,10 @@ def _forced(s: Situation, a: Algorithm, given: GivenSettings, span: Span | None,
     verdict = judge(a, s, given, span, policy, asked=True)
     warnings: list[Diagnostic] = []
     if verdict.applicability is Applicability.REFUSED and (less := relaxed(s, [verdict])) is not None:
-        again = judge(a, less, given, span, policy, asked=True)
-        s, verdict = (s, verdict) if again.applicability is Applicability.REFUSED else (less, again)
+        is_same_rule = less.canonical.equalities == s.canonical.equalities
+        if is_same_rule or _required(a, s, True) or _inapplicable(a, s):
+            again = judge(a, less, given, span, policy, asked=True)
+            s, verdict = (s, verdict) if again.applicability is Applicability.REFUSED else (less, again)
     if verdict.applicability is Applicability.REFUSED:
         verdict = _against_objections(a, verdict, s, given, span, policy)
         message = "; ".join(verdict.reasons)

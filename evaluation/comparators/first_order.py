@@ -28,6 +28,7 @@ GAP, EXCESS = 1e-7, 1e-7  # of the loss's own size, of the slopes of v
 SHARE = 0.1  # of the gap that is left, to which an inner problem is solved
 FASTER = 4.0  # times the penalty, where a step of the multipliers did not fall to `SLOWER` of the last
 SLOWER = 0.25
+SHORTEST = 1e-200  # step, below which values are not finite nearby
 NOISE = 1e-9  # of the value: a smaller change is not read off values
 
 
@@ -99,8 +100,12 @@ class _Lagrangian:
         return value, here.df + y @ here.jacobian, y, here
 
 
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")  # of points without a value or a slope
 def solve_split(split: Split, until: float, near: Array | None = None, least: float = -np.inf) -> Reached:
-    """Solve from a point `near` (n,), at most until the time `until`; `least` is a known lower bound."""
+    """Solve from a point `near` (n,), at most until the time `until`; `least` is a known lower bound.
+
+    It ends where a slope is infinite, with what is reached by then.
+    """
     region, size = split.region, split.size
     x = region.project(region.start if near is None else near)
     problem = _Lagrangian(split, split.onto(np.zeros_like(split.at(x).v)), split.penalty)
@@ -110,6 +115,8 @@ def solve_split(split: Split, until: float, near: Array | None = None, least: fl
     for _ in range(OUTER):
         x, step = _minimize(problem, x, step, until, SHARE * max(min(left, size), GAP * size))
         _, slope, y, here = problem.at(x)
+        if not np.isfinite(slope).all():
+            break
         value, off = split.measured(here)
         bound = here.f + float(y @ here.v) + float(region.least(slope[None])[0]) - float(slope @ x)
         best = Reached(x, value, off, y, max(best.bound, bound))
@@ -127,8 +134,10 @@ def _minimize(problem: _Lagrangian, x: Array, step: float, until: float, toleran
     region, y, momentum = problem.split.region, x, 1.0
     value, gradient, *_ = problem.at(y)
     for iteration in range(INNER):
+        if not np.isfinite(gradient).all():
+            break
         step *= 1.2
-        while True:
+        while step > SHORTEST:
             new = region.project(y - step * gradient)
             move = new - y
             reached, new_gradient, *_ = problem.at(new)
@@ -140,6 +149,8 @@ def _minimize(problem: _Lagrangian, x: Array, step: float, until: float, toleran
             if short:
                 break
             step *= 0.5
+        else:
+            break
         if float((y - new) @ (new - x)) > 0:
             momentum = 1.0
         later = (1 + np.sqrt(1 + 4 * momentum**2)) / 2

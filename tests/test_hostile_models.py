@@ -14,6 +14,9 @@ from oco.dsl import limits
 from oco.dsl.codes import CODES
 from oco.dsl.diagnostics import OcoError
 
+GRANTED = 2.0
+"""Seconds beyond the limit: systems count whole ones, and what ends must give its memory back."""
+
 
 @pytest.fixture(scope="module")
 def found():
@@ -25,7 +28,7 @@ def found():
 def test_hostile_files_end_under_the_limits(found, name):
     ran = found[name]
     assert ran.is_contained and all(code in ("done", "ended") or code in CODES for code in ran.said), ran
-    assert ran.seconds <= SECONDS + 1.5 and ran.megabytes <= MEMORY / 2**20, ran
+    assert ran.seconds <= SECONDS + GRANTED and ran.megabytes <= MEMORY / 2**20, ran
 
 
 # Files.

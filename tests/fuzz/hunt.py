@@ -6,6 +6,7 @@ What fails is minimised and written into tests/fuzz/found, with the law and the 
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import math
 import sys
 import traceback
@@ -121,6 +122,7 @@ def main() -> int:
     parser.add_argument("--laws", default=",".join(LAWS), help="some of them, by commas")
     parser.add_argument("--effort", type=float, default=3.0, help="how much is tried on each model; 1 in `make test`")
     given = parser.parse_args()
+    faulthandler.enable()
     laws = {name: LAWS[name] for name in given.laws.split(",")}
     end = monotonic() + given.seconds
     known, seen = excused(laws), set[tuple[str, str]]()
@@ -129,6 +131,7 @@ def main() -> int:
     for seed in count(given.seed):
         if monotonic() > end:
             break
+        print(f"\rseed {seed}", end="", file=sys.stderr, flush=True)  # the last word of a process that crashes
         report = hunt(laws, [seed], end - monotonic(), given.effort)
         ends, models = ends + report.ends, models + report.models
         for key, found in report.found.items():

@@ -88,7 +88,8 @@ def test_text_and_builder_say_the_same() -> None:
 def test_where_previous_decisions_cannot_stand(old: str, new: str, code: str) -> None:
     with pytest.raises(oco.OcoError) as caught:
         canonical(oco.parse(TEXT.replace(old, new)))
-    assert caught.value.code == code
+    (found,) = caught.value.diagnostics
+    assert found.code == code and found.span is not None and "prev" in found.span.text
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

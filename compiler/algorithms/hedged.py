@@ -41,8 +41,8 @@ from oco.compiler.lowering.points import Point, Rows, repeated
 from oco.compiler.lowering.predicted_round import as_predicted, data_of, picking, predicted_of
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, rows
-from oco.compiler.problem.canonical import Canonical
 from oco.compiler.proximal.penalty import penalized_step
+from oco.compiler.theory.objective import stated_prices
 from oco.compiler.theory.schedule import Rounds
 from oco.compiler.theory.settings import Default, Setting, number
 from oco.compiler.theory.theorems import (
@@ -123,7 +123,7 @@ class Hedged:
 
 def _prices(p: Problem) -> Value:
     """Price of a unit of violation of each constraint, shape (N,), in units of the rule."""
-    scales, stated = p.task.scales, stated_prices(p.task.canonical)
+    scales, stated = p.task.scales, stated_prices(p.task.canonical.inequalities)
     if scales is not None:
         stated = stated * scales.inequalities / scales.loss
     own = p.setting("penalty")
@@ -131,11 +131,6 @@ def _prices(p: Problem) -> Value:
         return p.tracer.full(1.0, stated.shape) * own
     price = p.tracer.constant(stated, "price", "penalties that the model states, of g / G in units of the loss")
     return price if stated.all() else p.tracer.where(price > 0.0, price, own)
-
-
-def stated_prices(canonical: Canonical) -> Floats:
-    """Penalties of the inequalities, entry by entry, shape (N,), in the units of the problem; 0 where none is stated."""
-    return np.array([v for c in canonical.inequalities for v in c.penalties or (0.0,) * c.size])
 
 
 def _averages(p: Problem, state: State) -> tuple[State, Value | None, Value | None]:
@@ -240,7 +235,7 @@ def _each_round(s: Situation) -> Objection | None:
 
 
 def _priced(s: Situation) -> Objection | None:
-    if stated_prices(s.canonical).all():
+    if stated_prices(s.canonical.inequalities).all():
         return None
     open_ = next(c.origin for c in s.canonical.inequalities if not c.penalties)
     message = f"it weighs its experts by what violations cost, and `{open_}` states no penalty"
@@ -274,7 +269,7 @@ def _sizes(s: Situation) -> Floats:
 
 
 def _settings(s: Situation) -> Mapping[str, Default]:
-    stated, least = stated_prices(s.canonical), float(_sizes(s).min())
+    stated, least = stated_prices(s.canonical.inequalities), float(_sizes(s).min())
     if stated.any():
         words = "penalty that the model states" if (stated == stated[0]).all() else "largest that the model states"
         penalty = Default(float(stated.max()), words)
@@ -289,7 +284,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     diameter, upper = needed(s, "domain.diameter.l2"), s.inequality_bounds("upper")
     sizes = needed_bounds(s, "bound")
     most = sizes if upper is None else np.minimum(sizes, np.maximum(upper, 0.0))
-    stated, given = stated_prices(s.canonical), settings["penalty"].given
+    stated, given = stated_prices(s.canonical.inequalities), settings["penalty"].given
 
     def prices(horizon: int) -> Floats:
         own = np.full(stated.shape, number(settings, "penalty", horizon))

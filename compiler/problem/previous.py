@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from oco.compiler.problem.structure import is_affine
 from oco.dsl.diagnostics import fail
-from oco.dsl.expressions import Expr, Kind, Name, names, rewrite
+from oco.dsl.expressions import Expr, Kind, Name, names, rewrite, walk
 from oco.dsl.model import Model
 from oco.dsl.previous import WORD, decision_of
 
@@ -50,7 +50,7 @@ def standing_still(expr: Expr) -> Expr:
 
 def refuse_previous(expr: Expr) -> None:
     """Raise OCO217 where an expression holds a previous decision."""
-    for name in names(expr, Kind.STREAM):
-        if decision_of(name):
-            message = f"`{name}` stands outside the constraints that the decision of each round meets exactly"
-            raise fail("OCO217", message, expr.span)
+    for node in walk(expr):
+        if isinstance(node, Name) and decision_of(node.name):
+            message = f"`{node.name}` stands outside the constraints that the decision of each round meets exactly"
+            raise fail("OCO217", message, node.span)

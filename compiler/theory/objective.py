@@ -9,11 +9,12 @@ constants make it, nor vacuous one that is not.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from oco.compiler.problem.canonical import Equality, Inequality
 from oco.compiler.theory.guarantees import Bound, Guarantee
 from oco.compiler.theory.theorems import Floats, Situation
 
@@ -46,12 +47,17 @@ def terms(s: Situation, guarantee: Guarantee, weight: float = 1.0) -> Terms:
     return tuple(_term(s, b, rounds, 1.0 if b.measure.endswith("regret") else weight) for b in guarantee.bounds)
 
 
+def stated_prices(constraints: Iterable[Inequality | Equality]) -> Floats:
+    """Penalties of constraints, entry by entry, in the units of the problem, shape (N,); 0 where none is stated."""
+    return np.array([p for c in constraints for p in c.penalties or (0.0,) * c.size])
+
+
 def violation_units(s: Situation, weight: float) -> Floats | None:
     """Violation of each constraint that counts as much as `weight` ranges of the loss, shape (N + M,); None where one is unknown.
 
     The scale of the constraint, or what its stated penalty makes worth as much.
     """
-    stated = np.array([p for c in s.canonical.constraints for p in c.penalties or (0.0,) * c.size])
+    stated = stated_prices(s.canonical.constraints)
     priced = stated > 0
     scales = s.constraint_scales
     if not priced.any() or (scales is None and not priced.all()):

@@ -29,7 +29,7 @@ TIGHT, ROUNDING = 1.05, 1e-9
 
 @dataclass(frozen=True)
 class Extremes:
-    """Some |H v| and some v' H v that are attained for unit vectors v along the domain: -inf and inf where none were found."""
+    """Values of |H v| and of v' H v that are attained for unit vectors v along the domain: -inf and inf where none were found."""
 
     steepest: float = -math.inf
     least: float = math.inf

@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 from domain_cases import CASES, Case
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oco.compiler.domains import domain
@@ -40,7 +40,9 @@ def one_domain(case: Case, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_projection_and_minimisation_stay_in_the_set(case: Case) -> None:
-    @settings(max_examples=20, deadline=None, derandomize=True, database=None)
+    @settings(
+        max_examples=20, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+    )
     @given(st.data())
     def check(data: st.DataObject) -> None:
         one_domain(case, data)
@@ -74,7 +76,9 @@ def assert_close(found: np.ndarray, expected: list[Fraction], size: float) -> No
     assert worst <= Fraction(size) * Fraction(1, 10**12)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@settings(
+    max_examples=100, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
 @given(st.lists(entries, min_size=1, max_size=8), st.sampled_from(SCALES))
 def test_simplex_is_exact(relative: list[float], scale: float) -> None:
     v = np.clip(scale * np.array(relative), -1e150, 1e150)
@@ -83,7 +87,9 @@ def test_simplex_is_exact(relative: list[float], scale: float) -> None:
     assert_close(domain("simplex", (n,), scale).project_array(v), expected, scale)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@settings(
+    max_examples=100, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
 @given(
     st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 2), entries), min_size=1, max_size=8),
     st.floats(0, 1),
@@ -100,7 +106,9 @@ def test_budget_is_exact(rows: list[tuple[float, float, float]], share: float, s
     assert_close(p, exact_clip_to_total(v, list(lo), list(hi), total), 10 * scale)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@settings(
+    max_examples=100, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
 @given(
     st.lists(st.tuples(st.floats(0.05, 1), st.floats(1e-3, 1), entries), min_size=2, max_size=8),
     st.floats(0.1, 0.9),

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from oco.compiler.problem.calculus import gradient
-from oco.compiler.problem.canonical import Block, Canonical
+from oco.compiler.problem.canonical import Canonical, DecisionBlock
 from oco.compiler.prover.phrasing import number
 from oco.compiler.prover.ranges.enclosure import Enclosure, entries
 from oco.dsl.build import call
@@ -50,7 +50,7 @@ def _cut(canonical: Canonical, expr: Expr) -> str:
     return ""
 
 
-def _bounded(expr: Expr, blocks: list[Block], ranges: Mapping[str, Interval]) -> bool:
+def _bounded(expr: Expr, blocks: list[DecisionBlock], ranges: Mapping[str, Interval]) -> bool:
     """True where the gradient has a finite range."""
     try:
         slopes = gradient(call("sum", expr) if expr.shape else expr, [b.name for b in blocks])

@@ -14,7 +14,7 @@ import numpy as np
 
 from oco.compiler.domains.make import domain
 from oco.compiler.problem.calculus import dependence
-from oco.compiler.problem.canonical import Block, Canonical, Inequality
+from oco.compiler.problem.canonical import Canonical, DecisionBlock, Inequality
 from oco.dsl import algebra as e
 from oco.dsl.atoms import ATOMS, Regularity, form_of, forms, kink_of, never_negative, norms, regularity_of
 from oco.dsl.dims import known
@@ -82,8 +82,8 @@ class _Lifting:
     def __init__(self, rounds: Rounds) -> None:
         self.rounds = rounds
         self.ranges = ranges_of(rounds)
-        self.shared: list[Block] = []
-        self.local: list[Block] = []
+        self.shared: list[DecisionBlock] = []
+        self.local: list[DecisionBlock] = []
         self.definitions: list[Inequality] = []
         self.norms: dict[str, NormOf] = {}
         self.bounded = True
@@ -116,7 +116,7 @@ class _Lifting:
         if axis == 1 and not whole:
             args = tuple(e.transpose(a) for a in args)
         nonnegative = never_negative(node)
-        block = Block(name, shape, _box(bounds, shape, nonnegative, whole))
+        block = DecisionBlock(name, shape, _box(bounds, shape, nonnegative, whole))
         each = any(self.rounds.enters(a) for a in node.args) or any(b.name in _named(args) for b in self.local)
         (self.local if each else self.shared).append(block)
         if (norm := ATOMS[node.atom].norm) is not None:

@@ -36,7 +36,7 @@ NODES = 25  # of expressions that take as long as a norm of a matrix
 
 
 @dataclass(frozen=True, eq=False)
-class Bounded:
+class NormBound:
     """Constraints that `norm` of each of the matrices U_k (m, n) in the rows of `inner` is at most z[places_k]."""
 
     norm: norms.Norm
@@ -228,7 +228,7 @@ class Program:
     loss: Added | None
     limits: tuple[Limits, ...]
     equations: Rows
-    norms: tuple[Bounded, ...]
+    norms: tuple[NormBound, ...]
     region: Region
     lower: Array
     upper: Array
@@ -368,11 +368,11 @@ def _bent_norm(space: Space, definition: Expr, name: str, norm: NormOf) -> Limit
     return Limits(Bent(space, definition, False, words), ratio=0.5)
 
 
-def _bounded(space: Space, name: str, norm: NormOf) -> Bounded:
+def _bounded(space: Space, name: str, norm: NormOf) -> NormBound:
     argument = e.transpose(norm.argument) if norm.several else norm.argument
     inner, whole, place = space.each(argument), known(argument.shape), space.rounds.places[name]
     shape = (1, whole[-1]) if norm.several else (1, 1, *whole)[-2:]
     several = np.arange(place.start, place.stop)
     times = len(inner.constant) // (len(several) * shape[0] * shape[1])
     ahead = space.own * np.arange(times) if place.start >= space.common else np.zeros(times, dtype=np.int64)
-    return Bounded(norm.norm, (several + ahead[:, None]).ravel(), inner, (int(shape[0]), int(shape[1])))
+    return NormBound(norm.norm, (several + ahead[:, None]).ravel(), inner, (int(shape[0]), int(shape[1])))

@@ -10,7 +10,7 @@ import numpy as np
 
 from oco.compiler.prover.feasibility.solver import into_domain, solve
 from oco.evaluation.comparators.certificate import Certified
-from oco.evaluation.comparators.conic import Bounded, Program
+from oco.evaluation.comparators.conic import NormBound, Program
 
 Array = np.ndarray[Any, Any]
 
@@ -107,7 +107,7 @@ class _Norm:
     with a sign.
     """
 
-    bounded: Bounded
+    bounded: NormBound
     constraints: list[Any]
     scale: float
 
@@ -119,7 +119,7 @@ class _Norm:
         return np.asarray(first.dual_value).reshape(b.count, *b.shape) / self.scale
 
 
-def _norm(cp: Any, b: Bounded, z: Any, width: Array) -> _Norm:
+def _norm(cp: Any, b: NormBound, z: Any, width: Array) -> _Norm:
     scale = float(b.inner.changes(0 * width, width).max(initial=0.0)) or 1.0
     u, s = (b.inner.matrix @ z + b.inner.constant) / scale, z[b.places] / scale
     entries = b.shape[0] * b.shape[1]

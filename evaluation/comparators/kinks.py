@@ -17,7 +17,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 from oco.evaluation.comparators.affine_rows import Rows
-from oco.evaluation.comparators.conic import Bounded, Program
+from oco.evaluation.comparators.conic import NormBound, Program
 from oco.evaluation.comparators.conic_solver import Answer, Duals, certified
 from oco.evaluation.comparators.first_order import Local, solve_split
 from oco.evaluation.comparators.region import Region
@@ -154,7 +154,7 @@ class Kinked:
         steep = STEEP * float(weights.max()) / (float(values.max(initial=0.0)) or 1.0)
         return STIFF * max(curved, steep) or 1.0
 
-    def weights(self, b: Bounded) -> Array:
+    def weights(self, b: NormBound) -> Array:
         """Weights tau of a family of norms."""
         return np.asarray(self.program.linear[b.places])
 

@@ -27,7 +27,7 @@ from oco.compiler.theory.guarantees import Bound
 from oco.compiler.theory.theorems import Guarantee, Situation
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.statements import Feedback
-from oco.evaluation.comparators import Budget
+from oco.evaluation.comparators import ComparatorBudget
 from oco.evaluation.data import Data, from_rounds, load_data
 from oco.evaluation.measured_run import MeasuredRun, Origin, Promise, Record
 from oco.evaluation.missing import Rounds
@@ -100,7 +100,7 @@ def run(
     mapping: Mapping[str, str | Sequence[str]] | None = None,
     on_missing: str = "error",
     journal: str | Path | None = None,
-    budget: Budget | None = None,
+    budget: ComparatorBudget | None = None,
 ) -> MeasuredRun:
     """Run the plan's learner as it is: its settings are those of the plan's horizon, however many rounds there are.
 

@@ -7,7 +7,7 @@ import pytest
 from comparator_cases import MODELS, check_certificate, drawn, problem, reference
 
 from oco.compiler.problem.canonical import Canonical
-from oco.evaluation.comparators import Budget, Status, conic_comparators
+from oco.evaluation.comparators import ComparatorBudget, Status, conic_comparators
 from oco.evaluation.comparators import composite as composite_module
 from oco.evaluation.comparators import fixed as fixed_module
 from oco.evaluation.comparators import rounds as rounds_module
@@ -21,7 +21,7 @@ from oco.evaluation.data import Data, load_data
 
 def test_what_takes_longer_than_the_budget_is_not_computed() -> None:
     p = problem("decision x[3] in box(0, 1)\nstream c[3] ~ uniform(0, 1)\nminimize c @ x\n", 1000)
-    found = compare(p, load_data(p), "dynamic", Budget(seconds=0.0))
+    found = compare(p, load_data(p), "dynamic", ComparatorBudget(seconds=0.0))
     assert found.status is Status.NOT_COMPUTED and found.losses is None and "0 s" in found.words
 
 
@@ -42,7 +42,7 @@ def test_rounds_that_would_take_too_long_are_left_with_a_bound(monkeypatch: pyte
 
 def test_what_is_too_wide_costs_no_less_than_its_losses_can_be() -> None:
     p = problem("decision X[30, 20] in nuclear_ball(1)\nstream a in [0, 1]\nminimize 2 + (X[0, 0] - a) ** 2\n", 5)
-    found = compare(p, load_data(p, {"a": np.ones(5)}), "static", Budget(memory=1 << 20))
+    found = compare(p, load_data(p, {"a": np.ones(5)}), "static", ComparatorBudget(memory=1 << 20))
     assert found.status is Status.NOT_COMPUTED and found.bound == 10
 
 
@@ -60,15 +60,15 @@ def test_data_that_does_not_fit_gives_an_interval() -> None:
     p = problem(LARGE, 3000)
     data = load_data(p, seed=1)
     whole = compare(p, data, "static")
-    found = compare(p, data, "static", Budget(memory=data.nbytes // 2))
+    found = compare(p, data, "static", ComparatorBudget(memory=data.nbytes // 2))
     assert whole.status is Status.CERTIFIED and found.status is Status.INTERVAL
     assert found.bound < whole.bound and whole.value < found.value
     expected = (
         8 * 4 * (1 / 3) / 4
     )  # 8 parts, 4 entries: a part gains the square of its mean of c over 4, a round's worth of variance
     assert found.gap < 2 * expected and np.all(found.violation <= 1e-5)
-    assert compare(p, data, "dynamic", Budget(memory=1000)).status is Status.CERTIFIED
-    late = compare(p, data, "static", Budget(seconds=0.0, memory=data.nbytes // 2))
+    assert compare(p, data, "dynamic", ComparatorBudget(memory=1000)).status is Status.CERTIFIED
+    late = compare(p, data, "static", ComparatorBudget(seconds=0.0, memory=data.nbytes // 2))
     assert late.status is Status.NOT_COMPUTED and "GiB" in late.words
 
 
@@ -89,7 +89,7 @@ def test_sums_over_data_that_does_not_fit_are_as_good_as_all_of_it(body: str) ->
     """Ends lie within parts of 1/8 of the rounds, where they meet, and several in one."""
     p, ends = problem(body, 160), np.array([3, 20, 21, 35, 40, 117, 160])
     data = drawn(p, 160)
-    little = Budget(memory=data.nbytes // 2)
+    little = ComparatorBudget(memory=data.nbytes // 2)
     whole, found = compare(p, data, "static"), compare(p, data, "static", little)
     assert "sums over parts" in found.method and found.status is whole.status is Status.CERTIFIED
     check_certificate(found)
@@ -106,10 +106,10 @@ def test_sums_over_data_that_does_not_fit_are_as_good_as_all_of_it(body: str) ->
 def test_prefixes_of_data_that_does_not_fit_say_why_there_are_none() -> None:
     p = problem(LARGE, 3000)
     data = load_data(p, seed=1)
-    found = compare_prefixes(p, data, np.array([10, 3000]), Budget(memory=data.nbytes // 2))
+    found = compare_prefixes(p, data, np.array([10, 3000]), ComparatorBudget(memory=data.nbytes // 2))
     assert set(found.status) == {Status.NOT_COMPUTED} and "cannot be added up" in found.why
     p = problem(ADDED["a matrix"], 160)
-    late = Budget(seconds=0.0, memory=1000)
+    late = ComparatorBudget(seconds=0.0, memory=1000)
     assert "longer than 0 s" in compare(p, drawn(p, 160), "static", late).words
     assert "longer than 0 s" in compare_prefixes(p, drawn(p, 160), np.array([160]), late).why
 
@@ -246,7 +246,7 @@ def test_kinks_beside_a_logarithm_are_one_program_or_go_along_slopes(monkeypatch
 def test_what_was_reached_within_the_budget_is_an_interval() -> None:
     p = problem(MODELS["logistic"], 40)
     data = drawn(p, 40)
-    best, cut = compare(p, data, "static"), compare(p, data, "static", Budget(seconds=0.0))
+    best, cut = compare(p, data, "static"), compare(p, data, "static", ComparatorBudget(seconds=0.0))
     assert best.status is Status.CERTIFIED and cut.status is Status.INTERVAL
     assert cut.bound < best.bound and best.value < cut.value
 
@@ -254,7 +254,7 @@ def test_what_was_reached_within_the_budget_is_an_interval() -> None:
 def test_what_does_not_hold_yet_within_the_budget_is_not_called_impossible() -> None:
     p = problem(MODELS["equalities on average"], 40)
     data = drawn(p, 40)
-    cut = compare(p, data, "static", Budget(seconds=0.0))
+    cut = compare(p, data, "static", ComparatorBudget(seconds=0.0))
     assert cut.status is Status.NOT_COMPUTED and "budget of time" in cut.words
     assert cut.bound <= compare(p, data, "static").value
 

@@ -10,7 +10,7 @@ import pytest
 
 from oco.compiler.problem.canonical import Canonical, canonical
 from oco.dsl.load import parse
-from oco.evaluation.comparators import Budget, Status, conic_comparators
+from oco.evaluation.comparators import ComparatorBudget, Status, conic_comparators
 from oco.evaluation.comparators.compare import compare
 from oco.evaluation.comparators.conic import Program
 from oco.evaluation.comparators.conic_comparators import _Whole
@@ -105,7 +105,7 @@ def test_a_large_regularizer_shrinks_the_singular_values_of_the_mean() -> None:
         "minimize 0.5 * sum_squares(X - a) + 1.5 * nuclear_norm(X)\n"
     )
     problem = canonical(parse(text))
-    found = compare(problem, load_data(problem, {"a": a}), "static", Budget(seconds=30))
+    found = compare(problem, load_data(problem, {"a": a}), "static", ComparatorBudget(seconds=30))
     u, s, v = np.linalg.svd(a.mean(axis=0), full_matrices=False)
     best = (u * np.maximum(s - 1.5, 0)) @ v
     value = 0.5 * np.square(best - a).sum() + 20 * 1.5 * np.maximum(s - 1.5, 0).sum()
@@ -145,7 +145,7 @@ def test_limits_that_cannot_hold_are_not_met_and_bounded(monkeypatch: pytest.Mon
     problem, data = problem_of(
         "decision X[4, 3] in box(-1, 1)\nminimize sum(abs(X - a))\nsubject to\n    g: sum(X) >= 13\n"
     )
-    found = compare(problem, data, "static", Budget(seconds=0.5))
+    found = compare(problem, data, "static", ComparatorBudget(seconds=0.5))
     assert found.status is Status.NOT_COMPUTED and "met within the budget" in found.why and np.isfinite(found.bound)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from comparator_cases import check_certificate, drawn, problem, reference
 
-from oco.evaluation.comparators import Budget, Status
+from oco.evaluation.comparators import ComparatorBudget, Status
 from oco.evaluation.comparators.compare import compare, compare_prefixes
 from oco.evaluation.data import load_data
 
@@ -121,7 +121,7 @@ def test_sums_of_norms_too_long_for_one_program_go_along_their_slopes(monkeypatc
 def test_norms_of_matrices_beyond_the_budget_cost_at_least_nothing() -> None:
     p = problem("decision X[3, 4] in nuclear_ball(1)\nstream B[3, 4] in [-1, 1]\nminimize nuclear_norm(X - B)\n", 30)
     data = drawn(p, 30)
-    late = compare(p, data, "dynamic", Budget(seconds=0.0))
+    late = compare(p, data, "dynamic", ComparatorBudget(seconds=0.0))
     assert late.status is Status.NOT_COMPUTED and "budget" in late.words and late.bound == 0.0
-    static = compare(p, data, "static", Budget(seconds=0.0))
+    static = compare(p, data, "static", ComparatorBudget(seconds=0.0))
     assert static.status is Status.INTERVAL and static.bound <= compare(p, data, "static").value <= static.value

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from comparator_cases import problem
 
-from oco.evaluation.comparators import Budget, Status
+from oco.evaluation.comparators import ComparatorBudget, Status
 from oco.evaluation.comparators.compare import compare
 from oco.evaluation.data import load_data
 
 N, T = 2000, 5
-NARROW = Budget(memory=8 * N**2 // 4)
+NARROW = ComparatorBudget(memory=8 * N**2 // 4)
 """Room for the data and for diagonals, not for a matrix."""
 DOMAINS = {"box": "box(-1, 1)", "cut box": "box(-1, 1) with sum(x) == 5", "simplex": "simplex(3)"}
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from oco.dsl.model import Model
     from oco.evaluation.baselines.rules import Which
     from oco.evaluation.baselines.table import Beside
-    from oco.evaluation.comparators import Budget
+    from oco.evaluation.comparators import ComparatorBudget
     from oco.evaluation.data import Data
     from oco.evaluation.report.trace import Trace
     from oco.evaluation.summary import RunSummary
@@ -138,7 +138,7 @@ def _run_one(
     plan: Plan,
     source: Data,
     journal: Path | None,
-    cost: Budget,
+    cost: ComparatorBudget,
     following: bool,
     out: Path | None,
     as_json: bool,

@@ -29,14 +29,14 @@ FAST, USUAL, EXACT = 5.0, 30.0, 600.0
 
 
 @dataclass(frozen=True)
-class Budget:
+class ComparatorBudget:
     """Limits of a comparator's computation: seconds of time, bytes of working memory; `wanted` False leaves it out."""
 
     seconds: float = USUAL
     memory: int = 2 << 30
     wanted: bool = True
 
-    def like(self, run: float) -> Budget:
+    def like(self, run: float) -> ComparatorBudget:
         """Budget of about as many seconds as a run took, so that a short run is not followed by long comparators."""
         return replace(self, seconds=min(max(FAST, run), USUAL))
 

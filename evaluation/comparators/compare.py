@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from oco.compiler.problem.canonical import Canonical
-from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unknown, unsolved
+from oco.evaluation.comparators.base import Comparator, ComparatorBudget, Prefixes, Status, unknown, unsolved
 from oco.evaluation.comparators.conic_comparators import conic_prefixes, conic_static
 from oco.evaluation.comparators.expectation import in_expectation
 from oco.evaluation.comparators.fixed import Setting, prefixes, static
@@ -32,11 +32,11 @@ MANY = 100  # rounds from which on norms of matrices are first taken as they are
 FINAL = (Status.CERTIFIED, Status.LEAST_VIOLATING)
 
 
-def compare(problem: Canonical, data: Data, kind: Kind, budget: Budget | None = None) -> Comparator:
+def compare(problem: Canonical, data: Data, kind: Kind, budget: ComparatorBudget | None = None) -> Comparator:
     """Comparator of a run over `data`, within a budget; always with a certificate or a statement that it was not
     computed.
     """
-    budget = budget or Budget()
+    budget = budget or ComparatorBudget()
     if why := _beyond_all(problem, data, budget):
         return unsolved(kind, why, data.rounds * least_loss(problem, data.rounds), perf_counter())
     if kind == "dynamic":
@@ -47,7 +47,7 @@ def compare(problem: Canonical, data: Data, kind: Kind, budget: Budget | None = 
     return _static(_all_rounds(problem, data), budget)
 
 
-def _static(rounds: Rounds, budget: Budget) -> Comparator:
+def _static(rounds: Rounds, budget: ComparatorBudget) -> Comparator:
     """Certified comparator, or else the best of those that the methods give."""
     clock = _Clock(perf_counter(), budget)
     made, share = _first(rounds, np.array([rounds.count]))
@@ -58,7 +58,7 @@ def _static(rounds: Rounds, budget: Budget) -> Comparator:
     return replace(best, seconds=clock.spent)
 
 
-def _roughly(rounds: Rounds, budget: Budget) -> Comparator:
+def _roughly(rounds: Rounds, budget: ComparatorBudget) -> Comparator:
     """Static comparator where kinks are too many for one sparse program, by their subgradients."""
     made = _projected(rounds, np.array([rounds.count]))
     return static(made, budget) if made else Comparator("static", Status.NOT_COMPUTED, why=BEYOND)
@@ -72,9 +72,9 @@ def _better(first: Comparator, second: Comparator) -> Comparator:
     return replace(best, bound=max(first.bound, second.bound))
 
 
-def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget | None = None) -> Prefixes:
+def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: ComparatorBudget | None = None) -> Prefixes:
     """Best fixed decisions for the first t rounds, for rising t: all solved side by side, on sums that are formed once."""
-    budget = budget or Budget()
+    budget = budget or ComparatorBudget()
     if why := _beyond_all(problem, data, budget):
         return unknown(ends, why)
     problem, data = in_expectation(problem), data.first(int(ends[-1]))
@@ -93,7 +93,7 @@ def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget
     return result.with_members(open_, _rough_prefixes(few, ends[open_], clock.left()))
 
 
-def _rough_prefixes(rounds: Rounds, ends: Array, budget: Budget) -> Prefixes:
+def _rough_prefixes(rounds: Rounds, ends: Array, budget: ComparatorBudget) -> Prefixes:
     made = _projected(rounds, ends)
     return prefixes(made, budget) if made else unknown(ends, BEYOND)
 
@@ -103,7 +103,7 @@ class _Clock:
     """Starting time and budget of a search."""
 
     began: float
-    budget: Budget
+    budget: ComparatorBudget
 
     @property
     def spent(self) -> float:
@@ -113,17 +113,17 @@ class _Clock:
     def over(self) -> bool:
         return self.spent >= self.budget.seconds
 
-    def left(self, share: float = 1.0) -> Budget:
+    def left(self, share: float = 1.0) -> ComparatorBudget:
         """Budget with a share of the remaining time and all the memory."""
-        return Budget(share * max(self.budget.seconds - self.spent, 0.0), self.budget.memory)
+        return ComparatorBudget(share * max(self.budget.seconds - self.spent, 0.0), self.budget.memory)
 
 
-def _too_large(data: Data, budget: Budget) -> str:
+def _too_large(data: Data, budget: ComparatorBudget) -> str:
     needed, allowed = data.nbytes / 2**30, budget.memory / 2**30
     return f"the data of all rounds takes {needed:.3g} GiB, more than the budget of {allowed:.3g} GiB"
 
 
-def _beyond_all(problem: Canonical, data: Data, budget: Budget) -> str:
+def _beyond_all(problem: Canonical, data: Data, budget: ComparatorBudget) -> str:
     """Reason why no solver can begin; "" where one can."""
     if not budget.wanted:
         return "it was not asked for"
@@ -132,7 +132,7 @@ def _beyond_all(problem: Canonical, data: Data, budget: Budget) -> str:
     return _too_wide(problem, budget)
 
 
-def _too_wide(problem: Canonical, budget: Budget) -> str:
+def _too_wide(problem: Canonical, budget: ComparatorBudget) -> str:
     """Reason why second derivatives, which every solver forms for curved functions, do not fit in memory; "" where they
     do.
     """
@@ -185,7 +185,7 @@ def _is_smooth(problem: Canonical) -> bool:
     return all(smooth(f, names) for f in (problem.objective, *(c.expr for c in problem.inequalities)))
 
 
-def _dynamic(problem: Canonical, data: Data, budget: Budget) -> Comparator:
+def _dynamic(problem: Canonical, data: Data, budget: ComparatorBudget) -> Comparator:
     if _is_smooth(problem):
         return dynamic(problem, data, Way(problem, region(problem)), budget)
     if data.nbytes > budget.memory:

@@ -13,7 +13,7 @@ import numpy as np
 from oco.compiler.problem.canonical import Canonical
 from oco.dsl.statements import Timing
 from oco.evaluation.comparators.affine_rows import Rows, Space
-from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
+from oco.evaluation.comparators.base import Comparator, ComparatorBudget, Prefixes, Status, unsolved
 from oco.evaluation.comparators.broken import FEASIBLE, conflict
 from oco.evaluation.comparators.conic import Program, program
 from oco.evaluation.comparators.conic_solver import Answer, solve_conic
@@ -65,7 +65,7 @@ class _Whole:
         setting = Setting(self.rounds, self.program.region, self.rounds, np.array([self.rounds.count]))
         return comparator_of(setting, answer.certified, began, method)
 
-    def too_much(self, budget: Budget) -> str:
+    def too_much(self, budget: ComparatorBudget) -> str:
         """Reason why the budget does not suffice; "" where it may."""
         coefficients = sum(x.function.matrix.nnz for x in self.program.limits if isinstance(x.function, Rows))
         entries = np.array([n * (n + 1) / 2 for n in self.program.orders])
@@ -94,7 +94,7 @@ class _Whole:
         return result + [part.reshape(c.shape) for part, c in zip(parts, problem.equalities)]
 
 
-def conic_static(rounds: Rounds, budget: Budget, share: float = 1.0) -> Comparator:
+def conic_static(rounds: Rounds, budget: ComparatorBudget, share: float = 1.0) -> Comparator:
     """Best decision for all rounds, or the least violating one; "not computed" where the budget did not suffice.
 
     Where the form of the functions allows it, the first-order method does what is too much for Clarabel, which has
@@ -161,7 +161,7 @@ def _conflicting(whole: _Whole, answer: Answer) -> Array:
     return np.unique(np.concatenate(which))
 
 
-def conic_prefixes(rounds: Rounds, ends: Array, budget: Budget, before: Prefixes) -> Prefixes:
+def conic_prefixes(rounds: Rounds, ends: Array, budget: ComparatorBudget, before: Prefixes) -> Prefixes:
     """Best decisions for those of the first `ends` rounds that `before` leaves open, the longest first."""
     began = perf_counter()
     value, bound, status = before.value.copy(), before.bound.copy(), list(before.status)
@@ -171,7 +171,7 @@ def conic_prefixes(rounds: Rounds, ends: Array, budget: Budget, before: Prefixes
     }
     solved = False
     for member in reversed(range(len(ends))):
-        left = Budget(budget.seconds - (perf_counter() - began), budget.memory)
+        left = ComparatorBudget(budget.seconds - (perf_counter() - began), budget.memory)
         if status[member] in (Status.CERTIFIED, Status.LEAST_VIOLATING) or left.seconds <= 0:
             continue
         result = conic_static(rounds.first(int(ends[member])), left)

@@ -12,7 +12,7 @@ from oco.dsl.expressions import Expr
 from oco.dsl.statements import Timing
 from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.assembly import Assembled
-from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
+from oco.evaluation.comparators.base import Comparator, ComparatorBudget, Prefixes, Status, unsolved
 from oco.evaluation.comparators.broken import FEASIBLE, broken_least, conflict
 from oco.evaluation.comparators.certificate import Certified, joined, solve_certified
 from oco.evaluation.comparators.first_order import METHOD as FIRST_ORDER
@@ -121,7 +121,7 @@ class _Solved:
     late: Array
 
 
-def static(setting: Setting, budget: Budget) -> Comparator:
+def static(setting: Setting, budget: ComparatorBudget) -> Comparator:
     """Best decision for all rounds: `setting` has the one prefix that is the whole run."""
     began = perf_counter()
     solved = _solve_all(setting, began + budget.seconds)
@@ -137,7 +137,7 @@ def static(setting: Setting, budget: Budget) -> Comparator:
     return comparator_of(setting, solved.certified, began)
 
 
-def prefixes(setting: Setting, budget: Budget) -> Prefixes:
+def prefixes(setting: Setting, budget: ComparatorBudget) -> Prefixes:
     """Best decisions for the first rounds, all programs solved side by side."""
     began = perf_counter()
     solved = _solve_all(setting, began + budget.seconds)

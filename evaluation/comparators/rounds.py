@@ -13,7 +13,7 @@ from oco.compiler.problem.canonical import Canonical
 from oco.dsl.expressions import Expr
 from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.assembly import Assembled
-from oco.evaluation.comparators.base import Budget, Comparator, Status, unsolved
+from oco.evaluation.comparators.base import Comparator, ComparatorBudget, Status, unsolved
 from oco.evaluation.comparators.broken import broken_least
 from oco.evaluation.comparators.certificate import Certified, joined, solve_certified
 from oco.evaluation.comparators.conic_comparators import METHOD, conic_static
@@ -45,7 +45,7 @@ class Way:
     definitions: tuple[Expr, ...] = ()
 
 
-def dynamic(problem: Canonical, data: Data, way: Way | None, budget: Budget) -> Comparator:
+def dynamic(problem: Canonical, data: Data, way: Way | None, budget: ComparatorBudget) -> Comparator:
     """Solve all rounds, some hundreds or thousands at once, with a certificate for each.
 
     Rounds that stay open, or all where there is no such formulation, are solved one by one as conic programs.
@@ -212,7 +212,9 @@ def _one_after_another(part: _Part, rounds: Rounds, clock: _Clock, memory: int) 
     for row in part.unsolved():
         if clock.spent > clock.seconds:
             return
-        part.take(int(row), conic_static(rounds.one(int(row)), Budget(clock.until_of_one - perf_counter(), memory)))
+        part.take(
+            int(row), conic_static(rounds.one(int(row)), ComparatorBudget(clock.until_of_one - perf_counter(), memory))
+        )
         part.method = METHOD if fresh else f"interior point; {METHOD}"
         part.solved = int(row) + 1 if fresh else part.solved
         if fresh and clock.over(before + part.solved):

@@ -17,7 +17,7 @@ from oco.compiler.problem.canonical import Canonical, Equality, Inequality
 from oco.dsl.expressions import Expr
 from oco.dsl.statements import Timing
 from oco.evaluation.comparators.assembly import Assembled
-from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
+from oco.evaluation.comparators.base import Comparator, ComparatorBudget, Prefixes, Status, unsolved
 from oco.evaluation.comparators.broken import FEASIBLE
 from oco.evaluation.comparators.certificate import Certified
 from oco.evaluation.comparators.fixed import solve_programs
@@ -63,7 +63,7 @@ def _of_parts(change: Callable[..., Array], *of: Quadratic) -> Quadratic:
     return Quadratic(change(*(q.constant for q in of)), change(*(q.linear for q in of)), square, of[0].diagonal)
 
 
-def streamed_static(problem: Canonical, data: Data, budget: Budget) -> Comparator | None:
+def streamed_static(problem: Canonical, data: Data, budget: ComparatorBudget) -> Comparator | None:
     """Best decision for all rounds; None where sums do not suffice."""
     began = perf_counter()
     until = began + budget.seconds
@@ -92,7 +92,7 @@ def streamed_static(problem: Canonical, data: Data, budget: Budget) -> Comparato
     )
 
 
-def streamed_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget) -> Prefixes | str:
+def streamed_prefixes(problem: Canonical, data: Data, ends: Array, budget: ComparatorBudget) -> Prefixes | str:
     """Best decisions for the first t rounds, for rising t; the reason where sums or the time do not suffice."""
     began = perf_counter()
     if not _by_sums(problem, data):
@@ -126,7 +126,7 @@ def _first(problem: Canonical, data: Data) -> Rounds:
     return Rounds.of(problem, data.read(0, 1), np.arange(1) + 1)
 
 
-def _solved(problem: Canonical, data: Data, ends: Array, budget: Budget, until: float) -> Certified | None:
+def _solved(problem: Canonical, data: Data, ends: Array, budget: ComparatorBudget, until: float) -> Certified | None:
     """Programs of all prefixes; None when time is over before all rounds are added up."""
     first, once, start = _first(problem, data), np.ones_like(ends), 0
     constraints = [*(c.expr for c in problem.inequalities), *(c.expr for c in problem.equalities)]
@@ -152,7 +152,7 @@ def _close(value: float, bound: float, size: float) -> bool:
     return value - bound <= 1e-6 * max(abs(value), size)
 
 
-def _late(data: Data, budget: Budget) -> str:
+def _late(data: Data, budget: ComparatorBudget) -> str:
     return f"the data takes {_gigabytes(data)}, and adding it up took longer than {budget.seconds:g} s"
 
 

@@ -14,7 +14,7 @@ from fuzz.learners import streams
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.cvxpy_form import to_cvxpy
 from oco.dsl.statements import Timing
-from oco.evaluation.comparators import Budget, Comparator, Status
+from oco.evaluation.comparators import Comparator, ComparatorBudget, Status
 from oco.evaluation.comparators.compare import compare, compare_prefixes
 from oco.evaluation.comparators.structure import degree_in
 from oco.evaluation.data import Data, load_data
@@ -42,7 +42,7 @@ def comparators(case: Case) -> None:
     rng = case.rng(9)
     data = revealed(case, rng, int(rng.integers(1, 7)))
     everything = list(range(data.rounds))
-    budget = Budget(seconds=SECONDS)
+    budget = ComparatorBudget(seconds=SECONDS)
     with product():
         static, dynamic = compare(case.problem, data, "static", budget), compare(case.problem, data, "dynamic", budget)
         ends = np.unique([1, data.rounds])

@@ -20,7 +20,7 @@ from oco.compiler.theory.guarantees import Floats
 
 
 @dataclass(frozen=True)
-class Constants:
+class ProofSymbols:
     """The symbols of the proofs at a horizon. `reach` bounds |x - y|^2, `divergence` D(z, .) at the point where it is taken."""
 
     eta: float

@@ -17,7 +17,7 @@ from oco.cli import main
 from oco.compiler.problem.canonical import canonical
 from oco.evaluation.baselines.base import Game, LeftOut, Played, play
 from oco.evaluation.baselines.gradients import FixedPenalty
-from oco.evaluation.baselines.portfolios import BuyAndHold, ExponentiatedGradient, nearest_in_norm, wealth
+from oco.evaluation.baselines.portfolios import BuyAndHold, ExponentiatedGradientPortfolio, nearest_in_norm, wealth
 from oco.evaluation.baselines.predictions import Last, Mean, Stated, predicted
 from oco.evaluation.baselines.resolve import NoMargin, Resolve, Resolving
 from oco.evaluation.baselines.rules import Which, beside, cheap_rules, rules
@@ -213,7 +213,7 @@ def test_buy_and_hold_is_worth_the_mean_of_its_shares_and_eg_follows_its_formula
     trade, r = Trade.at_price(problem, 1.0), data.given["r"]
     held = play(BuyAndHold(), problem, data, trade)
     assert -held.loss.sum() == pytest.approx(np.log(np.prod(r, axis=0).mean()))
-    x = play(ExponentiatedGradient(), problem, data, trade).decisions["w"]
+    x = play(ExponentiatedGradientPortfolio(), problem, data, trade).decisions["w"]
     slopes = r / (r * x).sum(axis=1, keepdims=True)
     weights = np.exp(0.05 * np.cumsum(slopes, axis=0)[:-1])  # exponential weights on the sum of all slopes
     np.testing.assert_allclose(x[1:], weights / weights.sum(axis=1, keepdims=True), rtol=1e-9)

@@ -109,7 +109,7 @@ class BuyAndHold(Portfolio):
 
 
 @dataclass(frozen=True)
-class ExponentiatedGradient(Portfolio):
+class ExponentiatedGradientPortfolio(Portfolio):
     """Shares x <- x exp(eta r / <r, x>), normalised (Helmbold, Schapire, Singer & Warmuth 1998)."""
 
     within: bool = False

@@ -10,7 +10,7 @@ from oco.evaluation.baselines.base import SECONDS, LeftOut, Played, Rule, play
 from oco.evaluation.baselines.gradients import DualAscent, FixedPenalty
 from oco.evaluation.baselines.portfolios import (
     BuyAndHold,
-    ExponentiatedGradient,
+    ExponentiatedGradientPortfolio,
     NewtonSteps,
     Uniform,
     wealth,
@@ -73,7 +73,7 @@ def portfolio_rules(problem: Canonical) -> tuple[Rule, ...]:
     if wealth(problem) is None:
         return ()
     within = bool(problem.constraints)
-    return (Uniform(within), BuyAndHold(within), ExponentiatedGradient(within), NewtonSteps(within))
+    return (Uniform(within), BuyAndHold(within), ExponentiatedGradientPortfolio(within), NewtonSteps(within))
 
 
 def beside(

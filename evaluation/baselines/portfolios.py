@@ -82,7 +82,7 @@ class Portfolio(ABC):
 
 
 @dataclass(frozen=True)
-class Uniform(Portfolio):
+class UniformPortfolio(Portfolio):
     """Equal shares in all rounds."""
 
     within: bool = False

@@ -12,7 +12,7 @@ from oco.evaluation.baselines.portfolios import (
     BuyAndHold,
     ExponentiatedGradientPortfolio,
     NewtonSteps,
-    Uniform,
+    UniformPortfolio,
     wealth,
 )
 from oco.evaluation.baselines.predictions import Last, Mean, Predictor, Stated, unstated
@@ -73,7 +73,7 @@ def portfolio_rules(problem: Canonical) -> tuple[Rule, ...]:
     if wealth(problem) is None:
         return ()
     within = bool(problem.constraints)
-    return (Uniform(within), BuyAndHold(within), ExponentiatedGradientPortfolio(within), NewtonSteps(within))
+    return (UniformPortfolio(within), BuyAndHold(within), ExponentiatedGradientPortfolio(within), NewtonSteps(within))
 
 
 def beside(

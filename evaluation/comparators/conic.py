@@ -57,7 +57,7 @@ class NormBound:
         return np.asarray(self.norm.value(self.at(z)) - z[self.places])
 
 
-class Function(Protocol):
+class VectorFunction(Protocol):
     """Vector of convex functions of z."""
 
     def at(self, z: Array) -> Array:
@@ -158,7 +158,7 @@ def _shaped(cp: Any, z: Any, place: slice, shape: tuple[int, ...]) -> Any:
 class Added:
     """Sums of functions, entry by entry."""
 
-    parts: tuple[Function, ...]
+    parts: tuple[VectorFunction, ...]
 
     def at(self, z: Array) -> Array:
         """Values at z."""
@@ -210,7 +210,7 @@ class Limits:
     Their multipliers are `ratio` times those of the solver's form of them.
     """
 
-    function: Function
+    function: VectorFunction
     origin: int | None = None
     ratio: float = 1.0
 
@@ -349,7 +349,7 @@ def _parted(space: Space, expr: Expr, order: int) -> tuple[Expr, tuple[Bent, ...
     )
 
 
-def _function(space: Space, expr: Expr, mean: bool) -> Function:
+def _function(space: Space, expr: Expr, mean: bool) -> VectorFunction:
     if degree(expr, space.rounds.variables) <= 1:
         return space.mean(expr) if mean else space.each(expr)
     if not mean:

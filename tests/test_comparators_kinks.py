@@ -12,7 +12,7 @@ from oco.compiler.problem.canonical import Canonical, canonical
 from oco.dsl.load import parse
 from oco.evaluation.comparators import ComparatorBudget, Status, conic_comparators
 from oco.evaluation.comparators.compare import compare
-from oco.evaluation.comparators.conic import Program
+from oco.evaluation.comparators.conic import ConicProgram
 from oco.evaluation.comparators.conic_comparators import _Whole
 from oco.evaluation.comparators.conic_solver import Answer, solve_conic
 from oco.evaluation.comparators.functions import Rounds
@@ -48,14 +48,14 @@ def problem_of(text: str, seed: int = 0) -> tuple[Canonical, Data]:
     return problem, load_data(problem, {"a": values})
 
 
-def program_of(text: str) -> tuple[Program, Region]:
+def program_of(text: str) -> tuple[ConicProgram, Region]:
     problem, data = problem_of(text)
     whole = _Whole.of(Rounds.of(problem, data.given, np.arange(1, 13)))
     assert whole is not None
     return whole.program, region(problem)
 
 
-def solve_kinked(p: Program, place: Region, until: float) -> Answer:
+def solve_kinked(p: ConicProgram, place: Region, until: float) -> Answer:
     kinked = kinked_program(p, place)
     assert kinked is not None
     return kinked.solved(until)

@@ -216,7 +216,7 @@ class Limits:
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class ConicProgram:
     """Program above, with f = x' square x / 2 + linear z + constant + `loss` in all rounds; `lower` and `upper` enclose
     z.
     """
@@ -266,7 +266,7 @@ class Program:
         """True where the loss is more than quadratic or a limit more than affine."""
         return self.loss is not None or any(limits.function.nodes for limits in self.limits)
 
-    def tangent(self, z: Array) -> Program:
+    def tangent(self, z: Array) -> ConicProgram:
         """Program linearized at z where it is curved; it is a relaxation, so its minimum is a lower bound."""
         limits = tuple(replace(limits, function=limits.function.tangent(z), ratio=1.0) for limits in self.limits)
         if self.loss is None:
@@ -290,7 +290,7 @@ class Program:
         return float(value), slope
 
 
-def program(lifted: Lifted, space: Space, region: Region) -> Program:
+def program(lifted: Lifted, space: Space, region: Region) -> ConicProgram:
     """Program over all rounds of `space`, which are the lifted problem's.
 
     `region` is the set of the decisions and of the variables that all rounds share.
@@ -315,7 +315,7 @@ def program(lifted: Lifted, space: Space, region: Region) -> Program:
         )
         for end, name in ((region.lower, "lower"), (region.upper, "upper"))
     )
-    return Program(
+    return ConicProgram(
         space,
         square,
         times * np.asarray(rows.matrix.sum(axis=0)).ravel(),

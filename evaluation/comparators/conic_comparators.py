@@ -15,7 +15,7 @@ from oco.dsl.statements import Timing
 from oco.evaluation.comparators.affine_rows import Rows, Space
 from oco.evaluation.comparators.base import Comparator, ComparatorBudget, Prefixes, Status, unsolved
 from oco.evaluation.comparators.broken import FEASIBLE, conflict
-from oco.evaluation.comparators.conic import Program, program
+from oco.evaluation.comparators.conic import ConicProgram, program
 from oco.evaluation.comparators.conic_solver import Answer, solve_conic
 from oco.evaluation.comparators.first_order import METHOD as FIRST_ORDER
 from oco.evaluation.comparators.fixed import Setting, comparator_of
@@ -42,7 +42,7 @@ class _Whole:
     """Program of a problem over all of `rounds`."""
 
     rounds: Rounds
-    program: Program
+    program: ConicProgram
 
     @classmethod
     def of(cls, rounds: Rounds) -> _Whole | None:

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
 from oco.evaluation.comparators.affine_rows import Rows
-from oco.evaluation.comparators.conic import NormBound, Program
+from oco.evaluation.comparators.conic import ConicProgram, NormBound
 from oco.evaluation.comparators.conic_solver import Answer, Duals, certified
 from oco.evaluation.comparators.first_order import Local, solve_split
 from oco.evaluation.comparators.region import Region
@@ -76,7 +76,7 @@ class _Maxima:
 class Kinked:
     """Program in this form, over the first `region.size` of its variables; the others bound norms and maxima."""
 
-    program: Program
+    program: ConicProgram
     region: Region
     maxima: _Maxima
     limits: Rows
@@ -238,7 +238,7 @@ class Kinked:
         return replace(answer, certified=replace(answer.certified, bound=bound))
 
 
-def kinked_program(p: Program, region: Region) -> Kinked | None:
+def kinked_program(p: ConicProgram, region: Region) -> Kinked | None:
     """Program over the decisions of `region`; None where it is of another form."""
     size, rows = region.size, [x.function for x in p.limits if isinstance(x.function, Rows)]
     refused = any("project" in b.domain.refusals for b in region.blocks)

@@ -23,7 +23,7 @@ from oco.dsl.atoms import form_of, forms, norms
 from oco.dsl.dims import known
 from oco.dsl.expressions import Constant, Expr, Kind, Name, constant, walk
 from oco.dsl.statements import Timing
-from oco.evaluation.comparators.affine_rows import Rows, Space
+from oco.evaluation.comparators.affine_rows import AffineRows, Space
 from oco.evaluation.comparators.functions import OfRounds
 from oco.evaluation.comparators.lift import Lifted, NormOf
 from oco.evaluation.comparators.make import implicit
@@ -41,7 +41,7 @@ class NormBound:
 
     norm: norms.Norm
     places: Array
-    inner: Rows
+    inner: AffineRows
     shape: tuple[int, int]
 
     @property
@@ -63,7 +63,7 @@ class VectorFunction(Protocol):
     def at(self, z: Array) -> Array:
         """Values at z."""
 
-    def tangent(self, z: Array) -> Rows:
+    def tangent(self, z: Array) -> AffineRows:
         """First-order expansion at z."""
         ...
 
@@ -111,7 +111,7 @@ class Bent:
         values = self._function.values(self.space.inner(z, self.rows), self.rows)
         return np.asarray(values.mean(axis=0) if self.mean else values.ravel())
 
-    def tangent(self, z: Array) -> Rows:
+    def tangent(self, z: Array) -> AffineRows:
         """First-order expansion at z."""
         rows = self.space.tangents(self._function, self.rows, z)
         return rows.averaged(self._function.entries) if self.mean else rows
@@ -164,10 +164,10 @@ class Added:
         """Values at z."""
         return np.asarray(sum(p.at(z) for p in self.parts))
 
-    def tangent(self, z: Array) -> Rows:
+    def tangent(self, z: Array) -> AffineRows:
         """First-order expansion at z."""
         rows = [p.tangent(z) for p in self.parts]
-        return Rows(sum(r.matrix for r in rows), np.sum([r.constant for r in rows], axis=0))
+        return AffineRows(sum(r.matrix for r in rows), np.sum([r.constant for r in rows], axis=0))
 
     def pulled(self, z: Array, weights: Array) -> Array:
         """Gradient in z of the sums added up with weights."""
@@ -227,7 +227,7 @@ class ConicProgram:
     constant: float
     loss: Added | None
     limits: tuple[Limits, ...]
-    equations: Rows
+    equations: AffineRows
     norms: tuple[NormBound, ...]
     region: Region
     lower: Array
@@ -322,7 +322,7 @@ def program(lifted: Lifted, space: Space, region: Region) -> ConicProgram:
         times * float(rows.constant.sum()),
         loss,
         tuple(limits),
-        Rows.stacked([space.mean(c.expr) for c in problem.equalities], space.size),
+        AffineRows.stacked([space.mean(c.expr) for c in problem.equalities], space.size),
         tuple(_bounded(space, name, norm) for name, norm in norms.items()),
         region,
         lower,
@@ -330,7 +330,7 @@ def program(lifted: Lifted, space: Space, region: Region) -> ConicProgram:
     )
 
 
-def _objective(space: Space, expr: Expr) -> tuple[Array, Rows, Added | None]:
+def _objective(space: Space, expr: Expr) -> tuple[Array, AffineRows, Added | None]:
     """Hessian of the part of degree two, the rows of this part at zero, and the mean of the remainder."""
     straight, bent = _parted(space, expr, 2)
     square = space.square(straight)

@@ -12,7 +12,7 @@ import numpy as np
 
 from oco.compiler.problem.canonical import Canonical
 from oco.dsl.statements import Timing
-from oco.evaluation.comparators.affine_rows import Rows, Space
+from oco.evaluation.comparators.affine_rows import AffineRows, Space
 from oco.evaluation.comparators.base import Comparator, ComparatorBudget, Prefixes, Status, unsolved
 from oco.evaluation.comparators.broken import FEASIBLE, conflict
 from oco.evaluation.comparators.conic import ConicProgram, program
@@ -67,7 +67,7 @@ class _Whole:
 
     def too_much(self, budget: ComparatorBudget) -> str:
         """Reason why the budget does not suffice; "" where it may."""
-        coefficients = sum(x.function.matrix.nnz for x in self.program.limits if isinstance(x.function, Rows))
+        coefficients = sum(x.function.matrix.nnz for x in self.program.limits if isinstance(x.function, AffineRows))
         entries = np.array([n * (n + 1) / 2 for n in self.program.orders])
         needed = BYTES * coefficients + DENSE * np.square(entries).sum()
         seconds = SECONDS * self.program.nodes + CUBES * float((entries**3).sum()) + SPARSE * coefficients

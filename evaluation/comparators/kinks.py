@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
-from oco.evaluation.comparators.affine_rows import Rows
+from oco.evaluation.comparators.affine_rows import AffineRows
 from oco.evaluation.comparators.conic import ConicProgram, NormBound
 from oco.evaluation.comparators.conic_solver import Answer, Duals, certified
 from oco.evaluation.comparators.first_order import Local, solve_split
@@ -35,14 +35,14 @@ STIFF = 5.0  # times the curvature of q along the functions: the first penalty
 class _Maxima:
     """Rows of pieces, grouped: `members` (J, I) are the rows of each maximum, padded by -1; `variables` (J,) bound them."""
 
-    rows: Rows
+    rows: AffineRows
     variables: Array
     members: Array
 
     @classmethod
-    def of(cls, parts: list[Rows], size: int) -> _Maxima | None:
+    def of(cls, parts: list[AffineRows], size: int) -> _Maxima | None:
         """Maxima that the definitions of `parts` describe, over `size` variables; None where they nest."""
-        rows = Rows.stacked(parts, parts[0].matrix.shape[1] if parts else size)
+        rows = AffineRows.stacked(parts, parts[0].matrix.shape[1] if parts else size)
         others = sp.csr_array(rows.matrix[:, size:])
         if np.any(np.diff(others.indptr) != 1) or not np.all(np.abs(others.data) == 1.0):
             return None
@@ -52,7 +52,7 @@ class _Maxima:
         within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
         members = np.full((len(counts), counts.max(initial=1)), -1)
         members[group[order], within] = order
-        return cls(Rows(sp.csr_array(rows.matrix[:, :size]), rows.constant), variables, members)
+        return cls(AffineRows(sp.csr_array(rows.matrix[:, :size]), rows.constant), variables, members)
 
     def padded(self, y: Array) -> Array:
         """Entries (m,) by maximum (J, I), with -inf for what is not there."""
@@ -79,19 +79,19 @@ class Kinked:
     program: ConicProgram
     region: Region
     maxima: _Maxima
-    limits: Rows
+    limits: AffineRows
 
     @cached_property
-    def kinks(self) -> Rows:
+    def kinks(self) -> AffineRows:
         """Rows of norms and maxima."""
         n = self.region.size
-        parts = [Rows(b.inner.matrix[:, :n], b.inner.constant) for b in self.program.norms]
-        return Rows.stacked([*parts, self.maxima.rows], n)
+        parts = [AffineRows(b.inner.matrix[:, :n], b.inner.constant) for b in self.program.norms]
+        return AffineRows.stacked([*parts, self.maxima.rows], n)
 
     @cached_property
-    def bounds(self) -> Rows:
+    def bounds(self) -> AffineRows:
         """Rows of limits and equations."""
-        return Rows.stacked([self.limits, self.program.equations], len(self.program.lower))
+        return AffineRows.stacked([self.limits, self.program.equations], len(self.program.lower))
 
     @cached_property
     def units(self) -> Array:
@@ -240,13 +240,13 @@ class Kinked:
 
 def kinked_program(p: ConicProgram, region: Region) -> Kinked | None:
     """Program over the decisions of `region`; None where it is of another form."""
-    size, rows = region.size, [x.function for x in p.limits if isinstance(x.function, Rows)]
+    size, rows = region.size, [x.function for x in p.limits if isinstance(x.function, AffineRows)]
     refused = any("project" in b.domain.refusals for b in region.blocks)
     own = {b.name for b in region.blocks}
     if refused or len(rows) < len(p.limits) or (p.loss and not p.loss.decisions <= own):
         return None
     first = sum(x.origin is not None for x in p.limits)
-    limits, parts = Rows.stacked(rows[:first], len(p.lower)), rows[first:]
+    limits, parts = AffineRows.stacked(rows[:first], len(p.lower)), rows[first:]
     maxima, straight = _Maxima.of(parts, size), [limits, p.equations, *(b.inner for b in p.norms)]
     if maxima is None or p.square[size:].any() or any(r.matrix[:, size:].nnz for r in straight):
         return None
@@ -254,5 +254,5 @@ def kinked_program(p: ConicProgram, region: Region) -> Kinked | None:
     if not len(owners) or len(np.unique(owners)) < len(owners) or len(owners) < len(p.lower) - size:
         return None
     rising = all(np.all(p.linear[b.places] >= 0) for b in p.norms)
-    pull = Rows.stacked(parts, len(p.lower)).matrix[:, size:] @ p.linear[size:]
+    pull = AffineRows.stacked(parts, len(p.lower)).matrix[:, size:] @ p.linear[size:]
     return Kinked(p, region, maxima, limits) if rising and np.all(pull <= 0) else None

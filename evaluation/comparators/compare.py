@@ -12,7 +12,7 @@ from oco.compiler.problem.canonical import Canonical
 from oco.evaluation.comparators.base import Comparator, ComparatorBudget, Prefixes, Status, unknown, unsolved
 from oco.evaluation.comparators.conic_comparators import conic_prefixes, conic_static
 from oco.evaluation.comparators.expectation import in_expectation
-from oco.evaluation.comparators.fixed import Setting, prefixes, static
+from oco.evaluation.comparators.fixed import StaticProblem, prefixes, static
 from oco.evaluation.comparators.functions import Rounds
 from oco.evaluation.comparators.lift import least_loss, lift
 from oco.evaluation.comparators.make import entries_of
@@ -148,19 +148,19 @@ def _all_rounds(problem: Canonical, data: Data) -> Rounds:
     return Rounds.of(problem, data.read(0, data.rounds), np.arange(data.rounds) + 1)
 
 
-def _setting(rounds: Rounds, ends: Array) -> Setting | None:
+def _setting(rounds: Rounds, ends: Array) -> StaticProblem | None:
     """Static programs; None where some kinks cannot become smooth functions in variables that the rounds share."""
     problem = rounds.problem
     if _is_smooth(problem):
-        return Setting(rounds, region(problem), rounds, ends)
+        return StaticProblem(rounds, region(problem), rounds, ends)
     lifted = lift(rounds) if region(problem).complete else None
     if lifted is None or not lifted.smooth or lifted.each_round:
         return None
     inner = Rounds.of(lifted.problem, rounds.streams, rounds.numbers)
-    return Setting(inner, region(lifted.problem), rounds, ends, tuple(d.expr for d in lifted.definitions))
+    return StaticProblem(inner, region(lifted.problem), rounds, ends, tuple(d.expr for d in lifted.definitions))
 
 
-def _first(rounds: Rounds, ends: Array) -> tuple[Setting | None, float]:
+def _first(rounds: Rounds, ends: Array) -> tuple[StaticProblem | None, float]:
     """Static programs to begin with, None for a conic one; and the share of the time for them."""
     made = _setting(rounds, ends)
     if made or rounds.count <= MANY:
@@ -170,14 +170,14 @@ def _first(rounds: Rounds, ends: Array) -> tuple[Setting | None, float]:
     return _projected(rounds, ends) if many else None, FIRST
 
 
-def _projected(rounds: Rounds, ends: Array) -> Setting | None:
+def _projected(rounds: Rounds, ends: Array) -> StaticProblem | None:
     """Functions with kinks, each by one of its subgradients, on a set with a projection; None where it has none.
 
     Sums over many rounds that differ are nearly smooth. Any subgradient at a point gives a valid bound.
     """
     if any("project" in b.domain.refusals for b in rounds.problem.blocks):
         return None
-    return Setting(rounds, replace(region(rounds.problem), complete=False), rounds, ends)
+    return StaticProblem(rounds, replace(region(rounds.problem), complete=False), rounds, ends)
 
 
 def _is_smooth(problem: Canonical) -> bool:

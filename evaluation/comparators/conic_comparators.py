@@ -18,7 +18,7 @@ from oco.evaluation.comparators.broken import FEASIBLE, conflict
 from oco.evaluation.comparators.conic import ConicProgram, program
 from oco.evaluation.comparators.conic_solver import Answer, solve_conic
 from oco.evaluation.comparators.first_order import METHOD as FIRST_ORDER
-from oco.evaluation.comparators.fixed import Setting, comparator_of
+from oco.evaluation.comparators.fixed import StaticProblem, comparator_of
 from oco.evaluation.comparators.functions import Rounds
 from oco.evaluation.comparators.kinks import kinked_program
 from oco.evaluation.comparators.lift import least_loss, lift, ranges_of
@@ -62,7 +62,7 @@ class _Whole:
         return solve_conic(self.program, until)
 
     def comparator(self, answer: Answer, began: float, method: str = METHOD) -> Comparator:
-        setting = Setting(self.rounds, self.program.region, self.rounds, np.array([self.rounds.count]))
+        setting = StaticProblem(self.rounds, self.program.region, self.rounds, np.array([self.rounds.count]))
         return comparator_of(setting, answer.certified, began, method)
 
     def too_much(self, budget: ComparatorBudget) -> str:

@@ -31,7 +31,7 @@ PASSES = 80
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class StaticProblem:
     """Parts of static programs: rounds over smooth functions, and the set.
 
     `ends` are the prefixes, one program each; `original` the rounds over the functions as the model has them, whose
@@ -89,7 +89,7 @@ class _Parts:
     each: tuple[_EachRound, ...]
 
     @classmethod
-    def of(cls, setting: Setting) -> _Parts:
+    def of(cls, setting: StaticProblem) -> _Parts:
         problem = setting.rounds.problem
         return cls(
             setting.total(problem.objective),
@@ -121,7 +121,7 @@ class _Solved:
     late: Array
 
 
-def static(setting: Setting, budget: ComparatorBudget) -> Comparator:
+def static(setting: StaticProblem, budget: ComparatorBudget) -> Comparator:
     """Best decision for all rounds: `setting` has the one prefix that is the whole run."""
     began = perf_counter()
     solved = _solve_all(setting, began + budget.seconds)
@@ -137,7 +137,7 @@ def static(setting: Setting, budget: ComparatorBudget) -> Comparator:
     return comparator_of(setting, solved.certified, began)
 
 
-def prefixes(setting: Setting, budget: ComparatorBudget) -> Prefixes:
+def prefixes(setting: StaticProblem, budget: ComparatorBudget) -> Prefixes:
     """Best decisions for the first rounds, all programs solved side by side."""
     began = perf_counter()
     solved = _solve_all(setting, began + budget.seconds)
@@ -161,7 +161,7 @@ def prefixes(setting: Setting, budget: ComparatorBudget) -> Prefixes:
     return Prefixes(setting.ends, values, result.bound, tuple(status), decision, _method(setting.region), spent)
 
 
-def _solve_all(setting: Setting, until: float) -> _Solved:
+def _solve_all(setting: StaticProblem, until: float) -> _Solved:
     """Solve the programs, adding constraints of single rounds as they turn out violated: a bound with some holds with
     all.
     """
@@ -212,7 +212,7 @@ def stored(solution: Certified, members: Array, part: Certified) -> Certified:
     return replace(solution, **changed)
 
 
-def _each_round(setting: Setting, expr: Expr) -> _EachRound:
+def _each_round(setting: StaticProblem, expr: Expr) -> _EachRound:
     function, region, count, pieces = setting.function(expr), setting.region, setting.rounds.count, 1
     deciding = deciding_rounds(function, setting.rounds, region.start, setting.ends)
     if isinstance(function, Quadratic) and function.differs and len(function.constant) == count:
@@ -223,7 +223,7 @@ def _each_round(setting: Setting, expr: Expr) -> _EachRound:
     return _EachRound(function, pieces, deciding, slope, setting.ends * pieces)
 
 
-def _first_rounds(each: _EachRound, setting: Setting) -> list[Array]:
+def _first_rounds(each: _EachRound, setting: StaticProblem) -> list[Array]:
     if each.deciding is not None:
         return each.deciding
     values = each.function.values(setting.region.start[None], np.arange(len(each.slope))) / each.slope
@@ -265,7 +265,7 @@ def _method(region: Region) -> str:
     return "interior point" if region.complete else FIRST_ORDER
 
 
-def comparator_of(setting: Setting, result: Certified, began: float, method: str = "") -> Comparator:
+def comparator_of(setting: StaticProblem, result: Certified, began: float, method: str = "") -> Comparator:
     """Comparator with the decision at the head of a solution, its loss in each round and its violations."""
     rounds = setting.original
     x = result.x[0, : rounds.size]
@@ -285,7 +285,7 @@ def comparator_of(setting: Setting, result: Certified, began: float, method: str
     )
 
 
-def _least_violating(setting: Setting, solved: _Solved, began: float) -> Comparator:
+def _least_violating(setting: StaticProblem, solved: _Solved, began: float) -> Comparator:
     """Prove that the constraints cannot hold together, or leave it open; then the best of the least violating points."""
     if not setting.region.complete:
         return unsolved(

@@ -10,7 +10,7 @@ import numpy as np
 
 from oco.compiler.theory.guarantees import Condition
 from oco.evaluation.comparators import Comparator
-from oco.evaluation.comparators.base import Status
+from oco.evaluation.comparators.base import ComparatorStatus
 from oco.evaluation.measured_run import MeasuredRun, RegretKind
 
 COMPARATORS: Mapping[str, RegretKind] = {"feasible.common": "static", "feasible.each_round": "dynamic"}
@@ -57,10 +57,10 @@ def _line(trace: MeasuredRun, condition: Condition, kinds: tuple[RegretKind, ...
     if kind not in kinds:
         return undecided(f"the {kind} comparator was not asked for")
     comparator = trace.strict_comparator() if kind == "static" else trace.comparator(kind)
-    if comparator.status is Status.LEAST_VIOLATING:
+    if comparator.status is ComparatorStatus.LEAST_VIOLATING:
         others = [trace.comparator("dynamic")] if kind == "static" and "dynamic" in kinds else []
         return _failed(condition, comparator, *others)
-    if comparator.status is Status.NOT_COMPUTED:
+    if comparator.status is ComparatorStatus.NOT_COMPUTED:
         return undecided(comparator.why)
     return ConditionLine(condition.words, Outcome.HELD, None, "")
 

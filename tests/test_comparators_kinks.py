@@ -10,7 +10,7 @@ import pytest
 
 from oco.compiler.problem.canonical import Canonical, canonical
 from oco.dsl.load import parse
-from oco.evaluation.comparators import ComparatorBudget, Status, conic_comparators
+from oco.evaluation.comparators import ComparatorBudget, ComparatorStatus, conic_comparators
 from oco.evaluation.comparators.compare import compare
 from oco.evaluation.comparators.conic import ConicProgram
 from oco.evaluation.comparators.conic_comparators import _Whole
@@ -109,7 +109,7 @@ def test_a_large_regularizer_shrinks_the_singular_values_of_the_mean() -> None:
     u, s, v = np.linalg.svd(a.mean(axis=0), full_matrices=False)
     best = (u * np.maximum(s - 1.5, 0)) @ v
     value = 0.5 * np.square(best - a).sum() + 20 * 1.5 * np.maximum(s - 1.5, 0).sum()
-    assert found.status is Status.CERTIFIED and found.method == "augmented Lagrangian"
+    assert found.status is ComparatorStatus.CERTIFIED and found.method == "augmented Lagrangian"
     assert found.value == pytest.approx(value, rel=1e-7) and found.bound <= value * (1 + 1e-9)
     np.testing.assert_allclose(found.decision["X"], best, atol=1e-3)
 
@@ -146,7 +146,11 @@ def test_limits_that_cannot_hold_are_not_met_and_bounded(monkeypatch: pytest.Mon
         "decision X[4, 3] in box(-1, 1)\nminimize sum(abs(X - a))\nsubject to\n    g: sum(X) >= 13\n"
     )
     found = compare(problem, data, "static", ComparatorBudget(seconds=0.5))
-    assert found.status is Status.NOT_COMPUTED and "met within the budget" in found.why and np.isfinite(found.bound)
+    assert (
+        found.status is ComparatorStatus.NOT_COMPUTED
+        and "met within the budget" in found.why
+        and np.isfinite(found.bound)
+    )
 
 
 @pytest.mark.parametrize("most", (False, True))

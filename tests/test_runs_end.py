@@ -15,7 +15,7 @@ from oco.compiler.problem.canonical import canonical
 from oco.compiler.theory.theorems import Free
 from oco.dsl.load import parse
 from oco.evaluation import tuning
-from oco.evaluation.comparators.base import ComparatorBudget, Status
+from oco.evaluation.comparators.base import ComparatorBudget, ComparatorStatus
 from oco.evaluation.comparators.compare import compare
 from oco.evaluation.data import Data, load_data
 
@@ -73,7 +73,7 @@ def test_a_comparator_that_is_not_wanted_is_not_computed() -> None:
     data = load_data(problem, None, rounds=20)
     for kind in ("static", "dynamic"):
         result = compare(problem, data, kind, ComparatorBudget(wanted=False))
-        assert result.status is Status.NOT_COMPUTED and "not asked for" in result.words
+        assert result.status is ComparatorStatus.NOT_COMPUTED and "not asked for" in result.words
         assert np.isfinite(compare(problem, data, kind).value)
 
 

@@ -202,11 +202,15 @@ def _conclude(trace: Trace, plan: Plan, out: Path | None, as_json: bool, rules: 
 
 def _left_out(trace: Trace, summary: RunSummary) -> None:
     """Say which comparators ended without a certificate, and what goes on."""
-    from oco.evaluation.comparators.base import EXACT, Status
+    from oco.evaluation.comparators.base import EXACT, ComparatorStatus
 
     if not trace.budget.wanted:
         return
-    cut = [line.kind for line in summary.regret if line.status in (Status.INTERVAL.value, Status.NOT_COMPUTED.value)]
+    cut = [
+        line.kind
+        for line in summary.regret
+        if line.status in (ComparatorStatus.INTERVAL.value, ComparatorStatus.NOT_COMPUTED.value)
+    ]
     if cut:
         words = " and ".join(cut)
         note(f"the {words} comparator had {trace.budget.seconds:.3g} s: --comparators exact gives it {EXACT:g} s")

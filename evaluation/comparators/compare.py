@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from oco.compiler.problem.canonical import Canonical
-from oco.evaluation.comparators.base import Comparator, ComparatorBudget, Prefixes, Status, unknown, unsolved
+from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, Prefixes, unknown, unsolved
 from oco.evaluation.comparators.conic_comparators import conic_prefixes, conic_static
 from oco.evaluation.comparators.expectation import in_expectation
 from oco.evaluation.comparators.fixed import StaticProblem, prefixes, static
@@ -29,7 +29,7 @@ Kind = Literal["static", "dynamic"]
 BEYOND = "a function with kinks is beyond the solvers that are here"
 FIRST = 0.5  # of the time, for the method after which another one is left
 MANY = 100  # rounds from which on norms of matrices are first taken as they are: a sum of so many hardly has kinks
-FINAL = (Status.CERTIFIED, Status.LEAST_VIOLATING)
+FINAL = (ComparatorStatus.CERTIFIED, ComparatorStatus.LEAST_VIOLATING)
 
 
 def compare(problem: Canonical, data: Data, kind: Kind, budget: ComparatorBudget | None = None) -> Comparator:
@@ -61,7 +61,7 @@ def _static(rounds: Rounds, budget: ComparatorBudget) -> Comparator:
 def _roughly(rounds: Rounds, budget: ComparatorBudget) -> Comparator:
     """Static comparator where kinks are too many for one sparse program, by their subgradients."""
     made = _projected(rounds, np.array([rounds.count]))
-    return static(made, budget) if made else Comparator("static", Status.NOT_COMPUTED, why=BEYOND)
+    return static(made, budget) if made else Comparator("static", ComparatorStatus.NOT_COMPUTED, why=BEYOND)
 
 
 def _better(first: Comparator, second: Comparator) -> Comparator:
@@ -86,7 +86,7 @@ def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Compar
     made, share = _first(rounds, ends)
     result = prefixes(made, clock.left(share)) if made else unknown(ends, "")
     result = conic_prefixes(rounds, ends, clock.left(), result)
-    open_ = np.array([s is Status.NOT_COMPUTED for s in result.status])
+    open_ = np.array([s is ComparatorStatus.NOT_COMPUTED for s in result.status])
     if made or not open_.any() or clock.over:
         return result
     few = rounds.first(int(ends[open_][-1]))
@@ -189,7 +189,7 @@ def _dynamic(problem: Canonical, data: Data, budget: ComparatorBudget) -> Compar
     if _is_smooth(problem):
         return dynamic(problem, data, Way(problem, region(problem)), budget)
     if data.nbytes > budget.memory:
-        return Comparator("dynamic", Status.NOT_COMPUTED, why=_too_large(data, budget))
+        return Comparator("dynamic", ComparatorStatus.NOT_COMPUTED, why=_too_large(data, budget))
     lifted = lift(_all_rounds(problem, data)) if region(problem).complete else None
     if lifted is None or not lifted.smooth:
         return dynamic(problem, data, None, budget)

@@ -13,7 +13,7 @@ import numpy as np
 from oco.compiler.problem.canonical import Canonical
 from oco.dsl.statements import Timing
 from oco.evaluation.comparators.affine_rows import AffineRows, Space
-from oco.evaluation.comparators.base import Comparator, ComparatorBudget, Prefixes, Status, unsolved
+from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, Prefixes, unsolved
 from oco.evaluation.comparators.broken import FEASIBLE, conflict
 from oco.evaluation.comparators.conic import ConicProgram, program
 from oco.evaluation.comparators.conic_solver import Answer, solve_conic
@@ -142,7 +142,10 @@ def _least_violating(whole: _Whole, until: float, began: float) -> Comparator | 
         return None
     which = _conflicting(softer, answer)
     return replace(
-        whole.comparator(result, began), status=Status.LEAST_VIOLATING, impossible=which + 1, why=conflict(which)
+        whole.comparator(result, began),
+        status=ComparatorStatus.LEAST_VIOLATING,
+        impossible=which + 1,
+        why=conflict(which),
     )
 
 
@@ -172,7 +175,7 @@ def conic_prefixes(rounds: Rounds, ends: Array, budget: ComparatorBudget, before
     solved = False
     for member in reversed(range(len(ends))):
         left = ComparatorBudget(budget.seconds - (perf_counter() - began), budget.memory)
-        if status[member] in (Status.CERTIFIED, Status.LEAST_VIOLATING) or left.seconds <= 0:
+        if status[member] in (ComparatorStatus.CERTIFIED, ComparatorStatus.LEAST_VIOLATING) or left.seconds <= 0:
             continue
         result = conic_static(rounds.first(int(ends[member])), left)
         bound[member] = max(bound[member], result.bound)
@@ -181,7 +184,7 @@ def conic_prefixes(rounds: Rounds, ends: Array, budget: ComparatorBudget, before
         if result.losses is None:
             continue
         solved = True
-        if not result.value >= value[member] or result.status is Status.LEAST_VIOLATING:
+        if not result.value >= value[member] or result.status is ComparatorStatus.LEAST_VIOLATING:
             value[member] = result.value
             for name, part in result.decision.items():
                 decision[name][member] = part

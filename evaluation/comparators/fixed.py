@@ -12,7 +12,7 @@ from oco.dsl.expressions import Expr
 from oco.dsl.statements import Timing
 from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.assembly import Assembled
-from oco.evaluation.comparators.base import Comparator, ComparatorBudget, Prefixes, Status, unsolved
+from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, Prefixes, unsolved
 from oco.evaluation.comparators.broken import FEASIBLE, broken_least, conflict
 from oco.evaluation.comparators.certificate import Certified, joined, solve_certified
 from oco.evaluation.comparators.first_order import METHOD as FIRST_ORDER
@@ -141,20 +141,20 @@ def prefixes(setting: StaticProblem, budget: ComparatorBudget) -> Prefixes:
     """Best decisions for the first rounds, all programs solved side by side."""
     began = perf_counter()
     solved = _solve_all(setting, began + budget.seconds)
-    result, status = solved.certified, [Status.CERTIFIED] * len(setting.ends)
+    result, status = solved.certified, [ComparatorStatus.CERTIFIED] * len(setting.ends)
     unmet = np.flatnonzero(~solved.met & ~solved.late)
     if len(unmet) and setting.region.complete:
         broken = broken_least(replace(solved.programs, members=unmet))
         proved = np.flatnonzero(broken.proved)
         result = stored(result, unmet[proved], broken.best(proved)) if len(proved) else result
         for member in unmet[proved]:
-            status[member] = Status.LEAST_VIOLATING
+            status[member] = ComparatorStatus.LEAST_VIOLATING
     values = np.array([losses.sum() for losses in _losses(setting.original, result.x, setting.ends)])
     for member, known in enumerate(solved.met & ~solved.late):
         close = values[member] - result.bound[member] <= 1e-6 * max(abs(values[member]), result.size[member])
-        if status[member] is Status.CERTIFIED and not (known and close):
-            status[member] = Status.INTERVAL if known else Status.NOT_COMPUTED
-    values[[s is Status.NOT_COMPUTED for s in status]] = np.nan
+        if status[member] is ComparatorStatus.CERTIFIED and not (known and close):
+            status[member] = ComparatorStatus.INTERVAL if known else ComparatorStatus.NOT_COMPUTED
+    values[[s is ComparatorStatus.NOT_COMPUTED for s in status]] = np.nan
     x = result.x[:, : setting.original.size]
     decision = {n: x[:, setting.original.places[n]].reshape(len(x), *shape) for n, shape in setting.original.layout}
     spent = perf_counter() - began
@@ -274,7 +274,7 @@ def comparator_of(setting: StaticProblem, result: Certified, began: float, metho
     certified = value - bound <= 1e-6 * max(abs(value), float(result.size[0]))
     return Comparator(
         "static",
-        Status.CERTIFIED if certified else Status.INTERVAL,
+        ComparatorStatus.CERTIFIED if certified else ComparatorStatus.INTERVAL,
         rounds.split(x[None]),
         losses,
         value,
@@ -295,4 +295,4 @@ def _least_violating(setting: StaticProblem, solved: _Solved, began: float) -> C
     if not broken.proved[0]:
         return unsolved("static", "the solver stopped without a certificate", float(solved.certified.bound[0]), began)
     result, which = comparator_of(setting, broken.best(np.zeros(1, dtype=np.int64)), began), broken.conflicting(0)
-    return replace(result, status=Status.LEAST_VIOLATING, impossible=which + 1, why=conflict(which))
+    return replace(result, status=ComparatorStatus.LEAST_VIOLATING, impossible=which + 1, why=conflict(which))

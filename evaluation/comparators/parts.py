@@ -18,7 +18,7 @@ import numpy as np
 from oco.compiler.problem.canonical import Canonical
 from oco.dsl.statements import Timing
 from oco.evaluation.batch import values_of
-from oco.evaluation.comparators.base import Comparator, ComparatorBudget, Status, unsolved
+from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, unsolved
 from oco.evaluation.comparators.functions import Rounds
 from oco.evaluation.data import Data
 
@@ -51,7 +51,7 @@ def by_parts(problem: Canonical, data: Data, budget: ComparatorBudget, solve: So
             why = (
                 f"the data takes {data.nbytes / 2**30:.3g} GiB, and its parts took longer than {budget.seconds / 2:g} s"
             )
-            return Comparator("static", Status.NOT_COMPUTED, why=why, seconds=perf_counter() - began)
+            return Comparator("static", ComparatorStatus.NOT_COMPUTED, why=why, seconds=perf_counter() - began)
         result = solve(part, ComparatorBudget(half - perf_counter(), budget.memory))
         bound += result.bound
         if result.decision:
@@ -70,7 +70,7 @@ def by_parts(problem: Canonical, data: Data, budget: ComparatorBudget, solve: So
     value = float(sums.losses[best].sum())
     return Comparator(
         "static",
-        Status.CERTIFIED if value - bound <= 1e-6 * abs(value) else Status.INTERVAL,
+        ComparatorStatus.CERTIFIED if value - bound <= 1e-6 * abs(value) else ComparatorStatus.INTERVAL,
         Rounds.of(problem, {}, np.arange(0)).split(tried[best][None]),
         sums.losses[best],
         value,

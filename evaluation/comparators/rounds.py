@@ -13,7 +13,7 @@ from oco.compiler.problem.canonical import Canonical
 from oco.dsl.expressions import Expr
 from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.assembly import Assembled
-from oco.evaluation.comparators.base import Comparator, ComparatorBudget, Status, unsolved
+from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, unsolved
 from oco.evaluation.comparators.broken import broken_least
 from oco.evaluation.comparators.certificate import Certified, joined, solve_certified
 from oco.evaluation.comparators.conic_comparators import METHOD, conic_static
@@ -155,13 +155,13 @@ class _Part:
     def take(self, row: int, result: Comparator) -> None:
         """Replace a round by its separate solution."""
         self.bounds[row] = max(self.bounds[row], result.bound)
-        impossible = result.status is Status.LEAST_VIOLATING
+        impossible = result.status is ComparatorStatus.LEAST_VIOLATING
         if result.losses is None or not (self.open[row] or impossible or result.value < self.losses[row]):
             return
         self.x[row] = np.concatenate([np.ravel(result.decision[name]) for name, _ in self.rounds.layout])
         self.losses[row], self.violation[row] = result.value, result.violation
         self.open[row], self.impossible[row] = False, impossible
-        certified = result.status is not Status.INTERVAL
+        certified = result.status is not ComparatorStatus.INTERVAL
         self.bounds[row] = result.bound if impossible else self.bounds[row]
         # what is certified has a gap within the tolerance of its size
         self.sizes[row] = max(abs(result.value), result.gap / TOLERANCE if certified else 0.0)
@@ -277,14 +277,14 @@ def _joined(parts: list[_Part], clock: _Clock) -> Comparator:
     decision = {name: x[:, layout.places[name]].reshape(len(x), *shape) for name, shape in layout.layout}
     violation = np.concatenate([p.violation for p in parts]).max(axis=0, initial=0.0)
     numbers = np.flatnonzero(impossible) + 1
-    status, why = Status.CERTIFIED, ""
+    status, why = ComparatorStatus.CERTIFIED, ""
     if len(numbers):
         status, why = (
-            Status.LEAST_VIOLATING,
+            ComparatorStatus.LEAST_VIOLATING,
             f"{_count(len(numbers))} nothing satisfies, the first is round {numbers[0]}",
         )
     elif not losses.sum() - bounds.sum() <= TOLERANCE * sum(p.sizes.sum() for p in parts):
-        status, why = Status.INTERVAL, "the solver stopped before full accuracy"
+        status, why = ComparatorStatus.INTERVAL, "the solver stopped before full accuracy"
     return Comparator(
         "dynamic",
         status,

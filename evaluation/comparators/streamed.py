@@ -17,7 +17,7 @@ from oco.compiler.problem.canonical import Canonical, Equality, Inequality
 from oco.dsl.expressions import Expr
 from oco.dsl.statements import Timing
 from oco.evaluation.comparators.assembly import Assembled
-from oco.evaluation.comparators.base import Comparator, ComparatorBudget, Prefixes, Status, unsolved
+from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, Prefixes, unsolved
 from oco.evaluation.comparators.broken import FEASIBLE
 from oco.evaluation.comparators.certificate import Certified
 from oco.evaluation.comparators.fixed import solve_programs
@@ -81,7 +81,7 @@ def streamed_static(problem: Canonical, data: Data, budget: ComparatorBudget) ->
     value = float(sums.losses[0].sum())
     return Comparator(
         "static",
-        Status.CERTIFIED if _close(value, bound, float(result.size[0])) else Status.INTERVAL,
+        ComparatorStatus.CERTIFIED if _close(value, bound, float(result.size[0])) else ComparatorStatus.INTERVAL,
         Rounds.of(problem, {}, np.arange(0)).split(x),
         sums.losses[0],
         value,
@@ -103,7 +103,8 @@ def streamed_prefixes(problem: Canonical, data: Data, ends: Array, budget: Compa
     known = result.near <= FEASIBLE
     close = [_close(*numbers) for numbers in zip(result.f, result.bound, result.size)]
     status = [
-        Status.NOT_COMPUTED if not k else Status.CERTIFIED if c else Status.INTERVAL for k, c in zip(known, close)
+        ComparatorStatus.NOT_COMPUTED if not k else ComparatorStatus.CERTIFIED if c else ComparatorStatus.INTERVAL
+        for k, c in zip(known, close)
     ]
     none = Rounds.of(problem, {}, np.arange(0))
     decision = {n: result.x[:, none.places[n]].reshape(len(ends), *shape) for n, shape in none.layout}

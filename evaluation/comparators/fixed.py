@@ -16,7 +16,7 @@ from oco.evaluation.comparators.base import Comparator, ComparatorBudget, Compar
 from oco.evaluation.comparators.broken import FEASIBLE, broken_least, conflict
 from oco.evaluation.comparators.certificate import Certified, joined, solve_certified
 from oco.evaluation.comparators.first_order import METHOD as FIRST_ORDER
-from oco.evaluation.comparators.functions import General, OfRounds, Quadratic, Rounds
+from oco.evaluation.comparators.functions import General, OfRounds, QuadraticRounds, Rounds
 from oco.evaluation.comparators.make import implicit
 from oco.evaluation.comparators.projected import solve_projected
 from oco.evaluation.comparators.region import Region
@@ -215,7 +215,7 @@ def stored(solution: Certified, members: Array, part: Certified) -> Certified:
 def _each_round(setting: StaticProblem, expr: Expr) -> _EachRound:
     function, region, count, pieces = setting.function(expr), setting.region, setting.rounds.count, 1
     deciding = deciding_rounds(function, setting.rounds, region.start, setting.ends)
-    if isinstance(function, Quadratic) and function.differs and len(function.constant) == count:
+    if isinstance(function, QuadraticRounds) and function.differs and len(function.constant) == count:
         function, pieces = function.apart, function.entries
     values, slopes = function.jet(region.start[None], np.arange(count * pieces))
     size = np.abs(slopes * (region.upper - region.lower)).max(axis=2)

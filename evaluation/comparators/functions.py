@@ -258,7 +258,7 @@ class General(OfRounds):
 
 
 @dataclass(frozen=True, eq=False)
-class Quadratic(OfRounds):
+class QuadraticRounds(OfRounds):
     """Functions f_k(x) = constant_k + linear_k x + x' square_k x / 2, by coefficients (B or 1, entries, ...); affine if
     `square` is None.
 
@@ -302,9 +302,11 @@ class Quadratic(OfRounds):
         return self.square is None and not self.same_slope
 
     @property
-    def apart(self) -> Quadratic:
+    def apart(self) -> QuadraticRounds:
         """Affine functions one by one: entry k of round t, counted from 0, is that of the round t entries + k."""
-        return Quadratic(self.constant.reshape(-1, 1), self.linear.reshape(-1, 1, self.linear.shape[2]), None, True)
+        return QuadraticRounds(
+            self.constant.reshape(-1, 1), self.linear.reshape(-1, 1, self.linear.shape[2]), None, True
+        )
 
     def hessian(self, x: Array, weights: Array, rows: Array) -> Array:
         if self.square is None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.problem.canonical import Canonical, DecisionBlock
-from oco.evaluation.comparators.functions import Quadratic
+from oco.evaluation.comparators.functions import QuadraticRounds
 
 Array = np.ndarray[Any, Any]
 
@@ -29,7 +29,7 @@ class Region:
     upper: Array
     matrix: Array
     right: Array
-    curved: tuple[Quadratic, ...]
+    curved: tuple[QuadraticRounds, ...]
     start: Array
     complete: bool
 
@@ -70,7 +70,7 @@ def region(problem: Canonical) -> Region:
     upper = np.concatenate([b.domain.upper.ravel() for b in problem.blocks])
     start = np.concatenate([b.domain.inner_centre.ravel() for b in problem.blocks])
     hulls = [_free_hull(b) for b in problem.blocks]
-    curved: list[Quadratic] = []
+    curved: list[QuadraticRounds] = []
     complete = True
     for which, block in enumerate(problem.blocks):
         result = _inequalities(block)
@@ -88,11 +88,13 @@ def _free_hull(block: DecisionBlock) -> tuple[Array, Array]:
     return matrix[kept], right[kept]
 
 
-def _inequalities(block: DecisionBlock) -> list[Quadratic] | None:
+def _inequalities(block: DecisionBlock) -> list[QuadraticRounds] | None:
     """Inequalities of a set besides its bounds and its affine hull; None where it is not of this form."""
     domain = block.domain
     if (q := domain.quadratic) is not None:
-        return [Quadratic(np.full((1, 1), q.constant), q.linear[None, None], q.square[None, None], q.square.ndim == 1)]
+        return [
+            QuadraticRounds(np.full((1, 1), q.constant), q.linear[None, None], q.square[None, None], q.square.ndim == 1)
+        ]
     if domain.is_box:
         return []
     facets = domain.halfspaces() if domain.size <= MOST_ROWS else None
@@ -100,16 +102,16 @@ def _inequalities(block: DecisionBlock) -> list[Quadratic] | None:
         return None
     rows = np.count_nonzero(facets.A, axis=1) > 1
     A, b = facets.A[rows], facets.b[rows]
-    return [Quadratic(-b[None], A[None], None, True)] if len(A) else []
+    return [QuadraticRounds(-b[None], A[None], None, True)] if len(A) else []
 
 
-def _widened(function: Quadratic, blocks: Sequence[DecisionBlock], which: int) -> Quadratic:
+def _widened(function: QuadraticRounds, blocks: Sequence[DecisionBlock], which: int) -> QuadraticRounds:
     """Function of one block as a function of the whole decision."""
     before = sum(b.domain.size for b in blocks[:which])
     after = sum(b.domain.size for b in blocks[which + 1 :])
     pad = (before, after)
     linear = np.pad(function.linear, [(0, 0), (0, 0), pad])
-    return Quadratic(function.constant, linear, _padded(function.square, pad), function.diagonal)
+    return QuadraticRounds(function.constant, linear, _padded(function.square, pad), function.diagonal)
 
 
 def _block_diagonal(parts: Sequence[Array]) -> Array:

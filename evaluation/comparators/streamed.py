@@ -21,7 +21,7 @@ from oco.evaluation.comparators.base import Comparator, ComparatorBudget, Compar
 from oco.evaluation.comparators.broken import FEASIBLE
 from oco.evaluation.comparators.certificate import Certified
 from oco.evaluation.comparators.fixed import solve_programs
-from oco.evaluation.comparators.functions import OfRounds, Quadratic, Rounds
+from oco.evaluation.comparators.functions import OfRounds, QuadraticRounds, Rounds
 from oco.evaluation.comparators.make import total
 from oco.evaluation.comparators.parts import evaluated, parts_of
 from oco.evaluation.comparators.region import region
@@ -38,8 +38,8 @@ class _Sum:
     """Sums of an expression over the first rounds, for rising ends, from consecutive parts of the rounds."""
 
     expr: Expr
-    before: Quadratic | None = None
-    blocks: list[Quadratic] = field(default_factory=list)
+    before: QuadraticRounds | None = None
+    blocks: list[QuadraticRounds] = field(default_factory=list)
 
     def add(self, part: Rounds, ends: Array) -> None:
         """Add a part, which contains these ends (counted from its beginning)."""
@@ -50,17 +50,17 @@ class _Sum:
         self.blocks.append(_of_parts(lambda a: a[: len(ends)], whole))
         self.before = _of_parts(lambda a: a[-1:], whole)
 
-    def times(self, weights: Array) -> Quadratic:
+    def times(self, weights: Array) -> QuadraticRounds:
         """Sums, each times its weight."""
         together = _of_parts(lambda *a: np.concatenate(a), *self.blocks)
         return _of_parts(lambda a: a * weights.reshape(-1, *[1] * (a.ndim - 1)), together)
 
 
-def _of_parts(change: Callable[..., Array], *of: Quadratic) -> Quadratic:
+def _of_parts(change: Callable[..., Array], *of: QuadraticRounds) -> QuadraticRounds:
     """Coefficients made from those of quadratic functions, kind by kind."""
     squares = [q.square for q in of]
     square = None if any(s is None for s in squares) else change(*squares)
-    return Quadratic(change(*(q.constant for q in of)), change(*(q.linear for q in of)), square, of[0].diagonal)
+    return QuadraticRounds(change(*(q.constant for q in of)), change(*(q.linear for q in of)), square, of[0].diagonal)
 
 
 def streamed_static(problem: Canonical, data: Data, budget: ComparatorBudget) -> Comparator | None:

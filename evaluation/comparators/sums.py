@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from oco.dsl.expressions import Expr
-from oco.evaluation.comparators.functions import OfRounds, Quadratic, Rounds, calls
+from oco.evaluation.comparators.functions import OfRounds, QuadraticRounds, Rounds, calls
 from oco.evaluation.comparators.make import implicit, total
 
 Array = np.ndarray[Any, Any]
@@ -141,12 +141,12 @@ class Chosen(OfRounds):
         return self.base.diagonal
 
     @cached_property
-    def _coefficients(self) -> Quadratic | None:
+    def _coefficients(self) -> QuadraticRounds | None:
         """Constraints of all members where they are affine: gathered once instead of at each evaluation."""
-        if not isinstance(self.base, Quadratic) or self.base.square is not None:
+        if not isinstance(self.base, QuadraticRounds) or self.base.square is not None:
             return None
         constant, slopes = self._jet(np.zeros((1, self.base.linear.shape[2])), np.arange(len(self.chosen)))
-        return Quadratic(constant, slopes, None, True)
+        return QuadraticRounds(constant, slopes, None, True)
 
     def _points(self, x: Array, rows: Array) -> tuple[Array, Array]:
         width = self.chosen.shape[1]

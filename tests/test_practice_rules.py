@@ -21,7 +21,7 @@ from oco.evaluation.baselines.portfolios import BuyAndHold, ExponentiatedGradien
 from oco.evaluation.baselines.predictions import Last, Mean, Stated, predicted
 from oco.evaluation.baselines.resolve import NoMargin, Resolve, Resolving
 from oco.evaluation.baselines.rules import Which, beside, cheap_rules, rules
-from oco.evaluation.baselines.stated import Deviations, OfModel, Quantile, Range
+from oco.evaluation.baselines.stated import Deviations, OfModel, Quantile, WorstOfRange
 from oco.evaluation.baselines.table import RuleLine
 from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data, load_data
@@ -154,7 +154,7 @@ def test_a_constant_serves_the_mean_and_its_deviations():
     spread = float(np.sqrt(problem.streams[1].distribution.variance()))
     for rule, jobs in (
         (Resolve(Stated(), OfModel(Deviations(2)), fixed=True), 40 + 2 * spread),
-        (Resolve(Stated(), OfModel(Range()), fixed=True), 70.0),
+        (Resolve(Stated(), OfModel(WorstOfRange()), fixed=True), 70.0),
     ):
         played = play(rule, problem, data, Trade.at_price(problem, 10.0))
         np.testing.assert_allclose(played.decisions["x"], np.expm1(jobs / 16), rtol=1e-4)
@@ -242,7 +242,7 @@ def test_what_takes_too_long_or_has_no_range_is_left_out_by_name():
     late = play(Resolve(Last(), NoMargin()), problem, data, Trade.at_price(problem, 1.0), seconds=0.0)
     assert isinstance(late, LeftOut) and "longer" in late.why
     open_ended = replace(problem, streams=(problem.streams[0], replace(problem.streams[1], upper=np.asarray(np.inf))))
-    left = play(Resolve(Last(), OfModel(Range())), open_ended, data, Trade.at_price(problem, 1.0))
+    left = play(Resolve(Last(), OfModel(WorstOfRange())), open_ended, data, Trade.at_price(problem, 1.0))
     assert isinstance(left, LeftOut) and "no finite range" in left.why
 
 

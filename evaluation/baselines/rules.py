@@ -17,7 +17,7 @@ from oco.evaluation.baselines.portfolios import (
 )
 from oco.evaluation.baselines.predictions import Last, Mean, Predictor, Stated, unstated
 from oco.evaluation.baselines.resolve import Learned, Margin, NoMargin, Resolve, TunedMargin, WorstSeen
-from oco.evaluation.baselines.stated import Deviations, OfModel, Quantile, Range, stated_in_constraints
+from oco.evaluation.baselines.stated import Deviations, OfModel, Quantile, WorstOfRange, stated_in_constraints
 from oco.evaluation.baselines.table import Beside
 from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data
@@ -45,7 +45,7 @@ def rules(problem: Canonical) -> list[Rule]:
     )
     chosen: list[Rule] = list(portfolio_rules(problem))
     if constrained:
-        worst = OfModel(Range())
+        worst = OfModel(WorstOfRange())
         constants = [*of_distribution, worst] if stated else [worst]
         chosen += [Resolve(Stated(), m, fixed=True) for m in constants]
         margins += [*of_distribution, Learned(0.95), Learned(0.99), WorstSeen()]

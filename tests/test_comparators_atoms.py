@@ -13,7 +13,7 @@ from oco.dsl.atoms import ATOMS
 from oco.evaluation.batch import values_of
 from oco.evaluation.comparators import ComparatorStatus
 from oco.evaluation.comparators.compare import compare, compare_prefixes
-from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.comparators.functions import RoundArrays
 
 ROUNDS = 3
 VECTOR, MATRIX = "decision x[3] in box(0.2, 2)\n", "decision X[2, 3] in box(-1, 1)\n"
@@ -106,7 +106,7 @@ def _model(loss: str, limit: str, timing: str) -> Canonical:
     """A level that the middle of the domain satisfies barely."""
     text = _text(loss, limit, timing)
     p = problem(text.replace("LEVEL", "0"), ROUNDS)
-    rounds = Rounds.of(p, drawn(p, ROUNDS).read(0, ROUNDS), np.arange(ROUNDS) + 1)
+    rounds = RoundArrays.of(p, drawn(p, ROUNDS).read(0, ROUNDS), np.arange(ROUNDS) + 1)
     middle = np.concatenate([b.domain.inner_centre.ravel() for b in p.blocks])[None]
     level = values_of(rounds.evaluate(p.inequalities[0].expr, middle, rounds.everything), ROUNDS).max() + 0.05
     return problem(text.replace("LEVEL", f"{level:.4f}"), ROUNDS)

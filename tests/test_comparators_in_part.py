@@ -12,7 +12,7 @@ from oco.evaluation.comparators import composite as composite_module
 from oco.evaluation.comparators import fixed as fixed_module
 from oco.evaluation.comparators import rounds as rounds_module
 from oco.evaluation.comparators.compare import compare, compare_prefixes
-from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.comparators.functions import RoundArrays
 from oco.evaluation.comparators.kkt import WIDE, Newton
 from oco.evaluation.comparators.make import implicit
 from oco.evaluation.comparators.sums import Upto
@@ -180,8 +180,8 @@ KINKED = {
 }
 
 
-def _all_rounds(p: Canonical, data: Data) -> Rounds:
-    return Rounds.of(p, data.read(0, data.rounds), np.arange(data.rounds) + 1)
+def _all_rounds(p: Canonical, data: Data) -> RoundArrays:
+    return RoundArrays.of(p, data.read(0, data.rounds), np.arange(data.rounds) + 1)
 
 
 @pytest.mark.parametrize("body", KINKED.values(), ids=KINKED.keys())
@@ -273,7 +273,7 @@ def test_sums_over_first_rounds_are_those_of_the_rounds_one_by_one(pairs: int, m
         30,
     )
     data = drawn(p, 30)
-    rounds = Rounds.of(p, data.read(0, 30), np.arange(30) + 1)
+    rounds = RoundArrays.of(p, data.read(0, 30), np.arange(30) + 1)
     f, ends, points = (
         implicit(rounds, p.objective),
         np.array([1, 2, 9, 10, 30]),
@@ -297,7 +297,7 @@ def test_sums_over_first_rounds_are_those_of_the_rounds_one_by_one(pairs: int, m
 @pytest.mark.parametrize("loss", ["sum(exp(A @ x - y))", "sum(exp(0.3 * x)) * y[0]"])
 def test_sums_over_first_rounds_at_one_point_are_exact(loss: str) -> None:
     p = problem(f"decision x[6] in ball(2)\nstream A[2, 6] in [-1, 1]\nstream y[2] in [0, 1]\nminimize {loss}\n", 30)
-    rounds = Rounds.of(p, drawn(p, 30).read(0, 30), np.arange(30) + 1)
+    rounds = RoundArrays.of(p, drawn(p, 30).read(0, 30), np.arange(30) + 1)
     each, ends, weights = implicit(rounds, p.objective), np.array([1, 2, 9, 10, 30]), np.arange(1.0, 6.0)
     several, members = Upto(each, ends, weights), np.array([1, 2, 4])
     x = np.repeat(np.random.default_rng(3).normal(size=(1, 6)), 3, axis=0)

@@ -15,7 +15,7 @@ from oco.evaluation.comparators.compare import compare
 from oco.evaluation.comparators.conic import ConicProgram
 from oco.evaluation.comparators.conic_comparators import _Whole
 from oco.evaluation.comparators.conic_solver import Answer, solve_conic
-from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.comparators.functions import RoundArrays
 from oco.evaluation.comparators.kinks import kinked_program
 from oco.evaluation.comparators.region import Region, region
 from oco.evaluation.data import Data, load_data
@@ -50,7 +50,7 @@ def problem_of(text: str, seed: int = 0) -> tuple[Canonical, Data]:
 
 def program_of(text: str) -> tuple[ConicProgram, Region]:
     problem, data = problem_of(text)
-    whole = _Whole.of(Rounds.of(problem, data.given, np.arange(1, 13)))
+    whole = _Whole.of(RoundArrays.of(problem, data.given, np.arange(1, 13)))
     assert whole is not None
     return whole.program, region(problem)
 
@@ -119,7 +119,7 @@ def test_the_sum_of_distances_is_least_at_the_median() -> None:
     problem = canonical(
         parse("model m\nhorizon T = 3001\ndecision x in box(-2, 2)\nstream a in [-2, 2]\nminimize abs(x - a)\n")
     )
-    rounds = Rounds.of(problem, {"a": a}, np.arange(3001) + 1)
+    rounds = RoundArrays.of(problem, {"a": a}, np.arange(3001) + 1)
     whole = _Whole.of(rounds)
     assert whole is not None
     found = solve_kinked(whole.program, region(problem), perf_counter() + 20).certified

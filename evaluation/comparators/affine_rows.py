@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Name, walk
-from oco.evaluation.comparators.functions import ALL, OfRounds, Rounds
+from oco.evaluation.comparators.functions import ALL, OfRounds, RoundArrays
 from oco.evaluation.comparators.make import implicit
 from oco.evaluation.comparators.structure import degree
 
@@ -78,7 +78,7 @@ class Space:
     nothing.
     """
 
-    rounds: Rounds
+    rounds: RoundArrays
     own: int
     names: frozenset[str] = field(default_factory=frozenset)
     fixed: Array | None = None

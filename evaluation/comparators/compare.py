@@ -13,7 +13,7 @@ from oco.evaluation.comparators.base import Comparator, ComparatorBudget, Compar
 from oco.evaluation.comparators.conic_comparators import conic_prefixes, conic_static
 from oco.evaluation.comparators.expectation import in_expectation
 from oco.evaluation.comparators.fixed import StaticProblem, prefixes, static
-from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.comparators.functions import RoundArrays
 from oco.evaluation.comparators.lift import least_loss, lift
 from oco.evaluation.comparators.make import entries_of
 from oco.evaluation.comparators.parts import by_parts
@@ -47,7 +47,7 @@ def compare(problem: Canonical, data: Data, kind: Kind, budget: ComparatorBudget
     return _static(_all_rounds(problem, data), budget)
 
 
-def _static(rounds: Rounds, budget: ComparatorBudget) -> Comparator:
+def _static(rounds: RoundArrays, budget: ComparatorBudget) -> Comparator:
     """Certified comparator, or else the best of those that the methods give."""
     clock = _Clock(perf_counter(), budget)
     made, share = _first(rounds, np.array([rounds.count]))
@@ -58,7 +58,7 @@ def _static(rounds: Rounds, budget: ComparatorBudget) -> Comparator:
     return replace(best, seconds=clock.spent)
 
 
-def _roughly(rounds: Rounds, budget: ComparatorBudget) -> Comparator:
+def _roughly(rounds: RoundArrays, budget: ComparatorBudget) -> Comparator:
     """Static comparator where kinks are too many for one sparse program, by their subgradients."""
     made = _projected(rounds, np.array([rounds.count]))
     return static(made, budget) if made else Comparator("static", ComparatorStatus.NOT_COMPUTED, why=BEYOND)
@@ -93,7 +93,7 @@ def compare_prefixes(problem: Canonical, data: Data, ends: Array, budget: Compar
     return result.with_members(open_, _rough_prefixes(few, ends[open_], clock.left()))
 
 
-def _rough_prefixes(rounds: Rounds, ends: Array, budget: ComparatorBudget) -> Prefixes:
+def _rough_prefixes(rounds: RoundArrays, ends: Array, budget: ComparatorBudget) -> Prefixes:
     made = _projected(rounds, ends)
     return prefixes(made, budget) if made else unknown(ends, BEYOND)
 
@@ -144,11 +144,11 @@ def _too_wide(problem: Canonical, budget: ComparatorBudget) -> str:
     return f"second derivatives for {size:,} numbers take {needed:.3g} GiB, more than the budget of {allowed:.3g} GiB"
 
 
-def _all_rounds(problem: Canonical, data: Data) -> Rounds:
-    return Rounds.of(problem, data.read(0, data.rounds), np.arange(data.rounds) + 1)
+def _all_rounds(problem: Canonical, data: Data) -> RoundArrays:
+    return RoundArrays.of(problem, data.read(0, data.rounds), np.arange(data.rounds) + 1)
 
 
-def _setting(rounds: Rounds, ends: Array) -> StaticProblem | None:
+def _setting(rounds: RoundArrays, ends: Array) -> StaticProblem | None:
     """Static programs; None where some kinks cannot become smooth functions in variables that the rounds share."""
     problem = rounds.problem
     if _is_smooth(problem):
@@ -156,11 +156,11 @@ def _setting(rounds: Rounds, ends: Array) -> StaticProblem | None:
     lifted = lift(rounds) if region(problem).complete else None
     if lifted is None or not lifted.smooth or lifted.each_round:
         return None
-    inner = Rounds.of(lifted.problem, rounds.streams, rounds.numbers)
+    inner = RoundArrays.of(lifted.problem, rounds.streams, rounds.numbers)
     return StaticProblem(inner, region(lifted.problem), rounds, ends, tuple(d.expr for d in lifted.definitions))
 
 
-def _first(rounds: Rounds, ends: Array) -> tuple[StaticProblem | None, float]:
+def _first(rounds: RoundArrays, ends: Array) -> tuple[StaticProblem | None, float]:
     """Static programs to begin with, None for a conic one; and the share of the time for them."""
     made = _setting(rounds, ends)
     if made or rounds.count <= MANY:
@@ -170,7 +170,7 @@ def _first(rounds: Rounds, ends: Array) -> tuple[StaticProblem | None, float]:
     return _projected(rounds, ends) if many else None, FIRST
 
 
-def _projected(rounds: Rounds, ends: Array) -> StaticProblem | None:
+def _projected(rounds: RoundArrays, ends: Array) -> StaticProblem | None:
     """Functions with kinks, each by one of its subgradients, on a set with a projection; None where it has none.
 
     Sums over many rounds that differ are nearly smooth. Any subgradient at a point gives a valid bound.

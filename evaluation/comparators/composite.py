@@ -15,7 +15,7 @@ import numpy as np
 from oco.compiler.problem.calculus import dependence
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Kind, Name, walk
-from oco.evaluation.comparators.functions import General, OfRounds, QuadraticRounds, Rounds, pick, stretches
+from oco.evaluation.comparators.functions import General, OfRounds, QuadraticRounds, RoundArrays, pick, stretches
 from oco.evaluation.comparators.structure import degrees, separable
 
 Array = np.ndarray[Any, Any]
@@ -28,7 +28,7 @@ FORMS = 0.5  # a function is taken as one of affine forms when these are at most
 class Composite(OfRounds):
     """Composition of `outer` with the affine functions `inner`."""
 
-    rounds: Rounds
+    rounds: RoundArrays
     inner: QuadraticRounds
     outer: General
 
@@ -196,7 +196,7 @@ def _flat(slopes: Array, entries: int) -> Array:
     return slopes.reshape(entries, -1)
 
 
-def composite(rounds: Rounds, expr: Expr, entries: int) -> Composite | None:
+def composite(rounds: RoundArrays, expr: Expr, entries: int) -> Composite | None:
     """Composite function of the expression over its largest affine parts, where these have few entries; else None."""
     forms = affine_forms(expr, rounds.variables)
     width = sum(int(np.prod(known(f.shape), dtype=np.int64)) for f in forms)
@@ -231,7 +231,7 @@ def replaced(expr: Expr, results: Mapping[int, Expr]) -> Expr:
     return done[id(expr)]
 
 
-def affine(rounds: Rounds, expr: Expr) -> QuadraticRounds:
+def affine(rounds: RoundArrays, expr: Expr) -> QuadraticRounds:
     """Coefficients of an affine expression; those that no stream enters are stored once."""
     general = General(rounds, expr, int(np.prod(known(expr.shape), dtype=np.int64)), True)
     rows = rounds.everything if rounds.enters(expr) else np.arange(1)

@@ -19,7 +19,7 @@ from oco.evaluation.comparators.conic import ConicProgram, program
 from oco.evaluation.comparators.conic_solver import Answer, solve_conic
 from oco.evaluation.comparators.first_order import METHOD as FIRST_ORDER
 from oco.evaluation.comparators.fixed import StaticProblem, comparator_of
-from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.comparators.functions import RoundArrays
 from oco.evaluation.comparators.kinks import kinked_program
 from oco.evaluation.comparators.lift import least_loss, lift, ranges_of
 from oco.evaluation.comparators.loosened import elastic, loosened
@@ -41,18 +41,18 @@ CARRIED = 1e-4  # of the largest multiplier: a round with less takes no part in 
 class _Whole:
     """Program of a problem over all of `rounds`."""
 
-    rounds: Rounds
+    rounds: RoundArrays
     program: ConicProgram
 
     @classmethod
-    def of(cls, rounds: Rounds) -> _Whole | None:
+    def of(cls, rounds: RoundArrays) -> _Whole | None:
         """Program over all rounds; None where its variables are not bounded."""
         lifted = lift(rounds)
         if lifted is None:
             return None
         shared = tuple(b for b in lifted.problem.blocks if b.name not in lifted.each_round)
         place = region(replace(lifted.problem, blocks=shared))
-        inner = Rounds.of(lifted.problem, rounds.streams, rounds.numbers)
+        inner = RoundArrays.of(lifted.problem, rounds.streams, rounds.numbers)
         own = [b.domain for b in lifted.problem.blocks if b.name in lifted.each_round]
         fixed = np.concatenate([place.lower == place.upper, *(np.ravel(d.lower == d.upper) for d in own)])
         space = Space(inner, inner.size - place.size, frozenset(lifted.each_round), fixed)
@@ -94,7 +94,7 @@ class _Whole:
         return result + [part.reshape(c.shape) for part, c in zip(parts, problem.equalities)]
 
 
-def conic_static(rounds: Rounds, budget: ComparatorBudget, share: float = 1.0) -> Comparator:
+def conic_static(rounds: RoundArrays, budget: ComparatorBudget, share: float = 1.0) -> Comparator:
     """Best decision for all rounds, or the least violating one; "not computed" where the budget did not suffice.
 
     Where the form of the functions allows it, the first-order method does what is too much for Clarabel, which has
@@ -149,8 +149,8 @@ def _least_violating(whole: _Whole, until: float, began: float) -> Comparator | 
     )
 
 
-def _over(rounds: Rounds, problem: Canonical) -> Rounds:
-    return Rounds.of(problem, rounds.streams, rounds.numbers)
+def _over(rounds: RoundArrays, problem: Canonical) -> RoundArrays:
+    return RoundArrays.of(problem, rounds.streams, rounds.numbers)
 
 
 def _conflicting(whole: _Whole, answer: Answer) -> Array:
@@ -164,7 +164,7 @@ def _conflicting(whole: _Whole, answer: Answer) -> Array:
     return np.unique(np.concatenate(which))
 
 
-def conic_prefixes(rounds: Rounds, ends: Array, budget: ComparatorBudget, before: Prefixes) -> Prefixes:
+def conic_prefixes(rounds: RoundArrays, ends: Array, budget: ComparatorBudget, before: Prefixes) -> Prefixes:
     """Best decisions for those of the first `ends` rounds that `before` leaves open, the longest first."""
     began = perf_counter()
     value, bound, status = before.value.copy(), before.bound.copy(), list(before.status)

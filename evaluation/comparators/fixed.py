@@ -16,7 +16,7 @@ from oco.evaluation.comparators.base import Comparator, ComparatorBudget, Compar
 from oco.evaluation.comparators.broken import FEASIBLE, broken_least, conflict
 from oco.evaluation.comparators.certificate import Certified, joined, solve_certified
 from oco.evaluation.comparators.first_order import METHOD as FIRST_ORDER
-from oco.evaluation.comparators.functions import General, OfRounds, QuadraticRounds, Rounds
+from oco.evaluation.comparators.functions import General, OfRounds, QuadraticRounds, RoundArrays
 from oco.evaluation.comparators.make import implicit
 from oco.evaluation.comparators.projected import solve_projected
 from oco.evaluation.comparators.region import Region
@@ -38,9 +38,9 @@ class StaticProblem:
     decisions come first among the variables; `definitions` (each at most zero) define the others.
     """
 
-    rounds: Rounds
+    rounds: RoundArrays
     region: Region
-    original: Rounds
+    original: RoundArrays
     ends: Array
     definitions: tuple[Expr, ...] = ()
 
@@ -246,13 +246,13 @@ def _violated(each: _EachRound, chosen: list[Array], x: Array, wanting: Array) -
     return results
 
 
-def _losses(rounds: Rounds, x: Array, ends: Array) -> list[Array]:
+def _losses(rounds: RoundArrays, x: Array, ends: Array) -> list[Array]:
     """Loss in each round of each prefix."""
     loss = General(rounds, rounds.problem.objective, 1, False)
     return [values[:, 0] for values in values_upto(loss, x[:, : rounds.size], ends)]
 
 
-def _violation(rounds: Rounds, x: Array) -> Array:
+def _violation(rounds: RoundArrays, x: Array) -> Array:
     """Violation at x of each inequality as it binds the static comparator: in the worst round, or in the mean."""
     parts = [np.zeros(0)]
     for c in rounds.problem.inequalities:

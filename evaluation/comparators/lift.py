@@ -22,7 +22,7 @@ from oco.dsl.enclose import enclose, enclosures
 from oco.dsl.expressions import Call, Expr, Kind, Name, walk
 from oco.dsl.intervals import Interval, interval
 from oco.dsl.statements import Timing
-from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.comparators.functions import RoundArrays
 
 Array = np.ndarray[Any, Any]
 MARGIN = 0.05  # by how much of its range a new variable may leave the range of what it stands for
@@ -79,7 +79,7 @@ class Unliftable(Exception):
 
 
 class _Lifting:
-    def __init__(self, rounds: Rounds) -> None:
+    def __init__(self, rounds: RoundArrays) -> None:
         self.rounds = rounds
         self.ranges = ranges_of(rounds)
         self.shared: list[DecisionBlock] = []
@@ -142,7 +142,7 @@ def _box(bounds: Interval, shape: tuple[int, ...], nonnegative: bool, absolute: 
     return domain("box", shape, np.zeros(shape) if nonnegative else lo - margin, hi + margin)
 
 
-def ranges_of(rounds: Rounds) -> dict[str, Interval]:
+def ranges_of(rounds: RoundArrays) -> dict[str, Interval]:
     """Ranges of the decisions and of the data of these rounds."""
     results = {b.name: interval(b.domain.lower, b.domain.upper, b.shape) for b in rounds.problem.blocks}
     for name, values in rounds.streams.items():
@@ -158,7 +158,7 @@ def least_loss(problem: Canonical, rounds: int) -> float:
     return -np.inf if np.isnan(least) else least
 
 
-def lift(rounds: Rounds) -> Lifted | None:
+def lift(rounds: RoundArrays) -> Lifted | None:
     """Problem of these rounds without kinks; None where one is of no known form, or in an unbounded range."""
     lifting = _Lifting(rounds)
     problem = rounds.problem

@@ -10,13 +10,13 @@ from oco.dsl.build import index
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, constant
 from oco.evaluation.comparators.composite import affine, composite
-from oco.evaluation.comparators.functions import ALL, General, OfRounds, QuadraticRounds, Rounds
+from oco.evaluation.comparators.functions import ALL, General, OfRounds, QuadraticRounds, RoundArrays
 from oco.evaluation.comparators.structure import degree, separable
 
 Array = np.ndarray[Any, Any]
 
 
-def functions(rounds: Rounds, expr: Expr) -> OfRounds:
+def functions(rounds: RoundArrays, expr: Expr) -> OfRounds:
     """Function for each entry of the expression, in every round: by coefficients where it is a polynomial of degree
     two.
     """
@@ -30,7 +30,7 @@ def functions(rounds: Rounds, expr: Expr) -> OfRounds:
     return QuadraticRounds(values, slopes, np.stack(squares, axis=1), result.diagonal)
 
 
-def implicit(rounds: Rounds, expr: Expr) -> OfRounds:
+def implicit(rounds: RoundArrays, expr: Expr) -> OfRounds:
     """Function of the expression without a matrix for each round: coefficients of affine functions alone."""
     entries = int(np.prod(known(expr.shape), dtype=np.int64))
     if degree(expr, rounds.variables) <= 1:
@@ -39,7 +39,7 @@ def implicit(rounds: Rounds, expr: Expr) -> OfRounds:
     return (None if diagonal else composite(rounds, expr, entries)) or General(rounds, expr, entries, diagonal)
 
 
-def total(rounds: Rounds, expr: Expr, ends: Array, weights: Array) -> QuadraticRounds | None:
+def total(rounds: RoundArrays, expr: Expr, ends: Array, weights: Array) -> QuadraticRounds | None:
     """Sum over the first ends_b rounds times weights_b, by coefficients; None where it is not a polynomial of degree
     two.
 

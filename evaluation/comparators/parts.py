@@ -19,11 +19,11 @@ from oco.compiler.problem.canonical import Canonical
 from oco.dsl.statements import Timing
 from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, unsolved
-from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.comparators.functions import RoundArrays
 from oco.evaluation.data import Data
 
 Array = np.ndarray[Any, Any]
-Solve = Callable[[Rounds, ComparatorBudget], Comparator]
+Solve = Callable[[RoundArrays, ComparatorBudget], Comparator]
 
 SHARE = 0.25  # of the memory that one part may take: its functions take as much again
 TRIED = 8  # decisions that are tried for the upper bound
@@ -71,7 +71,7 @@ def by_parts(problem: Canonical, data: Data, budget: ComparatorBudget, solve: So
     return Comparator(
         "static",
         ComparatorStatus.CERTIFIED if value - bound <= 1e-6 * abs(value) else ComparatorStatus.INTERVAL,
-        Rounds.of(problem, {}, np.arange(0)).split(tried[best][None]),
+        RoundArrays.of(problem, {}, np.arange(0)).split(tried[best][None]),
         sums.losses[best],
         value,
         bound,
@@ -87,12 +87,12 @@ def _without_averages(problem: Canonical) -> Canonical:
     return replace(problem, inequalities=each, equalities=())
 
 
-def parts_of(problem: Canonical, data: Data, budget: ComparatorBudget) -> Iterator[Rounds]:
+def parts_of(problem: Canonical, data: Data, budget: ComparatorBudget) -> Iterator[RoundArrays]:
     """Consecutive parts of the rounds that leave room for their functions."""
     step = max(1, int(SHARE * budget.memory * data.rounds / data.nbytes))
     for start in range(0, data.rounds, step):
         stop = min(start + step, data.rounds)
-        yield Rounds.of(problem, data.read(start, stop), np.arange(start, stop) + 1)
+        yield RoundArrays.of(problem, data.read(start, stop), np.arange(start, stop) + 1)
 
 
 def evaluated(problem: Canonical, data: Data, points: Array, budget: ComparatorBudget, until: float) -> Sums | None:
@@ -113,7 +113,7 @@ def evaluated(problem: Canonical, data: Data, points: Array, budget: ComparatorB
     return Sums(np.concatenate(losses, axis=1), np.where(each, tops, totals / data.rounds), size)
 
 
-def _constraints(rounds: Rounds, x: Array) -> Array:
+def _constraints(rounds: RoundArrays, x: Array) -> Array:
     """Values of the constraints (rounds, N)."""
     results = [np.zeros((rounds.count, 0))]
     for c in rounds.problem.inequalities:

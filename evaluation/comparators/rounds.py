@@ -17,7 +17,7 @@ from oco.evaluation.comparators.base import Comparator, ComparatorBudget, Compar
 from oco.evaluation.comparators.broken import broken_least
 from oco.evaluation.comparators.certificate import Certified, joined, solve_certified
 from oco.evaluation.comparators.conic_comparators import METHOD, conic_static
-from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.comparators.functions import RoundArrays
 from oco.evaluation.comparators.lift import least_loss
 from oco.evaluation.comparators.make import functions
 from oco.evaluation.comparators.projected import solve_projected
@@ -55,7 +55,7 @@ def dynamic(problem: Canonical, data: Data, way: Way | None, budget: ComparatorB
     for streams, numbers in _chunks(way.problem if way else problem, data):
         if clock.over(int(numbers[0]) - 1):
             return _unfinished(parts, floor, clock)
-        rounds = Rounds.of(problem, streams, numbers)
+        rounds = RoundArrays.of(problem, streams, numbers)
         part = _side_by_side(rounds, way, clock, floor) if way else _none_yet(rounds, floor)
         if not way or part.solved:
             _one_after_another(part, rounds, clock, budget.memory)
@@ -123,7 +123,7 @@ class _Part:
     The first `solved` of them were finished in time; of the others only the bounds are of use.
     """
 
-    def __init__(self, rounds: Rounds, result: Certified, constraints: int, floor: float) -> None:
+    def __init__(self, rounds: RoundArrays, result: Certified, constraints: int, floor: float) -> None:
         self.solved = rounds.count
         self.x, self.losses = result.x.copy(), result.f.copy()
         self.bounds = np.maximum(result.bound, floor)
@@ -139,7 +139,7 @@ class _Part:
         close = self.losses - self.bounds <= TOLERANCE * self.sizes
         return np.flatnonzero(self.open | ~close)
 
-    def in_terms_of(self, rounds: Rounds) -> None:
+    def in_terms_of(self, rounds: RoundArrays) -> None:
         """Part without the decisions that replace kinks of the model."""
         rows = rounds.everything
         self.x, self.rounds = self.x[:, : rounds.size], rounds
@@ -176,7 +176,7 @@ def _chunks(problem: Canonical, data: Data) -> Iterator[tuple[dict[str, Array], 
         yield streams, np.arange(start, min(start + step, data.rounds)) + 1
 
 
-def programs_of(rounds: Rounds, region: Region, definitions: tuple[Expr, ...] = ()) -> Assembled:
+def programs_of(rounds: RoundArrays, region: Region, definitions: tuple[Expr, ...] = ()) -> Assembled:
     """Programs of the rounds: the loss under all inequalities and equalities of each round."""
     problem = rounds.problem
     inequalities = tuple(functions(rounds, c.expr) for c in problem.inequalities)
@@ -186,15 +186,15 @@ def programs_of(rounds: Rounds, region: Region, definitions: tuple[Expr, ...] = 
     return Assembled(region, rounds.everything, loss, inequalities, equations, defining)
 
 
-def _side_by_side(rounds: Rounds, way: Way, clock: _Clock, floor: float) -> _Part:
-    inner = Rounds.of(way.problem, rounds.streams, rounds.numbers)
+def _side_by_side(rounds: RoundArrays, way: Way, clock: _Clock, floor: float) -> _Part:
+    inner = RoundArrays.of(way.problem, rounds.streams, rounds.numbers)
     part = (_solve if way.region.complete else _one_by_one)(inner, way, clock, floor)
     if way.problem is not rounds.problem:
         part.in_terms_of(rounds)
     return part
 
 
-def _none_yet(rounds: Rounds, floor: float) -> _Part:
+def _none_yet(rounds: RoundArrays, floor: float) -> _Part:
     """Part without decisions, with the least possible losses as bounds."""
     constraints, unknown = sum(c.size for c in rounds.problem.inequalities), np.full(rounds.count, np.nan)
     nothing = np.zeros((rounds.count, constraints))
@@ -206,7 +206,7 @@ def _none_yet(rounds: Rounds, floor: float) -> _Part:
     return part
 
 
-def _one_after_another(part: _Part, rounds: Rounds, clock: _Clock, memory: int) -> None:
+def _one_after_another(part: _Part, rounds: RoundArrays, clock: _Clock, memory: int) -> None:
     """Solve the open rounds as conic programs while time remains."""
     fresh, before = part.solved == 0, int(rounds.numbers[0]) - 1
     for row in part.unsolved():
@@ -221,7 +221,7 @@ def _one_after_another(part: _Part, rounds: Rounds, clock: _Clock, memory: int) 
             return
 
 
-def _solve(rounds: Rounds, way: Way, clock: _Clock, floor: float) -> _Part:
+def _solve(rounds: RoundArrays, way: Way, clock: _Clock, floor: float) -> _Part:
     programs = programs_of(rounds, way.region, way.definitions)
     result = solve_certified(programs, way.region.start, until=clock.until)
     part = _Part(rounds, result, sum(c.size for c in rounds.problem.inequalities), floor)
@@ -233,7 +233,7 @@ def _solve(rounds: Rounds, way: Way, clock: _Clock, floor: float) -> _Part:
     return part
 
 
-def _one_by_one(rounds: Rounds, way: Way, clock: _Clock, floor: float) -> _Part:
+def _one_by_one(rounds: RoundArrays, way: Way, clock: _Clock, floor: float) -> _Part:
     """Solve the rounds singly on a set with a projection, while time remains."""
     programs = programs_of(rounds, way.region, way.definitions)
     results: list[Certified] = []

@@ -21,7 +21,7 @@ from oco.evaluation.comparators.base import Comparator, ComparatorBudget, Compar
 from oco.evaluation.comparators.broken import FEASIBLE
 from oco.evaluation.comparators.certificate import Certified
 from oco.evaluation.comparators.fixed import solve_programs
-from oco.evaluation.comparators.functions import OfRounds, QuadraticRounds, Rounds
+from oco.evaluation.comparators.functions import OfRounds, QuadraticRounds, RoundArrays
 from oco.evaluation.comparators.make import total
 from oco.evaluation.comparators.parts import evaluated, parts_of
 from oco.evaluation.comparators.region import region
@@ -41,7 +41,7 @@ class _Sum:
     before: QuadraticRounds | None = None
     blocks: list[QuadraticRounds] = field(default_factory=list)
 
-    def add(self, part: Rounds, ends: Array) -> None:
+    def add(self, part: RoundArrays, ends: Array) -> None:
         """Add a part, which contains these ends (counted from its beginning)."""
         cuts = np.union1d(ends, part.count)
         more = total(part, self.expr, cuts, np.ones(len(cuts)))
@@ -82,7 +82,7 @@ def streamed_static(problem: Canonical, data: Data, budget: ComparatorBudget) ->
     return Comparator(
         "static",
         ComparatorStatus.CERTIFIED if _close(value, bound, float(result.size[0])) else ComparatorStatus.INTERVAL,
-        Rounds.of(problem, {}, np.arange(0)).split(x),
+        RoundArrays.of(problem, {}, np.arange(0)).split(x),
         sums.losses[0],
         value,
         bound,
@@ -106,7 +106,7 @@ def streamed_prefixes(problem: Canonical, data: Data, ends: Array, budget: Compa
         ComparatorStatus.NOT_COMPUTED if not k else ComparatorStatus.CERTIFIED if c else ComparatorStatus.INTERVAL
         for k, c in zip(known, close)
     ]
-    none = Rounds.of(problem, {}, np.arange(0))
+    none = RoundArrays.of(problem, {}, np.arange(0))
     decision = {n: result.x[:, none.places[n]].reshape(len(ends), *shape) for n, shape in none.layout}
     value = np.where(known, result.f, np.nan)
     return Prefixes(ends, value, result.bound, tuple(status), decision, METHOD, perf_counter() - began)
@@ -122,9 +122,9 @@ def _by_sums(problem: Canonical, data: Data) -> bool:
     return means and polynomials and all(smooth(c.expr, first.variables) for c in constraints)
 
 
-def _first(problem: Canonical, data: Data) -> Rounds:
+def _first(problem: Canonical, data: Data) -> RoundArrays:
     """First round, which represents all where they do not differ."""
-    return Rounds.of(problem, data.read(0, 1), np.arange(1) + 1)
+    return RoundArrays.of(problem, data.read(0, 1), np.arange(1) + 1)
 
 
 def _solved(problem: Canonical, data: Data, ends: Array, budget: ComparatorBudget, until: float) -> Certified | None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from oco.dsl.expressions import Expr
-from oco.evaluation.comparators.functions import OfRounds, QuadraticRounds, Rounds, calls
+from oco.evaluation.comparators.functions import OfRounds, QuadraticRounds, RoundArrays, calls
 from oco.evaluation.comparators.make import implicit, total
 
 Array = np.ndarray[Any, Any]
@@ -95,7 +95,7 @@ def values_upto(function: OfRounds, x: Array, ends: Array) -> list[Array]:
     return results
 
 
-def summed(rounds: Rounds, expr: Expr, ends: Array, weights: Array) -> OfRounds:
+def summed(rounds: RoundArrays, expr: Expr, ends: Array, weights: Array) -> OfRounds:
     """Weighted sums over the first rounds: coefficients are added up once, other functions are summed when they are
     evaluated.
     """
@@ -179,7 +179,7 @@ class Chosen(OfRounds):
         return np.asarray(self.chosen[own][self.present[own] & (carried > least)]) // self.pieces
 
 
-def deciding_rounds(function: OfRounds, rounds: Rounds, start: Array, ends: Array) -> list[Array] | None:
+def deciding_rounds(function: OfRounds, rounds: RoundArrays, start: Array, ends: Array) -> list[Array] | None:
     """Few rounds of each prefix that imply the constraints of all, where the rounds differ by a constant alone; else
     None.
     """

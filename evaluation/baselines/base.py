@@ -28,7 +28,7 @@ class GivenUp(Exception):
     """Raised by a rule that cannot be played; the message is the reason in words."""
 
 
-class Rule(Protocol):
+class DecisionRule(Protocol):
     """Rule of decision with a name in words."""
 
     @property
@@ -141,7 +141,9 @@ def stacked(table: RoundArrays, exprs: Sequence[Expr], x: Array) -> Array:
     return np.concatenate([np.zeros((len(rows), 0)), *values], axis=1)
 
 
-def play(rule: Rule, problem: Canonical, data: Data, trade: Trade, seconds: float = SECONDS) -> Played | LeftOut:
+def play(
+    rule: DecisionRule, problem: Canonical, data: Data, trade: Trade, seconds: float = SECONDS
+) -> Played | LeftOut:
     """Play a rule over all rounds of the data, within so many seconds."""
     began = perf_counter()
     try:

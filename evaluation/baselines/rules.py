@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from oco.compiler.problem.canonical import Canonical
-from oco.evaluation.baselines.base import SECONDS, LeftOut, Played, Rule, play
+from oco.evaluation.baselines.base import SECONDS, DecisionRule, LeftOut, Played, play
 from oco.evaluation.baselines.gradients import DualAscent, FixedPenalty
 from oco.evaluation.baselines.portfolios import (
     BuyAndHold,
@@ -34,7 +34,7 @@ class Which(StrEnum):
     NONE = "none"
 
 
-def rules(problem: Canonical) -> list[Rule]:
+def rules(problem: Canonical) -> list[DecisionRule]:
     """All rules that are made for such a problem."""
     stated = stated_in_constraints(problem)
     constrained = bool(problem.inequalities)
@@ -43,7 +43,7 @@ def rules(problem: Canonical) -> list[Rule]:
     of_distribution: list[Margin] = (
         [OfModel(Deviations(2)), OfModel(Deviations(4)), OfModel(Quantile(0.999))] if stated else []
     )
-    chosen: list[Rule] = list(portfolio_rules(problem))
+    chosen: list[DecisionRule] = list(portfolio_rules(problem))
     if constrained:
         worst = OfModel(WorstOfRange())
         constants = [*of_distribution, worst] if stated else [worst]
@@ -56,7 +56,7 @@ def rules(problem: Canonical) -> list[Rule]:
     return [*chosen, FixedPenalty(), DualAscent()]
 
 
-def cheap_rules(problem: Canonical) -> list[Rule]:
+def cheap_rules(problem: Canonical) -> list[DecisionRule]:
     """Two rules that take seconds: a constant, or nearly one, and one that re-solves every round."""
     if wealth(problem) is not None:
         return list(portfolio_rules(problem))[::3]
@@ -68,7 +68,7 @@ def cheap_rules(problem: Canonical) -> list[Rule]:
     return [Resolve(Mean(), WorstSeen()), Resolve(Mean(3), TunedMargin())]
 
 
-def portfolio_rules(problem: Canonical) -> tuple[Rule, ...]:
+def portfolio_rules(problem: Canonical) -> tuple[DecisionRule, ...]:
     """Rules for a portfolio; none for another problem."""
     if wealth(problem) is None:
         return ()
@@ -82,7 +82,7 @@ def beside(
     """Play rules over the data; `seconds` are for each of them. They are ordered by what they cost from the round
     `start` (from 0) on.
     """
-    chosen: list[Rule] = []
+    chosen: list[DecisionRule] = []
     if which is not Which.NONE:
         chosen = cheap_rules(problem) if which is Which.SOME else rules(problem)
     if problem.previous:  # rules decide all rounds at once, and would move as they like

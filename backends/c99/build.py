@@ -25,7 +25,7 @@ import numpy as np
 from oco.backends.c99.cache import ELSEWHERE, Folder, cache_folder, libraries
 from oco.backends.c99.fleet_source import FleetSource
 from oco.backends.c99.glue import glue
-from oco.backends.c99.module import Source
+from oco.backends.c99.module import CSource
 from oco.dsl.diagnostics import InternalError, OcoError, fail
 from oco.dsl.writing import reason_of
 
@@ -59,7 +59,7 @@ def has_compiler() -> bool:
         return False
 
 
-def library(source: Source) -> ctypes.CDLL:
+def library(source: CSource) -> ctypes.CDLL:
     """Shared library of a source with its glue, built if it is not in the cache."""
     folder, name = _cached(
         source.name, {f"{source.name}.h": source.header, f"{source.name}.c": source.code + glue(source)}, ()

@@ -16,7 +16,7 @@ from oco.cli.options import Json, Mapping, ModelPath, Params, effort_of, model_a
 from oco.cli.output import note, say, show_diagnostic, show_json
 from oco.cli.progress import watched, working
 from oco.cli.replaying import replay_trace
-from oco.cli.sweeping import Table, check_table_outputs, run_sweep, values_of
+from oco.cli.sweeping import RunTable, check_table_outputs, run_sweep, values_of
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.writing import make_folder
 from oco.pipeline import planned
@@ -81,7 +81,7 @@ def run(
         _refuse_journal(journal)
         values = values_of(grid) | {name: [value] for name, value in {**o.units_of(kind), **settings}.items()}
         shared = options | {"backend": backend, "budget": cost}
-        table = Table(loaded, source, tuple(names), range(seed, seed + seeds), values, shared)
+        table = RunTable(loaded, source, tuple(names), range(seed, seed + seeds), values, shared)
         raise _run_table(table, engine, out, force, o.files_read(model, loaded, data), as_json)
     _check_outputs(out, force, o.files_read(model, loaded, data))
     given, pilots = o.given(settings, kind).get("settings"), None if data is None else source
@@ -108,7 +108,7 @@ def _refuse_journal(journal: Path | None) -> None:
 
 
 def _run_table(
-    table: Table, engine: str, out: Path | None, force: bool, inputs: Sequence[Path], as_json: bool
+    table: RunTable, engine: str, out: Path | None, force: bool, inputs: Sequence[Path], as_json: bool
 ) -> typer.Exit:
     """Run the whole table, once no existing file conflicts with its results; returns the exit of the command."""
     check_table_outputs(table, out, force, inputs)

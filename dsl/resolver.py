@@ -356,6 +356,6 @@ class _Resolver:
 
 
 def _file(call: syntax.Call) -> File:
-    if len(call.args) != 1 or call.options or not isinstance(call.args[0], syntax.Text):
+    if len(call.args) != 1 or call.options or not isinstance(call.args[0], syntax.QuotedString):
         raise fail("OCO213", "`file` takes one name in quotes", call.span, 'write file("data.csv")')
     return File(call.args[0].value, span=call.span)

@@ -271,7 +271,7 @@ Statement = (
 
 
 @dataclass(frozen=True)
-class File:
+class SourceFile:
     """Complete file: the statements that could be read, in order."""
 
     source: Source

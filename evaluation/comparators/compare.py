@@ -18,7 +18,7 @@ from oco.evaluation.comparators.lift import least_loss, lift
 from oco.evaluation.comparators.make import entries_of
 from oco.evaluation.comparators.parts import by_parts
 from oco.evaluation.comparators.region import region
-from oco.evaluation.comparators.rounds import Way, dynamic
+from oco.evaluation.comparators.rounds import Formulation, dynamic
 from oco.evaluation.comparators.streamed import streamed_prefixes, streamed_static
 from oco.evaluation.comparators.structure import degree, separable, smooth
 from oco.evaluation.data import Data
@@ -187,11 +187,11 @@ def _is_smooth(problem: Canonical) -> bool:
 
 def _dynamic(problem: Canonical, data: Data, budget: ComparatorBudget) -> Comparator:
     if _is_smooth(problem):
-        return dynamic(problem, data, Way(problem, region(problem)), budget)
+        return dynamic(problem, data, Formulation(problem, region(problem)), budget)
     if data.nbytes > budget.memory:
         return Comparator("dynamic", ComparatorStatus.NOT_COMPUTED, why=_too_large(data, budget))
     lifted = lift(_all_rounds(problem, data)) if region(problem).complete else None
     if lifted is None or not lifted.smooth:
         return dynamic(problem, data, None, budget)
-    way = Way(lifted.problem, region(lifted.problem), tuple(d.expr for d in lifted.definitions))
+    way = Formulation(lifted.problem, region(lifted.problem), tuple(d.expr for d in lifted.definitions))
     return dynamic(problem, data, way, budget)

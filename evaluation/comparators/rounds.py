@@ -33,7 +33,7 @@ HOPELESS = 2.0  # times the budget: an estimate beyond which it cannot
 
 
 @dataclass(frozen=True, eq=False)
-class Way:
+class Formulation:
     """Formulation for solving several rounds side by side: a problem without kinks, whose decisions begin with the
     model's, over its set.
 
@@ -45,7 +45,7 @@ class Way:
     definitions: tuple[Expr, ...] = ()
 
 
-def dynamic(problem: Canonical, data: Data, way: Way | None, budget: ComparatorBudget) -> Comparator:
+def dynamic(problem: Canonical, data: Data, way: Formulation | None, budget: ComparatorBudget) -> Comparator:
     """Solve all rounds, some hundreds or thousands at once, with a certificate for each.
 
     Rounds that stay open, or all where there is no such formulation, are solved one by one as conic programs.
@@ -186,7 +186,7 @@ def programs_of(rounds: RoundArrays, region: Region, definitions: tuple[Expr, ..
     return Assembled(region, rounds.everything, loss, inequalities, equations, defining)
 
 
-def _side_by_side(rounds: RoundArrays, way: Way, clock: _Clock, floor: float) -> _Part:
+def _side_by_side(rounds: RoundArrays, way: Formulation, clock: _Clock, floor: float) -> _Part:
     inner = RoundArrays.of(way.problem, rounds.streams, rounds.numbers)
     part = (_solve if way.region.complete else _one_by_one)(inner, way, clock, floor)
     if way.problem is not rounds.problem:
@@ -221,7 +221,7 @@ def _one_after_another(part: _Part, rounds: RoundArrays, clock: _Clock, memory: 
             return
 
 
-def _solve(rounds: RoundArrays, way: Way, clock: _Clock, floor: float) -> _Part:
+def _solve(rounds: RoundArrays, way: Formulation, clock: _Clock, floor: float) -> _Part:
     programs = programs_of(rounds, way.region, way.definitions)
     result = solve_certified(programs, way.region.start, until=clock.until)
     part = _Part(rounds, result, sum(c.size for c in rounds.problem.inequalities), floor)
@@ -233,7 +233,7 @@ def _solve(rounds: RoundArrays, way: Way, clock: _Clock, floor: float) -> _Part:
     return part
 
 
-def _one_by_one(rounds: RoundArrays, way: Way, clock: _Clock, floor: float) -> _Part:
+def _one_by_one(rounds: RoundArrays, way: Formulation, clock: _Clock, floor: float) -> _Part:
     """Solve the rounds singly on a set with a projection, while time remains."""
     programs = programs_of(rounds, way.region, way.definitions)
     results: list[Certified] = []

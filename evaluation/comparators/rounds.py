@@ -50,7 +50,7 @@ def dynamic(problem: Canonical, data: Data, way: Formulation | None, budget: Com
 
     Rounds that stay open, or all where there is no such formulation, are solved one by one as conic programs.
     """
-    clock, floor = _Clock(perf_counter(), budget.seconds, data.rounds), least_loss(problem, data.rounds)
+    clock, floor = _RoundsClock(perf_counter(), budget.seconds, data.rounds), least_loss(problem, data.rounds)
     parts: list[_Part] = []
     for streams, numbers in _chunks(way.problem if way else problem, data):
         if clock.over(int(numbers[0]) - 1):
@@ -66,7 +66,7 @@ def dynamic(problem: Canonical, data: Data, way: Formulation | None, budget: Com
 
 
 @dataclass(frozen=True)
-class _Clock:
+class _RoundsClock:
     """Starting time, the seconds allowed, and the rounds to solve."""
 
     began: float
@@ -98,7 +98,7 @@ class _Clock:
         return self.spent > self.seconds or (solved > 0 and hopeless)
 
 
-def _unfinished(parts: list[_Part], floor: float, clock: _Clock) -> Comparator:
+def _unfinished(parts: list[_Part], floor: float, clock: _RoundsClock) -> Comparator:
     """Comparator without a decision, with a lower bound: from the rounds that were solved, and the least possible loss
     of the others.
     """
@@ -186,7 +186,7 @@ def programs_of(rounds: RoundArrays, region: Region, definitions: tuple[Expr, ..
     return Assembled(region, rounds.everything, loss, inequalities, equations, defining)
 
 
-def _side_by_side(rounds: RoundArrays, way: Formulation, clock: _Clock, floor: float) -> _Part:
+def _side_by_side(rounds: RoundArrays, way: Formulation, clock: _RoundsClock, floor: float) -> _Part:
     inner = RoundArrays.of(way.problem, rounds.streams, rounds.numbers)
     part = (_solve if way.region.complete else _one_by_one)(inner, way, clock, floor)
     if way.problem is not rounds.problem:
@@ -206,7 +206,7 @@ def _none_yet(rounds: RoundArrays, floor: float) -> _Part:
     return part
 
 
-def _one_after_another(part: _Part, rounds: RoundArrays, clock: _Clock, memory: int) -> None:
+def _one_after_another(part: _Part, rounds: RoundArrays, clock: _RoundsClock, memory: int) -> None:
     """Solve the open rounds as conic programs while time remains."""
     fresh, before = part.solved == 0, int(rounds.numbers[0]) - 1
     for row in part.unsolved():
@@ -221,7 +221,7 @@ def _one_after_another(part: _Part, rounds: RoundArrays, clock: _Clock, memory: 
             return
 
 
-def _solve(rounds: RoundArrays, way: Formulation, clock: _Clock, floor: float) -> _Part:
+def _solve(rounds: RoundArrays, way: Formulation, clock: _RoundsClock, floor: float) -> _Part:
     programs = programs_of(rounds, way.region, way.definitions)
     result = solve_certified(programs, way.region.start, until=clock.until)
     part = _Part(rounds, result, sum(c.size for c in rounds.problem.inequalities), floor)
@@ -233,7 +233,7 @@ def _solve(rounds: RoundArrays, way: Formulation, clock: _Clock, floor: float) -
     return part
 
 
-def _one_by_one(rounds: RoundArrays, way: Formulation, clock: _Clock, floor: float) -> _Part:
+def _one_by_one(rounds: RoundArrays, way: Formulation, clock: _RoundsClock, floor: float) -> _Part:
     """Solve the rounds singly on a set with a projection, while time remains."""
     programs = programs_of(rounds, way.region, way.definitions)
     results: list[Certified] = []
@@ -265,7 +265,7 @@ def _repair(part: _Part, programs: Assembled, rows: Array) -> None:
     part.violation[chosen] = np.maximum(programs.jet(again.x, chosen).g[:, :constraints], 0.0)
 
 
-def _joined(parts: list[_Part], clock: _Clock) -> Comparator:
+def _joined(parts: list[_Part], clock: _RoundsClock) -> Comparator:
     x = np.concatenate([p.x for p in parts])
     losses, bounds = (np.concatenate([getattr(p, name) for p in parts]) for name in ("losses", "bounds"))
     impossible, still_open = (np.concatenate([getattr(p, name) for p in parts]) for name in ("impossible", "open"))

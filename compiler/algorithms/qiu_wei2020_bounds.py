@@ -80,6 +80,7 @@ class ProofSymbols:
         return min(trivial, float((free + 4 * per_alpha * alpha / step).min()))
 
     def last_alpha(self, horizon: int) -> float:
+        """Upper bound of alpha in the last round, (21) and (52) with the bound of the queue."""
         return self.base + self.per_queue * self.queue(horizon)
 
     def regret(self, horizon: int) -> float:

@@ -248,6 +248,7 @@ def setting_quantities(settings: Mapping[str, Setting], letters: Mapping[str, st
 
 
 def round_quantities(s: Situation) -> tuple[Quantity, ...]:
+    """Symbols N of the constraints, T of the horizon and n of the rounds played."""
     return (
         Quantity("N", "N", "number of constraints", float(s.constraints)),
         Quantity("T", "T", "horizon", lambda rounds, T: float(max(rounds.n, T))),

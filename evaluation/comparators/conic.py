@@ -46,6 +46,7 @@ class NormBound:
 
     @property
     def count(self) -> int:
+        """Number of matrices K."""
         return len(self.places)
 
     def at(self, z: Array) -> Array:

@@ -110,16 +110,19 @@ class Kinked:
 
     @cached_property
     def jacobian(self) -> Any:
+        """Matrix (m, n) of kinks, then of limits and equations in their units; sparse where few entries are not zero."""
         scaled = sp.diags_array(1.0 / self.units) @ self.bounds.matrix[:, : self.region.size]
         rows = sp.csr_array(sp.vstack([self.kinks.matrix, scaled]))
         return rows.toarray() if rows.nnz > DENSE * np.prod(rows.shape) else rows
 
     @cached_property
     def constant(self) -> Array:
+        """Constants (m,) of the rows of `jacobian`."""
         return np.concatenate([self.kinks.constant, self.bounds.constant / self.units])
 
     @cached_property
     def square(self) -> Any:
+        """Hessian (n, n) of the quadratic part of the objective."""
         n = self.region.size
         return sp.csr_array(self.program.square[:n, :n])
 
@@ -136,6 +139,7 @@ class Kinked:
 
     @cached_property
     def size(self) -> float:
+        """Scale of the objective, to which tolerances refer: its size at a point of the region."""
         start = self.at(self.region.project(self.region.start))
         return max(abs(self.measured(start)[0]), LITTLE * self.program_size)
 
@@ -147,6 +151,7 @@ class Kinked:
 
     @cached_property
     def penalty(self) -> float:
+        """First penalty on the rows of `jacobian`, from the curvature of the objective along them and the weights of the kinks."""
         lengths, values = abs(self.kinks.matrix), np.abs(self.kinks.at(self.region.project(self.region.start)))
         length = float(lengths.sum(axis=0).max() * lengths.sum(axis=1).max()) or 1.0
         curved = float(abs(self.square).sum(axis=0).max(initial=0.0)) / length
@@ -166,6 +171,7 @@ class Kinked:
         return [p.reshape(b.count, *b.shape) for b, p in zip(self.program.norms, first)], pieces, limits, equations
 
     def at(self, x: Array) -> Local:
+        """Smooth part and rows at x (n,), with derivatives."""
         f, df = self._smooth(x)
         return Local(f, df, self.jacobian @ x + self.constant, self.jacobian)
 
@@ -180,6 +186,7 @@ class Kinked:
             return f + float(times @ loss.at(z)), df + loss.pulled(z, times)[: self.region.size]
 
     def onto(self, y: Array) -> Array:
+        """Multipliers nearest to y (m,): in the dual balls of the kinks, not negative for limits, free for equations."""
         count = len(self.limits.constant)
         kinks, limits, equations = np.split(y, np.array([0, count]) + len(self.kinks.constant))
         return np.concatenate([self._onto(kinks), np.maximum(limits, 0.0), equations])
@@ -191,6 +198,7 @@ class Kinked:
         return np.concatenate([*near, self.maxima.onto(pieces, self.totals, self.at_most)])
 
     def measured(self, here: Local) -> tuple[float, float]:
+        """Value of the objective, and the largest violation of a limit or an equation over its change."""
         norms, pieces, limits, equations = self.parts(here.v)
         off = np.concatenate([limits, np.abs(equations)]) / self.changes
         value = here.f + sum(float(self.weights(b) @ b.norm.value(v)) for b, v in zip(self.program.norms, norms))

@@ -89,7 +89,7 @@ class _Lifting:
         self.bounded = True
 
     def expression(self, root: Expr) -> Expr:
-        """Expression with new variables for its kinks."""
+        """Expression with new variables for its kinks. Raises Unliftable."""
         nodes = list(walk(root))
         depends = dependence(nodes, self.rounds.variables)
         values = enclosures(root, self.ranges)

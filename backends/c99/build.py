@@ -34,6 +34,8 @@ FLAGS = ("-std=c99", "-O3", "-march=native", "-fno-math-errno", "-fPIC", "-share
 ANY_ALIGNMENT = "-Wa,-muse-unaligned-vector-move"
 """Flag of the GNU assembler for x86: GCC 12 puts some arrays on the stack where its own aligned moves of vectors fault."""
 
+INSTALL = "install gcc or clang, or `pip install ziglang`"
+
 
 @cache
 def compiler() -> tuple[str, ...]:
@@ -48,7 +50,7 @@ def compiler() -> tuple[str, ...]:
             return (os.path.abspath(result),)
     if find_spec("ziglang") is not None:
         return (sys.executable, "-m", "ziglang", "cc")
-    raise fail("OCO733", "no C compiler is found", hint="install gcc or clang, or `pip install ziglang`")
+    raise fail("OCO733", "no C compiler is found", hint=INSTALL)
 
 
 def has_compiler() -> bool:

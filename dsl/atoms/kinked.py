@@ -56,7 +56,7 @@ def _extreme_vjp(largest: bool) -> Any:
                 other = after[0] if len(after) == 1 else e.call(c.atom, *after)
                 here = e.call("_nonneg", e.sub(arg, other) if largest else e.sub(other, arg))
                 share, left = e.mul(left, here), e.mul(left, e.sub(e.number(1), here))
-            results.append(e.collapse(e.broadcast(e.mul(share, g), c.shape), c.shape, arg.shape))
+            results.append(e.collapse(e.call("_masked", share, e.broadcast(g, c.shape)), c.shape, arg.shape))
         return tuple(results)
 
     return rule

@@ -99,7 +99,6 @@ NEXT = {
     "OCO104": ("OCO801", "the file that the string names is not there"),
     "OCO110": ("OCO521", "the example's objective has no decision, whose name is the mistake"),
     "OCO213": ("OCO801", "the example's file is not there"),
-    "OCO605": ("OCO708", "two conflicting constraints are relaxed by turns: relaxing `low` alone"),
 }
 """Errors that a mended example has for another reason."""
 WITHOUT = {

@@ -12,7 +12,7 @@ from oco.compiler.lowering.restarts import first_epoch, restarted
 from oco.compiler.proximal.solvable import step_rank
 from oco.compiler.selection.ignored_settings import ignored_settings, unread, using_all_settings
 from oco.compiler.selection.pilots import Pilots
-from oco.compiler.selection.relaxed import instead_of_values, relaxed
+from oco.compiler.selection.relaxed import relaxed
 from oco.compiler.selection.resolve_again import in_its_units, with_provisos
 from oco.compiler.selection.verdicts import (
     Applicability,
@@ -148,10 +148,8 @@ def choose(
     usable = sorted((v for v in judged if v.applicability is Applicability.APPLICABLE), key=rank)
     usable, ignoring = using_all_settings(usable, s, settings)
     refused = [*ignoring, *(v for v in judged if v.applicability is Applicability.REFUSED)]
-    if not usable and not ignoring and (less := relaxed(s, refused)) is not None:
+    if not ignoring and (less := relaxed(s, refused, usable)) is not None:
         return choose(less, None, settings, span, policy)
-    if usable and (inside := instead_of_values(s, usable)) is not None:
-        return choose(inside, None, settings, span, policy)
     if not usable:
         return Choice(s, tuple(refused), policy=policy)
     best = replace(usable[0], applicability=Applicability.CHOSEN, reason=why_first(usable))

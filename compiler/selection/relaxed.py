@@ -16,16 +16,21 @@ from oco.dsl.expressions import Expr
 from oco.dsl.statements import Feedback, Measure
 
 
-def relaxed(s: Situation, judged: Sequence[Verdict]) -> Situation | None:
+def relaxed(s: Situation, judged: Sequence[Verdict], usable: Sequence[Verdict] = ()) -> Situation | None:
     """Situation that asks for less, with a sentence on what is given up and why; None where nothing is left to give up.
 
     Losses whose slope is infinite at the border of the domain are played a little inside of it. Equalities on average without
     proved multipliers become two inequalities each; of dynamic regret static regret is left.
 
-    judged  verdicts on what is asked for, all of them refusals
+    judged  verdicts on what is asked for that are refusals
+    usable  the others; beside those of rules that read gradients nothing is given up
     """
+    if usable and not _values_only(s, usable):
+        return None
     if (inside := _kept_from_infinite_slopes(s)) is not None:
         return inside
+    if usable:
+        return None
     if s.canonical.equalities:
         able = [v for v in judged if any("multipliers.bounded" in t.facts for t in v.algorithm.theorems)]
         labels = ", ".join(f"`{c.label}`" for c in s.canonical.equalities)
@@ -44,11 +49,9 @@ def relaxed(s: Situation, judged: Sequence[Verdict]) -> Situation | None:
     return None
 
 
-def instead_of_values(s: Situation, usable: Sequence[Verdict]) -> Situation | None:
-    """Situation with bounded gradients, where only rules that read values alone apply for want of them; else None."""
-    if s.canonical.feedback is Feedback.BANDIT or any(v.algorithm.reads is not Feedback.BANDIT for v in usable):
-        return None
-    return _kept_from_infinite_slopes(s)
+def _values_only(s: Situation, usable: Sequence[Verdict]) -> bool:
+    """True where rules that read values alone apply for want of bounded gradients, though the model gives gradients."""
+    return s.canonical.feedback is not Feedback.BANDIT and all(v.algorithm.reads is Feedback.BANDIT for v in usable)
 
 
 def _kept_from_infinite_slopes(s: Situation) -> Situation | None:

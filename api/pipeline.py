@@ -44,13 +44,13 @@ def check(
 def _observed(model: Model, source: Any) -> tuple[dict[str, Any], Mapping[str, Any] | None]:
     """The rounds of the data (what it lacks is drawn), and the best decision of each round where it can be found."""
     from oco.compiler.problem.canonical import canonical
-    from oco.evaluation.comparators import Budget
+    from oco.evaluation.comparators import ComparatorBudget
     from oco.evaluation.comparators.compare import compare
     from oco.evaluation.data import load_data
 
     problem = canonical(model)
     data = load_data(problem, source)
-    best = compare(problem, data, "dynamic", Budget(seconds=30.0))
+    best = compare(problem, data, "dynamic", ComparatorBudget(seconds=30.0))
     return {s.name: data.array(s.name) for s in problem.streams}, best.decision or None
 
 

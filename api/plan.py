@@ -24,7 +24,7 @@ from oco.evaluation.report.frontier import plot_frontier
 
 if TYPE_CHECKING:
     from oco.backends.fleet import Fleet
-    from oco.evaluation.comparators import Budget
+    from oco.evaluation.comparators import ComparatorBudget
     from oco.evaluation.data import Data
     from oco.evaluation.measured_run import MeasuredRun
     from oco.evaluation.recorder import Keep
@@ -159,7 +159,7 @@ class Plan(core.Plan):
         *,
         mapping: Mapping[str, str | Sequence[str]] | None = None,
         journal: str | Path | None = None,
-        budget: Budget | None = None,
+        budget: ComparatorBudget | None = None,
         on_missing: str = "error",
     ) -> Trace:
         """Run a learner over data: a path, arrays with the round first, an iterator of rounds, or None to draw.

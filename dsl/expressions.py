@@ -32,7 +32,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Data:
+class FrozenArray:
     """Read-only array that compares by its entries."""
 
     array: np.ndarray[Any, Any]
@@ -47,7 +47,7 @@ class Data:
         object.__setattr__(self, "array", array)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Data):
+        if not isinstance(other, FrozenArray):
             return NotImplemented
         a, b = self.array, other.array
         return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
@@ -92,7 +92,7 @@ class Expr:
 class Constant(Expr):
     """Number or array of numbers (int64 or float64)."""
 
-    value: Data
+    value: FrozenArray
 
 
 @dataclass(frozen=True)
@@ -187,12 +187,12 @@ def constant(value: float | int | np.ndarray[Any, Any], span: Span | None = None
     """Constant: integers stay int64, everything else is float64."""
     array = np.asarray(value)
     array = array.astype(np.int64 if array.dtype.kind in "iub" else np.float64)
-    return Constant(Data(array), shape=tuple(array.shape), integer=array.dtype.kind == "i", span=span)
+    return Constant(FrozenArray(array), shape=tuple(array.shape), integer=array.dtype.kind == "i", span=span)
 
 
 def uniform(value: float, shape: tuple[int, ...], span: Span | None = None) -> Constant:
     """Constant of this shape with equal entries, stored as one number."""
-    return Constant(Data(np.broadcast_to(np.float64(value), shape)), shape=shape, span=span)
+    return Constant(FrozenArray(np.broadcast_to(np.float64(value), shape)), shape=shape, span=span)
 
 
 def walk(root: Expr, known: Container[int] = ()) -> Iterator[Expr]:

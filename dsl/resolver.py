@@ -46,7 +46,7 @@ DECLARING: dict[type[Declaring], Kind] = {
 
 
 def resolve(
-    file: syntax.File,
+    file: syntax.SourceFile,
     params: Mapping[str, Any] | None = None,
     folder: Path | None = None,
     syntax_errors: Sequence[Diagnostic] = (),
@@ -63,7 +63,7 @@ def resolve(
 
 
 class _Resolver:
-    def __init__(self, file: syntax.File, params: Mapping[str, Any], folder: Path | None) -> None:
+    def __init__(self, file: syntax.SourceFile, params: Mapping[str, Any], folder: Path | None) -> None:
         self.file = file
         self.findings = Findings()
         self.scope = Scope(folder, params)
@@ -356,6 +356,6 @@ class _Resolver:
 
 
 def _file(call: syntax.Call) -> File:
-    if len(call.args) != 1 or call.options or not isinstance(call.args[0], syntax.Text):
+    if len(call.args) != 1 or call.options or not isinstance(call.args[0], syntax.QuotedString):
         raise fail("OCO213", "`file` takes one name in quotes", call.span, 'write file("data.csv")')
     return File(call.args[0].value, span=call.span)

@@ -56,7 +56,7 @@ class Typer:
                 return constant(value, node.span)
             case syntax.Identifier():
                 return self._name(node, inside)
-            case syntax.Text():
+            case syntax.QuotedString():
                 return self._refuse(
                     fail("OCO213", "a text means nothing here", node.span, 'only `file("...")` takes one')
                 )

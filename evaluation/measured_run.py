@@ -13,7 +13,7 @@ from oco.compiler.problem.canonical import Canonical
 from oco.compiler.theory.guarantees import Condition
 from oco.dsl.diagnostics import fail
 from oco.evaluation import measures
-from oco.evaluation.comparators import Budget, Comparator, Prefixes
+from oco.evaluation.comparators import Comparator, ComparatorBudget, Prefixes
 from oco.evaluation.data import Data
 from oco.evaluation.measures import Total, ViolationKind
 
@@ -93,7 +93,7 @@ class MeasuredRun:
         origin: Origin | None = None,
         notes: tuple[str, ...] = (),
         warnings: tuple[str, ...] = (),
-        budget: Budget | None = None,
+        budget: ComparatorBudget | None = None,
     ) -> None:
         self.problem = problem
         self.data = data
@@ -102,7 +102,7 @@ class MeasuredRun:
         self.origin = origin or Origin()
         self.notes = notes
         self.warnings = warnings
-        self.budget = budget or Budget()
+        self.budget = budget or ComparatorBudget()
         self._comparators: dict[str, Comparator] = {}
         self._prefixes: Prefixes | None = None
 

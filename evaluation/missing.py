@@ -51,7 +51,7 @@ def repaired(table: Table, on_missing: str, used: Sequence[str]) -> tuple[Table,
     return replace(table, arrays=kept, texts=texts, row_numbers=numbers[: table.rounds][keep]), (message,)
 
 
-class Rounds:
+class RepairedRounds:
     """Rounds of an iterator, repaired one by one; `notes` then says what was done."""
 
     def __init__(self, rounds: Iterable[Mapping[str, Array]], on_missing: str) -> None:

@@ -11,7 +11,7 @@ from oco.backends.arguments import is_integer
 from oco.backends.factors import Factors, part_names
 from oco.backends.learner import Learner
 from oco.backends.monitor import DUALS
-from oco.backends.play import Played
+from oco.backends.play import PlayedRounds
 from oco.compiler.problem.canonical import Canonical
 from oco.dsl.diagnostics import fail
 from oco.evaluation.measured_run import Record
@@ -127,7 +127,7 @@ class Recorder:
             return stop == self.expected
         return -(-start // self.every) * self.every < stop
 
-    def add_block(self, played: Played) -> None:
+    def add_block(self, played: PlayedRounds) -> None:
         """Record several rounds at once."""
         rows = slice(self.count, self.count + played.rounds)
         for name, value in (

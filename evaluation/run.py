@@ -27,10 +27,10 @@ from oco.compiler.theory.guarantees import Bound
 from oco.compiler.theory.theorems import Guarantee, Situation
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.statements import Feedback
-from oco.evaluation.comparators import Budget
+from oco.evaluation.comparators import ComparatorBudget
 from oco.evaluation.data import Data, from_rounds, load_data
 from oco.evaluation.measured_run import MeasuredRun, Origin, Promise, Record
-from oco.evaluation.missing import Rounds
+from oco.evaluation.missing import RepairedRounds
 from oco.evaluation.recorder import Keep, Recorder
 from oco.evaluation.revealed import Revealed
 from oco.evaluation.tables import readable
@@ -100,7 +100,7 @@ def run(
     mapping: Mapping[str, str | Sequence[str]] | None = None,
     on_missing: str = "error",
     journal: str | Path | None = None,
-    budget: Budget | None = None,
+    budget: ComparatorBudget | None = None,
 ) -> MeasuredRun:
     """Run the plan's learner as it is: its settings are those of the plan's horizon, however many rounds there are.
 
@@ -117,9 +117,9 @@ def run(
     notes: tuple[str, ...] = ()
     if rounds is not None and not (is_integer(rounds) and rounds > 0):
         raise fail("OCO826", f"a number of rounds is an integer from 1, not {rounds!r}")
-    given = Rounds((), on_missing)
+    given = RepairedRounds((), on_missing)
     if _is_iterator(data):
-        given = Rounds(from_rounds(plan.canonical, data, seed, mapping), on_missing)
+        given = RepairedRounds(from_rounds(plan.canonical, data, seed, mapping), on_missing)
         feed = _taken(iter(given), rounds)
     else:
         loaded = load_data(plan.canonical, data, mapping=mapping, seed=seed, rounds=rounds, on_missing=on_missing)

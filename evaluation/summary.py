@@ -64,7 +64,7 @@ class EqualityLine:
 
 
 @dataclass(frozen=True)
-class Total:
+class TotalViolation:
     """Violation of all constraints together: the papers' plain sum, and the sum of each divided by its scale;
     `guarantee` bounds the plain sum.
     """
@@ -91,7 +91,7 @@ class RunSummary:
     regret: tuple[RegretLine, ...]
     violation: tuple[ViolationLine, ...]
     equality: tuple[EqualityLine, ...]
-    totals: tuple[Total, ...]
+    totals: tuple[TotalViolation, ...]
     conditions: tuple[ConditionLine, ...]
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -196,13 +196,13 @@ def _equalities(trace: MeasuredRun) -> tuple[EqualityLine, ...]:
     )
 
 
-def _totals(trace: MeasuredRun) -> tuple[Total, ...]:
+def _totals(trace: MeasuredRun) -> tuple[TotalViolation, ...]:
     if not trace.labels:
         return ()
     lines = []
     for kind in ("hard", "soft"):
         papers, scaled = (float(trace.violation(kind, total=t)[-1]) for t in ("papers", "scaled"))
-        lines.append(Total(kind, papers, scaled, *_guarantee(trace, "violation", kind)))
+        lines.append(TotalViolation(kind, papers, scaled, *_guarantee(trace, "violation", kind)))
     return tuple(lines)
 
 

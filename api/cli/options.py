@@ -20,7 +20,7 @@ from oco.dsl.expressions import File
 if TYPE_CHECKING:
     from oco.dsl.model import Model
     from oco.evaluation.baselines.rules import Which
-    from oco.evaluation.comparators import Budget
+    from oco.evaluation.comparators import ComparatorBudget
     from oco.evaluation.data import Data
 
 STDIN = "-"
@@ -167,11 +167,11 @@ _SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
 _BYTES = {"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30, "tib": 2.0**40}
 
 
-def budget_of(text: str | None) -> Budget:
+def budget_of(text: str | None) -> ComparatorBudget:
     """Budget from `120s,2GiB`; a limit that is not given keeps its default."""
-    from oco.evaluation.comparators import Budget
+    from oco.evaluation.comparators import ComparatorBudget
 
-    budget = Budget()
+    budget = ComparatorBudget()
     for part in (text or "").split(",") if text else ():
         match = _COST.fullmatch(part)
         amount, unit = (float(match[1]), match[2].lower()) if match else (0.0, "?")
@@ -186,7 +186,7 @@ def budget_of(text: str | None) -> Budget:
     return budget
 
 
-def comparators_of(kind: str, text: str | None) -> tuple[Budget, bool]:
+def comparators_of(kind: str, text: str | None) -> tuple[ComparatorBudget, bool]:
     """Budget of a comparator for `--comparators` and `--budget`; True with it where it is to follow the time of the run."""
     from oco.evaluation.comparators.base import EXACT, FAST
 

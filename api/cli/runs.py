@@ -16,7 +16,7 @@ from oco.cli.options import Json, Mapping, ModelPath, Params, effort_of, model_a
 from oco.cli.output import note, say, show_diagnostic, show_json
 from oco.cli.progress import watched, working
 from oco.cli.replaying import replay_trace
-from oco.cli.sweeping import Table, check_table_outputs, run_sweep, values_of
+from oco.cli.sweeping import RunTable, check_table_outputs, run_sweep, values_of
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.writing import make_folder
 from oco.pipeline import planned
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from oco.dsl.model import Model
     from oco.evaluation.baselines.rules import Which
     from oco.evaluation.baselines.table import Beside
-    from oco.evaluation.comparators import Budget
+    from oco.evaluation.comparators import ComparatorBudget
     from oco.evaluation.data import Data
     from oco.evaluation.report.trace import Trace
     from oco.evaluation.summary import RunSummary
@@ -81,7 +81,7 @@ def run(
         _refuse_journal(journal)
         values = values_of(grid) | {name: [value] for name, value in {**o.units_of(kind), **settings}.items()}
         shared = options | {"backend": backend, "budget": cost}
-        table = Table(loaded, source, tuple(names), range(seed, seed + seeds), values, shared)
+        table = RunTable(loaded, source, tuple(names), range(seed, seed + seeds), values, shared)
         raise _run_table(table, engine, out, force, o.files_read(model, loaded, data), as_json)
     _check_outputs(out, force, o.files_read(model, loaded, data))
     given, pilots = o.given(settings, kind).get("settings"), None if data is None else source
@@ -108,7 +108,7 @@ def _refuse_journal(journal: Path | None) -> None:
 
 
 def _run_table(
-    table: Table, engine: str, out: Path | None, force: bool, inputs: Sequence[Path], as_json: bool
+    table: RunTable, engine: str, out: Path | None, force: bool, inputs: Sequence[Path], as_json: bool
 ) -> typer.Exit:
     """Run the whole table, once no existing file conflicts with its results; returns the exit of the command."""
     check_table_outputs(table, out, force, inputs)
@@ -138,7 +138,7 @@ def _run_one(
     plan: Plan,
     source: Data,
     journal: Path | None,
-    cost: Budget,
+    cost: ComparatorBudget,
     following: bool,
     out: Path | None,
     as_json: bool,
@@ -202,11 +202,15 @@ def _conclude(trace: Trace, plan: Plan, out: Path | None, as_json: bool, rules: 
 
 def _left_out(trace: Trace, summary: RunSummary) -> None:
     """Say which comparators ended without a certificate, and what goes on."""
-    from oco.evaluation.comparators.base import EXACT, Status
+    from oco.evaluation.comparators.base import EXACT, ComparatorStatus
 
     if not trace.budget.wanted:
         return
-    cut = [line.kind for line in summary.regret if line.status in (Status.INTERVAL.value, Status.NOT_COMPUTED.value)]
+    cut = [
+        line.kind
+        for line in summary.regret
+        if line.status in (ComparatorStatus.INTERVAL.value, ComparatorStatus.NOT_COMPUTED.value)
+    ]
     if cut:
         words = " and ".join(cut)
         note(f"the {words} comparator had {trace.budget.seconds:.3g} s: --comparators exact gives it {EXACT:g} s")

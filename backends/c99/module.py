@@ -32,7 +32,7 @@ _BROUGHT = re.compile(r"@(\w+)")
 
 
 @dataclass(frozen=True)
-class Source:
+class CSource:
     """Header and source. `name` is the prefix of every global name in them."""
 
     name: str
@@ -41,7 +41,7 @@ class Source:
     interface: Interface
 
 
-def emit(program: Program, contract: Contract, skip: Collection[str] = ()) -> Source:
+def emit(program: Program, contract: Contract, skip: Collection[str] = ()) -> CSource:
     """Header and source of a program; `skip` names passes to leave out."""
     name, program = module_name(program.name), lower(replace(program, slopes=None), skip)
     text, interface = rule(program, name)
@@ -56,7 +56,7 @@ def emit(program: Program, contract: Contract, skip: Collection[str] = ()) -> So
         "",
         *assembled(program, interface, lines),
     ]
-    return Source(name, "\n".join([*title, *_header(interface, contract)]), "\n".join(code).rstrip() + "\n", interface)
+    return CSource(name, "\n".join([*title, *_header(interface, contract)]), "\n".join(code).rstrip() + "\n", interface)
 
 
 def assembled(program: Program, interface: Interface, lines: Sequence[str]) -> list[str]:

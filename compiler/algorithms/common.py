@@ -61,6 +61,7 @@ def _functions_seen(s: Situation) -> Objection | None:
 
 
 def constraints_are_fixed(s: Situation) -> bool:
+    """True where no stream and no round enters an inequality."""
     return s.canonical.fixed
 
 

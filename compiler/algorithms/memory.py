@@ -45,7 +45,7 @@ MOST_SLOPES = 10**6
 """Derivatives of the entries of a constraint towards those of its streams that are bounded one by one."""
 
 
-class Form(StrEnum):
+class MemoryForm(StrEnum):
     """Form in which a constraint is kept."""
 
     FIXED = "fixed"
@@ -64,7 +64,7 @@ class Kept:
     """
 
     label: str
-    form: Form | None
+    form: MemoryForm | None
     why: str
     streams: tuple[str, ...] = ()
     directions: tuple[int, ...] = ()
@@ -136,14 +136,14 @@ def _worst(observed: list[Expr], expr: Expr) -> Name:
 
 def _rows(c: Inequality, k: Kept, canonical: Canonical, worst: Callable[[Expr], Name]) -> list[Expr]:
     """The expressions that stand for the constraint in the memory."""
-    if k.form is Form.FIXED:
+    if k.form is MemoryForm.FIXED:
         return [c.expr]
-    if k.form is Form.ADDITIVE:
+    if k.form is MemoryForm.ADDITIVE:
         # phi(x) + max b = [g(x; s) - g(c; s)] + max g(c; s) for any data s and one decision c: no need to take g apart.
         own = _at_reference(c.expr, canonical)
         base = evaluate(own, _centre(canonical))
         return [algebra.add(algebra.sub(own, constant(base)), worst(_at_centre(c.expr, canonical)))]
-    if k.form is Form.MONOTONE:
+    if k.form is MemoryForm.MONOTONE:
         bounds: dict[str, Expr] = {}
         for node in c.expr._within[0]:
             if node.kind is Kind.STREAM:
@@ -174,10 +174,10 @@ def _is_value(stream: Name, value: int) -> Expr:
 def _kept(c: Inequality, canonical: Canonical) -> Kept:
     streams = tuple(names(c.expr, Kind.STREAM))
     if not streams and not names(c.expr, Kind.ROUND):
-        return Kept(c.label, Form.FIXED, "is fixed: nothing is kept")
+        return Kept(c.label, MemoryForm.FIXED, "is fixed: nothing is kept")
     if _is_additive(c, canonical):
         numbers = "one number" if c.size == 1 else f"{c.size} numbers, one an entry"
-        return Kept(c.label, Form.ADDITIVE, f"has data in an additive term alone: {numbers}", streams)
+        return Kept(c.label, MemoryForm.ADDITIVE, f"has data in an additive term alone: {numbers}", streams)
     ranges = Enclosure(ProofContext(canonical).box)
     own = {s.name: s for s in canonical.streams}
     directions = [_direction(c.expr, s, ranges) for s in streams]
@@ -190,10 +190,10 @@ def _kept(c: Inequality, canonical: Canonical) -> Kept:
             else "the worst"
         )
         why = f"is monotone in {_listed(streams)} over the domain: {size} number{'s' if size > 1 else ''}, {what}"
-        return Kept(c.label, Form.MONOTONE, why, streams, tuple(d or 1 for d in directions), inner=several)
+        return Kept(c.label, MemoryForm.MONOTONE, why, streams, tuple(d or 1 for d in directions), inner=several)
     if not names(c.expr, Kind.ROUND) and (values := _values([own[s] for s in streams])):
         why = f"has {len(values)} values of {_listed(streams)}: a flag each"
-        return Kept(c.label, Form.FINITE, why, streams, values=values)
+        return Kept(c.label, MemoryForm.FINITE, why, streams, values=values)
     return Kept(c.label, None, _why_not(c, streams, directions))
 
 
@@ -330,11 +330,11 @@ def violation_bounds(canonical: Canonical, upper: tuple[float, ...]) -> Floats:
         high, low = (np.broadcast_to(e, c.shape).reshape(-1) for e in (at_start.hi, at_start.lo))
         most = np.asarray(upper[start : start + c.size], dtype=np.float64)
         first = np.maximum(most, 0.0)
-        if k.form is Form.ADDITIVE:
+        if k.form is MemoryForm.ADDITIVE:
             first = np.maximum(first, high - low)
-        elif k.form is Form.MONOTONE:
+        elif k.form is MemoryForm.MONOTONE:
             first = first + _moves(c, k, setting, ranges)
-        elif k.form is Form.FINITE:
+        elif k.form is MemoryForm.FINITE:
             first = first * len(k.values)
         results.append(np.where(np.isnan(first), np.inf, first))
         start += c.size

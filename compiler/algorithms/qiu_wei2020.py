@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
 from oco.compiler.algorithms.common import FIXED_CONSTRAINTS, MIRROR_STEP, SLATER, nothing_to_learn
-from oco.compiler.algorithms.qiu_wei2020_bounds import Constants
+from oco.compiler.algorithms.qiu_wei2020_bounds import ProofSymbols
 from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
@@ -236,13 +236,13 @@ def _total(values: Floats | None) -> float:
 # Guarantees.
 
 
-def _constants(s: Situation, settings: Mapping[str, Setting], horizon: int) -> Constants:
+def _constants(s: Situation, settings: Mapping[str, Setting], horizon: int) -> ProofSymbols:
     on_simplex = entropic(s.domains)
     value = {name: number(settings, name, horizon) for name in settings}
     slope = needed(s, "loss.lipschitz.l1" if on_simplex else "loss.lipschitz.l2")
     reach = needed(s, "domain.diameter.l1" if on_simplex else "domain.diameter.l2") ** 2
     nu, d = value.get("nu", 0.0), s.size
-    return Constants(
+    return ProofSymbols(
         eta=value["eta"],
         gamma=value["gamma"],
         L_f=value["L_f"],

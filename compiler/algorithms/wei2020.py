@@ -265,6 +265,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], theorem: str, slop
 def euclidean_guarantee(
     s: Situation, settings: Mapping[str, Setting], theorem: str = "Wei, Yu & Neely 2020, Theorem 3.1"
 ) -> Guarantee:
+    """Theorem 3.1, in the l2 norm, with the constants of its proof; `theorem` is its name in reports."""
     return _guarantee(s, settings, theorem, "l2", EUCLIDEAN_REGRET)
 
 

@@ -35,7 +35,7 @@ Floats = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Block:
+class DecisionBlock:
     """One decision and the set it lies in."""
 
     name: str
@@ -106,7 +106,7 @@ class Canonical:
 
     model: Model
     horizon: int | None
-    blocks: tuple[Block, ...]
+    blocks: tuple[DecisionBlock, ...]
     streams: tuple[StreamRange, ...]
     objective: Expr
     inequalities: tuple[Inequality, ...]
@@ -239,7 +239,7 @@ def canonical(model: Model) -> Canonical:
     if model.objective is None:
         raise fail("OCO207", "the model has nothing to minimize", model.span, "add a line: minimize EXPRESSION")
     check_entries(model)
-    blocks: list[Block] = []
+    blocks: list[DecisionBlock] = []
     streams: list[StreamRange] = []
     steps = steps_each(model)
     for decision in model.decisions:
@@ -311,7 +311,7 @@ def _pair(
     ]
 
 
-def _block(decision: Decision, folding: Folding, steps: int) -> Block:
+def _block(decision: Decision, folding: Folding, steps: int) -> DecisionBlock:
     shape = folding.shape(decision.shape, decision.span)
     for argument in decision.domain.args:
         folding.fold(argument)  # names a param without a value
@@ -320,10 +320,10 @@ def _block(decision: Decision, folding: Folding, steps: int) -> Block:
         cuts = decision.domain.cuts
         sides = [(difference(folding.fold(c.left), folding.fold(c.right)), c.relation, c.span) for c in cuts]
         domain = folding.sets.narrowed(domain, decision.name, sides, steps)
-    return Block(decision.name, shape, domain, decision.span)
+    return DecisionBlock(decision.name, shape, domain, decision.span)
 
 
-def _previous(blocks: Sequence[Block], exprs: Sequence[Expr], model: Model) -> dict[str, StreamRange]:
+def _previous(blocks: Sequence[DecisionBlock], exprs: Sequence[Expr], model: Model) -> dict[str, StreamRange]:
     """Streams of the previous decisions that expressions use, by their name in these; each lies where its decision does."""
     results = dict[str, StreamRange]()
     for b in blocks:

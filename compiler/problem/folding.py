@@ -13,7 +13,7 @@ from oco.compiler.problem.vectorize import Together
 from oco.dsl.diagnostics import InternalError, fail
 from oco.dsl.dims import SymbolicDim
 from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Call, Constant, Data, Expr, Index, Kind, Name, Slice, constant, names, rewrite
+from oco.dsl.expressions import Call, Constant, Expr, FrozenArray, Index, Kind, Name, Slice, constant, names, rewrite
 from oco.dsl.limits import LONGEST, Made, Sizes, numbers
 from oco.dsl.model import Model
 from oco.dsl.ranges import Fixed, check_index
@@ -31,9 +31,9 @@ class Folding:
         self.values = {p.name: p.data for p in model.params if p.data is not None}
         self.lets = {let.name: let.value for let in model.lets}
         self.declared, self.rounds = model.table(), model.horizon.rounds
-        self.data: dict[str, Data] = {}
+        self.data: dict[str, FrozenArray] = {}
         self.done: dict[str, Expr] = {}
-        self.worked_out: dict[object, tuple[Expr, Data]] = {}
+        self.worked_out: dict[object, tuple[Expr, FrozenArray]] = {}
         self.sizes = Sizes()
         self.made, self.sets = Made(), Sets()
         self.together = Together()
@@ -96,7 +96,7 @@ class Folding:
         data = self._worked_out(node)
         return Constant(data, shape=data.array.shape, integer=node.integer, span=node.span)
 
-    def _worked_out(self, node: Expr) -> Data:
+    def _worked_out(self, node: Expr) -> FrozenArray:
         """The value of a part without decisions and streams; parts with the same arguments share one array."""
         own: object = id(node)
         if isinstance(node, Call):

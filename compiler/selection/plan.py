@@ -283,7 +283,7 @@ def plan_of(
 
 
 def checked_tradeoff(weight: float) -> float:
-    """The weight of the violations: a positive number whose square is one too."""
+    """The weight of the violations: a positive number whose square is one too. Raises OCO709."""
     if not 1e-100 <= weight <= 1e100:
         message = f"the tradeoff is a positive number from 1e-100 to 1e100, not {weight}"
         raise fail("OCO709", message, None, "1 counts both alike")

@@ -54,7 +54,7 @@ Symbols = Mapping[str, Any]
 
 
 def parse_formula(text: str, symbols: Symbols, span: Span | None = None) -> Any:
-    """The formula as a SymPy expression. `symbols` gives the meaning of each name, keys of facts among them."""
+    """The formula as a SymPy expression. `symbols` gives the meaning of each name, keys of facts among them. Raises OCO721."""
     if len(text) > MAX_FORMULA:
         raise fail("OCO721", f"a formula has at most {MAX_FORMULA} characters", span)
     try:
@@ -172,7 +172,7 @@ def resolve_settings(
 ) -> dict[str, Setting]:
     """Every setting as a formula in t and T: the given ones as they are, the others as the theorem says.
 
-    A formula may use the names of other settings. `symbols` holds t, T, m, d and the facts that are numbers.
+    A formula may use the names of other settings. `symbols` holds t, T, m, d and the facts that are numbers. Raises OCO721.
     """
     texts: dict[str, tuple[str | float, str, bool]] = {n: (d.formula, d.why, False) for n, d in defaults.items()}
     for name, value in given.items():
@@ -194,7 +194,7 @@ def resolve_settings(
 def word_setting(
     name: str, words: tuple[str, ...], default: Default, given: str | float | None, span: Span | None = None
 ) -> Setting:
-    """A setting that is one of a few words."""
+    """A setting that is one of a few words. Raises OCO721 for another."""
     import sympy
 
     word = str(default.formula if given is None else given).strip('"')
@@ -268,7 +268,10 @@ def schedule(formula: Any, rounds: int, horizon: int, m: int = 1) -> Floats:
 
 @lru_cache(maxsize=16)
 def along(formula: Any, rounds: Rounds, horizon: int, m: int = 1) -> Schedule:
-    """The values of a formula in t, T and m over rounds that may be in stretches, with T = horizon. After round T it keeps T's."""
+    """The values of a formula in t, T and m over rounds that may be in stretches, with T = horizon. After round T it keeps T's.
+
+    Raises OCO722 where one is not finite.
+    """
     t: Any = rounds.t
     t = t if rounds.n <= horizon else np.minimum(t, float(horizon))
     with np.errstate(all="ignore"):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from oco.compiler.problem.calculus import gradient
-from oco.compiler.problem.canonical import Block, Canonical
+from oco.compiler.problem.canonical import Canonical, DecisionBlock
 from oco.compiler.prover.phrasing import number
 from oco.compiler.prover.ranges.enclosure import Enclosure, entries
 from oco.dsl.build import call
@@ -95,7 +95,7 @@ def _borders(block: Block) -> Iterator[Border]:
             yield Border(block, relation, moved)
 
 
-def _bounded(expr: Expr, blocks: list[Block], ranges: Mapping[str, Interval]) -> bool:
+def _bounded(expr: Expr, blocks: list[DecisionBlock], ranges: Mapping[str, Interval]) -> bool:
     """True where the gradient has a finite range."""
     try:
         slopes = gradient(call("sum", expr) if expr.shape else expr, [b.name for b in blocks])

@@ -27,7 +27,7 @@ class Number(Node):
 
 
 @dataclass(frozen=True)
-class Text(Node):
+class QuotedString(Node):
     """Quoted string; only `file("...")` takes one."""
 
     value: str
@@ -82,7 +82,7 @@ class ValueSet(Node):
     items: tuple[Expression, ...]
 
 
-Expression = Number | Text | Identifier | Call | Subscript | ArrayLiteral | ValueSet
+Expression = Number | QuotedString | Identifier | Call | Subscript | ArrayLiteral | ValueSet
 
 
 def sum_of(node: Call) -> tuple[Expression, list[Call]]:
@@ -271,7 +271,7 @@ Statement = (
 
 
 @dataclass(frozen=True)
-class File:
+class SourceFile:
     """Complete file: the statements that could be read, in order."""
 
     source: Source

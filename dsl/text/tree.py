@@ -209,9 +209,9 @@ class TreeBuilder:
             raise InternalError(f"the scanner let the number {c[0].text} pass")
         return syntax.Number(value, span=c[0].span)
 
-    def text(self, c: Children) -> syntax.Text:
+    def text(self, c: Children) -> syntax.QuotedString:
         """Quoted string without its quotes."""
-        return syntax.Text(c[0].text[1:-1], span=c[0].span)
+        return syntax.QuotedString(c[0].text[1:-1], span=c[0].span)
 
     def name(self, c: Children) -> syntax.Identifier:
         """Identifier."""

@@ -70,7 +70,7 @@ def figure(
     panels  names of `PANELS`, such as "violation" or "regret, log"; by default all that have something to show, in
             their order
     """
-    from oco.evaluation.report.figure import Page
+    from oco.evaluation.report.figure import OffscreenFigure
 
     names = present(trace) if panels is None else [panels] if isinstance(panels, str) else list(panels)
     if unknown := [name for name in names if name not in PANELS]:
@@ -82,7 +82,7 @@ def figure(
         given: Figure = flat[0].figure.figure  # of the axes' figure, which may be a part, the whole
         return given
     with in_style():
-        page = Page(figsize=size, layout="constrained")
+        page = OffscreenFigure(figsize=size, layout="constrained")
         rows, columns = -(-len(names) // 2), min(len(names), 2)
         for k, name in enumerate(names):
             PANELS[name](trace, page.add_subplot(rows, columns, k + 1))
@@ -108,14 +108,14 @@ def drawings(trace: MeasuredRun) -> dict[str, str]:
 
 
 def _figures(trace: MeasuredRun) -> dict[str, Figure]:
-    from oco.evaluation.report.figure import Page
+    from oco.evaluation.report.figure import OffscreenFigure
 
     pages: dict[str, Figure] = {}
     shown = present(trace)
     for name, panels in FILES.items():
         if name not in shown:
             continue
-        page = Page(figsize=(5.6 * len(panels), 3.9), layout="constrained")
+        page = OffscreenFigure(figsize=(5.6 * len(panels), 3.9), layout="constrained")
         for ax, panel in zip(np.atleast_1d(page.subplots(1, len(panels))), panels):
             PANELS[panel](trace, ax)
         pages[name] = page

@@ -55,7 +55,7 @@ class Horizon:
 @dataclass(frozen=True)
 class Param:
     """Fixed data. `value` is the value in the text (None: to be given at compile time); `data` is the array once it is
-    known.
+    known. An `index` is the number of its `labels`, the names along the axes whose length it is; a file gives them as `value`.
     """
 
     name: str
@@ -66,6 +66,8 @@ class Param:
     integer: bool = False
     data: np.ndarray[Any, Any] | None = field(default=None, compare=False, repr=False)
     span: Span | None = field(default=None, compare=False, repr=False)
+    labels: tuple[str, ...] = ()
+    is_index: bool = False
 
 
 @dataclass(frozen=True)

@@ -149,12 +149,12 @@ class MeasuredRun:
     @property
     def labels(self) -> tuple[str, ...]:
         """Labels of the columns of `constraints`."""
-        return self.problem.constraint_labels
+        return self.problem.constraint_names
 
     @property
     def equality_labels(self) -> tuple[str, ...]:
         """Labels of the columns of `equalities`."""
-        return self.problem.equality_labels
+        return self.problem.equality_names
 
     @property
     def backend(self) -> str:

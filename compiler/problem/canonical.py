@@ -26,6 +26,7 @@ from oco.compiler.problem.structure import Structure, structure_of
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, fail
 from oco.dsl.expressions import Expr, Kind, changes, names
+from oco.dsl.labels import Axes, entry_name
 from oco.dsl.limits import check_entries
 from oco.dsl.model import Model
 from oco.dsl.source import Span
@@ -220,13 +221,35 @@ class Canonical:
         """One label for each entry of the equalities."""
         return tuple(label for c in self.equalities for label in entry_labels(c.label, c.shape))
 
+    @cached_property
+    def constraint_names(self) -> tuple[str, ...]:
+        """Labels of the entries of the inequalities as people read them: `limits[NYC]` where an index names the entries."""
+        return self._named([(c.label, c.origin, c.shape) for c in self.inequalities])
+
+    @cached_property
+    def equality_names(self) -> tuple[str, ...]:
+        """Labels of the entries of the equalities as people read them."""
+        return self._named([(c.label, c.label, c.shape) for c in self.equalities])
+
+    def _named(self, parts: Sequence[tuple[str, str, tuple[int, ...]]]) -> tuple[str, ...]:
+        axes = {origin: self.model.axes_of_constraint(origin) for _, origin, shape in parts if shape}
+        return tuple(
+            name for label, origin, shape in parts for name in entry_labels(label, shape, axes.get(origin, ()))
+        )
+
+    @cached_property
+    def axes(self) -> dict[str, Axes]:
+        """Names of the entries of decisions and streams, where an index gives them."""
+        declared = ((d.name, self.model.axes(d.name)) for d in (*self.model.decisions, *self.model.streams))
+        return {name: axes for name, axes in declared if axes}
+
 
 @lru_cache(maxsize=64)
-def entry_labels(label: str, shape: tuple[int, ...]) -> tuple[str, ...]:
-    """`limits[0]`, `limits[1]`; for a scalar the label itself."""
+def entry_labels(label: str, shape: tuple[int, ...], axes: Axes = ()) -> tuple[str, ...]:
+    """`limits[0]`, `limits[1]`, or by the names of the axes `limits[NYC]`, `limits[WEST]`; for a scalar the label itself."""
     if not shape:
         return (label,)
-    return tuple(f"{label}[{', '.join(map(str, i))}]" for i in np.ndindex(*shape))
+    return tuple(f"{label}[{entry_name(axes, i)}]" for i in np.ndindex(*shape))
 
 
 def canonical(model: Model) -> Canonical:

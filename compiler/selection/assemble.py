@@ -78,7 +78,7 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
         measure=measure,
         slopes=None if any(task.rooms) or task.canonical.feedback is Feedback.BANDIT else slopes,
         state_docs=layout.docs({EPOCH: "the number of rounds of this epoch", **SYMBOLS, **algorithm.symbols}),
-        labels=whole.canonical.constraint_labels,
+        labels=whole.canonical.constraint_names,
     )
     program = replace(program, context=task.canonical.context, previous=_previous(task))
     return with_prepare(t, program, _prepare(t, task, layout, within))

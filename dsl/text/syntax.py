@@ -131,6 +131,16 @@ class HorizonStatement(Node):
 
 
 @dataclass(frozen=True)
+class IndexStatement(Node):
+    """Statement `index name = [a, b]` or `index name = file(...)`; `names` are those in the text, None where there are none."""
+
+    name: Identifier
+    names: tuple[str, ...] | None = None
+    file: Call | None = None
+    dims: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True)
 class ParamStatement(Node):
     """Statement `param name[dims] in bounds = value`; `integer` distinguishes `in a..b` from `in [lo, hi]`."""
 
@@ -255,6 +265,7 @@ class UnreadableStatement(Node):
 Statement = (
     ModelStatement
     | HorizonStatement
+    | IndexStatement
     | ParamStatement
     | DecisionStatement
     | StreamStatement

@@ -58,7 +58,7 @@ def _place(key: Any, axis: Any) -> Any:
     if not isinstance(key, str):
         return key
     if axis is None:
-        raise fail("OCO326", f"this axis has no names, so that {key!r} is none of its entries", hint="give a number")
+        raise fail("OCO327", f"this axis has no names, so that {key!r} is none of its entries", hint="give a number")
     return axis.place(key, "this array")
 
 

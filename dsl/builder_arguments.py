@@ -37,6 +37,7 @@ def listed_values(values: set[Any] | frozenset[Any], span: Span | None) -> tuple
 
 
 def checked_name(name: Any, what: str, span: Span | None) -> str:
+    """Name in the form of one. Raises OCO526."""
     if not isinstance(name, str) or not is_name(name):
         shown = repr(name)[:40]
         hint = "names are made of letters, digits and `_`, and begin with a letter"
@@ -45,6 +46,7 @@ def checked_name(name: Any, what: str, span: Span | None) -> str:
 
 
 def checked_word(word: str, words: list[str], what: str) -> str:
+    """Word among those of a list. Raises OCO210."""
     if word not in words:
         near = did_you_mean(str(word), words, ", ".join(words))
         raise fail("OCO210", f"there is no {what} called {word!r}", caller_span(), near)

@@ -10,6 +10,7 @@ from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.expressions import File
 from oco.dsl.labels import Axes, Axis, arranged, fitted, listed
 from oco.dsl.readers.columns import numbers
+from oco.dsl.readers.decimals import decimal
 from oco.dsl.scope import Array, Scope
 from oco.dsl.source import Span
 from oco.dsl.statements import Param
@@ -63,8 +64,8 @@ def keyed_values(scope: Scope, param: Param, axes: Axes, file: File) -> Array | 
     key = None if rows is None else _key(scope, columns, rows)
     named = [c for c in columns if c != key]
     if across is not None:
-        found = [c for c in named if c in across.names]
-        chosen = [found[k] for k in fitted(role, found, across, wrong)]
+        present = [c for c in named if c in across.names]
+        chosen = [present[k] for k in fitted(role, present, across, wrong)]
     elif file.column or len(param.dims) == 1:
         chosen = [file.column or (param.name if param.name in named or len(named) != 1 else named[0])]
     else:
@@ -79,8 +80,9 @@ def keyed_values(scope: Scope, param: Param, axes: Axes, file: File) -> Array | 
 
 
 def _key(scope: Scope, columns: dict[str, list[str]], axis: Axis) -> str | None:
-    """Column that has the names of an axis: called as the index, or as the column of a file that gave its names, or one that holds them."""
+    """Column that has the names of an axis: called as the index, as the column of a file that gave them, or one that holds some."""
     source = getattr(scope.declared.get(axis.index), "value", None)
     own = source.column if isinstance(source, File) else ""
-    holds = (c for c, cells in columns.items() if set(cells) <= set(axis.names))
+    words = {name for name in axis.names if decimal(name) is None}
+    holds = (c for c, cells in columns.items() if words & set(cells))
     return next((c for c in (axis.index, own) if c in columns), None) or next(holds, None)

@@ -25,10 +25,10 @@ class Axis(NamedTuple):
     names: tuple[str, ...]
 
     def place(self, name: str, role: str, span: Span | None = None) -> int:
-        """Number of the entry called `name`. Raises OCO326."""
+        """Number of the entry called `name`. Raises OCO327."""
         if name not in self.names:
             hint = did_you_mean(name, self.names, f"there are {listed(self.names)}")
-            raise fail("OCO326", f"{role} has no entry `{name}`: it is none of the names of `{self.index}`", span, hint)
+            raise fail("OCO327", f"{role} has no entry `{name}`: it is none of the names of `{self.index}`", span, hint)
         return self.names.index(name)
 
 
@@ -139,10 +139,10 @@ def labels_of(value: Any, order: Sequence[str] = ()) -> tuple[np.ndarray[Any, An
         if set(filter(None, order)) <= set(map(str, value.dims)) and len(order) == len(value.dims):
             rest = iter(d for d in value.dims if str(d) not in order)
             value = value.transpose(*(name or next(rest) for name in order))
-        found = [value.coords[d].to_numpy().tolist() if d in value.coords else None for d in value.dims]
+        present = [value.coords[d].to_numpy().tolist() if d in value.coords else None for d in value.dims]
     elif hasattr(value, "iloc") and hasattr(value, "index"):
-        found = [list(value.index), *([list(value.columns)] if hasattr(value, "columns") else [])]
+        present = [list(value.index), *([list(value.columns)] if hasattr(value, "columns") else [])]
     else:
         return None
-    counted = [None if own is None or own == list(range(len(own))) else [str(o) for o in own] for own in found]
+    counted = [None if own is None or own == list(range(len(own))) else [str(o) for o in own] for own in present]
     return np.asarray(value), counted

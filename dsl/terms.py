@@ -130,12 +130,12 @@ class Term:
         return Term(resolved(build.index(self.expr, tuple(expr for expr, _ in terms), span), scope), scope)
 
     def _by_name(self, chosen: tuple[Any, ...], span: Span | None) -> tuple[Any, ...]:
-        """Items with numbers in the place of names. Raises OCO326 for one that the axis does not have."""
+        """Items with numbers in the place of names. Raises OCO327 for one that the axis does not have."""
         axes = () if self.scope is None else expression_axes(self.expr, self.scope.declared, self.scope.indexes)
         named = (*axes, *(None,) * len(chosen))
         for item, axis in zip(chosen, named):
             if isinstance(item, str) and axis is None:
-                raise fail("OCO326", f"this axis has no names, so that {item!r} is none of its entries", span)
+                raise fail("OCO327", f"this axis has no names, so that {item!r} is none of its entries", span)
         return tuple(
             axis.place(i, "this axis", span) if isinstance(i, str) and axis is not None else i
             for i, axis in zip(chosen, named)

@@ -97,7 +97,7 @@ SHAPES: dict[str, Code] = {
         _minimizing("sum(A[[0, 1], [0, 1, 2]]) + sum(x)"),
         "Give the index arrays one length.",
     ),
-    "OCO326": _code(
+    "OCO327": _code(
         "a name that the axis does not have",
         "`x[NYC]` is the entry of that name along an axis whose length is an index, as in `decision x[zone]`. Words that are declared mean "
         'what they were declared as; `x["NYC"]` always means the name.',

@@ -69,6 +69,7 @@ def number_of(item: syntax.Expression) -> float | int:
 
 
 def domain_of(domain: syntax.Expression) -> syntax.Call:
+    """Domain of a decision, as a call. Raises OCO120."""
     call = _as_call(domain)
     if call is not None:
         return call
@@ -83,6 +84,7 @@ def domain_of(domain: syntax.Expression) -> syntax.Call:
 
 
 def distribution_of(distribution: syntax.Expression) -> syntax.Call:
+    """Distribution of a stream, as a call. Raises OCO120."""
     call = _as_call(distribution)
     if call is not None:
         return call

@@ -15,7 +15,7 @@ import numpy as np
 
 from oco.dsl.atoms.words import describe
 from oco.dsl.build import call
-from oco.dsl.checks import check_distribution, check_domain
+from oco.dsl.checks import check_distribution, check_domain, check_share
 from oco.dsl.diagnostics import MOST_MISTAKES, OcoError, fail
 from oco.dsl.dims import Shape, broadcast, show
 from oco.dsl.expressions import Expr, File, Kind, constant, names
@@ -283,8 +283,9 @@ class Assembly:
         label_span: Span | None,
         span: Span | None,
         penalty: Expr | None = None,
+        percent: float | None = None,
     ) -> None:
-        """Add `label: left relation right timing, penalty p`."""
+        """Add `label: left relation right timing, penalty p`, or with `in percent% of rounds` as its timing."""
         check_new_label(self.scope, label, label_span)
         self.scope.labels[label] = label_span
         shape = call("sub", left, right, span=span).shape
@@ -297,7 +298,9 @@ class Assembly:
             if penalty.shape and penalty.shape != shape:
                 message = f"the penalty of `{label}` has shape {show(penalty.shape)}, the constraint {show(shape)}"
                 raise fail("OCO527", message, penalty.span, "write one number, or one for each entry")
-        self.constraints.append(Constraint(label, left, relation, right, timing, shape, penalty, span))
+        if timing is Timing.IN_SHARE:
+            check_share(label, relation, penalty, percent, span)
+        self.constraints.append(Constraint(label, left, relation, right, timing, shape, penalty, span, percent))
 
     def assume(self, key: str, relation: Relation, value: Expr, key_span: Span | None, span: Span | None) -> None:
         """Add `assume key relation value`; keys are checked when all labels are known, by `check_assumptions`."""

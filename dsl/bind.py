@@ -90,7 +90,7 @@ class _Binder:
         for c in m.constraints:
             left, right = self.expr(c.left), self.expr(c.right)
             penalty = None if c.penalty is None else self.expr(c.penalty)
-            assembly.constraint(c.label, left, c.relation, right, c.timing, c.span, c.span, penalty)
+            assembly.constraint(c.label, left, c.relation, right, c.timing, c.span, c.span, penalty, c.percent)
 
     def _bounds(self, bounds: tuple[Expr, Expr] | None) -> tuple[Expr, Expr] | None:
         return None if bounds is None else (self.expr(bounds[0]), self.expr(bounds[1]))

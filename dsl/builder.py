@@ -195,32 +195,45 @@ class ModelBuilder:
         name: str | None = None,
         each_round: bool = False,
         penalty: Operand | None = None,
+        percent: float | None = None,
     ) -> None:
-        """Add a constraint, in each round or on average over the rounds. Without a name it is called c1, c2, ...
+        """Add a constraint, in each round, on average over the rounds or in `percent` of them. Without a name it is called c1, c2, ...
 
         A list or a generator of comparisons adds them all; with a name they are called name_1, name_2, ... `penalty` is the loss that a
         unit of violation is worth, one number or one for each entry.
         """
         span = caller_span()
         if isinstance(constraint, Iterable) and not isinstance(constraint, (str, bytes, np.ndarray, Term)):
-            self._several(list(constraint), name, each_round, penalty, span)
+            self._several(list(constraint), name, each_round, penalty, percent, span)
             return
-        self._one(constraint, name, each_round, penalty, span)
+        self._one(constraint, name, each_round, penalty, percent, span)
 
     def _several(
-        self, constraints: list[Any], name: str | None, each_round: bool, penalty: Operand | None, span: Span | None
+        self,
+        constraints: list[Any],
+        name: str | None,
+        each_round: bool,
+        penalty: Operand | None,
+        percent: float | None,
+        span: Span | None,
     ) -> None:
         """Add constraints one after another; none where one of them is wrong."""
         kept, labels = list(self._assembly.constraints), dict(self._scope.labels)
         try:
             for k, c in enumerate(constraints, 1):
-                self._one(c, name if name is None else f"{name}_{k}", each_round, penalty, span)
+                self._one(c, name if name is None else f"{name}_{k}", each_round, penalty, percent, span)
         except OcoError:
             self._assembly.constraints, self._scope.labels = kept, labels
             raise
 
     def _one(
-        self, constraint: Any, name: str | None, each_round: bool, penalty: Operand | None, span: Span | None
+        self,
+        constraint: Any,
+        name: str | None,
+        each_round: bool,
+        penalty: Operand | None,
+        percent: float | None,
+        span: Span | None,
     ) -> None:
         if not isinstance(constraint, Comparison):
             raise wrong_argument("a constraint", "a comparison such as x <= 1", constraint, span)
@@ -228,11 +241,25 @@ class ModelBuilder:
         self._own(constraint.right, span)
         label = checked_name(name, "a constraint", span) if name is not None else self._free_label()
         timing = Timing.EACH_ROUND if each_round else Timing.ON_AVERAGE
+        if percent is not None:
+            if each_round or isinstance(percent, bool) or not isinstance(percent, (int, float)):
+                raise wrong_argument("`percent`", "a number such as 99, without each_round", percent, span)
+            timing = Timing.IN_SHARE
         left, right = (admitted(side.expr, span) for side in (constraint.left, constraint.right))
         price = None if penalty is None else self._expr(penalty, span)
         labels = dict(self._scope.labels)
         try:
-            self._assembly.constraint(label, left, constraint.relation, right, timing, span, constraint.span, price)
+            self._assembly.constraint(
+                label,
+                left,
+                constraint.relation,
+                right,
+                timing,
+                span,
+                constraint.span,
+                price,
+                None if percent is None else float(percent),
+            )
         except OcoError:
             self._scope.labels = labels
             raise

@@ -307,7 +307,9 @@ class _Resolver:
         span = s.left.span.to(s.right.span)
         label = s.label
         self._try(
-            lambda: self.assembly.constraint(label.name, left, relation, right, timing, label.span, span, penalty)
+            lambda: self.assembly.constraint(
+                label.name, left, relation, right, timing, label.span, span, penalty, s.percent
+            )
         )
 
     def _measure(self, s: syntax.MeasureStatement) -> None:

@@ -38,10 +38,13 @@ class Relation(StrEnum):
 
 
 class Timing(StrEnum):
-    """Time at which a constraint has to hold: in each round (hard violation) or on average over the rounds (soft)."""
+    """Time at which a constraint has to hold: in each round (hard violation), on average over the rounds (soft), or in a stated
+    percentage of the rounds.
+    """
 
     EACH_ROUND = "each round"
     ON_AVERAGE = "on average"
+    IN_SHARE = "in % of rounds"
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,8 @@ class Let:
 class Constraint:
     """Constraint `label: left relation right timing, penalty p`, one for each entry of the broadcast shape.
 
-    `penalty` is the loss that a unit of violation is worth to the user: a number, or one for each entry.
+    `penalty` is the loss that a unit of violation is worth to the user: a number, or one for each entry. `percent` is that of
+    `in 99% of rounds`.
     """
 
     label: str
@@ -158,6 +162,12 @@ class Constraint:
     shape: Shape = ()
     penalty: Expr | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+    percent: float | None = None
+
+    @property
+    def when(self) -> str:
+        """Words of the model for the time at which it has to hold."""
+        return str(self.timing) if self.percent is None else f"in {self.percent:.10g}% of rounds"
 
 
 @dataclass(frozen=True)

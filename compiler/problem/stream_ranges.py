@@ -10,6 +10,7 @@ import numpy as np
 from oco.compiler.problem.folding import Folding
 from oco.dsl.diagnostics import fail
 from oco.dsl.distributions import TruncatedDistribution, truncated
+from oco.dsl.expressions import Expr
 from oco.dsl.labels import Axes
 from oco.dsl.statements import Stream
 
@@ -22,7 +23,8 @@ class StreamRange:
 
     `mean` is the expected value where it is known: of the distribution, cut to the bounds, or as declared after `iid`.
     `distribution` is the distribution, cut to the bounds, where the model states it: `distribution.sample(rng, rounds)` draws.
-    `axes` names the entries along axes whose length is an index.
+    `axes` names the entries along axes whose length is an index. `first` and `following` are of a value that a round leaves to the next:
+    what it is in round 1, and what it is after a round, over the decisions and streams of that round.
     """
 
     name: str
@@ -34,6 +36,8 @@ class StreamRange:
     distribution: TruncatedDistribution | None = None
     mean: Floats | None = None
     axes: Axes = ()
+    first: Floats | None = None
+    following: Expr | None = None
 
     @property
     def stochastic(self) -> bool:

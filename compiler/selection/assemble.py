@@ -12,7 +12,7 @@ from oco.compiler.ir.build import Named, trace_program, with_prepare
 from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
-from oco.compiler.lowering.known_step import BEFORE, SYMBOLS, WithinKnown
+from oco.compiler.lowering.known_step import BEFORE, SYMBOLS, WithinKnown, carried_field
 from oco.compiler.lowering.points import Point, Rows, Structured
 from oco.compiler.lowering.restarts import EPOCH, Restarted
 from oco.compiler.lowering.round_problem import Problem, TraceSpec
@@ -101,9 +101,9 @@ def _prepare(
 
 
 def _previous(task: TraceSpec) -> tuple[tuple[str, str], ...]:
-    """Streams of previous decisions, each with the field of the state that has its value."""
+    """Streams that rounds leave to the next, each with the field of the state that has its value."""
     fields = dict(zip(task.decisions, task.names(BEFORE), strict=True))
-    return tuple((s.name, fields[s.stream.previous]) for s in task.canonical.previous)
+    return tuple((s.name, fields.get(s.stream.previous, carried_field(s.name))) for s in task.canonical.previous)
 
 
 def _open(task: TraceSpec, fields: Named) -> dict[str, Value]:

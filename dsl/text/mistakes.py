@@ -17,7 +17,7 @@ from oco.dsl.text.words import CONSTRAINT_FORM, CONTEXTUAL_WORDS, LATER_WORDS, S
 
 SIGNS = {kind: sign for sign, kind in SYMBOLS.items()}
 KEYWORDS = {word.upper(): word for word in CONTEXTUAL_WORDS}
-TIMINGS = {"EACH": "each round", "ON": "on average"}
+TIMINGS = {"EACH": "each round", "ON": "on average", "IN": "in 99% of rounds"}
 OPERATORS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "AT", "POWER", "RANGE", "DOT"})
 OPERAND_ENDS = frozenset({"NUMBER", "TEXT", "RPAR", "RSQB", "RBRACE"})
 DATA_WORDS = ("stream", "context")

@@ -310,7 +310,7 @@ def _constraints(constraints: tuple[Constraint, ...]) -> list[str]:
     """Lines of the constraints, with the words for their timing in one column and penalties after them."""
     lines = [f"    {c.label}: {print_expr(c.left)} {c.relation} {print_expr(c.right)}" for c in constraints]
     column = max((len(line) for line in lines if len(line) <= WIDTH), default=0)
-    return [f"{line.ljust(column)}  {c.timing}{_penalty(c)}" for line, c in zip(lines, constraints)]
+    return [f"{line.ljust(column)}  {c.when}{_penalty(c)}" for line, c in zip(lines, constraints)]
 
 
 def _penalty(c: Constraint) -> str:

@@ -83,6 +83,8 @@ def _apart(tokens: list[Token], i: int, ends: list[bool], tight: list[bool]) -> 
         return False
     if left.type == "MINUS" and not (i and ends[i - 1]):
         return False
+    if right.type == "PERCENT" and i + 2 < len(tokens) and tokens[i + 2].type == "OF":
+        return False
     if left.type in BINARY:
         return not tight[i]
     if right.type in BINARY and ends[i]:

@@ -204,7 +204,7 @@ class MinimizeStatement(Node):
 
 @dataclass(frozen=True)
 class ConstraintStatement(Node):
-    """Labelled line under `subject to`; `timing` is "each round", "on average" or "" when omitted, as `penalty` may be."""
+    """Labelled line under `subject to`; `timing` is that of the model, or "" when omitted, as `penalty` may be."""
 
     label: Identifier
     left: Expression
@@ -212,6 +212,7 @@ class ConstraintStatement(Node):
     right: Expression
     timing: str
     penalty: Expression | None = None
+    percent: float | None = None
 
 
 @dataclass(frozen=True)

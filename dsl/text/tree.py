@@ -61,8 +61,8 @@ class _Option:
 
 
 class _Timing:
-    def __init__(self, text: str, span: Span) -> None:
-        self.text, self.span = text, span
+    def __init__(self, text: str, percent: float | None, span: Span) -> None:
+        self.text, self.percent, self.span = text, percent, span
 
 
 class TreeBuilder:
@@ -134,8 +134,8 @@ class TreeBuilder:
     def constraint(self, c: Children) -> syntax.ConstraintStatement:
         """Labelled constraint with its timing and its penalty, if any."""
         label, _, left, relation, right, timing, _, _, penalty = c
-        when = timing.text if timing is not None else ""
-        return syntax.ConstraintStatement(label, left, relation.text, right, when, penalty, span=_span(c))
+        when, percent = (timing.text, timing.percent) if timing is not None else ("", None)
+        return syntax.ConstraintStatement(label, left, relation.text, right, when, penalty, percent, span=_span(c))
 
     def measure(self, c: Children) -> syntax.MeasureStatement:
         """Statement `measure`."""
@@ -193,8 +193,10 @@ class TreeBuilder:
         return _Clause("`iid`", _span(c), iid=True, mean=c[3])
 
     def timing(self, c: Children) -> _Timing:
-        """Words `each round` or `on average`."""
-        return _Timing(f"{c[0].text} {c[1].text}", _span(c))
+        """Words `each round`, `on average` or `in 99% of rounds`."""
+        if len(c) == 2:
+            return _Timing(f"{c[0].text} {c[1].text}", None, _span(c))
+        return _Timing("in % of rounds", float(c[1].text), _span(c))
 
     def key(self, c: Children) -> _Key:
         """Dotted key of a fact."""

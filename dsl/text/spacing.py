@@ -76,7 +76,7 @@ def _apart(tokens: list[Token], i: int, ends: list[bool], tight: list[bool]) -> 
     if right.type == "COLON":
         return left.type == "COMMA"
     if left.type in ("DOT", "RANGE") or right.type in ("DOT", "RANGE"):
-        return False
+        return left.type == "NUMBER" and right.type == "DOT"  # `12.T` is no number
     if left.type == "COLON":
         return i == 1
     if right.type in OPENERS and ends[i] and left.type != "ALGORITHM":

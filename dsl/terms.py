@@ -9,6 +9,7 @@ from typing import Any, NoReturn, TypeAlias, cast
 import numpy as np
 
 from oco.dsl import build
+from oco.dsl.axes import expression_axes
 from oco.dsl.caller import caller_span
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.distributions import DISTRIBUTIONS
@@ -122,9 +123,23 @@ class Term:
     def __getitem__(self, items: Any) -> Term:
         span = caller_span()
         chosen = items if isinstance(items, tuple) else (items,)
+        if any(isinstance(i, str) for i in chosen):
+            chosen = self._by_name(chosen, span)
         terms = [_item(i, span) for i in chosen]
         scope = common_scope([self, *(t for pair in terms for t in pair[1])], span)
         return Term(resolved(build.index(self.expr, tuple(expr for expr, _ in terms), span), scope), scope)
+
+    def _by_name(self, chosen: tuple[Any, ...], span: Span | None) -> tuple[Any, ...]:
+        """Items with numbers in the place of names. Raises OCO327 for one that the axis does not have."""
+        axes = () if self.scope is None else expression_axes(self.expr, self.scope.declared, self.scope.indexes)
+        named = (*axes, *(None,) * len(chosen))
+        for item, axis in zip(chosen, named):
+            if isinstance(item, str) and axis is None:
+                raise fail("OCO327", f"this axis has no names, so that {item!r} is none of its entries", span)
+        return tuple(
+            axis.place(i, "this axis", span) if isinstance(i, str) and axis is not None else i
+            for i, axis in zip(chosen, named)
+        )
 
     def __len__(self) -> int:
         if not self.shape or not isinstance(self.shape[0], int):
@@ -309,9 +324,9 @@ def _item(item: Any, span: Span | None) -> tuple[Expr, list[Term]]:
     return Slice(exprs[0], exprs[1], span=span), [e for e in ends if e is not None]
 
 
-def file(path: str) -> Term:
-    """Data from a file beside the model, as the value of a param."""
-    return Term(File(str(path), span=caller_span()))
+def file(path: str, column: str = "") -> Term:
+    """Data from a file beside the model, as the value of a param or an index; `column` names one column of a csv file."""
+    return Term(File(str(path), column, span=caller_span()))
 
 
 def wrong_argument(what: str, wanted: str, given: Any, span: Span | None) -> OcoError:

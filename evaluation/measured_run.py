@@ -149,12 +149,12 @@ class MeasuredRun:
     @property
     def labels(self) -> tuple[str, ...]:
         """Labels of the columns of `constraints`."""
-        return self.problem.constraint_labels
+        return self.problem.constraint_names
 
     @property
     def equality_labels(self) -> tuple[str, ...]:
         """Labels of the columns of `equalities`."""
-        return self.problem.equality_labels
+        return self.problem.equality_names
 
     @property
     def backend(self) -> str:
@@ -235,7 +235,7 @@ class MeasuredRun:
 
     def violation(self, kind: ViolationKind = "hard", total: Total | None = None) -> Array:
         """Cumulative violation (T, N) of each constraint; with `total` "papers" (plain sum) or "scaled" (each by its
-        scale) of all (T,).
+        scale) of all (T,) but those in a share of the rounds, whose broken rounds count instead.
         """
         if kind not in ("hard", "soft"):
             raise fail("OCO831", f"there is no {kind} violation", hint='it is "hard" or "soft"')
@@ -243,7 +243,9 @@ class MeasuredRun:
         if total is None:
             return result
         scales = self.promise.scales
-        return measures.total(result, total, None if scales is None else scales[: result.shape[1]])
+        summed = np.array([c.margin is None for c in self.problem.inequalities for _ in range(c.size)], dtype=bool)
+        own = None if scales is None else scales[: result.shape[1]][summed]
+        return measures.total(result[:, summed], total, own)
 
     def equality_violation(self, total: Total | None = None) -> Array:
         """Cumulative |sum_t h_t| (T, M) of each equality; with `total` as for `violation`."""

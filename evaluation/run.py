@@ -278,8 +278,8 @@ def promise_of(plan: RunnablePlan, rounds: int) -> Promise:
     guarantee = plan.guarantee
     settings = {name: formula_text(s.formula) for name, s in plan.settings.items()}
     values = {name: s.value for name, s in plan.settings.items() if s.value is not None}
-    labels = plan.canonical.equality_labels
-    multiplied = (*plan.canonical.learned.constraint_labels, *(labels[i] for i in plan.kept_equalities))
+    labels = plan.canonical.equality_names
+    multiplied = (*plan.canonical.learned.constraint_names, *(labels[i] for i in plan.kept_equalities))
     scales = Situation(plan.canonical, plan.facts, plan.canonical.horizon).constraint_scales
     promise = Promise(plan.algorithm, settings, scales=scales, values=values, multiplied=multiplied)
     if guarantee is None:

@@ -39,7 +39,8 @@ class RegretLine:
 @dataclass(frozen=True)
 class ViolationLine:
     """Violation of one constraint after the last round. `rounds`: number in which it was broken beyond rounding;
-    `worst`: the largest excess; `penalty`: the loss that the model says a unit of it is worth.
+    `worst`: the largest excess; `penalty`: the loss that the model says a unit of it is worth; `allowed`: the number of rounds that the
+    guarantee of a constraint in a share of the rounds allows it to be broken in.
     """
 
     label: str
@@ -50,6 +51,7 @@ class ViolationLine:
     rounds: int
     worst: float
     penalty: float | None = None
+    allowed: float | None = None
 
 
 @dataclass(frozen=True)
@@ -168,8 +170,9 @@ def _scale(trace: MeasuredRun, index: int) -> float | None:
 
 
 def _violations(trace: MeasuredRun) -> tuple[ViolationLine, ...]:
-    timings = [c.timing.value for c in trace.problem.inequalities for _ in range(c.size)]
+    timings = [c.when for c in trace.problem.inequalities for _ in range(c.size)]
     penalties = _penalties(trace.problem.inequalities)
+    margins = [c.margin for c in trace.problem.inequalities for _ in range(c.size)]
     totals = [trace.violation(kind)[-1] for kind in ("hard", "soft")] if timings else []
     lines = []
     for i, label in enumerate(trace.labels):
@@ -178,7 +181,9 @@ def _violations(trace: MeasuredRun) -> tuple[ViolationLine, ...]:
         scale = _scale(trace, i)
         slack = ROUNDING * scale if scale is not None and np.isfinite(scale) else 0.0
         broken, worst = int((g > slack).sum()), max(float(g.max()), 0.0)
-        lines.append(ViolationLine(label, timings[i], hard, soft, scale, broken, worst, penalties[i]))
+        margin = margins[i]
+        allowed = None if margin is None else margin.allowed(trace.rounds)
+        lines.append(ViolationLine(label, timings[i], hard, soft, scale, broken, worst, penalties[i], allowed))
     return tuple(lines)
 
 

@@ -12,7 +12,7 @@ from oco.compiler.ir.build import Named, trace_program, with_prepare
 from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
-from oco.compiler.lowering.known_step import BEFORE, SYMBOLS, WithinKnown
+from oco.compiler.lowering.known_step import BEFORE, SYMBOLS, WithinKnown, carried_field
 from oco.compiler.lowering.points import Point, Rows, Structured
 from oco.compiler.lowering.restarts import EPOCH, Restarted
 from oco.compiler.lowering.round_problem import Problem, TraceSpec
@@ -78,7 +78,7 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
         measure=measure,
         slopes=None if any(task.rooms) or task.canonical.feedback is Feedback.BANDIT else slopes,
         state_docs=layout.docs({EPOCH: "the number of rounds of this epoch", **SYMBOLS, **algorithm.symbols}),
-        labels=whole.canonical.constraint_labels,
+        labels=whole.canonical.constraint_names,
     )
     program = replace(program, context=task.canonical.context, previous=_previous(task))
     return with_prepare(t, program, _prepare(t, task, layout, within))
@@ -101,9 +101,9 @@ def _prepare(
 
 
 def _previous(task: TraceSpec) -> tuple[tuple[str, str], ...]:
-    """Streams of previous decisions, each with the field of the state that has its value."""
+    """Streams that rounds leave to the next, each with the field of the state that has its value."""
     fields = dict(zip(task.decisions, task.names(BEFORE), strict=True))
-    return tuple((s.name, fields[s.stream.previous]) for s in task.canonical.previous)
+    return tuple((s.name, fields.get(s.stream.previous, carried_field(s.name))) for s in task.canonical.previous)
 
 
 def _open(task: TraceSpec, fields: Named) -> dict[str, Value]:

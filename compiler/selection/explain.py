@@ -24,6 +24,8 @@ def explain_text(choice: Choice) -> str:
     s = choice.situation
     horizon = "unknown" if s.horizon is None else str(s.horizon)
     lines = [f"{s.canonical.name}: {constraint_words(s)}, T = {horizon}", "", *table_lines(choice), ""]
+    for words in s.canonical.shares:
+        lines += [*_wrapped("", words, WIDTH), ""]
     for v in choice.verdicts:
         lines += _verdict_lines(v, choice)
     if choice.winner is None:

@@ -27,7 +27,7 @@ MARGIN = 0.01
 class Border:
     """End of a decision's entries near which a gradient is infinite, moved a little inwards."""
 
-    block: Block
+    block: DecisionBlock
     relation: Relation
     end: float
 
@@ -83,7 +83,7 @@ def borders_of_slopes(canonical: Canonical, exprs: Sequence[Expr]) -> tuple[Bord
     return tuple(cuts)
 
 
-def _borders(block: Block) -> Iterator[Border]:
+def _borders(block: DecisionBlock) -> Iterator[Border]:
     """Cuts of a block's entries a little inwards, where there is room."""
     domain, centre = block.domain, block.domain.centre()
     for relation, end, middle in (

@@ -16,6 +16,7 @@ import numpy as np
 
 from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import fail
+from oco.dsl.extras import require_package
 from oco.dsl.text.printer import print_model
 from oco.dsl.writing import replacing
 from oco.evaluation.measured_run import MeasuredRun
@@ -31,6 +32,7 @@ STREAM_BYTES = 256 << 20  # streams larger than this are not stored with a trace
 
 def to_dataset(trace: MeasuredRun) -> Dataset:
     """Dataset with dims round, constraint, equality, dual, and `NAME_0`, `NAME_1`, ... for the axes of a decision."""
+    require_package("xarray", "a dataset of a trace")
     import xarray
 
     record, rounds = trace.record, np.arange(1, trace.rounds + 1)
@@ -125,6 +127,7 @@ def _whole(trace: MeasuredRun) -> Dataset:
 
 
 def _write_netcdf(trace: MeasuredRun, path: Path) -> None:
+    require_package("h5netcdf", "writing NetCDF")
     _whole(trace).to_netcdf(path, engine="h5netcdf")
 
 

@@ -107,7 +107,7 @@ def _data_words(source: Data, request: Request) -> str:
         return f"{rounds}; {given} drawn uniformly, for a trial{f', {drawn} from the model' if drawn else ''} (seed {source.seed})"
     if request.data is None:
         return f"{rounds} drawn from the model (seed {source.seed})"
-    return f"{rounds} of {request.data.name}{f'; {drawn} drawn from the model (seed {source.seed})' if drawn else ''}"
+    return f"{rounds} of {request.data.name}{f'; {drawn} drawn, seed {source.seed}' if drawn else ''}"
 
 
 def _left_out(trace: Trace, summary: RunSummary) -> None:

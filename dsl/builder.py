@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from oco.dsl.caller import caller_span
 from oco.dsl.diagnostics import Findings, OcoError, fail
 from oco.dsl.expressions import Expr, Kind, Name, constant
 from oco.dsl.fact_keys import catalogue, of_the_whole
+from oco.dsl.habits import OF_MODEL, no_such_name
 from oco.dsl.limits import admitted
 from oco.dsl.model import Model
 from oco.dsl.scope import Scope
@@ -24,6 +25,7 @@ from oco.dsl.suggest import did_you_mean
 from oco.dsl.terms import Comparison, Operand, Term, common_scope, term, wrong_argument
 from oco.dsl.text.parser import formula_text
 from oco.dsl.text.tokens import is_name
+from oco.dsl.values import as_array, is_data
 
 Shape: TypeAlias = "Operand | Sequence[Operand] | None"
 _WHERE_FACTS_ARE = "`oco help OCO651` lists the facts"
@@ -56,8 +58,8 @@ class ModelBuilder:
         is a value: `m.param("A", value=A)`, or `m.param("A", A)` for an array, a table, nested lists or a float.
         """
         span = caller_span()
-        if value is None and _is_data(shape):
-            shape, value = None, _array(shape)
+        if value is None and is_data(shape):
+            shape, value = None, as_array(shape)
         given = None if value is None else self._expr(value, span)
         if shape is None and given is not None:
             shape = tuple(given.shape)
@@ -279,6 +281,9 @@ class ModelBuilder:
     def __repr__(self) -> str:
         return f"<model {self._assembly.name}>"
 
+    def __getattr__(self, name: str) -> NoReturn:
+        raise no_such_name("a model", name, OF_MODEL, dir(type(self)))
+
     def _repr_html_(self) -> str | None:
         return self._shown(Model._repr_html_)
 
@@ -350,18 +355,6 @@ class ModelBuilder:
         while f"c{number}" in self._scope.labels:
             number += 1
         return f"c{number}"
-
-
-def _is_data(value: Any) -> bool:
-    """True for data in the place of a shape: shapes are integers, or tuples and lists of them."""
-    if isinstance(value, (list, tuple)):
-        return any(isinstance(v, (list, tuple, float, np.floating, np.ndarray)) for v in value)
-    return isinstance(value, (float, np.floating, np.ndarray)) or hasattr(value, "to_numpy")
-
-
-def _array(value: Any) -> Any:
-    """Data as an array: tables of pandas and polars become one."""
-    return value.to_numpy() if hasattr(value, "to_numpy") else value
 
 
 def _listed(values: set[Any] | frozenset[Any], span: Span | None) -> tuple[float, ...]:

@@ -29,52 +29,58 @@ IN_VERDICT = ("OCO608", "OCO609", "OCO704")
 
 
 @dataclass(frozen=True)
-class Request:
-    """Run as it was asked for: the files that it reads, limits of comparators, rules to compare with, and what to show.
-
-    following  comparators may take as long as the run
-    stated     the model file names the data
-    """
+class Files:
+    """Files of a run: those that it reads, and the folders that it writes. `stated`: the model file names the data."""
 
     model: Path
     data: Path | None
     stated: bool
     mapping: Sequence[str]
+    journal: Path | None
+    out: Path | None
+
+
+@dataclass(frozen=True)
+class Request:
+    """Run as it was asked for: its files, limits of comparators, rules to compare with, and what to show.
+
+    following  comparators may take as long as the run
+    """
+
+    files: Files
     cost: Budget
     following: bool
     baselines: Which
-    journal: Path | None
-    out: Path | None
     details: bool
     as_json: bool
 
 
 def run_one(plan: Plan, source: Data, request: Request) -> None:
     """One run: its trace, its comparators, the rules beside it, its verdict and its files."""
-    as_json = request.as_json
-    if request.out is not None:
-        make_folder(request.out)
+    as_json, files = request.as_json, request.files
+    if files.out is not None:
+        make_folder(files.out)
     if not as_json:
         changed = o.planned_for(source.rounds, source.problem.horizon)
         _announce(plan, (*source.notes, *changed, *plan.backend_for(source.rounds).notes), request.details)
     with watched(f"{plan.algorithm}, seed {source.seed}", source.rounds, silent=as_json) as progress:
-        trace = plan.run(source, seed=source.seed, progress=progress, journal=request.journal, budget=request.cost)
+        trace = plan.run(source, seed=source.seed, progress=progress, journal=files.journal, budget=request.cost)
     if request.following:
         trace.budget = trace.budget.like(trace.seconds)
     with working("playing rules to compare with", silent=as_json or request.baselines == "none"):
         rules = _beside(trace, plan, request.baselines)
     with working("comparing with the best in hindsight", silent=as_json):
         summary = summarize(trace, beside=rules)
-    if request.out is not None:
+    if files.out is not None:
         with working("drawing the report", silent=as_json):
-            write_results(trace, summary, plan, request.out, rules)
+            write_results(trace, summary, plan, files.out, rules)
     if as_json:
         show_json({"version": 1, "model": trace.problem.name, "runs": [summary.to_json()]})
         return
     if request.details:
         measured(summary)
     _left_out(trace, summary)
-    say(verdict(trace, summary, _data_words(source, request), _sentence(plan), _commands(request)))
+    say(verdict(trace, summary, _data_words(source, files), _sentence(plan), _commands(files)))
 
 
 def _beside(trace: Trace, plan: Plan, which: Which) -> Beside | None:
@@ -98,16 +104,16 @@ def _announce(plan: Plan, notes: tuple[str, ...], details: bool) -> None:
         report(plan)
 
 
-def _data_words(source: Data, request: Request) -> str:
+def _data_words(source: Data, files: Files) -> str:
     """Origin of the rounds in a few words."""
     rounds = counted(source.rounds, "round")
     drawn = ", ".join(f"`{s.name}`" for s in source.drawn)
     given = ", ".join(f"`{name}`" for name in source.given)
-    if str(request.data) == o.DRAWN and given:
+    if str(files.data) == o.DRAWN and given:
         return f"{rounds}; {given} drawn uniformly, for a trial{f', {drawn} from the model' if drawn else ''} (seed {source.seed})"
-    if request.data is None:
+    if files.data is None:
         return f"{rounds} drawn from the model (seed {source.seed})"
-    return f"{rounds} of {request.data.name}{f'; {drawn} drawn, seed {source.seed}' if drawn else ''}"
+    return f"{rounds} of {files.data.name}{f'; {drawn} drawn, seed {source.seed}' if drawn else ''}"
 
 
 def _left_out(trace: Trace, summary: RunSummary) -> None:
@@ -135,12 +141,12 @@ def _sentence(plan: Plan) -> str:
     return f"{plan.algorithm} ({how}): {winner.algorithm.title}, {winner.algorithm.cite}"
 
 
-def _commands(request: Request) -> list[str]:
+def _commands(files: Files) -> list[str]:
     """Commands that lead on from a run: to its report, and to a module that decides as it did."""
-    model = str(request.model)
-    words = [*([] if request.data is None else ["--data", str(request.data)])]
-    words += [part for text in request.mapping for part in ("--map", text)]
-    report = ["oco", "run", model, *([] if request.stated else words), "--out", f"{request.model.stem}_results"]
-    look = f"open {shlex.quote(str(request.out / 'report.html'))}" if request.out else shlex.join(report)
-    mapped = [] if request.mapping else [shlex.join(["oco", "compile", model, *words])]
+    model = str(files.model)
+    words = [*([] if files.data is None else ["--data", str(files.data)])]
+    words += [part for text in files.mapping for part in ("--map", text)]
+    report = ["oco", "run", model, *([] if files.stated else words), "--out", f"{files.model.stem}_results"]
+    look = f"open {shlex.quote(str(files.out / 'report.html'))}" if files.out else shlex.join(report)
+    mapped = [] if files.mapping else [shlex.join(["oco", "compile", model, *words])]
     return [look, *mapped]

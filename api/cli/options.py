@@ -18,7 +18,6 @@ from oco.dsl.diagnostics import fail
 from oco.dsl.expressions import File
 
 if TYPE_CHECKING:
-    from oco.compiler.problem.canonical import Canonical
     from oco.dsl.model import Model
     from oco.evaluation.baselines.rules import Which
     from oco.evaluation.comparators import Budget
@@ -220,15 +219,13 @@ def rounds_of(
     model: Model, path: Path | None, on_missing: str, mapping: list[str] | None = None, seed: int = 0
 ) -> Data | None:
     """Rounds of `--data`, with missing values treated as `--on-missing` asks; None where no file is named."""
-    from oco.compiler.problem.canonical import canonical
-
     if path is None:
         return None
-    return data_of(canonical(model), path, mapping=mapping, seed=seed, on_missing=on_missing)
+    return data_of(model, path, mapping=mapping, seed=seed, on_missing=on_missing)
 
 
 def data_of(
-    problem: Canonical,
+    model: Model,
     path: Path | None,
     *,
     mapping: list[str] | None = None,
@@ -237,10 +234,12 @@ def data_of(
     on_missing: str = "error",
 ) -> Data:
     """Rounds of a file, rounds that the model draws (None), or trial rounds (`drawn`)."""
+    from oco.compiler.problem.canonical import canonical
     from oco.evaluation.data import load_data
     from oco.evaluation.drawn import trial_rounds
     from oco.evaluation.mapping import parse_map
 
+    problem = canonical(model)
     count = rounds or problem.horizon
     source: Any = path
     if str(path) == DRAWN:

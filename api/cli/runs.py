@@ -60,27 +60,25 @@ def run(
     With several algorithms, seeds or values of settings all combinations are run, on all cores, and compared pair by pair; one that
     fails stops no other, and with --out an interrupted table goes on where it stopped.
     """
-    from oco.cli.one_run import Request, run_one
-    from oco.compiler.problem.canonical import canonical
+    from oco.cli.one_run import Files, Request, run_one
     from oco.evaluation.data import problem_for
 
-    if replay is not None:
-        replay_trace(replay, as_json)
-    model = _named(model)
+    model = _named(model, replay, as_json)
     stated = stated_options(model) if data is None else StatedOptions()
     data, mapping, rounds = data or stated.data, mapping or stated.mapping, rounds or stated.rounds
     which, loaded = o.baselines_of(baselines), model_at(model, param_values(param))
     names = [a.strip() for a in algorithms.split(",") if a.strip()] if algorithms else [None]
     (cost, following), settings = o.comparators_of(comparators, budget), pairs(setting, "--set")
     options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort_of(context)}
-    source = o.data_of(canonical(loaded), data, mapping=mapping, seed=seed, rounds=rounds, on_missing=on_missing)
+    source = o.data_of(loaded, data, mapping=mapping, seed=seed, rounds=rounds, on_missing=on_missing)
+    read = o.files_read(model, loaded, data)
     if len(names) * seeds > 1 or grid:
         _refuse_journal(journal)
         values = values_of(grid) | {name: [value] for name, value in {**o.units_of(kind), **settings}.items()}
         shared = options | {"backend": backend, "budget": cost}
         table = Table(loaded, source, tuple(names), range(seed, seed + seeds), values, shared)
-        raise _run_table(table, engine, out, force, o.files_read(model, loaded, data), as_json)
-    _check_outputs(out, force, o.files_read(model, loaded, data))
+        raise _run_table(table, engine, out, force, read, as_json)
+    _check_outputs(out, force, read)
     given, pilots = o.given(settings, kind).get("settings"), None if data is None else source
     with working(f"compiling {model}", silent=as_json):
         if kind == "tuned" and data is not None and not settings:
@@ -88,14 +86,14 @@ def run(
         else:
             timed = options | {"seed": seed, "budget": o.pilot_seconds(budget)}
             plan = planned(problem_for(loaded, source), names[0], given, backend, data=pilots, **timed)
-    request = Request(
-        model, data, stated.data is not None, mapping or (), cost, following, which, journal, out, details, as_json
-    )
-    run_one(plan.for_rounds(source.rounds), source, request)
+    files = Files(model, data, stated.data is not None, mapping or (), journal, out)
+    run_one(plan.for_rounds(source.rounds), source, Request(files, cost, following, which, details, as_json))
 
 
-def _named(model: Path | None) -> Path:
-    """Model file of a run. Raises BadParameter where none is named."""
+def _named(model: Path | None, replay: Path | None, as_json: bool) -> Path:
+    """Model file of a run; a trace to repeat is repeated instead, and ends the command. Raises BadParameter where none is named."""
+    if replay is not None:
+        replay_trace(replay, as_json)
     if model is None:
         raise typer.BadParameter("name a model file, or a trace with --replay", param_hint="MODEL.oco")
     return model

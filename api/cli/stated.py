@@ -46,12 +46,12 @@ def stated_options(path: Path) -> StatedOptions:
     if str(path) == STDIN:
         return StatedOptions()
     text = read_text(path)
-    found = LINE.search(text)
-    if found is None:
+    line = LINE.search(text)
+    if line is None:
         return StatedOptions()
-    span = Span(Source(str(path), text), found.start(), found.end())
+    span = Span(Source(str(path), text), line.start(), line.end())
     try:
-        given = _reader().parse_args(shlex.split(found.group(1)))
+        given = _reader().parse_args(shlex.split(line.group(1)))
     except ValueError as error:
         hint = "it may have --data FILE (or drawn), --map STREAM=COLUMNS and --rounds N"
         raise fail("OCO912", f"the `run:` line cannot be read: {error}", span, hint) from None

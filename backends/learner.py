@@ -321,7 +321,7 @@ class Learner(Owned):
             except StreamError as second:
                 error, given = second, flat
         if error.rule != "bounds" or self.on_out_of_bounds == "error":
-            raise wrong_input(error) from None
+            raise wrong_input(error, given=given, wanted=take.streams) from None
         try:
             values = repaired(take, given, self.on_out_of_bounds)
         except StreamError as second:

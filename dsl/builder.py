@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
 from oco.dsl.assembly import Assembly
-from oco.dsl.builder_arguments import checked_name, checked_word, data_array, formula, is_data, listed_values
+from oco.dsl.builder_arguments import checked_name, checked_word, formula, listed_values
 from oco.dsl.caller import caller_span
 from oco.dsl.diagnostics import Findings, OcoError, fail
 from oco.dsl.expressions import Expr, File, Kind, Name, constant
 from oco.dsl.fact_keys import catalogue, of_the_whole
+from oco.dsl.habits import OF_MODEL, no_such_name
 from oco.dsl.keyed import by_name
 from oco.dsl.labels import axes_of
 from oco.dsl.limits import admitted
@@ -24,6 +25,7 @@ from oco.dsl.source import Span
 from oco.dsl.statements import Distribution, DomainSpec, Feedback, Measure, Relation, Timing
 from oco.dsl.suggest import did_you_mean
 from oco.dsl.terms import Comparison, Operand, Term, common_scope, term, wrong_argument
+from oco.dsl.values import as_array, is_data
 
 Shape: TypeAlias = "Operand | Sequence[Operand] | None"
 _WHERE_FACTS_ARE = "`oco help OCO651` lists the facts"
@@ -70,7 +72,7 @@ class ModelBuilder:
         """
         span = caller_span()
         if value is None and is_data(shape):
-            shape, value = None, data_array(shape)
+            shape, value = None, as_array(shape)
         dims = self._dims(shape, span)
         if value is not None:
             value = by_name(name, value, axes_of(dims, self._scope.indexes), span)
@@ -321,6 +323,9 @@ class ModelBuilder:
 
     def __repr__(self) -> str:
         return f"<model {self._assembly.name}>"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise no_such_name("a model", name, OF_MODEL, dir(type(self)))
 
     def _repr_html_(self) -> str | None:
         return self._shown(Model._repr_html_)

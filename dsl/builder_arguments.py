@@ -16,18 +16,6 @@ from oco.dsl.text.parser import formula_text
 from oco.dsl.text.tokens import is_name
 
 
-def is_data(value: Any) -> bool:
-    """True for data in the place of a shape: shapes are integers, or tuples and lists of them."""
-    if isinstance(value, (list, tuple)):
-        return any(isinstance(v, (list, tuple, float, np.floating, np.ndarray)) for v in value)
-    return isinstance(value, (float, np.floating, np.ndarray)) or hasattr(value, "to_numpy")
-
-
-def data_array(value: Any) -> Any:
-    """Data as an array: tables of pandas and polars become one."""
-    return value.to_numpy() if hasattr(value, "to_numpy") else value
-
-
 def listed_values(values: set[Any] | frozenset[Any], span: Span | None) -> tuple[float, ...]:
     """Values of a set, ascending. Raises OCO526 where one is no finite number, or none is there."""
     numbers = all(isinstance(v, (int, float, np.number)) and math.isfinite(v) for v in values)

@@ -15,6 +15,7 @@ from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Expr, File, Slice, constant
+from oco.dsl.habits import OF_TERM, no_such_name, not_numbers
 from oco.dsl.numpy_functions import ARITHMETIC, RELATIONS, TURNED, not_on_terms
 from oco.dsl.scope import Scope
 from oco.dsl.source import Span
@@ -31,6 +32,9 @@ _NO_ORDER = "write `{}`; for max, min and `if` write oco.maximum, oco.minimum an
 
 class Term:
     """Expression of a model under construction. Numbers and arrays may stand on either side of its operators."""
+
+    __pandas_priority__ = 5000
+    """Tables of pandas leave operators with expressions to these."""
 
     def __init__(self, expr: Expr, scope: Scope | None = None) -> None:
         self.expr = expr
@@ -148,6 +152,20 @@ class Term:
 
     def __iter__(self) -> Iterator[Term]:
         return (self[i] for i in range(len(self)))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """Array of objects, an entry of the expression each. Raises OCO524 where another package asks for numbers."""
+        error = not_numbers()
+        if error is not None:
+            raise error
+        shape = self.shape if all(isinstance(d, int) for d in self.shape) else ()
+        entries = np.empty(shape, dtype=object)
+        for place in np.ndindex(*shape):
+            entries[place] = self[place] if place else self
+        return entries
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise no_such_name("an expression", name, OF_TERM, dir(type(self)))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Term | Comparison:
         """Implement `array @ term` and the like, which NumPy delegates here."""

@@ -126,6 +126,8 @@ class Typer:
         if "." in name:
             return fail("OCO213", f"`{name}` is a fact, and facts stand after `assume` and in formulas only", span)
         hint = did_you_mean(name, [*self.scope.declared, *self.broken, "t"], _declare_hint(name))
+        if name == "unknown" and not self.scope.declared:
+            hint = "where it is the horizon that is unknown, write `horizon T unknown`"
         return fail("OCO201", f"`{name}` is not declared", span, hint)
 
     def _subscript(self, node: syntax.Subscript, inside: str) -> Expr | None:

@@ -220,3 +220,15 @@ def check_range(scope: Scope, bounds: tuple[Expr, Expr], shape: Shape, role: str
             bounds[0].span and bounds[0].span.to(bounds[1].span),
             "write the lower end first",
         )
+
+
+def is_data(value: Any) -> bool:
+    """True for data in the place of a shape: shapes are integers, or tuples and lists of them."""
+    if isinstance(value, (list, tuple)):
+        return any(isinstance(v, (list, tuple, float, np.floating, np.ndarray)) for v in value)
+    return isinstance(value, (float, np.floating, np.ndarray)) or hasattr(value, "to_numpy")
+
+
+def as_array(value: Any) -> Any:
+    """Data as an array: tables of pandas and polars become one."""
+    return value.to_numpy() if hasattr(value, "to_numpy") else value

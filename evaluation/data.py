@@ -306,7 +306,7 @@ def _refuse_undrawable(stream: StreamRange, where: str) -> None:
             else "is adversarial, so it has no distribution"
         )
         distribution = _with_distribution(stream)
-        hint = "give its values (--data, in Python the first argument of run)" + (
+        hint = "give its values (--data FILE, or --data drawn for a trial; in Python the first argument of run)" + (
             f", or a distribution: {distribution}" if distribution else ""
         )
         raise fail("OCO825", f"{where} has no values for stream `{stream.name}`, which {why}", stream.stream.span, hint)

@@ -14,6 +14,7 @@ import numpy as np
 from oco.compiler.problem.canonical import canonical
 from oco.compiler.theory.guarantees import Condition
 from oco.dsl.diagnostics import fail
+from oco.dsl.extras import require_package
 from oco.dsl.limits import MOST_ROUNDS
 from oco.dsl.load import parse
 from oco.dsl.readers.quota import Quota, TooMuch
@@ -30,6 +31,8 @@ Array = np.ndarray[Any, Any]
 
 def load_trace(path: str | Path) -> MeasuredRun:
     """Read back what `save` wrote as NetCDF or Zarr."""
+    require_package("xarray", "reading a trace")
+    require_package("h5netcdf", "reading a trace")
     import xarray
 
     path = Path(path)

@@ -17,6 +17,7 @@ import numpy as np
 from oco.compiler.problem.canonical import entry_labels
 from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import fail
+from oco.dsl.extras import require_package
 from oco.dsl.labels import Axes, Axis
 from oco.dsl.text.printer import print_model
 from oco.dsl.writing import replacing
@@ -35,6 +36,7 @@ def to_dataset(trace: MeasuredRun) -> Dataset:
     """Dataset with dims round, constraint, equality, dual, and for the axes of a decision those of their indexes with the names as
     coordinates, else `NAME_0`, `NAME_1`, ... The coordinate `time` has the times of the rounds, where the data tell them.
     """
+    require_package("xarray", "a dataset of a trace")
     import xarray
 
     record, rounds = trace.record, np.arange(1, trace.rounds + 1)
@@ -135,6 +137,7 @@ def _whole(trace: MeasuredRun) -> Dataset:
 
 
 def _write_netcdf(trace: MeasuredRun, path: Path) -> None:
+    require_package("h5netcdf", "writing NetCDF")
     _whole(trace).to_netcdf(path, engine="h5netcdf")
 
 

@@ -10,9 +10,11 @@ import numpy as np
 
 from oco.compiler.problem.canonical import Equality, Inequality
 from oco.dsl.statements import Timing
-from oco.evaluation.baselines.table import Beside, RuleTable, rule_table
+from oco.evaluation.baselines.held import held_line
+from oco.evaluation.baselines.table import Beside, RuleLine, RuleTable, rule_line, rule_table
 from oco.evaluation.comparators import Comparator
 from oco.evaluation.conditions import ConditionLine, condition_lines
+from oco.evaluation.cost import Trade
 from oco.evaluation.measured_run import MeasuredRun, RegretKind
 
 ROUNDING = 1e-12  # of a constraint's scale: a constraint that binds exactly is not broken by the last bits of its sum
@@ -80,7 +82,7 @@ class TotalViolation:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """Summary of a run that fits on one screen."""
+    """Summary of a run that fits on one screen. `own` has its totals, `held` those of its first decision in all rounds."""
 
     model: str
     algorithm: str
@@ -98,6 +100,8 @@ class RunSummary:
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
     rules: RuleTable | None = None
+    own: RuleLine | None = None
+    held: RuleLine | None = None
 
     @property
     def total_cost(self) -> float | None:
@@ -145,6 +149,8 @@ def summarize(
         notes=trace.notes,
         warnings=trace.warnings,
         rules=rule_table(trace, beside) if beside is not None else None,
+        own=rule_line("the learner", trace, Trade.at_price(trace.problem, 1.0)),
+        held=held_line(trace),
     )
 
 

@@ -35,6 +35,13 @@ BUILDING: dict[str, Code] = {
         "Write a positive number in units of the loss, `penalty 50` say, or leave it out: `--tradeoff` then says what violations count.",
         Stage.CHECK,
     ),
+    "OCO529": Code(
+        "a name that is not there",
+        "The object has no such attribute. Names of CVXPY and other modelers are known, and the hint is the line to write here.",
+        "oco.Variable(3)",
+        "`dir(oco)`, `dir(m)` and `dir(plan)` list what there is.",
+        Stage.BUILDER,
+    ),
     "OCO522": Code(
         "a comparison that is no constraint",
         "Constraints are `<=`, `>=` and `==`. The boundary belongs to the set, so `<` and `>` are not among them.",

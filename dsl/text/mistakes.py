@@ -349,7 +349,7 @@ def _way_out(trouble: Trouble) -> str:
     if at is not None and at.type == "COLON" and trouble.position == 1:
         return "leave the colon out"
     if at is not None and at.type == trouble.before.type and at.type in ("SLASH", "MINUS"):
-        return "a comment starts with `#`"
+        return "a comment starts with `#`" + (", and a quotient is written `/`" if at.type == "SLASH" else "")
     if (
         at is not None
         and at.type == "LPAR"

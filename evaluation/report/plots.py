@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oco.dsl.diagnostics import fail
+from oco.dsl.extras import require_package
 from oco.dsl.labels import entry_name
 from oco.evaluation.measured_run import MeasuredRun
 from oco.evaluation.measures import fitted_exponent
@@ -71,6 +72,7 @@ def figure(
     panels  names of `PANELS`, such as "violation" or "regret, log"; by default all that have something to show, in
             their order
     """
+    require_package("matplotlib", "a plot")
     from oco.evaluation.report.figure import OffscreenFigure
 
     names = present(trace) if panels is None else [panels] if isinstance(panels, str) else list(panels)
@@ -109,6 +111,7 @@ def drawings(trace: MeasuredRun) -> dict[str, str]:
 
 
 def _figures(trace: MeasuredRun) -> dict[str, Figure]:
+    require_package("matplotlib", "a plot")
     from oco.evaluation.report.figure import OffscreenFigure
 
     pages: dict[str, Figure] = {}

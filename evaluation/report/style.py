@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from oco.dsl.extras import require_package
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -34,6 +36,7 @@ LETTER, HANDLE, NOTE_LETTER = 0.062, 0.42, 0.068  # inches: a letter of a legend
 
 def vector(draw: Callable[[Axes], None]) -> str:
     """SVG text of a figure that takes the colours of the page around it: `currentColor`, `var(--grid)`, `var(--blue)`."""
+    require_package("matplotlib", "a plot")
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -48,6 +51,7 @@ def vector(draw: Callable[[Axes], None]) -> str:
 
 def in_style() -> AbstractContextManager[None]:
     """Context with the style of printed plots."""
+    require_package("matplotlib", "a plot")
     from matplotlib import rc_context
 
     return rc_context(_style(PAPER))

@@ -25,8 +25,9 @@ from oco.compiler.selection.verdicts import (
     withheld,
 )
 from oco.compiler.theory.best_constants import optimum
+from oco.compiler.theory.formula_values import symbols_of
 from oco.compiler.theory.resolve import GivenSettings, theorem_settings
-from oco.compiler.theory.settings import Setting, symbols_of
+from oco.compiler.theory.settings import Setting
 from oco.compiler.theory.theorems import (
     Objection,
     Restart,

@@ -16,13 +16,14 @@ from oco.compiler.problem.canonical import Canonical, entry_labels
 from oco.compiler.prover.data_conditions import DataConditions
 from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.types import ProofRule, Status
+from oco.compiler.theory.formula_values import symbols_of
 from oco.compiler.theory.guarantees import Bound as Bound
 from oco.compiler.theory.guarantees import Condition as Condition
 from oco.compiler.theory.guarantees import Guarantee as Guarantee
 from oco.compiler.theory.guarantees import Quantity as Quantity
 from oco.compiler.theory.guarantees import rate_symbols as rate_symbols
 from oco.compiler.theory.schedule import Rounds, Schedule
-from oco.compiler.theory.settings import Default, Setting, along, symbols_of
+from oco.compiler.theory.settings import Default, Setting
 from oco.compiler.theory.ways_out import way_to_bound
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.evaluate import evaluate
@@ -303,7 +304,7 @@ def without_sense(theorem: Theorem, s: Situation, settings: Mapping[str, Setting
 
 def scheduled(settings: Mapping[str, Setting], name: str) -> Callable[[Rounds, int], Schedule]:
     """The values of a setting in the rounds of a run planned for a horizon."""
-    return lambda rounds, horizon: along(settings[name].formula, rounds, horizon)
+    return lambda rounds, horizon: settings[name].along(rounds, horizon)
 
 
 def constant_settings(s: Situation, settings: Mapping[str, Setting]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.theory.formula_values import value_at
+from oco.compiler.theory.formula_values import symbols_of, value_at
 from oco.compiler.theory.schedule import KEPT, Rounds, Schedule
 from oco.dsl.diagnostics import InternalError, OcoError, fail
 from oco.dsl.settings import FORMULA_FUNCTIONS
@@ -40,6 +40,11 @@ class Setting:
 
     def __str__(self) -> str:
         return f"{self.name} = {self.formula}"
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """Names of the symbols of the formula."""
+        return symbols_of(self.formula)
 
     def along(self, rounds: Rounds, horizon: int, m: int = 1) -> Schedule:
         """Values in the rounds of a run planned for a horizon, of expert m; see `along`."""

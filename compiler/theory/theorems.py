@@ -16,12 +16,10 @@ from oco.compiler.problem.canonical import Canonical, entry_labels
 from oco.compiler.prover.data_conditions import DataConditions
 from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.types import ProofRule, Status
-from oco.compiler.theory.formula_values import symbols_of
 from oco.compiler.theory.guarantees import Bound as Bound
 from oco.compiler.theory.guarantees import Condition as Condition
 from oco.compiler.theory.guarantees import Guarantee as Guarantee
 from oco.compiler.theory.guarantees import Quantity as Quantity
-from oco.compiler.theory.guarantees import rate_symbols as rate_symbols
 from oco.compiler.theory.schedule import Rounds, Schedule
 from oco.compiler.theory.settings import Default, Setting
 from oco.compiler.theory.ways_out import way_to_bound
@@ -309,7 +307,7 @@ def scheduled(settings: Mapping[str, Setting], name: str) -> Callable[[Rounds, i
 
 def constant_settings(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     """Errors in the settings of a theorem whose settings do not depend on the round."""
-    return [f"{n} must not depend on the round" for n, v in settings.items() if "t" in symbols_of(v.formula)]
+    return [f"{n} must not depend on the round" for n, v in settings.items() if "t" in v.symbols]
 
 
 class UnknownFact(InternalError):

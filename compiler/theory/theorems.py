@@ -382,7 +382,7 @@ def inequalities_convex(words: str) -> Hypothesis:
             if not s.holds(f"constraints.{c.label}.convex"):
                 return Objection(
                     f"it is not proved that `{c.origin}` is convex in the decisions",
-                    f"write `{c.origin}` with convex functions of the decisions",
+                    f"write `{c.origin}` with convex functions, or `assume constraints.{c.label}.convex` if it is",
                 )
         return None
 

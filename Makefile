@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 
 # Small matrices are slowed down by threads of the linear algebra, the more so beside a second test process.
 export OPENBLAS_NUM_THREADS := 1
+# Hundreds of tests start Python anew: without bytecode on disk each takes a second more.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint types unit bench check-wheel clean
 

@@ -50,3 +50,20 @@ def test_a_stream_without_bounds_is_named(stream: str, bounds: str) -> None:
     error = refused(text)
     assert "bounds of `d`: `in [lo, hi]` behind its declaration" in error.diagnostics[0].hint
     assert oco.compile(oco.parse(text.replace(stream, f"{stream} {bounds}"))).guarantee is not None
+
+
+ROOT = "decision x[2] in box(0.5, 1)\nstream d[2] in [-1, 1]\n"
+UNPROVED = [
+    ("loss", "minimize d @ x + (0 - sqrt(x[0] * x[1]))\n"),
+    ("constraints.k", "minimize d @ x\nsubject to\n    k: 0.8 - sqrt(x[0] * x[1]) <= 0 each round\n"),
+]
+
+
+@pytest.mark.parametrize(("what", "rest"), UNPROVED)
+def test_what_is_convex_and_not_proved_to_be_may_be_assumed(what: str, rest: str) -> None:
+    """The geometric mean is concave, which no rule of composition tells of this form."""
+    text = f"{HEAD}{ROOT}{rest}"
+    error = refused(text)
+    line = f"assume {what}.convex"
+    assert error.code == "OCO708" and f"`{line}`" in error.diagnostics[0].hint
+    assert oco.compile(oco.parse(f"{text}{line}\n")).guarantee is not None

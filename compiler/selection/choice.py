@@ -26,7 +26,7 @@ from oco.compiler.selection.verdicts import (
 )
 from oco.compiler.theory.best_constants import optimum
 from oco.compiler.theory.resolve import GivenSettings, theorem_settings
-from oco.compiler.theory.settings import Setting, symbols_of
+from oco.compiler.theory.settings import Setting
 from oco.compiler.theory.theorems import (
     Objection,
     Restart,
@@ -366,7 +366,7 @@ def _check_horizon(
     a: Algorithm, theorem: Theorem, s: Situation, settings: Mapping[str, Setting], span: Span | None
 ) -> None:
     """Raises OCO706 for settings in T where the horizon is unknown, and no restart gives one."""
-    using = [n for n, v in settings.items() if "T" in symbols_of(v.formula)]
+    using = [n for n, v in settings.items() if "T" in v.symbols]
     if s.horizon is None and using and theorem.restarts is None:
         message = f"{', '.join(using)} use T, which the model leaves unknown"
         raise fail("OCO706", f"`{a.name}` has no settings here: {message}", span, "write `horizon T = ...`")

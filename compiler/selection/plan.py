@@ -169,7 +169,7 @@ class Plan:
         theorem, s = self._winner.theorem, in_its_units(self.choice.situation, self._winner)
         assert theorem is not None
         values = {OPEN + name: x for name, x in numbers.items()}
-        return not theorem.checks(s, closed(self._opened.settings, values, s.horizon))
+        return not theorem.checks(s, closed(self._opened.settings, values))
 
     @cached_property
     def _opened(self) -> Plan:

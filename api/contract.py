@@ -45,6 +45,7 @@ def contract_of(plan: Plan) -> Contract:
         duals=_duals(plan),
         constants=_constants(plan),
         from_centre=plan.guarantee is not None and plan.guarantee.from_centre,
+        terms=plan.terms,
     )
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from oco.backends.arguments import by_decision, first_decision, generator, is_integer, stream_of, wrong_input
+from oco.backends.arguments import by_decision, first_decision, generator, given_draw, is_integer, stream_of, wrong_input
 from oco.backends.base import Compiled, Recorded
+from oco.backends.certified import certificate_of
 from oco.backends.contract import Contract
 from oco.backends.factors import decisions_of, fields_of, names_of, part_names, points_of
 from oco.backends.feedback import Feedback
@@ -21,6 +22,7 @@ from oco.backends.ownership import Owned
 from oco.backends.python.intake import Intake, NotFinite, StreamError
 from oco.backends.python.state_file import write_state
 from oco.backends.saved import learner_state, restore_into
+from oco.compiler.certificates.certificate import Certificate
 from oco.dsl.diagnostics import InternalError, fail
 from oco.dsl.writing import reason_of
 
@@ -123,6 +125,11 @@ class Learner(Owned):
         self.monitor.start = points_of(self.compiled.program, first)
         with np.errstate(all="ignore"):
             return tuple(self.compiled.init(*first))
+
+    def certificate(self) -> Certificate:
+        """Upper bound of the static regret of the rounds so far, with what proves it. Raises OCO735 where the plan keeps no sums for it."""
+        with self._owned():
+            return certificate_of(self.compiled, self.contract.terms, self._state)
 
     # A round.
 
@@ -343,22 +350,9 @@ class Learner(Owned):
 
     def _draw(self, name: str, shape: tuple[int, ...]) -> Any:
         if self._draws is not None:
-            return self._given_draw(name, shape)
+            return given_draw(self._draws, name, self.round, shape)
         normal = self.contract.distributions.get(name, "uniform") == "normal"
         return self._random.normal(size=shape) if normal else self._random.random(shape)
-
-    def _given_draw(self, name: str, shape: tuple[int, ...]) -> Array:
-        assert self._draws is not None
-        rounds = self._draws.get(name, np.empty(0))
-        if len(rounds) < self.round or rounds.shape[1:] != shape:
-            raise fail(
-                "OCO849",
-                f"draws[{name!r}] has the shape {rounds.shape}; round {self.round} needs ({self.round}, *{shape})",
-            )
-        drawn: Array = rounds[self.round - 1]
-        if not np.isfinite(drawn).all():
-            raise fail("OCO849", f"draws[{name!r}] of round {self.round} holds numbers that are not finite")
-        return drawn
 
     # Its life beyond this process.
 

@@ -17,7 +17,7 @@ from oco.backends.c99.native import Native
 from oco.backends.contract import Contract
 from oco.backends.fleet import Fleet
 from oco.backends.learner import Learner
-from oco.backends.python.backend import slopes_of
+from oco.backends.python.backend import on_demand
 from oco.compiler.ir.program import Program
 
 
@@ -47,10 +47,10 @@ class CBackend:
         source = emit(program, contract or _no_promises(program), self.skip)
         native = Native(program, source, library(source))
         measure = None if program.measure is None else native.measure
-        entries = native.init, native.decide, native.update, measure, slopes_of(program)
+        entries = native.init, native.decide, native.update, measure, on_demand(program, program.slopes)
         prepare = None if program.prepare is None else native.prepare
         run = None if program.previous else native.run
-        return Compiled(self.name, program, source.code, *entries, run, native, prepare)
+        return Compiled(self.name, program, source.code, *entries, run, native, prepare, on_demand(program, program.certificate))
 
     def files(self, program: Program, contract: Contract) -> dict[str, str]:
         """Source, header and an example by file name."""

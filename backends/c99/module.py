@@ -43,7 +43,7 @@ class Source:
 
 def emit(program: Program, contract: Contract, skip: Collection[str] = ()) -> Source:
     """Header and source of a program; `skip` names passes to leave out."""
-    name, program = module_name(program.name), lower(replace(program, slopes=None), skip)
+    name, program = module_name(program.name), lower(replace(program, slopes=None, certificate=None), skip)
     text, interface = rule(program, name)
     identity = learner_hash(program, contract)
     lines = [*text, *EntryPoints(interface, contract).lines(), *state_lines(interface, identity)]

@@ -10,6 +10,8 @@ from numbers import Real
 from types import MappingProxyType
 from typing import Self
 
+from oco.compiler.certificates.certificate import CertificateTerms, terms_of
+from oco.compiler.certificates.form import certificate_form
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Program
 from oco.compiler.lowering.round_problem import TraceSpec
@@ -54,6 +56,7 @@ class Plan:
     given: Mapping[str, str | float] = field(default_factory=dict)
     tradeoff: float = 1.0
     open: tuple[str, ...] = ()
+    certify: str = ""
 
     @property
     def _winner(self) -> Verdict:
@@ -91,6 +94,12 @@ class Plan:
         """Warnings about the model and the choice."""
         return (*self.facts.warnings, *self.choice.warnings)
 
+    @property
+    def terms(self) -> CertificateTerms | None:
+        """Terms of the certificates of its learners; None where they keep no sums for one."""
+        form = certificate_form(self.canonical) if self.certify else ""
+        return None if isinstance(form, str) else terms_of(form)
+
     @cached_property
     def traced(self) -> Program:
         """The learner in the step IR, as its rule was traced."""
@@ -109,7 +118,7 @@ class Plan:
         structure, _ = problem.structure
         rows = self.choice.situation.dependent_rows
         task = TraceSpec(problem, self.settings, structure, self.horizon, rows, scales=self._winner.scales)
-        task = replace(task, restarts=self.choice.restarts, open=self.open)
+        task = replace(task, restarts=self.choice.restarts, open=self.open, certify=self.certify)
         algorithm = self._winner.algorithm
         kept = rooms(problem) if algorithm.frank_wolfe(task) else ()
         return replace(task, draws=algorithm.draws(task), rooms=kept)

@@ -1,0 +1,123 @@
+"""Lower bound of the loss of every fixed decision, from the sums of a certificate, over the step IR.
+
+For any y in the domain, any mu >= 0 and w = grad F(y) + sum_n mu_n grad G_n(y), convexity gives for every u of the domain with G(u) <= 0
+
+    F(u) >= F(y) + <mu, G(y)> + <w, u - y> >= F(y) + <mu, G(y)> - <w, y> + min over the domain of <w, .>.
+
+So no solver has to be trusted: y and mu come from a search, the bound from one linear minimisation. At the best u with its multipliers the
+bound is F(u) itself. The search takes proximal steps y <- argmin <grad F(y), u> + |u - y|^2 / (2 sigma) over the domain cut by the
+linearised constraints (Rockafellar, SIAM J. Control Optim. 14, 1976), whose multipliers are mu; sigma grows while the bound does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from oco.compiler.certificates.sums import CURVE, SIZE, CertificateSums
+from oco.compiler.domains.affine import in_units
+from oco.compiler.domains.dual_newton import CutDual
+from oco.compiler.ir.value import Value
+
+MOST_STEPS = 60
+LONGEST, SHORTEST = 1e8, 1e-8
+AT_REST = 1e-12
+EVALUATION = 2.0**-32
+"""Part of the magnitudes of all terms that is taken off for the rounding of each term and of the linear minimisation."""
+ADDITION = 2.0**-52
+"""The same for each addition to a sum."""
+
+
+@dataclass(frozen=True, eq=False)
+class LeastLoss:
+    """Lower bound after allowance for rounding (`slack`), at the point y (d,) with the multipliers (n,)."""
+
+    bound: Value
+    slack: Value
+    y: Value
+    multipliers: Value
+
+
+def least_loss(sums: CertificateSums, state: Mapping[str, Value], rounds: Value, start: Value) -> LeastLoss:
+    """Lower bound of F over the domain and its constraints, from a search that begins at `start` (d,)."""
+    t, domain = sums.t, sums.form.domain
+    radius = float(domain.radius) or 1.0
+    unit = in_units(domain, np.zeros(()), radius)
+    constrained = sums.constraints_at(state, rounds, start)
+    count = 0 if constrained is None else constrained[0].shape[0]
+    first_slope = sums.loss_at(state, start)[1]
+    scale = t.maximum(t.sqrt(first_slope @ first_slope) * radius, 1e-300)
+    longest = _longest(sums, state, scale, radius)
+
+    def proved(y: Value, mu: Value) -> tuple[Value, Value]:
+        """Lower bound at y with these multipliers, and its rounding."""
+        F, w = sums.loss_at(state, y)
+        slack = state[SIZE]
+        held = sums.constraints_at(state, rounds, y)
+        if held is not None:
+            g, slopes, sizes = held
+            F, w, slack = F + mu @ g, w + mu @ slopes, slack + abs(mu) @ sizes
+        vertex = domain.flat(t, domain.lmo(t, domain.shaped(t, w)))
+        part = EVALUATION + ADDITION * rounds
+        return F + w @ (vertex - y), part * (slack + abs(w) @ sums.bounds)
+
+    def step(y: Value, sigma: Value) -> tuple[Value, Value]:
+        """Proximal step of length sigma and its multipliers, in the user's units."""
+        slope = sums.loss_at(state, y)[1]
+        v = y / radius - slope * (sigma * radius / scale)
+        held = sums.constraints_at(state, rounds, y)
+        if held is None:
+            return domain.flat(t, unit.project(t, unit.shaped(t, v))) * radius, t.zeros((0,))
+        g, slopes, _ = held
+        norms = t.sqrt(t.sum(slopes * slopes, axis=1))
+        norms = t.where(norms > 0.0, norms, 1.0)
+        C, r = slopes / t.reshape(norms, (count, 1)), (slopes @ y - g) / (norms * radius)
+        dual = CutDual(t, unit, C, r, count - sums.free)
+        lam, z = dual.solve(v, dual.none)
+        return z * radius, lam * scale / (sigma * radius) / norms
+
+    def on_the_way(*values: Value) -> Value:
+        moved, k = values[-2], values[-1]
+        return t.and_(moved > AT_REST, k < MOST_STEPS)
+
+    def search(
+        y: Value, sigma: Value, bound: Value, best: Value, best_y: Value, mu: Value, slack: Value, moved: Value, k: Value
+    ) -> tuple[Value, ...]:
+        z, own = step(y, sigma)
+        value, rounding = proved(z, own)
+        result = value - rounding
+        finite = t.and_(t.isfinite(result), t.isfinite(t.sum(own)) if count else t.lift(True))
+        better = t.and_(finite, result > best)
+        grown = t.minimum(sigma * 4.0, longest)
+        following = t.where(better, grown, t.maximum(sigma * 0.5, SHORTEST))
+        length = t.max(abs(z - y)) / radius
+        return (
+            t.where(finite, z, y),
+            following,
+            t.where(better, value, bound),
+            t.where(better, result, best),
+            t.where(better, z, best_y),
+            t.where(better, own, mu),
+            t.where(better, rounding, slack),
+            length,
+            k + 1,
+        )
+
+    none = t.zeros((count,))
+    value, rounding = proved(start, none)
+    sigma = t.minimum(1.0, longest)
+    begin = (start, sigma, value, value - rounding, start, none, rounding, t.lift(1.0), t.lift(0))
+    _, _, bound, _, y, mu, slack, _, _ = t.while_(on_the_way, search, begin)
+    return LeastLoss(bound, slack, y, mu)
+
+
+def _longest(sums: CertificateSums, state: Mapping[str, Value], scale: Value, radius: float) -> Value:
+    """Longest step: one over the greatest curvature where the loss is quadratic."""
+    t = sums.t
+    if CURVE not in state:
+        return t.lift(LONGEST)
+    H = state[CURVE]
+    bend = t.max(abs(H)) if H.ndim == 1 else t.max(t.sum(abs(H), axis=1))
+    return t.minimum(scale / t.maximum(bend * radius * radius, 1e-300), LONGEST)

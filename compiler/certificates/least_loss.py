@@ -6,7 +6,8 @@ For any y in the domain, any mu >= 0 and w = grad F(y) + sum_n mu_n grad G_n(y),
 
 So no solver has to be trusted: y and mu come from a search, the bound from one linear minimisation. At the best u with its multipliers the
 bound is F(u) itself. The search takes proximal steps y <- argmin <grad F(y), u> + |u - y|^2 / (2 sigma) over the domain cut by the
-linearised constraints (Rockafellar, SIAM J. Control Optim. 14, 1976), whose multipliers are mu; sigma grows while the bound does.
+constraints (Rockafellar, SIAM J. Control Optim. 14, 1976), which are linearised at y, or at the step's own end where an exact step is
+at hand (`proximal.penalty`); their multipliers are mu, and sigma grows while the bound does.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from oco.compiler.ir.value import Value
 
 MOST_STEPS = 60
 LONGEST, SHORTEST = 1e8, 1e-8
-AT_REST = 1e-12
+MOST_IDLE = 6
+"""Steps in a row that gain no more than rounding, after which the search ends."""
 EVALUATION = 2.0**-32
 """Part of the magnitudes of all terms that is taken off for the rounding of each term and of the linear minimisation."""
 ADDITION = 2.0**-52
@@ -65,25 +67,28 @@ def least_loss(sums: CertificateSums, state: Mapping[str, Value], rounds: Value,
 
     def step(y: Value, sigma: Value) -> tuple[Value, Value]:
         """Proximal step of length sigma and its multipliers, in the user's units."""
-        slope = sums.loss_at(state, y)[1]
-        v = y / radius - slope * (sigma * radius / scale)
-        held = sums.constraints_at(state, rounds, y)
+        slope = sums.loss_at(state, y)[1] / scale
+        v = y / radius - slope * (sigma * radius)
+        at = y
+        if sums.bends_by_entry:
+            at = sums.bent_step(state, rounds, y, slope, 0.5 / (sigma * radius * radius))
+        held = sums.constraints_at(state, rounds, at)
         if held is None:
             return domain.flat(t, unit.project(t, unit.shaped(t, v))) * radius, t.zeros((0,))
         g, slopes, _ = held
         norms = t.sqrt(t.sum(slopes * slopes, axis=1))
         norms = t.where(norms > 0.0, norms, 1.0)
-        C, r = slopes / t.reshape(norms, (count, 1)), (slopes @ y - g) / (norms * radius)
+        C, r = slopes / t.reshape(norms, (count, 1)), (slopes @ at - g) / (norms * radius)
         dual = CutDual(t, unit, C, r, count - sums.free)
         lam, z = dual.solve(v, dual.none)
         return z * radius, lam * scale / (sigma * radius) / norms
 
     def on_the_way(*values: Value) -> Value:
-        moved, k = values[-2], values[-1]
-        return t.and_(moved > AT_REST, k < MOST_STEPS)
+        idle, k = values[-2], values[-1]
+        return t.and_(idle < MOST_IDLE, k < MOST_STEPS)
 
     def search(
-        y: Value, sigma: Value, bound: Value, best: Value, best_y: Value, mu: Value, slack: Value, moved: Value, k: Value
+        y: Value, sigma: Value, bound: Value, best: Value, best_y: Value, mu: Value, slack: Value, idle: Value, k: Value
     ) -> tuple[Value, ...]:
         z, own = step(y, sigma)
         value, rounding = proved(z, own)
@@ -92,7 +97,7 @@ def least_loss(sums: CertificateSums, state: Mapping[str, Value], rounds: Value,
         better = t.and_(finite, result > best)
         grown = t.minimum(sigma * 4.0, longest)
         following = t.where(better, grown, t.maximum(sigma * 0.5, SHORTEST))
-        length = t.max(abs(z - y)) / radius
+        gained = t.and_(better, result - best > rounding)
         return (
             t.where(finite, z, y),
             following,
@@ -101,14 +106,14 @@ def least_loss(sums: CertificateSums, state: Mapping[str, Value], rounds: Value,
             t.where(better, z, best_y),
             t.where(better, own, mu),
             t.where(better, rounding, slack),
-            length,
+            t.where(gained, 0, idle + 1),
             k + 1,
         )
 
     none = t.zeros((count,))
     value, rounding = proved(start, none)
     sigma = t.minimum(1.0, longest)
-    begin = (start, sigma, value, value - rounding, start, none, rounding, t.lift(1.0), t.lift(0))
+    begin = (start, sigma, value, value - rounding, start, none, rounding, t.lift(0), t.lift(0))
     _, _, bound, _, y, mu, slack, _, _ = t.while_(on_the_way, search, begin)
     return LeastLoss(bound, slack, y, mu)
 

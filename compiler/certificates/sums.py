@@ -14,6 +14,8 @@ from oco.compiler.ir.value import Liftable, Value
 from oco.compiler.lowering.points import Point, Rows
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.trace_spec import TraceSpec
+from oco.compiler.problem.structure import separable_over_box
+from oco.compiler.proximal.penalty import penalized_step
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr
 
@@ -37,6 +39,8 @@ SYMBOLS = {
     WHOLE_SLOPE: "the row slopes with these multipliers",
     WHOLE_SIZE: "magnitudes of these terms",
 }
+LARGE, TINY = 1e6, 1e-290
+"""Greatest multiplier of an exact step, in slopes of the loss over slopes of the constraint."""
 SCHEDULES = 2
 """Schedules of multipliers that differ from round to round: what the round broke, and the learner's own."""
 
@@ -176,18 +180,43 @@ class CertificateSums:
             return None
         return joined(t, values), joined(t, slopes), joined(t, sizes)
 
-    def _remembered(self, memory: Memory, data: Value | None, y: Value) -> tuple[Value, Value]:
-        """Values and gradients at y of the constraints of a memory."""
-        t = self.t
+    @property
+    def bends_by_entry(self) -> bool:
+        """True where all constraints are a memory's, sums of functions of single entries over a box: a step with them is exact."""
+        f = self.form
+        if f.worst is None or f.mean is not None or f.row_count:
+            return False
+        structure, _ = f.worst.canonical.structure
+        return separable_over_box(structure, self.task.domains)
+
+    def bent_step(self, state: Mapping[str, Value], rounds: Value, y: Value, c: Value, alpha: Value) -> Value:
+        """argmin over the domain and its constraints of <c, u> + alpha |u - y|^2, where `bends_by_entry`."""
+        assert self.form.worst is not None
+        t, memory = self.t, self.form.worst
+        p = self._problem(memory, state.get(WORST))
+        x = self.point(y)
+        g = p.constraints(x)
+        norms = t.sqrt(p.constraint_gradients(x).squared_norms())
+        caps = LARGE * t.sqrt(c @ c) / t.maximum(norms, TINY)
+        return flat(t, penalized_step(p, x, self.point(c), alpha, caps, g))
+
+    def _problem(self, memory: Memory, data: Value | None) -> Problem:
+        """The constraints of a memory with these data."""
         seen, start = dict[str, Value](), 0
         for name, expr, size in zip(memory.names, memory.observed, memory.sizes):
             assert data is not None
-            seen[name] = t.reshape(data[start : start + size], known(expr.shape))
+            seen[name] = self.t.reshape(data[start : start + size], known(expr.shape))
             start += size
-        p = Problem(t, replace(self.task, canonical=memory.canonical), seen, t.lift(1))
+        structure, _ = memory.canonical.structure
+        task = replace(self.task, canonical=memory.canonical, structure=structure)
+        return Problem(self.t, task, seen, self.t.lift(1))
+
+    def _remembered(self, memory: Memory, data: Value | None, y: Value) -> tuple[Value, Value]:
+        """Values and gradients at y of the constraints of a memory."""
+        p = self._problem(memory, data)
         exprs: Sequence[Expr] = [c.expr for c in memory.canonical.inequalities]
         x = self.point(y)
-        return p.values(exprs, x), matrix(t, p.slopes_of(exprs, x))
+        return p.values(exprs, x), matrix(self.t, p.slopes_of(exprs, x))
 
     def point(self, y: Value) -> Point:
         """Decisions from a vector of all their entries."""

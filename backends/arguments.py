@@ -71,7 +71,9 @@ def stream_of(shape: tuple[int, ...], dtype: DType, given: Range | None) -> Stre
     return Stream(shape, bounds.lower, bounds.upper, dtype is DType.INT, bounds.distribution)
 
 
-def given_draw(draws: Mapping[str, np.ndarray[Any, Any]], name: str, round: int, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+def given_draw(
+    draws: Mapping[str, np.ndarray[Any, Any]], name: str, round: int, shape: tuple[int, ...]
+) -> np.ndarray[Any, Any]:
     """Random array of a round among those that were given, rounds first. Raises OCO849 where it is missing or not finite."""
     rounds = draws.get(name, np.empty(0))
     if len(rounds) < round or rounds.shape[1:] != shape:

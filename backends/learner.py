@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from oco.backends.arguments import by_decision, first_decision, generator, given_draw, is_integer, stream_of, wrong_input
+from oco.backends.arguments import (
+    by_decision,
+    first_decision,
+    generator,
+    given_draw,
+    is_integer,
+    stream_of,
+    wrong_input,
+)
 from oco.backends.base import Compiled, Recorded
 from oco.backends.certified import certificate_of
 from oco.backends.contract import Contract

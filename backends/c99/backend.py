@@ -50,7 +50,9 @@ class CBackend:
         entries = native.init, native.decide, native.update, measure, on_demand(program, program.slopes)
         prepare = None if program.prepare is None else native.prepare
         run = None if program.previous else native.run
-        return Compiled(self.name, program, source.code, *entries, run, native, prepare, on_demand(program, program.certificate))
+        return Compiled(
+            self.name, program, source.code, *entries, run, native, prepare, on_demand(program, program.certificate)
+        )
 
     def files(self, program: Program, contract: Contract) -> dict[str, str]:
         """Source, header and an example by file name."""

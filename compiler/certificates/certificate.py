@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.certificates.form import CertificateForm
-from oco.compiler.certificates.sums import BROKEN, LOSS, SCHEDULES, WHOLE_CONSTANT, shapes_of
+from oco.compiler.certificates.sums import BROKEN, LOSS
 from oco.compiler.ir.program import Program
-from oco.compiler.problem.canonical import entry_labels
+from oco.compiler.problem.canonical import Equality, Inequality, entry_labels
 
 Floats = np.ndarray[Any, Any]
 
@@ -142,12 +142,11 @@ def terms_of(form: CertificateForm) -> CertificateTerms:
         if memory is not None:
             for c in memory.canonical.inequalities:
                 labels += [f"{label}{words}" for label in entry_labels(c.label, c.shape)]
-    if WHOLE_CONSTANT in shapes_of(form):
-        labels += ["rounds, weighed by what they broke", "rounds, weighed by the learner's multipliers"][:SCHEDULES]
-    if form.row_count and form.keeps_rows:
-        rows = [c for c in form.problem.inequalities if any(c.expr is e for e in form.rows)]
-        every = [f"{label}, summed" for c in (*rows, *form.problem.equalities) for label in entry_labels(c.label, c.shape)]
-        labels += every
+    if form.each:
+        labels += ["all, weighed by what they broke", "all, weighed by the learner's multipliers"]
+    labels += [f"broken most, {k + 1}" for k in range(form.pooled)]
+    for kind in (Inequality, Equality):
+        own = [c for c in (*form.means, *(form.rows if form.keeps_rows else ())) if isinstance(c, kind)]
+        labels += [f"{label} over all rounds" for c in own for label in entry_labels(c.label, c.shape)]
     counted = [label for c in form.counted for label in entry_labels(c.label, c.shape)]
     return CertificateTerms(tuple(labels), tuple(counted), form.exact, form.exact_constraints)
-

@@ -51,7 +51,7 @@ class CertificateKeeper:
         return found.bound, found.slack, found.y, found.multipliers
 
     def _own(self, p: Problem, state: State) -> Value | None:
-        """Multipliers of the rule for each entry of the rows, in the user's units; None where it has none of that form."""
+        """Multipliers of the rule for each constraint that may have one in each round, in the user's units; None where it has none of that form."""
         assert self.sums is not None
         form = self.sums.form
         values = [v for name in self.multipliers if isinstance(v := state.get(name), Value)]
@@ -71,4 +71,3 @@ def _sums(t: Tracer, task: TraceSpec) -> CertificateSums:
     if any(task.rooms):
         raise fail("OCO735", "there is no certificate of this model: a decision is kept as factors")
     return CertificateSums.of(t, form, task)
-

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oco.compiler.certificates.sums import CURVE, SIZE, CertificateSums
+from oco.compiler.certificates.sums import CURVE, CertificateSums
 from oco.compiler.domains.affine import in_units
 from oco.compiler.domains.dual_newton import CutDual
 from oco.compiler.ir.value import Value
 
 MOST_STEPS = 60
 LONGEST, SHORTEST = 1e8, 1e-8
-MOST_IDLE = 6
+MOST_IDLE = 10
 """Steps in a row that gain no more than rounding, after which the search ends."""
 EVALUATION = 2.0**-32
 """Part of the magnitudes of all terms that is taken off for the rounding of each term and of the linear minimisation."""
@@ -49,14 +49,13 @@ def least_loss(sums: CertificateSums, state: Mapping[str, Value], rounds: Value,
     unit = in_units(domain, np.zeros(()), radius)
     constrained = sums.constraints_at(state, rounds, start)
     count = 0 if constrained is None else constrained[0].shape[0]
-    first_slope = sums.loss_at(state, start)[1]
+    first_slope = sums.loss_at(state, rounds, start)[1]
     scale = t.maximum(t.sqrt(first_slope @ first_slope) * radius, 1e-300)
     longest = _longest(sums, state, scale, radius)
 
     def proved(y: Value, mu: Value) -> tuple[Value, Value]:
         """Lower bound at y with these multipliers, and its rounding."""
-        F, w = sums.loss_at(state, y)
-        slack = state[SIZE]
+        F, w, slack = sums.loss_at(state, rounds, y)
         held = sums.constraints_at(state, rounds, y)
         if held is not None:
             g, slopes, sizes = held
@@ -67,10 +66,10 @@ def least_loss(sums: CertificateSums, state: Mapping[str, Value], rounds: Value,
 
     def step(y: Value, sigma: Value) -> tuple[Value, Value]:
         """Proximal step of length sigma and its multipliers, in the user's units."""
-        slope = sums.loss_at(state, y)[1] / scale
+        slope = sums.loss_at(state, rounds, y)[1] / scale
         v = y / radius - slope * (sigma * radius)
         at = y
-        if sums.bends_by_entry:
+        if sums.form.bent is not None:
             at = sums.bent_step(state, rounds, y, slope, 0.5 / (sigma * radius * radius))
         held = sums.constraints_at(state, rounds, at)
         if held is None:

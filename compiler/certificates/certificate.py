@@ -46,6 +46,7 @@ class Certificate:
     point        decision at which losses and constraints were linearised, a vector of all entries (d,)
     multipliers  of constraints at this point, by label
     broken       number of rounds in which each constraint was broken, by label
+    impossible   True where `least` is more than any decision can lose: it proves that no fixed decision satisfied all constraints
     """
 
     rounds: int
@@ -56,10 +57,13 @@ class Certificate:
     multipliers: Mapping[str, float]
     broken: Mapping[str, int]
     terms: CertificateTerms = field(repr=False)
+    impossible: bool = False
 
     @property
     def bound(self) -> float:
-        """Upper bound of the static regret, loss less `least`, rounded up."""
+        """Upper bound of the static regret, loss less `least`, rounded up; -inf where no fixed decision satisfied the constraints."""
+        if self.impossible:
+            return -math.inf
         return 0.0 if self.rounds == 0 else math.nextafter(self.loss - self.least, math.inf)
 
     @property
@@ -70,6 +74,8 @@ class Certificate:
     @property
     def statement(self) -> str:
         """Statement that the certificate proves, in words."""
+        if self.impossible:
+            return f"no fixed decision satisfied the constraints of the first {self.rounds:,} rounds, so that there is no static regret"
         fixed = "every fixed decision that satisfied the constraints" if self.terms.labels else "every fixed decision"
         return (
             f"after {self.rounds:,} round{'' if self.rounds == 1 else 's'} the losses sum to {self.loss:.10g}, and {fixed} would have lost "
@@ -119,7 +125,7 @@ def certificate_of(
 ) -> Certificate:
     """Certificate from a state of a program and the results of its entry `certificate`."""
     values = {f.name: v for f, v in zip(program.state, state, strict=True)}
-    least, rounding, point, multipliers = (np.asarray(r, dtype=np.float64) for r in results)
+    least, most, rounding, point, multipliers = (np.asarray(r, dtype=np.float64) for r in results)
     rounds = int(values["round"]) - 1
     taken = float(rounding)
     broken = np.asarray(values[BROKEN]).ravel() if BROKEN in values else np.zeros(0)
@@ -132,6 +138,7 @@ def certificate_of(
         dict(zip(terms.labels, map(float, multipliers.ravel()), strict=True)),
         dict(zip(terms.counted, (int(n) for n in broken), strict=True)),
         terms,
+        bool(rounds) and float(least) - taken > float(most) + taken,
     )
 
 

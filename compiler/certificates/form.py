@@ -1,7 +1,7 @@
 """What a certificate keeps of the rounds, as a function of the canonical form alone.
 
-A fixed decision u has f_t(u) >= f_t(x_t) + <grad f_t(x_t), u - x_t> + <u - x_t, H_t (u - x_t)> / 2, with equality where f_t is quadratic with
-the Hessian H_t (H_t = 0 for an affine one), and with H_t = 0 for any other convex loss. Summed over the rounds that is k + <s, u> +
+A fixed decision u has f_t(u) >= f_t(x_t) + <grad f_t(x_t), u - x_t> + <u - x_t, H_t (u - x_t)> / 2, with equality where f_t is quadratic
+with the Hessian H_t (H_t = 0 for an affine one), and with H_t = 0 for any other convex loss. Summed over the rounds that is k + <s, u> +
 <u, H u> / 2: a number, a vector, and the sum of the Hessians. A function that is affine in the streams sums to T times itself at their
 means, whatever it is in the decision. Of the constraints that u satisfies there is kept
 

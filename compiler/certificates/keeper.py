@@ -41,17 +41,17 @@ class CertificateKeeper:
         return {name: fields[name] for name in self.names}
 
     def certificate(self, fields: Named) -> tuple[Liftable, ...]:
-        """Results of the program's entry: lower bound, rounding, point and multipliers; before the first round a bound of 0."""
+        """Results of the program's entry, as `CERTIFIED` names them."""
         assert self.sums is not None
         t = self.t
         rounds = t.to_float(fields["round"] - 1)
         domain = self.sums.form.domain
         centre = t.constant(np.ravel(domain.centre()), "centre", "the middle of the domain")
         found = least_loss(self.sums, fields, t.maximum(rounds, 1.0), centre)
-        return found.bound, found.slack, found.y, found.multipliers
+        return found.bound, found.most, found.slack, found.y, found.multipliers
 
     def _own(self, p: Problem, state: State) -> Value | None:
-        """Multipliers of the rule for each constraint that may have one in each round, in the user's units; None where it has none of that form."""
+        """Multipliers of the rule, in the user's units, for the constraints that may have one in each round; None where it has none."""
         assert self.sums is not None
         form = self.sums.form
         values = [v for name in self.multipliers if isinstance(v := state.get(name), Value)]

@@ -34,9 +34,13 @@ ADDITION = 2.0**-52
 
 @dataclass(frozen=True, eq=False)
 class LeastLoss:
-    """Lower bound after allowance for rounding (`slack`), at the point y (d,) with the multipliers (n,)."""
+    """Lower bound and its rounding (`slack`), from the point y (d,) with the multipliers (n,).
+
+    `most` is no less than the loss of any fixed decision: a lower bound above it proves that none satisfied the constraints.
+    """
 
     bound: Value
+    most: Value
     slack: Value
     y: Value
     multipliers: Value
@@ -51,6 +55,7 @@ def least_loss(sums: CertificateSums, state: Mapping[str, Value], rounds: Value,
     count = 0 if constrained is None else constrained[0].shape[0]
     first_slope = sums.loss_at(state, rounds, start)[1]
     scale = t.maximum(t.sqrt(first_slope @ first_slope) * radius, 1e-300)
+    most = sums.most_loss(state)
     longest = _longest(sums, state, scale, radius)
 
     def proved(y: Value, mu: Value) -> tuple[Value, Value]:
@@ -83,8 +88,8 @@ def least_loss(sums: CertificateSums, state: Mapping[str, Value], rounds: Value,
         return z * radius, lam * scale / (sigma * radius) / norms
 
     def on_the_way(*values: Value) -> Value:
-        idle, k = values[-2], values[-1]
-        return t.and_(idle < MOST_IDLE, k < MOST_STEPS)
+        best, idle, k = values[3], values[-2], values[-1]
+        return t.and_(t.and_(idle < MOST_IDLE, k < MOST_STEPS), best <= most)
 
     def search(
         y: Value, sigma: Value, bound: Value, best: Value, best_y: Value, mu: Value, slack: Value, idle: Value, k: Value
@@ -114,7 +119,7 @@ def least_loss(sums: CertificateSums, state: Mapping[str, Value], rounds: Value,
     sigma = t.minimum(1.0, longest)
     begin = (start, sigma, value, value - rounding, start, none, rounding, t.lift(0), t.lift(0))
     _, _, bound, _, y, mu, slack, _, _ = t.while_(on_the_way, search, begin)
-    return LeastLoss(bound, slack, y, mu)
+    return LeastLoss(bound, most, slack, y, mu)
 
 
 def _longest(sums: CertificateSums, state: Mapping[str, Value], scale: Value, radius: float) -> Value:

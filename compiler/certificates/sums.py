@@ -195,6 +195,13 @@ class CertificateSums:
         Hy = curved(state[CURVE], y)
         return k + (s + 0.5 * Hy) @ y, s + Hy, size
 
+    def most_loss(self, state: Mapping[str, Value]) -> Value:
+        """Upper bound of F over the domain; infinite where F is no sum of its own."""
+        if self.form.curvature is Curvature.MEAN:
+            return self.t.lift(np.inf)
+        most = state[CONSTANT] + abs(state[SLOPE]) @ self.bounds
+        return most + curved(abs(state[CURVE]), self.bounds) @ self.bounds if CURVE in state else most
+
     def _at_means(self, state: Mapping[str, Value], rounds: Value) -> Problem:
         """Problem of a round whose streams are at their means."""
         seen, start = dict[str, Value](), 0
@@ -233,9 +240,9 @@ class CertificateSums:
             slopes.append(rows)
             sizes.append(size)
 
-        for name, memory, data in (
-            (WORST, f.worst, state.get(WORST)),
-            (MEAN, f.mean, state[MEAN] / rounds if MEAN in state else None),
+        for memory, data in (
+            (f.worst, state.get(WORST)),
+            (f.mean, state[MEAN] / rounds if MEAN in state else None),
         ):
             if memory is not None:
                 g, rows = self._remembered(memory, data, y)

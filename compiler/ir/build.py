@@ -92,7 +92,7 @@ def with_prepare(
 
 
 def with_certificate(t: Tracer, program: Program, certificate: Callable[[Named], Sequence[Liftable]] | None) -> Program:
-    """Program whose state keeps the sums of a certificate; certificate(state) -> bound, rounding, point, multipliers."""
+    """Program whose state keeps the sums of a certificate; certificate(state) -> `CERTIFIED`."""
     if certificate is None:
         return program
     doc = "Lower bound of the loss of every fixed decision in the rounds so far, with what proves it."
@@ -106,8 +106,8 @@ def with_certificate(t: Tracer, program: Program, certificate: Callable[[Named],
     return check(_without_clashes(named))
 
 
-CERTIFIED = ("least", "rounding", "at", "multipliers")
-"""Results of the entry `certificate`."""
+CERTIFIED = ("least", "most", "rounding", "at", "multipliers")
+"""Results of the entry `certificate`: a lower and an upper bound of what fixed decisions lose, its rounding, and what proves it."""
 Measure = Callable[[Value, Named, Named], tuple[Liftable, ...]]
 MEASURE = "measure", "Loss, constraint values and equality values of this round.", ("loss", "constraints", "equalities")
 SLOPES = "slopes", "Norms of the gradients of this round's loss and constraints.", ("loss_slope", "constraint_slopes")

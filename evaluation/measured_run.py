@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
 from oco.backends.factors import factors_over_rounds
+from oco.compiler.certificates.certificate import Certificate
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.theory.guarantees import Condition
 from oco.dsl.diagnostics import fail
@@ -94,6 +95,7 @@ class MeasuredRun:
         notes: tuple[str, ...] = (),
         warnings: tuple[str, ...] = (),
         budget: Budget | None = None,
+        certificate: Certificate | None = None,
     ) -> None:
         self.problem = problem
         self.data = data
@@ -105,6 +107,7 @@ class MeasuredRun:
         self.budget = budget or Budget()
         self._comparators: dict[str, Comparator] = {}
         self._prefixes: Prefixes | None = None
+        self.own_certificate = certificate
 
     # What happened.
 
@@ -227,6 +230,21 @@ class MeasuredRun:
 
             self._prefixes = compare_prefixes(self.problem, self.data, ends, self.budget)
         return self._prefixes
+
+    def certificate(self) -> Certificate:
+        """Certificate of the static regret after the last round: the learner's own, or made again from the decisions and the data.
+
+        Raises OCO735 where the model has none, OCO833 where the trace does not hold all decisions and data.
+        """
+        if self.own_certificate is None:
+            (self.own_certificate,) = self.certificates((self.rounds,))
+        return self.own_certificate
+
+    def certificates(self, ends: Sequence[int]) -> list[Certificate]:
+        """Certificates after these rounds, rising numbers from 1, made again from the decisions and the data."""
+        from oco.evaluation.certified import certificates
+
+        return certificates(self, ends)
 
     def _prefix_regret(self) -> Array:
         best, result = self.prefixes(), np.full(self.rounds, np.nan)

@@ -142,9 +142,12 @@ def run(
     )
     record = recorder.record()
     _monitor(learner, record, loaded)
+    own = learner.certificate() if learner.contract.terms is not None else None
     message = {"notes": (*notes, *given.notes, *target.notes, *recorder.notes), "warnings": tuple(learner.warnings)}
     promise = promise_of(plan, recorder.count)
-    return MeasuredRun(plan.canonical, loaded, record, promise, origin=origin, budget=budget, **message)
+    return MeasuredRun(
+        plan.canonical, loaded, record, promise, origin=origin, budget=budget, certificate=own, **message
+    )
 
 
 def _opened(made: Callable[[str | None], Learner], journal: str | Path | None) -> Learner:

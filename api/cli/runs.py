@@ -189,7 +189,7 @@ def _conclude(trace: Trace, plan: Plan, out: Path | None, as_json: bool, rules: 
     from oco.evaluation.summary import summarize
 
     with working("comparing with the best in hindsight", silent=as_json):
-        summary = summarize(trace, beside=rules)
+        summary = summarize(trace, beside=rules, certify=True)
     if as_json:
         show_json({"version": 1, "model": trace.problem.name, "runs": [summary.to_json()]})
     else:

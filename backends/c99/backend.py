@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -44,8 +44,9 @@ class CBackend:
 
     def compile(self, program: Program, contract: Contract | None = None) -> Compiled:
         """Program as functions of a compiled library."""
-        source = emit(program, contract or _no_promises(program), self.skip)
-        native = Native(program, source, library(source))
+        alone = replace(program, certificate=None)
+        source = emit(alone, contract or _no_promises(program), self.skip)
+        native = Native(alone, source, library(source))
         measure = None if program.measure is None else native.measure
         entries = native.init, native.decide, native.update, measure, on_demand(program, program.slopes)
         prepare = None if program.prepare is None else native.prepare

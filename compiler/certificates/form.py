@@ -1,4 +1,4 @@
-"""What a certificate keeps of the rounds, as a function of the canonical form alone.
+"""Content of a certificate: what is kept of the rounds, as a function of the canonical form alone.
 
 A fixed decision u has f_t(u) >= f_t(x_t) + <grad f_t(x_t), u - x_t> + <u - x_t, H_t (u - x_t)> / 2, with equality where f_t is quadratic
 with the Hessian H_t (H_t = 0 for an affine one), and with H_t = 0 for any other convex loss. Summed over the rounds that is k + <s, u> +

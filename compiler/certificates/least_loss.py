@@ -29,7 +29,7 @@ MOST_IDLE = 10
 EVALUATION = 2.0**-32
 """Part of the magnitudes of all terms that is taken off for the rounding of each term and of the linear minimisation."""
 ADDITION = 2.0**-52
-"""The same for each addition to a sum."""
+"""Part of the magnitudes that is taken off for each addition to a sum."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -136,6 +136,21 @@ PLANS: dict[str, Code] = {
         "Use one of the names that the message lists.",
         Stage.COMPILE,
     ),
+    "OCO735": Code(
+        "no certificate",
+        "A certificate is made of sums of the losses and constraints as functions of the decision, and of linear minimisations over the "
+        "domain that are exact. The message says what this model or this learner lacks for it.",
+        'oco.compile(oco.load("blind_pricing.oco"), certify="static")',
+        'Compile with certify="static" where learners are to keep one; write `feedback full`, and decide in a set of another kind.',
+        Stage.COMPILE,
+    ),
+    "OCO736": Code(
+        "no such certificate",
+        "Certificates are of the static regret, or of the dynamic regret beside it.",
+        'oco.compile(model, certify="adaptive")',
+        'Write certify="static" or certify="dynamic".',
+        Stage.COMPILE,
+    ),
     "OCO734": Code(
         "no files of this backend",
         "A backend may run learners here and yet write none that run without this package.",

@@ -93,9 +93,9 @@ def certified(run: MeasuredRun) -> tuple[float | None, str]:
         if result.terms.exact
         else "made of linearised losses or constraints"
     )
-    least = (
-        f"better by more than {number(result.bound)}"
-        if result.bound >= 0
-        else f"less than {number(-result.bound)} worse"
-    )
-    return result.bound, f"no fixed decision did {least}: {how}"
+    if result.bound < 0:
+        return (
+            result.bound,
+            f"every fixed decision that satisfied the constraints lost {number(-result.bound)} more at least: {how}",
+        )
+    return result.bound, f"no fixed decision lost less by more than {number(result.bound)}: {how}"

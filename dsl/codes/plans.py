@@ -151,6 +151,21 @@ PLANS: dict[str, Code] = {
         'Write certify="static" or certify="dynamic".',
         Stage.COMPILE,
     ),
+    "OCO737": Code(
+        "a certificate that is refused",
+        "Its data were added up again in exact arithmetic, and it claims what its point and multipliers do not prove, or it is damaged.",
+        "oco verify-certificate certificate.json trace.nc",
+        "Take the certificate and the trace of one run, as `oco run --out DIR` writes them.",
+        Stage.RUN,
+    ),
+    "OCO738": Code(
+        "no exact verification",
+        "Certificates are verified exactly where losses are affine or quadratic, the worst data of each constraint say all of it, and "
+        "decisions lie in boxes and simplices.",
+        "oco verify-certificate certificate.json trace.nc",
+        "`trace.certificate()` makes the certificate again in doubles, with an allowance for rounding.",
+        Stage.RUN,
+    ),
     "OCO734": Code(
         "no files of this backend",
         "A backend may run learners here and yet write none that run without this package.",

@@ -69,17 +69,3 @@ def stream_of(shape: tuple[int, ...], dtype: DType, given: Range | None) -> Stre
     """Input of this shape and kind, in a range that may be given."""
     bounds = given or Range()
     return Stream(shape, bounds.lower, bounds.upper, dtype is DType.INT, bounds.distribution)
-
-
-def given_draw(
-    draws: Mapping[str, np.ndarray[Any, Any]], name: str, round: int, shape: tuple[int, ...]
-) -> np.ndarray[Any, Any]:
-    """Random array of a round among those that were given, rounds first. Raises OCO849 where it is missing or not finite."""
-    rounds = draws.get(name, np.empty(0))
-    if len(rounds) < round or rounds.shape[1:] != shape:
-        message = f"draws[{name!r}] has the shape {rounds.shape}; round {round} needs ({round}, *{shape})"
-        raise fail("OCO849", message)
-    drawn: np.ndarray[Any, Any] = rounds[round - 1]
-    if not np.isfinite(drawn).all():
-        raise fail("OCO849", f"draws[{name!r}] of round {round} holds numbers that are not finite")
-    return drawn

@@ -9,18 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from oco.backends.arguments import (
-    by_decision,
-    first_decision,
-    generator,
-    given_draw,
-    is_integer,
-    stream_of,
-    wrong_input,
-)
+from oco.backends.arguments import by_decision, first_decision, generator, is_integer, stream_of, wrong_input
 from oco.backends.base import Compiled, Recorded
 from oco.backends.certified import certificate_of
 from oco.backends.contract import Contract
+from oco.backends.draws import given_draw
 from oco.backends.factors import decisions_of, fields_of, names_of, part_names, points_of
 from oco.backends.feedback import Feedback
 from oco.backends.known import Contexts
@@ -135,7 +128,7 @@ class Learner(Owned):
             return tuple(self.compiled.init(*first))
 
     def certificate(self) -> Certificate:
-        """Upper bound of the static regret of the rounds so far, with what proves it. Raises OCO735 where the plan keeps no sums for it."""
+        """Upper bound of the static regret so far, with what proves it. Raises OCO735 where the plan keeps no sums for it."""
         with self._owned():
             return certificate_of(self.compiled, self.contract.terms, self._state)
 

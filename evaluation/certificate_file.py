@@ -22,24 +22,24 @@ NUMBERS = ("loss", "least", "rounding", "bound")
 
 def certificate_data(run: MeasuredRun) -> dict[str, Any]:
     """Certificate of a run as JSON values; `digest` is over all others. Raises OCO735, OCO833."""
-    found = run.certificate()
-    result: dict[str, Any] = {
+    result = run.certificate()
+    content: dict[str, Any] = {
         "version": VERSION,
         "model": print_model(run.problem.model),
         "data": data_digest(run),
-        "rounds": found.rounds,
-        "loss": found.loss,
-        "least": found.least,
-        "rounding": found.rounding,
-        "bound": found.bound,
-        "impossible": found.impossible,
-        "point": [float(v) for v in found.point],
-        "multipliers": [[label, value] for label, value in found.multipliers.items()],
-        "broken": dict(found.broken),
-        "statement": found.statement,
-        "derivation": list(found.derivation),
+        "rounds": result.rounds,
+        "loss": result.loss,
+        "least": result.least,
+        "rounding": result.rounding,
+        "bound": result.bound,
+        "impossible": result.impossible,
+        "point": [float(v) for v in result.point],
+        "multipliers": [[label, value] for label, value in result.multipliers.items()],
+        "broken": dict(result.broken),
+        "statement": result.statement,
+        "derivation": list(result.derivation),
     }
-    return result | {"digest": digest(result)}
+    return content | {"digest": digest(content)}
 
 
 def write_certificate(run: MeasuredRun, path: str | Path) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,30 +15,32 @@ from oco.compiler.certificates.certificate import Certificate, CertificateTerms,
 from oco.compiler.certificates.form import certificate_form
 from oco.compiler.certificates.replay import PLAYED, replay_program
 from oco.compiler.problem.canonical import Canonical
-from oco.dsl.diagnostics import OcoError, fail
-from oco.evaluation.numbers import number
-
-if TYPE_CHECKING:
-    from oco.evaluation.measured_run import MeasuredRun
+from oco.dsl.diagnostics import fail
+from oco.evaluation.data import Data
 
 Array = np.ndarray[Any, Any]
 MANY = 20_000
 """Rounds from which on the sums are compiled, where a backend does that."""
 
 
-def certificates(run: MeasuredRun, ends: Sequence[int]) -> list[Certificate]:
-    """Certificates after these rounds of a run, rising numbers from 1.
+def certificates(
+    problem: Canonical, data: Data, decisions: Mapping[str, Array], ends: Sequence[int]
+) -> list[Certificate]:
+    """Certificates after these rounds, rising numbers from 1, from the data and the decisions by name, the round first.
 
-    Raises OCO735 where the model has none, OCO833 where the trace does not hold all decisions and data.
+    Raises OCO735 where the model has none, OCO833 where decisions or data of a round are missing.
     """
-    _require_all(run)
-    compiled, terms = _compiled(run.problem, _backend(run.rounds))
-    blocks = [b.name for b in run.problem.blocks]
-    state: tuple[Any, ...] = compiled.init(*(np.zeros(b.shape) for b in run.problem.blocks))
+    last = max(ends, default=0)
+    names = [b.name for b in problem.blocks]
+    if data.absent or not all(name in decisions and len(decisions[name]) >= last for name in names):
+        message = "the trace does not hold the decisions and data of all rounds, from which a certificate is made"
+        hint = 'run with keep="all", or compile with certify="static": the learner keeps the sums'
+        raise fail("OCO833", message, hint=hint)
+    compiled, terms = _compiled(problem, usable("c") if last > MANY else None)
+    state: tuple[Any, ...] = compiled.init(*(np.zeros(b.shape) for b in problem.blocks))
     results, done = list[Certificate](), 0
     for end in ends:
-        streams = run.data.read(done, end)
-        arrays = {**streams, **{n + PLAYED: run.record.decisions[n][done:end] for n in blocks}}
+        arrays = {**data.read(done, end), **{n + PLAYED: decisions[n][done:end] for n in names}}
         inputs = [arrays[f.name] for f in compiled.program.feedback]
         state, done = _summed(compiled, state, inputs, end - done), end
         results.append(certificate_of(compiled, terms, state))
@@ -56,46 +58,9 @@ def _summed(compiled: Compiled, state: tuple[Any, ...], inputs: Sequence[Array],
     return state
 
 
-def _require_all(run: MeasuredRun) -> None:
-    if (
-        run.data.absent
-        or len(run.record.kept) < run.rounds
-        or {b.name for b in run.problem.blocks} - {*run.record.decisions}
-    ):
-        message = "the trace does not hold the decisions and data of all rounds, from which a certificate is made"
-        raise fail(
-            "OCO833", message, hint='run with keep="all", or compile with certify="static": the learner keeps the sums'
-        )
-
-
-def _backend(rounds: int) -> str | None:
-    return usable("c") if rounds > MANY else None
-
-
 @lru_cache(maxsize=8)
 def _compiled(problem: Canonical, name: str | None) -> tuple[Compiled, CertificateTerms]:
     program = replay_program(problem)
     form = certificate_form(problem)
     assert not isinstance(form, str)
     return backend(name).compile(program), terms_of(form)
-
-
-def certified(run: MeasuredRun) -> tuple[float | None, str]:
-    """Certified bound of the static regret after the last round, and a sentence about it; None with the reason where there is none."""
-    try:
-        result = run.certificate()
-    except OcoError as error:
-        return None, error.message
-    if result.impossible:
-        return None, "no fixed decision satisfied the constraints of all rounds: proved"
-    how = (
-        "losses and constraints summed as they are"
-        if result.terms.exact
-        else "made of linearised losses or constraints"
-    )
-    if result.bound < 0:
-        return (
-            result.bound,
-            f"every fixed decision that satisfied the constraints lost {number(-result.bound)} more at least: {how}",
-        )
-    return result.bound, f"no fixed decision lost less by more than {number(result.bound)}: {how}"

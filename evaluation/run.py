@@ -142,11 +142,13 @@ def run(
     )
     record = recorder.record()
     _monitor(learner, record, loaded)
-    own = learner.certificate() if learner.contract.terms is not None else None
-    message = {"notes": (*notes, *given.notes, *target.notes, *recorder.notes), "warnings": tuple(learner.warnings)}
-    promise = promise_of(plan, recorder.count)
+    message: dict[str, Any] = {
+        "notes": (*notes, *given.notes, *target.notes, *recorder.notes),
+        "warnings": tuple(learner.warnings),
+    }
+    message |= {"certificate": learner.certificate() if learner.contract.terms is not None else None}
     return MeasuredRun(
-        plan.canonical, loaded, record, promise, origin=origin, budget=budget, certificate=own, **message
+        plan.canonical, loaded, record, promise_of(plan, recorder.count), origin=origin, budget=budget, **message
     )
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from oco.compiler.problem.canonical import Equality, Inequality
 from oco.dsl.statements import Timing
 from oco.evaluation.baselines.table import Beside, RuleTable, rule_table
-from oco.evaluation.certified import certified
 from oco.evaluation.comparators import Comparator
 from oco.evaluation.conditions import ConditionLine, condition_lines
 from oco.evaluation.measured_run import MeasuredRun, RegretKind
@@ -173,7 +172,7 @@ def _certified(trace: MeasuredRun, line: RegretLine, certify: bool) -> RegretLin
     """Line with the certified bound of its regret, where one is asked for or the learner kept it."""
     if line.kind != "static" or not (certify or trace.own_certificate is not None):
         return line
-    bound, words = certified(trace)
+    bound, words = trace.certified()
     return replace(line, certified=bound, certificate=words)
 
 

@@ -262,9 +262,9 @@ def _enclosed(expr: Expr, env: Env, t: int) -> Enclosed:
             )
             for n, (near, exact) in ends.items()
         }
-        found = Enclosure(box | {"t": interval(float(t), float(t))})(expr)
-        shape = found.shape
-        low, high = (np.broadcast_to(np.asarray(side, dtype=np.float64), shape) for side in (found.lo, found.hi))
+        result = Enclosure(box | {"t": interval(float(t), float(t))})(expr)
+        shape = result.shape
+        low, high = (np.broadcast_to(np.asarray(side, dtype=np.float64), shape) for side in (result.lo, result.hi))
         if not (np.isfinite(low).all() and np.isfinite(high).all()):
             raise NotRational("a function that is not finite at the point") from None
         return Enclosed(fractions(low), fractions(high))

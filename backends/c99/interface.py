@@ -176,8 +176,8 @@ class Interface:
             given = [own if self.work else known, *(d.parameter for d in self.decisions), *one_round]
             items["measure"] = self.head("measure", "void", [*given, *results])
         if self.program.certificate is not None:
-            found = [f"double *{name}" for name in self.program.certificate.result_names]
-            items["certificate"] = self.head("certificate", "void", [own if self.work else known, *found])
+            proof = [f"double *{name}" for name in self.program.certificate.result_names]
+            items["certificate"] = self.head("certificate", "void", [own if self.work else known, *proof])
         return items
 
     def prototypes(self) -> Iterator[str]:

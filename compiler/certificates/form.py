@@ -45,7 +45,7 @@ from oco.dsl.statements import Feedback, Timing
 Floats = np.ndarray[Any, Any]
 MOST_CURVED = 64
 """Entries of a decision up to which a Hessian is kept in full."""
-MOST_POOLED = 16
+MOST_POOLED = 64
 MOST_ROWS = 1 << 16
 """Entries of the rows of constraints, all together, up to which they are kept one by one."""
 

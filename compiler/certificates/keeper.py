@@ -47,8 +47,8 @@ class CertificateKeeper:
         rounds = t.to_float(fields["round"] - 1)
         domain = self.sums.form.domain
         centre = t.constant(np.ravel(domain.centre()), "centre", "the middle of the domain")
-        found = least_loss(self.sums, fields, t.maximum(rounds, 1.0), centre)
-        return found.bound, found.most, found.slack, found.y, found.multipliers
+        result = least_loss(self.sums, fields, t.maximum(rounds, 1.0), centre)
+        return result.bound, result.most, result.slack, result.y, result.multipliers
 
     def _own(self, p: Problem, state: State) -> Value | None:
         """Multipliers of the rule, in the user's units, for the constraints that may have one in each round; None where it has none."""

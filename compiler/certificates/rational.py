@@ -15,10 +15,10 @@ from oco.dsl.primitives import PRIMITIVES
 
 Fractions = np.ndarray[Any, Any]
 """Array of fractions (dtype object)."""
-EXACT = frozenset(
-    """neg abs add sub mul div maximum minimum sum max min matmul outer transpose reshape broadcast concat stack slice gather put
-    full zeros ones iota eye diag to_float""".split()
-)
+SHAPES = ("reshape", "broadcast", "concat", "stack", "slice", "gather", "put", "transpose", "outer", "diag")
+VALUES = ("neg", "abs", "add", "sub", "mul", "div", "maximum", "minimum", "sum", "max", "min", "matmul", "to_float")
+MADE = ("full", "iota", "eye")
+EXACT = frozenset((*SHAPES, *VALUES, *MADE))
 """Primitives whose result over fractions is exact."""
 MOST_POWER = 8
 """Largest exponent."""
@@ -97,7 +97,7 @@ class _RationalOps:
 def _operand(name: str, position: int, value: Any) -> Any:
     """Operand as fractions; positions and sizes as integers."""
     places = name in ("gather", "put") and position > (0 if name == "gather" else 1)
-    if places or name in ("zeros", "ones", "iota", "eye"):
+    if places or name in MADE:
         return _place(value) if isinstance(value, np.ndarray) else value
     return fractions(value)
 

@@ -10,7 +10,7 @@ from oco.compiler.certificates.keeper import CertificateKeeper
 from oco.compiler.certificates.sums import SYMBOLS as SUMMED
 from oco.compiler.domains.combination import Combination
 from oco.compiler.domains.spectral import some_direction
-from oco.compiler.ir.build import Named, trace_program, with_certificate, with_prepare
+from oco.compiler.ir.build import Measure, Named, trace_program, with_certificate, with_prepare
 from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
@@ -34,7 +34,6 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
         rule = Restarted(rule, *task.restarts)
     within = WithinKnown(rule, algorithm.plays) if task.canonical.known else None
     rule = within or rule
-    whole = replace(task, scales=None, canonical=task.canonical.whole)
     layout = _Layout(t, task, algorithm.frank_wolfe(task))
     keeper = CertificateKeeper(t, task, algorithm.multipliers)
     layout.beside = keeper.names
@@ -59,6 +58,31 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
             following |= keeper.after(p, state, own, p.units.outward(rule.decide(p, own)))
         return following | {name: p.domain.starts.vectors[k] for k, name in layout.warm.items()}
 
+    measure, slopes = _measures(t, task, layout, norm)
+    program = trace_program(
+        t,
+        doc=doc,
+        decision=[f for fields in layout.decided for f in fields] + [Field(n, Type(DType.FLOAT)) for n in task.open],
+        factored=tuple(b.name for b, room in layout.blocks if room is not None),
+        feedback=task.fields(),
+        draws=tuple(task.drawn()),
+        init=init,
+        decide=decide,
+        update=update,
+        measure=measure,
+        slopes=slopes,
+        state_docs=layout.docs({EPOCH: "the number of rounds of this epoch", **SYMBOLS, **algorithm.symbols}) | SUMMED,
+        labels=task.canonical.whole.constraint_labels,
+    )
+    program = replace(program, context=task.canonical.context, previous=_previous(task))
+    program = with_prepare(t, program, _prepare(t, task, layout, within))
+    return with_certificate(t, program, keeper.certificate if keeper.names else None)
+
+
+def _measures(t: Tracer, task: TraceSpec, layout: _Layout, norm: str) -> tuple[Measure, Measure | None]:
+    """Loss and constraints of a round, and norms of their gradients where these are looked at."""
+    whole = replace(task, scales=None, canonical=task.canonical.whole)
+
     def measure(now: Value, decisions: Named, seen: Named) -> tuple[Liftable, Liftable, Liftable]:
         p = Problem(t, whole, seen, now)
         x = layout.point(decisions)
@@ -73,24 +97,7 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
             g = p.constraint_gradients(x).dual_norms(norm)
         return p.gradient(x).dual_norm(norm), g
 
-    program = trace_program(
-        t,
-        doc=doc,
-        decision=[f for fields in layout.decided for f in fields] + [Field(n, Type(DType.FLOAT)) for n in task.open],
-        factored=tuple(b.name for b, room in layout.blocks if room is not None),
-        feedback=task.fields(),
-        draws=tuple(task.drawn()),
-        init=init,
-        decide=decide,
-        update=update,
-        measure=measure,
-        slopes=None if any(task.rooms) or task.canonical.feedback is Feedback.BANDIT else slopes,
-        state_docs=layout.docs({EPOCH: "the number of rounds of this epoch", **SYMBOLS, **algorithm.symbols}) | SUMMED,
-        labels=whole.canonical.constraint_labels,
-    )
-    program = replace(program, context=task.canonical.context, previous=_previous(task))
-    program = with_prepare(t, program, _prepare(t, task, layout, within))
-    return with_certificate(t, program, keeper.certificate if keeper.names else None)
+    return measure, None if any(task.rooms) or task.canonical.feedback is Feedback.BANDIT else slopes
 
 
 def _prepare(

@@ -142,14 +142,10 @@ def run(
     )
     record = recorder.record()
     _monitor(learner, record, loaded)
-    message: dict[str, Any] = {
-        "notes": (*notes, *given.notes, *target.notes, *recorder.notes),
-        "warnings": tuple(learner.warnings),
-    }
-    message |= {"certificate": learner.certificate() if learner.contract.terms is not None else None}
-    return MeasuredRun(
-        plan.canonical, loaded, record, promise_of(plan, recorder.count), origin=origin, budget=budget, **message
-    )
+    message = {"notes": (*notes, *given.notes, *target.notes, *recorder.notes), "warnings": tuple(learner.warnings)}
+    proof = learner.certificate() if learner.contract.terms is not None else None
+    parts: dict[str, Any] = {"origin": origin, "budget": budget, "certificate": proof, **message}
+    return MeasuredRun(plan.canonical, loaded, record, promise_of(plan, recorder.count), **parts)
 
 
 def _opened(made: Callable[[str | None], Learner], journal: str | Path | None) -> Learner:

@@ -45,6 +45,7 @@ def contract_of(plan: Plan) -> Contract:
         duals=_duals(plan),
         constants=_constants(plan),
         from_centre=plan.guarantee is not None and plan.guarantee.from_centre,
+        terms=plan.terms,
     )
 
 
@@ -145,6 +146,7 @@ def recipe_of(plan: Plan) -> dict[str, Any]:
         "mode": plan.mode,
         "tradeoff": plan.tradeoff,
         **effort,
+        **({"certify": plan.certify} if plan.certify else {}),
         "settled": {name: _exact(s) for name, s in plan.settings.items()},
     }
 
@@ -161,6 +163,7 @@ class Recipe:
     tradeoff: float
     effort: float
     resolved: Mapping[str, str]
+    certify: str = ""
 
     @classmethod
     def read(cls, recipe: Any) -> Recipe:
@@ -169,14 +172,15 @@ class Recipe:
         texts = [result.get(part) for part in ("name", "model", "algorithm", "mode")]
         tables = [result.get("settings"), result.get("settled", {})]
         tradeoff, effort = result.get("tradeoff", 1.0), result.get("effort", 1.0)
+        certify = result.get("certify", "")
         numbers = _is_number(tradeoff) and _is_number(effort) and effort > 0
         whole = all(isinstance(text, str) for text in texts) and all(map(_is_table, tables))
-        if not (whole and numbers):
+        if not (whole and numbers and isinstance(certify, str)):
             hint = "where a module that `oco compile` wrote has saved it, `Learner.load` of that module reads it"
             raise fail("OCO850", "the saved state does not say which plan it belongs to", hint=hint)
         name, model, algorithm, mode = map(str, texts)
         settings, resolved = ({str(key): str(text) for key, text in dict(table or {}).items()} for table in tables)
-        return cls(name, model, algorithm, settings, mode, float(tradeoff), float(effort), resolved)
+        return cls(name, model, algorithm, settings, mode, float(tradeoff), float(effort), resolved, certify)
 
 
 def _is_number(value: Any) -> bool:

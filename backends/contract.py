@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from oco.backends.monitor import Constants
+from oco.compiler.certificates.certificate import CertificateTerms
 from oco.compiler.domains import Domain
 from oco.compiler.theory.guarantees import FROM_CENTRE
 from oco.dsl.labels import Axes
@@ -45,6 +46,7 @@ class Contract:
     constants   bounds that the guarantee rests on, which the learner compares with the data it sees
     from_centre True where the guarantee is for the plan's own first decision alone
     axes        names of the entries of decisions and inputs, where the model has an index for them
+    terms       of certificates, where the program's state keeps their sums
     """
 
     text: str
@@ -62,6 +64,7 @@ class Contract:
     constants: Constants = field(default_factory=Constants)
     from_centre: bool = False
     axes: Mapping[str, Axes] = field(default_factory=dict)
+    terms: CertificateTerms | None = None
 
     def about_start(self, first: Mapping[str, Array]) -> str:
         """Consequence of these first decisions, by field, for the guarantee; "" where there is none."""

@@ -19,6 +19,7 @@ from oco.backends.arguments import (
     wrong_input,
 )
 from oco.backends.base import Compiled, Recorded
+from oco.backends.certified import certificate_of
 from oco.backends.contract import Contract
 from oco.backends.factors import decisions_of, fields_of, names_of, part_names, points_of
 from oco.backends.feedback import Feedback
@@ -30,6 +31,7 @@ from oco.backends.ownership import Owned
 from oco.backends.python.intake import Intake, NotFinite, StreamError
 from oco.backends.python.state_file import write_state
 from oco.backends.saved import learner_state, restore_into
+from oco.compiler.certificates.certificate import Certificate
 from oco.dsl.diagnostics import InternalError, fail
 from oco.dsl.writing import reason_of
 
@@ -132,6 +134,11 @@ class Learner(Owned):
         self.monitor.start = points_of(self.compiled.program, first)
         with np.errstate(all="ignore"):
             return tuple(self.compiled.init(*first))
+
+    def certificate(self) -> Certificate:
+        """Upper bound of the static regret so far, with what proves it. Raises OCO735 where the plan keeps no sums for it."""
+        with self._owned():
+            return certificate_of(self.compiled, self.contract.terms, self._state)
 
     # A round.
 

@@ -143,8 +143,9 @@ def run(
     record = recorder.record()
     _monitor(learner, record, loaded)
     message = {"notes": (*notes, *given.notes, *target.notes, *recorder.notes), "warnings": tuple(learner.warnings)}
-    promise = promise_of(plan, recorder.count)
-    return MeasuredRun(plan.canonical, loaded, record, promise, origin=origin, budget=budget, **message)
+    proof = learner.certificate() if learner.contract.terms is not None else None
+    parts: dict[str, Any] = {"origin": origin, "budget": budget, "certificate": proof, **message}
+    return MeasuredRun(plan.canonical, loaded, record, promise_of(plan, recorder.count), **parts)
 
 
 def _opened(made: Callable[[str | None], Learner], journal: str | Path | None) -> Learner:

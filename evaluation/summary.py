@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ class RegretLine:
     """Regret after the last round against one comparator; `value` is None where the comparator was not computed.
 
     `guarantee` is the theorem's bound where it applies to this kind of regret; `vacuous` is True where that says
-    nothing.
+    nothing. `certified` is the bound of a certificate, `certificate` a sentence about it or about why there is none.
     """
 
     kind: str
@@ -36,6 +36,8 @@ class RegretLine:
     words: str
     guarantee: float | None = None
     vacuous: bool = False
+    certified: float | None = None
+    certificate: str = ""
 
 
 @dataclass(frozen=True)
@@ -129,9 +131,12 @@ class RunSummary:
 
 
 def summarize(
-    trace: MeasuredRun, kinds: tuple[RegretKind, ...] = ("static", "dynamic"), beside: Beside | None = None
+    trace: MeasuredRun,
+    kinds: tuple[RegretKind, ...] = ("static", "dynamic"),
+    beside: Beside | None = None,
+    certify: bool = False,
 ) -> RunSummary:
-    """Summary of a trace, with the comparators that it needs, and the rules that were played beside it."""
+    """Summary of a trace, with the comparators that it needs, the rules that were played beside it, and a certificate if asked for."""
     return RunSummary(
         model=trace.problem.name,
         algorithm=trace.promise.algorithm,
@@ -141,7 +146,7 @@ def summarize(
         rounds_per_second=trace.rounds_per_second,
         loss=float(trace.loss.sum()),
         mean_loss=float(trace.loss.mean()),
-        regret=tuple(_regret(trace, kind) for kind in kinds),
+        regret=tuple(_certified(trace, _regret(trace, kind), certify) for kind in kinds),
         violation=_violations(trace),
         equality=_equalities(trace),
         totals=_totals(trace),
@@ -169,6 +174,14 @@ def _regret(trace: MeasuredRun, kind: RegretKind) -> RegretLine:
         return RegretLine(kind, None, None, None, result.status.value, result.words, guarantee, vacuous)
     value = float(trace.regret(kind)[-1])
     return RegretLine(kind, value, result.value, result.gap, result.status.value, result.words, guarantee, vacuous)
+
+
+def _certified(trace: MeasuredRun, line: RegretLine, certify: bool) -> RegretLine:
+    """Line with the certified bound of its regret, where one is asked for or the learner kept it."""
+    if line.kind != "static" or not (certify or trace.own_certificate is not None):
+        return line
+    bound, words = trace.certified()
+    return replace(line, certified=bound, certificate=words)
 
 
 def _scale(trace: MeasuredRun, index: int) -> float | None:

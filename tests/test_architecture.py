@@ -19,7 +19,18 @@ from oco.dsl.domains import DOMAINS
 
 ROOT = Path(__file__).parent.parent
 LAYERS = ("grammar", "dsl", "compiler", "backends", "evaluation", "evaluation.report", "api")
-STAGES = ("ir", "domains", "problem", "prover", "theory", "lowering", "proximal", "algorithms", "selection")
+STAGES = (
+    "ir",
+    "domains",
+    "problem",
+    "prover",
+    "theory",
+    "lowering",
+    "proximal",
+    "algorithms",
+    "certificates",
+    "selection",
+)
 """Packages of `compiler`, in the order of their imports."""
 HEAVY = ("cvxpy", "sympy", "scipy.optimize", "matplotlib", "pandas", "xarray")
 MODULES = [path for layer in LAYERS if "." not in layer for path in sorted((ROOT / layer).rglob("*.py"))]

@@ -70,7 +70,7 @@ def run_one(plan: Plan, source: Data, request: Request) -> None:
     with working("playing rules to compare with", silent=as_json or request.baselines == "none"):
         rules = _beside(trace, plan, request.baselines)
     with working("comparing with the best in hindsight", silent=as_json):
-        summary = summarize(trace, beside=rules)
+        summary = summarize(trace, beside=rules, certify=True)
     if files.out is not None:
         with working("drawing the report", silent=as_json):
             write_results(trace, summary, plan, files.out, rules)

@@ -11,6 +11,7 @@ from rich.table import Column
 
 from oco.cli.output import PLAIN_WIDTH, console, paint, say
 from oco.dsl.writing import replacing, write_text
+from oco.evaluation.certificate_file import write_certificate
 from oco.evaluation.report.run_rows import rule_rows, run_rows
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def result_files() -> list[str]:
     """Files that a run may write with --out."""
     from oco.evaluation.report.plots import FILES
 
-    return ["trace.nc", "report.html", "summary.json", LEARNER, *(f"{name}.png" for name in FILES)]
+    return ["trace.nc", "report.html", "summary.json", "certificate.json", LEARNER, *(f"{name}.png" for name in FILES)]
 
 
 def write_results(trace: Trace, summary: RunSummary, plan: Plan, folder: Path, beside: Beside | None) -> None:
@@ -104,5 +105,7 @@ def write_results(trace: Trace, summary: RunSummary, plan: Plan, folder: Path, b
     for name, figure in figures(trace).items():
         with replacing(folder / f"{name}.png") as neighbour:
             figure.savefig(neighbour, dpi=150)
+    if any(line.certified is not None for line in summary.regret):
+        write_certificate(trace, folder / "certificate.json")
     runs = {"version": 1, "runs": [summary.to_json()]}
     write_text(folder / "summary.json", json.dumps(runs, indent=2) + "\n")

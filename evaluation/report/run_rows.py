@@ -17,6 +17,8 @@ def run_rows(run: RunSummary) -> list[Row]:
     rows: list[Row] = [("loss", number(run.loss), "", f"{number(run.mean_loss)} a round")]
     for line in run.regret:
         rows.append((f"{line.kind} regret", number(line.value), promised(line.guarantee, line.vacuous), line.words))
+        if line.certificate:
+            rows.append(("certified", number(line.certified), "", line.certificate))
     rows += _violations(run)
     for equal in run.equality:
         mean = f"mean {number(equal.mean)} a round"

@@ -25,6 +25,7 @@ class Trace(MeasuredRun):
             "notes": run.notes,
             "warnings": run.warnings,
             "budget": run.budget,
+            "certificate": run.own_certificate,
         }
         return cls(run.problem, run.data, run.record, run.promise, **parts)
 

@@ -67,6 +67,7 @@ def compile(
     effort: float = 1.0,
     budget: float | None = None,
     on_missing: str = "error",
+    certify: str | None = None,
 ) -> Plan:
     """Check the model, choose the algorithm whose theorem gives the best guarantee, and set its parameters.
 
@@ -85,6 +86,7 @@ def compile(
     effort     multiplies the number of steps that the proof searches may take, as for `check`
     budget     seconds of pilot runs, by a model of costs or by the clock, after which no other algorithm is begun; None: 30
     on_missing values that the data lack: "error", "hold" (the last value before) or "skip" (leave the round out)
+    certify    "static" or "dynamic": learners keep the sums of a certificate of that regret (`learner.certificate()`)
 
     Raises OcoError where the model is wrong or no algorithm applies.
     """
@@ -95,6 +97,7 @@ def compile(
     require(kind, (str, Mapping), "a kind of settings, or formulas by name")
     require(tradeoff, numbers.Real, "a number as the tradeoff")
     require(seed, numbers.Integral, "an integer as the seed")
+    require(certify, (str, type(None)), "a kind of regret to certify", '"static" or "dynamic"')
     require(budget, (numbers.Real, type(None)), "a number of seconds as the budget")
     if data is not None:
         from oco.compiler.problem.canonical import canonical
@@ -107,7 +110,8 @@ def compile(
             data = load_data(canonical(bound), data, seed=seed, on_missing=on_missing)
         problem = bound if data is None else problem_for(bound, data, seed)
         options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort, "budget": budget}
-        return planned(problem, algorithm, settings, backend, data=data, seed=seed, **options)
+        plan = planned(problem, algorithm, settings, backend, data=data, seed=seed, **options)
+        return plan if certify is None else plan.certified(certify)
 
 
 def planned(

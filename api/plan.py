@@ -54,6 +54,7 @@ class Plan(core.Plan):
             model = parse(known.model, name=known.name)
             settings, tradeoff, effort = known.settings or known.mode, known.tradeoff, known.effort
             plan = cls.of(core.compile_plan(model, known.algorithm, settings, tradeoff=tradeoff, effort=effort), target)
+            plan = plan.certified(known.certify) if known.certify else plan
             # The text may print otherwise now; the state goes with the text that it was saved with.
             plan.__dict__["contract"] = replace(plan.contract, recipe={**plan.recipe, "model": known.model})
         return plan

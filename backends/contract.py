@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from oco.backends.monitor import Constants
+from oco.compiler.certificates.certificate import CertificateTerms
 from oco.compiler.domains import Domain
 from oco.compiler.theory.guarantees import FROM_CENTRE
+from oco.dsl.labels import Axes
 
 Array = np.ndarray[Any, Any]
 
@@ -43,6 +45,8 @@ class Contract:
                 itself has no units
     constants   bounds that the guarantee rests on, which the learner compares with the data it sees
     from_centre True where the guarantee is for the plan's own first decision alone
+    axes        names of the entries of decisions and inputs, where the model has an index for them
+    terms       of certificates, where the program's state keeps their sums
     """
 
     text: str
@@ -59,6 +63,8 @@ class Contract:
     duals: Mapping[str, Array] = field(default_factory=dict)
     constants: Constants = field(default_factory=Constants)
     from_centre: bool = False
+    axes: Mapping[str, Axes] = field(default_factory=dict)
+    terms: CertificateTerms | None = None
 
     def about_start(self, first: Mapping[str, Array]) -> str:
         """Consequence of these first decisions, by field, for the guarantee; "" where there is none."""

@@ -9,18 +9,29 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from oco.backends.arguments import by_decision, first_decision, generator, is_integer, stream_of, wrong_input
+from oco.backends.arguments import (
+    by_decision,
+    first_decision,
+    generator,
+    given_draw,
+    is_integer,
+    stream_of,
+    wrong_input,
+)
 from oco.backends.base import Compiled, Recorded
+from oco.backends.certified import certificate_of
 from oco.backends.contract import Contract
 from oco.backends.factors import decisions_of, fields_of, names_of, part_names, points_of
 from oco.backends.feedback import Feedback
 from oco.backends.known import Contexts
 from oco.backends.monitor import DUALS, Monitor, looked_at
+from oco.backends.named import by_position, named
 from oco.backends.out_of_bounds import CHOICES, NOTES, repaired
 from oco.backends.ownership import Owned
 from oco.backends.python.intake import Intake, NotFinite, StreamError
 from oco.backends.python.state_file import write_state
 from oco.backends.saved import learner_state, restore_into
+from oco.compiler.certificates.certificate import Certificate
 from oco.dsl.diagnostics import InternalError, fail
 from oco.dsl.writing import reason_of
 
@@ -124,6 +135,11 @@ class Learner(Owned):
         with np.errstate(all="ignore"):
             return tuple(self.compiled.init(*first))
 
+    def certificate(self) -> Certificate:
+        """Upper bound of the static regret so far, with what proves it. Raises OCO735 where the plan keeps no sums for it."""
+        with self._owned():
+            return certificate_of(self.compiled, self.contract.terms, self._state)
+
     # A round.
 
     def decide(self, /, **context: Any) -> Array | Any:  # `Any` stands for the dict: the model says which of the two
@@ -137,6 +153,8 @@ class Learner(Owned):
             if self.journal is not None:
                 self.journal.decide(self.round, result, self.contexts.needed(self.round))
         decided = decisions_of(self.compiled.program, result)
+        if self.contract.axes:
+            decided = named(decided, self.contract.axes)
         return next(iter(decided.values())) if len(decided) == 1 else decided
 
     def decisions(self) -> tuple[Any, ...]:
@@ -223,6 +241,8 @@ class Learner(Owned):
         return self._checked(self._take, given)
 
     def _checked(self, take: Intake, given: Mapping[str, Any]) -> dict[str, Any]:
+        if self.contract.axes:
+            given = by_position(given, self.contract.axes)
         try:
             values = take(given)
         except StreamError as error:
@@ -308,7 +328,7 @@ class Learner(Owned):
             except StreamError as second:
                 error, given = second, flat
         if error.rule != "bounds" or self.on_out_of_bounds == "error":
-            raise wrong_input(error) from None
+            raise wrong_input(error, given=given, wanted=take.streams) from None
         try:
             values = repaired(take, given, self.on_out_of_bounds)
         except StreamError as second:
@@ -343,22 +363,9 @@ class Learner(Owned):
 
     def _draw(self, name: str, shape: tuple[int, ...]) -> Any:
         if self._draws is not None:
-            return self._given_draw(name, shape)
+            return given_draw(self._draws, name, shape, self.round)
         normal = self.contract.distributions.get(name, "uniform") == "normal"
         return self._random.normal(size=shape) if normal else self._random.random(shape)
-
-    def _given_draw(self, name: str, shape: tuple[int, ...]) -> Array:
-        assert self._draws is not None
-        rounds = self._draws.get(name, np.empty(0))
-        if len(rounds) < self.round or rounds.shape[1:] != shape:
-            raise fail(
-                "OCO849",
-                f"draws[{name!r}] has the shape {rounds.shape}; round {self.round} needs ({self.round}, *{shape})",
-            )
-        drawn: Array = rounds[self.round - 1]
-        if not np.isfinite(drawn).all():
-            raise fail("OCO849", f"draws[{name!r}] of round {self.round} holds numbers that are not finite")
-        return drawn
 
     # Its life beyond this process.
 

@@ -6,20 +6,23 @@ else about it is wrong, so that one mistake is reported once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
 from oco.dsl.atoms.words import describe
 from oco.dsl.build import call
-from oco.dsl.checks import check_distribution, check_domain
+from oco.dsl.checks import check_distribution, check_domain, check_share
 from oco.dsl.diagnostics import MOST_MISTAKES, OcoError, fail
 from oco.dsl.dims import Shape, broadcast, show
 from oco.dsl.expressions import Expr, File, Kind, constant, names
 from oco.dsl.fact_keys import FUNCTION_FACTS, MODEL_FACTS, catalogue, of_the_whole
 from oco.dsl.formulas import check_using
+from oco.dsl.keyed import by_name, index_names
+from oco.dsl.labels import axes_of, checked_names
 from oco.dsl.limits import FACTORED, LONGEST, MOST_FACTORED, MOST_NUMBERS
 from oco.dsl.model import Model
 from oco.dsl.scope import Scope, check_fixed, check_new_label, check_new_name, kind_of
@@ -113,8 +116,9 @@ class Assembly:
         check_new_name(scope, name, Kind.PARAM, span)
         shape = self._shape(dims, f"`{name}`")
         check_count(shape, f"`{name}`", span)
+        axes = axes_of(dims, scope.indexes)
         if name in scope.given:
-            value = given_value(name, scope.given[name], span)
+            value = given_value(name, by_name(name, scope.given[name], axes, span), span)
         whole = integer if bounds is not None else value is not None and value.integer
         param = Param(name, dims, shape, bounds, value, whole, None, span)
         if shape:
@@ -126,8 +130,33 @@ class Assembly:
             fits = not is_known(value.shape) or not is_known(shape) or value.shape in (shape, ())
             if not isinstance(value, File) and not fits:
                 raise wrong_shape(name, shape, value.shape, value)
-        data = param_value(scope, param)
+        data = param_value(scope, param, axes)
         if data is not None:
+            data.setflags(write=False)
+            scope.learn(name, data)
+            param = replace(param, data=data)
+        scope.declare(param)
+        self.params.append(param)
+
+    def index(self, name: str, names: Sequence[Any] | None, file: File | None, span: Span | None) -> None:
+        """Add `index name = [names]`, or with the names in a column of a file; names from the caller replace them."""
+        scope = self.scope
+        check_new_name(scope, name, Kind.PARAM, span)
+        if name in scope.given:
+            names, file = scope.given[name], None
+            if isinstance(names, (str, bytes)) or not hasattr(names, "__iter__"):
+                message = f"`{name}` is an index, and what is given for it is no list of names"
+                raise fail("OCO218", message, span, f'give {{"{name}": ["NYC", "WEST"]}}')
+            names = list(names)
+        if file is not None:
+            names = index_names(scope, name, file)
+        labels = () if names is None else checked_names(name, names, span)
+        check_count((len(labels),), f"`{name}`", span)
+        value = file or (constant(len(labels), span) if labels else None)
+        param = Param(name, (), (), None, value, True, None, span, labels, True)
+        if labels:
+            scope.indexes[name] = labels
+            data = np.array(len(labels))
             data.setflags(write=False)
             scope.learn(name, data)
             param = replace(param, data=data)
@@ -254,8 +283,9 @@ class Assembly:
         label_span: Span | None,
         span: Span | None,
         penalty: Expr | None = None,
+        percent: float | None = None,
     ) -> None:
-        """Add `label: left relation right timing, penalty p`."""
+        """Add `label: left relation right timing, penalty p`, or with `in percent% of rounds` as its timing."""
         check_new_label(self.scope, label, label_span)
         self.scope.labels[label] = label_span
         shape = call("sub", left, right, span=span).shape
@@ -268,7 +298,9 @@ class Assembly:
             if penalty.shape and penalty.shape != shape:
                 message = f"the penalty of `{label}` has shape {show(penalty.shape)}, the constraint {show(shape)}"
                 raise fail("OCO527", message, penalty.span, "write one number, or one for each entry")
-        self.constraints.append(Constraint(label, left, relation, right, timing, shape, penalty, span))
+        if timing is Timing.IN_SHARE:
+            check_share(label, relation, penalty, percent, span)
+        self.constraints.append(Constraint(label, left, relation, right, timing, shape, penalty, span, percent))
 
     def assume(self, key: str, relation: Relation, value: Expr, key_span: Span | None, span: Span | None) -> None:
         """Add `assume key relation value`; keys are checked when all labels are known, by `check_assumptions`."""

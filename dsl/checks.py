@@ -16,7 +16,7 @@ from oco.dsl.domains import DOMAINS, Complaint
 from oco.dsl.expressions import Expr
 from oco.dsl.scope import Array, Scope, check_fixed
 from oco.dsl.source import Span
-from oco.dsl.statements import Decision, Distribution, DomainSpec, Stream
+from oco.dsl.statements import Decision, Distribution, DomainSpec, Relation, Stream
 from oco.dsl.suggest import did_you_mean, listed
 from oco.dsl.values import fixed_value, is_known
 
@@ -131,6 +131,18 @@ def _known(row: DistributionKind, options: Options) -> Options:
             hint = did_you_mean(name, row.names, f"its arguments are {listed(row.names)}")
             raise fail("OCO421", f"`{row.signature}` has no argument `{name}`", _with_name(value, name), hint)
     return options
+
+
+def check_share(label: str, relation: Relation, penalty: Expr | None, percent: float | None, span: Span | None) -> None:
+    """Check a constraint `in percent% of rounds`. Raises OCO528."""
+    if percent is None or not 50 <= percent < 100:
+        message = f"`{label}` holds in at least 50% of the rounds and less than 100%; here it is {percent or 0:g}%"
+        raise fail("OCO528", message, span, "write `each round` for all of them")
+    if relation is Relation.EQ:
+        raise fail("OCO528", f"`{label}` is an equality, which a margin would break", span, "write `<=` or `>=`")
+    if penalty is not None:
+        message = f"`{label}` states both a share of the rounds and a penalty"
+        raise fail("OCO528", message, span, "leave out `penalty`, or write `each round`")
 
 
 def check_distribution(scope: Scope, stream: Stream) -> None:

@@ -178,9 +178,12 @@ class Array(Expr):
 
 @dataclass(frozen=True)
 class File(Expr):
-    """Reference `file("x.csv")` to data beside the model file. Allowed only as the value of a param."""
+    """Reference `file("x.csv")` to data beside the model file. Allowed only as the value of a param or an index; `column` names one
+    column of it.
+    """
 
     path: str
+    column: str = ""
 
 
 def constant(value: float | int | np.ndarray[Any, Any], span: Span | None = None) -> Constant:

@@ -36,8 +36,15 @@ ONCE = {
     syntax.FeedbackStatement: "feedback",
     syntax.UsingStatement: "using",
 }
-Declaring = syntax.ParamStatement | syntax.DecisionStatement | syntax.StreamStatement | syntax.LetStatement
+Declaring = (
+    syntax.IndexStatement
+    | syntax.ParamStatement
+    | syntax.DecisionStatement
+    | syntax.StreamStatement
+    | syntax.LetStatement
+)
 DECLARING: dict[type[Declaring], Kind] = {
+    syntax.IndexStatement: Kind.PARAM,
     syntax.ParamStatement: Kind.PARAM,
     syntax.DecisionStatement: Kind.DECISION,
     syntax.StreamStatement: Kind.STREAM,
@@ -96,6 +103,8 @@ class _Resolver:
                 self.assembly.name, self.assembly.span = s.name.name, s.span
             case syntax.HorizonStatement():
                 self._horizon(s)
+            case syntax.IndexStatement():
+                self._index(s)
             case syntax.ParamStatement():
                 self._param(s)
             case syntax.DecisionStatement():
@@ -158,6 +167,13 @@ class _Resolver:
         rounds = None if s.rounds is None else self.typer.expr(s.rounds)
         if s.rounds is None or rounds is not None:
             self._try(lambda: self.assembly.set_horizon(rounds, s.span))
+
+    def _index(self, s: syntax.IndexStatement) -> None:
+        file = None if s.file is None else self._try(partial(_file, s.file))
+        if s.file is not None and file is None:
+            self._break(s)
+        else:
+            self._declare(s, lambda: self.assembly.index(s.name.name, s.names, file, s.name.span))
 
     def _param(self, s: syntax.ParamStatement) -> None:
         dims, bounds = self.typer.exprs(s.dims), self._bounds(s.bounds)
@@ -291,7 +307,9 @@ class _Resolver:
         span = s.left.span.to(s.right.span)
         label = s.label
         self._try(
-            lambda: self.assembly.constraint(label.name, left, relation, right, timing, label.span, span, penalty)
+            lambda: self.assembly.constraint(
+                label.name, left, relation, right, timing, label.span, span, penalty, s.percent
+            )
         )
 
     def _measure(self, s: syntax.MeasureStatement) -> None:
@@ -356,6 +374,10 @@ class _Resolver:
 
 
 def _file(call: syntax.Call) -> File:
-    if len(call.args) != 1 or call.options or not isinstance(call.args[0], syntax.QuotedString):
-        raise fail("OCO213", "`file` takes one name in quotes", call.span, 'write file("data.csv")')
-    return File(call.args[0].value, span=call.span)
+    options = dict(call.options)
+    column = options.pop("column", syntax.QuotedString("", span=call.span))
+    path = call.args[0] if len(call.args) == 1 else None
+    if options or not isinstance(path, syntax.QuotedString) or not isinstance(column, syntax.QuotedString):
+        hint = 'write file("data.csv"), or file("data.csv", column = "price")'
+        raise fail("OCO213", "`file` takes one name in quotes", call.span, hint)
+    return File(path.value, column.value, span=call.span)

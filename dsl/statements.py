@@ -38,10 +38,13 @@ class Relation(StrEnum):
 
 
 class Timing(StrEnum):
-    """Time at which a constraint has to hold: in each round (hard violation) or on average over the rounds (soft)."""
+    """Time at which a constraint has to hold: in each round (hard violation), on average over the rounds (soft), or in a stated
+    percentage of the rounds.
+    """
 
     EACH_ROUND = "each round"
     ON_AVERAGE = "on average"
+    IN_SHARE = "in % of rounds"
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class Horizon:
 @dataclass(frozen=True)
 class Param:
     """Fixed data. `value` is the value in the text (None: to be given at compile time); `data` is the array once it is
-    known.
+    known. An `index` is the number of its `labels`, the names along the axes whose length it is; a file gives them as `value`.
     """
 
     name: str
@@ -66,6 +69,8 @@ class Param:
     integer: bool = False
     data: np.ndarray[Any, Any] | None = field(default=None, compare=False, repr=False)
     span: Span | None = field(default=None, compare=False, repr=False)
+    labels: tuple[str, ...] = ()
+    is_index: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,7 +150,8 @@ class Let:
 class Constraint:
     """Constraint `label: left relation right timing, penalty p`, one for each entry of the broadcast shape.
 
-    `penalty` is the loss that a unit of violation is worth to the user: a number, or one for each entry.
+    `penalty` is the loss that a unit of violation is worth to the user: a number, or one for each entry. `percent` is that of
+    `in 99% of rounds`.
     """
 
     label: str
@@ -156,6 +162,12 @@ class Constraint:
     shape: Shape = ()
     penalty: Expr | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+    percent: float | None = None
+
+    @property
+    def when(self) -> str:
+        """Words of the model for the time at which it has to hold."""
+        return str(self.timing) if self.percent is None else f"in {self.percent:.10g}% of rounds"
 
 
 @dataclass(frozen=True)

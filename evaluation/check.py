@@ -10,6 +10,7 @@ import numpy as np
 
 from oco.compiler.problem.canonical import StreamRange
 from oco.dsl.diagnostics import Diagnostic
+from oco.dsl.labels import entry_name
 from oco.evaluation.table import Array, Table
 
 SHOWN = 3  # places that the message of a finding names
@@ -245,7 +246,7 @@ def _words(words: str, stream: StreamRange, entry: int, place: Place) -> str:
 
 
 def _index(stream: StreamRange, entry: int) -> str:
-    return ", ".join(str(int(i)) for i in np.unravel_index(entry, stream.shape))
+    return entry_name(stream.axes, [int(i) for i in np.unravel_index(entry, stream.shape)])
 
 
 def far_within(stream: StreamRange, values: Array) -> str | None:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
 from oco.backends.factors import factors_over_rounds
+from oco.compiler.certificates.certificate import Certificate
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.theory.guarantees import Condition
-from oco.dsl.diagnostics import fail
+from oco.dsl.diagnostics import OcoError, fail
 from oco.evaluation import measures
+from oco.evaluation.certified import certificates
 from oco.evaluation.comparators import Comparator, ComparatorBudget, Prefixes
 from oco.evaluation.data import Data
 from oco.evaluation.measures import Total, ViolationKind
+from oco.evaluation.numbers import number
 
 Array = np.ndarray[Any, Any]
 RegretKind = Literal["static", "dynamic"]
@@ -94,6 +97,7 @@ class MeasuredRun:
         notes: tuple[str, ...] = (),
         warnings: tuple[str, ...] = (),
         budget: ComparatorBudget | None = None,
+        certificate: Certificate | None = None,
     ) -> None:
         self.problem = problem
         self.data = data
@@ -105,6 +109,7 @@ class MeasuredRun:
         self.budget = budget or ComparatorBudget()
         self._comparators: dict[str, Comparator] = {}
         self._prefixes: Prefixes | None = None
+        self.own_certificate = certificate
 
     # What happened.
 
@@ -149,12 +154,12 @@ class MeasuredRun:
     @property
     def labels(self) -> tuple[str, ...]:
         """Labels of the columns of `constraints`."""
-        return self.problem.constraint_labels
+        return self.problem.constraint_names
 
     @property
     def equality_labels(self) -> tuple[str, ...]:
         """Labels of the columns of `equalities`."""
-        return self.problem.equality_labels
+        return self.problem.equality_names
 
     @property
     def backend(self) -> str:
@@ -228,6 +233,34 @@ class MeasuredRun:
             self._prefixes = compare_prefixes(self.problem, self.data, ends, self.budget)
         return self._prefixes
 
+    def certificate(self) -> Certificate:
+        """Certificate of the static regret after the last round: the learner's own, or made again from the decisions and the data.
+
+        Raises OCO735 where the model has none, OCO833 where the trace does not hold all decisions and data.
+        """
+        if self.own_certificate is None:
+            (self.own_certificate,) = self.certificates((self.rounds,))
+        return self.own_certificate
+
+    def certificates(self, ends: Sequence[int]) -> list[Certificate]:
+        """Certificates after these rounds, rising numbers from 1, made again from the decisions and the data."""
+        whole = self.record.decisions if len(self.record.kept) == self.rounds else {}
+        return certificates(self.problem, self.data, whole, ends)
+
+    def certified(self) -> tuple[float | None, str]:
+        """Certified bound of the static regret after the last round, and a sentence about it; None with the reason where there is none."""
+        try:
+            result = self.certificate()
+        except OcoError as error:
+            return None, error.message
+        if result.impossible:
+            return None, "no fixed decision satisfied the constraints of all rounds: proved"
+        how = "losses and constraints as they are" if result.terms.exact else "of linearised losses or constraints"
+        if result.bound < 0:
+            worse = f"every fixed decision that satisfied the constraints lost {number(-result.bound)} more at least"
+            return result.bound, f"{worse}, by sums {how}"
+        return result.bound, f"no fixed decision lost less by more than {number(result.bound)}, by sums {how}"
+
     def _prefix_regret(self) -> Array:
         best, result = self.prefixes(), np.full(self.rounds, np.nan)
         result[best.rounds - 1] = np.cumsum(self.loss)[best.rounds - 1] - best.value
@@ -235,7 +268,7 @@ class MeasuredRun:
 
     def violation(self, kind: ViolationKind = "hard", total: Total | None = None) -> Array:
         """Cumulative violation (T, N) of each constraint; with `total` "papers" (plain sum) or "scaled" (each by its
-        scale) of all (T,).
+        scale) of all (T,) but those in a share of the rounds, whose broken rounds count instead.
         """
         if kind not in ("hard", "soft"):
             raise fail("OCO831", f"there is no {kind} violation", hint='it is "hard" or "soft"')
@@ -243,7 +276,9 @@ class MeasuredRun:
         if total is None:
             return result
         scales = self.promise.scales
-        return measures.total(result, total, None if scales is None else scales[: result.shape[1]])
+        summed = np.array([c.margin is None for c in self.problem.inequalities for _ in range(c.size)], dtype=bool)
+        own = None if scales is None else scales[: result.shape[1]][summed]
+        return measures.total(result[:, summed], total, own)
 
     def equality_violation(self, total: Total | None = None) -> Array:
         """Cumulative |sum_t h_t| (T, M) of each equality; with `total` as for `violation`."""

@@ -143,8 +143,9 @@ def run(
     record = recorder.record()
     _monitor(learner, record, loaded)
     message = {"notes": (*notes, *given.notes, *target.notes, *recorder.notes), "warnings": tuple(learner.warnings)}
-    promise = promise_of(plan, recorder.count)
-    return MeasuredRun(plan.canonical, loaded, record, promise, origin=origin, budget=budget, **message)
+    proof = learner.certificate() if learner.contract.terms is not None else None
+    parts: dict[str, Any] = {"origin": origin, "budget": budget, "certificate": proof, **message}
+    return MeasuredRun(plan.canonical, loaded, record, promise_of(plan, recorder.count), **parts)
 
 
 def _opened(made: Callable[[str | None], Learner], journal: str | Path | None) -> Learner:
@@ -278,8 +279,8 @@ def promise_of(plan: RunnablePlan, rounds: int) -> Promise:
     guarantee = plan.guarantee
     settings = {name: formula_text(s.formula) for name, s in plan.settings.items()}
     values = {name: s.value for name, s in plan.settings.items() if s.value is not None}
-    labels = plan.canonical.equality_labels
-    multiplied = (*plan.canonical.learned.constraint_labels, *(labels[i] for i in plan.kept_equalities))
+    labels = plan.canonical.equality_names
+    multiplied = (*plan.canonical.learned.constraint_names, *(labels[i] for i in plan.kept_equalities))
     scales = Situation(plan.canonical, plan.facts, plan.canonical.horizon).constraint_scales
     promise = Promise(plan.algorithm, settings, scales=scales, values=values, multiplied=multiplied)
     if guarantee is None:

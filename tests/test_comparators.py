@@ -9,10 +9,11 @@ import pytest
 from comparator_cases import MODELS, check_certificate, drawn, problem, reference
 
 from oco.compiler.problem.canonical import canonical
+from oco.compiler.problem.degrees import degree
 from oco.dsl.load import load
 from oco.evaluation.comparators import ComparatorStatus
 from oco.evaluation.comparators.compare import compare
-from oco.evaluation.comparators.structure import degree, separable
+from oco.evaluation.comparators.structure import separable
 from oco.evaluation.data import load_data
 
 ROOT = Path(__file__).parent.parent

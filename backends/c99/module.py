@@ -90,11 +90,12 @@ def rule(program: Program, prefix: str, mixed: bool = False) -> tuple[list[str],
     signatures: dict[str, Signature] = {}
     constants = {g.var.name: _constant_name(g.var.name, prefix) for g in program.constants}
     changing = [_changes(program, f) for f in (program.prepare, program.update) if f is not None]
-    entries = [f for f in (program.init, program.decide, *changing, program.measure) if f is not None]
+    own = (program.init, program.decide, *changing, program.measure, program.certificate)
+    entries = [f for f in own if f is not None]
     lines: list[str] = []
     for function in (*program.functions, *entries):
-        own = f"rule_{function.name}" if function in entries else identifier(function.name, _taken())
-        text, signatures[function.name] = function_lines(function, f"{prefix}_{own}", constants, signatures, mixed)
+        called = f"rule_{function.name}" if function in entries else identifier(function.name, _taken())
+        text, signatures[function.name] = function_lines(function, f"{prefix}_{called}", constants, signatures, mixed)
         lines += [*text, ""]
     return lines, Interface(prefix, program, signatures)
 

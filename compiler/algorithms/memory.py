@@ -183,7 +183,7 @@ def _kept(c: Inequality, canonical: Canonical) -> Kept:
     directions = [_direction(c.expr, s, ranges) for s in streams]
     if not names(c.expr, Kind.ROUND) and all(d is not None for d in directions):
         size = sum(math.prod(own[s].shape) for s in streams)
-        several = not has_single_entries(_free(c.expr, streams), streams)
+        several = not has_single_entries(as_function_of(c.expr, streams), streams)
         what = (
             "the worst of each entry of its data together, which may cut more than the rounds did"
             if several
@@ -293,7 +293,7 @@ def _at_reference(expr: Expr, canonical: Canonical) -> Expr:
     return rewrite(_streams_replaced(expr, values), given)
 
 
-def _free(expr: Expr, streams: tuple[str, ...]) -> Expr:
+def as_function_of(expr: Expr, streams: tuple[str, ...]) -> Expr:
     """The expression as a function of the streams: decisions by their kind, as derivatives and marks want them; decisions are data."""
 
     def swapped(node: Expr) -> Expr:
@@ -347,7 +347,7 @@ def _moves(c: Inequality, k: Kept, setting: ProofContext, ranges: Enclosure) -> 
     sizes = {s: math.prod(setting.streams[s].shape) for s in k.streams}
     if c.size * sum(sizes.values()) > MOST_SLOPES:
         return np.full(c.size, np.inf)
-    slopes = jacobian(_free(c.expr, k.streams), k.streams)
+    slopes = jacobian(as_function_of(c.expr, k.streams), k.streams)
     for s in k.streams:
         own = setting.streams[s]
         size = np.broadcast_to(ranges(slopes[s]).magnitude, (*c.shape, *own.shape)).reshape(c.size, sizes[s])

@@ -19,6 +19,7 @@ from oco.compiler.problem.cuts import steps_each
 from oco.compiler.problem.equalities import has_multipliers
 from oco.compiler.problem.families import Families, families
 from oco.compiler.problem.folding import Folding
+from oco.compiler.problem.margins import Margin, margin_of
 from oco.compiler.problem.previous import is_known, of_previous, refuse_previous, standing_still, stream_of
 from oco.compiler.problem.stream_ranges import StreamRange as StreamRange
 from oco.compiler.problem.stream_ranges import stream_range
@@ -26,6 +27,8 @@ from oco.compiler.problem.structure import Structure, structure_of
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, fail
 from oco.dsl.expressions import Expr, Kind, changes, names
+from oco.dsl.intervals import interval
+from oco.dsl.labels import Axes, entry_name
 from oco.dsl.limits import check_entries
 from oco.dsl.model import Model
 from oco.dsl.source import Span
@@ -51,6 +54,7 @@ class Inequality:
     `penalties` holds the loss that a unit of violation of each entry is worth, in the units of the problem; empty where none is stated.
     `known`: each round, affine in the decisions, and made of contexts, previous decisions and fixed data beside, so that the decision can
     satisfy it exactly. `moving` is its expression over previous decisions where there are some; in `expr` they are the decision itself.
+    `margin` is that of a constraint in a share of the rounds: `expr` then has the greatest margin, `moving` that of the round.
     """
 
     label: str
@@ -62,11 +66,17 @@ class Inequality:
     penalties: tuple[float, ...] = ()
     known: bool = False
     moving: Expr | None = field(default=None, repr=False)
+    margin: Margin | None = field(default=None, repr=False)
 
     @property
     def size(self) -> int:
         """Number of entries."""
         return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def when(self) -> str:
+        """Words of the model for the time at which it has to hold."""
+        return str(self.timing) if self.margin is None else f"in {100 * (1 - self.margin.share):.10g}% of rounds"
 
 
 @dataclass(frozen=True)
@@ -155,8 +165,9 @@ class Canonical:
 
     @cached_property
     def whole(self) -> Canonical:
-        """Problem with all constraints, as it is measured: those of previous decisions over what these were."""
-        return self if not self.known else replace(self, inequalities=(*self.inequalities, *self.known), known=())
+        """Problem with all constraints, as it is measured: those of previous decisions over what these were, margins left out."""
+        known = (c if c.margin is None else replace(c, expr=c.margin.measured) for c in self.known)
+        return self if not self.known else replace(self, inequalities=(*self.inequalities, *known), known=())
 
     @cached_property
     def standing(self) -> Canonical:
@@ -220,13 +231,41 @@ class Canonical:
         """One label for each entry of the equalities."""
         return tuple(label for c in self.equalities for label in entry_labels(c.label, c.shape))
 
+    @cached_property
+    def constraint_names(self) -> tuple[str, ...]:
+        """Labels of the entries of the inequalities as people read them: `limits[NYC]` where an index names the entries."""
+        return self._named([(c.label, c.origin, c.shape) for c in self.inequalities])
+
+    @cached_property
+    def equality_names(self) -> tuple[str, ...]:
+        """Labels of the entries of the equalities as people read them."""
+        return self._named([(c.label, c.label, c.shape) for c in self.equalities])
+
+    @cached_property
+    def shares(self) -> tuple[str, ...]:
+        """Guarantee of each constraint in a share of the rounds, in words."""
+        every = (*self.inequalities, *self.known)
+        return tuple(f"{c.origin}, {c.when}: {c.margin.words}" for c in every if c.margin is not None)
+
+    def _named(self, parts: Sequence[tuple[str, str, tuple[int, ...]]]) -> tuple[str, ...]:
+        axes = {origin: self.model.axes_of_constraint(origin) for _, origin, shape in parts if shape}
+        return tuple(
+            name for label, origin, shape in parts for name in entry_labels(label, shape, axes.get(origin, ()))
+        )
+
+    @cached_property
+    def axes(self) -> dict[str, Axes]:
+        """Names of the entries of decisions and streams, where an index gives them."""
+        declared = ((d.name, self.model.axes(d.name)) for d in (*self.model.decisions, *self.model.streams))
+        return {name: axes for name, axes in declared if axes}
+
 
 @lru_cache(maxsize=64)
-def entry_labels(label: str, shape: tuple[int, ...]) -> tuple[str, ...]:
-    """`limits[0]`, `limits[1]`; for a scalar the label itself."""
+def entry_labels(label: str, shape: tuple[int, ...], axes: Axes = ()) -> tuple[str, ...]:
+    """`limits[0]`, `limits[1]`, or by the names of the axes `limits[NYC]`, `limits[WEST]`; for a scalar the label itself."""
     if not shape:
         return (label,)
-    return tuple(f"{label}[{', '.join(map(str, i))}]" for i in np.ndindex(*shape))
+    return tuple(f"{label}[{entry_name(axes, i)}]" for i in np.ndindex(*shape))
 
 
 def canonical(model: Model) -> Canonical:
@@ -264,11 +303,15 @@ def canonical(model: Model) -> Canonical:
             inequalities += _pair(c.label, shape, (above, below), c.timing, c.span, penalties)
             continue
         g = above if c.relation is Relation.LE else below
-        inequalities.append(Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties))
+        inequality = Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties)
+        inequalities.append(
+            inequality if c.percent is None else _in_share(inequality, c.percent, folding, blocks, streams)
+        )
     assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
     objective = folding.fold(model.objective)
     before = _previous(blocks, [objective, *(c.expr for c in inequalities)], model)
     inequalities = [_marked(model, c, before) for c in inequalities]
+    margins = [c.margin.range for c in inequalities if c.margin is not None]
     inequalities.sort(key=lambda c: c.known)
     for expr in (objective, *(c.expr for c in inequalities), *(c.expr for c in equalities)):
         refuse_previous(expr)
@@ -281,19 +324,41 @@ def canonical(model: Model) -> Canonical:
         tuple(inequalities),
         tuple(equalities),
         assumptions,
-        previous=tuple(before.values()),
+        previous=(*before.values(), *margins),
     )
+
+
+def _in_share(
+    c: Inequality, percent: float, folding: Folding, blocks: Sequence[DecisionBlock], streams: Sequence[StreamRange]
+) -> Inequality:
+    """Constraint in a share of the rounds, with its margin; one that is known before the decision holds in each round."""
+    if folding.model.feedback is not Feedback.FULL:
+        message = f"`{c.label}` holds in a share of the rounds, for which its margin is learned from full feedback"
+        raise fail("OCO528", message, c.span, "write `each round`, or leave out the `feedback` line")
+    boxes = {b.name: interval(b.domain.lower, b.domain.upper, b.shape) for b in blocks}
+    boxes["t"] = interval(1.0, float(folding.horizon or np.inf), ())
+    margin = margin_of(c.label, c.expr, 1 - percent / 100, folding, boxes, streams, c.span)
+    return replace(c, timing=Timing.EACH_ROUND, margin=margin)
 
 
 def _marked(model: Model, c: Inequality, before: Mapping[str, StreamRange]) -> Inequality:
     """Constraint marked as known where the decision of each round can satisfy it: its streams are contexts or previous decisions."""
     exact = c.timing is Timing.EACH_ROUND and not c.penalties and model.feedback is Feedback.FULL
+    if c.margin is not None:
+        return _with_margin(c, c.margin, before)
     if not exact or not is_known(model, c.expr, before):
         return c
     if not set(names(c.expr, Kind.STREAM)) & set(before):
         return replace(c, known=True)
     moving = of_previous(c.expr, {name: s.name for name, s in before.items()})
     return replace(c, known=True, expr=standing_still(c.expr), moving=moving)
+
+
+def _with_margin(c: Inequality, margin: Margin, before: Mapping[str, StreamRange]) -> Inequality:
+    """Known constraint with the margin of the round; decisions in hindsight stand still and keep the greatest."""
+    own = {name: s.name for name, s in before.items()}
+    moving = replace(margin, usual=of_previous(margin.usual, own), measured=of_previous(margin.measured, own))
+    return replace(c, known=True, expr=standing_still(margin.robust), moving=moving.moving, margin=moving)
 
 
 def _pair(

@@ -10,6 +10,8 @@ import numpy as np
 from oco.compiler.problem.folding import Folding
 from oco.dsl.diagnostics import fail
 from oco.dsl.distributions import TruncatedDistribution, truncated
+from oco.dsl.expressions import Expr
+from oco.dsl.labels import Axes
 from oco.dsl.statements import Stream
 
 Floats = np.ndarray[Any, Any]
@@ -21,6 +23,8 @@ class StreamRange:
 
     `mean` is the expected value where it is known: of the distribution, cut to the bounds, or as declared after `iid`.
     `distribution` is the distribution, cut to the bounds, where the model states it: `distribution.sample(rng, rounds)` draws.
+    `axes` names the entries along axes whose length is an index. `first` and `following` are of a value that a round leaves to the next:
+    what it is in round 1, and what it is after a round, over the decisions and streams of that round.
     """
 
     name: str
@@ -31,6 +35,9 @@ class StreamRange:
     stream: Stream
     distribution: TruncatedDistribution | None = None
     mean: Floats | None = None
+    axes: Axes = ()
+    first: Floats | None = None
+    following: Expr | None = None
 
     @property
     def stochastic(self) -> bool:
@@ -58,4 +65,6 @@ def stream_range(stream: Stream, folding: Folding) -> StreamRange:
         lower, upper = np.ceil(lower), np.floor(upper)
     if not bool(np.all(lower <= upper)):
         raise fail("OCO426", f"no value is left for the stream `{stream.name}`: its bounds are empty", stream.span)
-    return StreamRange(stream.name, shape, lower, upper, stream.integer, stream, distribution, mean)
+    return StreamRange(
+        stream.name, shape, lower, upper, stream.integer, stream, distribution, mean, folding.axes(stream.dims)
+    )

@@ -26,7 +26,7 @@ from oco.compiler.selection.verdicts import (
 )
 from oco.compiler.theory.best_constants import optimum
 from oco.compiler.theory.resolve import GivenSettings, theorem_settings
-from oco.compiler.theory.settings import Setting, symbols_of
+from oco.compiler.theory.settings import Setting
 from oco.compiler.theory.theorems import (
     Objection,
     Restart,
@@ -148,7 +148,7 @@ def choose(
     usable = sorted((v for v in judged if v.applicability is Applicability.APPLICABLE), key=rank)
     usable, ignoring = using_all_settings(usable, s, settings)
     refused = [*ignoring, *(v for v in judged if v.applicability is Applicability.REFUSED)]
-    if not usable and not ignoring and (less := relaxed(s, refused)) is not None:
+    if not ignoring and (less := relaxed(s, refused, usable)) is not None:
         return choose(less, None, settings, span, policy)
     if not usable:
         return Choice(s, tuple(refused), policy=policy)
@@ -366,7 +366,7 @@ def _check_horizon(
     a: Algorithm, theorem: Theorem, s: Situation, settings: Mapping[str, Setting], span: Span | None
 ) -> None:
     """Raises OCO706 for settings in T where the horizon is unknown, and no restart gives one."""
-    using = [n for n, v in settings.items() if "T" in symbols_of(v.formula)]
+    using = [n for n, v in settings.items() if "T" in v.symbols]
     if s.horizon is None and using and theorem.restarts is None:
         message = f"{', '.join(using)} use T, which the model leaves unknown"
         raise fail("OCO706", f"`{a.name}` has no settings here: {message}", span, "write `horizon T = ...`")

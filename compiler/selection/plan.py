@@ -10,6 +10,8 @@ from numbers import Real
 from types import MappingProxyType
 from typing import Self
 
+from oco.compiler.certificates.certificate import CertificateTerms, terms_of
+from oco.compiler.certificates.form import certificate_form
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Program
 from oco.compiler.lowering.round_problem import TraceSpec
@@ -37,6 +39,8 @@ from oco.dsl.settings import UNITS
 
 SettingsMode = str | Mapping[str, "str | float"]
 OPEN = "free_"
+STATIC, DYNAMIC = CERTIFIED = ("static", "dynamic")
+"""Kinds of regret that learners may keep certificates of."""
 LEAST, PLAIN = "optimal", "unit-free"
 MODES = ("paper", LEAST, PLAIN, "tuned")
 """Kinds of settings: the paper's; on the problem without units with the constants of the least guarantee, or with the paper's; tuned."""
@@ -54,6 +58,7 @@ class Plan:
     given: Mapping[str, str | float] = field(default_factory=dict)
     tradeoff: float = 1.0
     open: tuple[str, ...] = ()
+    certify: str = ""
 
     @property
     def _winner(self) -> Verdict:
@@ -91,6 +96,20 @@ class Plan:
         """Warnings about the model and the choice."""
         return (*self.facts.warnings, *self.choice.warnings)
 
+    def certified(self, kind: str = STATIC) -> Self:
+        """Plan whose learners keep the sums of a certificate: of a regret of `CERTIFIED`. Raises OCO735, OCO736."""
+        if kind not in CERTIFIED:
+            raise fail("OCO736", f"a certificate is of the {' or the '.join(CERTIFIED)} regret, not of {kind!r}")
+        if isinstance(form := certificate_form(self.canonical), str):
+            raise fail("OCO735", f"there is no certificate of this model: {form}")
+        return replace(self, certify=kind)
+
+    @property
+    def terms(self) -> CertificateTerms | None:
+        """Terms of the certificates of its learners; None where they keep no sums for one."""
+        form = certificate_form(self.canonical) if self.certify else ""
+        return None if isinstance(form, str) else terms_of(form)
+
     @cached_property
     def traced(self) -> Program:
         """The learner in the step IR, as its rule was traced."""
@@ -109,7 +128,7 @@ class Plan:
         structure, _ = problem.structure
         rows = self.choice.situation.dependent_rows
         task = TraceSpec(problem, self.settings, structure, self.horizon, rows, scales=self._winner.scales)
-        task = replace(task, restarts=self.choice.restarts, open=self.open)
+        task = replace(task, restarts=self.choice.restarts, open=self.open, certify=self.certify)
         algorithm = self._winner.algorithm
         kept = rooms(problem) if algorithm.frank_wolfe(task) else ()
         return replace(task, draws=algorithm.draws(task), rooms=kept)
@@ -130,6 +149,7 @@ class Plan:
         name = self.algorithm if self.choice.forced else None
         model, effort = self.model.with_horizon(T), self.facts.effort
         result = compile_plan(model, name, settings, keep=self.algorithm, tradeoff=self.tradeoff, effort=effort)
+        result = replace(result, certify=self.certify)
         if self.choice.pilots is None or result.algorithm != self.algorithm:
             return result
         return replace(result, choice=result.choice.chosen_by(self.choice.pilots, self._winner.reason))
@@ -169,7 +189,7 @@ class Plan:
         theorem, s = self._winner.theorem, in_its_units(self.choice.situation, self._winner)
         assert theorem is not None
         values = {OPEN + name: x for name, x in numbers.items()}
-        return not theorem.checks(s, closed(self._opened.settings, values, s.horizon))
+        return not theorem.checks(s, closed(self._opened.settings, values))
 
     @cached_property
     def _opened(self) -> Plan:

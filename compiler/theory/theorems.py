@@ -21,9 +21,8 @@ from oco.compiler.theory.guarantees import Bound as Bound
 from oco.compiler.theory.guarantees import Condition as Condition
 from oco.compiler.theory.guarantees import Guarantee as Guarantee
 from oco.compiler.theory.guarantees import Quantity as Quantity
-from oco.compiler.theory.guarantees import rate_symbols as rate_symbols
 from oco.compiler.theory.schedule import Rounds, Schedule
-from oco.compiler.theory.settings import Default, Setting, along, symbols_of
+from oco.compiler.theory.settings import Default, Setting
 from oco.compiler.theory.ways_out import way_to_bound
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.evaluate import evaluate
@@ -45,7 +44,7 @@ class Violation(StrEnum):
 @dataclass(frozen=True, eq=False)
 class Situation:
     """All that a theorem may look at: the problem, its facts, the horizon (None: unknown), the weight of violations against
-    regret, sentences on promises that are given up, and what data show of conditions (None: no data).
+    regret, sentences on promises that are given up, and what data show of conditions (None: no data), in units of `margin_unit`.
     """
 
     canonical: Canonical
@@ -54,6 +53,7 @@ class Situation:
     weight: float = 1.0
     given_up: tuple[str, ...] = ()
     seen: DataConditions | None = None
+    margin_unit: float = 1.0
     _numbers: dict[str, float | None] = field(default_factory=dict, init=False, repr=False)
     _bounds: dict[str, Floats | None] = field(default_factory=dict, init=False, repr=False)
     """Values that `number` returned before: a search over settings asks thousands of times."""
@@ -285,12 +285,12 @@ def without_sense(theorem: Theorem, s: Situation, settings: Mapping[str, Setting
 
 def scheduled(settings: Mapping[str, Setting], name: str) -> Callable[[Rounds, int], Schedule]:
     """The values of a setting in the rounds of a run planned for a horizon."""
-    return lambda rounds, horizon: along(settings[name].formula, rounds, horizon)
+    return lambda rounds, horizon: settings[name].along(rounds, horizon)
 
 
 def constant_settings(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     """Errors in the settings of a theorem whose settings do not depend on the round."""
-    return [f"{n} must not depend on the round" for n, v in settings.items() if "t" in symbols_of(v.formula)]
+    return [f"{n} must not depend on the round" for n, v in settings.items() if "t" in v.symbols]
 
 
 class UnknownFact(InternalError):
@@ -366,7 +366,7 @@ def inequalities_convex(words: str) -> Hypothesis:
             if not s.holds(f"constraints.{c.label}.convex"):
                 return Objection(
                     f"it is not proved that `{c.origin}` is convex in the decisions",
-                    f"write `{c.origin}` with convex functions of the decisions",
+                    f"write `{c.origin}` with convex functions, or `assume constraints.{c.label}.convex` if it is",
                 )
         return None
 

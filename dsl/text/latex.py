@@ -175,7 +175,7 @@ def _decision(decision: Decision) -> str:
 def _constraint(c: Constraint) -> str:
     relation = f"{expression_latex(c.left)} {RELATIONS[c.relation]} {expression_latex(c.right)}"
     penalty = "" if c.penalty is None else rf"\text{{, penalty }} {expression_latex(c.penalty)}"
-    return rf"{relation} && \text{{{escaped(c.label)}, {c.timing}}}{penalty}"
+    return rf"{relation} && \text{{{escaped(c.label)}, {escaped(c.when)}}}{penalty}"
 
 
 def _stream(stream: Stream) -> str:

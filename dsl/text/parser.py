@@ -11,6 +11,7 @@ from oco.dsl.diagnostics import MOST_MISTAKES, Diagnostic, OcoError
 from oco.dsl.limits import DEEPEST, MOST_PARTS, TEXT_LIMIT, too_deep, too_long
 from oco.dsl.source import Source
 from oco.dsl.text import syntax
+from oco.dsl.text.clauses import attribute
 from oco.dsl.text.headings import DECLARING, Heading, recognise
 from oco.dsl.text.machine import END, Machine
 from oco.dsl.text.mistakes import Trouble, explain
@@ -18,7 +19,7 @@ from oco.dsl.text.spacing import canonical
 from oco.dsl.text.statements import Line, split, unclosed
 from oco.dsl.text.tables import tables
 from oco.dsl.text.tokens import NAME_KINDS, Token, scan
-from oco.dsl.text.tree import TreeBuilder, attribute
+from oco.dsl.text.tree import TreeBuilder
 
 
 def parse_file(source: Source) -> tuple[syntax.SourceFile, list[Diagnostic]]:

@@ -131,6 +131,16 @@ class HorizonStatement(Node):
 
 
 @dataclass(frozen=True)
+class IndexStatement(Node):
+    """Statement `index name = [a, b]` or `index name = file(...)`; `names` are those in the text, None where there are none."""
+
+    name: Identifier
+    names: tuple[str, ...] | None = None
+    file: Call | None = None
+    dims: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True)
 class ParamStatement(Node):
     """Statement `param name[dims] in bounds = value`; `integer` distinguishes `in a..b` from `in [lo, hi]`."""
 
@@ -194,7 +204,7 @@ class MinimizeStatement(Node):
 
 @dataclass(frozen=True)
 class ConstraintStatement(Node):
-    """Labelled line under `subject to`; `timing` is "each round", "on average" or "" when omitted, as `penalty` may be."""
+    """Labelled line under `subject to`; `timing` is that of the model, or "" when omitted, as `penalty` may be."""
 
     label: Identifier
     left: Expression
@@ -202,6 +212,7 @@ class ConstraintStatement(Node):
     right: Expression
     timing: str
     penalty: Expression | None = None
+    percent: float | None = None
 
 
 @dataclass(frozen=True)
@@ -255,6 +266,7 @@ class UnreadableStatement(Node):
 Statement = (
     ModelStatement
     | HorizonStatement
+    | IndexStatement
     | ParamStatement
     | DecisionStatement
     | StreamStatement

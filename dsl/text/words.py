@@ -5,6 +5,7 @@ from __future__ import annotations
 STATEMENT_WORDS: dict[str, str] = {
     "model": "model NAME",
     "horizon": "horizon T = 5000",
+    "index": "index zone = [NYC, WEST]",
     "param": "param name[shape] = value",
     "decision": "decision x[shape] in DOMAIN",
     "stream": "stream name[shape] in [lo, hi]",
@@ -32,10 +33,12 @@ CONTEXTUAL_WORDS = (
     "iid",
     "in",
     "mean",
+    "of",
     "on",
     "penalty",
     "regret",
     "round",
+    "rounds",
     "static",
     "to",
     "unknown",
@@ -49,6 +52,8 @@ LATER_WORDS: dict[str, str] = {
 """Functions of the language that are not atoms, with their meaning: they are followed by `(`, and nothing is called so."""
 
 SYNONYMS: dict[str, str] = {
+    "axis": "index",
+    "set": "index",
     "constant": "param",
     "parameter": "param",
     "parameters": "param",

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from oco.compiler.problem.canonical import Canonical, StreamRange
+from oco.compiler.problem.degrees import degree
 from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms
 from oco.dsl.expressions import Call, Expr, Kind, Name
@@ -20,7 +21,6 @@ from oco.evaluation.baselines.predictions import Last, predicted
 from oco.evaluation.baselines.resolve import Resolving
 from oco.evaluation.comparators.functions import RoundArrays
 from oco.evaluation.comparators.make import implicit
-from oco.evaluation.comparators.structure import degree
 
 Array = np.ndarray[Any, Any]
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from oco.compiler.problem.degrees import degree
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Name, walk
 from oco.evaluation.comparators.functions import ALL, OfRounds, RoundArrays
 from oco.evaluation.comparators.make import implicit
-from oco.evaluation.comparators.structure import degree
 
 Array = np.ndarray[Any, Any]
 

@@ -9,9 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from oco.compiler.problem.canonical import Canonical
+from oco.compiler.problem.degrees import degree
+from oco.compiler.problem.expectation import in_expectation
 from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, Prefixes, unknown, unsolved
 from oco.evaluation.comparators.conic_comparators import conic_prefixes, conic_static
-from oco.evaluation.comparators.expectation import in_expectation
 from oco.evaluation.comparators.fixed import StaticProblem, prefixes, static
 from oco.evaluation.comparators.functions import RoundArrays
 from oco.evaluation.comparators.lift import least_loss, lift
@@ -20,7 +21,7 @@ from oco.evaluation.comparators.parts import by_parts
 from oco.evaluation.comparators.region import region
 from oco.evaluation.comparators.rounds import Formulation, dynamic
 from oco.evaluation.comparators.streamed import streamed_prefixes, streamed_static
-from oco.evaluation.comparators.structure import degree, separable, smooth
+from oco.evaluation.comparators.structure import separable, smooth
 from oco.evaluation.data import Data
 
 Array = np.ndarray[Any, Any]

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.problem.calculus import dependence
+from oco.compiler.problem.degrees import degrees
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Kind, Name, walk
 from oco.evaluation.comparators.functions import General, OfRounds, QuadraticRounds, RoundArrays, pick, stretches
-from oco.evaluation.comparators.structure import degrees, separable
+from oco.evaluation.comparators.structure import separable
 
 Array = np.ndarray[Any, Any]
 

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from oco.compiler.problem.cvxpy_form import to_cvxpy
+from oco.compiler.problem.degrees import degree
 from oco.dsl import algebra as e
 from oco.dsl.atoms import form_of, forms, norms
 from oco.dsl.dims import known
@@ -28,7 +29,6 @@ from oco.evaluation.comparators.functions import OfRounds
 from oco.evaluation.comparators.lift import Lifted, NormOf
 from oco.evaluation.comparators.make import implicit
 from oco.evaluation.comparators.region import Region
-from oco.evaluation.comparators.structure import degree
 
 Array = np.ndarray[Any, Any]
 

@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.problem.degrees import degree
 from oco.dsl.build import index
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, constant
 from oco.evaluation.comparators.composite import affine, composite
 from oco.evaluation.comparators.functions import ALL, General, OfRounds, QuadraticRounds, RoundArrays
-from oco.evaluation.comparators.structure import degree, separable
+from oco.evaluation.comparators.structure import separable
 
 Array = np.ndarray[Any, Any]
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.problem.canonical import Canonical, Equality, Inequality
+from oco.compiler.problem.degrees import degree
 from oco.dsl.expressions import Expr
 from oco.dsl.statements import Timing
 from oco.evaluation.comparators.assembly import Assembled
@@ -25,7 +26,7 @@ from oco.evaluation.comparators.functions import OfRounds, QuadraticRounds, Roun
 from oco.evaluation.comparators.make import total
 from oco.evaluation.comparators.parts import evaluated, parts_of
 from oco.evaluation.comparators.region import region
-from oco.evaluation.comparators.structure import degree, smooth
+from oco.evaluation.comparators.structure import smooth
 from oco.evaluation.comparators.sums import summed
 from oco.evaluation.data import Data
 

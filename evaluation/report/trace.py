@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from oco.dsl.extras import require_package
 from oco.evaluation.measured_run import MeasuredRun
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class Trace(MeasuredRun):
             "notes": run.notes,
             "warnings": run.warnings,
             "budget": run.budget,
+            "certificate": run.own_certificate,
         }
         return cls(run.problem, run.data, run.record, run.promise, **parts)
 
@@ -57,6 +59,7 @@ class Trace(MeasuredRun):
         """Table (pandas), a row a round: loss, constraints, equalities, duals, and entries of decisions where all were
         kept. The index is the round, from 1.
         """
+        require_package("pandas", "a table of a trace")
         import pandas
 
         from oco.evaluation.storage import table_of

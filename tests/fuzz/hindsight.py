@@ -13,10 +13,10 @@ from fuzz.learners import streams
 
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.cvxpy_form import to_cvxpy
+from oco.compiler.problem.degrees import degree_in
 from oco.dsl.statements import Timing
 from oco.evaluation.comparators import Comparator, ComparatorBudget, ComparatorStatus
 from oco.evaluation.comparators.compare import compare, compare_prefixes
-from oco.evaluation.comparators.structure import degree_in
 from oco.evaluation.data import Data, load_data
 
 TOLERANCE = 1e-5

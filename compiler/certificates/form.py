@@ -199,7 +199,7 @@ def _unavailable(problem: Canonical) -> str:
 
 
 def _kept(problem: Canonical) -> list[MemoryForm | None]:
-    """MemoryForm of each inequality whose memory cuts no decision that satisfied all rounds; None for the others."""
+    """Form of each inequality whose memory cuts no decision that satisfied all rounds; None for the others."""
     return [None if k.inner else k.form for k in kept_of(problem)]
 
 
@@ -208,7 +208,7 @@ def _memory(problem: Canonical, inequalities: list[Inequality]) -> Memory | None
 
 
 def _curvature(problem: Canonical) -> tuple[Curvature, tuple[Expr, ...], bool]:
-    """MemoryForm of the loss's Hessian, its entries, and whether the loss is affine or quadratic."""
+    """Form of the loss's Hessian, its entries, and whether the loss is affine or quadratic."""
     blocks = problem.blocks
     decisions = tuple(b.name for b in blocks)
     objective = problem.objective

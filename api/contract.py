@@ -136,6 +136,7 @@ def recipe_of(plan: Plan) -> dict[str, Any]:
     model's text.
     """
     effort = {} if plan.facts.effort == 1 else {"effort": plan.facts.effort}
+    season = {} if plan.season == 1 else {"season": plan.season}
     return {
         "name": plan.model.name,
         "model": print_model(self_contained(plan.model)),
@@ -144,6 +145,7 @@ def recipe_of(plan: Plan) -> dict[str, Any]:
         "mode": plan.mode,
         "tradeoff": plan.tradeoff,
         **effort,
+        **season,
         "settled": {name: _exact(s) for name, s in plan.settings.items()},
     }
 
@@ -159,6 +161,7 @@ class Recipe:
     mode: str
     tradeoff: float
     effort: float
+    season: int
     resolved: Mapping[str, str]
 
     @classmethod
@@ -167,15 +170,15 @@ class Recipe:
         result = recipe if isinstance(recipe, Mapping) else {}
         texts = [result.get(part) for part in ("name", "model", "algorithm", "mode")]
         tables = [result.get("settings"), result.get("settled", {})]
-        tradeoff, effort = result.get("tradeoff", 1.0), result.get("effort", 1.0)
-        numbers = _is_number(tradeoff) and _is_number(effort) and effort > 0
+        tradeoff, effort, season = (result.get(part, 1) for part in ("tradeoff", "effort", "season"))
+        numbers = _is_number(tradeoff) and _is_number(effort) and effort > 0 and isinstance(season, int)
         whole = all(isinstance(text, str) for text in texts) and all(map(_is_table, tables))
         if not (whole and numbers):
             hint = "where a module that `oco compile` wrote has saved it, `Learner.load` of that module reads it"
             raise fail("OCO850", "the saved state does not say which plan it belongs to", hint=hint)
         name, model, algorithm, mode = map(str, texts)
         settings, resolved = ({str(key): str(text) for key, text in dict(table or {}).items()} for table in tables)
-        return cls(name, model, algorithm, settings, mode, float(tradeoff), float(effort), resolved)
+        return cls(name, model, algorithm, settings, mode, float(tradeoff), float(effort), int(season), resolved)
 
 
 def _is_number(value: Any) -> bool:

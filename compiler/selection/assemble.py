@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import cast
 
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.domains.combination import Combination
@@ -16,7 +17,7 @@ from oco.compiler.lowering.known_step import BEFORE, SYMBOLS, WithinKnown
 from oco.compiler.lowering.points import Point, Rows, Structured
 from oco.compiler.lowering.restarts import EPOCH, Restarted
 from oco.compiler.lowering.round_problem import Problem, TraceSpec
-from oco.compiler.lowering.rule import Rule, State
+from oco.compiler.lowering.rule import Informed, Rule, State
 from oco.compiler.lowering.storage import StateLayout, decided, started
 from oco.dsl.statements import Feedback
 
@@ -27,11 +28,7 @@ MOST_SLOPES = 100_000
 def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") -> Program:
     """The learner as data: init, decide, update, measure and slopes over arrays. Slopes are in the dual of the theorem's norm."""
     t = Tracer(task.canonical.name)
-    rule: Rule = algorithm.rule()
-    if task.restarts is not None:
-        rule = Restarted(rule, *task.restarts)
-    within = WithinKnown(rule, algorithm.plays) if task.canonical.known else None
-    rule = within or rule
+    rule, informed = _rule(algorithm, task)
     whole = replace(task, scales=None, canonical=task.canonical.whole)
     layout = _Layout(t, task, algorithm.frank_wolfe(task))
 
@@ -81,21 +78,34 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
         labels=whole.canonical.constraint_labels,
     )
     program = replace(program, context=task.canonical.context, previous=_previous(task))
-    return with_prepare(t, program, _prepare(t, task, layout, within))
+    return with_prepare(t, program, _prepare(t, task, layout, informed))
+
+
+def _rule(algorithm: Algorithm, task: TraceSpec) -> tuple[Rule, Informed | None]:
+    """Rule of an algorithm, and it again where its decision waits for what is known before it."""
+    rule: Rule = algorithm.rule()
+    if task.restarts is not None:
+        rule = Restarted(rule, *task.restarts)
+    if algorithm.prepares(task.canonical):
+        return rule, cast(Informed, rule)
+    if task.canonical.known:
+        within = WithinKnown(rule, algorithm.plays)
+        return within, within
+    return rule, None
 
 
 def _prepare(
-    t: Tracer, task: TraceSpec, layout: _Layout, within: WithinKnown | None
+    t: Tracer, task: TraceSpec, layout: _Layout, informed: Informed | None
 ) -> Callable[[Named, Named], Mapping[str, Liftable]] | None:
     """State once the context of a round is known; None where no decision hangs on it."""
-    if within is None:
+    if informed is None:
         return None
 
     def prepare(state: Named, known: Named) -> Mapping[str, Liftable]:
         kept = {n: state[n] for n in ("round", *task.open, *layout.warm.values())}
         before = {field: state[own] for field, own in _previous(task)}
         p = Problem(t, task, {**known, **before}, state["round"], constants=_open(task, state))
-        return layout.flat(within.prepare(p, layout.state(state))) | kept
+        return layout.flat(informed.prepare(p, layout.state(state))) | kept
 
     return prepare
 

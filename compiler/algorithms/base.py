@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from oco.compiler.lowering.round_problem import Draw, TraceSpec
 from oco.compiler.lowering.rule import Rule
+from oco.compiler.problem.canonical import Canonical
 from oco.compiler.theory.theorems import Hypothesis, Theorem
 from oco.dsl.statements import Feedback
 
@@ -29,6 +30,7 @@ class Algorithm:
     mixes         it weighs rules as the rounds come: on data, and where no guarantee says something, it goes before pilot runs
     departures    in what the rule or its settings are not the paper's
     plays         the point of its state that is its decision, where its update goes on from that: known constraints may move it
+    prepares      whether its rule waits for what is known before the decision of a round, and keeps to the known constraints itself
     frank_wolfe   whether the rule adds up linear minimisers and gradients alone, so that large matrices can be kept as factors
     """
 
@@ -49,4 +51,5 @@ class Algorithm:
     draws: Callable[[TraceSpec], tuple[Draw, ...]] = lambda task: ()
     departures: tuple[str, ...] = ()
     plays: str = ""
+    prepares: Callable[[Canonical], bool] = lambda canonical: False
     frank_wolfe: Callable[[TraceSpec], bool] = lambda task: False

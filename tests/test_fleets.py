@@ -17,6 +17,7 @@ from oco.backends.c99 import vectors
 from oco.backends.c99.build import FLAGS, compiler
 from oco.backends.c99.fleet import NativeFleet
 from oco.backends.c99.fleet_source import emit_fleet
+from oco.backends.c99.library import linked
 from oco.compiler.ir.batching import batch
 from oco.compiler.ir.interpret import interpret
 from oco.compiler.ir.passes import PASSES, optimize
@@ -197,16 +198,13 @@ def test_one_comparison_with_a_number_is_the_larger_or_smaller(tmp_path):
     """Bit for bit what two comparisons give: NaN stays NaN, and of two zeros the first one."""
     entries = np.array([np.nan, -np.inf, np.inf, -0.0, 0.0, 1.5, -1.5, 5e-324])
     pairs = (("v_at_least", "v_max"), ("v_at_most", "v_min"))
-    helpers = "\n".join(
-        f"static inline {vectors.HELPERS[n]}" for n in ("splat", "choose", *(n for pair in pairs for n in pair))
-    )
-    calls = "".join(
-        f"void @{n}_of(const @vector *a, double b, @vector *to) {{ *to = @{n}(*a, @splat(b)); }}\n"
+    calls = [
+        f"void @{n}_of(const @vector *a, double b, @vector *to) {{ *to = @{n}(*a, @splat(b)); }}"
         for pair in pairs
         for n in pair
-    )
+    ]
     source = tmp_path / "extremes.c"
-    source.write_text("\n".join(["#include <stdint.h>", *vectors.DECLARED, helpers, calls]).replace("@", "x_"))
+    source.write_text("\n".join(["#include <stdint.h>", *linked(calls, "x")]))
     subprocess.run([*compiler(), *FLAGS, str(source), "-o", str(tmp_path / "extremes.so")], check=True)
     library = ctypes.CDLL(str(tmp_path / "extremes.so"))
     for short, long in pairs:

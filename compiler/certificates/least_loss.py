@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oco.compiler.certificates.form import Curvature
+from oco.compiler.certificates.form import HessianForm
 from oco.compiler.certificates.sums import CURVE, CertificateSums
 from oco.compiler.domains.affine import in_units
 from oco.compiler.domains.dual_newton import CutDual
@@ -66,7 +66,7 @@ class _Search:
         self.scale = t.maximum(t.sqrt(slope @ slope) * self.radius, TINY)
         self.most = sums.most_loss(state)
         self.longest = self._longest()
-        self.curved = sums.form.curvature is Curvature.MEAN
+        self.curved = sums.form.curvature is HessianForm.MEAN
 
     def run(self) -> LeastLoss:
         """Best bound of all steps."""

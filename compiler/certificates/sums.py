@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from oco.compiler.algorithms.memory import Memory
-from oco.compiler.certificates.form import CertificateForm, Curvature, apart, stream_slopes
+from oco.compiler.certificates.form import CertificateForm, HessianForm, apart, stream_slopes
 from oco.compiler.ir.program import DType
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
@@ -169,7 +169,7 @@ class CertificateSums:
         """Hessian of the round's loss: (d,) or (d, d)."""
         t, d, blocks = self.t, self.form.problem.size, self.form.problem.blocks
         entries = p.values(self.form.hessian, x)
-        if self.form.curvature is Curvature.DIAGONAL:
+        if self.form.curvature is HessianForm.DIAGONAL:
             return entries
         sizes, start, bands = [b.domain.size for b in blocks], 0, list[Value]()
         for m in sizes:
@@ -184,7 +184,7 @@ class CertificateSums:
 
     def loss_at(self, state: Mapping[str, Value], rounds: Value, y: Value) -> tuple[Value, Value, Value]:
         """F(y), its gradient (d,) and the magnitude of its terms."""
-        if self.form.curvature is Curvature.MEAN:
+        if self.form.curvature is HessianForm.MEAN:
             p, x, objective = self._at_means(state, rounds), self.point(y), (self.form.problem.objective,)
             value, slope = p.values(objective, x)[0], flat(self.t, p.gradient(x))
             size = abs(value) + abs(slope) @ self.bounds + self._stream_sizes(p, objective, state, x)[0] / rounds
@@ -197,7 +197,7 @@ class CertificateSums:
 
     def most_loss(self, state: Mapping[str, Value]) -> Value:
         """Upper bound of F over the domain; infinite where F is no sum of its own."""
-        if self.form.curvature is Curvature.MEAN:
+        if self.form.curvature is HessianForm.MEAN:
             return self.t.lift(np.inf)
         most = state[CONSTANT] + abs(state[SLOPE]) @ self.bounds
         return most + curved(abs(state[CURVE]), self.bounds) @ self.bounds if CURVE in state else most
@@ -322,7 +322,7 @@ def shapes_of(f: CertificateForm) -> dict[str, tuple[int, ...]]:
     d = f.problem.size
     shapes: dict[str, tuple[int, ...]] = {LOSS: (), CONSTANT: (), SLOPE: (d,), SIZE: ()}
     if f.curved:
-        shapes[CURVE] = (d,) if f.curvature is Curvature.DIAGONAL else (d, d)
+        shapes[CURVE] = (d,) if f.curvature is HessianForm.DIAGONAL else (d, d)
     shapes |= {name: (sum(m.sizes),) for name, m in ((WORST, f.worst), (MEAN, f.mean)) if m and sum(m.sizes)}
     if f.averaged:
         count = sum(math.prod(s.shape) for s in f.averaged)

@@ -19,7 +19,7 @@ from oco.compiler.problem.cuts import steps_each
 from oco.compiler.problem.equalities import has_multipliers
 from oco.compiler.problem.families import Families, families
 from oco.compiler.problem.folding import Folding
-from oco.compiler.problem.margins import Margin, margin_of
+from oco.compiler.problem.margins import ShareMargin, margin_of
 from oco.compiler.problem.previous import is_known, of_previous, refuse_previous, standing_still, stream_of
 from oco.compiler.problem.stream_ranges import StreamRange as StreamRange
 from oco.compiler.problem.stream_ranges import stream_range
@@ -66,7 +66,7 @@ class Inequality:
     penalties: tuple[float, ...] = ()
     known: bool = False
     moving: Expr | None = field(default=None, repr=False)
-    margin: Margin | None = field(default=None, repr=False)
+    margin: ShareMargin | None = field(default=None, repr=False)
 
     @property
     def size(self) -> int:
@@ -354,7 +354,7 @@ def _marked(model: Model, c: Inequality, before: Mapping[str, StreamRange]) -> I
     return replace(c, known=True, expr=standing_still(c.expr), moving=moving)
 
 
-def _with_margin(c: Inequality, margin: Margin, before: Mapping[str, StreamRange]) -> Inequality:
+def _with_margin(c: Inequality, margin: ShareMargin, before: Mapping[str, StreamRange]) -> Inequality:
     """Known constraint with the margin of the round; decisions in hindsight stand still and keep the greatest."""
     own = {name: s.name for name, s in before.items()}
     moving = replace(margin, usual=of_previous(margin.usual, own), measured=of_previous(margin.measured, own))

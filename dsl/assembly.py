@@ -15,10 +15,10 @@ import numpy as np
 
 from oco.dsl.atoms.words import describe
 from oco.dsl.build import call
-from oco.dsl.checks import check_distribution, check_domain, check_share
+from oco.dsl.checks import check_distribution, check_domain, check_first, check_share
 from oco.dsl.diagnostics import MOST_MISTAKES, OcoError, fail
 from oco.dsl.dims import Shape, broadcast, show
-from oco.dsl.expressions import Expr, File, Kind, constant, names
+from oco.dsl.expressions import Expr, File, Kind, constant, names, rewrite, written_out
 from oco.dsl.fact_keys import FUNCTION_FACTS, MODEL_FACTS, catalogue, of_the_whole
 from oco.dsl.formulas import check_using
 from oco.dsl.keyed import by_name, index_names
@@ -227,6 +227,30 @@ class Assembly:
         if mean is not None:
             self._check_mean(stream, mean)
         self.streams.append(stream)
+
+    def state(self, name: str, dims: tuple[Expr, ...], bounds: Bounds, first: Expr, span: Span | None) -> None:
+        """Add `state name[dims] ... in bounds start first`; `follow` says what a round leaves to the next."""
+        check_new_name(self.scope, name, Kind.STREAM, span)
+        shape = self._shape(dims, f"`{name}`")
+        state = Stream(name, dims, shape, bounds, span=span, known=True, first=first)
+        self.scope.declare(state)
+        check_count(shape, f"`{name}`", span)
+        if bounds is not None:
+            check_range(self.scope, bounds, shape, f"`{name}`", False)
+        check_first(self.scope, state, first)
+        self.streams.append(state)
+
+    def follow(self, name: str, following: Expr) -> None:
+        """Set what a round leaves to the next of a state, abbreviations written out. Raises OCO529 where its shape is another."""
+        place = next(k for k, s in enumerate(self.streams) if s.name == name)
+        state = self.streams[place]
+        if broadcast(following.shape, state.shape) != state.shape:
+            message = f"`{name}` has shape {show(state.shape)}, and what follows it {show(following.shape)}"
+            raise fail("OCO529", message, following.span, "give both one shape")
+        lets = {let.name: let.value for let in self.lets}
+        plain = rewrite(following, lambda e: written_out(e, lets))
+        self.streams[place] = replace(state, following=plain)
+        self.scope.declared[name] = self.streams[place]
 
     def let(self, name: str, value: Expr, span: Span | None) -> None:
         """Add `let name = value`."""

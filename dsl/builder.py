@@ -156,6 +156,29 @@ class ModelBuilder:
         """Declare data known before the decision, which `decide` is given, with the options of `stream`."""
         return self.stream(name, shape, known=True, **options)
 
+    def state(
+        self,
+        name: str,
+        shape: Shape = None,
+        *,
+        following: Callable[[Term], Operand],
+        bounds: Any,
+        start: Operand,
+    ) -> Term:
+        """Declare what a round leaves to the next: `m.state("stored", following=lambda s: s + charge, bounds=(0, 400), start=200)`."""
+        span = caller_span()
+        ends, _ = self._bounds(bounds, False, span)
+        first = self._expr(start, span)
+        streams = list(self._assembly.streams)
+        try:
+            with self._statement(name, "a state", span):
+                self._assembly.state(name, self._dims(shape, span), ends, first, span)
+                self._assembly.follow(name, self._expr(following(self._name(name, span)), span))
+        except OcoError:
+            self._assembly.streams = streams
+            raise
+        return self._name(name, span)
+
     def let(self, name: str, value: Operand) -> Term:
         """Name an expression."""
         span = caller_span()

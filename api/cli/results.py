@@ -37,7 +37,7 @@ def report(plan: Plan) -> None:
         say(f"           {reason}")
     for setting in plan.settings.values():
         say(f"setting    {setting_text(setting)}")
-    for index, line in enumerate((*promises(plan.guarantee), *plan.canonical.shares)):
+    for index, line in enumerate((*promises(plan.guarantee), *plan.canonical.remarks)):
         paint(f"{'guarantee' if index == 0 else '':<11}{line}")
     say()
 

@@ -26,7 +26,7 @@ from oco.compiler.problem.stream_ranges import stream_range
 from oco.compiler.problem.structure import Structure, structure_of
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, fail
-from oco.dsl.expressions import Expr, Kind, changes, names
+from oco.dsl.expressions import Expr, Kind, changes, constant, names
 from oco.dsl.intervals import interval
 from oco.dsl.labels import Axes, entry_name
 from oco.dsl.limits import check_entries
@@ -181,7 +181,17 @@ class Canonical:
     @cached_property
     def context(self) -> tuple[str, ...]:
         """Names of the streams that are known before the decision."""
-        return tuple(s.name for s in self.streams if s.stream.known)
+        return tuple(s.name for s in self.streams if s.stream.known and s.following is None)
+
+    @cached_property
+    def revealed(self) -> tuple[StreamRange, ...]:
+        """Streams that data give: all but the values that rounds leave to the next."""
+        return tuple(s for s in self.streams if s.following is None and not s.stream.previous)
+
+    @cached_property
+    def carried(self) -> tuple[StreamRange, ...]:
+        """Values that rounds leave to the next: states, and beside learned constraints previous decisions and margins."""
+        return tuple(s for s in self.streams if s.following is not None or s.stream.previous)
 
     @cached_property
     def size(self) -> int:
@@ -242,13 +252,21 @@ class Canonical:
         return self._named([(c.label, c.label, c.shape) for c in self.equalities])
 
     @cached_property
-    def shares(self) -> tuple[str, ...]:
-        """Guarantee of each constraint in a share of the rounds, in words."""
+    def remarks(self) -> tuple[str, ...]:
+        """Guarantee of each constraint in a share of the rounds, and what none is of: words beside the guarantee of an algorithm."""
         every = (*self.inequalities, *self.known)
-        return tuple(f"{c.origin}, {c.when}: {c.margin.words}" for c in every if c.margin is not None)
+        words = [f"{c.origin}, {c.when}: {c.margin.words}" for c in every if c.margin is not None]
+        if states := [s.name for s in self.streams if s.stream.following is not None]:
+            words.append(f"what a decision leaves to later rounds in {', '.join(states)} is not part of the regret")
+        return tuple(words)
 
     def _named(self, parts: Sequence[tuple[str, str, tuple[int, ...]]]) -> tuple[str, ...]:
-        axes = {origin: self.model.axes_of_constraint(origin) for _, origin, shape in parts if shape}
+        stated = {c.label for c in self.model.constraints}
+        axes = {
+            o: self.model.axes_of_constraint(o) if o in stated else self.model.axes(o.split(".")[0])
+            for _, o, s in parts
+            if s
+        }
         return tuple(
             name for label, origin, shape in parts for name in entry_labels(label, shape, axes.get(origin, ()))
         )
@@ -309,11 +327,13 @@ def canonical(model: Model) -> Canonical:
         )
     assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
     objective = folding.fold(model.objective)
-    before = _previous(blocks, [objective, *(c.expr for c in inequalities)], model)
+    left = [s.following for s in streams if s.following is not None]
+    before = _previous(blocks, [objective, *left, *(c.expr for c in inequalities)], model)
     inequalities = [_marked(model, c, before) for c in inequalities]
+    inequalities += [c for s in streams if s.following is not None for c in _ranges(model, s, folding, before)]
     margins = [c.margin.range for c in inequalities if c.margin is not None]
     inequalities.sort(key=lambda c: c.known)
-    for expr in (objective, *(c.expr for c in inequalities), *(c.expr for c in equalities)):
+    for expr in (objective, *left, *(c.expr for c in inequalities), *(c.expr for c in equalities)):
         refuse_previous(expr)
     return Canonical(
         model,
@@ -352,6 +372,16 @@ def _marked(model: Model, c: Inequality, before: Mapping[str, StreamRange]) -> I
         return replace(c, known=True)
     moving = of_previous(c.expr, {name: s.name for name, s in before.items()})
     return replace(c, known=True, expr=standing_still(c.expr), moving=moving)
+
+
+def _ranges(model: Model, s: StreamRange, folding: Folding, before: Mapping[str, StreamRange]) -> list[Inequality]:
+    """Range of a state as known constraints on what a decision leaves to the next round; none where that is known only afterwards."""
+    assert s.stream.following is not None
+    following = folding.fold(s.stream.following)
+    sides = {"least": difference(constant(s.lower), following), "most": difference(following, constant(s.upper))}
+    labels = {end: f"{s.name}.{end}" for end in sides}
+    made = (Inequality(labels[e], s.shape, x, Timing.EACH_ROUND, labels[e], s.stream.span) for e, x in sides.items())
+    return [c for c in (_marked(model, c, before) for c in made) if c.known and names(c.expr, Kind.DECISION)]
 
 
 def _with_margin(c: Inequality, margin: Margin, before: Mapping[str, StreamRange]) -> Inequality:

@@ -30,7 +30,7 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
     rule: Rule = algorithm.rule()
     if task.restarts is not None:
         rule = Restarted(rule, *task.restarts)
-    within = WithinKnown(rule, algorithm.plays) if task.canonical.known else None
+    within = WithinKnown(rule, algorithm.plays) if task.canonical.known or task.canonical.carried else None
     rule = within or rule
     whole = replace(task, scales=None, canonical=task.canonical.whole)
     layout = _Layout(t, task, algorithm.frank_wolfe(task))
@@ -103,7 +103,7 @@ def _prepare(
 def _previous(task: TraceSpec) -> tuple[tuple[str, str], ...]:
     """Streams that rounds leave to the next, each with the field of the state that has its value."""
     fields = dict(zip(task.decisions, task.names(BEFORE), strict=True))
-    return tuple((s.name, fields.get(s.stream.previous, carried_field(s.name))) for s in task.canonical.previous)
+    return tuple((s.name, fields.get(s.stream.previous, carried_field(s.name))) for s in task.canonical.carried)
 
 
 def _open(task: TraceSpec, fields: Named) -> dict[str, Value]:

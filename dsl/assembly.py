@@ -6,13 +6,14 @@ else about it is wrong, so that one mistake is reported once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from oco.dsl.assumptions import wrong_key
 from oco.dsl.atoms.words import describe
 from oco.dsl.build import call
 from oco.dsl.checks import check_distribution, check_domain, check_first, check_share
@@ -369,7 +370,7 @@ class Assembly:
         """Errors for assumptions about unknown facts; labels in `unreadable` are taken as declared."""
         keys = catalogue((*self.scope.labels, *unreadable))
         relations = {k: f.relation for k, f in keys.items()}
-        wrong = (e for a in self.assumptions if (e := _wrong_key(a, relations)))
+        wrong = (e for a in self.assumptions if (e := wrong_key(a, relations)))
         return list(islice(wrong, MOST_MISTAKES))
 
     def finish(self) -> Model:
@@ -391,34 +392,3 @@ class Assembly:
             self.scope.folder,
             self.span,
         )
-
-
-def _text(value: Expr) -> str:
-    return value.span.text if value.span is not None and value.span.text else "..."
-
-
-def _wrong_key(assumption: Assumption, relations: Mapping[str, str]) -> OcoError | None:
-    key = of_the_whole(assumption.key)
-    if key not in relations:
-        parts = key.split(".")
-        labels = sorted({k.split(".")[1] for k in relations if k.startswith("constraints.")})
-        if parts[0] == "constraints" and len(parts) > 2 and parts[1] not in labels:
-            hint = did_you_mean(
-                parts[1],
-                labels,
-                f"the constraints are {', '.join(labels)}" if labels else "this model has no constraints",
-            )
-            return fail("OCO651", f"there is no constraint `{parts[1]}`", assumption.span, hint)
-        alike = (k for k in relations if not k.startswith("constraints.") or k.split(".")[1] in parts)
-        hint = did_you_mean(key, alike, "`oco help OCO651` lists the facts")
-        return fail("OCO651", f"there is no fact `{assumption.key}`", assumption.span, hint)
-    wanted = relations[key]
-    if wanted and wanted != assumption.relation:
-        side = "an upper" if wanted == "<=" else "a lower"
-        return fail(
-            "OCO653",
-            f"only {side} bound on `{key}` is of use",
-            assumption.span,
-            f"write `assume {assumption.key} {wanted} {_text(assumption.value)}`",
-        )
-    return None

@@ -7,19 +7,23 @@ is a constant. Decisions and streams keep their names; the round `t` stays symbo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from oco.compiler.domains import Domain
 from oco.compiler.problem.constraint_parts import difference, penalties_of
 from oco.compiler.problem.cuts import steps_each
 from oco.compiler.problem.equalities import has_multipliers
 from oco.compiler.problem.families import Families, families
 from oco.compiler.problem.folding import Folding
 from oco.compiler.problem.margins import Margin, margin_of
+from oco.compiler.problem.parts import Assumed as Assumed
+from oco.compiler.problem.parts import Block as Block
+from oco.compiler.problem.parts import Equality as Equality
+from oco.compiler.problem.parts import Inequality as Inequality
+from oco.compiler.problem.parts import entry_labels as entry_labels
 from oco.compiler.problem.previous import is_known, of_previous, refuse_previous, standing_still, stream_of
 from oco.compiler.problem.stream_ranges import StreamRange as StreamRange
 from oco.compiler.problem.stream_ranges import stream_range
@@ -28,81 +32,13 @@ from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, fail
 from oco.dsl.expressions import Expr, Kind, changes, constant, names
 from oco.dsl.intervals import interval
-from oco.dsl.labels import Axes, entry_name
+from oco.dsl.labels import Axes
 from oco.dsl.limits import check_entries
 from oco.dsl.model import Model
 from oco.dsl.source import Span
 from oco.dsl.statements import Decision, Feedback, Measure, Relation, Stream, Timing
 
 Floats = np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True)
-class Block:
-    """One decision and the set it lies in."""
-
-    name: str
-    shape: tuple[int, ...]
-    domain: Domain
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True)
-class Inequality:
-    """`expr <= 0` entry by entry, for the entries of `shape`. `origin` is the label in the text.
-
-    `penalties` holds the loss that a unit of violation of each entry is worth, in the units of the problem; empty where none is stated.
-    `known`: each round, affine in the decisions, and made of contexts, previous decisions and fixed data beside, so that the decision can
-    satisfy it exactly. `moving` is its expression over previous decisions where there are some; in `expr` they are the decision itself.
-    `margin` is that of a constraint in a share of the rounds: `expr` then has the greatest margin, `moving` that of the round.
-    """
-
-    label: str
-    shape: tuple[int, ...]
-    expr: Expr
-    timing: Timing
-    origin: str
-    span: Span | None = field(default=None, compare=False, repr=False)
-    penalties: tuple[float, ...] = ()
-    known: bool = False
-    moving: Expr | None = field(default=None, repr=False)
-    margin: Margin | None = field(default=None, repr=False)
-
-    @property
-    def size(self) -> int:
-        """Number of entries."""
-        return int(np.prod(self.shape, dtype=np.int64))
-
-    @property
-    def when(self) -> str:
-        """Words of the model for the time at which it has to hold."""
-        return str(self.timing) if self.margin is None else f"in {100 * (1 - self.margin.share):.10g}% of rounds"
-
-
-@dataclass(frozen=True)
-class Equality:
-    """`expr == 0` entry by entry, on average over the rounds; affine in the decisions. `penalties` as those of an inequality."""
-
-    label: str
-    shape: tuple[int, ...]
-    expr: Expr
-    span: Span | None = field(default=None, compare=False, repr=False)
-    penalties: tuple[float, ...] = ()
-
-    @property
-    def size(self) -> int:
-        """Number of entries."""
-        return int(np.prod(self.shape, dtype=np.int64))
-
-
-@dataclass(frozen=True)
-class Assumed:
-    """`assume key relation value`, the value worked out."""
-
-    key: str
-    relation: Relation
-    value: float
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -276,14 +212,6 @@ class Canonical:
         """Names of the entries of decisions and streams, where an index gives them."""
         declared = ((d.name, self.model.axes(d.name)) for d in (*self.model.decisions, *self.model.streams))
         return {name: axes for name, axes in declared if axes}
-
-
-@lru_cache(maxsize=64)
-def entry_labels(label: str, shape: tuple[int, ...], axes: Axes = ()) -> tuple[str, ...]:
-    """`limits[0]`, `limits[1]`, or by the names of the axes `limits[NYC]`, `limits[WEST]`; for a scalar the label itself."""
-    if not shape:
-        return (label,)
-    return tuple(f"{label}[{entry_name(axes, i)}]" for i in np.ndindex(*shape))
 
 
 def canonical(model: Model) -> Canonical:

@@ -36,7 +36,7 @@ def contract_of(plan: Plan) -> Contract:
         start=_start(plan),
         domains={b.name: b.domain for b in problem.blocks},
         cite=plan.choice.winner.algorithm.cite if plan.choice.winner is not None else "",
-        guarantee=(*promises(plan.guarantee), *problem.shares),
+        guarantee=(*promises(plan.guarantee), *problem.remarks),
         ranges={s.name: Range(s.lower, s.upper, _distribution(s)) for s in problem.streams if full or s.stream.known},
         equalities=problem.equality_names,
         axes=problem.axes,

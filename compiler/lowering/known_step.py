@@ -56,9 +56,10 @@ class WithinKnown:
 
     def prepare(self, p: Problem, state: State) -> State:
         """State with the decision of this round, once its contexts are known."""
-        y = self.rule.decide(p, _own(state))
-        x, multipliers = nearest_known(p, y, array(state, START))
-        return {**state, PLAYED: x, MULTIPLIERS: multipliers}
+        y, multipliers = self.rule.decide(p, _own(state)), array(state, START)
+        if p.task.canonical.known:
+            y, multipliers = nearest_known(p, y, multipliers)
+        return {**state, PLAYED: y, MULTIPLIERS: multipliers}
 
     def update(self, p: Problem, state: State) -> State:
         after = self.rule.update(p, {**_own(state), self.x: point(state, PLAYED)})
@@ -93,7 +94,7 @@ def _decided(p: Problem, x: Point) -> dict[str, Structured]:
 
 
 def _carried(p: Problem) -> tuple[StreamRange, ...]:
-    return p.task.canonical.previous
+    return p.task.canonical.carried
 
 
 def nearest_known(p: Problem, y: Point, start: Value) -> tuple[Point, Value]:

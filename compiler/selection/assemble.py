@@ -104,7 +104,7 @@ def _rule(algorithm: Algorithm, task: TraceSpec) -> tuple[Rule, Informed | None]
         rule = Restarted(rule, *task.restarts)
     if algorithm.prepares(task.canonical):
         return rule, cast(Informed, rule)
-    if task.canonical.known:
+    if task.canonical.known or task.canonical.carried:
         within = WithinKnown(rule, algorithm.plays)
         return within, within
     return rule, None
@@ -129,7 +129,7 @@ def _prepare(
 def _previous(task: TraceSpec) -> tuple[tuple[str, str], ...]:
     """Streams that rounds leave to the next, each with the field of the state that has its value."""
     fields = dict(zip(task.decisions, task.names(BEFORE), strict=True))
-    return tuple((s.name, fields.get(s.stream.previous, carried_field(s.name))) for s in task.canonical.previous)
+    return tuple((s.name, fields.get(s.stream.previous, carried_field(s.name))) for s in task.canonical.carried)
 
 
 def _open(task: TraceSpec, fields: Named) -> dict[str, Value]:

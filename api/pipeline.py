@@ -180,15 +180,12 @@ def restore(source: str | os.PathLike[str] | Mapping[str, Any], backend: str | N
 
     Raises OCO850 where the state is damaged, OCO851 where its model now gives another plan.
     """
-    from oco.backends.registry import restored, usable
     from oco.backends.saved import read_saved
-    from oco.plan import Plan
+    from oco.plan import restored_learner
 
     require(source, (str, os.PathLike, Mapping), "the path of a saved state, or a state")
     state = source if isinstance(source, Mapping) else read_saved(source)
-    plan = Plan.from_recipe(state.get("recipe"), backend or usable(state.get("backend")))
-    with contained("restoring"):
-        return restored(state, plan.compiled(plan.backend_for(plan.horizon).name), plan.contract)
+    return restored_learner(state, backend)
 
 
 def load_trace(path: str | os.PathLike[str]) -> Trace:

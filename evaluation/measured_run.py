@@ -14,6 +14,7 @@ from oco.compiler.problem.canonical import Canonical
 from oco.compiler.theory.guarantees import Condition
 from oco.dsl.diagnostics import OcoError, fail
 from oco.evaluation import measures
+from oco.evaluation.carried import parts_of, run_of
 from oco.evaluation.certified import certificates
 from oco.evaluation.comparators import Comparator, ComparatorBudget, Prefixes
 from oco.evaluation.data import Data
@@ -110,6 +111,9 @@ class MeasuredRun:
         self._comparators: dict[str, Comparator] = {}
         self._prefixes: Prefixes | None = None
         self.own_certificate = certificate
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return run_of, (type(self), parts_of(self))
 
     # What happened.
 

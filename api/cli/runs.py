@@ -148,6 +148,8 @@ def _run_one(
 
     following  comparators may take as long as the run
     """
+    from oco.evaluation.certificate_file import write_certificate
+
     if out is not None:
         make_folder(out)
     if not as_json:
@@ -160,6 +162,8 @@ def _run_one(
     with working("playing rules to compare with", silent=as_json or baselines == "none"):
         rules = _beside(trace, plan, baselines)
     _conclude(trace, plan, out, as_json, rules)
+    if journal is not None and trace.own_certificate is not None:
+        write_certificate(trace, journal / "certificate.json")
 
 
 def _beside(trace: Trace, plan: Plan, which: Which) -> Beside | None:

@@ -102,6 +102,17 @@ def test_never_below_the_regret(case: str, seed: int) -> None:
             assert certificate.bound <= true + 0.01 * abs(true) + 1e-5 * end
 
 
+@pytest.mark.parametrize("case", ["affine, additive", "affine, bent", "quadratic, full", "linearised", "rows"])
+def test_dynamic_never_below_the_regret(case: str) -> None:
+    """Best decisions of each round, by the comparators' own solver; alike in NumPy and in C."""
+    data = data_of(case, 0)
+    plan = oco.compile(made(case), certify="dynamic")
+    trace = plan.run(data, backend="numpy")
+    true, certified = float(trace.regret("dynamic")[-1]), trace.certificate().dynamic
+    assert certified is not None and true - 1e-6 <= certified <= true + 0.1 * abs(true) + 0.1
+    assert plan.run(data, backend="c").certificate().dynamic == pytest.approx(certified, rel=1e-6, abs=1e-6)
+
+
 @pytest.mark.parametrize("algorithm", ["ogd", "coldq", "recoo"])
 def test_decisions_of_an_adversary(algorithm: str) -> None:
     """Data that follow the decisions: each round charges most for what the learner has just taken."""

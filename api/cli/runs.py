@@ -53,6 +53,7 @@ def run(
     budget: o.Cost = None,
     comparators: o.Comparators = "fast",
     baselines: o.Baselines = "some",
+    certify: o.Certify = None,
     backend: Backend = None,
     param: Params = None,
     force: o.Force = False,
@@ -91,6 +92,7 @@ def run(
         else:
             timed = options | {"seed": seed, "budget": o.pilot_seconds(budget)}
             plan = planned(problem_for(loaded, source), names[0], given, backend, data=pilots, **timed)
+    plan = plan if certify is None else plan.certified(certify)
     _run_one(plan.for_rounds(source.rounds), source, journal, cost, following, out, as_json, which)
 
 

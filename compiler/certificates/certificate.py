@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.certificates.form import CertificateForm
-from oco.compiler.certificates.sums import BROKEN, LOSS
+from oco.compiler.certificates.sums import BROKEN, DYNAMIC, IMPOSSIBLE, LOSS
 from oco.compiler.ir.program import Program
 from oco.compiler.problem.canonical import Equality, Inequality, entry_labels
 
@@ -46,6 +46,7 @@ class Certificate:
     point        decision at which losses and constraints were linearised, a vector of all entries (d,)
     multipliers  of constraints at this point, by label
     broken       number of rounds in which each constraint was broken, by label
+    dynamic      upper bound of the regret to the best decision of each round, where the learner keeps it; -inf where some round allows none
     impossible   True where `least` is more than any decision can lose: it proves that no fixed decision satisfied all constraints
     """
 
@@ -58,6 +59,7 @@ class Certificate:
     broken: Mapping[str, int]
     terms: CertificateTerms = field(repr=False)
     impossible: bool = False
+    dynamic: float | None = None
 
     @property
     def bound(self) -> float:
@@ -139,7 +141,15 @@ def certificate_of(
         dict(zip(terms.counted, (int(n) for n in broken), strict=True)),
         terms,
         bool(rounds) and float(least) - taken > float(most) + taken,
+        _dynamic(values),
     )
+
+
+def _dynamic(values: Mapping[str, Any]) -> float | None:
+    """Certified dynamic regret, from the fields of a state."""
+    if DYNAMIC not in values:
+        return None
+    return -math.inf if values[IMPOSSIBLE] > 0 else math.nextafter(float(values[DYNAMIC]), math.inf)
 
 
 def terms_of(form: CertificateForm) -> CertificateTerms:

@@ -133,6 +133,21 @@ def test_decisions_of_an_adversary(algorithm: str) -> None:
         assert learner.certificate().bound >= true - 1e-6
 
 
+def test_best_expert() -> None:
+    """Loss and violations at their prices, less those of the best expert, are within AdaHedge's gap, in the user's units."""
+    domain, text = CASES["affine, additive"]
+    priced = text.replace("each round", "each round, penalty 3").replace("a @ x", "7 * a @ x")
+    plan = oco.compile(oco.parse(HEAD.format(T=ROUNDS, domain=domain) + priced), "hedged", certify="static")
+    data, learner = data_of("affine, additive", 0), plan.learner(backend="numpy")
+    paid = 0.0
+    for t in range(ROUNDS):
+        feedback = learner.observe(a=data["a"][t], b=data["b"][t])
+        paid += feedback.loss + 3 * float(feedback.violation.sum())
+    terms = learner.contract.terms
+    assert terms is not None and learner.certificate().best_expert is not None
+    assert paid - terms.gap_unit * float(learner.value("L").min()) <= learner.certificate().best_expert + 1e-9
+
+
 def test_alike_in_all_backends() -> None:
     """The same certificate, but for rounding, from NumPy, C, a fleet, a restored state and the replay of the trace."""
     data = data_of("quadratic, full", 1)

@@ -22,6 +22,7 @@ class CertificateTerms:
     """Terms of all certificates of a plan.
 
     labels  of the multipliers, in their order; `counted` of the constraints whose broken rounds are counted
+    gap     field of the state with AdaHedge's Delta, for an algorithm that weighs experts, and its unit in those of the loss
     exact   True where losses and constraints are summed as they are: the bound then can be the regret itself
     """
 
@@ -29,6 +30,8 @@ class CertificateTerms:
     counted: tuple[str, ...]
     exact_losses: bool
     exact_constraints: bool
+    gap: str = ""
+    gap_unit: float = 1.0
 
     @property
     def exact(self) -> bool:
@@ -47,6 +50,7 @@ class Certificate:
     multipliers  of constraints at this point, by label
     broken       number of rounds in which each constraint was broken, by label
     dynamic      upper bound of the regret to the best decision of each round, where the learner keeps it; -inf where some round allows none
+    best_expert  upper bound of the loss, with violations at their prices, less that of the best expert, where experts are weighed
     impossible   True where `least` is more than any decision can lose: it proves that no fixed decision satisfied all constraints
     """
 
@@ -60,6 +64,7 @@ class Certificate:
     terms: CertificateTerms = field(repr=False)
     impossible: bool = False
     dynamic: float | None = None
+    best_expert: float | None = None
 
     @property
     def bound(self) -> float:
@@ -142,6 +147,7 @@ def certificate_of(
         terms,
         bool(rounds) and float(least) - taken > float(most) + taken,
         _dynamic(values),
+        2.0 * terms.gap_unit * float(values[terms.gap]) * (1 + 2.0**-32) if terms.gap else None,
     )
 
 

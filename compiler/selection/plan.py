@@ -114,7 +114,11 @@ class Plan:
     def terms(self) -> CertificateTerms | None:
         """Terms of the certificates of its learners; None where they keep no sums for one."""
         form = certificate_form(self.canonical) if self.certify else ""
-        return None if isinstance(form, str) else terms_of(form)
+        if isinstance(form, str):
+            return None
+        scales = self._winner.scales
+        unit = 1.0 if scales is None else float(scales.loss)
+        return replace(terms_of(form), gap=self._winner.algorithm.gap, gap_unit=unit)
 
     @cached_property
     def traced(self) -> Program:

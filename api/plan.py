@@ -61,8 +61,9 @@ class Plan(core.Plan):
         with contained("restoring"):
             model = parse(known.model, name=known.name)
             settings, season = known.settings or known.mode, known.season
-            weights = {"tradeoff": known.tradeoff, "effort": known.effort}
-            plan = cls.of(core.compile_plan(model, known.algorithm, settings, season=season, **weights), target)
+            tradeoff, effort = known.tradeoff, known.effort
+            made = core.compile_plan(model, known.algorithm, settings, tradeoff=tradeoff, effort=effort, season=season)
+            plan = cls.of(made, target)
             plan = plan.certified(known.certify) if known.certify else plan
             # The text may print otherwise now; the state goes with the text that it was saved with.
             plan.__dict__["contract"] = replace(plan.contract, recipe={**plan.recipe, "model": known.model})

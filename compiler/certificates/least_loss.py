@@ -50,8 +50,13 @@ class LeastLoss:
 class Summed(Protocol):
     """Problem of which a lower bound is wanted: a convex function of u (d,) in a domain, and what every u in question satisfies."""
 
-    t: Tracer
-    domain: Domain
+    @property
+    def t(self) -> Tracer:
+        """Tracer of the program."""
+
+    @property
+    def domain(self) -> Domain:
+        """Set of all u."""
 
     @property
     def free(self) -> int:

@@ -195,8 +195,8 @@ def kept_constraints(trace: MeasuredRun) -> list[ConstraintRecord]:
     start = 0
     for e in trace.problem.equalities:
         off = np.abs(trace.equalities[:, start : start + e.size].sum(axis=0)) / len(trace.equalities)
-        where, start = range(ends[-1] + start, ends[-1] + start + e.size), start + e.size
-        apart = bool((off > EQUAL / ROUNDING * _slack(trace.promise.scales, where)).any())
+        entries, start = list(range(ends[-1] + start, ends[-1] + start + e.size)), start + e.size
+        apart = bool((off > EQUAL / ROUNDING * _slack(trace.promise.scales, entries)).any())
         words = f"sides differ by {number(float(off.max()), 3)} a round on average"
         results.append(ConstraintRecord(e.label, words if apart else "kept on average over all rounds", apart))
     return results

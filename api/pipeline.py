@@ -86,7 +86,8 @@ def compile(
     effort     multiplies the number of steps that the proof searches may take, as for `check`
     budget     seconds of pilot runs, by a model of costs or by the clock, after which no other algorithm is begun; None: 30
     on_missing values that the data lack: "error", "hold" (the last value before) or "skip" (leave the round out)
-    certify    "static" or "dynamic": learners keep the sums of a certificate of that regret (`learner.certificate()`)
+    certify    "static": learners keep the sums of a certificate of the static regret (`learner.certificate()`); "dynamic": of
+               that to the best decision of each round too, which takes a search in every round
 
     Raises OcoError where the model is wrong or no algorithm applies.
     """
@@ -180,15 +181,12 @@ def restore(source: str | os.PathLike[str] | Mapping[str, Any], backend: str | N
 
     Raises OCO850 where the state is damaged, OCO851 where its model now gives another plan.
     """
-    from oco.backends.registry import restored, usable
     from oco.backends.saved import read_saved
-    from oco.plan import Plan
+    from oco.plan import restored_learner
 
     require(source, (str, os.PathLike, Mapping), "the path of a saved state, or a state")
     state = source if isinstance(source, Mapping) else read_saved(source)
-    plan = Plan.from_recipe(state.get("recipe"), backend or usable(state.get("backend")))
-    with contained("restoring"):
-        return restored(state, plan.compiled(plan.backend_for(plan.horizon).name), plan.contract)
+    return restored_learner(state, backend)
 
 
 def load_trace(path: str | os.PathLike[str]) -> Trace:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,6 +47,7 @@ class Contract:
     from_centre True where the guarantee is for the plan's own first decision alone
     axes        names of the entries of decisions and inputs, where the model has an index for them
     terms       of certificates, where the program's state keeps their sums
+    restored    function of a state and a backend that makes a learner in another process, where one is known
     """
 
     text: str
@@ -65,6 +66,7 @@ class Contract:
     from_centre: bool = False
     axes: Mapping[str, Axes] = field(default_factory=dict)
     terms: CertificateTerms | None = None
+    restored: Callable[[Mapping[str, Any], str], Any] | None = field(default=None, compare=False)
 
     def about_start(self, first: Mapping[str, Array]) -> str:
         """Consequence of these first decisions, by field, for the guarantee; "" where there is none."""

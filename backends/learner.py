@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
@@ -27,13 +26,10 @@ from oco.backends.known import Contexts
 from oco.backends.monitor import DUALS, Monitor, looked_at
 from oco.backends.named import by_position, named
 from oco.backends.out_of_bounds import CHOICES, NOTES, repaired
-from oco.backends.ownership import Owned
+from oco.backends.portable import Portable, row_of
 from oco.backends.python.intake import Intake, NotFinite, StreamError
-from oco.backends.python.state_file import write_state
-from oco.backends.saved import learner_state, restore_into
 from oco.compiler.certificates.certificate import Certificate
 from oco.dsl.diagnostics import InternalError, fail
-from oco.dsl.writing import reason_of
 
 if TYPE_CHECKING:
     from oco.backends.journal import Journal
@@ -46,7 +42,7 @@ MOST_OUTSIDE = 50
 """Most listed rounds with data outside the bounds."""
 
 
-class Learner(Owned):
+class Learner(Portable):
     """Learner that decides round by round: `decide(...)` with the model's contexts by name, then `observe(...)` with the rest.
 
     Threads may use it in turns; one that comes while another is at work gets OCO853, and the learner is unchanged.
@@ -81,6 +77,8 @@ class Learner(Owned):
         streams = {f.name: stream_of(f.type.shape, f.type.dtype, contract.ranges.get(f.name)) for f in program.feedback}
         self._take = Intake(streams)
         self.contexts = Contexts(program.context, program.prepare is not None)
+        known = {*program.context, *(name for name, _ in program.previous)}
+        self._wanted = {f.name: f.type.shape for f in program.feedback if f.name not in known}
         self._take_context = Intake({n: streams[n] for n in program.context})
         self._random = generator(seed)
         self._draws = None if draws is None else {n: np.asarray(a, dtype=np.float64) for n, a in draws.items()}
@@ -195,13 +193,16 @@ class Learner(Owned):
             hint = "give settings of another size where they are given by hand, or the streams in other units"
             raise fail("OCO859", message, hint=hint) from None
 
-    def observe(self, /, *, round: int | None = None, **streams: Any) -> Feedback:
+    def observe(self, row: Any = None, /, *, round: int | None = None, **streams: Any) -> Feedback:
         """Take the data that the round revealed and go on to the next. Wrong data raises an error, and the learner is
         unchanged.
 
+        row    streams by name in place of arguments: a dict, a Series of pandas, a row of polars as a dict
         round  that these streams belong to: an error where it is not the current one. With a journal, an earlier one
                may be given again with the same streams, and changes nothing.
         """
+        if row is not None:
+            streams = {**row_of(row, self._wanted), **streams}
         with self._owned():
             if round is not None and (not is_integer(round) or round != self.round):
                 return self._other_round(round, streams)
@@ -361,29 +362,6 @@ class Learner(Owned):
         return self._random.normal(size=shape) if normal else self._random.random(shape)
 
     # Its life beyond this process.
-
-    def state(self) -> dict[str, Any]:
-        """JSON values from which a learner continues bit for bit: the algorithm's state, the random generator,
-        warnings, the recipe.
-        """
-        with self._owned():
-            return learner_state(self)
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any], compiled: Compiled, contract: Contract) -> Learner:
-        """Learner from its `state`. Raises OCO850 where that is damaged, OCO851 where it is of another model or plan."""
-        learner = cls(compiled, contract)
-        restore_into(learner, state)
-        return learner
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a file, completely or not at all. Raises OCO903 where it cannot be written; the old file
-        is then unchanged.
-        """
-        try:
-            write_state(path, self.state())
-        except (OSError, ValueError) as error:
-            raise fail("OCO903", f"{os.fspath(path)!r} cannot be written: {reason_of(error)}") from None
 
     def close(self) -> None:
         """Close the journal, if there is one."""

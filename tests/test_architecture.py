@@ -81,6 +81,7 @@ LAZY = {
     "oco.evaluation.report.figure": "loads matplotlib",
     "oco.evaluation.report.plots": "by traces that are shown; those of pilot runs are not",
     "oco.evaluation.report.run_page": "as `oco.evaluation.report.plots`",
+    "oco.evaluation.report.run_table": "by traces that are shown",
     "oco.evaluation.storage": "by traces that are saved",
     "oco.overflow_check": "loads the compiler and the backends",
     "oco.plan": "loads the compiler and the backends",
@@ -100,6 +101,7 @@ BY_NAME = {
 
 MUTUAL = {
     "oco.backends.learner": "its journal and its saved states act on a learner",
+    "oco.evaluation.measured_run": "its parts go to other processes, and come back as a run",
     "oco.compiler.prover.context": "has the provers, and each of them gets it",
     "oco.compiler.ir.lanes": "its rules stand in the table of operations, which it reads",
     "oco.compiler.ir.methods": "a traced value holds its tracer",

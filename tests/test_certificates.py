@@ -102,6 +102,17 @@ def test_never_below_the_regret(case: str, seed: int) -> None:
             assert certificate.bound <= true + 0.01 * abs(true) + 1e-5 * end
 
 
+@pytest.mark.parametrize("case", ["affine, additive", "affine, bent", "quadratic, full", "linearised", "rows"])
+def test_dynamic_never_below_the_regret(case: str) -> None:
+    """Best decisions of each round, by the comparators' own solver; alike in NumPy and in C."""
+    data = data_of(case, 0)
+    plan = oco.compile(made(case), certify="dynamic")
+    trace = plan.run(data, backend="numpy")
+    true, certified = float(trace.regret("dynamic")[-1]), trace.certificate().dynamic
+    assert certified is not None and true - 1e-6 <= certified <= true + 0.1 * abs(true) + 0.1
+    assert plan.run(data, backend="c").certificate().dynamic == pytest.approx(certified, rel=1e-6, abs=1e-6)
+
+
 @pytest.mark.parametrize("algorithm", ["ogd", "coldq", "recoo"])
 def test_decisions_of_an_adversary(algorithm: str) -> None:
     """Data that follow the decisions: each round charges most for what the learner has just taken."""
@@ -120,6 +131,21 @@ def test_decisions_of_an_adversary(algorithm: str) -> None:
         loss += float(learner.observe(a=rounds[-1], b=caps[-1]).loss)
         true = loss - best_loss("affine, additive", np.array(rounds), np.array(caps))
         assert learner.certificate().bound >= true - 1e-6
+
+
+def test_best_expert() -> None:
+    """Loss and violations at their prices, less those of the best expert, are within AdaHedge's gap, in the user's units."""
+    domain, text = CASES["affine, additive"]
+    priced = text.replace("each round", "each round, penalty 3").replace("a @ x", "7 * a @ x")
+    plan = oco.compile(oco.parse(HEAD.format(T=ROUNDS, domain=domain) + priced), "hedged", certify="static")
+    data, learner = data_of("affine, additive", 0), plan.learner(backend="numpy")
+    paid = 0.0
+    for t in range(ROUNDS):
+        feedback = learner.observe(a=data["a"][t], b=data["b"][t])
+        paid += feedback.loss + 3 * float(feedback.violation.sum())
+    terms = learner.contract.terms
+    assert terms is not None and learner.certificate().best_expert is not None
+    assert paid - terms.gap_unit * float(learner.value("L").min()) <= learner.certificate().best_expert + 1e-9
 
 
 def test_alike_in_all_backends() -> None:

@@ -27,14 +27,14 @@ class StatedOptions:
     rounds: int | None = None
 
 
-class _Reader(argparse.ArgumentParser):
+class _OptionReader(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise ValueError(message)
 
 
-def _reader() -> _Reader:
+def _reader() -> _OptionReader:
     """Parser of the options that a file may state: none of them writes anything."""
-    reader = _Reader(add_help=False, allow_abbrev=False)
+    reader = _OptionReader(add_help=False, allow_abbrev=False)
     reader.add_argument("--data")
     reader.add_argument("--map", action="append", default=[])
     reader.add_argument("--rounds", type=int)

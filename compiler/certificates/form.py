@@ -18,7 +18,7 @@ and of the constraints in each round that are not kept by their worst data also
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, lru_cache
@@ -89,17 +89,13 @@ class CertificateForm:
         """Problem of all constraints, where a step with them is exact: sums of functions of single entries over a box, none of them summed
         as linearisations; None where it is not. Data of `mean` are streams called as `renamed` says.
         """
-        if self.rows or self.each or not all(b.domain.is_box for b in self.problem.blocks):
+        if self.rows or self.each:
             return None
         worst = self.worst.canonical.inequalities if self.worst else ()
         mean = self.mean.canonical.inequalities if self.mean else ()
         sides = [(c.expr,) if isinstance(c, Inequality) else (c.expr, algebra.minus(c.expr)) for c in self.means]
         exprs = [*(c.expr for c in worst), *(renamed(c.expr) for c in mean), *(e for side in sides for e in side)]
-        inequalities = [
-            Inequality(f"kept[{k}]", known(e.shape), e, Timing.EACH_ROUND, f"kept[{k}]") for k, e in enumerate(exprs)
-        ]
-        result = replace(self.problem, inequalities=tuple(inequalities), equalities=())
-        return result if result.structure[0] is Structure.SEPARABLE else None
+        return bent_problem(self.problem, exprs)
 
     @property
     def curved(self) -> bool:
@@ -199,7 +195,7 @@ def _unavailable(problem: Canonical) -> str:
 
 
 def _kept(problem: Canonical) -> list[MemoryForm | None]:
-    """MemoryForm of each inequality whose memory cuts no decision that satisfied all rounds; None for the others."""
+    """Form of each inequality whose memory cuts no decision that satisfied all rounds; None for the others."""
     return [None if k.inner else k.form for k in kept_of(problem)]
 
 
@@ -208,7 +204,7 @@ def _memory(problem: Canonical, inequalities: list[Inequality]) -> Memory | None
 
 
 def _curvature(problem: Canonical) -> tuple[HessianForm, tuple[Expr, ...], bool]:
-    """MemoryForm of the loss's Hessian, its entries, and whether the loss is affine or quadratic."""
+    """Form of the loss's Hessian, its entries, and whether the loss is affine or quadratic."""
     blocks = problem.blocks
     decisions = tuple(b.name for b in blocks)
     objective = problem.objective
@@ -230,6 +226,17 @@ def _curvature(problem: Canonical) -> tuple[HessianForm, tuple[Expr, ...], bool]
         full += [algebra.broadcast(second[o.name], (*b.shape, *o.shape)) for o in blocks]
     quadratic = not any(names(e, Kind.DECISION) for e in full)
     return (HessianForm.FULL, tuple(full), True) if quadratic else linearised
+
+
+def bent_problem(problem: Canonical, exprs: Sequence[Expr]) -> Canonical | None:
+    """Problem of these constraints, where they are sums of functions of single entries over a box, and not all affine; else None."""
+    if not exprs or not all(b.domain.is_box for b in problem.blocks):
+        return None
+    inequalities = [
+        Inequality(f"kept[{k}]", known(e.shape), e, Timing.EACH_ROUND, f"kept[{k}]") for k, e in enumerate(exprs)
+    ]
+    result = replace(problem, inequalities=tuple(inequalities), equalities=())
+    return result if result.structure[0] is Structure.SEPARABLE else None
 
 
 def renamed(expr: Expr) -> Expr:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from xarray import Dataset
 
+    from oco.evaluation.report.run_table import MeasureTable
+
 
 class Trace(MeasuredRun):
     """Measured run that shows itself in a notebook, as plots and as a dataset, and that files hold."""
@@ -42,6 +44,18 @@ class Trace(MeasuredRun):
         from oco.evaluation.report.run_page import brief_latex
 
         return brief_latex(self)
+
+    def summary(self) -> MeasureTable:
+        """Table of loss, regret and violation beside what is guaranteed and what the first decision held gives."""
+        from oco.evaluation.report.run_table import summary_table
+
+        return summary_table(self)
+
+    def compare(self, other: MeasuredRun) -> MeasureTable:
+        """Table of the measures of this run and another one of the same model and number of rounds. Raises OCO831."""
+        from oco.evaluation.report.run_table import comparison
+
+        return comparison(self, other)
 
     def plot(self, **options: Any) -> Figure:
         """Plot regret, violation and decisions against the round, with the guarantee beside them. See `plots.figure`."""

@@ -246,20 +246,13 @@ class ModelBuilder:
             if each_round or isinstance(percent, bool) or not isinstance(percent, (int, float)):
                 raise wrong_argument("`percent`", "a number such as 99, without each_round", percent, span)
             timing = Timing.IN_SHARE
+        share = None if percent is None else float(percent)
         left, right = (admitted(side.expr, span) for side in (constraint.left, constraint.right))
         price = None if penalty is None else self._expr(penalty, span)
         labels = dict(self._scope.labels)
         try:
             self._assembly.constraint(
-                label,
-                left,
-                constraint.relation,
-                right,
-                timing,
-                span,
-                constraint.span,
-                price,
-                None if percent is None else float(percent),
+                label, left, constraint.relation, right, timing, span, constraint.span, price, share
             )
         except OcoError:
             self._scope.labels = labels

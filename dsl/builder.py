@@ -384,15 +384,14 @@ class ModelBuilder:
     def _statement(self, name: str, what: str, span: Span | None) -> Iterator[None]:
         """Context of a declaration: on failure nothing stays declared."""
         checked_name(name, what, span)
-        scope = self._scope
-        declared, values = dict(scope.declared), dict(scope.values)
-        sizes, indexes = dict(scope.sizes), dict(scope.indexes)
+        before = {part: dict(getattr(self._scope, part)) for part in ("declared", "values", "sizes", "indexes")}
         streams = list(self._assembly.streams)
         try:
             yield
         except OcoError:
             self._assembly.streams = streams
-            scope.declared, scope.values, scope.sizes, scope.indexes = declared, values, sizes, indexes
+            for part, entries in before.items():
+                setattr(self._scope, part, entries)
             raise
 
     def _free_label(self) -> str:

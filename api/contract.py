@@ -17,7 +17,7 @@ from oco.compiler.theory.theorems import Guarantee
 from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import fail
 from oco.dsl.statements import Feedback
-from oco.dsl.text.printer import print_distribution, print_model
+from oco.dsl.text.printer import print_distribution
 
 LARGEST = 1e300
 """A tradeoff in a recipe is a number of a double; which ones are allowed, the compiler says."""
@@ -30,7 +30,7 @@ def contract_of(plan: Plan) -> Contract:
     problem = plan.canonical
     full = problem.feedback is Feedback.FULL
     return Contract(
-        text=print_model(plan.model),
+        text=plan.model.to_oco(),
         algorithm=plan.algorithm,
         horizon=plan.horizon,
         start=_start(plan),
@@ -141,7 +141,7 @@ def recipe_of(plan: Plan) -> dict[str, Any]:
     season = {} if plan.season == 1 else {"season": plan.season}
     return {
         "name": plan.model.name,
-        "model": print_model(self_contained(plan.model)),
+        "model": self_contained(plan.model).to_oco(),
         "algorithm": plan.algorithm,
         "settings": {name: str(value) for name, value in plan.given.items()},
         "mode": plan.mode,

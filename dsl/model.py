@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from oco.dsl.axes import expression_axes
 from oco.dsl.build import call
@@ -41,9 +42,13 @@ class Model(Statements):
         """Model for so many rounds; None for an unknown number."""
         return replace(self, horizon=Horizon(None if rounds is None else constant(rounds), self.horizon.span))
 
+    @cached_property
+    def _text(self) -> str:
+        return print_model(self)
+
     def to_oco(self) -> str:
         """Text of the model as a file of the language; `oco.parse` of it gives an equal model."""
-        return print_model(self)
+        return self._text
 
     def __str__(self) -> str:
         return self.to_oco()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oco.dsl.statements import Timing
-from oco.evaluation.baselines.held import NAME as HELD
+from oco.evaluation.baselines.held import HELD
 from oco.evaluation.baselines.table import RuleLine
 from oco.evaluation.comparators.base import ComparatorStatus
 from oco.evaluation.measured_run import MeasuredRun
@@ -154,7 +154,7 @@ def _table(run: RunSummary) -> list[str]:
 def _comparator(line: RegretLine) -> tuple[str, str, str, str]:
     name = COMPARED[line.kind]
     if line.comparator is None:
-        return name, "not known", "", ""
+        return name, shorten(line.words.partition(": ")[2] or "not known", 24, placeholder=" ..."), "", ""
     if line.status == ComparatorStatus.LEAST_VIOLATING.value:
         return name.replace("best", "least broken"), number(line.comparator), "least", ""
     return name, number(line.comparator), "0", ""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oco.dsl.statements import Timing
-from oco.evaluation.baselines.held import NAME as HELD
+from oco.evaluation.baselines.held import HELD
 from oco.evaluation.baselines.table import RuleLine
 from oco.evaluation.comparators.base import ComparatorStatus
 from oco.evaluation.measured_run import MeasuredRun
@@ -154,10 +154,12 @@ def _table(run: RunSummary) -> list[str]:
 def _comparator(line: RegretLine) -> tuple[str, str, str, str]:
     name = COMPARED[line.kind]
     if line.comparator is None:
-        return name, "not known", "", ""
+        why = line.words.partition(": ")[2].removeprefix("it was ")
+        return name, shorten(why or "not known", 24, placeholder=" ..."), "", ""
     if line.status == ComparatorStatus.LEAST_VIOLATING.value:
         return name.replace("best", "least broken"), number(line.comparator), "least", ""
-    return name, number(line.comparator), "0", ""
+    certified = line.status == ComparatorStatus.CERTIFIED.value
+    return name, number(line.comparator), "0", "certified" if certified else "not certified"
 
 
 def _line(name: str, line: RuleLine, rounds: int) -> tuple[str, str, str, str]:

@@ -42,9 +42,8 @@ class Violation(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """All that a theorem may look at: the problem, its facts, the horizon (None: unknown), the weight of violations against
-    regret, sentences on promises that are given up, and what data show of conditions (None: no data), in units of `margin_unit`.
-    """
+    """All that a theorem may look at: the problem, its facts, the horizon (None: unknown), the weight of violations against regret,
+    sentences on promises that are given up, what data show of conditions (None: no data), their margins over `margin_unit`."""
 
     canonical: Canonical
     facts: Facts

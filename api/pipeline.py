@@ -44,13 +44,13 @@ def check(
 def _observed(model: Model, source: Any) -> tuple[dict[str, Any], Mapping[str, Any] | None]:
     """The rounds of the data (what it lacks is drawn), and the best decision of each round where it can be found."""
     from oco.compiler.problem.canonical import canonical
-    from oco.evaluation.comparators import Budget
+    from oco.evaluation.comparators import ComparatorBudget
     from oco.evaluation.comparators.compare import compare
     from oco.evaluation.data import load_data
 
     problem = canonical(model)
     data = load_data(problem, source)
-    best = compare(problem, data, "dynamic", Budget(seconds=30.0))
+    best = compare(problem, data, "dynamic", ComparatorBudget(seconds=30.0))
     return {s.name: data.array(s.name) for s in problem.streams}, best.decision or None
 
 
@@ -181,15 +181,12 @@ def restore(source: str | os.PathLike[str] | Mapping[str, Any], backend: str | N
 
     Raises OCO850 where the state is damaged, OCO851 where its model now gives another plan.
     """
-    from oco.backends.registry import restored, usable
     from oco.backends.saved import read_saved
-    from oco.plan import Plan
+    from oco.plan import restored_learner
 
     require(source, (str, os.PathLike, Mapping), "the path of a saved state, or a state")
     state = source if isinstance(source, Mapping) else read_saved(source)
-    plan = Plan.from_recipe(state.get("recipe"), backend or usable(state.get("backend")))
-    with contained("restoring"):
-        return restored(state, plan.compiled(plan.backend_for(plan.horizon).name), plan.contract)
+    return restored_learner(state, backend)
 
 
 def load_trace(path: str | os.PathLike[str]) -> Trace:

@@ -14,8 +14,9 @@ from oco.compiler.problem.canonical import Canonical
 from oco.compiler.theory.guarantees import Condition
 from oco.dsl.diagnostics import OcoError, fail
 from oco.evaluation import measures
+from oco.evaluation.carried import parts_of, run_of
 from oco.evaluation.certified import certificates
-from oco.evaluation.comparators import Budget, Comparator, Prefixes
+from oco.evaluation.comparators import Comparator, ComparatorBudget, Prefixes
 from oco.evaluation.data import Data
 from oco.evaluation.measures import Total, ViolationKind
 from oco.evaluation.numbers import number
@@ -97,7 +98,7 @@ class MeasuredRun:
         origin: Origin | None = None,
         notes: tuple[str, ...] = (),
         warnings: tuple[str, ...] = (),
-        budget: Budget | None = None,
+        budget: ComparatorBudget | None = None,
         certificate: Certificate | None = None,
     ) -> None:
         self.problem = problem
@@ -107,11 +108,14 @@ class MeasuredRun:
         self.origin = origin or Origin()
         self.notes = notes
         self.warnings = warnings
-        self.budget = budget or Budget()
+        self.budget = budget or ComparatorBudget()
         self._comparators: dict[str, Comparator] = {}
         self._prefixes: Prefixes | None = None
         self.own_certificate = certificate
         self._certified: tuple[Array, Array] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return run_of, (type(self), parts_of(self))
 
     # What happened.
 
@@ -156,12 +160,12 @@ class MeasuredRun:
     @property
     def labels(self) -> tuple[str, ...]:
         """Labels of the columns of `constraints`."""
-        return self.problem.constraint_labels
+        return self.problem.constraint_names
 
     @property
     def equality_labels(self) -> tuple[str, ...]:
         """Labels of the columns of `equalities`."""
-        return self.problem.equality_labels
+        return self.problem.equality_names
 
     @property
     def backend(self) -> str:
@@ -281,7 +285,7 @@ class MeasuredRun:
 
     def violation(self, kind: ViolationKind = "hard", total: Total | None = None) -> Array:
         """Cumulative violation (T, N) of each constraint; with `total` "papers" (plain sum) or "scaled" (each by its
-        scale) of all (T,).
+        scale) of all (T,) but those in a share of the rounds, whose broken rounds count instead.
         """
         if kind not in ("hard", "soft"):
             raise fail("OCO831", f"there is no {kind} violation", hint='it is "hard" or "soft"')
@@ -289,7 +293,9 @@ class MeasuredRun:
         if total is None:
             return result
         scales = self.promise.scales
-        return measures.total(result, total, None if scales is None else scales[: result.shape[1]])
+        summed = np.array([c.margin is None for c in self.problem.inequalities for _ in range(c.size)], dtype=bool)
+        own = None if scales is None else scales[: result.shape[1]][summed]
+        return measures.total(result[:, summed], total, own)
 
     def equality_violation(self, total: Total | None = None) -> Array:
         """Cumulative |sum_t h_t| (T, M) of each equality; with `total` as for `violation`."""

@@ -10,9 +10,11 @@ import numpy as np
 
 from oco.compiler.problem.canonical import Equality, Inequality
 from oco.dsl.statements import Timing
-from oco.evaluation.baselines.table import Beside, RuleTable, rule_table
+from oco.evaluation.baselines.held import held_line
+from oco.evaluation.baselines.table import Beside, RuleLine, RuleTable, rule_line, rule_table
 from oco.evaluation.comparators import Comparator
 from oco.evaluation.conditions import ConditionLine, condition_lines
+from oco.evaluation.cost import Trade
 from oco.evaluation.measured_run import MeasuredRun, RegretKind
 
 ROUNDING = 1e-12  # of a constraint's scale: a constraint that binds exactly is not broken by the last bits of its sum
@@ -41,7 +43,8 @@ class RegretLine:
 @dataclass(frozen=True)
 class ViolationLine:
     """Violation of one constraint after the last round. `rounds`: number in which it was broken beyond rounding;
-    `worst`: the largest excess; `penalty`: the loss that the model says a unit of it is worth.
+    `worst`: the largest excess; `penalty`: the loss that the model says a unit of it is worth; `allowed`: the number of rounds that the
+    guarantee of a constraint in a share of the rounds allows it to be broken in.
     """
 
     label: str
@@ -52,6 +55,7 @@ class ViolationLine:
     rounds: int
     worst: float
     penalty: float | None = None
+    allowed: float | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class EqualityLine:
 
 
 @dataclass(frozen=True)
-class Total:
+class TotalViolation:
     """Violation of all constraints together: the papers' plain sum, and the sum of each divided by its scale;
     `guarantee` bounds the plain sum.
     """
@@ -80,7 +84,7 @@ class Total:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """Summary of a run that fits on one screen."""
+    """Summary of a run that fits on one screen. `own` has its totals, `held` those of its first decision in all rounds."""
 
     model: str
     algorithm: str
@@ -93,11 +97,13 @@ class RunSummary:
     regret: tuple[RegretLine, ...]
     violation: tuple[ViolationLine, ...]
     equality: tuple[EqualityLine, ...]
-    totals: tuple[Total, ...]
+    totals: tuple[TotalViolation, ...]
     conditions: tuple[ConditionLine, ...]
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
     rules: RuleTable | None = None
+    own: RuleLine | None = None
+    held: RuleLine | None = None
 
     @property
     def total_cost(self) -> float | None:
@@ -148,6 +154,8 @@ def summarize(
         notes=trace.notes,
         warnings=trace.warnings,
         rules=rule_table(trace, beside) if beside is not None else None,
+        own=rule_line("the learner", trace, Trade.at_price(trace.problem, 1.0)),
+        held=held_line(trace),
     )
 
 
@@ -186,8 +194,9 @@ def _scale(trace: MeasuredRun, index: int) -> float | None:
 
 
 def _violations(trace: MeasuredRun) -> tuple[ViolationLine, ...]:
-    timings = [c.timing.value for c in trace.problem.inequalities for _ in range(c.size)]
+    timings = [c.when for c in trace.problem.inequalities for _ in range(c.size)]
     penalties = _penalties(trace.problem.inequalities)
+    margins = [c.margin for c in trace.problem.inequalities for _ in range(c.size)]
     totals = [trace.violation(kind)[-1] for kind in ("hard", "soft")] if timings else []
     lines = []
     for i, label in enumerate(trace.labels):
@@ -196,7 +205,9 @@ def _violations(trace: MeasuredRun) -> tuple[ViolationLine, ...]:
         scale = _scale(trace, i)
         slack = ROUNDING * scale if scale is not None and np.isfinite(scale) else 0.0
         broken, worst = int((g > slack).sum()), max(float(g.max()), 0.0)
-        lines.append(ViolationLine(label, timings[i], hard, soft, scale, broken, worst, penalties[i]))
+        margin = margins[i]
+        allowed = None if margin is None else margin.allowed(trace.rounds)
+        lines.append(ViolationLine(label, timings[i], hard, soft, scale, broken, worst, penalties[i], allowed))
     return tuple(lines)
 
 
@@ -214,13 +225,13 @@ def _equalities(trace: MeasuredRun) -> tuple[EqualityLine, ...]:
     )
 
 
-def _totals(trace: MeasuredRun) -> tuple[Total, ...]:
+def _totals(trace: MeasuredRun) -> tuple[TotalViolation, ...]:
     if not trace.labels:
         return ()
     lines = []
     for kind in ("hard", "soft"):
         papers, scaled = (float(trace.violation(kind, total=t)[-1]) for t in ("papers", "scaled"))
-        lines.append(Total(kind, papers, scaled, *_guarantee(trace, "violation", kind)))
+        lines.append(TotalViolation(kind, papers, scaled, *_guarantee(trace, "violation", kind)))
     return tuple(lines)
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.algorithms.memory import Form, Memory
+from oco.compiler.algorithms.memory import Memory, MemoryForm
 from oco.compiler.certificates.certificate import terms_of
 from oco.compiler.certificates.form import CertificateForm, affine_in_streams, certificate_form
 from oco.compiler.certificates.rational import Fractions, NotRational, exact_value, fractions
@@ -120,7 +120,7 @@ def _refused(why: str) -> OcoError:
 def _is_exact(form: CertificateForm) -> bool:
     """True where exact arithmetic can add up all that a form keeps."""
     memories = [m for m in (form.worst, form.mean) if m is not None]
-    several = any(k.form is Form.FINITE and len(k.values) > 1 for m in memories for k in m.kept)
+    several = any(k.form is MemoryForm.FINITE and len(k.values) > 1 for m in memories for k in m.kept)
     averages = (*(form.mean.kept if form.mean else ()),)
     named = {c.label: c for c in form.problem.inequalities}
     return (
@@ -281,6 +281,5 @@ def _least_over(domain: Domain, y: Fractions, low: Fractions, high: Fractions) -
     total, reach = max(sides[1]), zip(*sides, y, strict=True)
     moves = [max(upper - v, v - lower) for lower, upper, v in reach]
     spread = sum(((b - a) * move for a, b, move in zip(low, high, moves, strict=True)), Fraction(0))
-    at_y: Fraction = sum((a * v for a, v in zip(low, y, strict=True)), Fraction(0))
-    result: Fraction = total * min(low) - at_y - spread
-    return result
+    least: Fraction = total * min(low) - sum((a * v for a, v in zip(low, y, strict=True)), Fraction(0)) - spread
+    return least

@@ -6,7 +6,7 @@ import pytest
 
 import oco
 from oco.backends.play import can_play
-from oco.compiler.certificates.form import Curvature, certificate_form
+from oco.compiler.certificates.form import HessianForm, certificate_form
 from oco.compiler.problem.canonical import canonical
 from oco.dsl.diagnostics import OcoError
 
@@ -228,10 +228,10 @@ def test_forms() -> None:
     """Losses and constraints are kept as they are where that is possible."""
     forms = {case: certificate_form(canonical(made(case)).standing) for case in CASES}
     kinds = {case: f.curvature for case, f in forms.items() if not isinstance(f, str)}
-    assert kinds["affine, additive"] is Curvature.NONE
-    assert kinds["quadratic, diagonal"] is Curvature.DIAGONAL
-    assert kinds["quadratic, full"] is Curvature.FULL
-    assert kinds["at means"] is Curvature.MEAN
+    assert kinds["affine, additive"] is HessianForm.NONE
+    assert kinds["quadratic, diagonal"] is HessianForm.DIAGONAL
+    assert kinds["quadratic, full"] is HessianForm.FULL
+    assert kinds["at means"] is HessianForm.MEAN
     exact = {case for case, f in forms.items() if not isinstance(f, str) and f.exact and f.exact_constraints}
     assert exact == {*CASES} - {"linearised", "rows"}
 
@@ -240,7 +240,7 @@ def test_kinks_are_not_quadratic() -> None:
     """A loss whose second derivative vanishes almost everywhere is linearised."""
     text = HEAD.format(T=5, domain="box(-1, 1)") + "stream a[3] in [-1, 1]\nminimize norm1(x - a) + sum_squares(x)\n"
     form = certificate_form(canonical(oco.parse(text)).standing)
-    assert not isinstance(form, str) and form.curvature is Curvature.NONE and not form.exact
+    assert not isinstance(form, str) and form.curvature is HessianForm.NONE and not form.exact
 
 
 def test_refusals() -> None:

@@ -12,7 +12,7 @@ from oco.dsl.diagnostics import Diagnostic, OcoError, Severity
 if TYPE_CHECKING:
     from rich.console import Console
 
-PLAIN_WIDTH = 118
+PLAIN_WIDTH = 80
 COLOUR_ANYWAY = ("FORCE_COLOR", "TTY_COMPATIBLE")  # variables that Rich heeds where the stream is no terminal
 NOT_PRINTED = dict.fromkeys(map(ord, "\a\b\v\f\r"))
 

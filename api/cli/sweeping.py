@@ -25,7 +25,7 @@ RUNS = "runs"
 
 
 @dataclass(frozen=True)
-class Table:
+class RunTable:
     """Table of runs: every algorithm (None: the chosen one) with every value of the settings that it has, and every
     seed.
 
@@ -61,7 +61,7 @@ def engine_of(name: str) -> Engine:
     raise typer.BadParameter(f"{name!r} is not one of here, processes, ray, ray://ADDRESS", param_hint="--engine")
 
 
-def check_table_outputs(table: Table, out: Path | None, force: bool, inputs: Sequence[Path]) -> None:
+def check_table_outputs(table: RunTable, out: Path | None, force: bool, inputs: Sequence[Path]) -> None:
     """Refuse to replace files in the folder, unless this table, or one that shares its outcomes, was begun there."""
     from oco.evaluation.report.comparison import FILES
     from oco.sweeps import outcomes_folder
@@ -72,7 +72,7 @@ def check_table_outputs(table: Table, out: Path | None, force: bool, inputs: Seq
     check_outputs([out / name for name in FILES], force or begun, inputs, "--out")
 
 
-def run_sweep(table: Table, engine: str, out: Path | None, as_json: bool) -> bool:
+def run_sweep(table: RunTable, engine: str, out: Path | None, as_json: bool) -> bool:
     """Run the table with a progress bar and print it; True where every run succeeded."""
     from oco.evaluation.sweep import compared, to_dataset
 
@@ -99,7 +99,7 @@ def run_sweep(table: Table, engine: str, out: Path | None, as_json: bool) -> boo
     return not failed
 
 
-def _run(table: Table, engine: Engine, out: Path | None, as_json: bool) -> list[Outcome]:
+def _run(table: RunTable, engine: Engine, out: Path | None, as_json: bool) -> list[Outcome]:
     from oco.sweeps import run_table, table_for
 
     model, data, folder = table.model, table.data, None if out is None else out / RUNS

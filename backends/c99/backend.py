@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from oco.backends.base import Compiled
-from oco.backends.c99.build import has_compiler, library
+from oco.backends.c99.build import INSTALL, has_compiler, library
 from oco.backends.c99.example import example_main
 from oco.backends.c99.fleet import NativeFleet
 from oco.backends.c99.learner import NativeLearner
@@ -40,7 +40,7 @@ class CBackend:
 
     def unavailable_reason(self) -> str | None:
         """Advice to install a compiler; None where there is one."""
-        return None if has_compiler() else "install gcc or clang, or `pip install ziglang`"
+        return None if has_compiler() else INSTALL
 
     def compile(self, program: Program, contract: Contract | None = None) -> Compiled:
         """Program as functions of a compiled library."""

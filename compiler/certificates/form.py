@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.algorithms.memory import Form, Memory, as_function_of, kept_of, memory_of
+from oco.compiler.algorithms.memory import Memory, MemoryForm, as_function_of, kept_of, memory_of
 from oco.compiler.domains import Domain
 from oco.compiler.domains.product import Product
 from oco.compiler.problem.calculus import gradient, hessian_vector
@@ -52,7 +52,7 @@ MOST_ROWS = 1 << 16
 """Entries of the rows of constraints, all together, up to which they are kept one by one."""
 
 
-class Curvature(StrEnum):
+class HessianForm(StrEnum):
     """Hessian of the loss, as it is kept: none (affine, or linearised), its diagonal, or all of it; or the loss at the streams' means."""
 
     NONE = "none"
@@ -75,7 +75,7 @@ class CertificateForm:
     """
 
     problem: Canonical
-    curvature: Curvature
+    curvature: HessianForm
     hessian: tuple[Expr, ...]
     exact: bool
     worst: Memory | None
@@ -102,14 +102,14 @@ class CertificateForm:
     @property
     def curved(self) -> bool:
         """True where Hessians are summed."""
-        return self.curvature in (Curvature.DIAGONAL, Curvature.FULL)
+        return self.curvature in (HessianForm.DIAGONAL, HessianForm.FULL)
 
     @property
     def averaged(self) -> tuple[StreamRange, ...]:
         """Streams whose sums are kept."""
         exprs = [
             *(c.expr for c in self.means),
-            *((self.problem.objective,) if self.curvature is Curvature.MEAN else ()),
+            *((self.problem.objective,) if self.curvature is HessianForm.MEAN else ()),
         ]
         used = {name for e in exprs for name in names(e, Kind.STREAM)}
         return tuple(s for s in self.problem.streams if s.name in used)
@@ -161,7 +161,7 @@ def certificate_form(problem: Canonical) -> CertificateForm | str:
         on_average = c.timing is Timing.ON_AVERAGE and changes(c.expr)
         if crowded and c.timing is Timing.EACH_ROUND:
             alone.append(c)
-        elif kept is Form.ADDITIVE and on_average:
+        elif kept is MemoryForm.ADDITIVE and on_average:
             mean.append(c)
         elif kept is not None and not on_average:
             worst.append(c)
@@ -199,7 +199,7 @@ def _unavailable(problem: Canonical) -> str:
     return ""
 
 
-def _kept(problem: Canonical) -> list[Form | None]:
+def _kept(problem: Canonical) -> list[MemoryForm | None]:
     """Form of each inequality whose memory cuts no decision that satisfied all rounds; None for the others."""
     return [None if k.inner else k.form for k in kept_of(problem)]
 
@@ -208,20 +208,20 @@ def _memory(problem: Canonical, inequalities: list[Inequality]) -> Memory | None
     return memory_of(replace(problem, inequalities=tuple(inequalities))) if inequalities else None
 
 
-def _curvature(problem: Canonical) -> tuple[Curvature, tuple[Expr, ...], bool]:
+def _curvature(problem: Canonical) -> tuple[HessianForm, tuple[Expr, ...], bool]:
     """Form of the loss's Hessian, its entries, and whether the loss is affine or quadratic."""
     blocks = problem.blocks
     decisions = tuple(b.name for b in blocks)
     objective = problem.objective
     if is_affine(objective, decisions):
-        return Curvature.NONE, (), True
-    linearised = (Curvature.MEAN, (), True) if affine_in_streams(objective) else (Curvature.NONE, (), False)
+        return HessianForm.NONE, (), True
+    linearised = (HessianForm.MEAN, (), True) if affine_in_streams(objective) else (HessianForm.NONE, (), False)
     if is_separable(objective, decisions):
         ones = {b.name: algebra.broadcast(algebra.number(1), b.shape) for b in blocks}
         diagonal = hessian_vector(objective, ones)
         entries = tuple(algebra.broadcast(diagonal[b.name], b.shape) for b in blocks)
         quadratic = not any(names(e, Kind.DECISION) for e in entries) and _smooth(objective)
-        return (Curvature.DIAGONAL, entries, True) if quadratic else linearised
+        return (HessianForm.DIAGONAL, entries, True) if quadratic else linearised
     if problem.size > MOST_CURVED or not _smooth(objective):
         return linearised
     slopes = gradient(objective, decisions)
@@ -230,7 +230,7 @@ def _curvature(problem: Canonical) -> tuple[Curvature, tuple[Expr, ...], bool]:
         second = jacobian(algebra.broadcast(slopes[b.name], b.shape), decisions)
         full += [algebra.broadcast(second[o.name], (*b.shape, *o.shape)) for o in blocks]
     quadratic = not any(names(e, Kind.DECISION) for e in full)
-    return (Curvature.FULL, tuple(full), True) if quadratic else linearised
+    return (HessianForm.FULL, tuple(full), True) if quadratic else linearised
 
 
 def bent_problem(problem: Canonical, exprs: Sequence[Expr]) -> Canonical | None:

@@ -50,8 +50,13 @@ class LeastLoss:
 class Summed(Protocol):
     """Problem of which a lower bound is wanted: a convex function of u (d,) in a domain, and what every u in question satisfies."""
 
-    t: Tracer
-    domain: Domain
+    @property
+    def t(self) -> Tracer:
+        """Tracer of the program."""
+
+    @property
+    def domain(self) -> Domain:
+        """Set of all u."""
 
     @property
     def free(self) -> int:
@@ -89,10 +94,10 @@ def least_loss(
 
     steps, idle  the most steps of the search, and the most in a row that gain nothing
     """
-    return _Search(problem, rounds, start, steps, idle).run()
+    return _BoundSearch(problem, rounds, start, steps, idle).run()
 
 
-class _Search:
+class _BoundSearch:
     """Proximal steps from `start`, with the best bound on the way. `scale` is the slope there times the radius of the domain."""
 
     def __init__(self, problem: Summed, rounds: Value, start: Value, steps: int, idle: int) -> None:

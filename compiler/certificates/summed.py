@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from oco.compiler.algorithms.memory import Memory
-from oco.compiler.certificates.form import CertificateForm, Curvature, apart, bent_problem, stream_slopes
+from oco.compiler.certificates.form import CertificateForm, HessianForm, apart, bent_problem, stream_slopes
 from oco.compiler.certificates.sums import (
     CONSTANT,
     CURVE,
@@ -90,7 +90,7 @@ class AllRounds:
     @property
     def curved(self) -> bool:
         """True where losses are kept at the means of the streams."""
-        return self.form.curvature is Curvature.MEAN
+        return self.form.curvature is HessianForm.MEAN
 
     def bend(self) -> Value | None:
         """Upper bound of the curvature of the loss; None where no Hessian is summed."""
@@ -102,7 +102,7 @@ class AllRounds:
     def loss_at(self, y: Value) -> tuple[Value, Value, Value]:
         """F(y), its gradient (d,) and the magnitude of its terms."""
         state, rounds = self.state, self.rounds
-        if self.form.curvature is Curvature.MEAN:
+        if self.form.curvature is HessianForm.MEAN:
             p, x, objective = self._at_means(), point_of(self.t, self.form.problem, y), (self.form.problem.objective,)
             value, slope = p.values(objective, x)[0], flat(self.t, p.gradient(x))
             size = abs(value) + abs(slope) @ self.bounds + self._stream_sizes(p, objective, x)[0] / rounds
@@ -115,7 +115,7 @@ class AllRounds:
 
     def most_loss(self) -> Value:
         """Upper bound of F over the domain; infinite where F is no sum of its own."""
-        if self.form.curvature is Curvature.MEAN:
+        if self.form.curvature is HessianForm.MEAN:
             return self.t.lift(np.inf)
         state = self.state
         most = state[CONSTANT] + abs(state[SLOPE]) @ self.bounds

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from oco.compiler.certificates.form import CertificateForm, Curvature
+from oco.compiler.certificates.form import CertificateForm, HessianForm
 from oco.compiler.ir.program import DType
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
@@ -165,7 +165,7 @@ class CertificateSums:
         """Hessian of the round's loss: (d,) or (d, d)."""
         t, d, blocks = self.t, self.form.problem.size, self.form.problem.blocks
         entries = p.values(self.form.hessian, x)
-        if self.form.curvature is Curvature.DIAGONAL:
+        if self.form.curvature is HessianForm.DIAGONAL:
             return entries
         sizes, start, bands = [b.domain.size for b in blocks], 0, list[Value]()
         for m in sizes:
@@ -182,7 +182,7 @@ def shapes_of(f: CertificateForm) -> dict[str, tuple[int, ...]]:
     d = f.problem.size
     shapes: dict[str, tuple[int, ...]] = {LOSS: (), CONSTANT: (), SLOPE: (d,), SIZE: ()}
     if f.curved:
-        shapes[CURVE] = (d,) if f.curvature is Curvature.DIAGONAL else (d, d)
+        shapes[CURVE] = (d,) if f.curvature is HessianForm.DIAGONAL else (d, d)
     shapes |= {name: (sum(m.sizes),) for name, m in ((WORST, f.worst), (MEAN, f.mean)) if m and sum(m.sizes)}
     if f.averaged:
         count = sum(math.prod(s.shape) for s in f.averaged)

@@ -76,7 +76,12 @@ class TraceSpec:
         """Arguments of `update` in each round: the streams, or the contexts and the values that the feedback reveals."""
         c = self.canonical
         kinds = {s.name: Type(DType.INT if s.integer else FLOAT, s.shape) for s in c.streams}
-        words = {s.name: f"the decision {s.stream.previous} of the round before" for s in c.previous}
+        words = {
+            s.name: f"the decision {s.stream.previous} of the round before"
+            if s.stream.previous
+            else "what the round before left"
+            for s in c.carried
+        }
         streams = [Field(name, kind, words.get(name, "")) for name, kind in kinds.items()]
         if c.feedback is Feedback.FULL:
             return tuple(streams)

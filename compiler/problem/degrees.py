@@ -55,7 +55,7 @@ def _degree(node: Expr, below: list[float]) -> float:
     match form_of(node):
         case forms.Signed() | forms.TOTAL | forms.MEAN | forms.TRANSPOSE | forms.Diagonal():
             result = max(below)
-        case forms.Product():
+        case forms.Bilinear():
             result = sum(below)
         case forms.QUOTIENT:
             result = below[0] if not below[1] else math.inf

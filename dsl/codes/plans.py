@@ -123,10 +123,10 @@ PLANS: dict[str, Code] = {
         Stage.COMPILE,
     ),
     "OCO733": Code(
-        "no C compiler",
-        "The C backend compiles the source that it emits, with $CC, cc, gcc, clang, or the compiler in the Python package ziglang.",
+        "a backend that does not work on this machine",
+        "A backend may need more than Python, such as a compiler, which is missing here or fails.",
         "oco run model.oco --backend c",
-        "Install gcc or clang, or `pip install ziglang`.",
+        "Install what the message names, or take another backend.",
         Stage.RUN,
     ),
     "OCO732": Code(

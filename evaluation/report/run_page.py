@@ -158,7 +158,7 @@ def _constraints(result: RunSummary) -> str:
 
 
 def _violated(v: ViolationLine, rounds: int) -> tuple[str, ...]:
-    broken = f"{v.rounds:,} of {rounds:,}"
+    broken = f"{v.rounds:,} of {rounds:,}" + ("" if v.allowed is None else f" (guaranteed: at most {int(v.allowed):,})")
     return v.label, v.timing, number(v.hard), number(v.soft), broken, number(v.worst), number(v.scale, unknown="–")
 
 

@@ -51,7 +51,8 @@ def _violations(run: RunSummary) -> Iterator[Row]:
 
 def _broken(line: ViolationLine, rounds: int) -> str:
     worst = f", by {number(line.worst)} at most" if line.rounds else ""
-    return f"{line.timing}; broken in {line.rounds} of {counted(rounds, 'round')}{worst}"
+    most = "" if line.allowed is None else f" (guaranteed: {int(line.allowed)} or fewer)"
+    return f"{line.timing}; broken in {line.rounds} of {counted(rounds, 'round')}{most}{worst}"
 
 
 def _best_rule(rules: RuleTable) -> Iterator[Row]:

@@ -50,7 +50,7 @@ def verdict(trace: MeasuredRun, run: RunSummary, data: str, algorithm: str, foll
         [*_block("data", [data], 2), *_block("algorithm", [algorithm], 2)],
         [*_table(run), *_best_rule(run)],
         shown,
-        _block("guarantee", [guarantee_words(run)], 5),
+        [*_block("certified", certified_words(run), 2), *_block("guarantee", [guarantee_words(run)], 5)],
         _block("warning", run.warnings[:1], 2),
         *_next(following),
     ]
@@ -234,6 +234,11 @@ def _constraints(constraints: Sequence[ConstraintRecord]) -> list[str]:
         broken = sum(c.broken for c in rest)
         lines.append(f"and {len(rest)} more, {broken or 'none'} of them broken")
     return lines
+
+
+def certified_words(run: RunSummary) -> list[str]:
+    """Sentence on what is proved of the run beside every fixed decision; none where there is no certificate."""
+    return [line.certificate for line in run.regret if line.kind == "static" and line.certified is not None]
 
 
 def guarantee_words(run: RunSummary) -> str:

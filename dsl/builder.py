@@ -363,8 +363,7 @@ class ModelBuilder:
     def _dims(self, shape: Shape, span: Span | None) -> tuple[Expr, ...]:
         if shape is None:
             return ()
-        dims = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-        return tuple(self._expr(d, span) for d in dims)
+        return tuple(self._expr(d, span) for d in (shape if isinstance(shape, (tuple, list)) else (shape,)))
 
     def _bounds(self, bounds: Any, integer: bool, span: Span | None) -> tuple[tuple[Expr, Expr] | None, bool]:
         """Bounds from a pair (lo, hi), or from a Python range for integers."""

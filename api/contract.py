@@ -129,7 +129,9 @@ def promises(guarantee: Guarantee | None) -> tuple[str, ...]:
         size = "" if number is None else f" <= {number:.6g}"
         says_nothing = T is not None and bound.vacuous(T)
         vacuous = " (vacuous: no sequence of decisions can do worse)" if says_nothing else ""
-        lines.append(f"{bound.measure}{size}, O({bound.rate}){vacuous}")
+        trivial = "" if T is None or number is None or bound.worst is None or says_nothing else bound.worst * T
+        beside = f" (whatever is decided: {trivial:.6g})" if trivial else ""
+        lines.append(f"{bound.measure}{size}{beside}, O({bound.rate}){vacuous}")
     return (*lines, *guarantee.provisos)
 
 

@@ -356,8 +356,7 @@ class ModelBuilder:
     def _dims(self, shape: Shape, span: Span | None) -> tuple[Expr, ...]:
         if shape is None:
             return ()
-        dims = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-        return tuple(self._expr(d, span) for d in dims)
+        return tuple(self._expr(d, span) for d in (shape if isinstance(shape, (tuple, list)) else (shape,)))
 
     def _bounds(self, bounds: Any, integer: bool, span: Span | None) -> tuple[tuple[Expr, Expr] | None, bool]:
         """Bounds from a pair (lo, hi), or from a Python range for integers."""
@@ -377,15 +376,14 @@ class ModelBuilder:
     def _statement(self, name: str, what: str, span: Span | None) -> Iterator[None]:
         """Context of a declaration: on failure nothing stays declared."""
         checked_name(name, what, span)
-        scope = self._scope
-        declared, values = dict(scope.declared), dict(scope.values)
-        sizes, indexes = dict(scope.sizes), dict(scope.indexes)
+        before = {part: dict(getattr(self._scope, part)) for part in ("declared", "values", "sizes", "indexes")}
         streams = list(self._assembly.streams)
         try:
             yield
         except OcoError:
             self._assembly.streams = streams
-            scope.declared, scope.values, scope.sizes, scope.indexes = declared, values, sizes, indexes
+            for part, entries in before.items():
+                setattr(self._scope, part, entries)
             raise
 
     def _free_label(self) -> str:

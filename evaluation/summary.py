@@ -10,7 +10,7 @@ import numpy as np
 
 from oco.compiler.problem.canonical import Equality, Inequality
 from oco.dsl.statements import Timing
-from oco.evaluation.baselines.held import held_line
+from oco.evaluation.baselines.held import held_lines
 from oco.evaluation.baselines.table import Beside, RuleLine, RuleTable, rule_line, rule_table
 from oco.evaluation.comparators import Comparator
 from oco.evaluation.conditions import ConditionLine, condition_lines
@@ -84,7 +84,8 @@ class TotalViolation:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """Summary of a run that fits on one screen. `own` has its totals, `held` those of its first decision in all rounds."""
+    """Summary of a run that fits on one screen. `own` has its totals, `held` those of its first decision in all rounds, `idle` those of
+    doing nothing."""
 
     model: str
     algorithm: str
@@ -104,6 +105,7 @@ class RunSummary:
     rules: RuleTable | None = None
     own: RuleLine | None = None
     held: RuleLine | None = None
+    idle: RuleLine | None = None
 
     @property
     def total_cost(self) -> float | None:
@@ -137,6 +139,7 @@ def summarize(
     certify: bool = False,
 ) -> RunSummary:
     """Summary of a trace, with the comparators that it needs, the rules that were played beside it, and a certificate if asked for."""
+    held, idle = held_lines(trace)
     return RunSummary(
         model=trace.problem.name,
         algorithm=trace.promise.algorithm,
@@ -155,7 +158,8 @@ def summarize(
         warnings=trace.warnings,
         rules=rule_table(trace, beside) if beside is not None else None,
         own=rule_line("the learner", trace, Trade.at_price(trace.problem, 1.0)),
-        held=held_line(trace),
+        held=held,
+        idle=idle,
     )
 
 

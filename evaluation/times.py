@@ -39,8 +39,5 @@ def _naive(time: datetime) -> datetime:
 def _of_slashes(parts: Sequence[tuple[str | None, ...]]) -> Array:
     numbers = [[int(p or 0) for p in part] for part in parts]
     first, second = (1, 0) if any(n[0] > 12 for n in numbers) else (0, 1)
-    times = list[datetime]()
-    for n in numbers:
-        hour, minute, seconds = (*n[3:], 0, 0, 0)[:3]
-        times.append(datetime(n[2] + 2000 * (n[2] < 100), n[first], n[second], hour, minute, seconds))
-    return np.array(times, dtype=SECONDS)
+    times = (datetime(n[2] + 2000 * (n[2] < 100), n[first], n[second], n[3], n[4], n[5]) for n in numbers)
+    return np.array(list(times), dtype=SECONDS)

@@ -11,7 +11,7 @@ import pytest
 
 import oco
 from oco.cli import main
-from oco.evaluation.baselines.held import held_line
+from oco.evaluation.baselines.held import held_lines
 from oco.evaluation.report.verdict import LINES, WIDTH, compared, verdict
 from oco.evaluation.summary import summarize
 
@@ -61,7 +61,7 @@ def test_numbers_of_the_screen_are_those_of_the_trace() -> None:
     text = verdict(trace, run, "six rounds", "an algorithm", ["oco help"])
     broken = int((trace.constraints[:, 0] > 1e-9).sum())
     assert f"kept in {6 - broken} of 6 rounds" in text
-    first, held = np.asarray(trace.decisions[0]), held_line(trace)
+    first, held = np.asarray(trace.decisions[0]), held_lines(trace)[0]
     assert held is not None and held.loss == pytest.approx(float((data["c"] @ first).sum()))
     assert held.violation == pytest.approx(np.maximum(need - first.sum(), 0).sum())
     assert summarize(trace).to_json()["held"]["loss"] == held.loss

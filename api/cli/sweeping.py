@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from oco.cli.options import check_outputs, pairs
-from oco.cli.output import console, note, say, show_json
+from oco.cli.output import WIDE, console, note, say, show_json
 from oco.cli.progress import Pace, reporting
 from oco.dsl.writing import make_folder
 
@@ -149,12 +149,13 @@ def _show(rows: Sequence[Row]) -> None:
 
     from oco.evaluation.report.grids import grids
 
+    screen = console(plain=WIDE)
     for place, grid in enumerate(grids(rows)):
         say(("\n" if place else "") + grid.title, "bold")
         lines = Lines(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for column, heading in enumerate(grid.headings):
-            width = max(10, console().width // 8) if column else None
+            width = max(10, screen.width // 8) if column else None
             lines.add_column(heading, justify="right" if column else "left", max_width=width)
         for cells in grid.rows:
             lines.add_row(*cells)
-        console().print(lines)
+        screen.print(lines)

@@ -45,6 +45,8 @@ from oco.dsl.statements import Feedback, Timing
 Floats = np.ndarray[Any, Any]
 MOST_CURVED = 64
 """Entries of a decision up to which a Hessian is kept in full."""
+MOST_CONSTRAINTS = 256
+"""Entries of inequalities up to which each has a multiplier of its own; of more the constraints in each round share those of rounds."""
 MOST_POOLED = 64
 MOST_ROWS = 1 << 16
 """Entries of the rows of constraints, all together, up to which they are kept one by one."""
@@ -152,11 +154,14 @@ def certificate_form(problem: Canonical) -> CertificateForm | str:
     counted = tuple(c for c in problem.inequalities if not c.known)
     problem = in_expectation(problem)
     curvature, hessian, exact = _curvature(problem)
-    worst, mean = list[Inequality](), list[Inequality]()
+    crowded = sum(c.size for c in problem.inequalities) > MOST_CONSTRAINTS
+    worst, mean, alone = list[Inequality](), list[Inequality](), list[Inequality]()
     means, rows = list[Inequality | Equality](), list[Inequality | Equality]()
     for c, kept in zip(problem.inequalities, _kept(problem)):
         on_average = c.timing is Timing.ON_AVERAGE and changes(c.expr)
-        if kept is MemoryForm.ADDITIVE and on_average:
+        if crowded and c.timing is Timing.EACH_ROUND:
+            alone.append(c)
+        elif kept is MemoryForm.ADDITIVE and on_average:
             mean.append(c)
         elif kept is not None and not on_average:
             worst.append(c)
@@ -164,7 +169,7 @@ def certificate_form(problem: Canonical) -> CertificateForm | str:
             (means if affine_in_streams(c.expr) else rows).append(c)
     for h in problem.equalities:
         (means if affine_in_streams(h.expr) else rows).append(h)
-    each = tuple(c for c in (*means, *rows) if isinstance(c, Inequality) and c.timing is Timing.EACH_ROUND)
+    each = tuple(c for c in (*alone, *means, *rows) if isinstance(c, Inequality) and c.timing is Timing.EACH_ROUND)
     starts = dict(zip(map(id, problem.inequalities), np.cumsum([0, *(c.size for c in problem.inequalities)])))
     return CertificateForm(
         problem,

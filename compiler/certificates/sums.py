@@ -144,7 +144,7 @@ class CertificateSums:
         }
         if POOL_SCORE in state:
             t.note("the round enters the pool in the place of the one that was broken least")
-            scores = g / t.maximum(t.sqrt(t.sum(slopes * slopes, axis=1)), TINY)
+            scores = t.minimum(g / t.maximum(t.sqrt(t.sum(slopes * slopes, axis=1)), TINY), -UNSEEN)
             entry, score, pool = t.argmax(scores), t.max(scores), state[POOL_SCORE]
             place = t.argmin(pool)
             enters = score > t.min(pool)

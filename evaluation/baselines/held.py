@@ -1,4 +1,4 @@
-"""First decision of a run, held in all rounds: what is lost by learning nothing."""
+"""Decisions held in all rounds: the first one of a run, and doing nothing. What a guarantee should be better than."""
 
 from __future__ import annotations
 
@@ -9,21 +9,33 @@ from oco.evaluation.baselines.table import RuleLine, rule_line
 from oco.evaluation.cost import Trade
 from oco.evaluation.measured_run import MeasuredRun
 
-NAME = "first decision held"
+HELD, NOTHING = "first decision held", "doing nothing"
 
 
-def held_line(trace: MeasuredRun) -> RuleLine | None:
-    """Totals of the first decision in all rounds; None where it was not kept, or where the rounds are too large a table."""
-    problem, trade = trace.problem, Trade.at_price(trace.problem, 1.0)
-    first = trace.record.decisions
-    kept = len(trace.record.kept) > 0 and trace.record.kept[0] == 0 and all(b.name in first for b in problem.blocks)
-    size = sum(b.domain.size for b in problem.blocks)
-    if not kept or problem.previous or trace.rounds * size * 8 > MEMORY:
-        return None
+def held_lines(trace: MeasuredRun) -> tuple[RuleLine | None, RuleLine | None]:
+    """Totals of the first decision in all rounds, and of the decision 0.
+
+    None for a first decision that was not kept, for a 0 outside the domain, and for both where the rounds are too large a table
+    or decisions hang on those before them.
+    """
+    blocks, first = trace.problem.blocks, trace.record.decisions
+    starts = len(trace.record.kept) > 0 and trace.record.kept[0] == 0 and all(b.name in first for b in blocks)
+    size = sum(b.domain.size for b in blocks)
+    if trace.problem.previous or trace.rounds * size * 8 > MEMORY:
+        return None, None
     try:
-        game = Game.of(problem, trace.data, trade)
+        game = Game.of(trace.problem, trace.data, Trade.at_price(trace.problem, 1.0))
     except GivenUp:
+        return None, None
+    beginning = np.concatenate([np.ravel(first[b.name][0]) for b in blocks]) if starts else None
+    allowed = all(b.domain.contains(np.zeros(b.shape)) for b in blocks)
+    return _held(game, HELD, beginning), _held(game, NOTHING, np.zeros(size) if allowed else None)
+
+
+def _held(game: Game, name: str, x: np.ndarray | None) -> RuleLine | None:
+    """Totals of a decision x (n,) in all rounds; None without a decision, or where its loss is not defined."""
+    if x is None:
         return None
-    x = np.concatenate([np.ravel(first[b.name][0]) for b in problem.blocks])
-    played = game.play(NAME, np.broadcast_to(x, (trace.rounds, len(x))))
-    return rule_line(NAME, played, trade)
+    with np.errstate(all="ignore"):
+        played = game.play(name, np.broadcast_to(x, (game.rounds, len(x))))
+    return rule_line(name, played, game.trade) if np.isfinite(played.loss).all() else None

@@ -12,6 +12,7 @@ from oco.dsl.diagnostics import fail
 from oco.dsl.extras import require_package
 from oco.dsl.shown import shown_as_text
 from oco.dsl.text.printer import print_model
+from oco.evaluation.baselines.held import HELD, NOTHING
 from oco.evaluation.comparators import ComparatorStatus
 from oco.evaluation.measured_run import MeasuredRun
 from oco.evaluation.numbers import number
@@ -70,21 +71,26 @@ def _cell(value: float | None) -> str:
 
 
 def summary_table(run: MeasuredRun) -> MeasureTable:
-    """Measures of a run beside what is guaranteed, what the best in hindsight gives, and the first decision held."""
+    """Measures of a run beside what is guaranteed, and what the first decision held and doing nothing give."""
     summary = summarize(run)
-    held = summary.held
-    rows: dict[str, tuple[float | None, ...]] = {
-        "loss": (summary.loss, None, None if held is None else held.loss),
-    }
+    trivial = (summary.held, summary.idle)
+
+    def beside(best: float | None) -> tuple[float | None, ...]:
+        return tuple(None if line is None or best is None else line.loss - best for line in trivial)
+
+    rows: dict[str, tuple[float | None, ...]] = {"loss": (summary.loss, None, *beside(0.0))}
     for line in summary.regret:
-        idle = None if held is None or line.comparator is None else held.loss - line.comparator
-        rows[f"{line.kind} regret"] = (line.value, line.guarantee, idle)
-    for v in summary.violation:
-        rows[f"violation of {v.label}"] = (v.hard if v.timing == "each round" else max(v.soft, 0.0), None, None)
+        rows[f"{line.kind} regret"] = (line.value, line.guarantee, *beside(line.comparator))
+    if summary.own is not None and (summary.violation or summary.equality):
+        bound = next((t.guarantee for t in summary.totals if t.guarantee is not None), None)
+        held = (None if line is None else line.violation for line in trivial)
+        rows["violation, summed"] = (summary.own.violation, bound, *held)
+    for v in summary.violation if len(summary.violation) > 1 else ():
+        rows[f"violation of {v.label}"] = (v.hard if v.timing == "each round" else max(v.soft, 0.0), None, None, None)
     for e in summary.equality:
-        rows[f"violation of {e.label}"] = (e.violation, None, None)
+        rows[f"violation of {e.label}"] = (e.violation, None, None, None)
     title = f"{summary.model} with {summary.algorithm}, {summary.rounds:,} rounds"
-    return MeasureTable(title, ("measured", "guaranteed", "first decision held"), rows)
+    return MeasureTable(title, ("measured", "guaranteed", HELD, NOTHING), rows)
 
 
 def comparison(first: MeasuredRun, second: MeasuredRun) -> MeasureTable:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oco.dsl.statements import Timing
-from oco.evaluation.baselines.held import NAME as HELD
+from oco.evaluation.baselines.held import HELD
 from oco.evaluation.baselines.table import RuleLine
 from oco.evaluation.comparators.base import ComparatorStatus
 from oco.evaluation.measured_run import MeasuredRun
@@ -50,7 +50,7 @@ def verdict(trace: MeasuredRun, run: RunSummary, data: str, algorithm: str, foll
         [*_block("data", [data], 2), *_block("algorithm", [algorithm], 2)],
         [*_table(run), *_best_rule(run)],
         shown,
-        _block("guarantee", [guarantee_words(run)], 5),
+        [*_block("certified", certified_words(run), 2), *_block("guarantee", [guarantee_words(run)], 5)],
         _block("warning", run.warnings[:1], 2),
         *_next(following),
     ]
@@ -154,10 +154,12 @@ def _table(run: RunSummary) -> list[str]:
 def _comparator(line: RegretLine) -> tuple[str, str, str, str]:
     name = COMPARED[line.kind]
     if line.comparator is None:
-        return name, "not known", "", ""
+        why = line.words.partition(": ")[2].removeprefix("it was ")
+        return name, shorten(why or "not known", 24, placeholder=" ..."), "", ""
     if line.status == ComparatorStatus.LEAST_VIOLATING.value:
         return name.replace("best", "least broken"), number(line.comparator), "least", ""
-    return name, number(line.comparator), "0", ""
+    certified = line.status == ComparatorStatus.CERTIFIED.value
+    return name, number(line.comparator), "0", "certified" if certified else "not certified"
 
 
 def _line(name: str, line: RuleLine, rounds: int) -> tuple[str, str, str, str]:
@@ -232,6 +234,11 @@ def _constraints(constraints: Sequence[ConstraintRecord]) -> list[str]:
         broken = sum(c.broken for c in rest)
         lines.append(f"and {len(rest)} more, {broken or 'none'} of them broken")
     return lines
+
+
+def certified_words(run: RunSummary) -> list[str]:
+    """Sentence on what is proved of the run beside every fixed decision; none where there is no certificate."""
+    return [line.certificate for line in run.regret if line.kind == "static" and line.certified is not None]
 
 
 def guarantee_words(run: RunSummary) -> str:

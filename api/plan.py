@@ -52,9 +52,9 @@ class Plan(core.Plan):
         known = Recipe.read(recipe)
         with contained("restoring"):
             model = parse(known.model, name=known.name)
-            settings, season = known.settings or known.mode, known.season
-            weights = {"tradeoff": known.tradeoff, "effort": known.effort}
-            plan = cls.of(core.compile_plan(model, known.algorithm, settings, season=season, **weights), target)
+            settings, tradeoff, effort = known.settings or known.mode, known.tradeoff, known.effort
+            options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort, "season": known.season}
+            plan = cls.of(core.compile_plan(model, known.algorithm, settings, **options), target)
             # The text may print otherwise now; the state goes with the text that it was saved with.
             plan.__dict__["contract"] = replace(plan.contract, recipe={**plan.recipe, "model": known.model})
         return plan

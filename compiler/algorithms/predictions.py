@@ -20,6 +20,7 @@ import numpy as np
 
 from oco.compiler.algorithms.memory import direction
 from oco.compiler.ir.value import Value
+from oco.compiler.lowering.points import Structured
 from oco.compiler.lowering.predicted_round import data_of, picking, predicted_of
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
@@ -125,7 +126,7 @@ class Predictions:
         rates = t.maximum(t.constant(np.array(FORGETTING), "rates"), 1.0 / self.p.played)
         own = was[: len(FORGETTING)]
         average = t.name("average", own + t.reshape(rates, (len(FORGETTING), 1)) * (now - own))
-        rows, after = [average], {}
+        rows, after = [average], dict[str, Structured]()
         if self.season > 1:
             seasonal, kept = self._seasonal(state, was[OVERALL], average[OVERALL], now)
             rows.append(seasonal)

@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 
 # Small matrices are slowed down by threads of the linear algebra, the more so beside a second test process.
 export OPENBLAS_NUM_THREADS := 1
+# Hundreds of tests start Python anew: without bytecode on disk each takes a second more.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint types unit bench check-wheel clean
 
@@ -15,11 +17,17 @@ $(VENV)/.installed: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
 	touch $@
 
-demo: $(VENV)/.installed
-	$(BIN)/oco check examples/job_scheduling.oco
-	$(BIN)/oco run examples/job_scheduling.oco --data examples/data/nyiso_2017-05.csv --out demo --force
-	$(BIN)/oco compile examples/job_scheduling.oco --data examples/data/nyiso_2017-05.csv -o demo/job_scheduling_learner.py --force
-	@echo "Trace, plots and the standalone learner are in demo/."
+# What a user needs, without the tools of development. Modules are compiled when they are first imported.
+$(VENV)/.runs:
+	@test -e $(VENV)/.installed || { echo "Making $(VENV) and installing oco with plots and traces, about half a minute ..."; \
+		$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "oco needs Python 3.11 or later")'; }
+	@test -e $(VENV)/.installed || { rm -rf $(VENV) && $(PYTHON) -m venv $(VENV); }
+	@test -e $(VENV)/.installed || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e ".[plots,traces]"
+	@touch $@
+
+demo: $(VENV)/.runs
+	@echo "Running examples/job_scheduling.oco on a month of prices, about ten seconds ..."
+	@$(BIN)/oco run examples/job_scheduling.oco --out demo --force
 
 test: clean-venv $(VENV)/.installed lint types unit
 
@@ -88,7 +96,7 @@ smoke-oldest smoke-newest: smoke-%:
 	$(PYTHON) -m venv $(VENV)-$*
 	$(VENV)-$*/bin/python tests/smoke.py --constraints $* > $(VENV)-$*/constraints.txt
 	$(VENV)-$*/bin/python -m pip install --quiet --disable-pip-version-check \
-		-c $(VENV)-$*/constraints.txt ".[parquet,zarr,notebook]"
+		-c $(VENV)-$*/constraints.txt ".[all]"
 	$(VENV)-$*/bin/python tests/smoke.py
 	rm -rf build
 

@@ -18,6 +18,7 @@ from typing import Any
 from oco.domains import Domain
 from oco.dsl.builder import ModelBuilder as Model
 from oco.dsl.diagnostics import Diagnostic, OcoError
+from oco.dsl.habits import OF_PACKAGE, no_such_name
 from oco.dsl.load import load, parse
 from oco.dsl.terms import file
 from oco.guarded import Untrusted, untrusted
@@ -51,6 +52,12 @@ __all__ = [
 def load_ipython_extension(ipython: Any) -> None:
     """Entry point of `%load_ext oco`: makes cells that begin with `%%oco NAME` models."""
     _load_cells(ipython)
+
+
+def __getattr__(name: str) -> Any:
+    if name in OF_PACKAGE or not name.startswith("_"):
+        raise no_such_name("oco", name, OF_PACKAGE, __all__)
+    raise AttributeError(f"module 'oco' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -11,14 +11,13 @@ import numpy as np
 from oco.backends.contract import Contract, Range
 from oco.backends.factors import part_names
 from oco.backends.monitor import DUALS, OF_EQUALITIES, Constants, Limit
-from oco.compiler.problem.canonical import entry_labels
 from oco.compiler.selection.plan import Plan
 from oco.compiler.theory.settings import Setting
 from oco.compiler.theory.theorems import Guarantee
 from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import fail
 from oco.dsl.statements import Feedback
-from oco.dsl.text.printer import print_distribution, print_model
+from oco.dsl.text.printer import print_distribution
 
 LARGEST = 1e300
 """A tradeoff in a recipe is a number of a double; which ones are allowed, the compiler says."""
@@ -31,20 +30,22 @@ def contract_of(plan: Plan) -> Contract:
     problem = plan.canonical
     full = problem.feedback is Feedback.FULL
     return Contract(
-        text=print_model(plan.model),
+        text=plan.model.to_oco(),
         algorithm=plan.algorithm,
         horizon=plan.horizon,
         start=_start(plan),
         domains={b.name: b.domain for b in problem.blocks},
         cite=plan.choice.winner.algorithm.cite if plan.choice.winner is not None else "",
-        guarantee=promises(plan.guarantee),
+        guarantee=(*promises(plan.guarantee), *problem.remarks),
         ranges={s.name: Range(s.lower, s.upper, _distribution(s)) for s in problem.streams if full or s.stream.known},
-        equalities=tuple(label for c in problem.equalities for label in entry_labels(c.label, c.shape)),
+        equalities=problem.equality_names,
+        axes=problem.axes,
         distributions=plan.distributions,
         recipe=recipe_of(plan),
         duals=_duals(plan),
         constants=_constants(plan),
         from_centre=plan.guarantee is not None and plan.guarantee.from_centre,
+        terms=plan.terms,
     )
 
 
@@ -82,7 +83,8 @@ def _constants(plan: Plan) -> Constants:
     norm = "l2" if theorem is None else theorem.norm
     asked = () if theorem is None or plan.guarantee is None else theorem.facts
 
-    labels, diameter = plan.canonical.learned.constraint_labels, s.number("domain.diameter.l2") or np.inf
+    learned, diameter = plan.canonical.learned, s.number("domain.diameter.l2") or np.inf
+    labels = learned.constraint_labels
 
     def known(what: str) -> list[float]:
         """Bounds for the loss and then for each constraint; infinite where nothing is known."""
@@ -100,8 +102,8 @@ def _constants(plan: Plan) -> Constants:
         """
         asks, all_ask = f"loss.{what}" in asked, f"constraints.*.{what}" in asked
         results = [("the loss", f"loss.{what}", asks, not adapts and (asks or loss))]
-        for label in labels:
-            results.append((label, f"constraints.{label}.{what}", all_ask, not adapts and (all_ask or constraints)))
+        for label, name in zip(labels, learned.constraint_names, strict=True):
+            results.append((name, f"constraints.{label}.{what}", all_ask, not adapts and (all_ask or constraints)))
         return tuple(
             Limit(name, bound, fact, of, rests, sets, bend if of else 0.0)
             for (name, fact, rests, sets), bound, bend in zip(results, known(what), bends, strict=True)
@@ -127,7 +129,9 @@ def promises(guarantee: Guarantee | None) -> tuple[str, ...]:
         size = "" if number is None else f" <= {number:.6g}"
         says_nothing = T is not None and bound.vacuous(T)
         vacuous = " (vacuous: no sequence of decisions can do worse)" if says_nothing else ""
-        lines.append(f"{bound.measure}{size}, O({bound.rate}){vacuous}")
+        trivial = "" if T is None or number is None or bound.worst is None or says_nothing else bound.worst * T
+        beside = f" (whatever is decided: {trivial:.6g})" if trivial else ""
+        lines.append(f"{bound.measure}{size}{beside}, O({bound.rate}){vacuous}")
     return (*lines, *guarantee.provisos)
 
 
@@ -139,12 +143,13 @@ def recipe_of(plan: Plan) -> dict[str, Any]:
     season = {} if plan.season == 1 else {"season": plan.season}
     return {
         "name": plan.model.name,
-        "model": print_model(self_contained(plan.model)),
+        "model": self_contained(plan.model).to_oco(),
         "algorithm": plan.algorithm,
         "settings": {name: str(value) for name, value in plan.given.items()},
         "mode": plan.mode,
         "tradeoff": plan.tradeoff,
         **effort,
+        **({"certify": plan.certify} if plan.certify else {}),
         **season,
         "settled": {name: _exact(s) for name, s in plan.settings.items()},
     }
@@ -163,6 +168,7 @@ class Recipe:
     effort: float
     season: int
     resolved: Mapping[str, str]
+    certify: str = ""
 
     @classmethod
     def read(cls, recipe: Any) -> Recipe:
@@ -171,14 +177,16 @@ class Recipe:
         texts = [result.get(part) for part in ("name", "model", "algorithm", "mode")]
         tables = [result.get("settings"), result.get("settled", {})]
         tradeoff, effort, season = (result.get(part, 1) for part in ("tradeoff", "effort", "season"))
+        certify = result.get("certify", "")
         numbers = _is_number(tradeoff) and _is_number(effort) and effort > 0 and isinstance(season, int)
         whole = all(isinstance(text, str) for text in texts) and all(map(_is_table, tables))
-        if not (whole and numbers):
+        if not (whole and numbers and isinstance(certify, str)):
             hint = "where a module that `oco compile` wrote has saved it, `Learner.load` of that module reads it"
             raise fail("OCO850", "the saved state does not say which plan it belongs to", hint=hint)
         name, model, algorithm, mode = map(str, texts)
         settings, resolved = ({str(key): str(text) for key, text in dict(table or {}).items()} for table in tables)
-        return cls(name, model, algorithm, settings, mode, float(tradeoff), float(effort), int(season), resolved)
+        numbers_given = float(tradeoff), float(effort), int(season)
+        return cls(name, model, algorithm, settings, mode, *numbers_given, resolved, certify)
 
 
 def _is_number(value: Any) -> bool:

@@ -44,13 +44,13 @@ def check(
 def _observed(model: Model, source: Any) -> tuple[dict[str, Any], Mapping[str, Any] | None]:
     """The rounds of the data (what it lacks is drawn), and the best decision of each round where it can be found."""
     from oco.compiler.problem.canonical import canonical
-    from oco.evaluation.comparators import Budget
+    from oco.evaluation.comparators import ComparatorBudget
     from oco.evaluation.comparators.compare import compare
     from oco.evaluation.data import load_data
 
     problem = canonical(model)
     data = load_data(problem, source)
-    best = compare(problem, data, "dynamic", Budget(seconds=30.0))
+    best = compare(problem, data, "dynamic", ComparatorBudget(seconds=30.0))
     return {s.name: data.array(s.name) for s in problem.streams}, best.decision or None
 
 
@@ -67,6 +67,7 @@ def compile(
     effort: float = 1.0,
     budget: float | None = None,
     on_missing: str = "error",
+    certify: str | None = None,
 ) -> Plan:
     """Check the model, choose the algorithm whose theorem gives the best guarantee, and set its parameters.
 
@@ -85,6 +86,8 @@ def compile(
     effort     multiplies the number of steps that the proof searches may take, as for `check`
     budget     seconds of pilot runs, by a model of costs or by the clock, after which no other algorithm is begun; None: 30
     on_missing values that the data lack: "error", "hold" (the last value before) or "skip" (leave the round out)
+    certify    "static": learners keep the sums of a certificate of the static regret (`learner.certificate()`); "dynamic": of
+               that to the best decision of each round too, which takes a search in every round
 
     Raises OcoError where the model is wrong or no algorithm applies.
     """
@@ -95,6 +98,7 @@ def compile(
     require(kind, (str, Mapping), "a kind of settings, or formulas by name")
     require(tradeoff, numbers.Real, "a number as the tradeoff")
     require(seed, numbers.Integral, "an integer as the seed")
+    require(certify, (str, type(None)), "a kind of regret to certify", '"static" or "dynamic"')
     require(budget, (numbers.Real, type(None)), "a number of seconds as the budget")
     if data is not None:
         from oco.compiler.problem.canonical import canonical
@@ -107,7 +111,8 @@ def compile(
             data = load_data(canonical(bound), data, seed=seed, on_missing=on_missing)
         problem = bound if data is None else problem_for(bound, data, seed)
         options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort, "budget": budget}
-        return planned(problem, algorithm, settings, backend, data=data, seed=seed, **options)
+        plan = planned(problem, algorithm, settings, backend, data=data, seed=seed, **options)
+        return plan if certify is None else plan.certified(certify)
 
 
 def planned(
@@ -176,15 +181,12 @@ def restore(source: str | os.PathLike[str] | Mapping[str, Any], backend: str | N
 
     Raises OCO850 where the state is damaged, OCO851 where its model now gives another plan.
     """
-    from oco.backends.registry import restored, usable
     from oco.backends.saved import read_saved
-    from oco.plan import Plan
+    from oco.plan import restored_learner
 
     require(source, (str, os.PathLike, Mapping), "the path of a saved state, or a state")
     state = source if isinstance(source, Mapping) else read_saved(source)
-    plan = Plan.from_recipe(state.get("recipe"), backend or usable(state.get("backend")))
-    with contained("restoring"):
-        return restored(state, plan.compiled(plan.backend_for(plan.horizon).name), plan.contract)
+    return restored_learner(state, backend)
 
 
 def load_trace(path: str | os.PathLike[str]) -> Trace:

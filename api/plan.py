@@ -13,10 +13,10 @@ from oco.backends.choose import BackendChoice, choose_backend
 from oco.backends.contract import Contract
 from oco.backends.learner import Learner
 from oco.backends.registry import backend as find_backend
-from oco.backends.registry import make_fleet, make_learner, standalone_files
+from oco.backends.registry import make_fleet, make_learner, restored, standalone_files, usable
 from oco.compiler.selection import plan as core
 from oco.compiler.selection.plan_notices import plan_notices
-from oco.contract import Recipe, contract_of, recipe_of
+from oco.contract import Recipe, contract_of
 from oco.dsl.diagnostics import Diagnostic, contained
 from oco.dsl.load import parse
 from oco.dsl.writing import write_files
@@ -24,12 +24,20 @@ from oco.evaluation.report.frontier import plot_frontier
 
 if TYPE_CHECKING:
     from oco.backends.fleet import Fleet
-    from oco.evaluation.comparators import Budget
+    from oco.evaluation.comparators import ComparatorBudget
     from oco.evaluation.data import Data
     from oco.evaluation.measured_run import MeasuredRun
     from oco.evaluation.recorder import Keep
     from oco.evaluation.report.trace import Trace
     from oco.evaluation.run import Progress
+
+
+PUBLIC = (
+    *("algorithm", "certified", "choice", "explain", "facts", "files", "fleet", "for_rounds", "frontier", "guarantee"),
+    *("horizon", "learner", "model", "plot_frontier", "program", "recipe", "replay", "run", "settings", "source"),
+    *("to_json", "usage", "verdicts", "warnings", "with_horizon", "write"),
+)
+"""Names that `dir(plan)` lists."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,9 +60,11 @@ class Plan(core.Plan):
         known = Recipe.read(recipe)
         with contained("restoring"):
             model = parse(known.model, name=known.name)
-            settings, tradeoff, effort = known.settings or known.mode, known.tradeoff, known.effort
-            options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort, "season": known.season}
-            plan = cls.of(core.compile_plan(model, known.algorithm, settings, **options), target)
+            settings, season = known.settings or known.mode, known.season
+            tradeoff, effort = known.tradeoff, known.effort
+            made = core.compile_plan(model, known.algorithm, settings, tradeoff=tradeoff, effort=effort, season=season)
+            plan = cls.of(made, target)
+            plan = plan.certified(known.certify) if known.certify else plan
             # The text may print otherwise now; the state goes with the text that it was saved with.
             plan.__dict__["contract"] = replace(plan.contract, recipe={**plan.recipe, "model": known.model})
         return plan
@@ -67,7 +77,20 @@ class Plan(core.Plan):
     @cached_property
     def contract(self) -> Contract:
         """Contract of the plan, which backends print and learners check."""
-        return contract_of(self)
+        return replace(contract_of(self), restored=restored_learner)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Recipe and backend: another process makes the same plan of them."""
+        return plan_of_recipe, (self.contract.recipe, self.target)
+
+    def __dir__(self) -> list[str]:
+        return sorted(PUBLIC)
 
     def backend_for(self, rounds: int | None, backend: str | None = None) -> BackendChoice:
         """Backend for a run of so many rounds: the one named here, else the plan's own, else one that fits their
@@ -160,7 +183,7 @@ class Plan(core.Plan):
         *,
         mapping: Mapping[str, str | Sequence[str]] | None = None,
         journal: str | Path | None = None,
-        budget: Budget | None = None,
+        budget: ComparatorBudget | None = None,
         on_missing: str = "error",
     ) -> Trace:
         """Run a learner over data: a path, arrays with the round first, an iterator of rounds, or None to draw.
@@ -236,4 +259,16 @@ class Plan(core.Plan):
     @property
     def recipe(self) -> dict[str, Any]:
         """JSON values from which the same plan is made again."""
-        return recipe_of(self)
+        return dict(self.contract.recipe)
+
+
+def plan_of_recipe(recipe: Mapping[str, Any], target: str | None) -> Plan:
+    """Plan that a recipe makes."""
+    return Plan.from_recipe(recipe, target)
+
+
+def restored_learner(state: Mapping[str, Any], backend: str | None = None) -> Learner:
+    """Learner from a state and the recipe in it; on the backend that saved it where that works here and none is named."""
+    plan = Plan.from_recipe(state.get("recipe"), backend or usable(state.get("backend")))
+    with contained("restoring"):
+        return restored(state, plan.compiled(plan.backend_for(plan.horizon).name), plan.contract)

@@ -24,7 +24,7 @@ from oco.dsl.model import Model
 from oco.dsl.settings import SETTINGS, UNITS
 from oco.dsl.text.printer import print_model
 from oco.dsl.writing import make_folder
-from oco.evaluation.comparators import Budget
+from oco.evaluation.comparators import ComparatorBudget
 from oco.evaluation.data import Data, load_data, share
 from oco.evaluation.engines import Processes
 from oco.evaluation.report.trace import Trace
@@ -44,7 +44,7 @@ class Runner:
     folder: Path
     rounds: int
     backend: str | None = None
-    budget: Budget | None = None
+    budget: ComparatorBudget | None = None
     tradeoff: float = 1.0
     effort: float = 1.0
     given: Mapping[str, Array] | None = None
@@ -53,7 +53,7 @@ class Runner:
         settings = tuple(sorted(job.settings.items()))
         plan = _plan(self.text, job.algorithm, settings, self.rounds, self.backend, self.tradeoff, self.effort)
         arrays = self.arrays()
-        drawn = tuple(s for s in plan.canonical.streams if s.name not in arrays)
+        drawn = tuple(s for s in plan.canonical.revealed if s.name not in arrays)
         data = Data(plan.canonical, self.rounds, MappingProxyType(dict(arrays)), drawn, job.seed)
         return plan.run(data, seed=job.seed, keep="last", budget=self.budget)
 
@@ -137,7 +137,7 @@ def sweep(
     folder: str | Path | None = None,
     engine: Engine | None = None,
     backend: str | None = None,
-    budget: Budget | None = None,
+    budget: ComparatorBudget | None = None,
     tradeoff: float = 1.0,
     effort: float = 1.0,
     progress: Callable[[Outcome], None] | None = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from oco.backends.contract import Range
 from oco.backends.python.intake import Stream, StreamError
 from oco.compiler.ir.program import DType
 from oco.dsl.diagnostics import OcoError, fail
+from oco.dsl.suggest import nearest
 
 Array = np.ndarray[Any, Any]
 CODES = {
@@ -24,10 +25,23 @@ CODES = {
 """Codes of the errors of an intake, by its rule."""
 
 
-def wrong_input(error: StreamError, more: str = "") -> OcoError:
-    """Error for data that an intake refused, with a code and a way out."""
+def wrong_input(error: StreamError, more: str = "", given: Iterable[str] = (), wanted: Iterable[str] = ()) -> OcoError:
+    """Error for data that an intake refused, with a code and a way out; for a wrong name the nearest of those `wanted`."""
+    if error.rule == "name":
+        more, hint = _renamed(list(given), list(wanted))
+        return fail(CODES["name"], f"{error}{more}", hint=hint)
     hints = {"bounds": 'correct the data or the model\'s bounds, or choose on_out_of_bounds="clip" or "accept"'}
     return fail(CODES[error.rule], f"{error}{more}", hint=hints.get(error.rule, ""))
+
+
+def _renamed(given: list[str], wanted: list[str]) -> tuple[str, str]:
+    """Names that are given and not wanted, and the names meant: the nearest, or the only one that lacks a value."""
+    unknown, missing = ([n for n in a if n not in b] for a, b in ((given, wanted), (wanted, given)))
+    if not unknown or not missing:
+        return "", ""
+    near = nearest(unknown[0], missing) or (missing[0] if len(unknown) == len(missing) == 1 else None)
+    more = f", and there is no {', '.join(f'`{n}`' for n in unknown)}"
+    return more, f"did you mean `{near}`?" if near else f"give {', '.join(f'`{n}=...`' for n in missing)}"
 
 
 def is_integer(number: Any) -> bool:
@@ -52,6 +66,18 @@ def first_decision(name: str, given: Any) -> Array:
         raise fail("OCO846", f"the start of {name} is not an array of numbers: {given!r:.80}") from None
 
 
+def decision_within(name: str, given: Any, shape: tuple[int, ...], domain: Any) -> Array:
+    """Copy of a start of this shape in a domain (None: anywhere). Raises OCO846 where it is not finite or not in it."""
+    value = first_decision(name, given)
+    if value.shape != shape:
+        raise fail("OCO846", f"the start of {name} has the shape {value.shape}, not {shape}")
+    if not np.isfinite(value).all():
+        raise fail("OCO846", f"the start of {name} holds numbers that are not finite")
+    if domain is not None and not domain.contains(value):
+        raise fail("OCO846", f"the start of {name} lies outside {domain}")
+    return value
+
+
 def by_decision(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any] | None:
     """Arguments `gradient={"x": a, "y": b}` as `gradient_x`, `gradient_y`; None if no value is a dict by these names of
     decisions.
@@ -69,3 +95,15 @@ def stream_of(shape: tuple[int, ...], dtype: DType, given: Range | None) -> Stre
     """Input of this shape and kind, in a range that may be given."""
     bounds = given or Range()
     return Stream(shape, bounds.lower, bounds.upper, dtype is DType.INT, bounds.distribution)
+
+
+def given_draw(draws: Mapping[str, Array], name: str, shape: tuple[int, ...], round: int) -> Array:
+    """Random array of a round among those that the caller gave, rounds first. Raises OCO849 where it is absent or not finite."""
+    rounds = draws.get(name, np.empty(0))
+    if len(rounds) < round or rounds.shape[1:] != shape:
+        message = f"draws[{name!r}] has the shape {rounds.shape}; round {round} needs ({round}, *{shape})"
+        raise fail("OCO849", message)
+    drawn: Array = rounds[round - 1]
+    if not np.isfinite(drawn).all():
+        raise fail("OCO849", f"draws[{name!r}] of round {round} holds numbers that are not finite")
+    return drawn

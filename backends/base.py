@@ -31,7 +31,8 @@ class Compiled:
     first. It stops before a round whose input is not finite or out of bounds. `keep` names the arrays to record:
     "decisions" (of all decisions, side by side), "loss", "constraints", "equalities", and "after_FIELD" for fields of
     the state. `native` is the backend's own handle. `slopes` runs in NumPy on every backend: learners evaluate it in
-    few rounds. `backend` is the name of the backend that made it. `prepare` is there where the decision hangs on contexts.
+    few rounds; so does `certificate`, when it is asked for. `backend` is the name of the backend that made it. `prepare` is there where
+    the decision hangs on contexts.
     """
 
     backend: str
@@ -45,3 +46,4 @@ class Compiled:
     run: Callable[..., Recorded] | None = None
     native: Any = None
     prepare: Callable[..., Arrays] | None = None
+    certificate: Callable[..., Arrays] | None = None

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from oco.backends.monitor import Constants
+from oco.compiler.certificates.certificate import CertificateTerms
 from oco.compiler.domains import Domain
 from oco.compiler.theory.guarantees import FROM_CENTRE
+from oco.dsl.labels import Axes
 
 Array = np.ndarray[Any, Any]
 
@@ -43,6 +45,9 @@ class Contract:
                 itself has no units
     constants   bounds that the guarantee rests on, which the learner compares with the data it sees
     from_centre True where the guarantee is for the plan's own first decision alone
+    axes        names of the entries of decisions and inputs, where the model has an index for them
+    terms       of certificates, where the program's state keeps their sums
+    restored    function of a state and a backend that makes a learner in another process, where one is known
     """
 
     text: str
@@ -59,6 +64,9 @@ class Contract:
     duals: Mapping[str, Array] = field(default_factory=dict)
     constants: Constants = field(default_factory=Constants)
     from_centre: bool = False
+    axes: Mapping[str, Axes] = field(default_factory=dict)
+    terms: CertificateTerms | None = None
+    restored: Callable[[Mapping[str, Any], str], Any] | None = field(default=None, compare=False)
 
     def about_start(self, first: Mapping[str, Array]) -> str:
         """Consequence of these first decisions, by field, for the guarantee; "" where there is none."""

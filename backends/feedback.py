@@ -26,6 +26,10 @@ class Feedback:
         self.decisions = decisions
         self.compiled = compiled
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Data, decisions and what was measured of them: another process needs no program for these."""
+        return _carried, (self.round, dict(self.values), self.decisions, self._measured)
+
     def __repr__(self) -> str:
         return f"Feedback(round={self.round}, loss={self.loss:.6g}, violation={self.violation})"
 
@@ -56,3 +60,10 @@ class Feedback:
     def violation(self) -> Array:
         """Violation [g_t(x_t)]_+, then |h_t(x_t)|, shape (N + M,)."""
         return np.concatenate([np.maximum(self.constraints, 0), np.abs(self.equalities)])
+
+
+def _carried(round: int, values: Mapping[str, Any], decisions: tuple[Any, ...], measured: tuple[Any, ...]) -> Feedback:
+    """Feedback whose loss and constraints are known."""
+    result = Feedback(round, values, decisions, Compiled.__new__(Compiled))
+    result.__dict__["_measured"] = measured
+    return result

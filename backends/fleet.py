@@ -11,10 +11,12 @@ import numpy as np
 
 from oco.backends.arguments import first_decision, wrong_input
 from oco.backends.base import Compiled
+from oco.backends.certified import certificate_of
 from oco.backends.contract import Contract
 from oco.backends.learner import Learner
 from oco.backends.ownership import Owned
 from oco.backends.python.intake import Intake, Stream, StreamError
+from oco.compiler.certificates.certificate import Certificate
 from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import DType, Type
 from oco.dsl.diagnostics import OcoError, fail
@@ -110,6 +112,13 @@ class Fleet(Owned):
         """State of all learners, by the paper's symbols."""
         with self._owned():
             return self._kept()
+
+    def certificates(self) -> list[Certificate]:
+        """Certificate of each learner. Raises OCO735 where the plan keeps no sums for it."""
+        values = self.values
+        fields = [f.name for f in self.compiled.program.state]
+        states = ([values[name][k] for name in fields] for k in range(self.size))
+        return [certificate_of(self.compiled, self.contract.terms, state) for state in states]
 
     def decide(self, /, **context: Any) -> Any:
         """Decisions of this round, (n, *shape); a dict of them if the model has several.

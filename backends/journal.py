@@ -200,7 +200,7 @@ class Journal:
     # What the learner calls.
 
     def decide(self, round: int, decisions: Sequence[Any], context: Mapping[str, Any]) -> None:
-        """Record the decisions of a round, once, and after them the contexts that they were made with."""
+        """Record the decisions of a round, once, and after them its contexts. Raises OCO857 where others are recorded."""
         packed = [pack(d) for d in (*decisions, *context.values())]
         if round > self._decided:
             with self._counted():

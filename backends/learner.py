@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from oco.backends.arguments import by_decision, first_decision, generator, is_integer, stream_of, wrong_input
+from oco.backends.arguments import (
+    by_decision,
+    decision_within,
+    generator,
+    given_draw,
+    is_integer,
+    stream_of,
+    wrong_input,
+)
 from oco.backends.base import Compiled, Recorded
+from oco.backends.certified import certificate_of
 from oco.backends.contract import Contract
 from oco.backends.factors import decisions_of, fields_of, names_of, part_names, points_of
 from oco.backends.feedback import Feedback
 from oco.backends.known import Contexts
 from oco.backends.monitor import DUALS, Monitor, looked_at
+from oco.backends.named import by_position, named
 from oco.backends.out_of_bounds import CHOICES, NOTES, repaired
-from oco.backends.ownership import Owned
+from oco.backends.portable import Portable, row_of
 from oco.backends.python.intake import Intake, NotFinite, StreamError
-from oco.backends.python.state_file import write_state
-from oco.backends.saved import learner_state, restore_into
+from oco.compiler.certificates.certificate import Certificate
 from oco.dsl.diagnostics import InternalError, fail
-from oco.dsl.writing import reason_of
 
 if TYPE_CHECKING:
     from oco.backends.journal import Journal
@@ -35,7 +42,7 @@ MOST_OUTSIDE = 50
 """Most listed rounds with data outside the bounds."""
 
 
-class Learner(Owned):
+class Learner(Portable):
     """Learner that decides round by round: `decide(...)` with the model's contexts by name, then `observe(...)` with the rest.
 
     Threads may use it in turns; one that comes while another is at work gets OCO853, and the learner is unchanged.
@@ -70,6 +77,8 @@ class Learner(Owned):
         streams = {f.name: stream_of(f.type.shape, f.type.dtype, contract.ranges.get(f.name)) for f in program.feedback}
         self._take = Intake(streams)
         self.contexts = Contexts(program.context, program.prepare is not None)
+        known = {*program.context, *(name for name, _ in program.previous)}
+        self._wanted = {f.name: f.type.shape for f in program.feedback if f.name not in known}
         self._take_context = Intake({n: streams[n] for n in program.context})
         self._random = generator(seed)
         self._draws = None if draws is None else {n: np.asarray(a, dtype=np.float64) for n, a in draws.items()}
@@ -107,22 +116,20 @@ class Learner(Owned):
             parts: list[Any] = [given[f] for f in part_names(name) if f in given]
             if self.contract.domains[name].violation_of_factors(*parts) > 1e-9:
                 raise fail("OCO846", f"the start of {name} lies outside {self.contract.domains[name]}")
-        first = []
-        for field in self.compiled.program.decision:
-            value = first_decision(field.name, given[field.name])
-            if value.shape != field.type.shape:
-                raise fail("OCO846", f"the start of {field.name} has the shape {value.shape}, not {field.type.shape}")
-            if not np.isfinite(value).all():
-                raise fail("OCO846", f"the start of {field.name} holds numbers that are not finite")
-            domain = self.contract.domains.get(field.name)
-            if domain is not None and not domain.contains(value):
-                raise fail("OCO846", f"the start of {field.name} lies outside {domain}")
-            first.append(value)
+        within = self.contract.domains.get
+        first = [
+            decision_within(f.name, given[f.name], f.type.shape, within(f.name)) for f in self.compiled.program.decision
+        ]
         if message := self.contract.about_start(dict(zip(self._names, first))):
             self.warn(message)
         self.monitor.start = points_of(self.compiled.program, first)
         with np.errstate(all="ignore"):
             return tuple(self.compiled.init(*first))
+
+    def certificate(self) -> Certificate:
+        """Upper bound of the static regret so far, with what proves it. Raises OCO735 where the plan keeps no sums for it."""
+        with self._owned():
+            return certificate_of(self.compiled, self.contract.terms, self._state)
 
     # A round.
 
@@ -137,6 +144,8 @@ class Learner(Owned):
             if self.journal is not None:
                 self.journal.decide(self.round, result, self.contexts.needed(self.round))
         decided = decisions_of(self.compiled.program, result)
+        if self.contract.axes:
+            decided = named(decided, self.contract.axes)
         return next(iter(decided.values())) if len(decided) == 1 else decided
 
     def decisions(self) -> tuple[Any, ...]:
@@ -184,13 +193,16 @@ class Learner(Owned):
             hint = "give settings of another size where they are given by hand, or the streams in other units"
             raise fail("OCO859", message, hint=hint) from None
 
-    def observe(self, /, *, round: int | None = None, **streams: Any) -> Feedback:
+    def observe(self, row: Any = None, /, *, round: int | None = None, **streams: Any) -> Feedback:
         """Take the data that the round revealed and go on to the next. Wrong data raises an error, and the learner is
         unchanged.
 
+        row    streams by name in place of arguments: a dict, a Series of pandas, a row of polars as a dict
         round  that these streams belong to: an error where it is not the current one. With a journal, an earlier one
                may be given again with the same streams, and changes nothing.
         """
+        if row is not None:
+            streams = {**row_of(row, self._wanted), **streams}
         with self._owned():
             if round is not None and (not is_integer(round) or round != self.round):
                 return self._other_round(round, streams)
@@ -223,6 +235,8 @@ class Learner(Owned):
         return self._checked(self._take, given)
 
     def _checked(self, take: Intake, given: Mapping[str, Any]) -> dict[str, Any]:
+        if self.contract.axes:
+            given = by_position(given, self.contract.axes)
         try:
             values = take(given)
         except StreamError as error:
@@ -308,7 +322,7 @@ class Learner(Owned):
             except StreamError as second:
                 error, given = second, flat
         if error.rule != "bounds" or self.on_out_of_bounds == "error":
-            raise wrong_input(error) from None
+            raise wrong_input(error, given=given, wanted=take.streams) from None
         try:
             values = repaired(take, given, self.on_out_of_bounds)
         except StreamError as second:
@@ -343,47 +357,11 @@ class Learner(Owned):
 
     def _draw(self, name: str, shape: tuple[int, ...]) -> Any:
         if self._draws is not None:
-            return self._given_draw(name, shape)
+            return given_draw(self._draws, name, shape, self.round)
         normal = self.contract.distributions.get(name, "uniform") == "normal"
         return self._random.normal(size=shape) if normal else self._random.random(shape)
 
-    def _given_draw(self, name: str, shape: tuple[int, ...]) -> Array:
-        assert self._draws is not None
-        rounds = self._draws.get(name, np.empty(0))
-        if len(rounds) < self.round or rounds.shape[1:] != shape:
-            raise fail(
-                "OCO849",
-                f"draws[{name!r}] has the shape {rounds.shape}; round {self.round} needs ({self.round}, *{shape})",
-            )
-        drawn: Array = rounds[self.round - 1]
-        if not np.isfinite(drawn).all():
-            raise fail("OCO849", f"draws[{name!r}] of round {self.round} holds numbers that are not finite")
-        return drawn
-
     # Its life beyond this process.
-
-    def state(self) -> dict[str, Any]:
-        """JSON values from which a learner continues bit for bit: the algorithm's state, the random generator,
-        warnings, the recipe.
-        """
-        with self._owned():
-            return learner_state(self)
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any], compiled: Compiled, contract: Contract) -> Learner:
-        """Learner from its `state`. Raises OCO850 where that is damaged, OCO851 where it is of another model or plan."""
-        learner = cls(compiled, contract)
-        restore_into(learner, state)
-        return learner
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a file, completely or not at all. Raises OCO903 where it cannot be written; the old file
-        is then unchanged.
-        """
-        try:
-            write_state(path, self.state())
-        except (OSError, ValueError) as error:
-            raise fail("OCO903", f"{os.fspath(path)!r} cannot be written: {reason_of(error)}") from None
 
     def close(self) -> None:
         """Close the journal, if there is one."""

@@ -20,7 +20,7 @@ ROOM = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
-class Played:
+class PlayedRounds:
     """Played rounds: decisions by name with loss and constraints, the round first; `after` has fields of the state,
     after each.
 
@@ -49,7 +49,7 @@ Wants = Callable[[int, int], bool]
 
 def play(
     learner: Learner, read: Read, rounds: int, after: Collection[str] = (), wants: Wants = lambda start, stop: True
-) -> Iterator[Played]:
+) -> Iterator[PlayedRounds]:
     """Play rounds and give them in parts, each at a whole round.
 
     read(start, stop) gives streams as arrays with the round first; wants(start, stop) is True where a decision of these
@@ -76,7 +76,7 @@ def play(
 
 def _block(
     learner: Learner, streams: Mapping[str, Array], rounds: int, after: Collection[str], decided: bool
-) -> Played:
+) -> PlayedRounds:
     program = learner.compiled.program
     worth = ["loss", "constraints", "equalities", *(f"after_{name}" for name in after)]
     first = learner.round
@@ -89,17 +89,19 @@ def _block(
         decisions = {f.name: part.reshape(recorded.rounds, *f.type.shape) for f, part in zip(program.decision, parts)}
     kept = recorded.kept
     fields = {name: kept[f"after_{name}"] for name in after}
-    return Played(first, recorded.rounds, decisions, kept["loss"], kept["constraints"], kept["equalities"], fields)
+    return PlayedRounds(
+        first, recorded.rounds, decisions, kept["loss"], kept["constraints"], kept["equalities"], fields
+    )
 
 
-def _single(learner: Learner, streams: Mapping[str, Any], after: Collection[str]) -> Played:
+def _single(learner: Learner, streams: Mapping[str, Any], after: Collection[str]) -> PlayedRounds:
     known = {name: streams[name] for name in learner.contexts.names}
     first, decided = learner.round, learner.decide(**known)
     feedback = learner.observe(**streams)
     names = [f.name for f in learner.compiled.program.decision]
     decisions = decided if isinstance(decided, dict) else {names[0]: decided}
     fields = {name: np.asarray(learner.value(name))[None] for name in after}
-    return Played(
+    return PlayedRounds(
         first,
         1,
         {n: d[None] for n, d in decisions.items()},

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from oco.dsl import build
-from oco.dsl.atoms import form_of, forms
+from oco.dsl.atoms import form_of, forms, is_entrywise
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.dims import Shape
 from oco.dsl.dims import broadcast as broadcast_shapes
-from oco.dsl.expressions import Call, Constant, Expr, constant
+from oco.dsl.expressions import Call, Constant, Expr, constant, rewrite, walk
 
 call, index, array = build.call, build.index, build.array
 
@@ -95,6 +95,19 @@ def sub(a: Expr, b: Expr) -> Expr:
     if (result := _folded(operator.sub, a, b)) is not None:
         return result
     return add(a, _args(b)[0]) if form_of(b) is forms.NEGATIVE else call("sub", a, b)
+
+
+def where_equal(expr: Expr, old: Expr, new: Expr) -> Expr:
+    """`expr` at the entries at which `new` equals `old`, written with `new` where it depends on `old` entry by entry; else itself."""
+    if new.shape != old.shape:
+        return expr
+    through = {id(old)}
+    for node in walk(expr):
+        if any(id(c) in through for c in node.children):
+            if not is_entrywise(node) or node.shape != old.shape:
+                return expr
+            through.add(id(node))
+    return rewrite(expr, lambda node: new if node is old else node) if id(expr) in through else expr
 
 
 def mul(a: Expr, b: Expr) -> Expr:

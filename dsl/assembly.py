@@ -6,20 +6,24 @@ else about it is wrong, so that one mistake is reported once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
+from oco.dsl.assumptions import wrong_key
 from oco.dsl.atoms.words import describe
 from oco.dsl.build import call
-from oco.dsl.checks import check_distribution, check_domain
+from oco.dsl.checks import check_distribution, check_domain, check_first, check_share
 from oco.dsl.diagnostics import MOST_MISTAKES, OcoError, fail
 from oco.dsl.dims import Shape, broadcast, show
-from oco.dsl.expressions import Expr, File, Kind, constant, names
+from oco.dsl.expressions import Expr, File, Kind, constant, names, rewrite, written_out
 from oco.dsl.fact_keys import FUNCTION_FACTS, MODEL_FACTS, catalogue, of_the_whole
 from oco.dsl.formulas import check_using
+from oco.dsl.keyed import by_name, index_names
+from oco.dsl.labels import axes_of, checked_names
 from oco.dsl.limits import FACTORED, LONGEST, MOST_FACTORED, MOST_NUMBERS
 from oco.dsl.model import Model
 from oco.dsl.scope import Scope, check_fixed, check_new_label, check_new_name, kind_of
@@ -113,8 +117,9 @@ class Assembly:
         check_new_name(scope, name, Kind.PARAM, span)
         shape = self._shape(dims, f"`{name}`")
         check_count(shape, f"`{name}`", span)
+        axes = axes_of(dims, scope.indexes)
         if name in scope.given:
-            value = given_value(name, scope.given[name], span)
+            value = given_value(name, by_name(name, scope.given[name], axes, span), span)
         whole = integer if bounds is not None else value is not None and value.integer
         param = Param(name, dims, shape, bounds, value, whole, None, span)
         if shape:
@@ -126,8 +131,33 @@ class Assembly:
             fits = not is_known(value.shape) or not is_known(shape) or value.shape in (shape, ())
             if not isinstance(value, File) and not fits:
                 raise wrong_shape(name, shape, value.shape, value)
-        data = param_value(scope, param)
+        data = param_value(scope, param, axes)
         if data is not None:
+            data.setflags(write=False)
+            scope.learn(name, data)
+            param = replace(param, data=data)
+        scope.declare(param)
+        self.params.append(param)
+
+    def index(self, name: str, names: Sequence[Any] | None, file: File | None, span: Span | None) -> None:
+        """Add `index name = [names]`, or with the names in a column of a file; names from the caller replace them."""
+        scope = self.scope
+        check_new_name(scope, name, Kind.PARAM, span)
+        if name in scope.given:
+            names, file = scope.given[name], None
+            if isinstance(names, (str, bytes)) or not hasattr(names, "__iter__"):
+                message = f"`{name}` is an index, and what is given for it is no list of names"
+                raise fail("OCO218", message, span, f'give {{"{name}": ["NYC", "WEST"]}}')
+            names = list(names)
+        if file is not None:
+            names = index_names(scope, name, file)
+        labels = () if names is None else checked_names(name, names, span)
+        check_count((len(labels),), f"`{name}`", span)
+        value = file or (constant(len(labels), span) if labels else None)
+        param = Param(name, (), (), None, value, True, None, span, labels, True)
+        if labels:
+            scope.indexes[name] = labels
+            data = np.array(len(labels))
             data.setflags(write=False)
             scope.learn(name, data)
             param = replace(param, data=data)
@@ -199,6 +229,30 @@ class Assembly:
             self._check_mean(stream, mean)
         self.streams.append(stream)
 
+    def state(self, name: str, dims: tuple[Expr, ...], bounds: Bounds, first: Expr, span: Span | None) -> None:
+        """Add `state name[dims] ... in bounds start first`; `follow` says what a round leaves to the next."""
+        check_new_name(self.scope, name, Kind.STREAM, span)
+        shape = self._shape(dims, f"`{name}`")
+        state = Stream(name, dims, shape, bounds, span=span, known=True, first=first)
+        self.scope.declare(state)
+        check_count(shape, f"`{name}`", span)
+        if bounds is not None:
+            check_range(self.scope, bounds, shape, f"`{name}`", False)
+        check_first(self.scope, state, first)
+        self.streams.append(state)
+
+    def follow(self, name: str, following: Expr) -> None:
+        """Set what a round leaves to the next of a state, abbreviations written out. Raises OCO529 where its shape is another."""
+        place = next(k for k, s in enumerate(self.streams) if s.name == name)
+        state = self.streams[place]
+        if broadcast(following.shape, state.shape) != state.shape:
+            message = f"`{name}` has shape {show(state.shape)}, and what follows it {show(following.shape)}"
+            raise fail("OCO529", message, following.span, "give both one shape")
+        lets = {let.name: let.value for let in self.lets}
+        plain = rewrite(following, lambda e: written_out(e, lets))
+        self.streams[place] = replace(state, following=plain)
+        self.scope.declared[name] = self.streams[place]
+
     def let(self, name: str, value: Expr, span: Span | None) -> None:
         """Add `let name = value`."""
         check_new_name(self.scope, name, Kind.LET, span)
@@ -254,8 +308,9 @@ class Assembly:
         label_span: Span | None,
         span: Span | None,
         penalty: Expr | None = None,
+        percent: float | None = None,
     ) -> None:
-        """Add `label: left relation right timing, penalty p`."""
+        """Add `label: left relation right timing, penalty p`, or with `in percent% of rounds` as its timing."""
         check_new_label(self.scope, label, label_span)
         self.scope.labels[label] = label_span
         shape = call("sub", left, right, span=span).shape
@@ -268,7 +323,9 @@ class Assembly:
             if penalty.shape and penalty.shape != shape:
                 message = f"the penalty of `{label}` has shape {show(penalty.shape)}, the constraint {show(shape)}"
                 raise fail("OCO527", message, penalty.span, "write one number, or one for each entry")
-        self.constraints.append(Constraint(label, left, relation, right, timing, shape, penalty, span))
+        if timing is Timing.IN_SHARE:
+            check_share(label, relation, penalty, percent, span)
+        self.constraints.append(Constraint(label, left, relation, right, timing, shape, penalty, span, percent))
 
     def assume(self, key: str, relation: Relation, value: Expr, key_span: Span | None, span: Span | None) -> None:
         """Add `assume key relation value`; keys are checked when all labels are known, by `check_assumptions`."""
@@ -313,7 +370,7 @@ class Assembly:
         """Errors for assumptions about unknown facts; labels in `unreadable` are taken as declared."""
         keys = catalogue((*self.scope.labels, *unreadable))
         relations = {k: f.relation for k, f in keys.items()}
-        wrong = (e for a in self.assumptions if (e := _wrong_key(a, relations)))
+        wrong = (e for a in self.assumptions if (e := wrong_key(a, relations)))
         return list(islice(wrong, MOST_MISTAKES))
 
     def finish(self) -> Model:
@@ -335,34 +392,3 @@ class Assembly:
             self.scope.folder,
             self.span,
         )
-
-
-def _text(value: Expr) -> str:
-    return value.span.text if value.span is not None and value.span.text else "..."
-
-
-def _wrong_key(assumption: Assumption, relations: Mapping[str, str]) -> OcoError | None:
-    key = of_the_whole(assumption.key)
-    if key not in relations:
-        parts = key.split(".")
-        labels = sorted({k.split(".")[1] for k in relations if k.startswith("constraints.")})
-        if parts[0] == "constraints" and len(parts) > 2 and parts[1] not in labels:
-            hint = did_you_mean(
-                parts[1],
-                labels,
-                f"the constraints are {', '.join(labels)}" if labels else "this model has no constraints",
-            )
-            return fail("OCO651", f"there is no constraint `{parts[1]}`", assumption.span, hint)
-        alike = (k for k in relations if not k.startswith("constraints.") or k.split(".")[1] in parts)
-        hint = did_you_mean(key, alike, "`oco help OCO651` lists the facts")
-        return fail("OCO651", f"there is no fact `{assumption.key}`", assumption.span, hint)
-    wanted = relations[key]
-    if wanted and wanted != assumption.relation:
-        side = "an upper" if wanted == "<=" else "a lower"
-        return fail(
-            "OCO653",
-            f"only {side} bound on `{key}` is of use",
-            assumption.span,
-            f"write `assume {assumption.key} {wanted} {_text(assumption.value)}`",
-        )
-    return None

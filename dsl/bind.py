@@ -9,7 +9,7 @@ from typing import Any
 from oco.dsl import build
 from oco.dsl.assembly import Assembly
 from oco.dsl.diagnostics import Findings
-from oco.dsl.expressions import Array, Call, Expr, Index, Kind, Name, rewrite
+from oco.dsl.expressions import Array, Call, Expr, File, Index, Kind, Name, rewrite
 from oco.dsl.model import Model
 from oco.dsl.scope import Scope
 from oco.dsl.statements import Distribution, DomainSpec, Param
@@ -48,6 +48,10 @@ class _Binder:
         self._wishes()
 
     def _param(self, p: Param) -> None:
+        if p.is_index:
+            file = p.value if isinstance(p.value, File) else None
+            self.assembly.index(p.name, p.labels or None, file, p.span)
+            return
         value = None if p.value is None else self.expr(p.value)
         whole = p.integer and p.bounds is not None
         self.assembly.param(p.name, self.exprs(p.dims), self._bounds(p.bounds), whole, value, p.span)
@@ -62,6 +66,10 @@ class _Binder:
             for cut in d.domain.cuts:
                 assembly.cut(d.name, self.expr(cut.left), cut.relation, self.expr(cut.right), cut.span)
         for s in m.streams:
+            if s.first is not None and s.following is not None:
+                assembly.state(s.name, self.exprs(s.dims), self._bounds(s.bounds), self.expr(s.first), s.span)
+                assembly.follow(s.name, self.expr(s.following))
+                continue
             mean = None if s.mean is None else self.expr(s.mean)
             distribution = None if s.distribution is None else self._distribution(s.distribution)
             assembly.stream(
@@ -86,7 +94,7 @@ class _Binder:
         for c in m.constraints:
             left, right = self.expr(c.left), self.expr(c.right)
             penalty = None if c.penalty is None else self.expr(c.penalty)
-            assembly.constraint(c.label, left, c.relation, right, c.timing, c.span, c.span, penalty)
+            assembly.constraint(c.label, left, c.relation, right, c.timing, c.span, c.span, penalty, c.percent)
 
     def _bounds(self, bounds: tuple[Expr, Expr] | None) -> tuple[Expr, Expr] | None:
         return None if bounds is None else (self.expr(bounds[0]), self.expr(bounds[1]))

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
 from oco.dsl.assembly import Assembly
+from oco.dsl.builder_arguments import checked_name, checked_word, formula, listed_values
 from oco.dsl.caller import caller_span
 from oco.dsl.diagnostics import Findings, OcoError, fail
-from oco.dsl.expressions import Expr, Kind, Name, constant
+from oco.dsl.expressions import Expr, File, Kind, Name, constant
 from oco.dsl.fact_keys import catalogue, of_the_whole
+from oco.dsl.habits import OF_MODEL, no_such_name
+from oco.dsl.keyed import by_name
+from oco.dsl.labels import axes_of
 from oco.dsl.limits import admitted
 from oco.dsl.model import Model
 from oco.dsl.scope import Scope
@@ -22,9 +25,10 @@ from oco.dsl.source import Span
 from oco.dsl.statements import Distribution, DomainSpec, Feedback, Measure, Relation, Timing
 from oco.dsl.suggest import did_you_mean
 from oco.dsl.terms import Comparison, Operand, Term, common_scope, term, wrong_argument
-from oco.dsl.text.parser import formula_text
-from oco.dsl.text.tokens import is_name
+from oco.dsl.values import as_array, is_data
 
+Duty: TypeAlias = "tuple[bool, Operand | None, float | None]"
+"""Time at which a constraint has to hold, and its price: each round or not, penalty, percentage of the rounds."""
 Shape: TypeAlias = "Operand | Sequence[Operand] | None"
 _WHERE_FACTS_ARE = "`oco help OCO651` lists the facts"
 
@@ -39,7 +43,7 @@ class ModelBuilder:
     def __init__(self, name: str, horizon: Operand | None = None, folder: str | Path = ".") -> None:
         span = caller_span()
         self._scope = Scope(Path(folder))
-        self._assembly = Assembly(self._scope, _checked_name(name, "a model", span), span)
+        self._assembly = Assembly(self._scope, checked_name(name, "a model", span), span)
         self._assembly.set_horizon(self._rounds(horizon, span), span)
 
     # declarations
@@ -49,6 +53,19 @@ class ModelBuilder:
         span = caller_span()
         self._assembly.set_horizon(self._rounds(rounds, span), span)
 
+    def index(self, name: str, names: Iterable[str] | Term | None = None) -> Term:
+        """Declare names for the entries of axes: `zone = m.index("zone", ["NYC", "WEST"])`, then `m.decision("x", zone, ...)`.
+
+        names  each once; or `oco.file("zones.csv", column="name")`; None where they are given to `oco.compile`
+        """
+        span = caller_span()
+        file = names.expr if isinstance(names, Term) and isinstance(names.expr, File) else None
+        if file is None and names is not None and (isinstance(names, (str, Term)) or not isinstance(names, Iterable)):
+            raise wrong_argument("`names`", 'a list such as ["NYC", "WEST"]', names, span)
+        with self._statement(name, "an index", span):
+            self._assembly.index(name, None if file is not None or names is None else list(names), file, span)
+        return self._name(name, span)
+
     def param(
         self, name: str, shape: Shape = None, value: Operand | None = None, *, bounds: Any = None, integer: bool = False
     ) -> Term:
@@ -56,14 +73,17 @@ class ModelBuilder:
         is a value: `m.param("A", value=A)`, or `m.param("A", A)` for an array, a table, nested lists or a float.
         """
         span = caller_span()
-        if value is None and _is_data(shape):
-            shape, value = None, _array(shape)
+        if value is None and is_data(shape):
+            shape, value = None, as_array(shape)
+        dims = self._dims(shape, span)
+        if value is not None:
+            value = by_name(name, value, axes_of(dims, self._scope.indexes), span)
         given = None if value is None else self._expr(value, span)
         if shape is None and given is not None:
-            shape = tuple(given.shape)
+            dims = self._dims(tuple(given.shape), span)
         ends, whole = self._bounds(bounds, integer, span)
         with self._statement(name, "a param", span):
-            self._assembly.param(name, self._dims(shape, span), ends, whole, given, span)
+            self._assembly.param(name, dims, ends, whole, given, span)
         return self._name(name, span)
 
     def decision(
@@ -126,7 +146,7 @@ class ModelBuilder:
         self._own(dist, span)
         if mean is not None and not iid:
             raise fail("OCO427", f"`{name}` has a mean, so it must be iid", span, "add iid=True")
-        values = _listed(bounds, span) if isinstance(bounds, (set, frozenset)) else ()
+        values = listed_values(bounds, span) if isinstance(bounds, (set, frozenset)) else ()
         if values:
             bounds, integer = (values[0], values[-1]), all(isinstance(v, int) for v in values)
         ends, whole = self._bounds(bounds, integer, span)
@@ -139,6 +159,18 @@ class ModelBuilder:
     def context(self, name: str, shape: Shape = None, **options: Any) -> Term:
         """Declare data known before the decision, which `decide` is given, with the options of `stream`."""
         return self.stream(name, shape, known=True, **options)
+
+    def state(
+        self, name: str, shape: Shape = None, *, following: Callable[[Term], Operand], bounds: Any, start: Operand
+    ) -> Term:
+        """Declare what a round leaves to the next: `m.state("stored", following=lambda s: s + charge, bounds=(0, 400), start=200)`."""
+        span = caller_span()
+        ends, _ = self._bounds(bounds, False, span)
+        first = self._expr(start, span)
+        with self._statement(name, "a state", span):
+            self._assembly.state(name, self._dims(shape, span), ends, first, span)
+            self._assembly.follow(name, self._expr(following(self._name(name, span)), span))
+        return self._name(name, span)
 
     def let(self, name: str, value: Operand) -> Term:
         """Name an expression."""
@@ -179,55 +211,67 @@ class ModelBuilder:
         name: str | None = None,
         each_round: bool = False,
         penalty: Operand | None = None,
+        percent: float | None = None,
     ) -> None:
-        """Add a constraint, in each round or on average over the rounds. Without a name it is called c1, c2, ...
+        """Add a constraint, in each round, on average over the rounds or in `percent` of them. Without a name it is called c1, c2, ...
 
         A list or a generator of comparisons adds them all; with a name they are called name_1, name_2, ... `penalty` is the loss that a
         unit of violation is worth, one number or one for each entry.
         """
         span = caller_span()
         if isinstance(constraint, Iterable) and not isinstance(constraint, (str, bytes, np.ndarray, Term)):
-            self._several(list(constraint), name, each_round, penalty, span)
+            self._several(list(constraint), name, (each_round, penalty, percent), span)
             return
-        self._one(constraint, name, each_round, penalty, span)
+        self._one(constraint, name, (each_round, penalty, percent), span)
 
-    def _several(
-        self, constraints: list[Any], name: str | None, each_round: bool, penalty: Operand | None, span: Span | None
-    ) -> None:
+    def _several(self, constraints: list[Any], name: str | None, duty: Duty, span: Span | None) -> None:
         """Add constraints one after another; none where one of them is wrong."""
         kept, labels = list(self._assembly.constraints), dict(self._scope.labels)
         try:
             for k, c in enumerate(constraints, 1):
-                self._one(c, name if name is None else f"{name}_{k}", each_round, penalty, span)
+                self._one(c, name if name is None else f"{name}_{k}", duty, span)
         except OcoError:
             self._assembly.constraints, self._scope.labels = kept, labels
             raise
 
-    def _one(
-        self, constraint: Any, name: str | None, each_round: bool, penalty: Operand | None, span: Span | None
-    ) -> None:
+    def _one(self, constraint: Any, name: str | None, duty: Duty, span: Span | None) -> None:
+        each_round, penalty, percent = duty
         if not isinstance(constraint, Comparison):
             raise wrong_argument("a constraint", "a comparison such as x <= 1", constraint, span)
         self._own(constraint.left, span)
         self._own(constraint.right, span)
-        label = _checked_name(name, "a constraint", span) if name is not None else self._free_label()
+        label = checked_name(name, "a constraint", span) if name is not None else self._free_label()
         timing = Timing.EACH_ROUND if each_round else Timing.ON_AVERAGE
+        if percent is not None:
+            if each_round or isinstance(percent, bool) or not isinstance(percent, (int, float)):
+                raise wrong_argument("`percent`", "a number such as 99, without each_round", percent, span)
+            timing = Timing.IN_SHARE
         left, right = (admitted(side.expr, span) for side in (constraint.left, constraint.right))
         price = None if penalty is None else self._expr(penalty, span)
         labels = dict(self._scope.labels)
         try:
-            self._assembly.constraint(label, left, constraint.relation, right, timing, span, constraint.span, price)
+            self._assembly.constraint(
+                label,
+                left,
+                constraint.relation,
+                right,
+                timing,
+                span,
+                constraint.span,
+                price,
+                None if percent is None else float(percent),
+            )
         except OcoError:
             self._scope.labels = labels
             raise
 
     def measure(self, regret: str) -> None:
         """Choose "static" or "dynamic" regret."""
-        self._assembly.chosen_measure = Measure(_word(regret, [m.value for m in Measure], "regret"))
+        self._assembly.chosen_measure = Measure(checked_word(regret, [m.value for m in Measure], "regret"))
 
     def feedback(self, feedback: str) -> None:
         """Set the feedback of a round: "full", "gradient" or "bandit"."""
-        self._assembly.chosen_feedback = Feedback(_word(feedback, [f.value for f in Feedback], "feedback"))
+        self._assembly.chosen_feedback = Feedback(checked_word(feedback, [f.value for f in Feedback], "feedback"))
 
     def assume(self, facts: str | Mapping[str, Operand]) -> None:
         """Assume what is known but cannot be proved: that a fact holds, `m.assume("feasible.common")`, or bounds,
@@ -252,7 +296,7 @@ class ModelBuilder:
         span = caller_span()
         if algorithm is None and not settings:
             raise wrong_argument("what `using` takes", "the name of an algorithm, or settings", None, span)
-        texts = tuple((name, _formula(value, name, span)) for name, value in settings.items())
+        texts = tuple((name, formula(value, name, span)) for name, value in settings.items())
         self._assembly.using(algorithm, texts, span)
 
     # the result
@@ -278,6 +322,9 @@ class ModelBuilder:
 
     def __repr__(self) -> str:
         return f"<model {self._assembly.name}>"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise no_such_name("a model", name, OF_MODEL, dir(type(self)))
 
     def _repr_html_(self) -> str | None:
         return self._shown(Model._repr_html_)
@@ -316,8 +363,7 @@ class ModelBuilder:
     def _dims(self, shape: Shape, span: Span | None) -> tuple[Expr, ...]:
         if shape is None:
             return ()
-        dims = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-        return tuple(self._expr(d, span) for d in dims)
+        return tuple(self._expr(d, span) for d in (shape if isinstance(shape, (tuple, list)) else (shape,)))
 
     def _bounds(self, bounds: Any, integer: bool, span: Span | None) -> tuple[tuple[Expr, Expr] | None, bool]:
         """Bounds from a pair (lo, hi), or from a Python range for integers."""
@@ -336,13 +382,15 @@ class ModelBuilder:
     @contextmanager
     def _statement(self, name: str, what: str, span: Span | None) -> Iterator[None]:
         """Context of a declaration: on failure nothing stays declared."""
-        _checked_name(name, what, span)
-        scope = self._scope
-        declared, values, sizes = dict(scope.declared), dict(scope.values), dict(scope.sizes)
+        checked_name(name, what, span)
+        before = {part: dict(getattr(self._scope, part)) for part in ("declared", "values", "sizes", "indexes")}
+        streams = list(self._assembly.streams)
         try:
             yield
         except OcoError:
-            scope.declared, scope.values, scope.sizes = declared, values, sizes
+            self._assembly.streams = streams
+            for part, entries in before.items():
+                setattr(self._scope, part, entries)
             raise
 
     def _free_label(self) -> str:
@@ -350,49 +398,3 @@ class ModelBuilder:
         while f"c{number}" in self._scope.labels:
             number += 1
         return f"c{number}"
-
-
-def _is_data(value: Any) -> bool:
-    """True for data in the place of a shape: shapes are integers, or tuples and lists of them."""
-    if isinstance(value, (list, tuple)):
-        return any(isinstance(v, (list, tuple, float, np.floating, np.ndarray)) for v in value)
-    return isinstance(value, (float, np.floating, np.ndarray)) or hasattr(value, "to_numpy")
-
-
-def _array(value: Any) -> Any:
-    """Data as an array: tables of pandas and polars become one."""
-    return value.to_numpy() if hasattr(value, "to_numpy") else value
-
-
-def _listed(values: set[Any] | frozenset[Any], span: Span | None) -> tuple[float, ...]:
-    """Values of a set, ascending. Raises OCO526 where one is no finite number, or none is there."""
-    numbers = all(isinstance(v, (int, float, np.number)) and math.isfinite(v) for v in values)
-    if not values or not numbers:
-        raise wrong_argument("`bounds`", "a set of numbers", values, span)
-    return tuple(sorted(int(v) if float(v).is_integer() and not isinstance(v, float) else float(v) for v in values))
-
-
-def _checked_name(name: Any, what: str, span: Span | None) -> str:
-    if not isinstance(name, str) or not is_name(name):
-        shown = repr(name)[:40]
-        hint = "names are made of letters, digits and `_`, and begin with a letter"
-        raise fail("OCO526", f"{shown} cannot name {what}", span, hint)
-    return name
-
-
-def _word(word: str, words: list[str], what: str) -> str:
-    if word not in words:
-        near = did_you_mean(str(word), words, ", ".join(words))
-        raise fail("OCO210", f"there is no {what} called {word!r}", caller_span(), near)
-    return word
-
-
-def _formula(value: Any, name: str, span: Span | None) -> str:
-    """Text of a setting: a formula, or a number."""
-    if isinstance(value, bool) or not isinstance(value, (str, int, float, np.integer, np.floating)):
-        raise wrong_argument(f"the setting `{name}`", "a number or a formula", value, span)
-    text = value if isinstance(value, str) else repr(value.item() if isinstance(value, np.generic) else value)
-    try:
-        return formula_text(text)
-    except OcoError as error:
-        raise fail("OCO721", f"the formula `{text}` cannot be read: {error.message}", span, error.hint) from None

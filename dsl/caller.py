@@ -9,8 +9,8 @@ from types import FrameType
 
 from oco.dsl.source import Source, Span
 
-PACKAGES = ("oco", "numpy")
-"""Packages whose frames are skipped. NumPy is one: `np.sum(x)` calls the builder from within it."""
+PACKAGES = ("oco", "numpy", "cvxpy", "pandas", "polars", "scipy", "xarray")
+"""Packages whose frames are skipped: `np.sum(x)` and `table * x` call the builder from within them."""
 
 
 def caller_span() -> Span | None:
@@ -18,12 +18,13 @@ def caller_span() -> Span | None:
     unavailable.
     """
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _is_ours(frame):
+    while frame is not None and is_ours(frame):
         frame = frame.f_back
     return None if frame is None else _span(frame)
 
 
-def _is_ours(frame: FrameType) -> bool:
+def is_ours(frame: FrameType) -> bool:
+    """True for a frame of these packages."""
     return str(frame.f_globals.get("__name__", "")).partition(".")[0] in PACKAGES
 
 

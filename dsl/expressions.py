@@ -32,7 +32,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Data:
+class FrozenArray:
     """Read-only array that compares by its entries."""
 
     array: np.ndarray[Any, Any]
@@ -47,7 +47,7 @@ class Data:
         object.__setattr__(self, "array", array)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Data):
+        if not isinstance(other, FrozenArray):
             return NotImplemented
         a, b = self.array, other.array
         return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
@@ -92,7 +92,7 @@ class Expr:
 class Constant(Expr):
     """Number or array of numbers (int64 or float64)."""
 
-    value: Data
+    value: FrozenArray
 
 
 @dataclass(frozen=True)
@@ -178,21 +178,24 @@ class Array(Expr):
 
 @dataclass(frozen=True)
 class File(Expr):
-    """Reference `file("x.csv")` to data beside the model file. Allowed only as the value of a param."""
+    """Reference `file("x.csv")` to data beside the model file. Allowed only as the value of a param or an index; `column` names one
+    column of it.
+    """
 
     path: str
+    column: str = ""
 
 
 def constant(value: float | int | np.ndarray[Any, Any], span: Span | None = None) -> Constant:
     """Constant: integers stay int64, everything else is float64."""
     array = np.asarray(value)
     array = array.astype(np.int64 if array.dtype.kind in "iub" else np.float64)
-    return Constant(Data(array), shape=tuple(array.shape), integer=array.dtype.kind == "i", span=span)
+    return Constant(FrozenArray(array), shape=tuple(array.shape), integer=array.dtype.kind == "i", span=span)
 
 
 def uniform(value: float, shape: tuple[int, ...], span: Span | None = None) -> Constant:
     """Constant of this shape with equal entries, stored as one number."""
-    return Constant(Data(np.broadcast_to(np.float64(value), shape)), shape=shape, span=span)
+    return Constant(FrozenArray(np.broadcast_to(np.float64(value), shape)), shape=shape, span=span)
 
 
 def walk(root: Expr, known: Container[int] = ()) -> Iterator[Expr]:
@@ -246,3 +249,10 @@ def parts(root: Expr) -> Mapping[str, int]:
 def entries(root: Expr) -> int:
     """Total number of entries of the calls, shared ones counted once; lengths that a param names are left out."""
     return root._within[2]
+
+
+def written_out(node: Expr, lets: Mapping[str, Expr]) -> Expr:
+    """Value of an abbreviation in its place, its own abbreviations written out; any other node as it is."""
+    if isinstance(node, Name) and node.kind is Kind.LET and node.name in lets:
+        return rewrite(lets[node.name], lambda e: written_out(e, lets))
+    return node

@@ -5,15 +5,17 @@ from __future__ import annotations
 import csv
 import json
 from array import array as packed
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any
+from typing import Any, TypeVar
 from zipfile import ZipFile
 
 import numpy as np
 
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.limits import MOST_BYTES, MOST_NUMBERS, MOST_TEXT_BYTES
+from oco.dsl.readers.columns import read_columns
 from oco.dsl.readers.decimals import decimal, lines_of
 from oco.dsl.readers.npy import Header, member_header, members, read_entries, read_header, read_member
 from oco.dsl.readers.quota import UNREADABLE, Quota, TooMuch
@@ -21,6 +23,7 @@ from oco.dsl.source import Span
 from oco.dsl.suggest import did_you_mean
 
 Array = np.ndarray[Any, Any]
+Content = TypeVar("Content")
 
 NUMBER = 8
 IN_LIST, LIST = 10, 96
@@ -35,10 +38,27 @@ def read_array(path: str, folder: Path | None, name: str, span: Span | None, quo
     `name` is the param's: it selects the array of an npz file that holds several. `quota` counts the memory that they
     take.
     """
+
+    def named(reader: Callable[[Path, str, Quota], Array]) -> Callable[[Path], Array]:
+        return lambda path: reader(path, name, quota)
+
+    kinds = {kind: named(reader) for kind, reader in READERS.items()}
+    return _numbers(_read(path, folder, span, quota, kinds), path, span)
+
+
+def read_table(path: str, folder: Path | None, span: Span | None, quota: Quota) -> dict[str, list[str]]:
+    """Cells of a csv file with a header, by column."""
+    return _read(path, folder, span, quota, {".csv": partial(read_columns, quota=quota)})
+
+
+def _read(
+    path: str, folder: Path | None, span: Span | None, quota: Quota, kinds: Mapping[str, Callable[[Path], Content]]
+) -> Content:
+    """Content of a file by the reader of its kind. Raises OCO801 to OCO805."""
     place = locate(path, folder, span)
-    reader = READERS.get(place.suffix.lower())
+    reader = kinds.get(place.suffix.lower())
     if reader is None:
-        known = ", ".join(s.lstrip(".") for s in READERS)
+        known = ", ".join(s.lstrip(".") for s in kinds)
         raise fail("OCO803", f"`{path}` is of no kind that can be read", span, f"the kinds are {known}")
     size = place.stat().st_size
     if size > (MOST_TEXT_BYTES if place.suffix.lower() in (".csv", ".json") else MOST_BYTES):
@@ -46,7 +66,7 @@ def read_array(path: str, folder: Path | None, name: str, span: Span | None, quo
         raise fail("OCO805", f"`{path}` is too large to be read", span, hint)
     try:
         quota.open(size)
-        array = reader(place, name, quota)
+        return reader(place)
     except OcoError:
         raise
     except TooMuch as error:
@@ -57,7 +77,6 @@ def read_array(path: str, folder: Path | None, name: str, span: Span | None, quo
         raise fail("OCO805", f"`{path}` does not fit into memory", span) from None
     except (csv.Error, *UNREADABLE) as error:
         raise fail("OCO804", f"`{path}` cannot be read as {place.suffix.lstrip('.')}: {error}", span) from None
-    return _numbers(array, path, span)
 
 
 def locate(path: str, folder: Path | None, span: Span | None) -> Path:

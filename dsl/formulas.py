@@ -65,7 +65,7 @@ def _check_formula(text: str, names: Sequence[str], labels: tuple[str, ...], spa
         if isinstance(node, syntax.Call) and not node.operator and node.name not in FORMULA_FUNCTIONS:
             hint = did_you_mean(node.name, FORMULA_FUNCTIONS, f"formulas use {', '.join(FORMULA_FUNCTIONS)}")
             raise fail("OCO721", f"there is no function `{node.name}` in formulas", _part(at, node.name), hint)
-        if isinstance(node, (syntax.Subscript, syntax.ArrayLiteral, syntax.ValueSet, syntax.Text)):
+        if isinstance(node, (syntax.Subscript, syntax.ArrayLiteral, syntax.ValueSet, syntax.QuotedString)):
             raise fail("OCO721", f"the formula `{text}` is not a number", at)
 
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
+from oco.dsl.axes import expression_axes
+from oco.dsl.build import call
 from oco.dsl.expressions import constant
+from oco.dsl.labels import Axes, axes_of, indexes_of
 from oco.dsl.shown import shown_as_text
 from oco.dsl.statements import Decision, Horizon, Let, Param, Statements, Stream
 from oco.dsl.text.printer import print_model
@@ -20,13 +24,31 @@ class Model(Statements):
         declared: list[Param | Decision | Stream | Let] = [*self.params, *self.decisions, *self.streams, *self.lets]
         return {d.name: d for d in declared}
 
+    def axes(self, name: str) -> Axes:
+        """Names of the entries of a declaration, by axis; empty where none has names."""
+        every: list[Param | Decision | Stream] = [*self.params, *self.decisions, *self.streams]
+        declared = next(d for d in every if d.name == name)
+        return axes_of(declared.dims, indexes_of(self.params))
+
+    def axes_of_constraint(self, label: str) -> Axes:
+        """Names of the entries of a constraint, by axis; empty where none has names."""
+        indexes = indexes_of(self.params)
+        if not indexes:
+            return ()
+        c = next(c for c in self.constraints if c.label == label)
+        return expression_axes(call("sub", c.left, c.right), self.table(), indexes)
+
     def with_horizon(self, rounds: int | None) -> Model:
         """Model for so many rounds; None for an unknown number."""
         return replace(self, horizon=Horizon(None if rounds is None else constant(rounds), self.horizon.span))
 
+    @cached_property
+    def _text(self) -> str:
+        return print_model(self)
+
     def to_oco(self) -> str:
         """Text of the model as a file of the language; `oco.parse` of it gives an equal model."""
-        return print_model(self)
+        return self._text
 
     def __str__(self) -> str:
         return self.to_oco()

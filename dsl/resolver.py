@@ -36,17 +36,26 @@ ONCE = {
     syntax.FeedbackStatement: "feedback",
     syntax.UsingStatement: "using",
 }
-Declaring = syntax.ParamStatement | syntax.DecisionStatement | syntax.StreamStatement | syntax.LetStatement
+Declaring = (
+    syntax.IndexStatement
+    | syntax.ParamStatement
+    | syntax.DecisionStatement
+    | syntax.StreamStatement
+    | syntax.StateStatement
+    | syntax.LetStatement
+)
 DECLARING: dict[type[Declaring], Kind] = {
+    syntax.IndexStatement: Kind.PARAM,
     syntax.ParamStatement: Kind.PARAM,
     syntax.DecisionStatement: Kind.DECISION,
     syntax.StreamStatement: Kind.STREAM,
+    syntax.StateStatement: Kind.STREAM,
     syntax.LetStatement: Kind.LET,
 }
 
 
 def resolve(
-    file: syntax.File,
+    file: syntax.SourceFile,
     params: Mapping[str, Any] | None = None,
     folder: Path | None = None,
     syntax_errors: Sequence[Diagnostic] = (),
@@ -63,7 +72,7 @@ def resolve(
 
 
 class _Resolver:
-    def __init__(self, file: syntax.File, params: Mapping[str, Any], folder: Path | None) -> None:
+    def __init__(self, file: syntax.SourceFile, params: Mapping[str, Any], folder: Path | None) -> None:
         self.file = file
         self.findings = Findings()
         self.scope = Scope(folder, params)
@@ -96,12 +105,16 @@ class _Resolver:
                 self.assembly.name, self.assembly.span = s.name.name, s.span
             case syntax.HorizonStatement():
                 self._horizon(s)
+            case syntax.IndexStatement():
+                self._index(s)
             case syntax.ParamStatement():
                 self._param(s)
             case syntax.DecisionStatement():
                 self._decision(s)
             case syntax.StreamStatement():
                 self._stream(s)
+            case syntax.StateStatement():
+                self._state(s)
             case syntax.LetStatement():
                 self._let(s)
             case syntax.MinimizeStatement():
@@ -158,6 +171,13 @@ class _Resolver:
         rounds = None if s.rounds is None else self.typer.expr(s.rounds)
         if s.rounds is None or rounds is not None:
             self._try(lambda: self.assembly.set_horizon(rounds, s.span))
+
+    def _index(self, s: syntax.IndexStatement) -> None:
+        file = None if s.file is None else self._try(partial(_file, s.file))
+        if s.file is not None and file is None:
+            self._break(s)
+        else:
+            self._declare(s, lambda: self.assembly.index(s.name.name, s.names, file, s.name.span))
 
     def _param(self, s: syntax.ParamStatement) -> None:
         dims, bounds = self.typer.exprs(s.dims), self._bounds(s.bounds)
@@ -222,6 +242,17 @@ class _Resolver:
                 s.name.name, dims, bounds, s.integer, s.iid, mean, spec, s.name.span, s.values, s.known
             ),
         )
+
+    def _state(self, s: syntax.StateStatement) -> None:
+        """State: declared first, since what follows it is made of it."""
+        dims, bounds, first = self.typer.exprs(s.dims), self._bounds(s.bounds), self.typer.expr(s.first)
+        if dims is None or bounds is None or first is None:
+            self._break(s)
+            return
+        self._declare(s, lambda: self.assembly.state(s.name.name, dims, bounds, first, s.name.span))
+        following = self.typer.expr(s.following)
+        if following is not None and any(stream.name == s.name.name for stream in self.assembly.streams):
+            self._try(lambda: self.assembly.follow(s.name.name, following))
 
     def _let(self, s: syntax.LetStatement) -> None:
         value = self.typer.expr(s.value, inside=s.name.name)
@@ -291,7 +322,9 @@ class _Resolver:
         span = s.left.span.to(s.right.span)
         label = s.label
         self._try(
-            lambda: self.assembly.constraint(label.name, left, relation, right, timing, label.span, span, penalty)
+            lambda: self.assembly.constraint(
+                label.name, left, relation, right, timing, label.span, span, penalty, s.percent
+            )
         )
 
     def _measure(self, s: syntax.MeasureStatement) -> None:
@@ -356,6 +389,10 @@ class _Resolver:
 
 
 def _file(call: syntax.Call) -> File:
-    if len(call.args) != 1 or call.options or not isinstance(call.args[0], syntax.Text):
-        raise fail("OCO213", "`file` takes one name in quotes", call.span, 'write file("data.csv")')
-    return File(call.args[0].value, span=call.span)
+    options = dict(call.options)
+    column = options.pop("column", syntax.QuotedString("", span=call.span))
+    path = call.args[0] if len(call.args) == 1 else None
+    if options or not isinstance(path, syntax.QuotedString) or not isinstance(column, syntax.QuotedString):
+        hint = 'write file("data.csv"), or file("data.csv", column = "price")'
+        raise fail("OCO213", "`file` takes one name in quotes", call.span, hint)
+    return File(path.value, column.value, span=call.span)

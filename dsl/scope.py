@@ -54,6 +54,7 @@ class Scope:
     read      numbers read from files
     quota     memory that the files take
     horizon   number of rounds, where it is known
+    indexes   names along the axes that an index gives the length of
     """
 
     folder: Path | None = None
@@ -68,6 +69,7 @@ class Scope:
     read: int = 0
     quota: Quota = field(default_factory=lambda: Quota(MOST_FIXED))
     horizon: int | None = None
+    indexes: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def learn(self, name: str, value: Array) -> None:
         """Record the value of a param."""

@@ -38,10 +38,13 @@ class Relation(StrEnum):
 
 
 class Timing(StrEnum):
-    """Time at which a constraint has to hold: in each round (hard violation) or on average over the rounds (soft)."""
+    """Time at which a constraint has to hold: in each round (hard violation), on average over the rounds (soft), or in a stated
+    percentage of the rounds.
+    """
 
     EACH_ROUND = "each round"
     ON_AVERAGE = "on average"
+    IN_SHARE = "in % of rounds"
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class Horizon:
 @dataclass(frozen=True)
 class Param:
     """Fixed data. `value` is the value in the text (None: to be given at compile time); `data` is the array once it is
-    known.
+    known. An `index` is the number of its `labels`, the names along the axes whose length it is; a file gives them as `value`.
     """
 
     name: str
@@ -66,6 +69,8 @@ class Param:
     integer: bool = False
     data: np.ndarray[Any, Any] | None = field(default=None, compare=False, repr=False)
     span: Span | None = field(default=None, compare=False, repr=False)
+    labels: tuple[str, ...] = ()
+    is_index: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,6 +121,7 @@ class Stream:
     """Data revealed each round. Adversarial unless `iid` (unknown distribution, perhaps a known `mean`) or
     `distribution` is set. `values` lists all that an entry may be, ascending; empty: whatever lies in the bounds.
     `known`: a context, whose value of a round is known before the decision; `previous` names the decision whose last value it is.
+    A state is known too: `first` is its value in round 1, and `following` what a round leaves to the next.
     """
 
     name: str
@@ -130,6 +136,8 @@ class Stream:
     values: tuple[float, ...] = ()
     known: bool = False
     previous: str = ""
+    first: Expr | None = None
+    following: Expr | None = None
 
 
 @dataclass(frozen=True)
@@ -145,7 +153,8 @@ class Let:
 class Constraint:
     """Constraint `label: left relation right timing, penalty p`, one for each entry of the broadcast shape.
 
-    `penalty` is the loss that a unit of violation is worth to the user: a number, or one for each entry.
+    `penalty` is the loss that a unit of violation is worth to the user: a number, or one for each entry. `percent` is that of
+    `in 99% of rounds`.
     """
 
     label: str
@@ -156,6 +165,12 @@ class Constraint:
     shape: Shape = ()
     penalty: Expr | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
+    percent: float | None = None
+
+    @property
+    def when(self) -> str:
+        """Words of the model for the time at which it has to hold."""
+        return str(self.timing) if self.percent is None else f"in {self.percent:.10g}% of rounds"
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,13 @@ from typing import Any, NoReturn, TypeAlias, cast
 import numpy as np
 
 from oco.dsl import build
+from oco.dsl.axes import expression_axes
 from oco.dsl.caller import caller_span
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Expr, File, Slice, constant
+from oco.dsl.habits import OF_TERM, no_such_name, not_numbers
 from oco.dsl.numpy_functions import ARITHMETIC, RELATIONS, TURNED, not_on_terms
 from oco.dsl.scope import Scope
 from oco.dsl.source import Span
@@ -30,6 +32,9 @@ _NO_ORDER = "write `{}`; for max, min and `if` write oco.maximum, oco.minimum an
 
 class Term:
     """Expression of a model under construction. Numbers and arrays may stand on either side of its operators."""
+
+    __pandas_priority__ = 5000
+    """Tables of pandas leave operators with expressions to these."""
 
     def __init__(self, expr: Expr, scope: Scope | None = None) -> None:
         self.expr = expr
@@ -122,9 +127,23 @@ class Term:
     def __getitem__(self, items: Any) -> Term:
         span = caller_span()
         chosen = items if isinstance(items, tuple) else (items,)
+        if any(isinstance(i, str) for i in chosen):
+            chosen = self._by_name(chosen, span)
         terms = [_item(i, span) for i in chosen]
         scope = common_scope([self, *(t for pair in terms for t in pair[1])], span)
         return Term(resolved(build.index(self.expr, tuple(expr for expr, _ in terms), span), scope), scope)
+
+    def _by_name(self, chosen: tuple[Any, ...], span: Span | None) -> tuple[Any, ...]:
+        """Items with numbers in the place of names. Raises OCO327 for one that the axis does not have."""
+        axes = () if self.scope is None else expression_axes(self.expr, self.scope.declared, self.scope.indexes)
+        named = (*axes, *(None,) * len(chosen))
+        for item, axis in zip(chosen, named):
+            if isinstance(item, str) and axis is None:
+                raise fail("OCO327", f"this axis has no names, so that {item!r} is none of its entries", span)
+        return tuple(
+            axis.place(i, "this axis", span) if isinstance(i, str) and axis is not None else i
+            for i, axis in zip(chosen, named)
+        )
 
     def __len__(self) -> int:
         if not self.shape or not isinstance(self.shape[0], int):
@@ -133,6 +152,20 @@ class Term:
 
     def __iter__(self) -> Iterator[Term]:
         return (self[i] for i in range(len(self)))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """Array of objects, an entry of the expression each. Raises OCO524 where another package asks for numbers."""
+        error = not_numbers()
+        if error is not None:
+            raise error
+        shape = self.shape if all(isinstance(d, int) for d in self.shape) else ()
+        entries = np.empty(shape, dtype=object)
+        for place in np.ndindex(*shape):
+            entries[place] = self[place] if place else self
+        return entries
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise no_such_name("an expression", name, OF_TERM, dir(type(self)))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Term | Comparison:
         """Implement `array @ term` and the like, which NumPy delegates here."""
@@ -309,9 +342,9 @@ def _item(item: Any, span: Span | None) -> tuple[Expr, list[Term]]:
     return Slice(exprs[0], exprs[1], span=span), [e for e in ends if e is not None]
 
 
-def file(path: str) -> Term:
-    """Data from a file beside the model, as the value of a param."""
-    return Term(File(str(path), span=caller_span()))
+def file(path: str, column: str = "") -> Term:
+    """Data from a file beside the model, as the value of a param or an index; `column` names one column of a csv file."""
+    return Term(File(str(path), column, span=caller_span()))
 
 
 def wrong_argument(what: str, wanted: str, given: Any, span: Span | None) -> OcoError:

@@ -8,12 +8,14 @@ from typing import assert_never
 
 from oco.dsl import build
 from oco.dsl.atoms import ATOMS
+from oco.dsl.axes import expression_axes
 from oco.dsl.chains import PLAIN, halved
 from oco.dsl.checks import refuse_as_function
 from oco.dsl.diagnostics import MOST_MISTAKES, Findings, OcoError, fail
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Constant, Expr, Kind, Name, Slice, constant
+from oco.dsl.labels import Axes, Axis
 from oco.dsl.previous import WORD, previous
 from oco.dsl.scope import Scope, kind_of
 from oco.dsl.source import Span
@@ -56,7 +58,7 @@ class Typer:
                 return constant(value, node.span)
             case syntax.Identifier():
                 return self._name(node, inside)
-            case syntax.Text():
+            case syntax.QuotedString():
                 return self._refuse(
                     fail("OCO213", "a text means nothing here", node.span, 'only `file("...")` takes one')
                 )
@@ -124,17 +126,34 @@ class Typer:
         if "." in name:
             return fail("OCO213", f"`{name}` is a fact, and facts stand after `assume` and in formulas only", span)
         hint = did_you_mean(name, [*self.scope.declared, *self.broken, "t"], _declare_hint(name))
+        if name == "unknown" and not self.scope.declared:
+            hint = "where it is the horizon that is unknown, write `horizon T unknown`"
         return fail("OCO201", f"`{name}` is not declared", span, hint)
 
     def _subscript(self, node: syntax.Subscript, inside: str) -> Expr | None:
         base = self.expr(node.base, inside)
-        items = [self._item(i, inside) for i in node.items]
+        axes = self._axes(base, node.items)
+        items = [self._item(i, inside, axis) for i, axis in zip(node.items, axes)]
         kept = tuple(i for i in items if i is not None)
         if base is None or len(kept) < len(items):
             return None
         return self._build(lambda: build.index(base, kept, node.span))
 
-    def _item(self, item: syntax.Expression | syntax.Slice, inside: str) -> Expr | None:
+    def _axes(self, base: Expr | None, items: Sequence[syntax.Expression | syntax.Slice]) -> Axes:
+        """Axes that items index, looked for where one may be the name of an entry."""
+        none: Axes = (None,) * len(items)
+        if base is None or not any(isinstance(i, syntax.QuotedString) or self._is_undeclared(i) for i in items):
+            return none
+        return (expression_axes(base, self.scope.declared, self.scope.indexes) + none)[: len(items)]
+
+    def _is_undeclared(self, node: syntax.Expression | syntax.Slice) -> bool:
+        known = (self.scope.declared, self.broken, self.doubtful, self.reported, self.later, ("t", "T"))
+        return isinstance(node, syntax.Identifier) and not any(node.name in names for names in known)
+
+    def _item(self, item: syntax.Expression | syntax.Slice, inside: str, axis: Axis | None) -> Expr | None:
+        if axis is not None and (isinstance(item, syntax.QuotedString) or self._is_undeclared(item)):
+            name = item.value if isinstance(item, syntax.QuotedString) else item.span.text
+            return self._build(lambda: constant(axis.place(name, "this axis", item.span), item.span))
         if not isinstance(item, syntax.Slice):
             if isinstance(item, syntax.Call) and item.operator == "..":
                 return self._refuse_range(item)

@@ -13,6 +13,8 @@ from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import Shape, broadcast, show
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Constant, Expr, File, Kind, constant, names, walk
+from oco.dsl.keyed import keyed_values
+from oco.dsl.labels import Axes
 from oco.dsl.limits import MOST_NUMBERS, numbers
 from oco.dsl.scope import Array, Scope, check_fixed
 from oco.dsl.source import Span
@@ -95,18 +97,16 @@ def given_value(name: str, value: Any, span: Span | None) -> Constant:
     return constant(array, span)
 
 
-def param_value(scope: Scope, param: Param) -> Array | None:
+def param_value(scope: Scope, param: Param, axes: Axes = ()) -> Array | None:
     """Checked array of a param, in its shape; None while it has none."""
     if param.value is None or not is_known(param.shape):
         return None
-    role = f"`{param.name}`"
-    if isinstance(param.value, File):
-        from oco.dsl.files import read_array
-
-        raw: Array | None = read_array(param.value.path, scope.folder, param.name, param.value.span, scope.quota)
-        _count_read(scope, raw, param.value)
-    else:
-        raw = fixed_value(scope, param.value, f"the value of {role}")
+    role, given = f"`{param.name}`", param.value
+    raw = (
+        _read(scope, param, given, axes)
+        if isinstance(given, File)
+        else fixed_value(scope, given, f"the value of {role}")
+    )
     if raw is None:
         return None
     if raw.shape == ():  # one number for every entry
@@ -118,8 +118,19 @@ def param_value(scope: Scope, param: Param) -> Array | None:
     return np.array(shaped, dtype=np.int64 if param.integer else np.float64)
 
 
-def _count_read(scope: Scope, raw: Array | None, file: File) -> None:
-    scope.read += 0 if raw is None else raw.size
+def _read(scope: Scope, param: Param, file: File, axes: Axes) -> Array:
+    """Numbers of a file, by name where its columns have the names of the axes."""
+    from oco.dsl.files import read_array
+
+    raw = keyed_values(scope, param, axes, file)
+    if raw is None:
+        raw = read_array(file.path, scope.folder, param.name, file.span, scope.quota)
+    _count_read(scope, raw, file)
+    return raw
+
+
+def _count_read(scope: Scope, raw: Array, file: File) -> None:
+    scope.read += raw.size
     if scope.read > MOST_NUMBERS:
         message = f"up to `{file.path}` the files of this model hold {scope.read:,} numbers; at most {MOST_NUMBERS:,} are read"
         raise fail("OCO805", message, file.span)
@@ -210,3 +221,15 @@ def check_range(scope: Scope, bounds: tuple[Expr, Expr], shape: Shape, role: str
             bounds[0].span and bounds[0].span.to(bounds[1].span),
             "write the lower end first",
         )
+
+
+def is_data(value: Any) -> bool:
+    """True for data in the place of a shape: shapes are integers, or tuples and lists of them."""
+    if isinstance(value, (list, tuple)):
+        return any(isinstance(v, (list, tuple, float, np.floating, np.ndarray)) for v in value)
+    return isinstance(value, (float, np.floating, np.ndarray)) or hasattr(value, "to_numpy")
+
+
+def as_array(value: Any) -> Any:
+    """Data as an array: tables of pandas and polars become one."""
+    return value.to_numpy() if hasattr(value, "to_numpy") else value

@@ -14,8 +14,6 @@ from oco.dsl.readers import parquet as sizes
 from oco.dsl.readers.quota import Quota
 from oco.evaluation.table import BATCH, COLUMN, Array, Parts, Table, check_header, uneven
 
-TIME = np.datetime64("NaT", "us")
-
 
 def read_arrow_table(path: Path, suffix: str, quota: Quota) -> Table:
     """Table from a Parquet, Arrow or Feather file, or from an Arrow stream. Raises ValueError where it is damaged."""
@@ -155,7 +153,7 @@ def _cells(column: Any, key: str, name: str, before: int) -> Array:
 
     kind = column.type
     if _is_time(kind):
-        return np.broadcast_to(TIME, (len(column),))
+        return np.asarray(column.cast(pyarrow.timestamp("us"), safe=False).to_numpy(zero_copy_only=False))
     if types.is_dictionary(kind):
         texts = np.array([*column.dictionary.to_pylist(), None], dtype=object)
         indices = column.indices.cast(pyarrow.int64()).fill_null(-1)

@@ -10,6 +10,7 @@ import numpy as np
 
 from oco.compiler.problem.canonical import StreamRange
 from oco.dsl.diagnostics import Diagnostic
+from oco.dsl.labels import entry_name
 from oco.evaluation.table import Array, Table
 
 SHOWN = 3  # places that the message of a finding names
@@ -20,7 +21,7 @@ ENOUGH = 64  # rounds that tell how wide the data are
 
 
 @dataclass(frozen=True)
-class Rule:
+class Requirement:
     """Requirement on a cell: messages for one cell, for several together, and for each of several.
 
     They may name the `{value}` of a cell and its `{bounds}`; for several cells the `{stream}`, the `{least}` and the
@@ -34,14 +35,14 @@ class Rule:
     hint: str
 
 
-TEXT = Rule(
+TEXT = Requirement(
     "OCO828",
     "is `{value}`, which is not a number",
     "cells of stream `{stream}` are not numbers",
     " holds `{value}`",
     "write a number with a decimal point",
 )
-MISSING = Rule(
+MISSING = Requirement(
     "OCO827",
     "is missing",
     "values of stream `{stream}` are missing",
@@ -54,28 +55,28 @@ UNHELD = replace(
     many="values of stream `{stream}` are missing, and no value comes before them",
     hint='fill it, or leave such rounds out: --on-missing skip, in Python on_missing="skip"',
 )
-INFINITE = Rule(
+INFINITE = Requirement(
     "OCO827",
     "is infinite",
     "values of stream `{stream}` are infinite",
     "",
     "correct it; where it stands for a missing value, leave the cell empty and say --on-missing hold or skip",
 )
-FRACTION = Rule(
+FRACTION = Requirement(
     "OCO829",
     "is {value}, and the stream takes integers",
     "values of stream `{stream}` are not integers",
     " is {value}",
     "declare the stream without `in 0..k-1` if it may be fractional",
 )
-OUTSIDE = Rule(
+OUTSIDE = Requirement(
     "OCO830",
     "is {value}, outside the declared bounds {bounds}",
     "values of stream `{stream}` leave its declared bounds; the least is {least:g}, the greatest {greatest:g}",
     " is {value}, outside {bounds}",
     "check the data, or widen the bounds in the model",
 )
-UNLISTED = Rule(
+UNLISTED = Requirement(
     "OCO830",
     "is {value}, which is not one of {bounds}",
     "values of stream `{stream}` are none of those that it is declared to take; the least is {least:g}, the greatest {greatest:g}",
@@ -156,7 +157,7 @@ def check_values(
     return tuple(_finding(table, stream, columns, values, notes.get(r, r), t) for r, t in tallies.items() if t.count)
 
 
-def _wrong(stream: StreamRange, values: Array, texts: Array | None) -> Iterator[tuple[Rule, Array]]:
+def _wrong(stream: StreamRange, values: Array, texts: Array | None) -> Iterator[tuple[Requirement, Array]]:
     """Masks of `values` (rounds, entries), one for each broken rule; a cell of text breaks no other rule."""
     unknown = ~np.isfinite(values)
     if unknown.any():
@@ -206,7 +207,7 @@ def _within(texts: Mapping[tuple[int, int], str], start: int, shape: tuple[int, 
 
 
 def _finding(
-    table: Table, stream: StreamRange, columns: Sequence[str], values: Array, rule: Rule, tally: _Tally
+    table: Table, stream: StreamRange, columns: Sequence[str], values: Array, rule: Requirement, tally: _Tally
 ) -> Finding:
     texts = _texts(table, columns) if rule is TEXT else {}
     owners = [column for column in columns for _ in range(table.width(column))]
@@ -224,7 +225,9 @@ def _finding(
     return Finding(Diagnostic(rule.code, message, span, rule.hint, note=note), tally.count, places)
 
 
-def _reported(table: Table, stream: StreamRange, rule: Rule, tally: _Tally, places: Sequence[Place]) -> tuple[str, str]:
+def _reported(
+    table: Table, stream: StreamRange, rule: Requirement, tally: _Tally, places: Sequence[Place]
+) -> tuple[str, str]:
     """Message, with the first places where there are several."""
     entries = [entry for _, entry in tally.cells[:SHOWN]]
     if tally.count == 1:
@@ -243,7 +246,7 @@ def _words(words: str, stream: StreamRange, entry: int, place: Place) -> str:
 
 
 def _index(stream: StreamRange, entry: int) -> str:
-    return ", ".join(str(int(i)) for i in np.unravel_index(entry, stream.shape))
+    return entry_name(stream.axes, [int(i) for i in np.unravel_index(entry, stream.shape)])
 
 
 def far_within(stream: StreamRange, values: Array) -> str | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from oco.compiler.theory.guarantees import Condition
 from oco.evaluation.comparators import Comparator
-from oco.evaluation.comparators.base import Status
+from oco.evaluation.comparators.base import ComparatorStatus
 from oco.evaluation.measured_run import MeasuredRun, RegretKind
 
 COMPARATORS: Mapping[str, RegretKind] = {"feasible.common": "static", "feasible.each_round": "dynamic"}
@@ -18,7 +18,7 @@ COMPARATORS: Mapping[str, RegretKind] = {"feasible.common": "static", "feasible.
 MOST_LISTED = 3
 
 
-class Outcome(StrEnum):
+class ConditionAnswer(StrEnum):
     """Answer that the data of a run give to a condition."""
 
     HELD = "held"
@@ -49,7 +49,7 @@ def condition_lines(trace: MeasuredRun, kinds: tuple[RegretKind, ...]) -> tuple[
 
 def _line(trace: MeasuredRun, condition: Condition, kinds: tuple[RegretKind, ...]) -> ConditionLine:
     def undecided(why: str) -> ConditionLine:
-        return ConditionLine(condition.words, Outcome.UNDECIDED, None, why)
+        return ConditionLine(condition.words, ConditionAnswer.UNDECIDED, None, why)
 
     kind = COMPARATORS.get(condition.key)
     if kind is None:
@@ -57,12 +57,12 @@ def _line(trace: MeasuredRun, condition: Condition, kinds: tuple[RegretKind, ...
     if kind not in kinds:
         return undecided(f"the {kind} comparator was not asked for")
     comparator = trace.strict_comparator() if kind == "static" else trace.comparator(kind)
-    if comparator.status is Status.LEAST_VIOLATING:
+    if comparator.status is ComparatorStatus.LEAST_VIOLATING:
         others = [trace.comparator("dynamic")] if kind == "static" and "dynamic" in kinds else []
         return _failed(condition, comparator, *others)
-    if comparator.status is Status.NOT_COMPUTED:
+    if comparator.status is ComparatorStatus.NOT_COMPUTED:
         return undecided(comparator.why)
-    return ConditionLine(condition.words, Outcome.HELD, None, "")
+    return ConditionLine(condition.words, ConditionAnswer.HELD, None, "")
 
 
 def _failed(condition: Condition, *refuting: Comparator) -> ConditionLine:
@@ -74,11 +74,11 @@ def _failed(condition: Condition, *refuting: Comparator) -> ConditionLine:
         int(c.impossible.max() if c.kind == "static" else c.impossible.min()): c for c in refuting if len(c.impossible)
     }
     if not ends:
-        return ConditionLine(condition.words, Outcome.FAILED, None, refuting[0].why)
+        return ConditionLine(condition.words, ConditionAnswer.FAILED, None, refuting[0].why)
     since = min(ends)
     rounds = np.sort(ends[since].impossible)
     if ends[since].kind == "static":
-        return ConditionLine(condition.words, Outcome.FAILED, since, ends[since].why)
+        return ConditionLine(condition.words, ConditionAnswer.FAILED, since, ends[since].why)
     listed = ", ".join(str(k) for k in rounds[:MOST_LISTED]) + (", ..." if len(rounds) > MOST_LISTED else "")
     why = f"no decision satisfies round{'s' if len(rounds) > 1 else ''} {listed}"
-    return ConditionLine(condition.words, Outcome.FAILED, since, why)
+    return ConditionLine(condition.words, ConditionAnswer.FAILED, since, why)

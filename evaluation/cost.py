@@ -62,13 +62,14 @@ class Trade:
         scales = sizes(s.constraint_scales) if any(c.penalties for c in s.canonical.constraints) else None
         stated = np.array([bool(c.penalties) for c in s.canonical.constraints for _ in range(c.size)], dtype=bool)
         unpriced = ~stated & ~np.append(hard, np.zeros(s.equalities, dtype=bool))
-        return cls(hard, s.loss_range or 1.0, sizes(violation_units(s, weight)), weight, scales, unpriced)
+        units = sizes(violation_units(s, weight)) * weighed(s.canonical)
+        return cls(hard, s.loss_range or 1.0, units, weight, scales, unpriced)
 
     @classmethod
     def at_price(cls, problem: Canonical, price: float) -> Trade:
         """Trade in the model's own units: a unit of violation costs `price` units of the loss."""
         hard = hard_ones(problem)
-        return cls(hard, 1.0, np.ones(len(hard) + sum(c.size for c in problem.equalities)), price)
+        return cls(hard, 1.0, weighed(problem), price)
 
     @property
     def words(self) -> str:
@@ -117,3 +118,9 @@ class Trade:
 def hard_ones(problem: Canonical) -> Array:
     """Flag of each entry of the inequalities: True where it binds each round (N,)."""
     return np.array([c.timing is Timing.EACH_ROUND for c in problem.inequalities for _ in range(c.size)], dtype=bool)
+
+
+def weighed(problem: Canonical) -> Array:
+    """1 for each entry of the constraints whose violation counts by its size, 0 for those in a share of the rounds (N + M,)."""
+    margins = [c.margin is not None for c in problem.inequalities for _ in range(c.size)]
+    return np.append(1.0 - np.array(margins, dtype=np.float64), np.ones(sum(c.size for c in problem.equalities)))

@@ -22,11 +22,13 @@ from oco.dsl.distributions import within
 from oco.dsl.model import Model
 from oco.dsl.text.printer import print_expr, print_stream
 from oco.evaluation.check import BLOCK, Finding, check_values, far_within
+from oco.evaluation.long_tables import widened
 from oco.evaluation.mapping import Assignment, StreamMap, Way, assign, shorten, size, unused
 from oco.evaluation.missing import repaired
 from oco.evaluation.spill import spacious
 from oco.evaluation.table import Array, Table
 from oco.evaluation.tables import FORMS, existing_file, read, readable
+from oco.evaluation.times import instants
 
 Round = Mapping[str, Array]
 
@@ -98,6 +100,8 @@ class Data:
     notes: tuple[str, ...] = ()
     skipped: int = 0
     """Number of draws that precede the first round."""
+    times: Array | None = field(default=None, compare=False)
+    """Time of each round as datetime64[s], where the source tells it."""
     _last: Blocks = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -153,15 +157,23 @@ class Data:
         """Bytes that all rounds take as arrays."""
         return 8 * self.rounds * sum(size(s) for s in self.problem.streams)
 
+    def joined(self, carried: Mapping[str, Array]) -> Data:
+        """Data with values that rounds left to the next, as a run recorded them."""
+        return replace(self, given=MappingProxyType({**self.given, **carried})) if carried else self
+
     def first(self, rounds: int) -> Data:
         """Data of the first rounds alone."""
         given = MappingProxyType({name: array[:rounds] for name, array in self.given.items()})
-        return replace(self, rounds=min(rounds, self.rounds), given=given)
+        return replace(self, rounds=min(rounds, self.rounds), given=given, times=self._times(slice(rounds)))
 
     def after(self, start: int) -> Data:
         """Data of the rounds from `start` (from 0) on."""
         given = MappingProxyType({name: array[start:] for name, array in self.given.items()})
-        return replace(self, rounds=self.rounds - start, given=given, skipped=self.skipped + start)
+        times = self._times(slice(start, None))
+        return replace(self, rounds=self.rounds - start, given=given, skipped=self.skipped + start, times=times)
+
+    def _times(self, rounds: slice) -> Array | None:
+        return None if self.times is None else self.times[rounds]
 
 
 def share(data: Data, folder: Path) -> None:
@@ -207,16 +219,16 @@ def load_data(
         return source if rounds is None else source.first(rounds)
     if source is None:
         return _all_drawn(problem, seed, rounds)
-    report, given = _examine(problem, read(source), mapping, on_missing)
+    report, given, times = _examine(problem, read(source), mapping, on_missing)
     if report.problems:
         raise OcoError(*report.problems)
     length = report.rounds
     if rounds is not None and rounds > length:
         raise fail("OCO826", f"{report.source} has {length} rounds, and {rounds} are asked for")
-    kinds = {s.name: np.int64 if s.integer else np.float64 for s in problem.streams}
+    kinds = {s.name: np.int64 if s.integer else np.float64 for s in problem.revealed}
     given = {name: values.astype(kinds[name], copy=False) for name, values in given.items()}
-    drawn = tuple(s for s in problem.streams if s.name not in given)
-    data = Data(problem, length, MappingProxyType(given), drawn, seed, report.notes)
+    drawn = tuple(s for s in problem.revealed if s.name not in given)
+    data = Data(problem, length, MappingProxyType(given), drawn, seed, report.notes, times=times)
     return data if rounds is None else data.first(rounds)
 
 
@@ -236,7 +248,7 @@ def from_rounds(
     """Iterate over the rounds of an iterator, drawing the streams that they lack. The learner checks the values."""
     if mapping:
         raise fail("OCO824", "rounds of an iterator have no columns to map", hint="yield dicts by the names of streams")
-    by_name = {s.name: s for s in problem.streams}
+    by_name = {s.name: s for s in problem.revealed}
     last: Blocks = {}
     for index, values in enumerate(rounds):
         if not isinstance(values, Mapping):
@@ -275,7 +287,7 @@ def draw(stream: StreamRange, seed: int, start: int, stop: int, last: Blocks) ->
 
 
 def _all_drawn(problem: Canonical, seed: int, rounds: int | None) -> Data:
-    for stream in problem.streams:
+    for stream in problem.revealed:
         _refuse_undrawable(stream, "this run")
     if rounds is None:
         rounds = problem.horizon
@@ -285,9 +297,9 @@ def _all_drawn(problem: Canonical, seed: int, rounds: int | None) -> Data:
             "the horizon is unknown, so the number of rounds to draw must be given",
             hint="say --rounds N, in Python rounds=N",
         )
-    names = [s.name for s in problem.streams]
+    names = [s.name for s in problem.revealed]
     notes = (f"{_names(names)} drawn from the model's distributions (seed {seed})",) if names else ()
-    return Data(problem, rounds, MappingProxyType({}), problem.streams, seed, notes)
+    return Data(problem, rounds, MappingProxyType({}), problem.revealed, seed, notes)
 
 
 def _refuse_undrawable(stream: StreamRange, where: str) -> None:
@@ -298,7 +310,7 @@ def _refuse_undrawable(stream: StreamRange, where: str) -> None:
             else "is adversarial, so it has no distribution"
         )
         distribution = _with_distribution(stream)
-        hint = "give its values (--data, in Python the first argument of run)" + (
+        hint = "give its values (--data FILE, or --data drawn for a trial; in Python the first argument of run)" + (
             f", or a distribution: {distribution}" if distribution else ""
         )
         raise fail("OCO825", f"{where} has no values for stream `{stream.name}`, which {why}", stream.stream.span, hint)
@@ -314,11 +326,15 @@ def _with_distribution(stream: StreamRange) -> str | None:
 
 def _examine(
     problem: Canonical, table: Table, mapping: StreamMap | None, on_missing: str
-) -> tuple[MappingReport, dict[str, Array]]:
-    assignments, problems = assign(problem.streams, table, mapping)
+) -> tuple[MappingReport, dict[str, Array], Array | None]:
+    try:
+        table, mapping = widened(table, problem.revealed, mapping)
+    except OcoError as error:
+        return MappingReport(table.name, table.rounds, (), (), (), tuple(map(Finding, error.diagnostics))), {}, None
+    assignments, problems = assign(problem.revealed, table, mapping)
     table, fixed = repaired(table, on_missing, [c for a in assignments for c in a.columns])
     findings = [Finding(p) for p in problems]
-    streams = {s.name: s for s in problem.streams}
+    streams = {s.name: s for s in problem.revealed}
     given: dict[str, Array] = {}
     lengths: dict[int, str] = {}
     wide: list[str | None] = []
@@ -344,12 +360,13 @@ def _examine(
         rounds or table.rounds,
         assignments,
         unused(table, assignments),
-        table.times,
+        tuple(table.times),
         tuple(findings),
         fixed,
         tuple(filter(None, wide)),
     )
-    return report, given
+    known = (instants(cells[:rounds]) for cells in table.times.values() if len(cells) >= rounds > 0)
+    return report, given, next((times for times in known if times is not None), None)
 
 
 def _about(rounds: str) -> list[Finding]:

@@ -14,6 +14,7 @@ import numpy as np
 from oco.compiler.problem.canonical import canonical
 from oco.compiler.theory.guarantees import Condition
 from oco.dsl.diagnostics import fail
+from oco.dsl.extras import require_package
 from oco.dsl.limits import MOST_ROUNDS
 from oco.dsl.load import parse
 from oco.dsl.readers.quota import Quota, TooMuch
@@ -23,13 +24,15 @@ from oco.evaluation.storage import VERSION, versions
 from oco.evaluation.stored_sizes import check_netcdf, check_zarr
 
 if TYPE_CHECKING:
-    from xarray import Dataset
+    from xarray import DataArray, Dataset
 
 Array = np.ndarray[Any, Any]
 
 
 def load_trace(path: str | Path) -> MeasuredRun:
     """Read back what `save` wrote as NetCDF or Zarr."""
+    require_package("xarray", "reading a trace")
+    require_package("h5netcdf", "reading a trace")
     import xarray
 
     path = Path(path)
@@ -71,7 +74,8 @@ def _trace_of(dataset: Dataset, saved: dict[str, Any], path: Path) -> MeasuredRu
     given = MappingProxyType(named("stream."))
     drawn = tuple(s for s in problem.streams if s.name in saved["drawn"])
     from_round = saved.get("data_skipped", 0)
-    data = Data(problem, dataset.sizes["round"], given, drawn, saved["data_seed"], skipped=from_round)
+    times = _times(dataset["time"]) if "time" in dataset.coords else None
+    data = Data(problem, dataset.sizes["round"], given, drawn, saved["data_seed"], skipped=from_round, times=times)
     record = Record(
         dataset["loss"].to_numpy(),
         dataset["constraints"].to_numpy(),
@@ -90,3 +94,11 @@ def _trace_of(dataset: Dataset, saved: dict[str, Any], path: Path) -> MeasuredRu
     origin = replace(origin, versions={name: saved[name] for name in versions()})
     notes, warnings = tuple(saved["notes"]), tuple(saved["warnings"])
     return MeasuredRun(problem, data, record, promise, origin=origin, notes=notes, warnings=warnings)
+
+
+def _times(stored: DataArray) -> Array:
+    """Times of the rounds, stored as numbers of a unit from a beginning."""
+    import xarray
+
+    decoded = xarray.decode_cf(xarray.Dataset({"time": ("round", stored.to_numpy(), stored.attrs)}))
+    return np.asarray(decoded["time"].to_numpy().astype("datetime64[s]"))

@@ -14,6 +14,7 @@ import numpy as np
 
 from oco.compiler.problem.canonical import StreamRange
 from oco.dsl.diagnostics import Diagnostic, Findings, fail
+from oco.dsl.labels import entry_name
 from oco.evaluation.table import Table
 
 StreamMap = Mapping[str, str | Sequence[str]]
@@ -25,6 +26,7 @@ class Way(StrEnum):
     """Means by which a stream gets its values."""
 
     NAME = "by name"
+    LABEL = "by the names of the index"
     NUMBER = "by number"
     PREFIX = "by the columns' common first part"
     MAPPING = "as told"
@@ -115,6 +117,9 @@ def _assignment(
     name = stream.name
     if name in table.arrays:
         return Assignment(name, (name,), Way.NAME)
+    labelled = _labelled(stream, table, streams)
+    if labelled:
+        return Assignment(name, labelled, Way.LABEL)
     numbered = _numbered(stream, table)
     if numbered:
         return Assignment(name, numbered, Way.NUMBER)
@@ -131,6 +136,44 @@ def _assignment(
 def _alone(stream: StreamRange, streams: Sequence[StreamRange]) -> bool:
     """True where this is the only stream that must come from data."""
     return [s.name for s in streams if s.stream.distribution is None] == [stream.name]
+
+
+def _labelled(stream: StreamRange, table: Table, streams: Sequence[StreamRange]) -> tuple[str, ...]:
+    """Columns of a stream over an index, in its order: `price[NYC]`, `price.NYC`, `price_NYC`, or `NYC` where no other stream is over it.
+    Raises OCO835 where a name is missing or unknown.
+    """
+    if not stream.axes:
+        return ()
+    wanted = [entry_name(stream.axes, place) for place in np.ndindex(*stream.shape)]
+    columns: dict[str, str] = {}
+    for column in table.arrays:
+        if (entry := _entry_of(column, stream.name, wanted)) is not None:
+            columns.setdefault(entry, column)
+    alone = (
+        sum(a.index == stream.axes[0].index for s in streams for a in s.axes if a is not None and stream.axes[0]) == 1
+    )
+    if not columns and alone and len(stream.shape) == 1:
+        columns = {name: name for name in wanted if name in table.arrays}
+    if not columns or (not set(columns) & set(wanted) and set(columns) <= {str(i) for i in range(size(stream))}):
+        return ()  # nothing is by name, or all by number
+    missing, unknown = [w for w in wanted if w not in columns], [c for e, c in columns.items() if e not in wanted]
+    if missing or unknown:
+        index = ", ".join(f"`{a.index}`" for a in stream.axes if a is not None)
+        has = [f"no {shorten([f'`{stream.name}[{m}]`' for m in missing])}"] if missing else []
+        has += [f"{shorten([f'`{c}`' for c in unknown])}, which {index} does not have"] if unknown else []
+        hint = f"say which columns are meant: --map {stream.name}=..." if unknown else "add a column for each name"
+        raise fail("OCO835", f"{table.name} has {' and '.join(has)}", stream.stream.span, hint)
+    return tuple(columns[entry] for entry in wanted)
+
+
+def _entry_of(column: str, stream: str, wanted: Sequence[str]) -> str | None:
+    """Entry of the stream that a column is called after; None for a column of something else."""
+    if column.startswith(f"{stream}[") and column.endswith("]"):
+        return ", ".join(part.strip() for part in column[len(stream) + 1 : -1].split(","))
+    if column.startswith(f"{stream}."):
+        return column[len(stream) + 1 :]
+    rest = column.removeprefix(f"{stream}_")
+    return rest if rest != column and rest in wanted else None
 
 
 def _numbered(stream: StreamRange, table: Table) -> tuple[str, ...]:

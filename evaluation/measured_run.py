@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
 from oco.backends.factors import factors_over_rounds
+from oco.compiler.certificates.certificate import Certificate
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.theory.guarantees import Condition
-from oco.dsl.diagnostics import fail
+from oco.dsl.diagnostics import OcoError, fail
 from oco.evaluation import measures
-from oco.evaluation.comparators import Budget, Comparator, Prefixes
+from oco.evaluation.carried import parts_of, run_of
+from oco.evaluation.certified import certificates
+from oco.evaluation.comparators import Comparator, ComparatorBudget, Prefixes
 from oco.evaluation.data import Data
 from oco.evaluation.measures import Total, ViolationKind
+from oco.evaluation.numbers import number
 
 Array = np.ndarray[Any, Any]
 RegretKind = Literal["static", "dynamic"]
 
+CERTIFIED = 12  # rounds at which a plot shows the certificate
 PREFIXES = 50  # rounds at which the regret against the best of the rounds so far is computed
 
 
@@ -93,7 +98,8 @@ class MeasuredRun:
         origin: Origin | None = None,
         notes: tuple[str, ...] = (),
         warnings: tuple[str, ...] = (),
-        budget: Budget | None = None,
+        budget: ComparatorBudget | None = None,
+        certificate: Certificate | None = None,
     ) -> None:
         self.problem = problem
         self.data = data
@@ -102,9 +108,14 @@ class MeasuredRun:
         self.origin = origin or Origin()
         self.notes = notes
         self.warnings = warnings
-        self.budget = budget or Budget()
+        self.budget = budget or ComparatorBudget()
         self._comparators: dict[str, Comparator] = {}
         self._prefixes: Prefixes | None = None
+        self.own_certificate = certificate
+        self._certified: tuple[Array, Array] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return run_of, (type(self), parts_of(self))
 
     # What happened.
 
@@ -149,12 +160,12 @@ class MeasuredRun:
     @property
     def labels(self) -> tuple[str, ...]:
         """Labels of the columns of `constraints`."""
-        return self.problem.constraint_labels
+        return self.problem.constraint_names
 
     @property
     def equality_labels(self) -> tuple[str, ...]:
         """Labels of the columns of `equalities`."""
-        return self.problem.equality_labels
+        return self.problem.equality_names
 
     @property
     def backend(self) -> str:
@@ -228,6 +239,45 @@ class MeasuredRun:
             self._prefixes = compare_prefixes(self.problem, self.data, ends, self.budget)
         return self._prefixes
 
+    def certificate(self) -> Certificate:
+        """Certificate of the static regret after the last round: the learner's own, or made again from the decisions and the data.
+
+        Raises OCO735 where the model has none, OCO833 where the trace does not hold all decisions and data.
+        """
+        if self.own_certificate is None:
+            (self.own_certificate,) = self.certificates((self.rounds,))
+        return self.own_certificate
+
+    def certificates(self, ends: Sequence[int]) -> list[Certificate]:
+        """Certificates after these rounds, rising numbers from 1, made again from the decisions and the data."""
+        whole = self.record.decisions if len(self.record.kept) == self.rounds else {}
+        return certificates(self.problem, self.data, whole, ends)
+
+    def certified_curve(self) -> tuple[Array, Array]:
+        """Rounds, evenly spread, and the certified bounds after them; none where there is no certificate. Computed once."""
+        if self._certified is None:
+            ends = np.unique(np.linspace(1, self.rounds, CERTIFIED + 1).astype(np.int64))
+            try:
+                bounds = [c.bound for c in self.certificates([int(n) for n in ends])]
+            except OcoError:
+                ends, bounds = ends[:0], []
+            self._certified = ends, np.array(bounds)
+        return self._certified
+
+    def certified(self) -> tuple[float | None, str]:
+        """Certified bound of the static regret after the last round, and a sentence about it; None with the reason where there is none."""
+        try:
+            result = self.certificate()
+        except OcoError as error:
+            return None, error.message
+        if result.impossible:
+            return None, "no fixed decision satisfied the constraints of all rounds: proved"
+        how = "losses and constraints as they are" if result.terms.exact else "linearised losses or constraints"
+        if result.bound < 0:
+            worse = f"every fixed decision that satisfied the constraints lost {number(-result.bound)} more at least"
+            return result.bound, f"{worse}, from {how}"
+        return result.bound, f"no fixed decision lost less by more than {number(result.bound)}, from {how}"
+
     def _prefix_regret(self) -> Array:
         best, result = self.prefixes(), np.full(self.rounds, np.nan)
         result[best.rounds - 1] = np.cumsum(self.loss)[best.rounds - 1] - best.value
@@ -235,7 +285,7 @@ class MeasuredRun:
 
     def violation(self, kind: ViolationKind = "hard", total: Total | None = None) -> Array:
         """Cumulative violation (T, N) of each constraint; with `total` "papers" (plain sum) or "scaled" (each by its
-        scale) of all (T,).
+        scale) of all (T,) but those in a share of the rounds, whose broken rounds count instead.
         """
         if kind not in ("hard", "soft"):
             raise fail("OCO831", f"there is no {kind} violation", hint='it is "hard" or "soft"')
@@ -243,7 +293,9 @@ class MeasuredRun:
         if total is None:
             return result
         scales = self.promise.scales
-        return measures.total(result, total, None if scales is None else scales[: result.shape[1]])
+        summed = np.array([c.margin is None for c in self.problem.inequalities for _ in range(c.size)], dtype=bool)
+        own = None if scales is None else scales[: result.shape[1]][summed]
+        return measures.total(result[:, summed], total, own)
 
     def equality_violation(self, total: Total | None = None) -> Array:
         """Cumulative |sum_t h_t| (T, M) of each equality; with `total` as for `violation`."""

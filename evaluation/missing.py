@@ -48,10 +48,12 @@ def repaired(table: Table, on_missing: str, used: Sequence[str]) -> tuple[Table,
     numbers = np.arange(1, table.rounds + 1) if table.row_numbers is None else table.row_numbers
     kept = {n: a[: table.rounds][keep] for n, a in table.arrays.items()}
     texts = {n: _moved(cells, keep, table.width(n)) for n, cells in table.texts.items()}
-    return replace(table, arrays=kept, texts=texts, row_numbers=numbers[: table.rounds][keep]), (message,)
+    times = {n: cells[: table.rounds][keep] for n, cells in table.times.items()}
+    left = replace(table, arrays=kept, texts=texts, times=times, row_numbers=numbers[: table.rounds][keep])
+    return left, (message,)
 
 
-class Rounds:
+class RepairedRounds:
     """Rounds of an iterator, repaired one by one; `notes` then says what was done."""
 
     def __init__(self, rounds: Iterable[Mapping[str, Array]], on_missing: str) -> None:

@@ -27,10 +27,10 @@ from oco.compiler.theory.guarantees import Bound
 from oco.compiler.theory.theorems import Guarantee, Situation
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.statements import Feedback
-from oco.evaluation.comparators import Budget
+from oco.evaluation.comparators import ComparatorBudget
 from oco.evaluation.data import Data, from_rounds, load_data
 from oco.evaluation.measured_run import MeasuredRun, Origin, Promise, Record
-from oco.evaluation.missing import Rounds
+from oco.evaluation.missing import RepairedRounds
 from oco.evaluation.recorder import Keep, Recorder
 from oco.evaluation.revealed import Revealed
 from oco.evaluation.tables import readable
@@ -100,7 +100,7 @@ def run(
     mapping: Mapping[str, str | Sequence[str]] | None = None,
     on_missing: str = "error",
     journal: str | Path | None = None,
-    budget: Budget | None = None,
+    budget: ComparatorBudget | None = None,
 ) -> MeasuredRun:
     """Run the plan's learner as it is: its settings are those of the plan's horizon, however many rounds there are.
 
@@ -117,9 +117,9 @@ def run(
     notes: tuple[str, ...] = ()
     if rounds is not None and not (is_integer(rounds) and rounds > 0):
         raise fail("OCO826", f"a number of rounds is an integer from 1, not {rounds!r}")
-    given = Rounds((), on_missing)
+    given = RepairedRounds((), on_missing)
     if _is_iterator(data):
-        given = Rounds(from_rounds(plan.canonical, data, seed, mapping), on_missing)
+        given = RepairedRounds(from_rounds(plan.canonical, data, seed, mapping), on_missing)
         feed = _taken(iter(given), rounds)
     else:
         loaded = load_data(plan.canonical, data, mapping=mapping, seed=seed, rounds=rounds, on_missing=on_missing)
@@ -137,14 +137,16 @@ def run(
     if loaded is None:
         streams = MappingProxyType(recorder.streams())
         loaded = Data(plan.canonical, recorder.count, streams, seed=seed)
+    loaded = loaded.joined(recorder.carried())
     origin = Origin(
         seed, plan.recipe, *_given(plan.canonical, start, draws), learner.compiled.backend, _known(plan.facts)
     )
     record = recorder.record()
     _monitor(learner, record, loaded)
     message = {"notes": (*notes, *given.notes, *target.notes, *recorder.notes), "warnings": tuple(learner.warnings)}
-    promise = promise_of(plan, recorder.count)
-    return MeasuredRun(plan.canonical, loaded, record, promise, origin=origin, budget=budget, **message)
+    proof = learner.certificate() if learner.contract.terms is not None else None
+    parts: dict[str, Any] = {"origin": origin, "budget": budget, "certificate": proof, **message}
+    return MeasuredRun(plan.canonical, loaded, record, promise_of(plan, recorder.count), **parts)
 
 
 def _opened(made: Callable[[str | None], Learner], journal: str | Path | None) -> Learner:
@@ -204,6 +206,7 @@ def _drive(
 ) -> None:
     """Loop over the rounds: decide, reveal, observe, record."""
     reveal = None if problem.feedback is Feedback.FULL else Revealed(problem)
+    carried: Mapping[str, Array] = {}
     every = 1 if recorder.expected is None else max(1, recorder.expected // 200)
     began = shown = perf_counter()
     for values in feed:
@@ -211,10 +214,11 @@ def _drive(
         if reveal is None:
             feedback = _observed(learner, values)
             loss, constraints, equalities = feedback.loss, feedback.constraints, feedback.equalities
+            carried = feedback.values
         else:
             loss, constraints, equalities, seen = reveal(decision, values, learner.round)
             learner.observe(**seen)
-        recorder.add(decision, loss, constraints, equalities, values)
+        recorder.add(decision, loss, constraints, equalities, values, carried)
         if progress is not None and (recorder.count % every == 0 or perf_counter() > shown + TELL_EVERY):
             progress(recorder.count, recorder.loss_sum, recorder.violation_sum)
             shown = perf_counter()
@@ -278,8 +282,8 @@ def promise_of(plan: RunnablePlan, rounds: int) -> Promise:
     guarantee = plan.guarantee
     settings = {name: formula_text(s.formula) for name, s in plan.settings.items()}
     values = {name: s.value for name, s in plan.settings.items() if s.value is not None}
-    labels = plan.canonical.equality_labels
-    multiplied = (*plan.canonical.learned.constraint_labels, *(labels[i] for i in plan.kept_equalities))
+    labels = plan.canonical.equality_names
+    multiplied = (*plan.canonical.learned.constraint_names, *(labels[i] for i in plan.kept_equalities))
     scales = Situation(plan.canonical, plan.facts, plan.canonical.horizon).constraint_scales
     promise = Promise(plan.algorithm, settings, scales=scales, values=values, multiplied=multiplied)
     if guarantee is None:

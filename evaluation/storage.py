@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from oco.compiler.problem.canonical import entry_labels
 from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import fail
+from oco.dsl.extras import require_package
+from oco.dsl.labels import Axes, Axis
 from oco.dsl.text.printer import print_model
 from oco.dsl.writing import replacing
 from oco.evaluation.measured_run import MeasuredRun
@@ -30,7 +33,10 @@ STREAM_BYTES = 256 << 20  # streams larger than this are not stored with a trace
 
 
 def to_dataset(trace: MeasuredRun) -> Dataset:
-    """Dataset with dims round, constraint, equality, dual, and `NAME_0`, `NAME_1`, ... for the axes of a decision."""
+    """Dataset with dims round, constraint, equality, dual, and for the axes of a decision those of their indexes with the names as
+    coordinates, else `NAME_0`, `NAME_1`, ... The coordinate `time` has the times of the rounds, where the data tell them.
+    """
+    require_package("xarray", "a dataset of a trace")
     import xarray
 
     record, rounds = trace.record, np.arange(1, trace.rounds + 1)
@@ -41,7 +47,7 @@ def to_dataset(trace: MeasuredRun) -> Dataset:
         "duals": (("round", "dual"), record.duals),
     }
     for name, values in record.decisions.items():
-        axes = tuple(f"{name}_{k}" for k in range(values.ndim - 1))
+        axes = _axes(name, values, 1, trace.problem.axes.get(name, ()))
         variables[f"decision.{name}"] = (("kept", *axes), values)
     for measure, curve in trace.promise.curves.items():
         variables[f"guarantee.{measure}"] = (("round",), curve)
@@ -54,6 +60,11 @@ def to_dataset(trace: MeasuredRun) -> Dataset:
         "constraint": list(trace.labels),
         "equality": list(trace.equality_labels),
     }
+    coordinates |= {
+        a.index: list(a.names) for axes in trace.problem.axes.values() for a in axes if a is not None and _is_dim(a)
+    }
+    if trace.data.times is not None:
+        coordinates["time"] = ("round", trace.data.times[: trace.rounds])
     return xarray.Dataset(variables, coordinates, {"manifest": json.dumps(manifest(trace))})
 
 
@@ -116,7 +127,8 @@ def _whole(trace: MeasuredRun) -> Dataset:
     dataset = to_dataset(trace)
     if sum(a.nbytes for a in trace.data.given.values()) <= STREAM_BYTES:
         for name, array in trace.data.given.items():
-            dataset[f"stream.{name}"] = (("round", *_axes(name, array, 1)), array[: trace.rounds])
+            axes = _axes(name, array, 1, trace.problem.axes.get(name, ()))
+            dataset[f"stream.{name}"] = (("round", *axes), array[: trace.rounds])
     for name, array in trace.origin.start.items():
         dataset[f"start.{name}"] = (_axes(name, array, 0), array)
     for name, array in trace.origin.draws.items():
@@ -125,6 +137,7 @@ def _whole(trace: MeasuredRun) -> Dataset:
 
 
 def _write_netcdf(trace: MeasuredRun, path: Path) -> None:
+    require_package("h5netcdf", "writing NetCDF")
     _whole(trace).to_netcdf(path, engine="h5netcdf")
 
 
@@ -134,9 +147,18 @@ def _write_zarr(trace: MeasuredRun, path: Path) -> None:
     _whole(trace).to_zarr(path, mode="w", zarr_format=2, consolidated=True)
 
 
-def _axes(name: str, array: Array, first: int) -> tuple[str, ...]:
-    """Names for the axes of an array from `first` on."""
-    return tuple(f"{name}_{k}" for k in range(array.ndim - first))
+def _is_dim(axis: Axis) -> bool:
+    """True where an index can name a dimension: others have names of their own."""
+    return axis.index not in ("round", "kept", "constraint", "equality", "dual", "time")
+
+
+def _axes(name: str, array: Array, first: int, axes: Axes = ()) -> tuple[str, ...]:
+    """Names for the axes of an array from `first` on: of their indexes, each once, and numbered ones for the others."""
+    dims: list[str] = []
+    for k, axis in enumerate(axes or (None,) * (array.ndim - first)):
+        named = axis is not None and _is_dim(axis) and axis.index not in dims
+        dims.append(axis.index if axis is not None and named else f"{name}_{k}")
+    return tuple(dims)
 
 
 def _write_table(trace: MeasuredRun, path: Path) -> None:
@@ -154,17 +176,15 @@ def _write_table(trace: MeasuredRun, path: Path) -> None:
 
 def table_of(trace: MeasuredRun) -> dict[str, Array]:
     """Columns (T,) by name: round, loss, constraints, equalities, duals, and the decisions where all were kept."""
-    columns: dict[str, Array] = {"round": np.arange(1, trace.rounds + 1), "loss": trace.loss}
+    columns: dict[str, Array] = {"round": np.arange(1, trace.rounds + 1)}
+    columns |= {} if trace.data.times is None else {"time": trace.data.times[: trace.rounds]}
+    columns |= {"loss": trace.loss}
     columns |= {f"constraint.{n}": trace.constraints[:, i] for i, n in enumerate(trace.labels)}
     columns |= {f"equality.{n}": trace.equalities[:, i] for i, n in enumerate(trace.equality_labels)}
     columns |= {f"dual[{i}]": trace.duals[:, i] for i in range(trace.duals.shape[1])}
     if len(trace.kept) == trace.rounds:
         for name, values in trace.record.decisions.items():
             flat = values.reshape(len(values), -1)
-            places = np.ndindex(*values.shape[1:]) if values.ndim > 1 else [()]
-            columns |= {_entry(name, place): flat[:, i] for i, place in enumerate(places)}
+            labels = entry_labels(name, values.shape[1:], trace.problem.axes.get(name, ()))
+            columns |= {label: flat[:, i] for i, label in enumerate(labels)}
     return columns
-
-
-def _entry(name: str, place: tuple[int, ...]) -> str:
-    return f"{name}[{', '.join(map(str, place))}]" if place else name

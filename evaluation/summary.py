@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from oco.compiler.problem.canonical import Equality, Inequality
 from oco.dsl.statements import Timing
-from oco.evaluation.baselines.table import Beside, RuleTable, rule_table
+from oco.evaluation.baselines.held import held_lines
+from oco.evaluation.baselines.table import Beside, RuleLine, RuleTable, rule_line, rule_table
 from oco.evaluation.comparators import Comparator
 from oco.evaluation.conditions import ConditionLine, condition_lines
+from oco.evaluation.cost import Trade
 from oco.evaluation.measured_run import MeasuredRun, RegretKind
 
 ROUNDING = 1e-12  # of a constraint's scale: a constraint that binds exactly is not broken by the last bits of its sum
@@ -23,7 +25,7 @@ class RegretLine:
     """Regret after the last round against one comparator; `value` is None where the comparator was not computed.
 
     `guarantee` is the theorem's bound where it applies to this kind of regret; `vacuous` is True where that says
-    nothing.
+    nothing. `certified` is the bound of a certificate, `certificate` a sentence about it or about why there is none.
     """
 
     kind: str
@@ -34,12 +36,15 @@ class RegretLine:
     words: str
     guarantee: float | None = None
     vacuous: bool = False
+    certified: float | None = None
+    certificate: str = ""
 
 
 @dataclass(frozen=True)
 class ViolationLine:
     """Violation of one constraint after the last round. `rounds`: number in which it was broken beyond rounding;
-    `worst`: the largest excess; `penalty`: the loss that the model says a unit of it is worth.
+    `worst`: the largest excess; `penalty`: the loss that the model says a unit of it is worth; `allowed`: the number of rounds that the
+    guarantee of a constraint in a share of the rounds allows it to be broken in.
     """
 
     label: str
@@ -50,6 +55,7 @@ class ViolationLine:
     rounds: int
     worst: float
     penalty: float | None = None
+    allowed: float | None = None
 
 
 @dataclass(frozen=True)
@@ -64,7 +70,7 @@ class EqualityLine:
 
 
 @dataclass(frozen=True)
-class Total:
+class TotalViolation:
     """Violation of all constraints together: the papers' plain sum, and the sum of each divided by its scale;
     `guarantee` bounds the plain sum.
     """
@@ -78,7 +84,8 @@ class Total:
 
 @dataclass(frozen=True)
 class RunSummary:
-    """Summary of a run that fits on one screen."""
+    """Summary of a run that fits on one screen. `own` has its totals, `held` those of its first decision in all rounds, `idle` those of
+    doing nothing."""
 
     model: str
     algorithm: str
@@ -91,11 +98,14 @@ class RunSummary:
     regret: tuple[RegretLine, ...]
     violation: tuple[ViolationLine, ...]
     equality: tuple[EqualityLine, ...]
-    totals: tuple[Total, ...]
+    totals: tuple[TotalViolation, ...]
     conditions: tuple[ConditionLine, ...]
     notes: tuple[str, ...]
     warnings: tuple[str, ...]
     rules: RuleTable | None = None
+    own: RuleLine | None = None
+    held: RuleLine | None = None
+    idle: RuleLine | None = None
 
     @property
     def total_cost(self) -> float | None:
@@ -123,9 +133,13 @@ class RunSummary:
 
 
 def summarize(
-    trace: MeasuredRun, kinds: tuple[RegretKind, ...] = ("static", "dynamic"), beside: Beside | None = None
+    trace: MeasuredRun,
+    kinds: tuple[RegretKind, ...] = ("static", "dynamic"),
+    beside: Beside | None = None,
+    certify: bool = False,
 ) -> RunSummary:
-    """Summary of a trace, with the comparators that it needs, and the rules that were played beside it."""
+    """Summary of a trace, with the comparators that it needs, the rules that were played beside it, and a certificate if asked for."""
+    held, idle = held_lines(trace)
     return RunSummary(
         model=trace.problem.name,
         algorithm=trace.promise.algorithm,
@@ -135,7 +149,7 @@ def summarize(
         rounds_per_second=trace.rounds_per_second,
         loss=float(trace.loss.sum()),
         mean_loss=float(trace.loss.mean()),
-        regret=tuple(_regret(trace, kind) for kind in kinds),
+        regret=tuple(_certified(trace, _regret(trace, kind), certify) for kind in kinds),
         violation=_violations(trace),
         equality=_equalities(trace),
         totals=_totals(trace),
@@ -143,6 +157,9 @@ def summarize(
         notes=trace.notes,
         warnings=trace.warnings,
         rules=rule_table(trace, beside) if beside is not None else None,
+        own=rule_line("the learner", trace, Trade.at_price(trace.problem, 1.0)),
+        held=held,
+        idle=idle,
     )
 
 
@@ -163,13 +180,27 @@ def _regret(trace: MeasuredRun, kind: RegretKind) -> RegretLine:
     return RegretLine(kind, value, result.value, result.gap, result.status.value, result.words, guarantee, vacuous)
 
 
+def _certified(trace: MeasuredRun, line: RegretLine, certify: bool) -> RegretLine:
+    """Line with the certified bound of its regret, where one is asked for or the learner kept it."""
+    own = trace.own_certificate
+    if line.kind == "dynamic" and own is not None and own.dynamic is not None:
+        impossible = own.dynamic == -np.inf
+        words = "some round allows no decision" if impossible else "the best decision of each round, bounded as it came"
+        return replace(line, certified=None if impossible else own.dynamic, certificate=words)
+    if line.kind != "static" or not (certify or trace.own_certificate is not None):
+        return line
+    bound, words = trace.certified()
+    return replace(line, certified=bound, certificate=words)
+
+
 def _scale(trace: MeasuredRun, index: int) -> float | None:
     return None if trace.promise.scales is None else float(trace.promise.scales[index])
 
 
 def _violations(trace: MeasuredRun) -> tuple[ViolationLine, ...]:
-    timings = [c.timing.value for c in trace.problem.inequalities for _ in range(c.size)]
+    timings = [c.when for c in trace.problem.inequalities for _ in range(c.size)]
     penalties = _penalties(trace.problem.inequalities)
+    margins = [c.margin for c in trace.problem.inequalities for _ in range(c.size)]
     totals = [trace.violation(kind)[-1] for kind in ("hard", "soft")] if timings else []
     lines = []
     for i, label in enumerate(trace.labels):
@@ -178,7 +209,9 @@ def _violations(trace: MeasuredRun) -> tuple[ViolationLine, ...]:
         scale = _scale(trace, i)
         slack = ROUNDING * scale if scale is not None and np.isfinite(scale) else 0.0
         broken, worst = int((g > slack).sum()), max(float(g.max()), 0.0)
-        lines.append(ViolationLine(label, timings[i], hard, soft, scale, broken, worst, penalties[i]))
+        margin = margins[i]
+        allowed = None if margin is None else margin.allowed(trace.rounds)
+        lines.append(ViolationLine(label, timings[i], hard, soft, scale, broken, worst, penalties[i], allowed))
     return tuple(lines)
 
 
@@ -196,13 +229,13 @@ def _equalities(trace: MeasuredRun) -> tuple[EqualityLine, ...]:
     )
 
 
-def _totals(trace: MeasuredRun) -> tuple[Total, ...]:
+def _totals(trace: MeasuredRun) -> tuple[TotalViolation, ...]:
     if not trace.labels:
         return ()
     lines = []
     for kind in ("hard", "soft"):
         papers, scaled = (float(trace.violation(kind, total=t)[-1]) for t in ("papers", "scaled"))
-        lines.append(Total(kind, papers, scaled, *_guarantee(trace, "violation", kind)))
+        lines.append(TotalViolation(kind, papers, scaled, *_guarantee(trace, "violation", kind)))
     return tuple(lines)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from oco.dsl.diagnostics import OcoError
+from oco.dsl.extras import require_package
 from oco.dsl.writing import write_text
 from oco.evaluation.measured_run import MeasuredRun, RegretKind
 from oco.evaluation.summary import summarize
@@ -186,6 +187,7 @@ def _finished(jobs: Sequence[Job], folder: Path | None) -> dict[str, Outcome]:
 
 def to_dataset(outcomes: Sequence[Outcome]) -> Dataset:
     """Dataset of all outcomes with dims algorithm, seed and round; nan where a run failed or has no such number."""
+    require_package("xarray", "a table of runs")
     import xarray
 
     labels = list(dict.fromkeys(o.job.label for o in outcomes))

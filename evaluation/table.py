@@ -37,14 +37,14 @@ class Table:
     messages name.
 
     `texts` holds cells that are not numbers, by column and place: the row, or where a row has several numbers, row *
-    width + entry; `times` are the columns left out because they hold times; `row_numbers` gives each row's number for
+    width + entry; `times` are the cells of columns left out because they hold times; `row_numbers` gives each row's number for
     messages (the line of a CSV file), with `row_word` before it.
     """
 
     name: str
     arrays: Mapping[str, Array]
     texts: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
-    times: tuple[str, ...] = ()
+    times: Mapping[str, Array] = field(default_factory=dict)
     row_word: str = "round"
     row_numbers: Array | None = None
     headed: bool = True
@@ -68,18 +68,18 @@ def table_of(name: str, columns: Mapping[str, Any], **where: Any) -> Table:
     """Table of columns as numbers; columns of times are set aside."""
     arrays: dict[str, Array] = {}
     texts: dict[str, dict[int, str]] = {}
-    times: list[str] = []
+    times: dict[str, Array] = {}
     for key, column in columns.items():
         if np.ndim(column) == 0:
             what = f"`{key}` in {name}" if key else name
             raise fail("OCO821", f"{what} is a single number", hint="the first axis of an array is the round")
         if _tells_time(key, column):
-            times.append(key)
+            times[key] = np.asarray(column)
             continue
         arrays[key], wrong = _numbers(column)
         if wrong:
             texts[key] = wrong
-    return Table(name, arrays, texts, tuple(times), **where)
+    return Table(name, arrays, texts, times, **where)
 
 
 class Parts:
@@ -89,13 +89,15 @@ class Parts:
         self.name, self._rows, self._quota = name, rows, quota
         self._arrays: dict[str, Array] = {}
         self._texts: dict[str, dict[int, str]] = {}
-        self._times: tuple[str, ...] | None = None
+        self._times: dict[str, list[Array]] | None = None
         self._count = 0
 
     def add(self, columns: Mapping[str, Any]) -> None:
         """Add the next rows. The first part determines which columns hold times."""
         if self._times is None:
-            self._times = tuple(key for key, column in columns.items() if _tells_time(key, column))
+            self._times = {key: [] for key, column in columns.items() if _tells_time(key, column)}
+        for key, cells in self._times.items():
+            cells.append(np.asarray(columns[key]))
         kept = {key: column for key, column in columns.items() if key not in self._times}
         for key, column in kept.items():
             part, wrong = _numbers(column)
@@ -109,7 +111,8 @@ class Parts:
     def table(self, **where: Any) -> Table:
         """Table of all rows that were added."""
         arrays = {key: array[: self._count] for key, array in self._arrays.items()}
-        return Table(self.name, arrays, self._texts, self._times or (), **where)
+        times = {key: np.concatenate(cells) for key, cells in (self._times or {}).items()}
+        return Table(self.name, arrays, self._texts, times, **where)
 
     def _room(self, key: str, part: Array, among: int) -> Array:
         """Array of a column that takes the part. Raises OCO821 where its rows have other shapes than those before."""

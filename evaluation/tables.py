@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -14,6 +15,7 @@ from zipfile import ZipFile
 import numpy as np
 
 from oco.dsl.diagnostics import fail
+from oco.dsl.labels import labels_of
 from oco.dsl.limits import MOST_ROUNDS
 from oco.dsl.readers.npy import Header, member_header, members, read_header, read_member
 from oco.dsl.readers.quota import UNREADABLE, Quota, TooMuch
@@ -25,6 +27,8 @@ from oco.evaluation.text_tables import read_text_table
 ARROW = (".parquet", ".arrow", ".feather")
 FORMS = "a path, a dict of arrays with the round first, an array, a data frame"
 KINDS = (".csv", ".tsv", ".txt", *ARROW, ".npy", ".npz")
+ROUNDS = ("round", "time")
+"""Names of the dimension of an array of xarray that counts the rounds; without them it is the first."""
 CELL = 80
 """Approximate bytes of a text in memory besides its characters."""
 
@@ -70,8 +74,45 @@ def read_table(path: str | Path, quota: Quota | None = None) -> Table:
 
 
 def table_of_arrays(arrays: Mapping[str, Any], name: str = "the data") -> Table:
-    """Table of a dict of arrays with the round first, or of any object with columns by name, such as a data frame."""
-    return table_of(name, {str(key): array_of(str(key), arrays[key], name) for key in arrays})
+    """Table of a dict of arrays with the round first, or of any object with columns by name, such as a data frame.
+
+    An array with labels along later axes (a frame of pandas, an array of xarray) is a column for each of its labels.
+    """
+    columns: dict[str, Array] = {}
+    for key in arrays:
+        columns |= _labelled(str(key), arrays[key]) or {str(key): array_of(str(key), arrays[key], name)}
+    return table_of(name, columns)
+
+
+def _labelled(key: str, given: Any) -> dict[str, Array]:
+    """Columns of a labelled array `price`: `price.NYC`, with more axes `price[NYC, 0]`; with the times of its rounds, if it has some.
+    None where it has no labels.
+    """
+    over: tuple[Any, ...] = getattr(given, "dims", ())
+    if (rounds := [d for d in over if str(d) in ROUNDS]) and over[0] not in rounds:
+        given = given.transpose(rounds[0], *(d for d in over if d != rounds[0]))
+    labelled = labels_of(given)
+    if labelled is None:
+        return {}
+    array, labels = labelled
+    times = _times_of(given)
+    if array.ndim < 2 or all(own is None for own in labels[1:]):
+        return {key: array_of(key, array, key), **times}
+    entries = [own or list(map(str, range(size))) for own, size in zip(labels[1:], array.shape[1:])]
+    form = f"{key}.{{}}" if array.ndim == 2 else f"{key}[{{}}]"
+    flat = array.reshape(len(array), -1)
+    return {form.format(", ".join(name)): flat[:, k] for k, name in enumerate(product(*entries))} | times
+
+
+def _times_of(given: Any) -> dict[str, Array]:
+    """Times of the rounds of a labelled array or a frame, by the name of their axis."""
+    if hasattr(given, "dims") and hasattr(given, "coords"):
+        name = given.dims[0] if len(given.dims) else ""
+        times = given.coords[name].to_numpy() if name in given.coords else np.empty(0)
+    else:
+        index = getattr(given, "index", None)
+        name, times = getattr(index, "name", None) or "time", np.asarray(index)
+    return {str(name): times} if times.dtype.kind == "M" else {}
 
 
 def _read_numpy(path: Path, quota: Quota) -> Table:
@@ -128,9 +169,8 @@ def read(source: Any) -> Table:
         return table_of_arrow(source, "the Arrow table")
     names = [_name_of(column) for column in source.columns]
     check_header(names, "the data frame")
-    return table_of_arrays(
-        {n: np.asarray(source[column]) for n, column in zip(names, source.columns)}, "the data frame"
-    )
+    columns = {n: np.asarray(source[column]) for n, column in zip(names, source.columns)}
+    return table_of_arrays({**_times_of(source), **columns}, "the data frame")
 
 
 def _name_of(column: Any) -> str:

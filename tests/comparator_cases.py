@@ -12,7 +12,7 @@ from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.problem.cvxpy_form import to_cvxpy
 from oco.dsl.load import parse
 from oco.dsl.statements import Timing
-from oco.evaluation.comparators import Comparator, Status
+from oco.evaluation.comparators import Comparator, ComparatorStatus
 from oco.evaluation.data import Data, load_data
 
 
@@ -49,7 +49,7 @@ def reference(p: Canonical, data: Data, rounds: list[int], averages: bool) -> fl
 
 
 def check_certificate(found: Comparator) -> None:
-    assert found.status is Status.CERTIFIED, found.words
+    assert found.status is ComparatorStatus.CERTIFIED, found.words
     scale = max(1.0, float(np.abs(found.losses).sum()))
     assert abs(found.gap) <= 1e-5 * scale
     assert found.value == pytest.approx(float(found.losses.sum()))

@@ -17,7 +17,7 @@ from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.problem.cvxpy_form import to_cvxpy
 from oco.dsl.load import parse
 from oco.dsl.statements import Timing
-from oco.evaluation.comparators import Comparator, Status
+from oco.evaluation.comparators import Comparator, ComparatorStatus
 from oco.evaluation.comparators.compare import compare, compare_prefixes
 from oco.evaluation.data import Data, load_data
 
@@ -249,16 +249,16 @@ def reference(drawn: Drawn, rounds: list[int], averages: bool) -> float | None:
 def fault(found: Comparator, value: float | None, tolerance: float = 2e-6) -> str:
     """Fault of a comparator whose least loss is `value`; "" where nothing is."""
     if value is None:
-        fits = found.status in (Status.LEAST_VIOLATING, Status.NOT_COMPUTED)
+        fits = found.status in (ComparatorStatus.LEAST_VIOLATING, ComparatorStatus.NOT_COMPUTED)
         return "" if fits else f"nothing is feasible: {found.words}"
     scale = max(1.0, abs(value))
     if found.bound > value + tolerance * scale:
         return f"the bound {found.bound} is above {value}"
-    if found.status is Status.LEAST_VIOLATING:
+    if found.status is ComparatorStatus.LEAST_VIOLATING:
         return f"{value} is feasible: {found.words}"
-    if found.status is Status.CERTIFIED and abs(found.value - value) > 5 * tolerance * scale:
+    if found.status is ComparatorStatus.CERTIFIED and abs(found.value - value) > 5 * tolerance * scale:
         return f"{found.value} is not {value}"
-    if found.status is Status.INTERVAL and found.value < value - 5 * tolerance * scale:
+    if found.status is ComparatorStatus.INTERVAL and found.value < value - 5 * tolerance * scale:
         return f"{value} is not in the interval: {found.words}"
     return ""
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from oco.compiler.problem.calculus import gradient
-from oco.compiler.problem.canonical import Block, Canonical, canonical, entry_labels
+from oco.compiler.problem.canonical import Canonical, DecisionBlock, canonical, entry_labels
 from oco.compiler.prover.terms.entry import entry
 from oco.dsl.enclose import enclose
 from oco.dsl.evaluate import evaluate
@@ -73,7 +73,7 @@ class Oracle:
             found[s.name] = np.round(value).astype(np.int64) if s.integer else value
         return found
 
-    def _extreme(self, b: Block) -> Floats:
+    def _extreme(self, b: DecisionBlock) -> Floats:
         slope = self.rng.normal(size=b.shape)
         if b.domain.kind == "box":
             return np.where(slope > 0, b.domain.upper, b.domain.lower)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
-EXTRAS = ("parquet", "zarr", "notebook")
+EXTRAS = ("all",)
 """Extras that this script needs; a compiler of `c` is used where the system has none."""
 COMPILER = any(map(shutil.which, ("cc", "gcc", "clang"))) or find_spec("ziglang") is not None
 BOUND = re.compile(r"([A-Za-z0-9_-]+)(?:\[[a-z,]+\])?>=([0-9.]+)")

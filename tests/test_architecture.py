@@ -7,6 +7,7 @@ import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
+from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -18,10 +19,24 @@ from oco.dsl.domains import DOMAINS
 
 ROOT = Path(__file__).parent.parent
 LAYERS = ("grammar", "dsl", "compiler", "backends", "evaluation", "evaluation.report", "api")
-STAGES = ("ir", "domains", "problem", "prover", "theory", "lowering", "proximal", "algorithms", "selection")
+STAGES = (
+    "ir",
+    "domains",
+    "problem",
+    "prover",
+    "theory",
+    "lowering",
+    "proximal",
+    "algorithms",
+    "certificates",
+    "selection",
+)
 """Packages of `compiler`, in the order of their imports."""
 HEAVY = ("cvxpy", "sympy", "scipy.optimize", "matplotlib", "pandas", "xarray")
 MODULES = [path for layer in LAYERS if "." not in layer for path in sorted((ROOT / layer).rglob("*.py"))]
+
+parsed = lru_cache(maxsize=None)(ast.parse)
+"""Syntax tree of a text; six tests look at those of all modules."""
 
 ON_DEMAND = ("compiler", "backends", "evaluation", "evaluation.report")
 """Layers that a module of `api` may import in a function: `import oco` and the help of a command load none of them."""
@@ -47,6 +62,7 @@ LAZY = {
     "oco.cli.app": "within the handler of Ctrl-C, which may come while the command line loads",
     "oco.cli.command": "as `oco.cli.app`",
     "oco.cli.output": "as `oco.cli.app`; by errors",
+    "oco.cli.one_run": "loads the evaluation and its report; by `oco run`",
     "oco.cli.results": "loads tables of `rich`; by `oco run`",
     "oco.compiler.domains.box_row": "by domains that rows cut",
     "oco.compiler.domains.cut_sets": "by domains that rows cut",
@@ -65,6 +81,7 @@ LAZY = {
     "oco.evaluation.report.figure": "loads matplotlib",
     "oco.evaluation.report.plots": "by traces that are shown; those of pilot runs are not",
     "oco.evaluation.report.run_page": "as `oco.evaluation.report.plots`",
+    "oco.evaluation.report.run_table": "by traces that are shown",
     "oco.evaluation.storage": "by traces that are saved",
     "oco.overflow_check": "loads the compiler and the backends",
     "oco.plan": "loads the compiler and the backends",
@@ -84,6 +101,7 @@ BY_NAME = {
 
 MUTUAL = {
     "oco.backends.learner": "its journal and its saved states act on a learner",
+    "oco.evaluation.measured_run": "its parts go to other processes, and come back as a run",
     "oco.compiler.prover.context": "has the provers, and each of them gets it",
     "oco.compiler.ir.lanes": "its rules stand in the table of operations, which it reads",
     "oco.compiler.ir.methods": "a traced value holds its tracer",
@@ -127,7 +145,7 @@ def imports(text: str, modules: Set[str]) -> list[Import]:
             else:
                 yield from within(child, inner, annotating)
 
-    return list(within(ast.parse(text), False, False))
+    return list(within(parsed(text), False, False))
 
 
 IMPORTS = {name: imports(path.read_text(), NAMES.keys()) for name, path in NAMES.items()}
@@ -206,7 +224,7 @@ def test_imports_by_name_are_those_of_tables():
     importing = {
         name
         for name, path in NAMES.items()
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parsed(path.read_text()))
         if isinstance(node, ast.Call)
         and ast.unparse(node.func) in ("import_module", "importlib.import_module", "__import__")
     }
@@ -253,7 +271,7 @@ BAD_BEGINNINGS = ("The same", "What", "Whether", "How", "Those", "Where", "That"
 
 def docstrings(text: str) -> Iterator[tuple[int, str]]:
     """Docstrings of modules, classes, functions and attributes, with their lines."""
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(text)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             for statement in node.body:
                 match statement:
@@ -304,7 +322,7 @@ def test_starting_up_imports_nothing_heavy(what):
 
 def test_no_pickle_no_unguarded_except():
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path.read_text())):
             if isinstance(node, ast.ExceptHandler):
                 assert node.type is not None, f"{path}:{node.lineno}: bare except"
             if isinstance(node, ast.Import | ast.ImportFrom):
@@ -320,7 +338,7 @@ def test_files_and_functions_stay_small():
     long_functions = {
         f"{path.relative_to(ROOT)}:{node.name}": size
         for path in files
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parsed(path.read_text()))
         if isinstance(node, ast.FunctionDef) and (size := (node.end_lineno or 0) - node.lineno + 1) > 60
     }
     assert not long_files and not long_functions

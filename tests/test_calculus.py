@@ -132,6 +132,14 @@ def test_subgradients_at_kinks(atom: str, at: list[float], expected: list[float]
     assert evaluate(gradient(scalar, ("x",))["x"], {"x": at}).tolist() == expected
 
 
+def test_an_extreme_that_is_not_attained_hides_an_infinite_slope() -> None:
+    """sqrt(min(q, d)) at d = 0 < q does not depend on q, though the root's slope is infinite there."""
+    loss = call("sum", call("sqrt", call("minimum", decision("q", 2), stream("d", 2))))
+    with np.errstate(divide="ignore"):
+        found = evaluate(gradient(loss, ("q",))["q"], {"q": [3.0, 1.0], "d": [0.0, 4.0]})
+    assert found.tolist() == [0.0, 0.5]
+
+
 def test_ties_of_maximum_go_to_the_first() -> None:
     x, y = decision("x", 2), decision("y", 2)
     found = gradient(call("sum", call("maximum", x, y)), ("x", "y"))

@@ -9,10 +9,11 @@ import pytest
 from comparator_cases import MODELS, check_certificate, drawn, problem, reference
 
 from oco.compiler.problem.canonical import canonical
+from oco.compiler.problem.degrees import degree
 from oco.dsl.load import load
-from oco.evaluation.comparators import Status
+from oco.evaluation.comparators import ComparatorStatus
 from oco.evaluation.comparators.compare import compare
-from oco.evaluation.comparators.structure import degree, separable
+from oco.evaluation.comparators.structure import separable
 from oco.evaluation.data import load_data
 
 ROOT = Path(__file__).parent.parent
@@ -91,11 +92,11 @@ def test_rounds_that_cannot_hold_together_are_named() -> None:
     )
     data = load_data(p, {"a": np.array([5.0, -2.0, 6.0, 1.0])})
     static = compare(p, data, "static")
-    assert static.status is Status.LEAST_VIOLATING and static.impossible.tolist() == [2]
+    assert static.status is ComparatorStatus.LEAST_VIOLATING and static.impossible.tolist() == [2]
     assert static.decision["x"] == pytest.approx(0.0, abs=1e-4) and static.violation[0] == pytest.approx(2.0, abs=1e-4)
     assert "satisfies" in static.words and "2" in static.words
     dynamic = compare(p, data, "dynamic")
-    assert dynamic.status is Status.LEAST_VIOLATING and dynamic.impossible.tolist() == [2]
+    assert dynamic.status is ComparatorStatus.LEAST_VIOLATING and dynamic.impossible.tolist() == [2]
     np.testing.assert_allclose(dynamic.decision["x"], [3.0, 0.0, 3.0, 1.0], atol=1e-4)
 
 
@@ -104,9 +105,9 @@ def test_two_rounds_that_contradict_each_other() -> None:
     p = problem(body + "    up: x >= lo    each round\n    down: x <= hi    each round\n", 3)
     data = load_data(p, {"lo": np.array([0.0, 6.0, 1.0]), "hi": np.array([9.0, 9.0, 4.0])})
     static = compare(p, data, "static")
-    assert static.status is Status.LEAST_VIOLATING and set(static.impossible) == {2, 3}
+    assert static.status is ComparatorStatus.LEAST_VIOLATING and set(static.impossible) == {2, 3}
     assert static.decision["x"] == pytest.approx(5.0, abs=1e-4)
-    assert compare(p, data, "dynamic").status is Status.CERTIFIED
+    assert compare(p, data, "dynamic").status is ComparatorStatus.CERTIFIED
 
 
 def test_means_that_cannot_hold_together() -> None:
@@ -115,7 +116,7 @@ def test_means_that_cannot_hold_together() -> None:
         2,
     )
     found = compare(p, load_data(p, {"need": np.array([1.5, 2.5])}), "static")
-    assert found.status is Status.LEAST_VIOLATING and found.violation[0] == pytest.approx(1.0, abs=1e-4)
+    assert found.status is ComparatorStatus.LEAST_VIOLATING and found.violation[0] == pytest.approx(1.0, abs=1e-4)
 
 
 @pytest.mark.parametrize(("seed", "zones"), [(0, 10)])

@@ -11,9 +11,9 @@ from comparator_cases import check_certificate, drawn, problem, reference
 from oco.compiler.problem.canonical import Canonical
 from oco.dsl.atoms import ATOMS
 from oco.evaluation.batch import values_of
-from oco.evaluation.comparators import Status
+from oco.evaluation.comparators import ComparatorStatus
 from oco.evaluation.comparators.compare import compare, compare_prefixes
-from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.comparators.functions import RoundArrays
 
 ROUNDS = 3
 VECTOR, MATRIX = "decision x[3] in box(0.2, 2)\n", "decision X[2, 3] in box(-1, 1)\n"
@@ -106,7 +106,7 @@ def _model(loss: str, limit: str, timing: str) -> Canonical:
     """A level that the middle of the domain satisfies barely."""
     text = _text(loss, limit, timing)
     p = problem(text.replace("LEVEL", "0"), ROUNDS)
-    rounds = Rounds.of(p, drawn(p, ROUNDS).read(0, ROUNDS), np.arange(ROUNDS) + 1)
+    rounds = RoundArrays.of(p, drawn(p, ROUNDS).read(0, ROUNDS), np.arange(ROUNDS) + 1)
     middle = np.concatenate([b.domain.inner_centre.ravel() for b in p.blocks])[None]
     level = values_of(rounds.evaluate(p.inequalities[0].expr, middle, rounds.everything), ROUNDS).max() + 0.05
     return problem(text.replace("LEVEL", f"{level:.4f}"), ROUNDS)
@@ -139,7 +139,7 @@ def test_prefixes_of_atoms_beyond_the_interior_point_method(name: str) -> None:
     found = compare_prefixes(p, data, np.array([1, ROUNDS]))
     for end, value, bound, status in zip((1, ROUNDS), found.value, found.bound, found.status):
         exact = reference(p, data, list(range(end)), averages=True)
-        assert status is Status.CERTIFIED and value == pytest.approx(exact, rel=1e-6, abs=1e-6)
+        assert status is ComparatorStatus.CERTIFIED and value == pytest.approx(exact, rel=1e-6, abs=1e-6)
         assert bound == pytest.approx(exact, rel=1e-5, abs=1e-5)
 
 
@@ -148,6 +148,6 @@ def test_kinks_of_functions_without_a_bound_give_an_interval() -> None:
     p = problem("decision x[3] in simplex\nstream a[3] in [-1, 1]\nminimize max(-log(x)) + a @ x\n", ROUNDS)
     data = drawn(p, ROUNDS)
     found, exact = compare(p, data, "static"), reference(p, data, list(range(ROUNDS)), averages=True)
-    assert found.status is Status.INTERVAL and found.bound <= exact <= found.value + 1e-6
+    assert found.status is ComparatorStatus.INTERVAL and found.bound <= exact <= found.value + 1e-6
     assert found.value == pytest.approx(exact, rel=1e-3)
     assert compare(p, data, "dynamic").bound <= found.value

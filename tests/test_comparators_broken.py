@@ -11,7 +11,7 @@ from comparator_cases import drawn, problem
 
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.cvxpy_form import to_cvxpy
-from oco.evaluation.comparators import Status
+from oco.evaluation.comparators import ComparatorStatus
 from oco.evaluation.comparators.compare import compare, compare_prefixes
 from oco.evaluation.data import Data
 
@@ -58,7 +58,7 @@ def test_means_with_kinks_are_broken_least(body: str, rounds: int) -> None:
     cp.Problem(cp.Minimize(v), [*limits, cp.norm2(x) <= 1.5]).solve(solver="CLARABEL")
     assert v.value > 1e-4
     found = compare(p, data, "static")
-    assert found.status is Status.LEAST_VIOLATING and "means cannot hold together" in found.words
+    assert found.status is ComparatorStatus.LEAST_VIOLATING and "means cannot hold together" in found.words
     assert max(found.violation / scale) == pytest.approx(v.value, abs=1e-5)
     best = cp.Problem(
         cp.Minimize(
@@ -82,7 +82,7 @@ def test_prefixes_that_kinks_make_impossible_stand_beside_the_others() -> None:
     for k, end in enumerate(ends):
         least = cp.Problem(cp.Minimize(violations(p, data, int(end), x)[0]), [cp.norm2(x) <= 1.5])
         least.solve(solver="CLARABEL")
-        assert (found.status[k] is Status.LEAST_VIOLATING) == (least.value > 0)
+        assert (found.status[k] is ComparatorStatus.LEAST_VIOLATING) == (least.value > 0)
         if least.value > 0:
             at = violations(p, data, int(end), cp.Constant(found.decision["x"][k]))[0].value
             assert at == pytest.approx(least.value, abs=1e-5)

@@ -7,12 +7,12 @@ import pytest
 from comparator_cases import MODELS, check_certificate, drawn, problem, reference
 
 from oco.compiler.problem.canonical import Canonical
-from oco.evaluation.comparators import Budget, Status, conic_comparators
+from oco.evaluation.comparators import ComparatorBudget, ComparatorStatus, conic_comparators
 from oco.evaluation.comparators import composite as composite_module
 from oco.evaluation.comparators import fixed as fixed_module
 from oco.evaluation.comparators import rounds as rounds_module
 from oco.evaluation.comparators.compare import compare, compare_prefixes
-from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.comparators.functions import RoundArrays
 from oco.evaluation.comparators.kkt import WIDE, Newton
 from oco.evaluation.comparators.make import implicit
 from oco.evaluation.comparators.sums import Upto
@@ -21,8 +21,8 @@ from oco.evaluation.data import Data, load_data
 
 def test_what_takes_longer_than_the_budget_is_not_computed() -> None:
     p = problem("decision x[3] in box(0, 1)\nstream c[3] ~ uniform(0, 1)\nminimize c @ x\n", 1000)
-    found = compare(p, load_data(p), "dynamic", Budget(seconds=0.0))
-    assert found.status is Status.NOT_COMPUTED and found.losses is None and "0 s" in found.words
+    found = compare(p, load_data(p), "dynamic", ComparatorBudget(seconds=0.0))
+    assert found.status is ComparatorStatus.NOT_COMPUTED and found.losses is None and "0 s" in found.words
 
 
 def test_rounds_that_would_take_too_long_are_left_with_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,15 +35,15 @@ def test_rounds_that_would_take_too_long_are_left_with_a_bound(monkeypatch: pyte
     monkeypatch.setattr(rounds_module, "PATIENCE", 0.0)
     monkeypatch.setattr(rounds_module, "HOPELESS", 1e-9)
     found = compare(p, data, "dynamic")
-    assert whole.status is Status.CERTIFIED
-    assert found.status is Status.NOT_COMPUTED and "all 6 rounds would take about" in found.words
+    assert whole.status is ComparatorStatus.CERTIFIED
+    assert found.status is ComparatorStatus.NOT_COMPUTED and "all 6 rounds would take about" in found.words
     assert 0 < found.bound < whole.value and "it costs at least" in found.words
 
 
 def test_what_is_too_wide_costs_no_less_than_its_losses_can_be() -> None:
     p = problem("decision X[30, 20] in nuclear_ball(1)\nstream a in [0, 1]\nminimize 2 + (X[0, 0] - a) ** 2\n", 5)
-    found = compare(p, load_data(p, {"a": np.ones(5)}), "static", Budget(memory=1 << 20))
-    assert found.status is Status.NOT_COMPUTED and found.bound == 10
+    found = compare(p, load_data(p, {"a": np.ones(5)}), "static", ComparatorBudget(memory=1 << 20))
+    assert found.status is ComparatorStatus.NOT_COMPUTED and found.bound == 10
 
 
 LARGE = """decision x[4] in box(-1, 1)
@@ -60,16 +60,16 @@ def test_data_that_does_not_fit_gives_an_interval() -> None:
     p = problem(LARGE, 3000)
     data = load_data(p, seed=1)
     whole = compare(p, data, "static")
-    found = compare(p, data, "static", Budget(memory=data.nbytes // 2))
-    assert whole.status is Status.CERTIFIED and found.status is Status.INTERVAL
+    found = compare(p, data, "static", ComparatorBudget(memory=data.nbytes // 2))
+    assert whole.status is ComparatorStatus.CERTIFIED and found.status is ComparatorStatus.INTERVAL
     assert found.bound < whole.bound and whole.value < found.value
     expected = (
         8 * 4 * (1 / 3) / 4
     )  # 8 parts, 4 entries: a part gains the square of its mean of c over 4, a round's worth of variance
     assert found.gap < 2 * expected and np.all(found.violation <= 1e-5)
-    assert compare(p, data, "dynamic", Budget(memory=1000)).status is Status.CERTIFIED
-    late = compare(p, data, "static", Budget(seconds=0.0, memory=data.nbytes // 2))
-    assert late.status is Status.NOT_COMPUTED and "GiB" in late.words
+    assert compare(p, data, "dynamic", ComparatorBudget(memory=1000)).status is ComparatorStatus.CERTIFIED
+    late = compare(p, data, "static", ComparatorBudget(seconds=0.0, memory=data.nbytes // 2))
+    assert late.status is ComparatorStatus.NOT_COMPUTED and "GiB" in late.words
 
 
 ADDED = {
@@ -89,9 +89,9 @@ def test_sums_over_data_that_does_not_fit_are_as_good_as_all_of_it(body: str) ->
     """Ends lie within parts of 1/8 of the rounds, where they meet, and several in one."""
     p, ends = problem(body, 160), np.array([3, 20, 21, 35, 40, 117, 160])
     data = drawn(p, 160)
-    little = Budget(memory=data.nbytes // 2)
+    little = ComparatorBudget(memory=data.nbytes // 2)
     whole, found = compare(p, data, "static"), compare(p, data, "static", little)
-    assert "sums over parts" in found.method and found.status is whole.status is Status.CERTIFIED
+    assert "sums over parts" in found.method and found.status is whole.status is ComparatorStatus.CERTIFIED
     check_certificate(found)
     size = float(np.abs(whole.losses).sum())
     assert found.value == pytest.approx(whole.value, rel=1e-6, abs=1e-6 * size)
@@ -106,10 +106,10 @@ def test_sums_over_data_that_does_not_fit_are_as_good_as_all_of_it(body: str) ->
 def test_prefixes_of_data_that_does_not_fit_say_why_there_are_none() -> None:
     p = problem(LARGE, 3000)
     data = load_data(p, seed=1)
-    found = compare_prefixes(p, data, np.array([10, 3000]), Budget(memory=data.nbytes // 2))
-    assert set(found.status) == {Status.NOT_COMPUTED} and "cannot be added up" in found.why
+    found = compare_prefixes(p, data, np.array([10, 3000]), ComparatorBudget(memory=data.nbytes // 2))
+    assert set(found.status) == {ComparatorStatus.NOT_COMPUTED} and "cannot be added up" in found.why
     p = problem(ADDED["a matrix"], 160)
-    late = Budget(seconds=0.0, memory=1000)
+    late = ComparatorBudget(seconds=0.0, memory=1000)
     assert "longer than 0 s" in compare(p, drawn(p, 160), "static", late).words
     assert "longer than 0 s" in compare_prefixes(p, drawn(p, 160), np.array([160]), late).why
 
@@ -134,7 +134,7 @@ def test_prefixes_that_nothing_satisfies_have_the_least_violating_decision() -> 
     )
     data = load_data(p, {"a": np.array([5.0, 6.0, -2.0, 1.0])})
     found = compare_prefixes(p, data, np.array([1, 2, 3, 4]))
-    assert found.status == (Status.CERTIFIED,) * 2 + (Status.LEAST_VIOLATING,) * 2
+    assert found.status == (ComparatorStatus.CERTIFIED,) * 2 + (ComparatorStatus.LEAST_VIOLATING,) * 2
     np.testing.assert_allclose(found.decision["x"], [3.0, 3.0, 0.0, 0.0], atol=1e-3)
 
 
@@ -152,7 +152,7 @@ def test_limits_come_in_entry_by_entry_as_prefixes_break_them(monkeypatch: pytes
     A = rng.uniform(-0.3, 1, (120, 3, 3))
     data = load_data(p, {"A": A, "b": A @ np.full(3, 0.1) + rng.uniform(0.0, 1, (120, 3))})
     found = compare_prefixes(p, data, ends)
-    assert set(found.status) == {Status.CERTIFIED}
+    assert set(found.status) == {ComparatorStatus.CERTIFIED}
     for end, value in zip(ends, found.value):
         assert value == pytest.approx(reference(p, data, list(range(end)), averages=True), rel=1e-5)
 
@@ -163,10 +163,10 @@ def test_entries_of_limits_that_cannot_hold_together_are_named_by_their_rounds()
     A[1, 1], b[1, 1], A[4, 2], b[4, 2] = [-1, 0, 0], -2.0, [1, 0, 0], 1.0
     p = problem(LIMITS, 6)
     found = compare(p, load_data(p, {"A": A, "b": b}), "static")
-    assert found.status is Status.LEAST_VIOLATING and found.impossible.tolist() == [2, 5]
+    assert found.status is ComparatorStatus.LEAST_VIOLATING and found.impossible.tolist() == [2, 5]
     np.testing.assert_allclose(found.decision["x"], [1.5, 2.0, 2.0], atol=1e-4)
     several = compare_prefixes(p, load_data(p, {"A": A, "b": b}), np.array([1, 4, 5, 6]))
-    assert several.status == (Status.CERTIFIED,) * 2 + (Status.LEAST_VIOLATING,) * 2
+    assert several.status == (ComparatorStatus.CERTIFIED,) * 2 + (ComparatorStatus.LEAST_VIOLATING,) * 2
 
 
 KINKED = {
@@ -180,8 +180,8 @@ KINKED = {
 }
 
 
-def _all_rounds(p: Canonical, data: Data) -> Rounds:
-    return Rounds.of(p, data.read(0, data.rounds), np.arange(data.rounds) + 1)
+def _all_rounds(p: Canonical, data: Data) -> RoundArrays:
+    return RoundArrays.of(p, data.read(0, data.rounds), np.arange(data.rounds) + 1)
 
 
 @pytest.mark.parametrize("body", KINKED.values(), ids=KINKED.keys())
@@ -192,12 +192,12 @@ def test_many_kinks_of_pieces_and_lengths_are_one_sparse_program(body: str) -> N
     several = compare_prefixes(p, data, np.array(ends))
     for end, value, bound, status in zip(ends, several.value, several.bound, several.status):
         found = compare(p, data.first(end), "static")
-        if found.status is Status.LEAST_VIOLATING:
-            assert status is Status.LEAST_VIOLATING
+        if found.status is ComparatorStatus.LEAST_VIOLATING:
+            assert status is ComparatorStatus.LEAST_VIOLATING
             continue
         exact = reference(p, data, list(range(end)), averages=True)
         check_certificate(found)
-        assert "sparse" in found.method and status is Status.CERTIFIED
+        assert "sparse" in found.method and status is ComparatorStatus.CERTIFIED
         assert found.value == pytest.approx(exact, rel=1e-6, abs=1e-6) == value
         assert bound <= exact + 1e-6 and np.all(found.violation <= 1e-6)
         assert all(b.domain.contains(found.decision[b.name], 1e-7) for b in p.blocks)
@@ -211,10 +211,10 @@ def test_kinks_too_many_for_one_sparse_program_are_solved_by_first_order(
     data = drawn(p, 60)
     monkeypatch.setattr(conic_comparators, "SPARSE", 1.0)
     found, exact = compare(p, data, "static"), reference(p, data, list(range(60)), averages=True)
-    assert found.status is Status.CERTIFIED and "Lagrangian" in found.method
+    assert found.status is ComparatorStatus.CERTIFIED and "Lagrangian" in found.method
     assert found.value == pytest.approx(exact, rel=1e-6) and found.bound <= exact + 1e-6 * abs(exact)
     several = compare_prefixes(p, data, np.array([30, 60]))
-    assert several.status == (Status.CERTIFIED,) * 2 and several.value[1] == pytest.approx(exact, rel=1e-6)
+    assert several.status == (ComparatorStatus.CERTIFIED,) * 2 and several.value[1] == pytest.approx(exact, rel=1e-6)
 
 
 def test_limits_with_kinks_that_cannot_hold_are_broken_least() -> None:
@@ -223,11 +223,15 @@ def test_limits_with_kinks_that_cannot_hold_are_broken_least() -> None:
     p = problem(body, 4)
     data = load_data(p, {"p": np.array([0.0, 0.0, 1.0, 0.0])})
     found = compare(p, data, "static")
-    assert found.status is Status.LEAST_VIOLATING and "cannot hold together" in found.why and 3 in found.impossible
+    assert (
+        found.status is ComparatorStatus.LEAST_VIOLATING
+        and "cannot hold together" in found.why
+        and 3 in found.impossible
+    )
     x = found.decision["x"].item()
     assert x == pytest.approx(0.5, abs=1e-4) and found.violation.max() == pytest.approx(0.4, abs=1e-4)
     several = compare_prefixes(p, data, np.array([2, 4]))
-    assert several.status == (Status.CERTIFIED, Status.LEAST_VIOLATING)
+    assert several.status == (ComparatorStatus.CERTIFIED, ComparatorStatus.LEAST_VIOLATING)
     assert several.value[0] == pytest.approx(2 * 1.9**2, rel=1e-6)
     assert several.value[1] == pytest.approx(4 * 1.5**2, abs=4 * 2 * 1.5 * 1e-4)
 
@@ -246,16 +250,16 @@ def test_kinks_beside_a_logarithm_are_one_program_or_go_along_slopes(monkeypatch
 def test_what_was_reached_within_the_budget_is_an_interval() -> None:
     p = problem(MODELS["logistic"], 40)
     data = drawn(p, 40)
-    best, cut = compare(p, data, "static"), compare(p, data, "static", Budget(seconds=0.0))
-    assert best.status is Status.CERTIFIED and cut.status is Status.INTERVAL
+    best, cut = compare(p, data, "static"), compare(p, data, "static", ComparatorBudget(seconds=0.0))
+    assert best.status is ComparatorStatus.CERTIFIED and cut.status is ComparatorStatus.INTERVAL
     assert cut.bound < best.bound and best.value < cut.value
 
 
 def test_what_does_not_hold_yet_within_the_budget_is_not_called_impossible() -> None:
     p = problem(MODELS["equalities on average"], 40)
     data = drawn(p, 40)
-    cut = compare(p, data, "static", Budget(seconds=0.0))
-    assert cut.status is Status.NOT_COMPUTED and "budget of time" in cut.words
+    cut = compare(p, data, "static", ComparatorBudget(seconds=0.0))
+    assert cut.status is ComparatorStatus.NOT_COMPUTED and "budget of time" in cut.words
     assert cut.bound <= compare(p, data, "static").value
 
 
@@ -269,7 +273,7 @@ def test_sums_over_first_rounds_are_those_of_the_rounds_one_by_one(pairs: int, m
         30,
     )
     data = drawn(p, 30)
-    rounds = Rounds.of(p, data.read(0, 30), np.arange(30) + 1)
+    rounds = RoundArrays.of(p, data.read(0, 30), np.arange(30) + 1)
     f, ends, points = (
         implicit(rounds, p.objective),
         np.array([1, 2, 9, 10, 30]),
@@ -293,7 +297,7 @@ def test_sums_over_first_rounds_are_those_of_the_rounds_one_by_one(pairs: int, m
 @pytest.mark.parametrize("loss", ["sum(exp(A @ x - y))", "sum(exp(0.3 * x)) * y[0]"])
 def test_sums_over_first_rounds_at_one_point_are_exact(loss: str) -> None:
     p = problem(f"decision x[6] in ball(2)\nstream A[2, 6] in [-1, 1]\nstream y[2] in [0, 1]\nminimize {loss}\n", 30)
-    rounds = Rounds.of(p, drawn(p, 30).read(0, 30), np.arange(30) + 1)
+    rounds = RoundArrays.of(p, drawn(p, 30).read(0, 30), np.arange(30) + 1)
     each, ends, weights = implicit(rounds, p.objective), np.array([1, 2, 9, 10, 30]), np.arange(1.0, 6.0)
     several, members = Upto(each, ends, weights), np.array([1, 2, 4])
     x = np.repeat(np.random.default_rng(3).normal(size=(1, 6)), 3, axis=0)

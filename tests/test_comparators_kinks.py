@@ -10,12 +10,12 @@ import pytest
 
 from oco.compiler.problem.canonical import Canonical, canonical
 from oco.dsl.load import parse
-from oco.evaluation.comparators import Budget, Status, conic_comparators
+from oco.evaluation.comparators import ComparatorBudget, ComparatorStatus, conic_comparators
 from oco.evaluation.comparators.compare import compare
-from oco.evaluation.comparators.conic import Program
+from oco.evaluation.comparators.conic import ConicProgram
 from oco.evaluation.comparators.conic_comparators import _Whole
 from oco.evaluation.comparators.conic_solver import Answer, solve_conic
-from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.comparators.functions import RoundArrays
 from oco.evaluation.comparators.kinks import kinked_program
 from oco.evaluation.comparators.region import Region, region
 from oco.evaluation.data import Data, load_data
@@ -48,14 +48,14 @@ def problem_of(text: str, seed: int = 0) -> tuple[Canonical, Data]:
     return problem, load_data(problem, {"a": values})
 
 
-def program_of(text: str) -> tuple[Program, Region]:
+def program_of(text: str) -> tuple[ConicProgram, Region]:
     problem, data = problem_of(text)
-    whole = _Whole.of(Rounds.of(problem, data.given, np.arange(1, 13)))
+    whole = _Whole.of(RoundArrays.of(problem, data.given, np.arange(1, 13)))
     assert whole is not None
     return whole.program, region(problem)
 
 
-def solve_kinked(p: Program, place: Region, until: float) -> Answer:
+def solve_kinked(p: ConicProgram, place: Region, until: float) -> Answer:
     kinked = kinked_program(p, place)
     assert kinked is not None
     return kinked.solved(until)
@@ -105,11 +105,11 @@ def test_a_large_regularizer_shrinks_the_singular_values_of_the_mean() -> None:
         "minimize 0.5 * sum_squares(X - a) + 1.5 * nuclear_norm(X)\n"
     )
     problem = canonical(parse(text))
-    found = compare(problem, load_data(problem, {"a": a}), "static", Budget(seconds=30))
+    found = compare(problem, load_data(problem, {"a": a}), "static", ComparatorBudget(seconds=30))
     u, s, v = np.linalg.svd(a.mean(axis=0), full_matrices=False)
     best = (u * np.maximum(s - 1.5, 0)) @ v
     value = 0.5 * np.square(best - a).sum() + 20 * 1.5 * np.maximum(s - 1.5, 0).sum()
-    assert found.status is Status.CERTIFIED and found.method == "augmented Lagrangian"
+    assert found.status is ComparatorStatus.CERTIFIED and found.method == "augmented Lagrangian"
     assert found.value == pytest.approx(value, rel=1e-7) and found.bound <= value * (1 + 1e-9)
     np.testing.assert_allclose(found.decision["X"], best, atol=1e-3)
 
@@ -119,7 +119,7 @@ def test_the_sum_of_distances_is_least_at_the_median() -> None:
     problem = canonical(
         parse("model m\nhorizon T = 3001\ndecision x in box(-2, 2)\nstream a in [-2, 2]\nminimize abs(x - a)\n")
     )
-    rounds = Rounds.of(problem, {"a": a}, np.arange(3001) + 1)
+    rounds = RoundArrays.of(problem, {"a": a}, np.arange(3001) + 1)
     whole = _Whole.of(rounds)
     assert whole is not None
     found = solve_kinked(whole.program, region(problem), perf_counter() + 20).certified
@@ -145,8 +145,12 @@ def test_limits_that_cannot_hold_are_not_met_and_bounded(monkeypatch: pytest.Mon
     problem, data = problem_of(
         "decision X[4, 3] in box(-1, 1)\nminimize sum(abs(X - a))\nsubject to\n    g: sum(X) >= 13\n"
     )
-    found = compare(problem, data, "static", Budget(seconds=0.5))
-    assert found.status is Status.NOT_COMPUTED and "met within the budget" in found.why and np.isfinite(found.bound)
+    found = compare(problem, data, "static", ComparatorBudget(seconds=0.5))
+    assert (
+        found.status is ComparatorStatus.NOT_COMPUTED
+        and "met within the budget" in found.why
+        and np.isfinite(found.bound)
+    )
 
 
 @pytest.mark.parametrize("most", (False, True))

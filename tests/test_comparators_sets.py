@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from comparator_cases import check_certificate, drawn, problem, reference
 
-from oco.evaluation.comparators import Comparator, Status
+from oco.evaluation.comparators import Comparator, ComparatorStatus
 from oco.evaluation.comparators.compare import compare
 from oco.evaluation.data import load_data
 
@@ -35,10 +35,10 @@ def test_every_kind_of_set(params: str, decision: str) -> None:
     p = problem(body + "subject to\n    tilt: a[0] * x[0] + x[1] <= 0.1    on average\n", 20)
     data = drawn(p, 20)
     found = compare(p, data, "static")
-    assert found.status is Status.CERTIFIED and abs(found.gap) <= 1e-6 * abs(found.value)
+    assert found.status is ComparatorStatus.CERTIFIED and abs(found.gap) <= 1e-6 * abs(found.value)
     assert found.value == pytest.approx(reference(p, data, list(range(20)), averages=True), rel=1e-6)
     dynamic = compare(p, data.first(3), "dynamic")
-    assert dynamic.status is Status.CERTIFIED
+    assert dynamic.status is ComparatorStatus.CERTIFIED
     assert dynamic.losses[2] == pytest.approx(reference(p, data, [2], averages=False), rel=1e-5)
 
 
@@ -57,7 +57,7 @@ def test_a_matrix_of_small_nuclear_norm() -> None:
     entries = X[row.ravel(), col.ravel()]
     constraints = [cp.normNuc(X) <= 2, cp.sum(cp.multiply(G.mean(axis=0), X)) <= 0]
     value = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(entries - y.ravel())), constraints).solve(solver="CLARABEL")
-    assert found.status is Status.CERTIFIED and found.value == pytest.approx(value, rel=1e-6)
+    assert found.status is ComparatorStatus.CERTIFIED and found.value == pytest.approx(value, rel=1e-6)
 
 
 KINKS = {
@@ -116,6 +116,6 @@ def test_units_do_not_matter(loss_scale: float, set_scale: float, shape: str) ->
 
     plain, scaled = solved(1.0, 1.0), solved(loss_scale, set_scale)
     check_certificate(plain)
-    assert scaled.status is plain.status is Status.CERTIFIED
+    assert scaled.status is plain.status is ComparatorStatus.CERTIFIED
     np.testing.assert_allclose(scaled.losses / loss_scale, plain.losses, atol=1e-7)
     np.testing.assert_allclose(scaled.decision["x"] / set_scale, plain.decision["x"], atol=1e-4)

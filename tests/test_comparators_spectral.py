@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from comparator_cases import check_certificate, drawn, problem, reference
 
-from oco.evaluation.comparators import Budget, Status
+from oco.evaluation.comparators import ComparatorBudget, ComparatorStatus
 from oco.evaluation.comparators.compare import compare, compare_prefixes
 from oco.evaluation.data import load_data
 
@@ -70,7 +70,7 @@ def test_norms_of_matrices_on_sets_of_matrices(body: str) -> None:
     assert dynamic.losses[2] == pytest.approx(reference(p, data, [2], averages=False), rel=1e-6)
     assert all(b.domain.contains(static.decision[b.name], 1e-7) for b in p.blocks)
     several = compare_prefixes(p, data, np.array([2, 4]))
-    assert several.status == (Status.CERTIFIED,) * 2
+    assert several.status == (ComparatorStatus.CERTIFIED,) * 2
     assert several.value[0] == pytest.approx(reference(p, data, [0, 1], averages=True), rel=1e-6)
 
 
@@ -83,14 +83,18 @@ def test_norms_that_cannot_be_small_in_two_rounds_are_broken_least() -> None:
     )
     data = load_data(p, {"b": np.array([0.0, 0.0, 1.0])})
     found = compare(p, data, "static")
-    assert found.status is Status.LEAST_VIOLATING and 3 in found.impossible and "cannot hold together" in found.words
+    assert (
+        found.status is ComparatorStatus.LEAST_VIOLATING
+        and 3 in found.impossible
+        and "cannot hold together" in found.words
+    )
     np.testing.assert_allclose(found.decision["X"], 0.5 * np.eye(2), atol=1e-3)
     assert found.violation[0] == pytest.approx(0.25, abs=1e-4)
-    assert compare(p, data, "dynamic").status is Status.CERTIFIED
+    assert compare(p, data, "dynamic").status is ComparatorStatus.CERTIFIED
     several = compare_prefixes(p, data, np.array([2, 3]))
-    assert several.status == (Status.CERTIFIED, Status.LEAST_VIOLATING) and several.value[0] == pytest.approx(
-        0.0, abs=1e-6
-    )
+    assert several.status == (ComparatorStatus.CERTIFIED, ComparatorStatus.LEAST_VIOLATING) and several.value[
+        0
+    ] == pytest.approx(0.0, abs=1e-6)
 
 
 def test_means_of_norms_that_cannot_hold() -> None:
@@ -101,8 +105,8 @@ def test_means_of_norms_that_cannot_hold() -> None:
     )
     data = drawn(p, 4)
     static, dynamic = compare(p, data, "static"), compare(p, data, "dynamic")
-    assert static.status is Status.LEAST_VIOLATING and "means" in static.why
-    assert dynamic.status is Status.LEAST_VIOLATING and dynamic.impossible.tolist() == [1, 2, 3, 4]
+    assert static.status is ComparatorStatus.LEAST_VIOLATING and "means" in static.why
+    assert dynamic.status is ComparatorStatus.LEAST_VIOLATING and dynamic.impossible.tolist() == [1, 2, 3, 4]
 
 
 def test_sums_of_norms_too_long_for_one_program_go_along_their_slopes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,7 +125,9 @@ def test_sums_of_norms_too_long_for_one_program_go_along_their_slopes(monkeypatc
 def test_norms_of_matrices_beyond_the_budget_cost_at_least_nothing() -> None:
     p = problem("decision X[3, 4] in nuclear_ball(1)\nstream B[3, 4] in [-1, 1]\nminimize nuclear_norm(X - B)\n", 30)
     data = drawn(p, 30)
-    late = compare(p, data, "dynamic", Budget(seconds=0.0))
-    assert late.status is Status.NOT_COMPUTED and "budget" in late.words and late.bound == 0.0
-    static = compare(p, data, "static", Budget(seconds=0.0))
-    assert static.status is Status.INTERVAL and static.bound <= compare(p, data, "static").value <= static.value
+    late = compare(p, data, "dynamic", ComparatorBudget(seconds=0.0))
+    assert late.status is ComparatorStatus.NOT_COMPUTED and "budget" in late.words and late.bound == 0.0
+    static = compare(p, data, "static", ComparatorBudget(seconds=0.0))
+    assert (
+        static.status is ComparatorStatus.INTERVAL and static.bound <= compare(p, data, "static").value <= static.value
+    )

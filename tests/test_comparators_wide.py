@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from comparator_cases import problem
 
-from oco.evaluation.comparators import Budget, Status
+from oco.evaluation.comparators import ComparatorBudget, ComparatorStatus
 from oco.evaluation.comparators.compare import compare
 from oco.evaluation.data import load_data
 
 N, T = 2000, 5
-NARROW = Budget(memory=8 * N**2 // 4)
+NARROW = ComparatorBudget(memory=8 * N**2 // 4)
 """Room for the data and for diagonals, not for a matrix."""
 DOMAINS = {"box": "box(-1, 1)", "cut box": "box(-1, 1) with sum(x) == 5", "simplex": "simplex(3)"}
 
@@ -45,7 +45,7 @@ def test_separable_losses_need_no_matrix(kind: str) -> None:
     mean = data.read(0, T)["s"].mean(axis=0)
     x = closed_form(kind, mean)
     exact = T * float(np.log1p(np.exp(x)).sum() + mean @ x)
-    assert found.status is Status.CERTIFIED
+    assert found.status is ComparatorStatus.CERTIFIED
     assert found.value == pytest.approx(exact, rel=1e-5) and found.bound <= exact + 1e-6 * abs(exact)
 
 
@@ -54,4 +54,4 @@ def test_what_needs_a_matrix_says_so() -> None:
         f"decision x[{N}] in box(-1, 1)\nstream s[{N}] ~ uniform(0, 1)\nminimize (s @ x) ** 2 + sum(exp(x))\n", T
     )
     found = compare(p, load_data(p), "static", NARROW)
-    assert found.status is Status.NOT_COMPUTED and "second derivatives" in found.words
+    assert found.status is ComparatorStatus.NOT_COMPUTED and "second derivatives" in found.words

@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linprog
 
 import oco
-from oco.evaluation.conditions import Outcome
+from oco.evaluation.conditions import ConditionAnswer
 from oco.evaluation.load import load_trace
 from oco.evaluation.summary import summarize
 
@@ -37,7 +37,7 @@ def test_a_condition_that_the_data_satisfy_is_held_and_the_guarantee_holds(seed:
     plan = oco.compile(oco.parse(TEXT))
     trace = plan.run(rounds(seed, 7.0))
     (line,) = summarize(trace).conditions
-    assert line.outcome == Outcome.HELD and line.since is None and line.text == "held"
+    assert line.outcome == ConditionAnswer.HELD and line.since is None and line.text == "held"
     assert plan.guarantee is not None
     bound = plan.guarantee.regret()
     assert bound is not None and trace.regret("static")[-1] <= bound
@@ -48,7 +48,7 @@ def test_a_round_that_no_decision_satisfies_fails_the_condition_from_there() -> 
     data = rounds(0, 7.0)
     data["demand"][[41, 90]] = [9.0, 8.0]
     (line,) = summarize(oco.compile(oco.parse(TEXT)).run(data)).conditions
-    assert line.outcome == Outcome.FAILED and line.since == 42
+    assert line.outcome == ConditionAnswer.FAILED and line.since == 42
     assert line.text == "failed from round 42: no decision satisfies rounds 42, 91"
 
 
@@ -57,23 +57,23 @@ def test_rounds_that_no_single_decision_satisfies_fail_the_condition_from_the_la
     data = rounds(0, 4.0)
     data["demand"][[9, 149]] = [[9.0, 1.0], [1.0, 9.0]]
     (line,) = summarize(oco.compile(oco.parse(TEXT)).run(data)).conditions
-    assert line.outcome == Outcome.FAILED and line.since == 150
+    assert line.outcome == ConditionAnswer.FAILED and line.since == 150
     dynamic = oco.compile(oco.parse(TEXT + "measure dynamic regret\n")).run(data)
     (line,) = summarize(dynamic).conditions
-    assert line.outcome == Outcome.HELD
+    assert line.outcome == ConditionAnswer.HELD
 
 
 def test_without_the_comparator_a_condition_cannot_be_told() -> None:
     trace = oco.compile(oco.parse(TEXT)).run(rounds(0, 7.0))
     (line,) = summarize(trace, ()).conditions
-    assert line.outcome == Outcome.UNDECIDED and "static comparator" in line.why
+    assert line.outcome == ConditionAnswer.UNDECIDED and "static comparator" in line.why
 
 
 def test_draws_of_unknown_mean_are_not_judged_by_one_run() -> None:
     text = TEXT.replace("demand[2] in", "demand[2] iid in").replace("each round", "on average")
     text = text.replace("price[2] in", "price[2] iid in") + "using mirror-descent\n"
     (line, *_) = summarize(oco.compile(oco.parse(text)).run(rounds(0, 7.0))).conditions
-    assert line.outcome == Outcome.UNDECIDED
+    assert line.outcome == ConditionAnswer.UNDECIDED
 
 
 def test_a_saved_trace_keeps_its_conditions(tmp_path: Path) -> None:
@@ -106,4 +106,4 @@ def test_rows_on_average_have_a_common_decision_where_a_linear_program_has_one(s
     trace = oco.compile(oco.parse(AVERAGE)).run(data)
     (line,) = (c for c in summarize(trace).conditions if "every round" in c.words)
     exact = linprog(np.zeros(3), rows, bounds, bounds=[(0, 1)] * 3)
-    assert line.outcome == (Outcome.HELD if exact.status == 0 else Outcome.FAILED)
+    assert line.outcome == (ConditionAnswer.HELD if exact.status == 0 else ConditionAnswer.FAILED)

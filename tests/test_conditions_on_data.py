@@ -103,3 +103,33 @@ def test_verdicts_on_data_are_ordered_by_what_is_open() -> None:
     usable = [v.guarantee for v in judged if v.applicability is not Applicability.REFUSED]
     counts = [g.openness for g in usable if g is not None]
     assert counts == sorted(counts) and any(measured for _, measured in counts)
+
+
+@pytest.mark.parametrize("algorithm", ["dpp", "mirror-descent"])
+def test_the_margin_of_data_stands_in_the_bound_as_one_that_is_assumed_does(algorithm: str) -> None:
+    """The number is that of the model with `assume slater.margin >= s`; without data there is none."""
+    text, data = TEXT.format(law=" iid", timing="on average"), rounds(0, 8.0)
+    using = f"using {algorithm}\n"
+    s = told(" iid", "on average", data).margin
+    assert s == pytest.approx(margin(data["demand"].mean(axis=0)[None]), rel=1e-6)
+
+    def violation(more: str, data: Rounds | None) -> Any:
+        guarantee = compile_plan(oco.parse(text + more + using), settings="optimal", seen=data).guarantee
+        assert guarantee is not None and guarantee.violation_bound is not None
+        return guarantee.violation_bound
+
+    open_, measured, assumed = (
+        violation("", None),
+        violation("", data),
+        violation(f"assume slater.margin >= {s!r}\n", data),
+    )
+    assert open_.number(200) is None and "margin s that the data have" in measured.note
+    assert measured.number(200) == pytest.approx(assumed.number(200), rel=1e-9) and "data" not in assumed.note
+
+
+def test_a_margin_that_the_data_refute_gives_no_number() -> None:
+    text = TEXT.format(law=" iid", timing="on average") + "using dpp\n"
+    low = {"demand": np.full((200, 2), 11.0), "price": np.ones((200, 2))}
+    guarantee = compile_plan(oco.parse(text), seen=low).guarantee
+    assert guarantee is not None and guarantee.violation_bound is not None
+    assert told(" iid", "on average", low).margin is None and guarantee.violation_bound.number(200) is None

@@ -87,6 +87,20 @@ def test_simplex_is_exact(relative: list[float], scale: float) -> None:
     assert_close(domain("simplex", (n,), scale).project_array(v), expected, scale)
 
 
+@pytest.mark.parametrize("total", [1e-3, 1e-8, 1e-14, 1e-30, 1e-250])
+def test_a_total_far_below_the_bounds_is_met_to_its_own_rounding(total: float) -> None:
+    d = domain("budget", (2,), 0.0, 1.0, total)
+    for v in ([0.7, 0.3], [0.7, 0.7], [-0.3, 0.2], [1e9, 1e9]):
+        p = d.project_array(np.array(v))
+        assert_close(p, exact_clip_to_total(np.array(v), [0.0, 0.0], [1.0, 1.0], total), total)
+
+
+def test_bounds_far_out_of_reach_leave_the_others_exact() -> None:
+    lo, hi, total = np.array([-1e-16, 0.0]), np.array([-1e-16, 4e-9]), -1e-16 + 6e-23
+    p = domain("budget", (2,), lo, hi, total).project_array(np.array([-5.7e-9, 2e-9]))
+    assert_close(p, exact_clip_to_total(np.array([-5.7e-9, 2e-9]), list(lo), list(hi), total), 1e-16)
+
+
 @settings(
     max_examples=100, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -14,7 +14,7 @@ import pytest
 from facts_models import GENERATED
 from mpmath import iv
 
-from oco.compiler.problem.canonical import Block, Canonical, canonical
+from oco.compiler.problem.canonical import Canonical, DecisionBlock, canonical
 from oco.compiler.prover.check import check
 from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.types import ProofRule, Status, Step
@@ -212,7 +212,7 @@ def replayed(step: Step) -> Values:
         raise NotCovered from None
 
 
-def exact_points(b: Block) -> list[Values]:
+def exact_points(b: DecisionBlock) -> list[Values]:
     """Vertices whose numbers are those of the set exactly: corners, or points on the axes."""
     if b.domain.is_box:
         low, high = np.broadcast_to(b.domain.lower, b.shape), np.broadcast_to(b.domain.upper, b.shape)

@@ -67,11 +67,13 @@ EDITS: dict[str, tuple[str, str | None, str, *tuple[str, ...]]] = {
     "OCO324": ("sum(...)", "c * x", "sum(c * x)"),
     "OCO325": ("0:3", "0..2", "0:3"),
     "OCO326": ("`in 0..k-1`", "stream c in [-1, 1]", "stream c in 0..4"),
+    "OCO327": ("`NYC`", "NYCC", "NYC"),
     "OCO401": ("box(lo, hi)", "cube(1)", "box(0, 1)"),
     "OCO402": ("normal(mean, sd)", "gaussian(0, 1)", "normal(0, 1)"),
     "OCO410": ("the lower bound first", "box(1, 0)", "box(0, 1)"),
     "OCO424": ("the lower end first", "[1, 0]", "[0, 1]"),
     "OCO425": ("in [lo, hi]", "in 0..5", "in [0, 5]"),
+    "OCO528": ("`each round`", "in 100% of rounds", "each round"),
     "OCO427": ("leave out `iid`", "a iid ~", "a ~"),
     "OCO501": ("put a minus before it", "minimize log", "minimize -log"),
     "OCO503": ("state an inequality", "sum_squares(x) == 0.5", "sum_squares(x) <= 0.5"),
@@ -99,7 +101,6 @@ NEXT = {
     "OCO104": ("OCO801", "the file that the string names is not there"),
     "OCO110": ("OCO521", "the example's objective has no decision, whose name is the mistake"),
     "OCO213": ("OCO801", "the example's file is not there"),
-    "OCO605": ("OCO708", "two conflicting constraints are relaxed by turns: relaxing `low` alone"),
 }
 """Errors that a mended example has for another reason."""
 WITHOUT = {

@@ -59,12 +59,11 @@ def test_python_of_an_optimized_program_gives_the_same_bits():
 
 
 def test_each_pass_settles():
-    """A pass that has run finds nothing more to do."""
-    for seed in range(40):
-        program = optimize(random_learner(2000 + seed)[0], check_each=True)
+    """After all passes none finds more to do; lifting does so after the first round of seed 847, simplification of 2110."""
+    for seed in (*range(2000, 2040), 847, 1948, 2110, 2820):
+        program = optimize(random_learner(seed)[0], check_each=True)
         for name, run in PASSES.items():
-            if name != "constant-folding":  # it may find constants in what the later passes made
-                assert run(program).measure == program.measure, f"{name}, seed {seed}"
+            assert run(program).measure == program.measure, f"{name}, seed {seed}"
 
 
 def test_dead_code_goes_with_its_functions_and_constants():

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from driving import Array, Round, Run, plan_of, situation, solve, trajectory
 
-from oco.compiler.algorithms.memory import Form, kept_of, memory_of, violation_bounds
+from oco.compiler.algorithms.memory import MemoryForm, kept_of, memory_of, violation_bounds
 from oco.compiler.selection.choice import judge
 from oco.compiler.selection.plan import compile_plan
 from oco.dsl.load import parse
@@ -31,7 +31,7 @@ class Case:
     limits: Callable[[Round, Any], list[Any]]
     convex: Callable[[Any], list[Any]]
     diameter: float
-    form: Form
+    form: MemoryForm
     start: float = 0.0
 
     def text(self, rest: str = "") -> str:
@@ -57,7 +57,7 @@ CASES = {
         lambda d, x: [np.array([[1, 2, 0.5], [0.3, 0, 1]]) @ x - d["b"]],
         _box,
         math.sqrt(3),
-        Form.ADDITIVE,
+        MemoryForm.ADDITIVE,
         0.5,
     ),
     "additive, separable": Case(
@@ -68,7 +68,7 @@ CASES = {
         lambda d, x: [d["b"] - 2 * cp.sum(cp.log(1 + 4 * x))],
         _box,
         math.sqrt(3),
-        Form.ADDITIVE,
+        MemoryForm.ADDITIVE,
         0.5,
     ),
     "additive in a ball, smooth": Case(
@@ -79,7 +79,7 @@ CASES = {
         lambda d, x: [cp.sum_squares(x - 0.2) - d["r"] - 0.1 * np.exp(d["r"])],
         _ball,
         2.0,
-        Form.ADDITIVE,
+        MemoryForm.ADDITIVE,
     ),
     "additive in a ball, kinks": Case(
         "ball(1)",
@@ -89,7 +89,7 @@ CASES = {
         lambda d, x: [cp.max(x) + 0.5 * x[0] - d["r"]],
         _ball,
         2.0,
-        Form.ADDITIVE,
+        MemoryForm.ADDITIVE,
     ),
     "monotone, entry by entry": Case(
         "box(0, 1)",
@@ -99,7 +99,7 @@ CASES = {
         lambda d, x: [cp.multiply(d["load"], x) - 0.8],
         _box,
         math.sqrt(3),
-        Form.MONOTONE,
+        MemoryForm.MONOTONE,
         0.5,
     ),
     "finite": Case(
@@ -110,7 +110,7 @@ CASES = {
         lambda d, x: [x[int(d["k"])] - 0.3 * cp.sum(x) - 0.1],
         _box,
         math.sqrt(3),
-        Form.FINITE,
+        MemoryForm.FINITE,
         0.5,
     ),
     "fixed": Case(
@@ -121,7 +121,7 @@ CASES = {
         lambda d, x: [cp.sum(x) - 0.2],
         _ball,
         2.0,
-        Form.FIXED,
+        MemoryForm.FIXED,
     ),
 }
 
@@ -173,20 +173,20 @@ def test_constraints_are_recognised(name: str) -> None:
 @pytest.mark.parametrize(
     ("constraint", "form", "inner"),
     [
-        ("a @ x <= b", Form.MONOTONE, True),
-        ("a * x <= b", Form.MONOTONE, True),
-        ("x / (1 + a) <= 0.5", Form.MONOTONE, False),
-        ("x[0] + t * 0.01 <= b", Form.ADDITIVE, False),
+        ("a @ x <= b", MemoryForm.MONOTONE, True),
+        ("a * x <= b", MemoryForm.MONOTONE, True),
+        ("x / (1 + a) <= 0.5", MemoryForm.MONOTONE, False),
+        ("x[0] + t * 0.01 <= b", MemoryForm.ADDITIVE, False),
         ("t * x[0] <= 1", None, False),
-        ("(a - 0.5) * x <= 0.5", Form.MONOTONE, False),
+        ("(a - 0.5) * x <= 0.5", MemoryForm.MONOTONE, False),
         ("a * (x - 0.5) <= 0.5", None, False),
-        ("exp(a) * x <= 1", Form.MONOTONE, False),
-        ("max(x) - b <= 0", Form.ADDITIVE, False),
-        ("x <= max(a)", Form.ADDITIVE, False),
+        ("exp(a) * x <= 1", MemoryForm.MONOTONE, False),
+        ("max(x) - b <= 0", MemoryForm.ADDITIVE, False),
+        ("x <= max(a)", MemoryForm.ADDITIVE, False),
         ("x[k] * a[0] <= 1", None, False),
     ],
 )
-def test_forms(constraint: str, form: Form | None, inner: bool) -> None:
+def test_forms(constraint: str, form: MemoryForm | None, inner: bool) -> None:
     text = (
         "model m\nhorizon T = 9\ndecision x[3] in box(0, 1)\nstream a[3] in [0, 1]\nstream b in [0, 1]\nstream k in 0..2\n"
         f"minimize a @ x\nsubject to\n    limit: {constraint} each round\n"

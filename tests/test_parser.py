@@ -193,7 +193,7 @@ FORMS: list[tuple[str, syntax.Statement]] = [
             (),
             (name("lo"), expression("[1, 2]")),
             False,
-            call("file", syntax.Text("a b.csv", span=AT)),
+            call("file", syntax.QuotedString("a b.csv", span=AT)),
             span=AT,
         ),
     ),

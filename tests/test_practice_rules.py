@@ -17,11 +17,11 @@ from oco.cli import main
 from oco.compiler.problem.canonical import canonical
 from oco.evaluation.baselines.base import Game, LeftOut, Played, play
 from oco.evaluation.baselines.gradients import FixedPenalty
-from oco.evaluation.baselines.portfolios import BuyAndHold, ExponentiatedGradient, nearest_in_norm, wealth
+from oco.evaluation.baselines.portfolios import BuyAndHold, ExponentiatedGradientPortfolio, nearest_in_norm, wealth
 from oco.evaluation.baselines.predictions import Last, Mean, Stated, predicted
 from oco.evaluation.baselines.resolve import NoMargin, Resolve, Resolving
 from oco.evaluation.baselines.rules import Which, beside, cheap_rules, rules
-from oco.evaluation.baselines.stated import Deviations, OfModel, Quantile, Range
+from oco.evaluation.baselines.stated import Deviations, OfModel, Quantile, WorstOfRange
 from oco.evaluation.baselines.table import RuleLine
 from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data, load_data
@@ -154,7 +154,7 @@ def test_a_constant_serves_the_mean_and_its_deviations():
     spread = float(np.sqrt(problem.streams[1].distribution.variance()))
     for rule, jobs in (
         (Resolve(Stated(), OfModel(Deviations(2)), fixed=True), 40 + 2 * spread),
-        (Resolve(Stated(), OfModel(Range()), fixed=True), 70.0),
+        (Resolve(Stated(), OfModel(WorstOfRange()), fixed=True), 70.0),
     ):
         played = play(rule, problem, data, Trade.at_price(problem, 10.0))
         np.testing.assert_allclose(played.decisions["x"], np.expm1(jobs / 16), rtol=1e-4)
@@ -213,7 +213,7 @@ def test_buy_and_hold_is_worth_the_mean_of_its_shares_and_eg_follows_its_formula
     trade, r = Trade.at_price(problem, 1.0), data.given["r"]
     held = play(BuyAndHold(), problem, data, trade)
     assert -held.loss.sum() == pytest.approx(np.log(np.prod(r, axis=0).mean()))
-    x = play(ExponentiatedGradient(), problem, data, trade).decisions["w"]
+    x = play(ExponentiatedGradientPortfolio(), problem, data, trade).decisions["w"]
     slopes = r / (r * x).sum(axis=1, keepdims=True)
     weights = np.exp(0.05 * np.cumsum(slopes, axis=0)[:-1])  # exponential weights on the sum of all slopes
     np.testing.assert_allclose(x[1:], weights / weights.sum(axis=1, keepdims=True), rtol=1e-9)
@@ -242,7 +242,7 @@ def test_what_takes_too_long_or_has_no_range_is_left_out_by_name():
     late = play(Resolve(Last(), NoMargin()), problem, data, Trade.at_price(problem, 1.0), seconds=0.0)
     assert isinstance(late, LeftOut) and "longer" in late.why
     open_ended = replace(problem, streams=(problem.streams[0], replace(problem.streams[1], upper=np.asarray(np.inf))))
-    left = play(Resolve(Last(), OfModel(Range())), open_ended, data, Trade.at_price(problem, 1.0))
+    left = play(Resolve(Last(), OfModel(WorstOfRange())), open_ended, data, Trade.at_price(problem, 1.0))
     assert isinstance(left, LeftOut) and "no finite range" in left.why
 
 

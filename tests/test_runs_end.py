@@ -15,7 +15,7 @@ from oco.compiler.problem.canonical import canonical
 from oco.compiler.theory.theorems import Free
 from oco.dsl.load import parse
 from oco.evaluation import tuning
-from oco.evaluation.comparators.base import Budget, Status
+from oco.evaluation.comparators.base import ComparatorBudget, ComparatorStatus
 from oco.evaluation.comparators.compare import compare
 from oco.evaluation.data import Data, load_data
 
@@ -65,15 +65,15 @@ def test_a_search_with_time_leaves_nothing_out() -> None:
 
 @pytest.mark.parametrize("run, seconds", [(0.1, 5.0), (12.0, 12.0), (1000.0, 30.0)])
 def test_comparators_take_about_as_long_as_the_run(run: float, seconds: float) -> None:
-    assert Budget(memory=7).like(run) == Budget(seconds, 7)
+    assert ComparatorBudget(memory=7).like(run) == ComparatorBudget(seconds, 7)
 
 
 def test_a_comparator_that_is_not_wanted_is_not_computed() -> None:
     problem = canonical(parse(MODEL))
     data = load_data(problem, None, rounds=20)
     for kind in ("static", "dynamic"):
-        result = compare(problem, data, kind, Budget(wanted=False))
-        assert result.status is Status.NOT_COMPUTED and "not asked for" in result.words
+        result = compare(problem, data, kind, ComparatorBudget(wanted=False))
+        assert result.status is ComparatorStatus.NOT_COMPUTED and "not asked for" in result.words
         assert np.isfinite(compare(problem, data, kind).value)
 
 

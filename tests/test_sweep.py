@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from oco.cli import main
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.load import parse
-from oco.evaluation.comparators import Budget
+from oco.evaluation.comparators import ComparatorBudget
 from oco.evaluation.data import load_data
 from oco.evaluation.engines import Processes, Ray, here
 from oco.evaluation.numbers import number
@@ -297,7 +297,13 @@ def test_what_is_chosen_for_a_table_is_what_is_chosen_for_a_run(tradeoff: float,
 
 
 def test_outcomes_under_another_tradeoff_or_budget_are_others(tmp_path: Path) -> None:
-    told: list[dict[str, Any]] = [{}, {"tradeoff": 2.0}, {"budget": Budget(seconds=1.0)}, {"backend": "numpy"}, {}]
+    told: list[dict[str, Any]] = [
+        {},
+        {"tradeoff": 2.0},
+        {"budget": ComparatorBudget(seconds=1.0)},
+        {"backend": "numpy"},
+        {},
+    ]
     for others in told:
         sweep_model(parse(TEXT), DATA, ["ogd"], 1, folder=tmp_path, engine=here, **others)
     assert len(list(tmp_path.iterdir())) == 4

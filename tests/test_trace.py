@@ -17,7 +17,7 @@ from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import load, parse
 from oco.dsl.model import Model
 from oco.evaluation import measures
-from oco.evaluation.comparators import Status
+from oco.evaluation.comparators import ComparatorStatus
 from oco.evaluation.load import load_trace
 from oco.evaluation.replay import difference
 from oco.evaluation.report.trace import Trace
@@ -78,7 +78,7 @@ def test_regret_is_against_the_comparators_losses(trace: Trace) -> None:
     np.testing.assert_allclose(trace.regret("dynamic")[-1], trace.loss.sum() - dynamic.value)
     assert dynamic.value <= static.value
     assert trace.comparator("static") is static
-    assert static.status is Status.CERTIFIED
+    assert static.status is ComparatorStatus.CERTIFIED
 
 
 def test_regret_against_the_best_of_the_rounds_so_far(trace: Trace) -> None:

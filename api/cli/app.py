@@ -19,6 +19,7 @@ COMMANDS = {
     "compile": ("models", "compile"),
     "run": ("runs", "run"),
     "data": ("runs", "data"),
+    "verify-certificate": ("certificates", "verify_certificate"),
     "tune": ("tuning", "tune"),
     "fmt": ("files", "fmt"),
     "new": ("files", "new"),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from importlib import resources
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated
 
 import typer
@@ -14,22 +16,8 @@ from oco.dsl.diagnostics import fail
 from oco.dsl.suggest import nearest
 from oco.dsl.writing import read_text, write_text
 
-STARTER = """\
-# Order three goods each day, before their prices and the need are known: {name}.
-model {name}
-
-horizon T = 5000
-
-decision x[3] in box(0, 3)                              # how much of each good
-
-stream price[3] ~ uniform(1, 5)                         # `in [1, 5]` where it is unknown: then run with --data
-stream need     ~ uniform(2, 6)
-
-minimize price @ x
-
-subject to
-    served: need - sum(x) <= 0                          on average
-"""
+TEMPLATES = resources.files("oco") / "templates"
+"""Folder of models to start from, with `{name}` in the place of the model's name."""
 
 
 def fmt(
@@ -69,18 +57,46 @@ def _difference(path: Path, text: str, formatted: str) -> str:
 
 
 def new(
-    name: Annotated[str, typer.Argument(help="Name of the model; NAME.oco is written here.")],
+    name: Annotated[
+        str | None, typer.Argument(help="Name of the model; NAME.oco is written here.", show_default=False)
+    ] = None,
+    template: Annotated[
+        str, typer.Option("--template", metavar="PROBLEM", help="Problem to start from: see --list.")
+    ] = "order",
+    listing: Annotated[bool, typer.Option("--list", metavar="", help="List the problems, and write nothing.")] = False,
     force: Force = False,
 ) -> None:
-    """Write a small model to start from."""
+    """Write a small model to start from: it checks, compiles and runs as it is."""
+    known = templates()
+    if listing:
+        for key, text in known.items():
+            say(
+                fill(
+                    text.split("\n")[0].removeprefix("# ").replace(": {name}", ""),
+                    80,
+                    initial_indent=f"{key:<11}",
+                    subsequent_indent=" " * 11,
+                )
+            )
+        return
+    if name is None:
+        raise typer.BadParameter("give the model a name, or --list", param_hint="NAME")
+    if template not in known:
+        raise typer.BadParameter(f"{template!r} is none of {', '.join(known)}", param_hint="--template")
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
         raise fail(
             "OCO906", f"`{name}` cannot be the name of a model", hint="use letters, digits and _, a letter first"
         )
     path = Path(f"{name}.oco")
     check_outputs([path], force)
-    write_text(path, STARTER.format(name=name))
+    write_text(path, known[template].replace("{name}", name))
     say(f"{path} written. Next: oco check {path}, oco explain {path}, oco run {path}")
+
+
+def templates() -> dict[str, str]:
+    """Texts of the models to start from, by problem."""
+    files = sorted((f for f in TEMPLATES.iterdir() if f.name.endswith(".oco")), key=lambda f: f.name)
+    return {f.name.removesuffix(".oco"): f.read_text(encoding="utf-8") for f in files}
 
 
 def explain_code(

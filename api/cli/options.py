@@ -20,11 +20,13 @@ from oco.dsl.expressions import File
 if TYPE_CHECKING:
     from oco.dsl.model import Model
     from oco.evaluation.baselines.rules import Which
-    from oco.evaluation.comparators import Budget
+    from oco.evaluation.comparators import ComparatorBudget
     from oco.evaluation.data import Data
 
 STDIN = "-"
 """Path of a model that comes on standard input."""
+DRAWN = "drawn"
+"""Word in the place of a file of data: streams without a distribution are drawn uniformly from their ranges."""
 
 ModelPath = Annotated[
     Path, typer.Argument(metavar="MODEL.oco", help="The model file; - reads standard input.", show_default=False)
@@ -36,11 +38,19 @@ Params = Annotated[
 Json = Annotated[bool, typer.Option("--json", metavar="", help="Print a stable, versioned JSON document instead.")]
 DataPath = Annotated[
     Path | None,
-    typer.Option("--data", metavar="FILE", help="CSV, Parquet, Arrow, NPY or NPZ; a row a round.", show_default=False),
+    typer.Option(
+        "--data",
+        metavar="FILE",
+        help="CSV, Parquet, Arrow, NPY or NPZ, a row a round; or the word drawn, for a trial.",
+        show_default=False,
+    ),
 ]
 Mapping = Annotated[
     list[str] | None,
     typer.Option("--map", metavar="STREAM=COLUMNS", help="Which columns fill a stream: price=a,b,c or price=zone.*"),
+]
+Details = Annotated[
+    bool, typer.Option("--details", metavar="", help="Print the facts, the settings and all measures as well.")
 ]
 Force = Annotated[bool, typer.Option("--force", metavar="", help="Overwrite files that are there.")]
 
@@ -116,6 +126,12 @@ Tradeoff = Annotated[
 ]
 
 
+Certify = Annotated[
+    str | None,
+    typer.Option(
+        "--certify", metavar="KIND", help="Keep the sums of a certificate of the static or the dynamic regret."
+    ),
+]
 Baselines = Annotated[
     str,
     typer.Option(
@@ -167,11 +183,11 @@ _SECONDS = {"": 1.0, "s": 1.0, "min": 60.0, "h": 3600.0}
 _BYTES = {"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30, "tib": 2.0**40}
 
 
-def budget_of(text: str | None) -> Budget:
+def budget_of(text: str | None) -> ComparatorBudget:
     """Budget from `120s,2GiB`; a limit that is not given keeps its default."""
-    from oco.evaluation.comparators import Budget
+    from oco.evaluation.comparators import ComparatorBudget
 
-    budget = Budget()
+    budget = ComparatorBudget()
     for part in (text or "").split(",") if text else ():
         match = _COST.fullmatch(part)
         amount, unit = (float(match[1]), match[2].lower()) if match else (0.0, "?")
@@ -186,7 +202,7 @@ def budget_of(text: str | None) -> Budget:
     return budget
 
 
-def comparators_of(kind: str, text: str | None) -> tuple[Budget, bool]:
+def comparators_of(kind: str, text: str | None) -> tuple[ComparatorBudget, bool]:
     """Budget of a comparator for `--comparators` and `--budget`; True with it where it is to follow the time of the run."""
     from oco.evaluation.comparators.base import EXACT, FAST
 
@@ -209,13 +225,41 @@ def rounds_of(
     model: Model, path: Path | None, on_missing: str, mapping: list[str] | None = None, seed: int = 0
 ) -> Data | None:
     """Rounds of `--data`, with missing values treated as `--on-missing` asks; None where no file is named."""
-    from oco.compiler.problem.canonical import canonical
-    from oco.evaluation.data import load_data
-    from oco.evaluation.mapping import parse_map
-
     if path is None:
         return None
-    return load_data(canonical(model), path, mapping=parse_map(mapping or []), seed=seed, on_missing=on_missing)
+    return data_of(model, path, mapping=mapping, seed=seed, on_missing=on_missing)
+
+
+def data_of(
+    model: Model,
+    path: Path | None,
+    *,
+    mapping: list[str] | None = None,
+    seed: int = 0,
+    rounds: int | None = None,
+    on_missing: str = "error",
+) -> Data:
+    """Rounds of a file, rounds that the model draws (None), or trial rounds (`drawn`)."""
+    from oco.compiler.problem.canonical import canonical
+    from oco.evaluation.data import load_data
+    from oco.evaluation.drawn import trial_rounds
+    from oco.evaluation.mapping import parse_map
+
+    problem = canonical(model)
+    count = rounds or problem.horizon
+    source: Any = path
+    if str(path) == DRAWN:
+        source = None if count is None else trial_rounds(problem, count, seed) or None
+    options: dict[str, Any] = {"mapping": parse_map(mapping or []), "seed": seed, "on_missing": on_missing}
+    data = load_data(problem, source, rounds=rounds, **options)
+    if str(path) != DRAWN or not data.given:
+        return data
+    names = ", ".join(f"`{name}`" for name in data.given)
+    words = f"{names} drawn uniformly, for a trial: --data FILE takes yours"
+    drawn = ", ".join(f"`{s.name}`" for s in data.drawn)
+    return replace(
+        data, notes=(words, *([f"{drawn} drawn from the model's distributions (seed {seed})"] if drawn else []))
+    )
 
 
 def given(settings: dict[str, str], kind: str | None = None) -> dict[str, Any]:

@@ -12,17 +12,17 @@ from oco.dsl.diagnostics import Diagnostic, OcoError, Severity
 if TYPE_CHECKING:
     from rich.console import Console
 
-PLAIN_WIDTH = 118
+PLAIN_WIDTH, WIDE = 80, 118  # columns of texts, and of tables of runs, where the stream is no terminal
 COLOUR_ANYWAY = ("FORCE_COLOR", "TTY_COMPATIBLE")  # variables that Rich heeds where the stream is no terminal
 NOT_PRINTED = dict.fromkeys(map(ord, "\a\b\v\f\r"))
 
 
-def console(stderr: bool = False) -> Console:
-    """Rich console of stdout or stderr; wide enough for a table when it is not a terminal."""
+def console(stderr: bool = False, plain: int = PLAIN_WIDTH) -> Console:
+    """Rich console of stdout or stderr, `plain` columns wide when it is not a terminal."""
     from rich.console import Console
 
     stream: IO[str] = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else PLAIN_WIDTH
+    width = None if stream.isatty() else plain
     return Console(file=stream, stderr=stderr, width=width, highlight=False, soft_wrap=False)
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from rich.table import Column
 
-from oco.cli.output import console, paint, say
+from oco.cli.output import PLAIN_WIDTH, console, paint, say
 from oco.dsl.writing import replacing, write_text
+from oco.evaluation.certificate_file import write_certificate
 from oco.evaluation.report.run_rows import rule_rows, run_rows
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from oco.evaluation.summary import RunSummary
     from oco.plan import Plan
 
+LEARNER = "learner.py"
 FEW = 2
 """Number of rules up to which the best alone is printed."""
 
@@ -32,14 +35,19 @@ def report(plan: Plan) -> None:
     winner = plan.choice.winner
     assert winner is not None
     say()
-    say(f"algorithm  {plan.algorithm}: {winner.algorithm.title} ({winner.algorithm.cite})", "bold")
+    say(_wrapped("algorithm", f"{plan.algorithm}: {winner.algorithm.title} ({winner.algorithm.cite})"), "bold")
     for reason in winner.reasons:
-        say(f"           {reason}")
+        say(_wrapped("", reason))
     for setting in plan.settings.values():
-        say(f"setting    {setting_text(setting)}")
-    for index, line in enumerate(promises(plan.guarantee)):
-        paint(f"{'guarantee' if index == 0 else '':<11}{line}")
+        say(_wrapped("setting", setting_text(setting)))
+    for index, line in enumerate((*promises(plan.guarantee), *plan.canonical.remarks)):
+        paint(_wrapped("guarantee" if index == 0 else "", line))
     say()
+
+
+def _wrapped(heading: str, text: str) -> str:
+    """Text beside a heading, in lines of `PLAIN_WIDTH`."""
+    return fill(text, PLAIN_WIDTH, initial_indent=f"{heading:<11}", subsequent_indent=" " * 11)
 
 
 def measured(run: RunSummary) -> None:
@@ -54,9 +62,14 @@ def measured(run: RunSummary) -> None:
     if run.rules is not None:
         _rules(run.rules)
     for condition in run.conditions:
-        say(f"The guarantee is for sequences for which {condition.words}; on these data: {condition.text}.")
+        say(
+            fill(
+                f"The guarantee is for sequences for which {condition.words}; on these data: {condition.text}.",
+                PLAIN_WIDTH,
+            )
+        )
     for warning in run.warnings:
-        say(f"warning: {warning}", "yellow")
+        say(fill(f"warning: {warning}", PLAIN_WIDTH), "yellow")
 
 
 def _rules(rules: RuleTable) -> None:
@@ -71,25 +84,28 @@ def _rules(rules: RuleTable) -> None:
             table.add_row(*row)
         console().print(table)
     for name, why in rules.left_out:
-        say(f"rule left out: {name}: {why}")
+        say(fill(f"rule left out: {name}: {why}", PLAIN_WIDTH))
 
 
 def result_files() -> list[str]:
     """Files that a run may write with --out."""
     from oco.evaluation.report.plots import FILES
 
-    return ["trace.nc", "report.html", "summary.json", *(f"{name}.png" for name in FILES)]
+    return ["trace.nc", "report.html", "summary.json", "certificate.json", LEARNER, *(f"{name}.png" for name in FILES)]
 
 
 def write_results(trace: Trace, summary: RunSummary, plan: Plan, folder: Path, beside: Beside | None) -> None:
-    """Write the trace, a report, plots, and `summary.json`, each completely or not at all."""
+    """Write the trace, the learner as a module, a report, plots, and `summary.json`, each completely or not at all."""
     from oco.evaluation.report.plots import figures
     from oco.evaluation.report.run_page import write_report
 
     trace.save(folder / "trace.nc")
+    plan.write(folder / LEARNER, "numpy")
     write_report(trace, folder / "report.html", plan.facts, plan.explain(), beside)
     for name, figure in figures(trace).items():
         with replacing(folder / f"{name}.png") as neighbour:
             figure.savefig(neighbour, dpi=150)
+    if any(line.certified is not None for line in summary.regret):
+        write_certificate(trace, folder / "certificate.json")
     runs = {"version": 1, "runs": [summary.to_json()]}
     write_text(folder / "summary.json", json.dumps(runs, indent=2) + "\n")

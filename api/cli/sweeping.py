@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from oco.cli.options import check_outputs, pairs
-from oco.cli.output import console, note, say, show_json
+from oco.cli.output import WIDE, console, note, say, show_json
 from oco.cli.progress import Pace, reporting
 from oco.dsl.writing import make_folder
 
@@ -25,7 +25,7 @@ RUNS = "runs"
 
 
 @dataclass(frozen=True)
-class Table:
+class RunTable:
     """Table of runs: every algorithm (None: the chosen one) with every value of the settings that it has, and every
     seed.
 
@@ -61,7 +61,7 @@ def engine_of(name: str) -> Engine:
     raise typer.BadParameter(f"{name!r} is not one of here, processes, ray, ray://ADDRESS", param_hint="--engine")
 
 
-def check_table_outputs(table: Table, out: Path | None, force: bool, inputs: Sequence[Path]) -> None:
+def check_table_outputs(table: RunTable, out: Path | None, force: bool, inputs: Sequence[Path]) -> None:
     """Refuse to replace files in the folder, unless this table, or one that shares its outcomes, was begun there."""
     from oco.evaluation.report.comparison import FILES
     from oco.sweeps import outcomes_folder
@@ -72,7 +72,7 @@ def check_table_outputs(table: Table, out: Path | None, force: bool, inputs: Seq
     check_outputs([out / name for name in FILES], force or begun, inputs, "--out")
 
 
-def run_sweep(table: Table, engine: str, out: Path | None, as_json: bool) -> bool:
+def run_sweep(table: RunTable, engine: str, out: Path | None, as_json: bool) -> bool:
     """Run the table with a progress bar and print it; True where every run succeeded."""
     from oco.evaluation.sweep import compared, to_dataset
 
@@ -99,7 +99,7 @@ def run_sweep(table: Table, engine: str, out: Path | None, as_json: bool) -> boo
     return not failed
 
 
-def _run(table: Table, engine: Engine, out: Path | None, as_json: bool) -> list[Outcome]:
+def _run(table: RunTable, engine: Engine, out: Path | None, as_json: bool) -> list[Outcome]:
     from oco.sweeps import run_table, table_for
 
     model, data, folder = table.model, table.data, None if out is None else out / RUNS
@@ -149,12 +149,13 @@ def _show(rows: Sequence[Row]) -> None:
 
     from oco.evaluation.report.grids import grids
 
+    screen = console(plain=WIDE)
     for place, grid in enumerate(grids(rows)):
         say(("\n" if place else "") + grid.title, "bold")
         lines = Lines(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for column, heading in enumerate(grid.headings):
-            width = max(10, console().width // 8) if column else None
+            width = max(10, screen.width // 8) if column else None
             lines.add_column(heading, justify="right" if column else "left", max_width=width)
         for cells in grid.rows:
             lines.add_row(*cells)
-        console().print(lines)
+        screen.print(lines)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from oco.backends.base import Compiled
-from oco.backends.c99.build import has_compiler, library
+from oco.backends.c99.build import INSTALL, has_compiler, library
 from oco.backends.c99.example import example_main
 from oco.backends.c99.fleet import NativeFleet
 from oco.backends.c99.learner import NativeLearner
@@ -17,7 +17,7 @@ from oco.backends.c99.native import Native
 from oco.backends.contract import Contract
 from oco.backends.fleet import Fleet
 from oco.backends.learner import Learner
-from oco.backends.python.backend import slopes_of
+from oco.backends.python.backend import on_demand
 from oco.compiler.ir.program import Program
 
 
@@ -40,17 +40,20 @@ class CBackend:
 
     def unavailable_reason(self) -> str | None:
         """Advice to install a compiler; None where there is one."""
-        return None if has_compiler() else "install gcc or clang, or `pip install ziglang`"
+        return None if has_compiler() else INSTALL
 
     def compile(self, program: Program, contract: Contract | None = None) -> Compiled:
         """Program as functions of a compiled library."""
-        source = emit(program, contract or _no_promises(program), self.skip)
-        native = Native(program, source, library(source))
+        alone = replace(program, certificate=None)
+        source = emit(alone, contract or _no_promises(program), self.skip)
+        native = Native(alone, source, library(source))
         measure = None if program.measure is None else native.measure
-        entries = native.init, native.decide, native.update, measure, slopes_of(program)
+        entries = native.init, native.decide, native.update, measure, on_demand(program, program.slopes)
         prepare = None if program.prepare is None else native.prepare
         run = None if program.previous else native.run
-        return Compiled(self.name, program, source.code, *entries, run, native, prepare)
+        return Compiled(
+            self.name, program, source.code, *entries, run, native, prepare, on_demand(program, program.certificate)
+        )
 
     def files(self, program: Program, contract: Contract) -> dict[str, str]:
         """Source, header and an example by file name."""

@@ -25,7 +25,7 @@ import numpy as np
 from oco.backends.c99.cache import ELSEWHERE, Folder, cache_folder, libraries
 from oco.backends.c99.fleet_source import FleetSource
 from oco.backends.c99.glue import glue
-from oco.backends.c99.module import Source
+from oco.backends.c99.module import CSource
 from oco.dsl.diagnostics import InternalError, OcoError, fail
 from oco.dsl.writing import reason_of
 
@@ -33,6 +33,8 @@ FLAGS = ("-std=c99", "-O3", "-march=native", "-fno-math-errno", "-fPIC", "-share
 """No -ffast-math: sums keep their order, and NaN and infinities their meaning. Without errno, which nothing reads, roots vectorize."""
 ANY_ALIGNMENT = "-Wa,-muse-unaligned-vector-move"
 """Flag of the GNU assembler for x86: GCC 12 puts some arrays on the stack where its own aligned moves of vectors fault."""
+
+INSTALL = "install gcc or clang, or `pip install ziglang`"
 
 
 @cache
@@ -48,7 +50,7 @@ def compiler() -> tuple[str, ...]:
             return (os.path.abspath(result),)
     if find_spec("ziglang") is not None:
         return (sys.executable, "-m", "ziglang", "cc")
-    raise fail("OCO733", "no C compiler is found", hint="install gcc or clang, or `pip install ziglang`")
+    raise fail("OCO733", "no C compiler is found", hint=INSTALL)
 
 
 def has_compiler() -> bool:
@@ -59,7 +61,7 @@ def has_compiler() -> bool:
         return False
 
 
-def library(source: Source) -> ctypes.CDLL:
+def library(source: CSource) -> ctypes.CDLL:
     """Shared library of a source with its glue, built if it is not in the cache."""
     folder, name = _cached(
         source.name, {f"{source.name}.h": source.header, f"{source.name}.c": source.code + glue(source)}, ()

@@ -37,6 +37,7 @@ class EntryPoints:
             self._step,
             self._observe,
             self._run,
+            self._certificate,
         ]
         for part in parts:
             body = list(part())
@@ -139,6 +140,14 @@ class EntryPoints:
         yield f"{self.heads['measure']} {{"
         args = [self._state()[0], *(d.name for d in self.of.decisions), *(n.name for n in self.of.inputs)]
         yield from self._rule("measure", args, ["*loss", "constraints", "equalities"])
+        yield "}"
+
+    def _certificate(self) -> Iterator[str]:
+        if (function := self.of.program.certificate) is None:
+            return
+        yield f"{self.heads['certificate']} {{"
+        results = zip(function.result_names, function.body.results)
+        yield from self._rule("certificate", self._state(), [n if r.type.shape else f"*{n}" for n, r in results])
         yield "}"
 
     def _step(self) -> Iterator[str]:

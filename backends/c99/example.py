@@ -10,7 +10,7 @@ import numpy as np
 from oco.backends.c99.constants import array_lines
 from oco.backends.c99.expressions import C_TYPES
 from oco.backends.c99.interface import Named
-from oco.backends.c99.module import Source
+from oco.backends.c99.module import CSource
 from oco.backends.contract import Contract, Range
 from oco.compiler.ir.program import DType, Program, Type
 
@@ -22,12 +22,12 @@ _DRAWN = {"uniform": Range(0.0, 1.0), "normal": Range(-2.0, 2.0)}
 """Ranges of the numbers for the rule's own random arrays."""
 
 
-def example_main(program: Program, source: Source, contract: Contract) -> str:
+def example_main(program: Program, source: CSource, contract: Contract) -> str:
     """Program that plays a few rounds on made-up data and prints the decisions."""
     return "\n".join(_lines(program, source, contract)) + "\n"
 
 
-def _lines(program: Program, source: Source, contract: Contract) -> Iterator[str]:
+def _lines(program: Program, source: CSource, contract: Contract) -> Iterator[str]:
     name, interface = source.name, source.interface
     yield f"/* How {name} is used: cc -std=c99 {name}.c {name}_example.c -lm */"
     yield f'#include "{name}.h"'

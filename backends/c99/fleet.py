@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ class NativeFleet(Fleet):
         workers: int = 1,
         skip: Collection[str] = (),
     ) -> None:
-        source = emit_fleet(compiled.program, contract, skip)
+        source = emit_fleet(replace(compiled.program, certificate=None), contract, skip)
         self._lanes, self._name = source.lanes, source.name
         self._library = fleet_library(source)
         self._members = source.block.members()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from oco.backends.c99.interface import Interface, Named
-from oco.backends.c99.module import Source
+from oco.backends.c99.module import CSource
 
 
-def glue(source: Source) -> str:
+def glue(source: CSource) -> str:
     """Text of the functions in C.
 
     glue_decide(self, decisions side by side); glue_observe(self, addresses of inputs); glue_measure(self, decisions,

@@ -12,7 +12,7 @@ from oco.backends.c99.writer import LARGEST_ON_STACK, Signature, in_rows
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.program import Field, Function, Program, Type, Var
 
-PUBLIC = ("init", "prepare", "decide", "check", "measure", "step", "observe", "run")
+PUBLIC = ("init", "prepare", "decide", "check", "measure", "step", "observe", "run", "certificate")
 """Names that follow the module's prefix; a program's functions and constants keep away from them."""
 _OWN = "constraints decisions equalities f g h i loss place record rounds self t work wrong"
 _WORDS = frozenset(_OWN.split())
@@ -175,6 +175,9 @@ class Interface:
         if self.program.measure is not None:
             given = [own if self.work else known, *(d.parameter for d in self.decisions), *one_round]
             items["measure"] = self.head("measure", "void", [*given, *results])
+        if self.program.certificate is not None:
+            proof = [f"double *{name}" for name in self.program.certificate.result_names]
+            items["certificate"] = self.head("certificate", "void", [own if self.work else known, *proof])
         return items
 
     def prototypes(self) -> Iterator[str]:
@@ -186,6 +189,7 @@ class Interface:
             "check": "0 if every input is finite and within its bounds, else 1 + the place of the first that is not (over all in order).",
             "measure": "What decisions are worth in this round: the loss, the values of g (g holds where it is <= 0) and of h.",
             "observe": "Take what the round revealed and go on. Wrong input changes nothing; the result is that of check, or of step.",
+            "certificate": "What every fixed decision lost at least (take `rounding` off), what it can lose at most, and what proves it.",
             "step": "The same for checked input: 0, or -k where entry k of the struct would not be finite; nothing changes then.",
             "run": "Play many rounds; inputs have the round first. Stops before one that observe would refuse; gives how many were played.",
         }

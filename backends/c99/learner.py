@@ -46,7 +46,14 @@ class NativeLearner(Learner):
         """Replace `decide` and `observe` by C functions, where that is possible."""
         program, native = self.compiled.program, self.compiled.native
         quick = stepper()
-        if quick is None or program.measure is None or program.draws or program.factored or self.contexts.awaited:
+        if (
+            quick is None
+            or program.measure is None
+            or program.draws
+            or program.factored
+            or self.contexts.awaited
+            or self.contract.axes
+        ):
             return
         addresses = [ctypes.cast(native.glue(name), ctypes.c_void_p).value for name in ("decide", "observe", "measure")]
         horizon = -1 if self.contract.horizon is None else self.contract.horizon

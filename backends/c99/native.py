@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oco.backends.base import Arrays, Recorded
-from oco.backends.c99.module import Source
+from oco.backends.c99.module import CSource
 from oco.backends.python.intake import NotFinite, finite
 from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import DType, Field, Program, Type
@@ -22,7 +22,7 @@ _NUMBERS = {DType.FLOAT: ctypes.c_double, DType.INT: ctypes.c_int64, DType.BOOL:
 class Native:
     """Compiled library of a program. Each call has a struct of its own for the state."""
 
-    def __init__(self, program: Program, source: Source, library: ctypes.CDLL) -> None:
+    def __init__(self, program: Program, source: CSource, library: ctypes.CDLL) -> None:
         self.program = program
         self.source = source
         self.library = library
@@ -197,7 +197,7 @@ def _given(values: Sequence[Any], fields: Sequence[Field]) -> tuple[list[Any], l
     return given, kept
 
 
-def _layout(program: Program, source: Source) -> type[ctypes.Structure]:
+def _layout(program: Program, source: CSource) -> type[ctypes.Structure]:
     """Struct of the header for ctypes."""
     fields: list[tuple[str, Any]] = []
     for (name, made), _ in zip(source.interface.members(), program.state):
@@ -208,6 +208,6 @@ def _layout(program: Program, source: Source) -> type[ctypes.Structure]:
     return type("Struct", (ctypes.Structure,), {"_fields_": fields})
 
 
-def _record_layout(source: Source) -> type[ctypes.Structure]:
+def _record_layout(source: CSource) -> type[ctypes.Structure]:
     fields = [(name, ctypes.c_void_p) for name, _, _ in source.interface.record()]
     return type("Record", (ctypes.Structure,), {"_fields_": fields})

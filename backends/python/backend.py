@@ -51,15 +51,16 @@ class NumpyBackend:
 
     def compile(self, program: Program, contract: Contract | None = None) -> Compiled:
         """Program as functions of the emitted text."""
-        entries = [f for f in program.entries if f is not program.slopes]
+        entries = [f for f in program.entries if f not in (program.slopes, program.certificate)]
         source = emit_rule(program, entries, self.skip)
         result = _executed(program, source, entries)
         decide = _watched(result["decide"], [f.name for f in program.decision])
         update = _watched(result["update"], [f.name for f in program.state])
         state = [f.name for f in program.state]
         prepare = _watched(result["prepare"], state) if program.prepare is not None else None
-        entry = result["init"], decide, update, result.get("measure"), slopes_of(program)
-        return Compiled(self.name, program, source, *entry, prepare=prepare)
+        entry = result["init"], decide, update, result.get("measure"), on_demand(program, program.slopes)
+        certificate = on_demand(program, program.certificate)
+        return Compiled(self.name, program, source, *entry, prepare=prepare, certificate=certificate)
 
 
 def _watched(function: Callable[..., Arrays], names: Sequence[str]) -> Callable[..., Arrays]:
@@ -73,9 +74,9 @@ def _watched(function: Callable[..., Arrays], names: Sequence[str]) -> Callable[
     return watched
 
 
-def slopes_of(program: Program) -> Callable[..., Arrays] | None:
-    """Function for the slopes of a program, for a learner on any backend: made on first use."""
-    if (function := program.slopes) is None:
+def on_demand(program: Program, function: Function | None) -> Callable[..., Arrays] | None:
+    """Entry of a program that is needed now and then, for a learner on any backend: made on first use."""
+    if function is None:
         return None
     entries = [function]
     made = cache(lambda: _executed(program, emit_rule(program, entries), entries)[function.name])

@@ -19,6 +19,7 @@ EQUALITIES: tuple[str, ...] = ()
 LIPSCHITZ: tuple[tuple[str, float], ...] = ()
 slopes: Any = None
 prepare: Any = None
+certificate: Any = None
 CONTEXT: tuple[str, ...] = ()
 PREVIOUS: dict[str, str] = {}
 

@@ -159,6 +159,8 @@ def _interface(program: Program, contract: Contract) -> Iterator[str]:
     yield f"PLAN_HASH = {quoted(plan_hash(program, contract))}"
     if program.prepare is None:
         yield "prepare = None"
+    if program.certificate is None:
+        yield "certificate = None"
     yield f"CONTEXT = {_strings(program.context)}"
     yield from _table("PREVIOUS", {name: quoted(own) for name, own in program.previous})
     yield f"STATE = {_strings(f.name for f in program.state)}"

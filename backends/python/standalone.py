@@ -28,6 +28,7 @@ from oco.backends.python.interface import (
     START,
     STATE,
     STREAMS,
+    certificate,
     decide,
     init,
     measure,
@@ -94,6 +95,20 @@ class Learner:
     def values(self) -> dict[str, Any]:
         """State of the algorithm, by the paper's symbols."""
         return {name: np.array(value) for name, value in zip(STATE, self._values)}
+
+    def certificate(self) -> dict[str, Any]:
+        """Upper bound of the static regret so far (`bound`), and what proves it: `least`, no more than what every fixed decision that
+        satisfied the constraints lost; `rounding`, taken off it; the point and the multipliers. A bound of -inf: no fixed decision did.
+        """
+        if certificate is None:
+            raise ValueError('this learner keeps no certificate: compile the model with certify="static"')
+        with self._owned(), np.errstate(all="ignore"):
+            least, most, rounding, at, multipliers = certificate(*self._values)
+            loss, begun = float(self._values[STATE.index("sum_loss")]), self.round > 1
+        least = float(least) - float(rounding) if begun else 0.0
+        bound = -np.inf if begun and least > most + rounding else float(np.nextafter(loss - least, np.inf)) * begun
+        results = {"bound": bound, "loss": loss, "least": least, "rounding": float(rounding)}
+        return {**results, "at": np.array(at), "multipliers": np.array(multipliers)}
 
     def decide(self, /, **context: Any) -> Any:
         """Decision of this round from its contexts, which are given once; a dict of them if the model has several."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import count
 
 from oco.backends.python.expressions import Level, Text, call, in_rows, literal
@@ -26,19 +24,15 @@ TINY = 1e-300
 
 @dataclass(frozen=True)
 class Waiting:
-    """Expression on its way to the place where it is used, with the comments that belong above that line. `viewed`: it
-    is the transpose or conversion of a name.
+    """Expression on its way to the place where it is used, with the names of the variables that it reads, and with the
+    comments that belong above that line. `viewed`: it is the transpose or conversion of a name.
     """
 
     var: Var
     text: Text
+    reads: frozenset[str]
     notes: tuple[str, ...] = ()
     viewed: bool = False
-
-    @cached_property
-    def words(self) -> frozenset[str]:
-        """Names in the expression."""
-        return words_of(self.text.code)
 
 
 class Walker:
@@ -100,6 +94,12 @@ class Walker:
         weak = operand.type == Type(DType.FLOAT) and operand.name not in self.strong
         return self.known(operand, Text(self.name(operand), Level.ATOM, operand.type, weak=weak))
 
+    def reads(self, *operands: Operand) -> frozenset[str]:
+        """Names of the variables in the texts of operands."""
+        variables = [o for o in operands if isinstance(o, Var)]
+        waiting = [self.waiting[v.name].reads for v in variables if v.name in self.waiting]
+        return frozenset(self.name(v) for v in variables if v.name not in self.waiting).union(*waiting)
+
     def known(self, var: Var, text: Text) -> Text:
         """Text of a variable with known properties of its value."""
         least = self.least.get(var.name, -math.inf)
@@ -147,7 +147,7 @@ class Walker:
     def release(self, targets: Sequence[str]) -> None:
         """Write down the waiting expressions that read a variable which is about to get another value."""
         for w in list(self.waiting.values()):
-            if not w.words.isdisjoint(targets):
+            if not w.reads.isdisjoint(targets):
                 del self.waiting[w.var.name]
                 self.bind(w.var, w.text, w.notes)
 
@@ -186,7 +186,8 @@ class Walker:
         moves = out.name in self.uses.movable and len(text.code) <= longest
         viewed = e.op in ("transpose", "to_float") and self._is_view(e.args[0])
         if moves or (viewed and is_temporary(out.name)):
-            self.waiting[out.name] = Waiting(out, text, self._notes(e), viewed)
+            reads = self.reads(*e.args)
+            self.waiting[out.name] = Waiting(out, text, reads, self._notes(e), viewed)
         else:
             self.bind(out, text, self._notes(e))
 
@@ -236,7 +237,7 @@ class Walker:
     def _in_turn(self, names: Sequence[str], values: Sequence[Operand]) -> bool:
         """True where one line for each target has the same meaning and reads better."""
         codes = [self.text(v).code for v in values]
-        free = all(not mentions(code, names[:k]) for k, code in enumerate(codes))
+        free = all(self.reads(v).isdisjoint(names[:k]) for k, v in enumerate(values))
         return free and (len(names) > 2 or sum(map(len, codes)) > INLINE // 2)
 
     def listed(self, operands: Sequence[Operand], room: int) -> str:
@@ -248,13 +249,3 @@ class Walker:
         while len(code()) > room and self.write_longest(operands):
             pass
         return code()
-
-
-def mentions(code: str, names: Sequence[str]) -> bool:
-    """True where one of the names occurs in the code as a word."""
-    return not words_of(code).isdisjoint(names)
-
-
-def words_of(code: str) -> frozenset[str]:
-    """Names and numbers in the code."""
-    return frozenset(re.findall(r"\w+", code))

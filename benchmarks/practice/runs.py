@@ -14,7 +14,7 @@ from oco.compiler.problem.canonical import Canonical
 from oco.compiler.selection.verdicts import Applicability
 from oco.dsl.statements import Feedback
 from oco.dsl.writing import write_text
-from oco.evaluation.baselines.base import FIRST, LeftOut, Played, Rule, play
+from oco.evaluation.baselines.base import FIRST, DecisionRule, LeftOut, Played, play
 from oco.evaluation.baselines.gradients import Gradients
 from oco.evaluation.baselines.resolve import Resolve, TunedMargin
 from oco.evaluation.baselines.rules import rules
@@ -113,7 +113,7 @@ def _scored(plan: Plan, problem: Problem, first: int) -> Played:
 
 
 def _played(
-    rule: Rule,
+    rule: DecisionRule,
     canonical: Canonical,
     problem: Problem,
     trade: Trade,

@@ -21,7 +21,7 @@ from oco.compiler.theory.theorems import Situation
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.model import Model
 from oco.dsl.writing import write_text
-from oco.evaluation.comparators import Budget
+from oco.evaluation.comparators import ComparatorBudget
 from oco.evaluation.comparators.base import Comparator
 from oco.evaluation.comparators.compare import compare
 from oco.evaluation.data import Data
@@ -37,7 +37,7 @@ PILOT_SECONDS = 10.0
 """Approximate seconds that one search may take."""
 RUNS_A_SEARCH = 25
 """A search costs about so many runs as long as what it sees."""
-COMPARED = Budget(seconds=120.0)
+COMPARED = ComparatorBudget(seconds=120.0)
 EARLY = 5.0
 """Seconds after which a run that would take far too long is given up."""
 

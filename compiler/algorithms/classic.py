@@ -65,7 +65,11 @@ class ExponentiatedGradient:
 # Hypotheses.
 
 CONVEX_LOSS = fact_is_true(
-    "loss.convex", "The losses are convex.", "the loss is convex", "the loss is not convex", "state a convex loss"
+    "loss.convex",
+    "The losses are convex.",
+    "the loss is convex",
+    "the loss is not convex",
+    "state a convex loss, or `assume loss.convex` if it is",
 )
 BOUNDED_GRADIENT = fact_is_known(
     "loss.lipschitz.l2",

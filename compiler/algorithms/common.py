@@ -61,6 +61,7 @@ def _functions_seen(s: Situation) -> Objection | None:
 
 
 def constraints_are_fixed(s: Situation) -> bool:
+    """True where no stream and no round enters an inequality."""
     return s.canonical.fixed
 
 
@@ -75,6 +76,23 @@ def named_constraints(s: Situation) -> str:
     if len(labels) > MOST_NAMED:
         return "the constraints"
     return f"{', '.join(labels[:-1])} and {labels[-1]}" if len(labels) > 1 else labels[0]
+
+
+def slater_margin(s: Situation) -> float | None:
+    """Slater margin that a guarantee may name: a fact, else that of the data that are given; None where neither tells.
+
+    That of data is a condition on the sequence (`SLATER`); `margin_note` says so.
+    """
+    known = s.number("slater.margin")
+    if known is not None or s.seen is None or s.is_refuted("slater.margin"):
+        return known
+    return None if s.seen.margin is None else s.seen.margin / s.margin_unit
+
+
+def margin_note(s: Situation) -> str:
+    """Remark on a bound in whose formula the Slater margin s is that of data; "" where it is a fact, or unknown."""
+    own = s.number("slater.margin") is None and slater_margin(s) is not None
+    return ", with the margin s that the data have" if own else ""
 
 
 def _slater(s: Situation) -> Objection | Condition | None:

@@ -78,6 +78,7 @@ def perturbed_leader(p: Problem, S: Point, weight: Value) -> Point:
 
 
 def draws(task: TraceSpec) -> tuple[Draw, ...]:
+    """Random numbers of a round for k points uniform in a ball: normal directions (k, n) and uniform shares of its volume (k,)."""
     k = count(task.settings, "k", task.horizon or 1)
     return (
         Draw("u", "normal", "the directions of the perturbations, whatever their lengths", rows=k),

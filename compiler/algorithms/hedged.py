@@ -201,6 +201,7 @@ HEDGED = Algorithm(
     cite="de Rooij, van Erven, Grunwald & Koolen 2014, AdaHedge",
     rule=Hedged,
     adapts=True,
+    gap="gap",
     mixes=True,
     reads=Feedback.FULL,
     requirements=(

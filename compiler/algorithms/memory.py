@@ -45,7 +45,7 @@ MOST_SLOPES = 10**6
 """Derivatives of the entries of a constraint towards those of its streams that are bounded one by one."""
 
 
-class Form(StrEnum):
+class MemoryForm(StrEnum):
     """Form in which a constraint is kept."""
 
     FIXED = "fixed"
@@ -55,7 +55,7 @@ class Form(StrEnum):
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptConstraint:
     """Form in which one inequality is kept, or the reason why it is not (form None).
 
     directions  of each stream under `MONOTONE`: 1 where its largest value is the worst, -1 where its least is
@@ -64,7 +64,7 @@ class Kept:
     """
 
     label: str
-    form: Form | None
+    form: MemoryForm | None
     why: str
     streams: tuple[str, ...] = ()
     directions: tuple[int, ...] = ()
@@ -81,7 +81,7 @@ class Memory:
     owner      of each entry of the memory's inequalities the entry of the model's that it stands for
     """
 
-    kept: tuple[Kept, ...]
+    kept: tuple[KeptConstraint, ...]
     canonical: Canonical
     names: tuple[str, ...]
     observed: tuple[Expr, ...]
@@ -98,7 +98,7 @@ class Memory:
 
 
 @lru_cache(maxsize=16)
-def kept_of(canonical: Canonical) -> tuple[Kept, ...]:
+def kept_of(canonical: Canonical) -> tuple[KeptConstraint, ...]:
     """Form in which each inequality is kept. Ranges are those of the user's units, where bounds of 0 are exact."""
     problem = canonical.unscaled or canonical
     return tuple(_kept(c, problem) for c in problem.inequalities)
@@ -134,16 +134,16 @@ def _worst(observed: list[Expr], expr: Expr) -> Name:
     return Name(f"_worst{len(observed) - 1}", Kind.STREAM, shape=expr.shape)
 
 
-def _rows(c: Inequality, k: Kept, canonical: Canonical, worst: Callable[[Expr], Name]) -> list[Expr]:
+def _rows(c: Inequality, k: KeptConstraint, canonical: Canonical, worst: Callable[[Expr], Name]) -> list[Expr]:
     """The expressions that stand for the constraint in the memory."""
-    if k.form is Form.FIXED:
+    if k.form is MemoryForm.FIXED:
         return [c.expr]
-    if k.form is Form.ADDITIVE:
+    if k.form is MemoryForm.ADDITIVE:
         # phi(x) + max b = [g(x; s) - g(c; s)] + max g(c; s) for any data s and one decision c: no need to take g apart.
         own = _at_reference(c.expr, canonical)
         base = evaluate(own, _centre(canonical))
         return [algebra.add(algebra.sub(own, constant(base)), worst(_at_centre(c.expr, canonical)))]
-    if k.form is Form.MONOTONE:
+    if k.form is MemoryForm.MONOTONE:
         bounds: dict[str, Expr] = {}
         for node in c.expr._within[0]:
             if node.kind is Kind.STREAM:
@@ -171,30 +171,32 @@ def _is_value(stream: Name, value: int) -> Expr:
 # Recognition.
 
 
-def _kept(c: Inequality, canonical: Canonical) -> Kept:
+def _kept(c: Inequality, canonical: Canonical) -> KeptConstraint:
     streams = tuple(names(c.expr, Kind.STREAM))
     if not streams and not names(c.expr, Kind.ROUND):
-        return Kept(c.label, Form.FIXED, "is fixed: nothing is kept")
+        return KeptConstraint(c.label, MemoryForm.FIXED, "is fixed: nothing is kept")
     if _is_additive(c, canonical):
         numbers = "one number" if c.size == 1 else f"{c.size} numbers, one an entry"
-        return Kept(c.label, Form.ADDITIVE, f"has data in an additive term alone: {numbers}", streams)
+        return KeptConstraint(c.label, MemoryForm.ADDITIVE, f"has data in an additive term alone: {numbers}", streams)
     ranges = Enclosure(ProofContext(canonical).box)
     own = {s.name: s for s in canonical.streams}
     directions = [direction(c.expr, s, ranges) for s in streams]
     if not names(c.expr, Kind.ROUND) and all(d is not None for d in directions):
         size = sum(math.prod(own[s].shape) for s in streams)
-        several = not has_single_entries(_free(c.expr, streams), streams)
+        several = not has_single_entries(as_function_of(c.expr, streams), streams)
         what = (
             "the worst of each entry of its data together, which may cut more than the rounds did"
             if several
             else "the worst"
         )
         why = f"is monotone in {_listed(streams)} over the domain: {size} number{'s' if size > 1 else ''}, {what}"
-        return Kept(c.label, Form.MONOTONE, why, streams, tuple(d or 1 for d in directions), inner=several)
+        return KeptConstraint(
+            c.label, MemoryForm.MONOTONE, why, streams, tuple(d or 1 for d in directions), inner=several
+        )
     if not names(c.expr, Kind.ROUND) and (values := _values([own[s] for s in streams])):
         why = f"has {len(values)} values of {_listed(streams)}: a flag each"
-        return Kept(c.label, Form.FINITE, why, streams, values=values)
-    return Kept(c.label, None, _why_not(c, streams, directions))
+        return KeptConstraint(c.label, MemoryForm.FINITE, why, streams, values=values)
+    return KeptConstraint(c.label, None, _why_not(c, streams, directions))
 
 
 def _why_not(c: Inequality, streams: tuple[str, ...], directions: list[int | None]) -> str:
@@ -293,7 +295,7 @@ def _at_reference(expr: Expr, canonical: Canonical) -> Expr:
     return rewrite(_streams_replaced(expr, values), given)
 
 
-def _free(expr: Expr, streams: tuple[str, ...]) -> Expr:
+def as_function_of(expr: Expr, streams: tuple[str, ...]) -> Expr:
     """The expression as a function of the streams: decisions by their kind, as derivatives and marks want them; decisions are data."""
 
     def swapped(node: Expr) -> Expr:
@@ -330,24 +332,24 @@ def violation_bounds(canonical: Canonical, upper: tuple[float, ...]) -> Floats:
         high, low = (np.broadcast_to(e, c.shape).reshape(-1) for e in (at_start.hi, at_start.lo))
         most = np.asarray(upper[start : start + c.size], dtype=np.float64)
         first = np.maximum(most, 0.0)
-        if k.form is Form.ADDITIVE:
+        if k.form is MemoryForm.ADDITIVE:
             first = np.maximum(first, high - low)
-        elif k.form is Form.MONOTONE:
+        elif k.form is MemoryForm.MONOTONE:
             first = first + _moves(c, k, setting, ranges)
-        elif k.form is Form.FINITE:
+        elif k.form is MemoryForm.FINITE:
             first = first * len(k.values)
         results.append(np.where(np.isnan(first), np.inf, first))
         start += c.size
     return np.concatenate([np.zeros(0), *results])
 
 
-def _moves(c: Inequality, k: Kept, setting: ProofContext, ranges: Enclosure) -> Floats:
+def _moves(c: Inequality, k: KeptConstraint, setting: ProofContext, ranges: Enclosure) -> Floats:
     """sum_i L_i (upper_i - lower_i) of the streams of each entry, shape (size,)."""
     total = np.zeros(c.size)
     sizes = {s: math.prod(setting.streams[s].shape) for s in k.streams}
     if c.size * sum(sizes.values()) > MOST_SLOPES:
         return np.full(c.size, np.inf)
-    slopes = jacobian(_free(c.expr, k.streams), k.streams)
+    slopes = jacobian(as_function_of(c.expr, k.streams), k.streams)
     for s in k.streams:
         own = setting.streams[s]
         size = np.broadcast_to(ranges(slopes[s]).magnitude, (*c.shape, *own.shape)).reshape(c.size, sizes[s])

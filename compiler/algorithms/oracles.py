@@ -22,7 +22,7 @@ from oco.compiler.theory.settings import Default
 from oco.compiler.theory.theorems import Free, Situation
 
 
-class Step(Protocol):
+class OracleStep(Protocol):
     """Step of an oracle at the end of a block's k-th round, and the state that it keeps in the block.
 
     `gradient` is that of h_k, at any point; `weight` is 1 + sum_n lambda^n.
@@ -55,7 +55,7 @@ class Oracle:
     """
 
     name: str
-    rule: Step
+    rule: OracleStep
     cite: str
     alpha: Fraction
     settings: Callable[[Situation], Mapping[str, Default]]

@@ -10,8 +10,15 @@ from collections.abc import Mapping
 
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
-from oco.compiler.algorithms.common import FIXED_CONSTRAINTS, MIRROR_STEP, SLATER, nothing_to_learn
-from oco.compiler.algorithms.qiu_wei2020_bounds import Constants
+from oco.compiler.algorithms.common import (
+    FIXED_CONSTRAINTS,
+    MIRROR_STEP,
+    SLATER,
+    margin_note,
+    nothing_to_learn,
+    slater_margin,
+)
+from oco.compiler.algorithms.qiu_wei2020_bounds import ProofSymbols
 from oco.compiler.algorithms.wei2020 import MEAN_CONSTRAINTS
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
@@ -236,13 +243,15 @@ def _total(values: Floats | None) -> float:
 # Guarantees.
 
 
-def _constants(s: Situation, settings: Mapping[str, Setting], horizon: int) -> Constants:
+def _constants(s: Situation, settings: Mapping[str, Setting], horizon: int) -> ProofSymbols:
     on_simplex = entropic(s.domains)
     value = {name: number(settings, name, horizon) for name in settings}
     slope = needed(s, "loss.lipschitz.l1" if on_simplex else "loss.lipschitz.l2")
     reach = needed(s, "domain.diameter.l1" if on_simplex else "domain.diameter.l2") ** 2
     nu, d = value.get("nu", 0.0), s.size
-    return Constants(
+    if (margin := slater_margin(s)) is None:
+        raise UnknownFact("slater.margin")
+    return ProofSymbols(
         eta=value["eta"],
         gamma=value["gamma"],
         L_f=value["L_f"],
@@ -253,7 +262,7 @@ def _constants(s: Situation, settings: Mapping[str, Setting], horizon: int) -> C
         K=s.constraints,
         # Erratum 1: with f_0 = 0 the first round adds |grad f_1|^2 <= F^2.
         V=min(_variation(s), 4 * slope**2 * max(horizon - 1, 0)) + slope**2,
-        sigma=needed(s, "slater.margin"),
+        sigma=margin,
         reach=reach,
         divergence=math.log(d / nu) if on_simplex else reach / 2,
         mixing=nu * (math.log(d) + 2 * nu) if on_simplex else 0.0,
@@ -264,7 +273,7 @@ def _constants(s: Situation, settings: Mapping[str, Setting], horizon: int) -> C
 
 def _guarantee(s: Situation, settings: Mapping[str, Setting], theorem: str, logs: str) -> Guarantee:
     """Bounds of regret and violation; rates where no Slater margin is known."""
-    numbers = s.number("slater.margin") is not None
+    numbers, note = slater_margin(s) is not None, margin_note(s).removeprefix(", ")
 
     def regret(rounds: Rounds, horizon: int) -> float:
         return _constants(s, settings, horizon).regret(max(rounds.n, horizon))
@@ -286,8 +295,8 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], theorem: str, logs
     return Guarantee(
         theorem,
         s.horizon,
-        Bound("static regret", f"sqrt(V_star){logs}", "B" if numbers else "", (B,), s.loss_range),
-        Bound("soft violation", "log(T)" if logs else "1", "v" if numbers else "", (v,), s.violation_range),
+        Bound("static regret", f"sqrt(V_star){logs}", "B" if numbers else "", (B,), s.loss_range, note),
+        Bound("soft violation", "log(T)" if logs else "1", "v" if numbers else "", (v,), s.violation_range, note),
     )
 
 

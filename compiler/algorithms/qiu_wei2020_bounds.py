@@ -20,7 +20,7 @@ from oco.compiler.theory.guarantees import Floats
 
 
 @dataclass(frozen=True)
-class Constants:
+class ProofSymbols:
     """The symbols of the proofs at a horizon. `reach` bounds |x - y|^2, `divergence` D(z, .) at the point where it is taken."""
 
     eta: float
@@ -80,6 +80,7 @@ class Constants:
         return min(trivial, float((free + 4 * per_alpha * alpha / step).min()))
 
     def last_alpha(self, horizon: int) -> float:
+        """Upper bound of alpha in the last round, (21) and (52) with the bound of the queue."""
         return self.base + self.per_queue * self.queue(horizon)
 
     def regret(self, horizon: int) -> float:

@@ -46,7 +46,7 @@ from oco.dsl.settings import WORD_SETTINGS
 from oco.dsl.statements import Feedback, Measure
 
 
-class OnlineFrankWolfe:
+class ConstrainedFrankWolfe:
     """Algorithm 1. S is the sum in (10) in units of the guess G_k = guess 2^k, so that exponentials of the queue stay in log space."""
 
     def init(self, p: Problem, start: Point) -> State:
@@ -248,6 +248,7 @@ def setting_quantities(settings: Mapping[str, Setting], letters: Mapping[str, st
 
 
 def round_quantities(s: Situation) -> tuple[Quantity, ...]:
+    """Symbols N of the constraints, T of the horizon and n of the rounds played."""
     return (
         Quantity("N", "N", "number of constraints", float(s.constraints)),
         Quantity("T", "T", "horizon", lambda rounds, T: float(max(rounds.n, T))),
@@ -309,7 +310,7 @@ OFW_TVC = Algorithm(
     name="ofw-tvc",
     title="online Frank-Wolfe with time-varying constraints",
     cite="Wang, Wan & Zhang 2025, Algorithm 1",
-    rule=OnlineFrankWolfe,
+    rule=ConstrainedFrankWolfe,
     reads=Feedback.GRADIENT,
     theorems=(
         Theorem(

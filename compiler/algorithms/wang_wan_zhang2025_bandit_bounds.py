@@ -154,5 +154,6 @@ def strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee
 
 
 def remarks(s: Situation) -> tuple[str, ...]:
+    """Remarks on the comparator, and on gradients that the model reveals in vain."""
     wasted = "it uses the values of what the model reveals, and no gradients"
     return comparator_remarks(s) + (() if s.canonical.feedback is Feedback.BANDIT else (wasted,))

@@ -27,7 +27,7 @@ from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, point
 from oco.compiler.proximal.penalty import penalized_step
 from oco.compiler.theory.schedule import Rounds, Schedule
-from oco.compiler.theory.settings import Default, Setting, along, number
+from oco.compiler.theory.settings import Default, Setting, number
 from oco.compiler.theory.theorems import (
     Bound,
     Floats,
@@ -214,7 +214,7 @@ def expert_quantities(s: Situation, settings: Mapping[str, Setting], m: int) -> 
     """Quantities in which alpha occurs; m is the number of the expert that it may depend on."""
 
     def alpha(rounds: Rounds, horizon: int) -> Schedule:
-        return along(settings["alpha"].formula, rounds, horizon, m)
+        return settings["alpha"].along(rounds, horizon, m)
 
     diameter = needed(s, "domain.diameter.l2")
 

@@ -24,8 +24,9 @@ from oco.compiler.lowering.points import Point, Rows, repeated
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, rows
 from oco.compiler.proximal.penalty import penalized_step
+from oco.compiler.theory.formula_values import evaluated
 from oco.compiler.theory.schedule import Rounds, Schedule
-from oco.compiler.theory.settings import Default, Setting, along, count, evaluated, number
+from oco.compiler.theory.settings import Default, Setting, count, number
 from oco.compiler.theory.theorems import (
     Bound,
     Floats,
@@ -107,7 +108,7 @@ def _settings(s: Situation) -> Mapping[str, Default]:
 
 def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     T = s.horizon or 1
-    steps = (along(settings["alpha"].formula, Rounds.of(T), T, m) for m in range(1, _experts(settings, T) + 1))
+    steps = (settings["alpha"].along(Rounds.of(T), T, m) for m in range(1, _experts(settings, T) + 1))
     result = constant_settings(s, {n: settings[n] for n in ("M", "kappa", "eta", "gamma")})
     result += [] if all(a.nondecreasing for a in steps) else ["alpha must not decrease"]
     return result + ([] if number(settings, "eta", T) <= 1 else ["eta must lie between 0 and 1"])
@@ -132,7 +133,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     diameter, slope = needed(s, "domain.diameter.l2"), needed(s, "loss.lipschitz.l2")
 
     def alpha(m: int, rounds: Rounds, horizon: int) -> Schedule:
-        return along(settings["alpha"].formula, rounds, horizon, m)
+        return settings["alpha"].along(rounds, horizon, m)
 
     def best(rounds: Rounds, horizon: int) -> Floats:
         result, total = [], _experts(settings, horizon)

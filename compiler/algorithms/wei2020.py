@@ -12,7 +12,14 @@ import numpy as np
 
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN, ONE_SIMPLEX
-from oco.compiler.algorithms.common import FEASIBLE_MEAN, MIRROR_STEP, named_constraints, nothing_to_learn
+from oco.compiler.algorithms.common import (
+    FEASIBLE_MEAN,
+    MIRROR_STEP,
+    margin_note,
+    named_constraints,
+    nothing_to_learn,
+    slater_margin,
+)
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
@@ -265,6 +272,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], theorem: str, slop
 def euclidean_guarantee(
     s: Situation, settings: Mapping[str, Setting], theorem: str = "Wei, Yu & Neely 2020, Theorem 3.1"
 ) -> Guarantee:
+    """Theorem 3.1, in the l2 norm, with the constants of its proof; `theorem` is its name in reports."""
     return _guarantee(s, settings, theorem, "l2", EUCLIDEAN_REGRET)
 
 
@@ -278,7 +286,7 @@ def _slater_bound(s: Situation, settings: Mapping[str, Setting], c: _Constants, 
     Then q(lambda) <= F - sigma |lambda| takes the place of Lemma 2.3 in the proof of Lemma 5.6, and Lemma 5.3 (A.15 on the simplex)
     turns the bound of E |Q(t)| into one of the violation's l2 norm over the constraints, whose sum is at most sqrt(N) times that.
     """
-    margin = s.number("slater.margin")
+    margin = slater_margin(s)
     if s.equalities or margin is None or margin <= 0 or c.F is None:
         return None
     bound_f = c.F
@@ -293,7 +301,8 @@ def _slater_bound(s: Situation, settings: Mapping[str, Setting], c: _Constants, 
     quantity = Quantity(
         "v", r"\sqrt{N} (E|Q(T)| + D_2 \sum_t E|\mu^{t+1} - \mu^t|)", "queue and moves (Lemmas 5.3 and 5.6)", violation
     )
-    return Bound("soft violation", "sqrt(T)", "v", (quantity,), trivial, "in expectation, by the Slater point")
+    note = f"in expectation, by the Slater point{margin_note(s)}"
+    return Bound("soft violation", "sqrt(T)", "v", (quantity,), trivial, note)
 
 
 def _queue(c: _Constants, F: float, sigma: float, V: float, alpha: float, theta: float, horizon: int) -> float:

@@ -24,7 +24,9 @@ from oco.compiler.algorithms.common import (
     ROUNDS,
     SLATER,
     SOME_INEQUALITY,
+    margin_note,
     sizes,
+    slater_margin,
     slopes,
     unknown,
 )
@@ -114,7 +116,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         Quantity("G", "G", "bound of the constraints together", G),
         Quantity("N", "N", "number of constraints", float(s.constraints)),
         Quantity("S", "S", "sum of the bounds of the constraints", float(bounds.sum())),
-        Quantity("s", "s", "Slater margin", s.number("slater.margin")),
+        Quantity("s", "s", "Slater margin", slater_margin(s)),
         Quantity("alpha", r"\alpha", "weight of the move", scheduled(settings, "alpha")),
         Quantity("gamma", r"\gamma", "scale of the constraints", scheduled(settings, "gamma")),
         Quantity("widened", "w", "1 / (alpha - gamma^2 beta^2 / 2)", lambda n, T: widened(T)),
@@ -124,7 +126,9 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         ROUNDS,
     )
     regret = Bound("static regret", "sqrt(T)", REGRET, quantities, s.loss_range)
-    violation = Bound("soft violation", "1", VIOLATION, quantities, s.violation_range, "by the Slater point")
+    violation = Bound(
+        "soft violation", "1", VIOLATION, quantities, s.violation_range, f"by the Slater point{margin_note(s)}"
+    )
     return Guarantee("Yu & Neely 2020", s.horizon, regret, violation)
 
 

@@ -45,16 +45,17 @@ class BoxSum(Domain):
 
     @cached_property
     def _scale(self) -> float:
-        return max(float(np.max(np.abs(self.lo))), float(np.max(np.abs(self.hi))), float(np.finfo(float).tiny))
+        """Largest size of an entry; bounds may lie out of reach."""
+        return _largest_size(*self._hull)
 
     @cached_property
     def _hull(self) -> tuple[Floats, Floats]:
         """Least and greatest values of the entries, as vectors; entries that the total leaves no room are fixed exactly."""
         lo = np.broadcast_to(self.lo, self.shape).ravel()
         hi = np.broadcast_to(self.hi, self.shape).ravel()
-        low = np.maximum(lo, self.total - (exact_sum(hi) - hi))
-        high = np.maximum(low, np.minimum(hi, self.total - (exact_sum(lo) - lo)))
-        narrow = high - low <= 8 * np.finfo(float).eps * self.size * self._scale
+        low = np.maximum(lo, self.total - _sums_of_others(hi))
+        high = np.maximum(low, np.minimum(hi, self.total - _sums_of_others(lo)))
+        narrow = high - low <= 8 * np.finfo(float).eps * self.size * _largest_size(low, high)
         return np.where(narrow, np.clip(low, lo, hi), low), np.where(narrow, np.clip(low, lo, hi), high)
 
     @cached_property
@@ -85,10 +86,7 @@ class BoxSum(Domain):
 
     def violation(self, x: Floats) -> float:
         outside = np.maximum(self.lo - x, x - self.hi)
-        reach = max(
-            float(np.finfo(float).tiny), *(float(np.max(np.abs(end))) for end in self._hull)
-        )  # bounds may lie out of reach
-        return max(float(np.max(outside)), abs(exact_sum(x.ravel()) - self.total)) / reach
+        return max(float(np.max(outside)), abs(exact_sum(x.ravel()) - self.total)) / self._scale
 
     def interior_margin(self, x: Floats) -> float:
         low, high = self._hull
@@ -101,17 +99,19 @@ class BoxSum(Domain):
     # Operations of a round.
 
     def _bounds(self, t: Tracer) -> tuple[Bound, Bound]:
-        """The bounds as numbers where all entries share them, else as vectors."""
+        """Bounds within reach, as numbers where all entries share them, else as vectors."""
+        low, high = self._hull
         if not self.lo.ndim and not self.hi.ndim:
-            return float(self.lo), float(self.hi)
-        low, high = (np.broadcast_to(b, self.shape).ravel() for b in (self.lo, self.hi))
+            return float(low[0]), float(high[0])
         why = f"bounds of {self.kind}"
         return t.constant(low, "lo", why), t.constant(high, "hi", why)
 
     def project(self, t: Tracer, v: Value) -> Value:
         # x = clip(v - theta), from the theta for which the entries would do without their bounds.
         w = self.flat(t, v)
-        path = Shifts(t, *self._bounds(t), self.total, self._scale, way=float(np.max(self.hi - self.lo)))
+        path = Shifts(
+            t, *self._bounds(t), self.total, self._scale, way=float(np.max(np.subtract(*reversed(self._hull))))
+        )
         return self.shaped(t, path.met(w, (t.sum(w) - self.total) / self.size))
 
     def project_jacobian(self, t: Tracer, v: Value, p: Value, M: Value) -> Value:
@@ -300,3 +300,19 @@ def _kl(x: Floats, y: Floats) -> Floats:
     """x log(x / y) - x + y, entry by entry; 0 log 0 = 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(x > 0, x * np.log(np.where(x > 0, x, 1.0) / y), 0.0) - x + y
+
+
+def _largest_size(low: Floats, high: Floats) -> float:
+    return max(float(np.max(np.abs(low))), float(np.max(np.abs(high))), float(np.finfo(float).tiny))
+
+
+def _sums_of_others(x: Floats) -> Floats:
+    """Sums of all entries but one, each to the rounding of its own size: the errors of differences are added back (Knuth's two-sum)."""
+    whole = exact_sum(x)
+    if not math.isfinite(whole):
+        return whole - x
+    rest = exact_sum(np.append(x, -whole))
+    others = whole - x
+    back = others - whole
+    error = (whole - (others - back)) - (x + back)
+    return others + (error + rest)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from oco.compiler.ir.check import check
 from oco.compiler.ir.program import DType, Field, Function, Program, Type, Var
 from oco.compiler.ir.rename import rename_function
+from oco.compiler.ir.rewrite import map_functions
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
 from oco.dsl.diagnostics import InternalError
@@ -90,6 +91,23 @@ def with_prepare(
     return check(_without_clashes(named))
 
 
+def with_certificate(t: Tracer, program: Program, certificate: Callable[[Named], Sequence[Liftable]] | None) -> Program:
+    """Program whose state keeps the sums of a certificate; certificate(state) -> `CERTIFIED`."""
+    if certificate is None:
+        return program
+    doc = "Lower bound of the loss of every fixed decision in the rounds so far, with what proves it."
+    results = [Field(n, Type(DType.FLOAT)) for n in CERTIFIED]
+
+    def by_name(state: Named) -> Mapping[str, Liftable]:
+        return dict(zip(CERTIFIED, certificate(state), strict=True))
+
+    function = _Entries(t).function("certificate", doc, by_name, [program.state], lambda: results)
+    named = replace(program, constants=tuple(t.constants), functions=tuple(t.functions), certificate=function)
+    return check(_without_clashes(named))
+
+
+CERTIFIED = ("least", "most", "rounding", "at", "multipliers")
+"""Results of the entry `certificate`: a lower and an upper bound of what fixed decisions lose, its rounding, and what proves it."""
 Measure = Callable[[Value, Named, Named], tuple[Liftable, ...]]
 MEASURE = "measure", "Loss, constraint values and equality values of this round.", ("loss", "constraints", "equalities")
 SLOPES = "slopes", "Norms of the gradients of this round's loss and constraints.", ("loss_slope", "constraint_slopes")
@@ -154,13 +172,4 @@ def _without_clashes(program: Program) -> Program:
         used = {p.name: p.name for p in function.body.params if isinstance(p, Var)}
         return rename_function(function, used, taken - {function.name})
 
-    return replace(
-        program,
-        functions=tuple(renamed(f) for f in program.functions),
-        init=renamed(program.init),
-        decide=renamed(program.decide),
-        update=renamed(program.update),
-        measure=None if program.measure is None else renamed(program.measure),
-        slopes=None if program.slopes is None else renamed(program.slopes),
-        prepare=None if program.prepare is None else renamed(program.prepare),
-    )
+    return map_functions(program, renamed)

@@ -182,6 +182,7 @@ def _check_interface(program: Program) -> None:
         (p.measure, _types(p.state[:1], p.decision, p.feedback), None),
         (p.slopes, _types(p.state[:1], p.decision, p.feedback), None),
         (p.prepare, _types(p.state, p.known), _types(p.state)),
+        (p.certificate, _types(p.state), None),
     ]
     for function, params, results in expected:
         if function is None:

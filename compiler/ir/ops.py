@@ -128,7 +128,11 @@ def _elementwise_rows() -> Iterator[Op]:
     yield from _entrywise(ANY, INT, 1, to_int="as int64, towards zero")
     yield from _entrywise(NUMBER, None, 2, add="a + b", sub="a - b", mul="a b", mod="a mod b, with the sign of b")
     yield from _entrywise(
-        NUMBER, None, 2, maximum="the larger (NaN if either is)", minimum="the smaller (NaN if either is)"
+        NUMBER,
+        None,
+        2,
+        maximum="the larger (NaN if either is; of zeros either)",
+        minimum="the smaller (NaN if either is; of zeros either)",
     )
     yield from _entrywise((FLOAT,), None, 2, div="a / b", pow="a to the power b")
     yield from _entrywise(NUMBER, BOOL, 2, lt="a < b", le="a <= b")

@@ -29,7 +29,8 @@ PASSES: dict[str, Pass] = {
     "common-subexpressions": share_subexpressions,
     "dead-code": remove_dead_code,
 }
-
+MOST_ROUNDS = 5
+"""Rounds of all passes; of random programs none takes more than three, and the last finds nothing to do."""
 
 LOOPS: dict[str, Pass] = {"small-solves": expand_small_solves, "dead-code": remove_dead_code}
 """Passes for targets with explicit loops, after the others."""
@@ -55,8 +56,15 @@ def shorten(program: Program, skip: Collection[str] = (), *, check_each: bool = 
 
 
 def optimize(program: Program, skip: Collection[str] = (), *, check_each: bool = False) -> Program:
-    """The program after every pass that `skip` does not name."""
-    return _after(PASSES, program, skip, check_each)
+    """The program after every pass that `skip` does not name, again and again until none changes it.
+
+    What hoisting moves out of a loop may be lifted out of a function, and what is lifted may be simplified.
+    """
+    for _ in range(MOST_ROUNDS):
+        before, program = program, _after(PASSES, program, skip, check_each)
+        if program == before:
+            break
+    return program
 
 
 def _after(passes: Mapping[str, Pass], program: Program, skip: Collection[str], check_each: bool) -> Program:

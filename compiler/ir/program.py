@@ -135,6 +135,8 @@ class Program:
     right (n, K), with X = left diag(weights) right'. `context` names the feedback that is known before the decision.
     `previous` pairs feedback that is a previous decision with the field of the state that has its value: learners fill it in.
     prepare(state..., context...) -> state, where a decision hangs on them: the state from which `decide` and `update` go on.
+    certificate(state...) -> (lower and upper bound of the loss of every fixed decision, rounding of the lower one, the point (d,) and the
+    multipliers (n,) that prove it), where the state keeps the sums of one (`compiler.certificates`).
     """
 
     name: str
@@ -155,11 +157,12 @@ class Program:
     context: tuple[str, ...] = field(default=())
     prepare: Function | None = None
     previous: tuple[tuple[str, str], ...] = field(default=())
+    certificate: Function | None = None
 
     @property
     def entries(self) -> tuple[Function, ...]:
         """The functions that are called from outside."""
-        every = (self.init, self.prepare, self.decide, self.update, self.measure, self.slopes)
+        every = (self.init, self.prepare, self.decide, self.update, self.measure, self.slopes, self.certificate)
         return tuple(f for f in every if f is not None)
 
     @property

@@ -19,6 +19,7 @@ def map_functions(program: Program, change: Callable[[Function], Function]) -> P
         measure=None if program.measure is None else change(program.measure),
         slopes=None if program.slopes is None else change(program.slopes),
         prepare=None if program.prepare is None else change(program.prepare),
+        certificate=None if program.certificate is None else change(program.certificate),
     )
 
 

@@ -14,12 +14,13 @@ from oco.compiler.domains.dual_newton import CutDual
 from oco.compiler.domains.product import Product
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
-from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.points import Point, Structured
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import Rule, State, array, point
-from oco.compiler.problem.canonical import Canonical, Inequality
+from oco.compiler.problem.canonical import Canonical, Inequality, StreamRange
 
 PLAYED, START, MULTIPLIERS, BEFORE = "played", "mu_before", "mu", "before"
+CARRIED = "kept_"
 SYMBOLS = {
     PLAYED: "the decision of this round within its known constraints",
     START: "multipliers of the known constraints, of the round before",
@@ -48,16 +49,17 @@ class WithinKnown:
 
     def init(self, p: Problem, start: Point) -> State:
         none = p.tracer.zeros((rows_known(p.task.canonical),))
-        return {**self.rule.init(p, start), PLAYED: start, START: none, MULTIPLIERS: none, **_before(p, start)}
+        return {**self.rule.init(p, start), PLAYED: start, START: none, MULTIPLIERS: none, **_first(p, start)}
 
     def decide(self, p: Problem, state: State) -> Point:
         return point(state, PLAYED)
 
     def prepare(self, p: Problem, state: State) -> State:
         """State with the decision of this round, once its contexts are known."""
-        y = self.rule.decide(p, _own(state))
-        x, multipliers = nearest_known(p, y, array(state, START))
-        return {**state, PLAYED: x, MULTIPLIERS: multipliers}
+        y, multipliers = self.rule.decide(p, _own(state)), array(state, START)
+        if p.task.canonical.known:
+            y, multipliers = nearest_known(p, y, multipliers)
+        return {**state, PLAYED: y, MULTIPLIERS: multipliers}
 
     def update(self, p: Problem, state: State) -> State:
         after = self.rule.update(p, {**_own(state), self.x: point(state, PLAYED)})
@@ -66,9 +68,33 @@ class WithinKnown:
         return {**after, PLAYED: self.rule.decide(p, after), START: multipliers, MULTIPLIERS: multipliers, **before}
 
 
+def carried_field(name: str) -> str:
+    """Field of the state with the value of a stream that a round leaves to the next."""
+    return f"{CARRIED}{name}"
+
+
+def _first(p: Problem, start: Point) -> State:
+    """State that keeps what the first round is left with."""
+    carried = {carried_field(s.name): p.tracer.constant(s.first, s.name) for s in _carried(p) if s.first is not None}
+    return {**_decided(p, start), **carried}
+
+
 def _before(p: Problem, x: Point) -> State:
-    """State that keeps this round's decision for the next round, where a constraint is about it."""
-    return {BEFORE: p.units.outward(x)} if p.task.canonical.previous else {}
+    """State that keeps what this round, with its decision x, leaves to the next."""
+    results = _decided(p, x)
+    for s in _carried(p):
+        if s.following is not None:
+            results[carried_field(s.name)] = p.tracer.reshape(p.values([s.following], x), s.shape)
+    return results
+
+
+def _decided(p: Problem, x: Point) -> dict[str, Structured]:
+    """Decision in the user's units, where a constraint is about the decision before."""
+    return {BEFORE: p.units.outward(x)} if any(s.stream.previous for s in _carried(p)) else {}
+
+
+def _carried(p: Problem) -> tuple[StreamRange, ...]:
+    return p.task.canonical.carried
 
 
 def nearest_known(p: Problem, y: Point, start: Value) -> tuple[Point, Value]:
@@ -139,4 +165,5 @@ def _flat(t: Tracer, x: Point) -> Value:
 
 
 def _own(state: State) -> State:
-    return {name: value for name, value in state.items() if name not in SYMBOLS}
+    """State of the rule alone."""
+    return {n: value for n, value in state.items() if n not in SYMBOLS and not n.startswith(CARRIED)}

@@ -17,7 +17,7 @@ from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.expressions import Lowering
 from oco.compiler.problem.calculus import gradient, vector_jacobian
-from oco.compiler.problem.canonical import Block, Canonical
+from oco.compiler.problem.canonical import Canonical, DecisionBlock
 from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms
 from oco.dsl.dims import known
@@ -41,7 +41,7 @@ class LowRankLayout:
     entries: int
     identity: bool
 
-    def fields(self, block: Block) -> tuple[Field, ...]:
+    def fields(self, block: DecisionBlock) -> tuple[Field, ...]:
         """The decision as it goes in and out of a program."""
         m, n = block.shape
         shapes = ((m, self.terms), (self.terms,), (n, self.terms), *(((),) if self.identity else ()))
@@ -68,7 +68,7 @@ def rooms(problem: Canonical, terms: int | None = None) -> tuple[LowRankLayout |
     return tuple(_room(problem, b, terms) for b in problem.blocks)
 
 
-def _room(problem: Canonical, block: Block, terms: int | None) -> LowRankLayout | None:
+def _room(problem: Canonical, block: DecisionBlock, terms: int | None) -> LowRankLayout | None:
     factors = block.domain.factors
     fits = problem.feedback is Feedback.FULL and problem.horizon is not None
     if factors is None or not fits or any(s.name == f"{block.name}_{f}" for s in problem.streams for f in FACTORS):
@@ -85,7 +85,7 @@ def _room(problem: Canonical, block: Block, terms: int | None) -> LowRankLayout 
     return LowRankLayout(held, listed, factors.identity)
 
 
-def _gathered(problem: Canonical, block: Block) -> int | None:
+def _gathered(problem: Canonical, block: DecisionBlock) -> int | None:
     """Number of entries of the gradients of a round; None where the decision is used otherwise than by its entries."""
     exprs = [problem.objective, *(c.expr for c in problem.inequalities), *(h.expr for h in problem.equalities)]
     if not all(_only_entries(e, block.name) for e in exprs):
@@ -177,12 +177,12 @@ class StateLayout:
         return Combination(((1.0, self.kinds[name].rebuilt(*(fields[f] for f in self.names(name)))),))
 
 
-def started(t: Tracer, block: Block, room: LowRankLayout, given: Named) -> Combination:
+def started(t: Tracer, block: DecisionBlock, room: LowRankLayout, given: Named) -> Combination:
     """A decision from its fields."""
     return Combination(((1.0, low_rank.given(t, *(given[f.name] for f in room.fields(block)))),))
 
 
-def decided(t: Tracer, block: Block, room: LowRankLayout, x: Combination) -> Mapping[str, Value]:
+def decided(t: Tracer, block: DecisionBlock, room: LowRankLayout, x: Combination) -> Mapping[str, Value]:
     """The fields of a decision."""
     m, n = block.shape
     matrix = laid_out(t, x, low_rank.zero(t, (m, n), room.terms, room.identity))

@@ -40,7 +40,8 @@ class TraceSpec:
 
     `scales` are the units of the problem that the rule sees (None: the user's); `canonical` is in the user's. `rooms` says which decisions
     are kept as factors (empty: none). `restarts`: the rounds of the first epoch of a restarted method, and where its epochs begin. `open`:
-    symbols in the settings whose numbers are given with the first decision, so that one program serves many of them.
+    symbols in the settings whose numbers are given with the first decision, so that one program serves many of them. `certify`: kind of
+    regret that the state keeps the sums of a certificate for, "" for none.
     """
 
     canonical: Canonical
@@ -53,6 +54,7 @@ class TraceSpec:
     rooms: tuple[LowRankLayout | None, ...] = ()
     restarts: tuple[int, Restart] | None = None
     open: tuple[str, ...] = ()
+    certify: str = ""
 
     @cached_property
     def domains(self) -> tuple[Domain, ...]:
@@ -74,7 +76,12 @@ class TraceSpec:
         """Arguments of `update` in each round: the streams, or the contexts and the values that the feedback reveals."""
         c = self.canonical
         kinds = {s.name: Type(DType.INT if s.integer else FLOAT, s.shape) for s in c.streams}
-        words = {s.name: f"the decision {s.stream.previous} of the round before" for s in c.previous}
+        words = {
+            s.name: f"the decision {s.stream.previous} of the round before"
+            if s.stream.previous
+            else "what the round before left"
+            for s in c.carried
+        }
         streams = [Field(name, kind, words.get(name, "")) for name, kind in kinds.items()]
         if c.feedback is Feedback.FULL:
             return tuple(streams)

@@ -13,7 +13,8 @@ from oco.compiler.problem.vectorize import Together
 from oco.dsl.diagnostics import InternalError, fail
 from oco.dsl.dims import SymbolicDim
 from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Call, Constant, Data, Expr, Index, Kind, Name, Slice, constant, names, rewrite
+from oco.dsl.expressions import Call, Constant, Expr, FrozenArray, Index, Kind, Name, Slice, constant, names, rewrite
+from oco.dsl.labels import Axes, axes_of, indexes_of
 from oco.dsl.limits import LONGEST, Made, Sizes, numbers
 from oco.dsl.model import Model
 from oco.dsl.ranges import Fixed, check_index
@@ -27,13 +28,15 @@ class Folding:
     """Expressions of a model over numbers, decisions, streams and the round `t`."""
 
     def __init__(self, model: Model) -> None:
+        self.model = model
         self.params: Mapping[str, Param] = {p.name: p for p in model.params}
         self.values = {p.name: p.data for p in model.params if p.data is not None}
         self.lets = {let.name: let.value for let in model.lets}
         self.declared, self.rounds = model.table(), model.horizon.rounds
-        self.data: dict[str, Data] = {}
+        self.indexes = indexes_of(model.params)
+        self.data: dict[str, FrozenArray] = {}
         self.done: dict[str, Expr] = {}
-        self.worked_out: dict[object, tuple[Expr, Data]] = {}
+        self.worked_out: dict[object, tuple[Expr, FrozenArray]] = {}
         self.sizes = Sizes()
         self.made, self.sets = Made(), Sets()
         self.together = Together()
@@ -54,6 +57,10 @@ class Folding:
         if not isinstance(folded, Constant):
             raise InternalError("a bound or an argument of a domain depends on the round's data")
         return folded.value.array
+
+    def axes(self, dims: tuple[Expr, ...]) -> Axes:
+        """Axes of a declaration with these dimensions."""
+        return axes_of(dims, self.indexes)
 
     def number(self, expr: Expr, what: str) -> float:
         """Value of an expression that must be one number known before the first round. Raises OCO654."""
@@ -96,7 +103,7 @@ class Folding:
         data = self._worked_out(node)
         return Constant(data, shape=data.array.shape, integer=node.integer, span=node.span)
 
-    def _worked_out(self, node: Expr) -> Data:
+    def _worked_out(self, node: Expr) -> FrozenArray:
         """The value of a part without decisions and streams; parts with the same arguments share one array."""
         own: object = id(node)
         if isinstance(node, Call):

@@ -28,6 +28,7 @@ from oco.compiler.prover.types import ProofRule, Status, Step
 from oco.compiler.prover.vector import MOST_ENTRIES, worst_of_many
 from oco.dsl.diagnostics import Diagnostic, Findings
 from oco.dsl.fact_keys import catalogue
+from oco.dsl.load import parse
 from oco.dsl.model import Model
 
 
@@ -74,7 +75,13 @@ def check_canonical(
         result.add(with_data(setting, known, seen))
     result.raise_if_any()
     later = Deferred(feasible.KEYS, lambda: _solved(setting, seen))
-    return Facts(model, known, without_allowed(result.items), (later,), budget.effort)
+    again = checked_again if seen is None else None
+    return Facts(model, known, without_allowed(result.items), (later,), budget.effort, again)
+
+
+def checked_again(text: str, name: str, effort: float) -> Facts:
+    """Facts of a model's text, the same as those that another process had."""
+    return check(parse(text, name=name), budget=SearchBudget(effort))
 
 
 LOSS = "loss"

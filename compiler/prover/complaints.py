@@ -77,7 +77,7 @@ def _way_out(culprit: Culprit | None, what: str) -> str:
     if culprit is None:
         return ""
     node = culprit.expr
-    if isinstance(node, Call) and isinstance(form_of(node), forms.Product) and culprit.own is Curvature.UNKNOWN:
+    if isinstance(node, Call) and isinstance(form_of(node), forms.Bilinear) and culprit.own is Curvature.UNKNOWN:
         return "one factor of a product must be a number, a param or a stream"
     if culprit.wanted is Curvature.AFFINE and isinstance(culprit.inside, Call):
         return _affine_place(node, culprit.inside)
@@ -90,7 +90,7 @@ def _way_out(culprit: Culprit | None, what: str) -> str:
 
 def _affine_place(node: Expr, inside: Call) -> str:
     """Why `inside` takes an affine expression alone: it neither only rises nor only falls with it."""
-    if isinstance(form_of(inside), (forms.Product, forms.Quotient)):
+    if isinstance(form_of(inside), (forms.Bilinear, forms.Quotient)):
         factors = [a for a in inside.args if a is not node]
         if factors:
             return f"{say(factors[0])} takes both signs; where it is never negative, its range says so: `in [0, ...]`"

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from oco.compiler.problem.canonical import Block, Canonical
+from oco.compiler.problem.canonical import Canonical, DecisionBlock
 from oco.compiler.prover.budget import USUAL, SearchBudget
 from oco.compiler.prover.curvature.composition import Curvatures
 from oco.compiler.prover.curvature.hessian import Hessians
@@ -33,7 +33,7 @@ class ProofContext:
     def __init__(self, canonical: Canonical, budget: SearchBudget = USUAL) -> None:
         self.canonical, self.budget = canonical, budget
         self.search, self.attaining = budget.allowance(SHARE), budget.allowance(ATTAINED)
-        self.blocks: dict[str, Block] = {b.name: b for b in canonical.blocks}
+        self.blocks: dict[str, DecisionBlock] = {b.name: b for b in canonical.blocks}
         self.decisions = frozenset(self.blocks)
         self.streams = {s.name: s for s in canonical.streams}
         self._depends: dict[int, tuple[Expr, bool]] = {}

@@ -41,6 +41,13 @@ class DataConditions:
         setting = ProofContext(replace(narrow, streams=streams), self.budget)
         return {f.key: f for f in Feasibility(setting).facts()}
 
+    @property
+    def margin(self) -> float | None:
+        """Slater margin of the data in the units of the problem; None where they have none that is positive."""
+        fact = self.facts.get("slater.margin")
+        known = fact is not None and fact.known and fact.value is not None and fact.value > 0
+        return float(fact.value) if fact is not None and known else None
+
     def words(self, key: str) -> str:
         """Clause that says that a condition held on the data, with its margin s where it is one on that; "" where they do not tell."""
         fact = self.facts.get(key)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 
 from oco.compiler.domains import Domain
-from oco.compiler.problem.canonical import Block, Canonical
+from oco.compiler.problem.canonical import Canonical, DecisionBlock
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.phrasing import number
 from oco.compiler.prover.types import ProofRule, Status, Step
@@ -47,7 +47,7 @@ def domain_facts(canonical: Canonical) -> Iterator[Fact]:
 def _combined(
     key: str,
     words: str,
-    blocks: tuple[Block, ...],
+    blocks: tuple[DecisionBlock, ...],
     measure: Callable[[Domain], float],
     combine: Callable[[list[float]], float],
 ) -> Fact:
@@ -78,7 +78,7 @@ def _known(fact: Fact) -> Fact:
     return fact if math.isfinite(fact.value) else Fact(fact.key, None, Status.UNKNOWN, fact.why)
 
 
-def _dimension(block: Block) -> str:
+def _dimension(block: DecisionBlock) -> str:
     return "x".join(map(str, block.shape)) + " dimensions" if block.shape else "1 dimension"
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.domains.box import Box
-from oco.compiler.problem.canonical import Block, Canonical, Inequality, StreamRange
+from oco.compiler.problem.canonical import Canonical, DecisionBlock, Inequality, StreamRange
 from oco.compiler.problem.jacobians import jacobian
 from oco.compiler.problem.structure import Structure, is_affine, separable_over_box
 from oco.compiler.prover.context import ProofContext
@@ -220,10 +220,10 @@ def _variable(node: _Node, start: int, vectors: Mapping[str, Name]) -> Expr:
     return algebra.reshape(algebra.add(base, algebra.mul(steepness, level)), node.shape)
 
 
-def _levels(canonical: Canonical, count: int) -> Block:
+def _levels(canonical: Canonical, count: int) -> DecisionBlock:
     """The levels lie in a box half as wide as the domain: many times what they move, by the choice of the steepness."""
     reach = math.sqrt(sum(b.domain.diameter("l2") ** 2 for b in canonical.blocks)) or 1.0
-    return Block(LEVELS, (count,), Box((count,), np.asarray(-reach / 4), np.asarray(reach / 4)))
+    return DecisionBlock(LEVELS, (count,), Box((count,), np.asarray(-reach / 4), np.asarray(reach / 4)))
 
 
 def _range(name: str, count: int, least: float) -> StreamRange:

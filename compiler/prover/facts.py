@@ -9,8 +9,10 @@ from typing import Any
 
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.ledger import facts_data, ledger_text
+from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import Diagnostic, contained
 from oco.dsl.shown import shown_as_text
+from oco.dsl.text.printer import print_model
 
 VERSION = 1
 """Version of the layout of `Facts.as_data`."""
@@ -35,6 +37,7 @@ class Facts(Mapping[str, Fact]):
     """The ledger. A key of the catalogue that nothing is known about is there, with status `unknown`.
 
     `items_by_key` are known from the start; those of `deferred` are worked out when somebody asks. `effort` is that of the searches.
+    `again` proves them anew from the text, name and effort, as another process does; None for facts of data.
     """
 
     model: Any
@@ -42,6 +45,7 @@ class Facts(Mapping[str, Fact]):
     noticed: tuple[Diagnostic, ...] = ()
     deferred: tuple[Deferred, ...] = ()
     effort: float = 1.0
+    again: Callable[[str, str, float], Facts] | None = None
 
     def __getitem__(self, key: str) -> Fact:
         for later in self.deferred:
@@ -70,6 +74,18 @@ class Facts(Mapping[str, Fact]):
         """Facts as JSON values, version 1: the model's name, facts by key, numbered steps, warnings."""
         warnings = [d.as_data() for d in self.warnings]
         return {"version": VERSION, "model": self.model.name, **facts_data(self), "warnings": warnings}
+
+    def __copy__(self) -> Facts:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Facts:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Text of the model, and the function that proves the facts again."""
+        if self.again is None:
+            raise TypeError("facts of data stay in their process: `as_data()` has them as JSON values")
+        return self.again, (print_model(self_contained(self.model)), self.model.name, self.effort)
 
     def __str__(self) -> str:
         return ledger_text(self)

@@ -7,13 +7,15 @@ from dataclasses import replace
 from typing import cast
 
 from oco.compiler.algorithms.base import Algorithm
+from oco.compiler.certificates.keeper import CertificateKeeper
+from oco.compiler.certificates.sums import SYMBOLS as SUMMED
 from oco.compiler.domains.combination import Combination
 from oco.compiler.domains.spectral import some_direction
-from oco.compiler.ir.build import Named, trace_program, with_prepare
+from oco.compiler.ir.build import Measure, Named, trace_program, with_certificate, with_prepare
 from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
-from oco.compiler.lowering.known_step import BEFORE, SYMBOLS, WithinKnown
+from oco.compiler.lowering.known_step import BEFORE, SYMBOLS, WithinKnown, carried_field
 from oco.compiler.lowering.points import Point, Rows, Structured
 from oco.compiler.lowering.restarts import EPOCH, Restarted
 from oco.compiler.lowering.round_problem import Problem, TraceSpec
@@ -29,13 +31,15 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
     """The learner as data: init, decide, update, measure and slopes over arrays. Slopes are in the dual of the theorem's norm."""
     t = Tracer(task.canonical.name)
     rule, informed = _rule(algorithm, task)
-    whole = replace(task, scales=None, canonical=task.canonical.whole)
     layout = _Layout(t, task, algorithm.frank_wolfe(task))
+    keeper = CertificateKeeper(t, task, algorithm.multipliers)
+    layout.beside = keeper.names
 
     def init(start: Named) -> Mapping[str, Liftable]:
         constants = _open(task, start)
         p = Problem(t, task, {}, constants=constants)
-        return layout.flat(rule.init(p, p.units.inward(layout.point(start)))) | layout.first_starts() | constants
+        begun = layout.flat(rule.init(p, p.units.inward(layout.point(start))))
+        return begun | layout.first_starts() | constants | keeper.start()
 
     def decide(state: Named, drawn: Named) -> Mapping[str, Liftable]:
         constants = _open(task, state)
@@ -45,8 +49,36 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
     def update(state: Named, seen: Named, drawn: Named) -> Mapping[str, Liftable]:
         constants = _open(task, state)
         p = Problem(t, task, seen, state["round"], drawn, layout.starts(state), constants)
-        following = layout.flat(rule.update(p, layout.state(state))) | constants
+        own = layout.state(state)
+        following = layout.flat(rule.update(p, own)) | constants
+        if keeper.names:
+            following |= keeper.after(p, state, own, p.units.outward(rule.decide(p, own)))
         return following | {name: p.domain.starts.vectors[k] for k, name in layout.warm.items()}
+
+    measure, slopes = _measures(t, task, layout, norm)
+    program = trace_program(
+        t,
+        doc=doc,
+        decision=[f for fields in layout.decided for f in fields] + [Field(n, Type(DType.FLOAT)) for n in task.open],
+        factored=tuple(b.name for b, room in layout.blocks if room is not None),
+        feedback=task.fields(),
+        draws=tuple(task.drawn()),
+        init=init,
+        decide=decide,
+        update=update,
+        measure=measure,
+        slopes=slopes,
+        state_docs=layout.docs({EPOCH: "the number of rounds of this epoch", **SYMBOLS, **algorithm.symbols}) | SUMMED,
+        labels=task.canonical.whole.constraint_names,
+    )
+    program = replace(program, context=task.canonical.context, previous=_previous(task))
+    program = with_prepare(t, program, _prepare(t, task, layout, informed))
+    return with_certificate(t, program, keeper.certificate if keeper.names else None)
+
+
+def _measures(t: Tracer, task: TraceSpec, layout: _Layout, norm: str) -> tuple[Measure, Measure | None]:
+    """Loss and constraints of a round, and norms of their gradients where these are looked at."""
+    whole = replace(task, scales=None, canonical=task.canonical.whole)
 
     def measure(now: Value, decisions: Named, seen: Named) -> tuple[Liftable, Liftable, Liftable]:
         p = Problem(t, whole, seen, now)
@@ -62,23 +94,7 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
             g = p.constraint_gradients(x).dual_norms(norm)
         return p.gradient(x).dual_norm(norm), g
 
-    program = trace_program(
-        t,
-        doc=doc,
-        decision=[f for fields in layout.decided for f in fields] + [Field(n, Type(DType.FLOAT)) for n in task.open],
-        factored=tuple(b.name for b, room in layout.blocks if room is not None),
-        feedback=task.fields(),
-        draws=tuple(task.drawn()),
-        init=init,
-        decide=decide,
-        update=update,
-        measure=measure,
-        slopes=None if any(task.rooms) or task.canonical.feedback is Feedback.BANDIT else slopes,
-        state_docs=layout.docs({EPOCH: "the number of rounds of this epoch", **SYMBOLS, **algorithm.symbols}),
-        labels=whole.canonical.constraint_labels,
-    )
-    program = replace(program, context=task.canonical.context, previous=_previous(task))
-    return with_prepare(t, program, _prepare(t, task, layout, informed))
+    return measure, None if any(task.rooms) or task.canonical.feedback is Feedback.BANDIT else slopes
 
 
 def _rule(algorithm: Algorithm, task: TraceSpec) -> tuple[Rule, Informed | None]:
@@ -88,7 +104,7 @@ def _rule(algorithm: Algorithm, task: TraceSpec) -> tuple[Rule, Informed | None]
         rule = Restarted(rule, *task.restarts)
     if algorithm.prepares(task.canonical):
         return rule, cast(Informed, rule)
-    if task.canonical.known:
+    if task.canonical.known or task.canonical.carried:
         within = WithinKnown(rule, algorithm.plays)
         return within, within
     return rule, None
@@ -102,7 +118,7 @@ def _prepare(
         return None
 
     def prepare(state: Named, known: Named) -> Mapping[str, Liftable]:
-        kept = {n: state[n] for n in ("round", *task.open, *layout.warm.values())}
+        kept = {n: state[n] for n in ("round", *task.open, *layout.warm.values(), *layout.beside)}
         before = {field: state[own] for field, own in _previous(task)}
         p = Problem(t, task, {**known, **before}, state["round"], constants=_open(task, state))
         return layout.flat(informed.prepare(p, layout.state(state))) | kept
@@ -111,9 +127,9 @@ def _prepare(
 
 
 def _previous(task: TraceSpec) -> tuple[tuple[str, str], ...]:
-    """Streams of previous decisions, each with the field of the state that has its value."""
+    """Streams that rounds leave to the next, each with the field of the state that has its value."""
     fields = dict(zip(task.decisions, task.names(BEFORE), strict=True))
-    return tuple((s.name, fields[s.stream.previous]) for s in task.canonical.previous)
+    return tuple((s.name, fields.get(s.stream.previous, carried_field(s.name))) for s in task.canonical.carried)
 
 
 def _open(task: TraceSpec, fields: Named) -> dict[str, Value]:
@@ -135,6 +151,7 @@ class _Layout:
         warm = [k for k, (b, room) in enumerate(self.blocks) if room is not None or b.domain.lmo_start is not None]
         self.warm = {k: f"last_{self.blocks[k][0].name}" for k in warm if frank_wolfe}
         self.open = task.open
+        self.beside: tuple[str, ...] = ()
         self.kinds: dict[str, type[Point] | type[Rows]] = {}
         self.keeper = StateLayout(t)
 
@@ -181,7 +198,7 @@ class _Layout:
             s: k(tuple(self.keeper.block(f, fields) for f in self.symbols(s))) for s, k in self.kinds.items()
         }
         used = {name for s in self.kinds for f in self.symbols(s) for name in self.keeper.names(f)}
-        used |= {"round", *self.warm.values(), *self.open}
+        used |= {"round", *self.warm.values(), *self.open, *self.beside}
         return results | {name: v for name, v in fields.items() if name not in used}
 
     def docs(self, symbols: Mapping[str, str]) -> dict[str, str]:

@@ -26,7 +26,7 @@ from oco.compiler.selection.verdicts import (
 )
 from oco.compiler.theory.best_constants import optimum
 from oco.compiler.theory.resolve import GivenSettings, theorem_settings
-from oco.compiler.theory.settings import Setting, symbols_of
+from oco.compiler.theory.settings import Setting
 from oco.compiler.theory.theorems import (
     Objection,
     Restart,
@@ -148,7 +148,7 @@ def choose(
     usable = sorted((v for v in judged if v.applicability is Applicability.APPLICABLE), key=rank)
     usable, ignoring = using_all_settings(usable, s, settings)
     refused = [*ignoring, *(v for v in judged if v.applicability is Applicability.REFUSED)]
-    if not usable and not ignoring and (less := relaxed(s, refused)) is not None:
+    if not ignoring and (less := relaxed(s, refused, usable)) is not None:
         return choose(less, None, settings, span, policy)
     if not usable:
         return Choice(s, tuple(refused), policy=policy)
@@ -159,7 +159,7 @@ def choose(
 
 
 def named(name: str, span: Span | None = None) -> Algorithm:
-    """The algorithm of that name."""
+    """The algorithm of that name. Raises OCO701."""
     for a in ALGORITHMS:
         if a.name == name:
             return a
@@ -169,7 +169,7 @@ def named(name: str, span: Span | None = None) -> Algorithm:
 
 
 def check_setting_names(given: GivenSettings, algorithm: Algorithm | None, span: Span | None) -> None:
-    """Raises for a setting that the algorithm (None: every algorithm) does not have."""
+    """Check the names of settings. Raises OCO702 for one that the algorithm (None: every algorithm) does not have."""
     known = (
         list(SETTINGS[algorithm.name])
         if algorithm
@@ -200,7 +200,7 @@ def judge(
 
     Of several theorems that one which reads most of the given settings, of these the one that promises most, the first of equals.
 
-    `asked`: the user named it, so that it may take its time.
+    `asked`: the user named it, so that it may take its time. Raises OcoError where given settings are wrong for every theorem.
     """
     required = _required(a, s, asked)
     theorems = [t for t in a.theorems if t.speaks_for(given)] or list(a.theorems)
@@ -291,7 +291,7 @@ def made_without_units(given: GivenSettings, span: Span | None, policy: Policy) 
 
 
 def unit_word(given: GivenSettings, span: Span | None) -> str:
-    """The units of given settings: the user's, or those of the problem without units."""
+    """The units of given settings: the user's, or those of the problem without units. Raises OCO721."""
     word = str(given.get(UNITS, UNIT_WORDS[0])).strip('"')
     if word not in UNIT_WORDS:
         raise fail("OCO721", f"the setting {UNITS} is one of {', '.join(UNIT_WORDS)}, not `{word}`", span)
@@ -366,7 +366,7 @@ def _check_horizon(
     a: Algorithm, theorem: Theorem, s: Situation, settings: Mapping[str, Setting], span: Span | None
 ) -> None:
     """Raises OCO706 for settings in T where the horizon is unknown, and no restart gives one."""
-    using = [n for n, v in settings.items() if "T" in symbols_of(v.formula)]
+    using = [n for n, v in settings.items() if "T" in v.symbols]
     if s.horizon is None and using and theorem.restarts is None:
         message = f"{', '.join(using)} use T, which the model leaves unknown"
         raise fail("OCO706", f"`{a.name}` has no settings here: {message}", span, "write `horizon T = ...`")

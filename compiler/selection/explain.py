@@ -24,6 +24,8 @@ def explain_text(choice: Choice) -> str:
     s = choice.situation
     horizon = "unknown" if s.horizon is None else str(s.horizon)
     lines = [f"{s.canonical.name}: {constraint_words(s)}, T = {horizon}", "", *table_lines(choice), ""]
+    for words in s.canonical.remarks:
+        lines += [*_wrapped("", words, WIDTH), ""]
     for v in choice.verdicts:
         lines += _verdict_lines(v, choice)
     if choice.winner is None:
@@ -77,6 +79,9 @@ def refusal(choice: Choice) -> tuple[str, str, Span | None]:
     message = f"no algorithm applies to this model yet: the nearest is {nearest.name}, but {_joined(nearest.reasons)}"
     others = "; `oco explain` says what each other one needs"
     place = next((o.span for o in nearest.objections if o.span is not None), None)
+    for stream in choice.situation.canonical.streams:
+        if nearest.fix.startswith(f"state bounds of `{stream.name}`"):
+            place = stream.stream.span
     return message, f"{nearest.name} would apply if you {nearest.fix}{others}" if nearest.fix else "", place
 
 

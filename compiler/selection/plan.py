@@ -10,6 +10,8 @@ from numbers import Real
 from types import MappingProxyType
 from typing import Self
 
+from oco.compiler.certificates.certificate import CertificateTerms, terms_of
+from oco.compiler.certificates.form import certificate_form
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Program
 from oco.compiler.lowering.round_problem import TraceSpec
@@ -38,6 +40,8 @@ from oco.dsl.settings import UNITS
 
 SettingsMode = str | Mapping[str, "str | float"]
 OPEN = "free_"
+STATIC, DYNAMIC = CERTIFIED = ("static", "dynamic")
+"""Kinds of regret that learners may keep certificates of."""
 LEAST, PLAIN = "optimal", "unit-free"
 MODES = ("paper", LEAST, PLAIN, "tuned")
 """Kinds of settings: the paper's; on the problem without units with the constants of the least guarantee, or with the paper's; tuned."""
@@ -55,6 +59,7 @@ class Plan:
     given: Mapping[str, str | float] = field(default_factory=dict)
     tradeoff: float = 1.0
     open: tuple[str, ...] = ()
+    certify: str = ""
 
     @property
     def _winner(self) -> Verdict:
@@ -97,6 +102,24 @@ class Plan:
         """Warnings about the model and the choice."""
         return (*self.facts.warnings, *self.choice.warnings)
 
+    def certified(self, kind: str = STATIC) -> Self:
+        """Plan whose learners keep the sums of a certificate: of a regret of `CERTIFIED`. Raises OCO735, OCO736."""
+        if kind not in CERTIFIED:
+            raise fail("OCO736", f"a certificate is of the {' or the '.join(CERTIFIED)} regret, not of {kind!r}")
+        if isinstance(form := certificate_form(self.canonical), str):
+            raise fail("OCO735", f"there is no certificate of this model: {form}")
+        return replace(self, certify=kind)
+
+    @property
+    def terms(self) -> CertificateTerms | None:
+        """Terms of the certificates of its learners; None where they keep no sums for one."""
+        form = certificate_form(self.canonical) if self.certify else ""
+        if isinstance(form, str):
+            return None
+        scales = self._winner.scales
+        unit = 1.0 if scales is None else float(scales.loss)
+        return replace(terms_of(form), gap=self._winner.algorithm.gap, gap_unit=unit)
+
     @cached_property
     def traced(self) -> Program:
         """The learner in the step IR, as its rule was traced."""
@@ -115,7 +138,7 @@ class Plan:
         structure, _ = problem.structure
         rows = self.choice.situation.dependent_rows
         task = TraceSpec(problem, self.settings, structure, self.horizon, rows, scales=self._winner.scales)
-        task = replace(task, restarts=self.choice.restarts, open=self.open)
+        task = replace(task, restarts=self.choice.restarts, open=self.open, certify=self.certify)
         algorithm = self._winner.algorithm
         kept = rooms(problem) if algorithm.frank_wolfe(task) else ()
         return replace(task, draws=algorithm.draws(task), rooms=kept)
@@ -137,6 +160,7 @@ class Plan:
         model, effort = self.model.with_horizon(T), self.facts.effort
         weight, own = self.tradeoff, self.algorithm
         result = compile_plan(model, name, settings, keep=own, tradeoff=weight, effort=effort, season=self.season)
+        result = replace(result, certify=self.certify)
         if self.choice.pilots is None or result.algorithm != self.algorithm:
             return result
         return replace(result, choice=result.choice.chosen_by(self.choice.pilots, self._winner.reason))
@@ -176,7 +200,7 @@ class Plan:
         theorem, s = self._winner.theorem, in_its_units(self.choice.situation, self._winner)
         assert theorem is not None
         values = {OPEN + name: x for name, x in numbers.items()}
-        return not theorem.checks(s, closed(self._opened.settings, values, s.horizon))
+        return not theorem.checks(s, closed(self._opened.settings, values))
 
     @cached_property
     def _opened(self) -> Plan:
@@ -299,7 +323,7 @@ def plan_of(
 
 
 def checked_tradeoff(weight: float) -> float:
-    """The weight of the violations: a positive number whose square is one too."""
+    """The weight of the violations: a positive number whose square is one too. Raises OCO709."""
     if not 1e-100 <= weight <= 1e100:
         message = f"the tradeoff is a positive number from 1e-100 to 1e100, not {weight}"
         raise fail("OCO709", message, None, "1 counts both alike")

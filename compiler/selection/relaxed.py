@@ -4,21 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 
+from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.prover.budget import SearchBudget
-from oco.compiler.prover.check import check_canonical
+from oco.compiler.prover.check import LOSS, check_canonical
 from oco.compiler.selection.verdicts import Verdict
 from oco.compiler.theory.theorems import Situation
-from oco.dsl.statements import Measure
+from oco.compiler.theory.ways_out import borders_of_slopes
+from oco.dsl.expressions import Expr
+from oco.dsl.statements import Feedback, Measure
 
 
-def relaxed(s: Situation, judged: Sequence[Verdict]) -> Situation | None:
+def relaxed(s: Situation, judged: Sequence[Verdict], usable: Sequence[Verdict] = ()) -> Situation | None:
     """Situation that asks for less, with a sentence on what is given up and why; None where nothing is left to give up.
 
-    Equalities on average without proved multipliers become two inequalities each; of dynamic regret static regret is left.
+    Losses whose slope is infinite at the border of the domain are played a little inside of it. Equalities on average without
+    proved multipliers become two inequalities each; of dynamic regret static regret is left.
 
-    judged  verdicts on what is asked for, all of them refusals
+    judged  verdicts on what is asked for that are refusals
+    usable  the others; beside those of rules that read gradients nothing is given up
     """
+    if usable and not _values_only(s, usable):
+        return None
+    if (inside := _kept_from_infinite_slopes(s)) is not None:
+        return inside
+    if usable:
+        return None
     if s.canonical.equalities:
         able = [v for v in judged if any("multipliers.bounded" in t.facts for t in v.algorithm.theorems)]
         labels = ", ".join(f"`{c.label}`" for c in s.canonical.equalities)
@@ -27,14 +39,38 @@ def relaxed(s: Situation, judged: Sequence[Verdict]) -> Situation | None:
         lost, instead = f"{labels} as equalities on average", "they are taken as two inequalities each"
         words = f"nothing is promised of {lost}, because {_reason(able, judged)}; {instead}"
         seen = None if s.seen is None else replace(s.seen, problem=pairs)
-        return replace(s, canonical=pairs, facts=facts, given_up=(words,), seen=seen)
+        return replace(s, canonical=pairs, facts=facts, given_up=(*s.given_up, words), seen=seen)
     if s.canonical.measure is Measure.DYNAMIC:
         able = [v for v in judged if any(Measure.DYNAMIC in t.measures for t in v.algorithm.theorems)]
         instead = "the bound is one of static regret"
         words = f"nothing is promised of dynamic regret, because {_reason(able, judged)}; {instead}"
         static = replace(s.canonical, model=replace(s.canonical.model, measure=Measure.STATIC))
-        return replace(s, canonical=static, given_up=(words,))
+        return replace(s, canonical=static, given_up=(*s.given_up, words))
     return None
+
+
+def _values_only(s: Situation, usable: Sequence[Verdict]) -> bool:
+    """True where rules that read values alone apply for want of bounded gradients, though the model gives gradients."""
+    return s.canonical.feedback is not Feedback.BANDIT and all(v.algorithm.reads is Feedback.BANDIT for v in usable)
+
+
+def _kept_from_infinite_slopes(s: Situation) -> Situation | None:
+    """Situation with cuts of the decisions' sets that bound all gradients; None where they are bounded or cuts do not help."""
+    c = s.canonical
+    exprs = [e for e, prefix in _slopes(c) if s.number(f"{prefix}.lipschitz.l2") is None]
+    if not exprs or not (away := borders_of_slopes(c, exprs)):
+        return None
+    problem = canonical(reduce(lambda model, border: border.cut(model), away, c.model))
+    facts = check_canonical(problem.model, problem, budget=SearchBudget(s.facts.effort))
+    cuts = " and ".join(f"`{border}`" for border in away)
+    words = f"decisions are kept where {cuts}, and compared with such decisions alone, because a gradient is infinite beyond"
+    seen = None if s.seen is None else replace(s.seen, problem=problem)
+    return replace(s, canonical=problem.learned, facts=facts, given_up=(*s.given_up, words), seen=seen)
+
+
+def _slopes(c: Canonical) -> list[tuple[Expr, str]]:
+    """Expressions whose gradients a rule may take, each with the prefix of its facts."""
+    return [(c.objective, LOSS), *((g.expr, f"constraints.{g.label}") for g in c.inequalities)]
 
 
 def _reason(able: Sequence[Verdict], judged: Sequence[Verdict]) -> str:

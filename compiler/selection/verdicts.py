@@ -16,6 +16,7 @@ from oco.compiler.theory.objective import terms
 from oco.compiler.theory.scales import Scales
 from oco.compiler.theory.settings import Setting
 from oco.compiler.theory.theorems import Objection, Situation, Theorem
+from oco.dsl.expressions import names
 from oco.dsl.statements import Measure, Timing
 
 
@@ -99,8 +100,9 @@ def withheld(theorem: Theorem, s: Situation) -> str:
     """Why nothing is promised although a theorem's hypotheses hold, where decisions are moved into known constraints; else ""."""
     if not s.canonical.known:
         return ""
-    if s.canonical.previous:
-        moving = ", ".join(dict.fromkeys(f"`{c.origin}`" for c in s.canonical.known if c.moving is not None))
+    if any(p.stream.previous for p in s.canonical.previous):
+        own = {p.name for p in s.canonical.previous if p.stream.previous}
+        moving = ", ".join(dict.fromkeys(f"`{c.origin}`" for c in s.canonical.known if own & set(names(c.expr))))
         return f"{moving} asks of decisions to stay near the learner's own ones before, and comparators do not"
     if not theorem.moves:
         return "its proof is for a domain that stays the same, and known constraints cut it in every round"
@@ -168,8 +170,9 @@ def why_lost(v: Verdict, best: Verdict) -> str:
 
 def constraint_words(s: Situation) -> str:
     """The kinds of constraints of the model, for a reader."""
-    each = any(c.timing is Timing.EACH_ROUND for c in s.canonical.inequalities)
+    each = any(c.timing is Timing.EACH_ROUND and c.margin is None for c in s.canonical.inequalities)
+    shares = dict.fromkeys(c.when for c in s.canonical.inequalities if c.margin is not None)
     mean = any(c.timing is Timing.ON_AVERAGE for c in s.canonical.inequalities) or bool(s.canonical.equalities)
-    kinds = [w for w, there in (("each round", each), ("on average", mean)) if there]
+    kinds = [w for w, there in (("each round", each), ("on average", mean)) if there] + list(shares)
     measure = "static" if s.canonical.measure is Measure.STATIC else "dynamic"
     return f"{measure} regret, constraints {' and '.join(kinds)}" if kinds else f"{measure} regret, no constraints"

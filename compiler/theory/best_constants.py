@@ -17,6 +17,7 @@ from itertools import combinations
 
 import numpy as np
 
+from oco.compiler.theory.formula_values import Partial, symbols_of
 from oco.compiler.theory.objective import (
     ANY_HORIZON,
     ROUNDING,
@@ -31,7 +32,7 @@ from oco.compiler.theory.objective import (
     total,
 )
 from oco.compiler.theory.resolve import GivenSettings, defaults, theorem_settings
-from oco.compiler.theory.settings import Partial, Setting, evaluated, symbols_of
+from oco.compiler.theory.settings import Setting
 from oco.compiler.theory.theorems import Free, Guarantee, Situation, Theorem, UnknownFact
 from oco.dsl.diagnostics import OcoError
 
@@ -136,7 +137,7 @@ class _Search:
     def _terms_at(self, numbers: tuple[float, ...]) -> Terms | None:
         if any(not f.low <= x <= f.high for f, x in zip(self.free, numbers)):
             return None
-        settings = closed(self.open_settings, {f"free_{f.name}": x for f, x in zip(self.free, numbers)}, self.s.horizon)
+        settings = closed(self.open_settings, {f"free_{f.name}": x for f, x in zip(self.free, numbers)})
         try:
             if self.theorem.checks(self.s, settings):
                 return None
@@ -315,16 +316,14 @@ def _moved(logs: Logs, direction: Logs, by: float) -> Logs:
     return tuple(x + by * d for x, d in zip(logs, direction))
 
 
-def closed(settings: Mapping[str, Setting], numbers: Mapping[str, float], horizon: int | None) -> dict[str, Setting]:
-    """The settings with numbers for their open symbols."""
-    values = {} if horizon is None else {"T": np.asarray(float(horizon))}
+def closed(settings: Mapping[str, Setting], numbers: Mapping[str, float]) -> dict[str, Setting]:
+    """The settings with numbers for their open symbols; a theorem reads their values by `number` and `scheduled`."""
     results = {}
     for name, setting in settings.items():
         used = symbols_of(setting.formula)
         if used.isdisjoint(numbers):
             results[name] = setting
-            continue
-        formula = Partial(setting.formula, tuple((n, x) for n, x in numbers.items() if n in used))
-        value = float(evaluated(formula, values)) if symbols_of(formula) <= values.keys() else None
-        results[name] = Setting(name, formula, value, setting.why, setting.given)
+        else:
+            formula = Partial(setting.formula, tuple((n, np.float64(x)) for n, x in numbers.items() if n in used))
+            results[name] = Setting(name, formula, None, setting.why, setting.given)
     return results

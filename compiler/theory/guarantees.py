@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.theory.formula_values import evaluated, symbols_of
 from oco.compiler.theory.schedule import KEPT, Rounds, Schedule
-from oco.compiler.theory.settings import evaluated, parse_formula, symbols_of
+from oco.compiler.theory.settings import parse_formula
 
 Floats = np.ndarray[Any, Any]
 FROM_CENTRE = "the guarantee is for a first decision at the centre of the domain"
@@ -44,14 +45,14 @@ class Quantity:
     meaning: str
     value: float | Callable[[Rounds, int], Floats | Schedule | float] | None
 
-    def at(self, rounds: Rounds, horizon: int) -> Floats:
+    def at(self, rounds: Rounds, horizon: int) -> Floats | np.float64:
         """Values after the last round of each stretch, shape (stretches,) or (); NaN where nothing tells them."""
         if self.value is None:
-            return np.asarray(np.nan)
+            return np.float64(np.nan)
         values = self.value(rounds, horizon) if callable(self.value) else self.value
         if isinstance(values, Schedule):
-            return values.last if values.number is None else np.asarray(values.number)
-        return np.asarray(values, dtype=np.float64)
+            return values.last if values.number is None else np.float64(values.number)
+        return np.float64(values) if np.ndim(values) == 0 else np.asarray(values, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,48 +105,54 @@ class Bound:
         """Values of the bound after the last round of each stretch, shape (stretches,)."""
         result = self._unit_free(rounds, horizon)
         with np.errstate(over="ignore"):  # a bound beyond all numbers is infinite
-            return None if result is None else self.unit * result
+            return None if result is None else np.broadcast_to(self.unit * result, rounds.last.shape)
 
     def _unit_free(self, rounds: Rounds, horizon: int) -> Floats | None:
+        """Bound in the theorem's units after each stretch, shape (stretches,), or () where it is the same after each."""
         if not self.formula:
             return None
         if self.trivial == 0:
-            return np.zeros(rounds.last.shape)
+            return np.zeros(())
         if (rounds, horizon) in self._curves:
             return self._curves[rounds, horizon]
         used = symbols_of(self.expression)
         if any(q.value is None for q in self.quantities if q.latex in used):
             return None
         values = {q.latex: q.at(rounds, horizon) for q in self.quantities if q.latex in used}
-        result = np.broadcast_to(evaluated(self.expression, values), rounds.last.shape)
+        result = evaluated(self.expression, values)
         if len(rounds.last) <= KEPT:
             self._curves[rounds, horizon] = result
         return result
 
     @cached_property
     def _curves(self) -> dict[tuple[Rounds, int], Floats]:
-        """Curves that were asked for before."""
+        """Values in the theorem's units that were asked for before."""
         return {}
 
     def number(self, rounds: int, horizon: int | None = None) -> float | None:
         """The bound after all rounds, by default with the settings of that horizon."""
-        result = self.after(Rounds.of(rounds), rounds if horizon is None else horizon)
-        return None if result is None else float(result[-1])
+        result = self._last(rounds, rounds if horizon is None else horizon)
+        return None if result is None else self.unit * result
+
+    def _last(self, rounds: int, horizon: int) -> float | None:
+        """Bound in the theorem's units after all rounds."""
+        result = self._unit_free(Rounds.of(rounds), horizon)
+        return None if result is None else float(result.flat[-1])
 
     def label_numbers(self, rounds: int) -> dict[str, float]:
         """The bound of each constraint alone, where their units are known; the bound of the sum is that of each."""
-        result = self._unit_free(Rounds.of(rounds), rounds)
-        return {} if result is None else {label: unit * float(result[-1]) for label, unit in self.label_units.items()}
+        result = self._last(rounds, rounds)
+        return {} if result is None else {label: unit * result for label, unit in self.label_units.items()}
 
     def share(self, rounds: int) -> float | None:
         """The bound after all rounds in units of the trivial one, T times `trivial`; None where that or the number is not known.
 
         0 where nothing can go wrong: a constraint that no decision breaks.
         """
-        result = self._unit_free(Rounds.of(rounds), rounds)
+        result = self._last(rounds, rounds)
         if result is None or self.trivial is None:
             return None
-        return float(result[-1]) / (self.trivial * rounds) if self.trivial != 0 else 0.0
+        return result / (self.trivial * rounds) if self.trivial != 0 else 0.0
 
     @property
     def worst(self) -> float | None:

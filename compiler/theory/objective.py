@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -71,14 +72,17 @@ def _term(s: Situation, bound: Bound, rounds: int, weight: float) -> SumTerm:
 
     Of constraints with scales of their own only the sum of violations is bounded, so it is divided by the least one.
     """
-    if bound.measure.endswith("regret"):
-        scale = s.loss_range
-    else:
-        units = violation_units(s, weight)
-        scale = None if units is None or not (units > 0).any() else float(units[units > 0].min())
+    scale = s.loss_range if bound.measure.endswith("regret") else _least_unit(s, weight)
     per = weight / scale if scale else weight
     number, most = bound.number(rounds), math.inf if bound.worst is None else bound.worst * rounds
     return SumTerm(None if number is None else number * per, most * per, bound.vacuous(rounds))
+
+
+@lru_cache(maxsize=4)
+def _least_unit(s: Situation, weight: float) -> float | None:
+    """Least unit of a violation that is not 0: a search asks in every step."""
+    units = violation_units(s, weight)
+    return None if units is None or not (units > 0).any() else float(units[units > 0].min())
 
 
 def total(results: Terms) -> float | None:

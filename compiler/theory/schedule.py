@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from oco.compiler.theory.schedule_powers import Floats, Interval, Powers, hull, total
+from oco.compiler.theory.schedule_powers import Floats, Interval, Powers, hull, plus, scaled, times, total
 
 SINGLE = 1000
 """So many rounds are stretches of their own."""
@@ -146,7 +146,7 @@ class Schedule(NDArrayOperatorsMixin):
         assert self.power is not None
         k, p = self.power
         known = self.rounds.powers
-        return _scaled(k * p, known.range(p - 1)) if derivatives else _scaled(k, known.range(p))
+        return scaled(k * p, known.range(p - 1)) if derivatives else scaled(k, known.range(p))
 
     def __array_ufunc__(self, function: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         if method != "__call__" or options or function not in _RULES:
@@ -170,6 +170,10 @@ class Schedule(NDArrayOperatorsMixin):
 
     def sums(self) -> Floats:
         """x_1 + ... + x_t at the last round t of each stretch, or a little more."""
+        return self._sums
+
+    @cached_property
+    def _sums(self) -> Floats:
         if self.rounds.single:
             return np.cumsum(self.last)
         if self.power is not None and self.power[0] > 0:
@@ -196,6 +200,8 @@ class Schedule(NDArrayOperatorsMixin):
 
     def growth(self, free: float = 0.0) -> Floats:
         """sum_t [x_t - x_{t-1} - free]_+ with x_0 = 0 at the last round of each stretch, or a little more."""
+        if free == 0 and self.rising_power:
+            return self.last
         c = self.rounds.count
         moved = np.diff(self.last, prepend=0.0) - free * c
         if self.rounds.single:
@@ -207,6 +213,8 @@ class Schedule(NDArrayOperatorsMixin):
 
     def peaks(self) -> Floats:
         """The largest of x_1, ..., x_t at the last round of each stretch, or a little more."""
+        if self.rising_power:
+            return self.last
         return np.maximum.accumulate(np.where(self.change[0] >= 0, self.last, self.most))
 
     def envelope(self) -> Schedule:
@@ -217,6 +225,11 @@ class Schedule(NDArrayOperatorsMixin):
         before = np.concatenate([peaks[:1], peaks[:-1]])
         none = np.zeros(len(peaks))
         return Schedule(self.rounds, peaks, (before, peaks), (none, np.maximum(self.change[1], none)))
+
+    @property
+    def rising_power(self) -> bool:
+        """True where it is known to be k t^p with positive k and p that is not negative."""
+        return self.power is not None and self.power[0] > 0 and self.power[1] >= 0
 
     @property
     def most(self) -> Floats:
@@ -231,6 +244,8 @@ class Schedule(NDArrayOperatorsMixin):
     @property
     def nondecreasing(self) -> bool:
         """True where no change is negative."""
+        if self.rising_power:
+            return True
         rising = self.last[1:] >= self.last[:-1]
         if self.rounds.single:
             return bool(rising.all())
@@ -265,24 +280,12 @@ def _ends(x: Any) -> tuple[Interval, Interval]:
     return (number, number), (none, none)
 
 
-def _times(a: Interval, b: Interval) -> Interval:
-    return hull(a[0] * b[0], a[0] * b[1], a[1] * b[0], a[1] * b[1])
-
-
-def _scaled(k: Any, a: Interval) -> Interval:
-    return (k * a[0], k * a[1]) if k >= 0 else (k * a[1], k * a[0])
-
-
-def _plus(a: Interval, b: Interval) -> Interval:
-    return a[0] + b[0], a[1] + b[1]
-
-
 Enclosed = tuple[Interval, Interval]
 
 
 def _add(x: Any, y: Any) -> Enclosed:
     (a, da), (b, db) = _ends(x), _ends(y)
-    return _plus(a, b), _plus(da, db)
+    return plus(a, b), plus(da, db)
 
 
 def _negative(x: Any) -> Enclosed:
@@ -292,7 +295,7 @@ def _negative(x: Any) -> Enclosed:
 
 def _subtract(x: Any, y: Any) -> Enclosed:
     (a, da), (b, db) = _ends(x), _negative(y)
-    return _plus(a, b), _plus(da, db)
+    return plus(a, b), plus(da, db)
 
 
 def _multiply(x: Any, y: Any) -> Enclosed:
@@ -301,8 +304,8 @@ def _multiply(x: Any, y: Any) -> Enclosed:
         x, y = y, x
     (a, da), (b, db) = _ends(x), _ends(y)
     if not isinstance(y, Schedule):
-        return _scaled(y, a), _scaled(y, da)
-    return _times(a, b), _plus(_times(a, db), _times(b, da))
+        return scaled(y, a), scaled(y, da)
+    return times(a, b), plus(times(a, db), times(b, da))
 
 
 def _through(x: Any, f: Callable[[Any], Any], slope: Callable[[Any], Any], above: float = -np.inf) -> Enclosed:
@@ -310,7 +313,7 @@ def _through(x: Any, f: Callable[[Any], Any], slope: Callable[[Any], Any], above
     (low, high), change = _ends(x)
     known = low > above
     values = hull(f(low), f(high))
-    step = _times(hull(slope(low), slope(high)), change)
+    step = times(hull(slope(low), slope(high)), change)
     if known.all():
         return values, step
     return cast(
@@ -332,10 +335,10 @@ def _power(base: Any, exponent: Any) -> Enclosed:
     p = float(exponent)
     if p == 0:
         return _ends(1.0 + 0.0 * base)
-    if p in (2.0, 3.0, 4.0):
-        return _multiply(base, base ** (p - 1))
     if p == 1:
         return _ends(base)
+    if p in (2.0, 3.0, 4.0):
+        return _multiply(base, base ** (p - 1))
     if p == -1:
         return _through(base, np.reciprocal, lambda v: -np.reciprocal(v * v), above=0.0)
     if p == 0.5:

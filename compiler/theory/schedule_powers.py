@@ -53,3 +53,18 @@ def total(count: Floats, last: Floats, rise: Floats, most: Floats) -> Floats:
 def hull(first: Floats, *others: Floats) -> Interval:
     """The least and the greatest of some arrays, entry by entry."""
     return reduce(np.minimum, others, first), reduce(np.maximum, others, first)
+
+
+def times(a: Interval, b: Interval) -> Interval:
+    """Products of numbers of two intervals, entry by entry."""
+    return hull(a[0] * b[0], a[0] * b[1], a[1] * b[0], a[1] * b[1])
+
+
+def scaled(k: Any, a: Interval) -> Interval:
+    """Multiples of numbers of an interval."""
+    return (k * a[0], k * a[1]) if k >= 0 else (k * a[1], k * a[0])
+
+
+def plus(a: Interval, b: Interval) -> Interval:
+    """Sums of numbers of two intervals."""
+    return a[0] + b[0], a[1] + b[1]

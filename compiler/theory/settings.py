@@ -6,15 +6,15 @@ Text is read by the language's own parser: numbers, names, + - * / ** and a shor
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, reduce
-from operator import itemgetter
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
-from oco.compiler.theory.schedule import Rounds, Schedule
+from oco.compiler.theory.formula_values import symbols_of, value_at
+from oco.compiler.theory.schedule import KEPT, Rounds, Schedule
 from oco.dsl.diagnostics import InternalError, OcoError, fail
 from oco.dsl.settings import FORMULA_FUNCTIONS
 from oco.dsl.source import Span
@@ -41,6 +41,37 @@ class Setting:
     def __str__(self) -> str:
         return f"{self.name} = {self.formula}"
 
+    @property
+    def symbols(self) -> frozenset[str]:
+        """Names of the symbols of the formula."""
+        return symbols_of(self.formula)
+
+    def along(self, rounds: Rounds, horizon: int, m: int = 1) -> Schedule:
+        """Values in the rounds of a run planned for a horizon, of expert m; see `along`."""
+        key = (rounds, horizon, m)
+        if key not in self._schedules:
+            result = along(self.formula, rounds, horizon, m)
+            if len(rounds.last) > KEPT:
+                return result
+            self._schedules[key] = result
+        return self._schedules[key]
+
+    def number(self, horizon: int) -> float:
+        """Value in the first round of a run planned for a horizon."""
+        if horizon not in self._numbers:
+            self._numbers[horizon] = _first(self.formula, horizon)
+        return self._numbers[horizon]
+
+    @cached_property
+    def _schedules(self) -> dict[tuple[Rounds, int, int], Schedule]:
+        """Schedules that were asked for before: a search asks for those of settings that it does not vary in every step."""
+        return {}
+
+    @cached_property
+    def _numbers(self) -> dict[int, float]:
+        """Numbers that were asked for before, by horizon."""
+        return {}
+
 
 @dataclass(frozen=True)
 class Default:
@@ -54,7 +85,7 @@ Symbols = Mapping[str, Any]
 
 
 def parse_formula(text: str, symbols: Symbols, span: Span | None = None) -> Any:
-    """The formula as a SymPy expression. `symbols` gives the meaning of each name, keys of facts among them."""
+    """The formula as a SymPy expression. `symbols` gives the meaning of each name, keys of facts among them. Raises OCO721."""
     if len(text) > MAX_FORMULA:
         raise fail("OCO721", f"a formula has at most {MAX_FORMULA} characters", span)
     try:
@@ -116,8 +147,8 @@ class _Reader:
             "floor": self.sympy.floor,
             "ceiling": self.sympy.ceiling,
             "abs": self.sympy.Abs,
-            "min": self.sympy.Min,
-            "max": self.sympy.Max,
+            "min": lambda *xs: _extreme(self.sympy.Min, xs),
+            "max": lambda *xs: _extreme(self.sympy.Max, xs),
         }
         if name not in rows:
             raise self.refuse(f"there is no function `{name}` in formulas", f"known are {', '.join(FORMULA_FUNCTIONS)}")
@@ -156,6 +187,12 @@ class _Reader:
         return fail("OCO721", f"the formula `{self.text}` is not usable: {what}", self.span, hint)
 
 
+@lru_cache(maxsize=512)
+def _extreme(kind: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    """Least or greatest of some expressions: SymPy takes ten milliseconds to see that neither is always the other's."""
+    return kind(*args)
+
+
 def exact(number: int | float) -> Any:
     """A short decimal as the fraction that it is meant to be; any other number as it is."""
     import sympy
@@ -172,7 +209,7 @@ def resolve_settings(
 ) -> dict[str, Setting]:
     """Every setting as a formula in t and T: the given ones as they are, the others as the theorem says.
 
-    A formula may use the names of other settings. `symbols` holds t, T, m, d and the facts that are numbers.
+    A formula may use the names of other settings. `symbols` holds t, T, m, d and the facts that are numbers. Raises OCO721.
     """
     texts: dict[str, tuple[str | float, str, bool]] = {n: (d.formula, d.why, False) for n, d in defaults.items()}
     for name, value in given.items():
@@ -194,7 +231,7 @@ def resolve_settings(
 def word_setting(
     name: str, words: tuple[str, ...], default: Default, given: str | float | None, span: Span | None = None
 ) -> Setting:
-    """A setting that is one of a few words."""
+    """A setting that is one of a few words. Raises OCO721 for another."""
     import sympy
 
     word = str(default.formula if given is None else given).strip('"')
@@ -243,17 +280,6 @@ def _rounds(formula: Any, horizon: int) -> Any:
     return sympy.Float(horizon, 30) if any(e.is_Rational and e.q > 2 for e in exponents) else horizon
 
 
-@dataclass(frozen=True)
-class Partial:
-    """A SymPy formula with numbers for some of its symbols: substituting them thousands of times, as a search does, would take seconds."""
-
-    expr: Any
-    numbers: tuple[tuple[str, float], ...]
-
-    def __rmul__(self, factor: int) -> Partial:
-        return Partial(factor * self.expr, self.numbers)
-
-
 def schedule_symbols() -> dict[str, Any]:
     """t, T and m, all positive."""
     import sympy
@@ -266,101 +292,39 @@ def schedule(formula: Any, rounds: int, horizon: int, m: int = 1) -> Floats:
     return along(formula, Rounds.every(rounds), horizon, m).last
 
 
-@lru_cache(maxsize=16)
 def along(formula: Any, rounds: Rounds, horizon: int, m: int = 1) -> Schedule:
-    """The values of a formula in t, T and m over rounds that may be in stretches, with T = horizon. After round T it keeps T's."""
+    """The values of a formula in t, T and m over rounds that may be in stretches, with T = horizon. After round T it keeps T's.
+
+    Raises OCO722 where one is not finite.
+    """
     t: Any = rounds.t
     t = t if rounds.n <= horizon else np.minimum(t, float(horizon))
     with np.errstate(all="ignore"):
-        outcome = _at(formula, {"t": t, "T": np.asarray(float(horizon)), "m": np.asarray(float(m))})
+        outcome = value_at(formula, {"t": t, "T": np.float64(horizon), "m": np.float64(m)})
     result = outcome if isinstance(outcome, Schedule) else rounds.constant(float(outcome))
     if not np.isfinite(result.last).all():
-        raise fail("OCO722", f"the setting `{formula}` is not a finite number in every round")
+        raise _not_finite(formula)
     return result
 
 
-def evaluated(formula: Any, values: Mapping[str, Floats]) -> Floats:
-    """The value of a SymPy formula where each symbol has the array `values[its name]`; inf or nan where it has none."""
+def _first(formula: Any, horizon: int) -> float:
+    """Value of a formula in t, T and m at t = m = 1, with T = horizon."""
     with np.errstate(all="ignore"):
-        return np.asarray(_at(formula, values), dtype=np.float64)
+        result = float(value_at(formula, {"t": np.float64(1), "T": np.float64(horizon), "m": np.float64(1)}))
+    if not math.isfinite(result):
+        raise _not_finite(formula)
+    return result
 
 
-def _at(formula: Any, values: Mapping[str, Any]) -> Any:
-    if isinstance(formula, Partial):
-        return _at(formula.expr, {**values, **dict(formula.numbers)})
-    return _function(formula)(values)
-
-
-@lru_cache(maxsize=4096)
-def _function(node: Any) -> Callable[[Mapping[str, Any]], Any]:
-    """A formula as a function of the values of its symbols: walking it anew for each value would take most of a search's time."""
-    if node.is_Symbol:
-        return itemgetter(node.name)
-    if node.is_number:
-        number = np.float64(node if node.is_real else math.nan)
-        return lambda values: number
-    args = [_function(a) for a in node.args]
-    if node.is_Pow and node.exp in (-1, 0.5):
-        root = node.exp == 0.5
-        return _kept(node, lambda values: np.sqrt(args[0](values)) if root else 1.0 / args[0](values))
-    return _kept(node, _applied(_MEANINGS[type(node).__name__], args))
-
-
-def _applied(meaning: Callable[..., Any], args: Sequence[Callable[[Mapping[str, Any]], Any]]) -> Callable[..., Any]:
-    """Function of the values of symbols; calls are written out for few arguments, as they take most of a search's time."""
-    match args:
-        case [a]:
-            return lambda values: meaning(a(values))
-        case [a, b]:
-            return lambda values: meaning(a(values), b(values))
-        case _:
-            return lambda values: reduce(meaning, [a(values) for a in args])
-
-
-def _kept(node: Any, work: Callable[[Mapping[str, Any]], Any]) -> Callable[[Mapping[str, Any]], Any]:
-    """A search asks for other multiples of the same function of t, hundreds of times: it is worked out once."""
-    if symbols_of(node) != {"t"}:
-        return work
-
-    def look(values: Mapping[str, Any]) -> Any:
-        t = values["t"]
-        if not isinstance(t, Schedule) or t is not t.rounds.t:
-            return work(values)
-        if node not in t.rounds.known:
-            t.rounds.known[node] = work(values)
-        return t.rounds.known[node]
-
-    return look
-
-
-@lru_cache(maxsize=4096)
-def symbols_of(formula: Any) -> frozenset[str]:
-    """The names of a formula's symbols."""
-    if isinstance(formula, Partial):
-        return symbols_of(formula.expr).difference(name for name, _ in formula.numbers)
-    return frozenset(s.name for s in formula.free_symbols)
-
-
-_MEANINGS: dict[str, Callable[..., Any]] = {
-    "Add": np.add,
-    "Mul": np.multiply,
-    "Pow": np.power,
-    "log": np.log,
-    "exp": np.exp,
-    "floor": np.floor,
-    "ceiling": np.ceil,
-    "Abs": np.abs,
-    "Max": np.maximum,
-    "Min": np.minimum,
-}
-"""NumPy meaning of a node of a formula, by the name of its SymPy class."""
+def _not_finite(formula: Any) -> OcoError:
+    return fail("OCO722", f"the setting `{formula}` is not a finite number in every round")
 
 
 def number(settings: Mapping[str, Setting], name: str, horizon: int) -> float:
     """The value of a setting that does not depend on the round."""
     if name not in settings:
         raise InternalError(f"no setting {name}")
-    return float(schedule(settings[name].formula, 1, horizon)[0])
+    return settings[name].number(horizon)
 
 
 def count(settings: Mapping[str, Setting], name: str, horizon: int) -> int:

@@ -16,13 +16,13 @@ from oco.compiler.problem.canonical import Canonical, entry_labels
 from oco.compiler.prover.data_conditions import DataConditions
 from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.types import ProofRule, Status
+from oco.compiler.theory.free_constants import Free as Free
 from oco.compiler.theory.guarantees import Bound as Bound
 from oco.compiler.theory.guarantees import Condition as Condition
 from oco.compiler.theory.guarantees import Guarantee as Guarantee
 from oco.compiler.theory.guarantees import Quantity as Quantity
-from oco.compiler.theory.guarantees import rate_symbols as rate_symbols
 from oco.compiler.theory.schedule import Rounds, Schedule
-from oco.compiler.theory.settings import Default, Setting, along, symbols_of
+from oco.compiler.theory.settings import Default, Setting
 from oco.compiler.theory.ways_out import way_to_bound
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.evaluate import evaluate
@@ -43,8 +43,10 @@ class Violation(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """All that a theorem may look at: the problem, its facts, the horizon (None: unknown), the weight of violations against regret,
-    sentences on promises that are given up, what data show of conditions (None: no data), their season in rounds (1: none)."""
+    """All that a theorem may look at: the problem, its facts, the horizon (None: unknown), the weight of violations against
+    regret, sentences on promises that are given up, what data show of conditions (None: no data), in units of `margin_unit`, and
+    their season in rounds (1: none).
+    """
 
     canonical: Canonical
     facts: Facts
@@ -52,6 +54,7 @@ class Situation:
     weight: float = 1.0
     given_up: tuple[str, ...] = ()
     seen: DataConditions | None = None
+    margin_unit: float = 1.0
     season: int = 1
     _numbers: dict[str, float | None] = field(default_factory=dict, init=False, repr=False)
     _bounds: dict[str, Floats | None] = field(default_factory=dict, init=False, repr=False)
@@ -59,10 +62,12 @@ class Situation:
 
     @property
     def domains(self) -> tuple[Domain, ...]:
+        """Sets of the decisions, in the order of the model."""
         return tuple(b.domain for b in self.canonical.blocks)
 
     @property
     def size(self) -> int:
+        """n: the number of entries of all decisions together."""
         return self.canonical.size
 
     @cached_property
@@ -94,7 +99,7 @@ class Situation:
         return sum(c.size for c in self.canonical.equalities)
 
     def number(self, key: str) -> float | None:
-        """The value of a fact that may be relied on, where it is a finite number."""
+        """The value of a fact that may be relied on, in the model's units; None where it is unknown or no finite number."""
         if key not in self._numbers:
             value = self.facts.value(key)
             known = value is not None and not isinstance(value, bool) and np.ndim(value) == 0
@@ -111,6 +116,7 @@ class Situation:
         return fact is not None and fact.status is Status.DECLARED and fact.value is True
 
     def is_refuted(self, key: str) -> bool:
+        """True where the fact is proved to be wrong."""
         return (fact := self.facts.get(key)) is not None and fact.status is Status.REFUTED
 
     def claim(self, key: str) -> str:
@@ -212,29 +218,6 @@ class Restart(StrEnum):
 
 
 @dataclass(frozen=True)
-class Free:
-    """A constant that a theorem leaves free, as a setting of its own choosing: `paper` takes the default, `optimal` the best in a range.
-
-    kind    "factor": the default's formula times a number; "count": the same, rounded to an integer, at least 1; "value": the
-            number itself
-    powers  where the bounds are sums of these powers of the number (beside a constant), so that the least sum has a closed form
-    """
-
-    name: str
-    low: float = 1e-6
-    high: float = 1e6
-    kind: str = "factor"
-    powers: tuple[int, int] | None = None
-
-    def formula(self, default: Default, number: float | str) -> str | float:
-        """The setting where this constant is `number`."""
-        if self.kind == "value":
-            return number
-        grown = f"{number} * ({default.formula})"
-        return grown if self.kind == "factor" else f"max(1, floor({grown} + 1/2))"
-
-
-@dataclass(frozen=True)
 class Theorem:
     """One result of a paper about one algorithm. `rates` are text in T, V_x, V_g, d by measure, for `oco algorithms`.
 
@@ -286,6 +269,7 @@ class Theorem:
         return frozenset(f for h in self.hypotheses for f in h.facts)
 
     def objections(self, s: Situation) -> list[Objection]:
+        """Hypotheses that do not hold, in their order; none where the theorem applies, perhaps under conditions."""
         results = [o for h in self.hypotheses if not h.last and isinstance(o := h.test(s), Objection)]
         return results or [o for h in self.hypotheses if h.last and isinstance(o := h.test(s), Objection)]
 
@@ -303,12 +287,12 @@ def without_sense(theorem: Theorem, s: Situation, settings: Mapping[str, Setting
 
 def scheduled(settings: Mapping[str, Setting], name: str) -> Callable[[Rounds, int], Schedule]:
     """The values of a setting in the rounds of a run planned for a horizon."""
-    return lambda rounds, horizon: along(settings[name].formula, rounds, horizon)
+    return lambda rounds, horizon: settings[name].along(rounds, horizon)
 
 
 def constant_settings(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     """Errors in the settings of a theorem whose settings do not depend on the round."""
-    return [f"{n} must not depend on the round" for n, v in settings.items() if "t" in symbols_of(v.formula)]
+    return [f"{n} must not depend on the round" for n, v in settings.items() if "t" in v.symbols]
 
 
 class UnknownFact(InternalError):
@@ -377,12 +361,14 @@ def inequalities_know(what: str, words: str, meaning: str) -> Hypothesis:
 
 
 def inequalities_convex(words: str) -> Hypothesis:
+    """Convexity in the decisions of every inequality; `words` are the paper's."""
+
     def test(s: Situation) -> Objection | None:
         for c in s.canonical.inequalities:
             if not s.holds(f"constraints.{c.label}.convex"):
                 return Objection(
                     f"it is not proved that `{c.origin}` is convex in the decisions",
-                    f"write `{c.origin}` with convex functions of the decisions",
+                    f"write `{c.origin}` with convex functions, or `assume constraints.{c.label}.convex` if it is",
                 )
         return None
 
@@ -390,6 +376,8 @@ def inequalities_convex(words: str) -> Hypothesis:
 
 
 def horizon_known(words: str) -> Hypothesis:
+    """A number of rounds that the model states; `words` are the paper's."""
+
     def test(s: Situation) -> Objection | None:
         if s.horizon is not None:
             return None

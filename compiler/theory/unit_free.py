@@ -71,8 +71,10 @@ def without_units(s: Situation, norm: str) -> tuple[Situation, Scales]:
 def unit_free(s: Situation, scales: Scales) -> Situation:
     """The situation of the problem in u."""
     canonical = _scaled_problem(s.canonical, scales)
+    unit = float(scales.inequalities.max(initial=0.0)) or 1.0
     with np.errstate(over="ignore"):  # what overflows is unknown: see `_times`
-        return replace(s, canonical=canonical, facts=_Scaling(s, canonical, scales).facts())
+        facts = _Scaling(s, canonical, scales).facts()
+    return replace(s, canonical=canonical, facts=facts, margin_unit=s.margin_unit * unit)
 
 
 def _scaled_problem(c: Canonical, scales: Scales) -> Canonical:

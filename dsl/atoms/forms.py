@@ -36,7 +36,7 @@ class Pairing(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class Product(Form):
+class Bilinear(Form):
     """Product of two arguments, linear in either."""
 
     pairing: Pairing
@@ -152,7 +152,7 @@ class Uniform(Form):
 
 
 SUM, DIFFERENCE, NEGATIVE = Signed((1, 1)), Signed((1, -1)), Signed((-1,))
-TIMES, MATRIX_PRODUCT, OUTER_PRODUCT = (Product(p) for p in Pairing)
+TIMES, MATRIX_PRODUCT, OUTER_PRODUCT = (Bilinear(p) for p in Pairing)
 QUOTIENT = Quotient()
 SQUARE, ROOT, RECIPROCAL = Power(2.0), Power(0.5), Power(-1.0)
 EXPONENTIAL, LOGARITHM = Exponential(), Logarithm()

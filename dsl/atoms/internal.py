@@ -189,6 +189,15 @@ def _within_bounds(c: Call, x: Interval, limit: Interval) -> Interval:
     return Interval((size.hi <= limit.lo).astype(np.float64), (size.lo <= limit.hi).astype(np.float64), shape)
 
 
+def _masked_bounds(c: Call, mask: Interval, y: Interval) -> Interval:
+    """Range of y where the mask may be above 0, joined with 0 where it may not."""
+    kept, dropped = mask.hi > 0, mask.lo <= 0
+    lo = np.where(dropped, np.minimum(y.lo, 0.0), y.lo)
+    hi = np.where(dropped, np.maximum(y.hi, 0.0), y.hi)
+    shape = np.broadcast_shapes(mask.shape, y.shape)
+    return Interval(np.where(kept, lo, 0.0), np.where(kept, hi, 0.0), shape)
+
+
 def _reshape_bounds(c: Call, x: Interval) -> Interval:
     return x.reshape(known(c.shape))
 
@@ -242,6 +251,18 @@ INTERNAL: tuple[Atom, ...] = (
         away=lambda e, c: c.args[0],
         decided=pieces.nonnegative,
         replay=replay.rising(lambda v: (v >= 0) * 1.0),
+    ),
+    _row(
+        "_masked",
+        "y where the mask is above 0, else 0, also where y is infinite",
+        arity=(2, 2),
+        lower=lambda o, c, mask, y: o.where(o.lt(0.0, mask), y, 0.0),
+        bounds=_masked_bounds,
+        monotone=lambda c, *args: (NEITHER, UP),
+        vjp=lambda e, c, g: (None, e.collapse(e.call("_masked", c.args[0], g), c.shape, c.args[1].shape)),
+        regularity=Regularity.SMOOTH,
+        exact=True,
+        decided=pieces.masked,
     ),
     _row(
         "_sigmoid",

@@ -48,6 +48,13 @@ def nonnegative(e: Any, call: Call, x: Interval) -> Expr | None:
     return _all(call, 1.0) if x.nonnegative else _all(call, 0.0) if x.greatest < 0 else None
 
 
+def masked(e: Any, call: Call, mask: Interval, y: Interval) -> Expr | None:
+    """Piece of a masked expression: itself where the mask is 1 everywhere, 0 where it is 0 everywhere."""
+    if mask.positive and call.args[1].shape == call.shape:
+        return call.args[1]
+    return _all(call, 0.0) if mask.nonpositive else None
+
+
 def extreme(largest: bool) -> Rule:
     """Piece of a maximum or minimum. The derivative is that of the first extreme argument: those after it may equal it,
     not those before.

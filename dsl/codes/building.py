@@ -21,12 +21,33 @@ BUILDING: dict[str, Code] = {
         _HEAD + "minimize sum(c)\n",
         "Use a decision in the objective.",
     ),
+    "OCO529": Code(
+        "a state that cannot be",
+        "`state s = EXPR in [lo, hi] start v` is what a round leaves to the next: v lies in the range, EXPR has the shape of s, and the "
+        "feedback is full, since EXPR may use everything that the round reveals.",
+        _HEAD + "state s = s + x[0] in [0, 4] start 5\nminimize c @ x\n",
+        "Start within the range, and give both sides one shape.",
+    ),
+    "OCO528": Code(
+        "a share of the rounds that cannot be kept",
+        "`in 99% of rounds` says that a constraint may be broken in 1% of them. A margin is learned for it, so it is an inequality, affine "
+        "in the decisions, under full feedback, and the streams that come after the decision have bounds: some margin is then enough.",
+        _HEAD + "minimize c @ x\nsubject to\n    cap: sum(x) + c[0] <= 1  in 100% of rounds\n",
+        "Bound the streams; or write `each round`, perhaps with a penalty.",
+    ),
     "OCO527": Code(
         "a penalty that is no price",
         "A penalty is the loss that a unit of violation of its constraint is worth: one positive number, or one for each entry.",
         _HEAD + "minimize c @ x\nsubject to\n    cap: sum(x) <= 1  each round, penalty 0\n",
         "Write a positive number in units of the loss, `penalty 50` say, or leave it out: `--tradeoff` then says what violations count.",
         Stage.CHECK,
+    ),
+    "OCO530": Code(
+        "a name that is not there",
+        "The object has no such attribute. Names of CVXPY and other modelers are known, and the hint is the line to write here.",
+        "oco.Variable(3)",
+        "`dir(oco)`, `dir(m)` and `dir(plan)` list what there is.",
+        Stage.BUILDER,
     ),
     "OCO522": Code(
         "a comparison that is no constraint",

@@ -36,6 +36,15 @@ DATA: dict[str, Code] = {
         "Choose the columns with `--map`, or change the shape in the model.",
         Stage.RUN,
     ),
+    "OCO835": Code(
+        "the names in the data are not those of the index",
+        "A stream over an index, `stream price[zone]`, takes columns by name in any order: `price[NYC]`, `price.NYC`, `price_NYC`, or "
+        "`NYC` alone where no other stream is over the index; or, of a long table with a row for each name in each round, the column "
+        "`price` beside one of the names.",
+        'oco.load_data(model, {"price[NYC]": a, "price[WESST]": b})  # index zone = [NYC, WEST]',
+        "Correct the names that are listed; `--map zone=Name` says which column has the names of a long table.",
+        Stage.RUN,
+    ),
     "OCO824": Code(
         "a mapping names what is not there",
         "`--map stream=column,column` names a stream of the model and columns of the data; `*` stands for "

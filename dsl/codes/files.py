@@ -70,4 +70,20 @@ FILES: dict[str, Code] = {
         "Name another file with -o, or another folder with --out.",
         Stage.COMMAND,
     ),
+    "OCO911": Code(
+        "an extra is not installed",
+        "`pip install ocolang` installs what `check`, `explain`, `compile` and `run` need. Plots, traces as files and tables of runs need "
+        "more packages, which extras install: `plots`, `traces`, or `all`.",
+        "oco run model.oco --out results",
+        "Install the extra that the message names: pip install 'ocolang[all]'.",
+        Stage.COMMAND,
+    ),
+    "OCO912": Code(
+        "the `run:` line of a model",
+        "A comment `# run: --data FILE` says on which rounds `oco run` and `oco data` work where the command line does not: a file beside "
+        "the model, or `drawn`. It may have --map and --rounds too, and nothing that writes.",
+        "oco run model.oco",
+        "Write it as # run: --data prices.csv --map price=zone.* --rounds 500.",
+        Stage.COMMAND,
+    ),
 }

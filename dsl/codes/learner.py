@@ -156,4 +156,12 @@ LEARNER: dict[str, Code] = {
         "Give every context of the model to `decide`: `learner.decide(load=7.0)`.",
         Stage.RUN,
     ),
+    "OCO861": Code(
+        "values by name that do not fit the index",
+        "Where an axis is an `index`, the values of a round may come by name, in any order: as a dict, a series of pandas, an array of "
+        "xarray with coordinates. Each name of the index has one value.",
+        'learner.observe(price={"NYC": 31.5})',
+        "Add the names that are listed as missing, and take out or correct those that the index does not have.",
+        Stage.RUN,
+    ),
 }

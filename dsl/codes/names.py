@@ -113,6 +113,13 @@ NAMES: dict[str, Code] = {
         'Give one: `--param k=3` on the command line, `params={"k": 3}` in Python, or `param k = 3` in the file.',
         Stage.CHECK,
     ),
+    "OCO218": Code(
+        "this is no list of names",
+        "An index names the entries of the axes that it gives the length of: words, whole numbers, or texts in quotes, each once, or the "
+        "column of a csv file.",
+        _model("index zone = [NYC, WEST, NYC]\n" + _REST),
+        'Write `index zone = [NYC, WEST]`, or `index zone = file("zones.csv", column = "name")`.',
+    ),
     "OCO217": Code(
         "the previous decision cannot stand here",
         "`prev(x)` is the decision x of the round before. It stands in constraints each round that are affine in the decisions and made of "

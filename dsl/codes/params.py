@@ -57,6 +57,14 @@ PARAMS: dict[str, Code] = {
         _model("param a[3] in 0..4 = [0, 2, 5]"),
         "Correct the entry that is named, or the range.",
     ),
+    "OCO808": Code(
+        "data by name that do not fit the index",
+        "Fixed data whose axis is an index may come by name, in any order: from a csv file with a column of the names, as a dict, a series "
+        "or a frame of pandas, an array of xarray. Each name has one value.",
+        _model("index zone = [NYC, WEST]\nparam w[zone]"),
+        "Add the names that are listed as missing, and take out or correct those that the index does not have.",
+        Stage.RUN,
+    ),
     "OCO807": Code(
         "a value that is not a finite number",
         "The value of a param, a bound or an argument comes out infinite or undefined: a division by zero, a logarithm of zero, numbers "

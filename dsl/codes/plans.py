@@ -123,10 +123,10 @@ PLANS: dict[str, Code] = {
         Stage.COMPILE,
     ),
     "OCO733": Code(
-        "no C compiler",
-        "The C backend compiles the source that it emits, with $CC, cc, gcc, clang, or the compiler in the Python package ziglang.",
+        "a backend that does not work on this machine",
+        "A backend may need more than Python, such as a compiler, which is missing here or fails.",
         "oco run model.oco --backend c",
-        "Install gcc or clang, or `pip install ziglang`.",
+        "Install what the message names, or take another backend.",
         Stage.RUN,
     ),
     "OCO732": Code(
@@ -135,6 +135,36 @@ PLANS: dict[str, Code] = {
         'oco.compile(model, backend="fortran")',
         "Use one of the names that the message lists.",
         Stage.COMPILE,
+    ),
+    "OCO735": Code(
+        "no certificate",
+        "A certificate is made of sums of the losses and constraints as functions of the decision, and of linear minimisations over the "
+        "domain that are exact. The message says what this model or this learner lacks for it.",
+        'oco.compile(oco.load("blind_pricing.oco"), certify="static")',
+        'Compile with certify="static" where learners are to keep one; write `feedback full`, and decide in a set of another kind.',
+        Stage.COMPILE,
+    ),
+    "OCO736": Code(
+        "no such certificate",
+        "Certificates are of the static regret, or of the dynamic regret beside it.",
+        'oco.compile(model, certify="adaptive")',
+        'Write certify="static" or certify="dynamic".',
+        Stage.COMPILE,
+    ),
+    "OCO737": Code(
+        "a certificate that is refused",
+        "Its data were added up again in exact arithmetic, and it claims what its point and multipliers do not prove, or it is damaged.",
+        "oco verify-certificate certificate.json trace.nc",
+        "Take the certificate and the trace of one run, as `oco run --out DIR` writes them.",
+        Stage.RUN,
+    ),
+    "OCO738": Code(
+        "no exact verification",
+        "Certificates are verified exactly where losses are affine or quadratic, the worst data of each constraint say all of it, and "
+        "decisions lie in boxes and simplices.",
+        "oco verify-certificate certificate.json trace.nc",
+        "`trace.certificate()` makes the certificate again in doubles, with an allowance for rounding.",
+        Stage.RUN,
     ),
     "OCO734": Code(
         "no files of this backend",

@@ -97,6 +97,13 @@ SHAPES: dict[str, Code] = {
         _minimizing("sum(A[[0, 1], [0, 1, 2]]) + sum(x)"),
         "Give the index arrays one length.",
     ),
+    "OCO327": _code(
+        "a name that the axis does not have",
+        "`x[NYC]` is the entry of that name along an axis whose length is an index, as in `decision x[zone]`. Words that are declared mean "
+        'what they were declared as; `x["NYC"]` always means the name.',
+        "index zone = [NYC, WEST]\n" + _minimizing('sum(x) * ones(zone)["NYCC"]'),
+        "Take one of the index's names, or add it there.",
+    ),
     "OCO315": _code(
         "an array with entries of different shapes",
         "The entries of `[a, b, c]` are all numbers, or all of one shape; the array is not empty.",

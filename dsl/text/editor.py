@@ -9,12 +9,13 @@ from collections.abc import Iterable
 
 from oco.dsl.text.words import LATER_WORDS, STATEMENT_WORDS
 
-PLACED_WORDS = ("in", "iid", "unknown", "with")
+PLACED_WORDS = ("in", "iid", "start", "unknown", "with")
 """Contextual words that are coloured wherever they stand apart; the others in the phrases below."""
 
 PHRASES = (
     r"\b(each)\s+(round)\b",
     r"\b(on)\s+(average)\b",
+    r"\b(in)\s+[0-9.]+%\s+(of)\s+(rounds)\b",
     r"(?<=,)\s+(penalty)\b",
     r"\b(static|dynamic)\s+(regret)\b",
     r"(?<=iid)\s+(mean)\b",

@@ -79,7 +79,7 @@ def format_text(text: str, name: str = "<string>") -> str:
     return result
 
 
-def _rows(source: Source, file: syntax.File) -> list[_Row]:
+def _rows(source: Source, file: syntax.SourceFile) -> list[_Row]:
     scanned = scan(source)
     apart = _gaps(scanned)
     indents = {s.span.start: INDENT * isinstance(s, syntax.ConstraintStatement) for s in file.statements}
@@ -168,7 +168,7 @@ def _single_blank_lines(lines: list[str]) -> list[str]:
     return kept
 
 
-def _check_same(source: Source, before: syntax.File, result: str) -> None:
+def _check_same(source: Source, before: syntax.SourceFile, result: str) -> None:
     """Check that the new text has the meaning of the old one, comments included."""
     after, errors = parse_file(Source(source.name, result))
     if errors or after.statements != before.statements:

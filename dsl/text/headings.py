@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 from oco.dsl.diagnostics import Diagnostic
@@ -13,7 +14,7 @@ from oco.dsl.text.statements import RELATIONS
 from oco.dsl.text.tokens import LATER_KINDS, NAME_KINDS, STATEMENT_KINDS, Token
 from oco.dsl.text.words import STATEMENT_WORDS, SYNONYMS, shown
 
-DECLARING = frozenset({"param", "decision", "stream", "context", "let", "model"})
+DECLARING = frozenset({"index", "param", "decision", "stream", "context", "state", "let", "model"})
 LONGEST = 60
 OPERAND_STARTS = NAME_KINDS | {"NUMBER", "TEXT", "MINUS", "LPAR", "ALGORITHM"}
 
@@ -63,6 +64,14 @@ def _misspelt(tokens: list[Token], under_subject_to: bool, compares: bool) -> He
     first = tokens[0]
     second = tokens[1].type if len(tokens) > 1 else ""
     lowered = first.text.lower()
+    if lowered == "s" and second == "DOT":
+        hint = "write `subject to`, and the constraints below it"
+        return Heading("subject", None, Diagnostic("OCO108", "`s.t.` begins no statement", first.span, hint), None)
+    if lowered == "set" and second in NAME_KINDS:
+        name = syntax.Identifier(tokens[1].text, span=tokens[1].span)
+        size = tokens[1].text.lower()
+        hint = f"shapes are numbers: write `param {size} = 24`, then `decision x[{size}] in ...`"
+        return Heading("param", name, Diagnostic("OCO108", "`set` begins no statement", first.span, hint), None)
     if lowered.startswith("maximi") or (lowered in ("max", "argmax") and second in OPERAND_STARTS - {"LPAR"}):
         return _maximize(tokens)
     if second == "EQUAL":
@@ -111,6 +120,8 @@ def _without_label(tokens: list[Token], under_subject_to: bool) -> Heading:
         hint = f"write `cap: {text if len(text) <= LONGEST else '...'}`"
         if first.type == "COLON":
             hint = "write a name before the colon"
+        elif first.type in NAME_KINDS and len(tokens) > 1 and tokens[1].type == "LSQB" and _has_colon(tokens):
+            hint = f"a constraint of arrays holds for every entry: write `{first.text}: x <= 1`, without an index"
         elif first.type in NAME_KINDS and len(tokens) > 1 and tokens[1].type in OPERAND_STARTS - {"MINUS", "LPAR"}:
             hint = f"write `{first.text}: ...`"
         problem = Diagnostic("OCO109", "a constraint begins with a label", first.span, hint)
@@ -124,7 +135,15 @@ def _without_label(tokens: list[Token], under_subject_to: bool) -> Heading:
     return Heading("constraint", None, problem, None)
 
 
+def _has_colon(tokens: list[Token]) -> bool:
+    """True for `cap[h in hours]: ...`: a colon right behind the bracket."""
+    return any(a.type == "RSQB" and b.type == "COLON" for a, b in pairwise(tokens))
+
+
 def _unknown(tokens: list[Token]) -> Heading:
+    if tokens[0].type == "SLASH":
+        comment = Diagnostic("OCO108", "`/` begins no statement", tokens[0].span, "a comment starts with `#`")
+        return Heading("", None, comment, None)
     *words, last = (f"`{shown(w)}`" for w in STATEMENT_WORDS)
     problem = Diagnostic(
         "OCO108",

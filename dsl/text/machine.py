@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from oco.dsl.text.tables import Rule, Tables
+from oco.dsl.text.tables import GrammarReduction, Tables
 
 END = "$END"
 """Kind of the token that marks the end of the input."""
@@ -41,14 +41,14 @@ class Machine:
             if kind == END and self.path[-1] == self.last:
                 return True
 
-    def _reduce(self, rule: Rule) -> None:
+    def _reduce(self, rule: GrammarReduction) -> None:
         first = len(self.values) - rule.size
         value = self._value(rule, self.values[first:])
         del self.values[first:], self.path[first + 1 :]
         self.path.append(self.tables.states[self.path[-1]][rule.origin])
         self.values.append(value)
 
-    def _value(self, rule: Rule, symbols: list[Any]) -> Any:
+    def _value(self, rule: GrammarReduction, symbols: list[Any]) -> Any:
         parts: list[Any] = []
         for k, symbol in enumerate(symbols):
             parts += [None] * rule.absent[k]

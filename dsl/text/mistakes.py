@@ -9,15 +9,16 @@ from typing import NamedTuple
 from oco.dsl.diagnostics import Diagnostic
 from oco.dsl.source import Span
 from oco.dsl.suggest import nearest
+from oco.dsl.text.clauses import attribute
 from oco.dsl.text.spacing import canonical
 from oco.dsl.text.statements import RELATIONS
 from oco.dsl.text.tokens import CLOSER, LATER_KINDS, NAME_KINDS, STATEMENT_KINDS, SYMBOLS, Token
-from oco.dsl.text.tree import attribute
 from oco.dsl.text.words import CONSTRAINT_FORM, CONTEXTUAL_WORDS, LATER_WORDS, STATEMENT_WORDS
 
 SIGNS = {kind: sign for sign, kind in SYMBOLS.items()}
 KEYWORDS = {word.upper(): word for word in CONTEXTUAL_WORDS}
 TIMINGS = {"EACH": "each round", "ON": "on average"}
+SHARE = "in 99% of rounds"
 OPERATORS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "AT", "POWER", "RANGE", "DOT"})
 OPERAND_ENDS = frozenset({"NUMBER", "TEXT", "RPAR", "RSQB", "RBRACE"})
 DATA_WORDS = ("stream", "context")
@@ -210,7 +211,7 @@ def _timing(trouble: Trouble) -> Diagnostic | None:
     """Mistakes after the right side of a constraint."""
     at = trouble.at
     compares = any(t.type in RELATIONS for t in trouble.tokens[: trouble.position])
-    begun = trouble.before.type in ("EACH", "ON") and trouble.expected <= {"ROUND", "AVERAGE"}
+    begun = trouble.before.type in ("EACH", "ON", "IN") and trouble.expected <= {"ROUND", "AVERAGE", "NUMBER"}
     if trouble.word != "constraint" or not compares or trouble.opener is not None:
         return None
     if not begun and (
@@ -238,7 +239,7 @@ def _looks_like_operand(trouble: Trouble) -> bool:
 
 def _missing_in(trouble: Trouble) -> Diagnostic | None:
     at = trouble.at
-    if "IN" not in trouble.expected or at is None or trouble.opener is not None:
+    if "IN" not in trouble.expected or at is None or trouble.opener is not None or trouble.word == "constraint":
         return None
     if at.type == "EQUAL":
         if trouble.word in DATA_WORDS:
@@ -348,7 +349,7 @@ def _way_out(trouble: Trouble) -> str:
     if at is not None and at.type == "COLON" and trouble.position == 1:
         return "leave the colon out"
     if at is not None and at.type == trouble.before.type and at.type in ("SLASH", "MINUS"):
-        return "a comment starts with `#`"
+        return "a comment starts with `#`" + (", and a quotient is written `/`" if at.type == "SLASH" else "")
     if (
         at is not None
         and at.type == "LPAR"
@@ -375,7 +376,8 @@ def expected_words(trouble: Trouble) -> str:
     if "NAME" in expected:
         parts.append("a name" if trouble.before.type != "ASSUME" else "the name of a fact")
     parts += ["an integer"] if "NUMBER" in expected else []
-    parts += sorted(f"`{TIMINGS.get(k, KEYWORDS[k])}`" for k in expected if k in KEYWORDS)
+    timings = TIMINGS | ({"IN": SHARE} if trouble.word == "constraint" else {})
+    parts += sorted(f"`{timings.get(k, KEYWORDS[k])}`" for k in expected if k in KEYWORDS)
     operators = len(expected & OPERATORS) > 2
     hidden = OPERATORS | {"LPAR", "LSQB", "LBRACE"} if operators or parts else frozenset()
     parts += [f"`{SIGNS[k]}`" for k in SIGNS if k in expected - hidden]

@@ -7,10 +7,11 @@ from html import escape
 
 from oco.dsl.statements import Statements
 from oco.dsl.text.printer import print_model
+from oco.dsl.text.words import STATEMENT_WORDS, shown
 
-WORDS = "model|horizon|param|decision|stream|context|let|minimize|subject to|measure|feedback|assume|using|each round|on average|in|iid"
+WORDS = "|".join((*map(shown, STATEMENT_WORDS), "each round", "on average", "in", "iid"))
 _KEYWORD = re.compile(
-    rf"(?m)^(\s*)({WORDS})\b|\b(each round|on average|iid)$|\b(each round|on average)(?=,)|(?<=, )(penalty)\b"
+    rf"(?m)^(\s*)({WORDS})\b|\b(each round|on average|iid|in [0-9.]+% of rounds)$|\b(each round|on average)(?=,)|(?<=, )(penalty)\b"
 )
 CODE = re.compile(r"`([^`]*)`")
 """Text in backticks."""

@@ -11,6 +11,7 @@ from oco.dsl.diagnostics import MOST_MISTAKES, Diagnostic, OcoError
 from oco.dsl.limits import DEEPEST, MOST_PARTS, TEXT_LIMIT, too_deep, too_long
 from oco.dsl.source import Source
 from oco.dsl.text import syntax
+from oco.dsl.text.clauses import attribute
 from oco.dsl.text.headings import DECLARING, Heading, recognise
 from oco.dsl.text.machine import END, Machine
 from oco.dsl.text.mistakes import Trouble, explain
@@ -18,10 +19,10 @@ from oco.dsl.text.spacing import canonical
 from oco.dsl.text.statements import Line, split, unclosed
 from oco.dsl.text.tables import tables
 from oco.dsl.text.tokens import NAME_KINDS, Token, scan
-from oco.dsl.text.tree import TreeBuilder, attribute
+from oco.dsl.text.tree import TreeBuilder
 
 
-def parse_file(source: Source) -> tuple[syntax.File, list[Diagnostic]]:
+def parse_file(source: Source) -> tuple[syntax.SourceFile, list[Diagnostic]]:
     """Syntax tree and diagnostics of a text, at most one a statement.
 
     A statement that cannot be read becomes an `UnreadableStatement`, so that later stages know that it is missing.
@@ -29,7 +30,7 @@ def parse_file(source: Source) -> tuple[syntax.File, list[Diagnostic]]:
     """
     if len(source.text) > TEXT_LIMIT:
         message = f"the text has {len(source.text)} characters; at most {TEXT_LIMIT} are read"
-        return syntax.File(source, ()), [
+        return syntax.SourceFile(source, ()), [
             Diagnostic("OCO129", message, None, "put large data in a file: `param A[m, n] = file(...)`")
         ]
     statements: list[syntax.Statement] = []
@@ -54,7 +55,7 @@ def parse_file(source: Source) -> tuple[syntax.File, list[Diagnostic]]:
             broken_off = heading if problem.span is not None and problem.span.start == line.span.end else None
             findings.append(problem)
             statements.append(syntax.UnreadableStatement(heading.word, heading.name, span=line.span))
-    return syntax.File(source, tuple(statements)), findings
+    return syntax.SourceFile(source, tuple(statements)), findings
 
 
 def _continuation(line: Line, before: Heading) -> syntax.UnreadableStatement:

@@ -30,9 +30,13 @@ from oco.dsl.statements import (
     Stream,
     Using,
 )
+from oco.dsl.text.tokens import WORDS, is_name
 
 ATOMIC = 100
 """Precedence of expressions that never need brackets: names, numbers, calls."""
+
+BLANK = "\0"
+"""Blank inside a name while lines are filled."""
 
 WIDTH = 100
 """Longer values of params are broken into a line for each row."""
@@ -112,8 +116,8 @@ def _expression(node: Expr, done: Mapping[int, _Text], widths: Mapping[int, int]
             return _Text(f"{done[id(base)].within(_precedence('transpose'))}[{', '.join(done[id(i)] for i in items)}]")
         case Array(items=items):
             return _Text(f"[{', '.join(done[id(i)] for i in items)}]")
-        case File(path=path):
-            return _Text(f'file("{path}")')
+        case File(path=path, column=column):
+            return _Text(f'file("{path}", column = "{column}")' if column else f'file("{path}")')
     raise InternalError(f"no text for the expression {type(node).__name__}")
 
 
@@ -234,6 +238,8 @@ def _bounds(bounds: tuple[Expr, Expr] | None, integer: bool) -> str:
 
 
 def _param(param: Param) -> str:
+    if param.is_index:
+        return _index(param)
     head = f"param {_declared(param.name, param.dims)}{_bounds(param.bounds, param.integer)}"
     if param.value is None:
         return head
@@ -241,6 +247,26 @@ def _param(param: Param) -> str:
     if isinstance(param.value, Constant) and len(text) > WIDTH:
         text = _rows(param.value.value.array.tolist(), len(head) + 4)
     return f"{head} = {text}"
+
+
+def _index(index: Param) -> str:
+    """Index with its names: words as they are, others in quotes."""
+    head = f"index {index.name}"
+    if isinstance(index.value, File):
+        return f"{head} = {print_expr(index.value)}"
+    if not index.labels:
+        return head
+    indent = len(head) + 4
+    names = ", ".join(_label(name).replace(" ", BLANK) for name in index.labels)
+    lines = textwrap.wrap(names, max(WIDTH - indent, 40), break_on_hyphens=False, break_long_words=False)
+    margin = "\n" + " " * indent
+    return f"{head} = [{margin.join(lines).replace(BLANK, ' ')}]"
+
+
+def _label(name: str) -> str:
+    """Name of an entry as it reads back: a word or an integer as it is, anything else in quotes."""
+    word = is_name(name) and name not in WORDS
+    return name if word or (name.isdecimal() and name == str(int(name))) else f'"{name}"'
 
 
 def _rows(entries: list[Any], indent: int) -> str:
@@ -270,6 +296,9 @@ def print_distribution(distribution: Distribution) -> str:
 
 def print_stream(stream: Stream) -> str:
     """Text of a declaration, as `stream jobs ~ poisson(2500) in [0, 3200]`."""
+    if stream.following is not None and stream.first is not None:
+        head = f"state {_declared(stream.name, stream.dims)} = {print_expr(stream.following)}"
+        return f"{head}{_bounds(stream.bounds, False)} start {print_expr(stream.first)}"
     distribution = f" ~ {print_distribution(stream.distribution)}" if stream.distribution is not None else ""
     iid = " iid" if stream.iid else ""
     mean = f" mean = {print_expr(stream.mean)}" if stream.mean is not None else ""
@@ -284,7 +313,7 @@ def _constraints(constraints: tuple[Constraint, ...]) -> list[str]:
     """Lines of the constraints, with the words for their timing in one column and penalties after them."""
     lines = [f"    {c.label}: {print_expr(c.left)} {c.relation} {print_expr(c.right)}" for c in constraints]
     column = max((len(line) for line in lines if len(line) <= WIDTH), default=0)
-    return [f"{line.ljust(column)}  {c.timing}{_penalty(c)}" for line, c in zip(lines, constraints)]
+    return [f"{line.ljust(column)}  {c.when}{_penalty(c)}" for line, c in zip(lines, constraints)]
 
 
 def _penalty(c: Constraint) -> str:

@@ -76,12 +76,14 @@ def _apart(tokens: list[Token], i: int, ends: list[bool], tight: list[bool]) -> 
     if right.type == "COLON":
         return left.type == "COMMA"
     if left.type in ("DOT", "RANGE") or right.type in ("DOT", "RANGE"):
-        return False
+        return left.type == "NUMBER" and right.type == "DOT"  # `12.T` is no number
     if left.type == "COLON":
         return i == 1
     if right.type in OPENERS and ends[i] and left.type != "ALGORITHM":
         return False
     if left.type == "MINUS" and not (i and ends[i - 1]):
+        return False
+    if right.type == "PERCENT" and i + 2 < len(tokens) and tokens[i + 2].type == "OF":
         return False
     if left.type in BINARY:
         return not tight[i]

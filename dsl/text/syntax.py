@@ -27,7 +27,7 @@ class Number(Node):
 
 
 @dataclass(frozen=True)
-class Text(Node):
+class QuotedString(Node):
     """Quoted string; only `file("...")` takes one."""
 
     value: str
@@ -82,7 +82,7 @@ class ValueSet(Node):
     items: tuple[Expression, ...]
 
 
-Expression = Number | Text | Identifier | Call | Subscript | ArrayLiteral | ValueSet
+Expression = Number | QuotedString | Identifier | Call | Subscript | ArrayLiteral | ValueSet
 
 
 def sum_of(node: Call) -> tuple[Expression, list[Call]]:
@@ -128,6 +128,16 @@ class HorizonStatement(Node):
     """Statement `horizon T = rounds`, or `horizon T unknown` (rounds None)."""
 
     rounds: Expression | None
+
+
+@dataclass(frozen=True)
+class IndexStatement(Node):
+    """Statement `index name = [a, b]` or `index name = file(...)`; `names` are those in the text, None where there are none."""
+
+    name: Identifier
+    names: tuple[str, ...] | None = None
+    file: Call | None = None
+    dims: tuple[Expression, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -178,6 +188,17 @@ class StreamStatement(Node):
 
 
 @dataclass(frozen=True)
+class StateStatement(Node):
+    """Statement `state name[dims] = following in bounds start first`."""
+
+    name: Identifier
+    dims: tuple[Expression, ...]
+    following: Expression
+    bounds: tuple[Expression, Expression]
+    first: Expression
+
+
+@dataclass(frozen=True)
 class LetStatement(Node):
     """Statement `let name = value`."""
 
@@ -194,7 +215,7 @@ class MinimizeStatement(Node):
 
 @dataclass(frozen=True)
 class ConstraintStatement(Node):
-    """Labelled line under `subject to`; `timing` is "each round", "on average" or "" when omitted, as `penalty` may be."""
+    """Labelled line under `subject to`; `timing` is that of the model, or "" when omitted, as `penalty` may be."""
 
     label: Identifier
     left: Expression
@@ -202,6 +223,7 @@ class ConstraintStatement(Node):
     right: Expression
     timing: str
     penalty: Expression | None = None
+    percent: float | None = None
 
 
 @dataclass(frozen=True)
@@ -255,9 +277,11 @@ class UnreadableStatement(Node):
 Statement = (
     ModelStatement
     | HorizonStatement
+    | IndexStatement
     | ParamStatement
     | DecisionStatement
     | StreamStatement
+    | StateStatement
     | LetStatement
     | MinimizeStatement
     | SubjectToStatement
@@ -271,7 +295,7 @@ Statement = (
 
 
 @dataclass(frozen=True)
-class File:
+class SourceFile:
     """Complete file: the statements that could be read, in order."""
 
     source: Source

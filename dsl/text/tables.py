@@ -14,7 +14,7 @@ SHIPPED = "tables.json"
 STARTS = ("statement", "formula")
 
 
-class Rule(NamedTuple):
+class GrammarReduction(NamedTuple):
     """Reduction of a grammar rule to one value."""
 
     origin: str
@@ -35,7 +35,7 @@ class Tables(NamedTuple):
     ends.
     """
 
-    rules: list[Rule]
+    rules: list[GrammarReduction]
     states: list[dict[str, int]]
     first: dict[str, int]
     """Initial state, by start symbol."""
@@ -62,7 +62,7 @@ def tables() -> Tables:
 def from_json(written: dict[str, Any]) -> Tables:
     """Tables from the values of `to_json`."""
     states = [dict(zip(row[::2], row[1::2])) for row in written["states"]]
-    return Tables([Rule(*rule) for rule in written["rules"]], states, written["first"], written["last"])
+    return Tables([GrammarReduction(*rule) for rule in written["rules"]], states, written["first"], written["last"])
 
 
 def to_json(made: Tables, text: str) -> str:
@@ -100,13 +100,13 @@ def built(text: str) -> Tables:
     return Tables([_rule(rule) for rule in rules], states, *ends)
 
 
-def _rule(rule: Any) -> Rule:
+def _rule(rule: Any) -> GrammarReduction:
     """Rule from one of Lark. The rules that it makes for `*` begin with two underscores."""
     names = [symbol.name for symbol in rule.expansion]
     given = rule.options.empty_indices or [False] * len(names)
     absent = [len(gap) for gap in "".join("x" if left_out else " " for left_out in given).split(" ")]
     method = rule.alias or (None if rule.origin.name.startswith("_") else rule.origin.name)
     plain = bool(rule.options.expand1 and not rule.alias)
-    return Rule(
+    return GrammarReduction(
         rule.origin.name, method, len(names), plain, [k for k, n in enumerate(names) if n.startswith("_")], absent
     )

@@ -8,9 +8,10 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from oco.dsl.diagnostics import InternalError, OcoError, fail
+from oco.dsl.diagnostics import InternalError, fail
 from oco.dsl.source import Span
 from oco.dsl.text import syntax
+from oco.dsl.text.clauses import attribute, bounds_of, distribution_of, domain_of, names_of, number_of
 from oco.dsl.text.spacing import canonical
 from oco.dsl.text.tokens import Token, number_value
 
@@ -60,8 +61,8 @@ class _Option:
 
 
 class _Timing:
-    def __init__(self, text: str, span: Span) -> None:
-        self.text, self.span = text, span
+    def __init__(self, text: str, percent: float | None, span: Span) -> None:
+        self.text, self.percent, self.span = text, percent, span
 
 
 class TreeBuilder:
@@ -79,17 +80,24 @@ class TreeBuilder:
         """Statement `horizon T = rounds` or `horizon T unknown`."""
         return syntax.HorizonStatement(c[3] if len(c) == 4 else None, span=_span(c))
 
+    def index(self, c: Children) -> syntax.IndexStatement:
+        """Statement `index`. Raises OCO218 where its value is no list of names and no file."""
+        _, name, _, value = c
+        if isinstance(value, syntax.Call) and value.name == "file" and not value.operator:
+            return syntax.IndexStatement(name, file=value, span=_span(c))
+        return syntax.IndexStatement(name, None if value is None else names_of(value), span=_span(c))
+
     def param(self, c: Children) -> syntax.ParamStatement:
         """Statement `param`."""
         _, declared, _, within, _, value = c
-        bounds, integer = _bounds(within) if within is not None else (None, False)
+        bounds, integer = bounds_of(within) if within is not None else (None, False)
         return syntax.ParamStatement(declared.name, declared.dims, bounds, integer, value, span=_span(c))
 
     def decision(self, c: Children) -> syntax.DecisionStatement:
         """Statement `decision`."""
         _, declared, _, domain, *rest = c
         cuts = tuple(_nodes(rest))
-        return syntax.DecisionStatement(declared.name, declared.dims, _domain(domain), cuts, span=_span(c))
+        return syntax.DecisionStatement(declared.name, declared.dims, domain_of(domain), cuts, span=_span(c))
 
     def stream(self, c: Children) -> syntax.StreamStatement:
         """Statement `stream`. Raises OCO124 for a repeated clause."""
@@ -111,6 +119,12 @@ class TreeBuilder:
             fields |= clause.fields
         return syntax.StreamStatement(declared.name, declared.dims, span=_span(c), **fields)
 
+    def state(self, c: Children) -> syntax.StateStatement:
+        """Statement `state`. Raises OCO120 where its range is none."""
+        _, declared, _, following, _, within, _, first = c
+        bounds, _ = bounds_of(within)
+        return syntax.StateStatement(declared.name, declared.dims, following, bounds, first, span=_span(c))
+
     def let(self, c: Children) -> syntax.LetStatement:
         """Statement `let`."""
         return syntax.LetStatement(c[1], c[3], span=_span(c))
@@ -126,8 +140,8 @@ class TreeBuilder:
     def constraint(self, c: Children) -> syntax.ConstraintStatement:
         """Labelled constraint with its timing and its penalty, if any."""
         label, _, left, relation, right, timing, _, _, penalty = c
-        when = timing.text if timing is not None else ""
-        return syntax.ConstraintStatement(label, left, relation.text, right, when, penalty, span=_span(c))
+        when, percent = (timing.text, timing.percent) if timing is not None else ("", None)
+        return syntax.ConstraintStatement(label, left, relation.text, right, when, penalty, percent, span=_span(c))
 
     def measure(self, c: Children) -> syntax.MeasureStatement:
         """Statement `measure`."""
@@ -169,24 +183,26 @@ class TreeBuilder:
     def within(self, c: Children) -> _Clause:
         """Clause `in [lo, hi]`, `in a..b` or `in {a, b}`."""
         if isinstance(c[1], syntax.ValueSet):
-            values = tuple(sorted({_number(i) for i in c[1].items}))
+            values = tuple(sorted({number_of(i) for i in c[1].items}))
             ends = tuple(syntax.Number(v, span=c[1].span) for v in (values[0], values[-1]))
             whole = all(isinstance(v, int) for v in values)
             return _Clause("where the values lie", _span(c), bounds=ends, integer=whole, values=values)
-        bounds, integer = _bounds(c[1])
+        bounds, integer = bounds_of(c[1])
         return _Clause("where the values lie", _span(c), bounds=bounds, integer=integer)
 
     def distribution(self, c: Children) -> _Clause:
         """Clause `~ distribution`."""
-        return _Clause("the distribution", _span(c), distribution=_distribution(c[1]))
+        return _Clause("the distribution", _span(c), distribution=distribution_of(c[1]))
 
     def iid(self, c: Children) -> _Clause:
         """Clause `iid`, perhaps with a mean."""
         return _Clause("`iid`", _span(c), iid=True, mean=c[3])
 
     def timing(self, c: Children) -> _Timing:
-        """Words `each round` or `on average`."""
-        return _Timing(f"{c[0].text} {c[1].text}", _span(c))
+        """Words `each round`, `on average` or `in 99% of rounds`."""
+        if len(c) == 2:
+            return _Timing(f"{c[0].text} {c[1].text}", None, _span(c))
+        return _Timing("in % of rounds", float(c[1].text), _span(c))
 
     def key(self, c: Children) -> _Key:
         """Dotted key of a fact."""
@@ -209,9 +225,9 @@ class TreeBuilder:
             raise InternalError(f"the scanner let the number {c[0].text} pass")
         return syntax.Number(value, span=c[0].span)
 
-    def text(self, c: Children) -> syntax.Text:
+    def text(self, c: Children) -> syntax.QuotedString:
         """Quoted string without its quotes."""
-        return syntax.Text(c[0].text[1:-1], span=c[0].span)
+        return syntax.QuotedString(c[0].text[1:-1], span=c[0].span)
 
     def name(self, c: Children) -> syntax.Identifier:
         """Identifier."""
@@ -312,85 +328,3 @@ class TreeBuilder:
     def pow(self, c: Children) -> syntax.Call:
         """Power."""
         return self._binary(c, "pow")
-
-
-def attribute(token: Token) -> OcoError:
-    """Error for a dot before anything but T."""
-    return fail(
-        "OCO121",
-        f"`.{token.text}` means nothing here",
-        token.span,
-        "write `.T` for the transpose"
-        if token.text.lower() in ("t", "transpose")
-        else "only `.T`, the transpose, follows a dot",
-    )
-
-
-def _bounds(within: syntax.Expression) -> tuple[tuple[syntax.Expression, syntax.Expression], bool]:
-    """Bounds after `in`, `[lo, hi]` or `lo..hi`, and a flag for integers."""
-    if isinstance(within, syntax.Call) and within.operator == "..":
-        return (within.args[0], within.args[1]), True
-    if isinstance(within, syntax.ArrayLiteral) and len(within.items) == 2:
-        return (within.items[0], within.items[1]), False
-    hint = ""
-    if isinstance(within, syntax.ValueSet):
-        hint = "a set of values is for streams; write the least and the greatest"
-    elif isinstance(within, syntax.ArrayLiteral):
-        hint = "one entry is the least value, the other the greatest; either may be an array"
-    elif isinstance(within, syntax.Call) and within.name == "box" and len(within.args) == 2:
-        hint = f"write in [{canonical(within.args[0].span.text)}, {canonical(within.args[1].span.text)}]"
-    elif isinstance(within, syntax.Call) and not within.operator:
-        hint = f"a distribution follows `~`: ~ {canonical(within.span.text)}"
-    raise fail("OCO120", "values lie `in [lo, hi]`, or `in lo..hi` for integers", within.span, hint)
-
-
-def _number(item: syntax.Expression) -> float | int:
-    """Number of a set, perhaps with a minus."""
-    match item:
-        case syntax.Number(value=value):
-            return value
-        case syntax.Call(name="minus", args=(syntax.Number(value=value),)):
-            return -value
-    raise fail("OCO120", "a set of values lists numbers", item.span, "write the numbers: {-1, 1}")
-
-
-def _domain(domain: syntax.Expression) -> syntax.Call:
-    call = _as_call(domain)
-    if call is not None:
-        return call
-    if (missing := _missing_in(domain)) is not None:
-        raise missing
-    hint = "write the name of a domain: box(lo, hi), ball(r), simplex, ..."
-    if isinstance(domain, syntax.ValueSet):
-        hint = "decisions lie in convex sets: box(0, 1) holds what lies between"
-    if isinstance(domain, syntax.ArrayLiteral) and len(domain.items) == 2:
-        hint = f"write box({canonical(domain.items[0].span.text)}, {canonical(domain.items[1].span.text)})"
-    raise fail("OCO120", "a decision lies in a domain", domain.span, hint)
-
-
-def _distribution(distribution: syntax.Expression) -> syntax.Call:
-    call = _as_call(distribution)
-    if call is not None:
-        return call
-    if (missing := _missing_in(distribution)) is not None:
-        raise missing
-    hint = "write uniform(0, 1), normal(0, 1), poisson(5), ..."
-    raise fail("OCO120", "a distribution follows `~`", distribution.span, hint)
-
-
-def _missing_in(expression: syntax.Expression) -> OcoError | None:
-    """Hint for a forgotten `in`: `~ normal(0, 1) [-6, 6]` reads as an index."""
-    if not isinstance(expression, syntax.Subscript):
-        return None
-    source, start = expression.span.source, expression.base.span.end
-    span = Span(source, start + source.text[start:].find("["), expression.span.end)
-    return fail("OCO119", "expected `in` before the bounds", span, f"write `in {canonical(span.text)}`")
-
-
-def _as_call(expression: syntax.Expression) -> syntax.Call | None:
-    """Call from a name with or without arguments."""
-    if isinstance(expression, syntax.Identifier) and "." not in expression.name:
-        return syntax.Call(expression.name, (), span=expression.span)
-    if isinstance(expression, syntax.Call) and not expression.operator:
-        return expression
-    return None

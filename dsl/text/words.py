@@ -5,10 +5,12 @@ from __future__ import annotations
 STATEMENT_WORDS: dict[str, str] = {
     "model": "model NAME",
     "horizon": "horizon T = 5000",
+    "index": "index zone = [NYC, WEST]",
     "param": "param name[shape] = value",
     "decision": "decision x[shape] in DOMAIN",
     "stream": "stream name[shape] in [lo, hi]",
     "context": "context name[shape] in [lo, hi]",
+    "state": "state name[shape] = expression in [lo, hi] start value",
     "let": "let name = expression",
     "minimize": "minimize expression",
     "subject": "subject to",
@@ -32,10 +34,13 @@ CONTEXTUAL_WORDS = (
     "iid",
     "in",
     "mean",
+    "of",
     "on",
     "penalty",
     "regret",
     "round",
+    "rounds",
+    "start",
     "static",
     "to",
     "unknown",
@@ -49,6 +54,8 @@ LATER_WORDS: dict[str, str] = {
 """Functions of the language that are not atoms, with their meaning: they are followed by `(`, and nothing is called so."""
 
 SYNONYMS: dict[str, str] = {
+    "axis": "index",
+    "set": "index",
     "constant": "param",
     "parameter": "param",
     "parameters": "param",

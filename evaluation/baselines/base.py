@@ -13,7 +13,7 @@ import numpy as np
 from oco.compiler.problem.canonical import Canonical
 from oco.dsl.expressions import Expr
 from oco.evaluation.batch import values_of
-from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.comparators.functions import RoundArrays
 from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data
 
@@ -28,7 +28,7 @@ class GivenUp(Exception):
     """Raised by a rule that cannot be played; the message is the reason in words."""
 
 
-class Rule(Protocol):
+class DecisionRule(Protocol):
     """Rule of decision with a name in words."""
 
     @property
@@ -81,9 +81,9 @@ class Game:
             raise GivenUp("it takes longer than the time for one rule")
 
     @cached_property
-    def table(self) -> Rounds:
+    def table(self) -> RoundArrays:
         """Rounds with their true data."""
-        return Rounds.of(self.problem, self.streams, np.arange(self.rounds) + 1)
+        return RoundArrays.of(self.problem, self.streams, np.arange(self.rounds) + 1)
 
     def play(self, name: str, x: Array, seconds: float = 0.0) -> Played:
         """Losses and constraints of decisions x (T, n)."""
@@ -124,7 +124,7 @@ class LeftOut:
     why: str
 
 
-def measured(table: Rounds, name: str, x: Array, seconds: float = 0.0) -> Played:
+def measured(table: RoundArrays, name: str, x: Array, seconds: float = 0.0) -> Played:
     """Decisions x (T, n) with their losses and constraints in the rounds of a table."""
     problem = table.problem
     loss = stacked(table, [problem.objective], x)[:, 0]
@@ -134,14 +134,16 @@ def measured(table: Rounds, name: str, x: Array, seconds: float = 0.0) -> Played
     return Played(name, decisions, loss, g, h, seconds)
 
 
-def stacked(table: Rounds, exprs: Sequence[Expr], x: Array) -> Array:
+def stacked(table: RoundArrays, exprs: Sequence[Expr], x: Array) -> Array:
     """Entries of expressions at the points x (T, n), one for each round: (T, entries)."""
     rows = table.everything
     values = [values_of(table.evaluate(e, x, rows), len(rows)).reshape(len(rows), -1) for e in exprs]
     return np.concatenate([np.zeros((len(rows), 0)), *values], axis=1)
 
 
-def play(rule: Rule, problem: Canonical, data: Data, trade: Trade, seconds: float = SECONDS) -> Played | LeftOut:
+def play(
+    rule: DecisionRule, problem: Canonical, data: Data, trade: Trade, seconds: float = SECONDS
+) -> Played | LeftOut:
     """Play a rule over all rounds of the data, within so many seconds."""
     began = perf_counter()
     try:

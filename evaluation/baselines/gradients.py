@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from oco.evaluation.baselines.base import Game, GivenUp, Played
-from oco.evaluation.comparators.functions import OfRounds, Rounds
+from oco.evaluation.comparators.functions import OfRounds, RoundArrays
 from oco.evaluation.comparators.make import implicit
 from oco.evaluation.comparators.region import Region, region
 
@@ -150,7 +150,7 @@ def _rounds(game: Game) -> Any:
     for a in range(0, game.rounds, length):
         streams = {name: v[a : a + length] for name, v in game.streams.items()}
         numbers = np.arange(a, min(a + length, game.rounds)) + 1
-        table = Rounds.of(problem, streams, numbers)
+        table = RoundArrays.of(problem, streams, numbers)
         exprs = ([problem.objective], [c.expr for c in problem.inequalities], [c.expr for c in problem.equalities])
         functions = [[implicit(table, e) for e in part] for part in exprs]
         for row in range(len(numbers)):

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from oco.compiler.problem.canonical import Canonical, StreamRange
+from oco.compiler.problem.degrees import degree
 from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms
 from oco.dsl.expressions import Call, Expr, Kind, Name
@@ -18,9 +19,8 @@ from oco.dsl.statements import Stream
 from oco.evaluation.baselines.base import Game, GivenUp
 from oco.evaluation.baselines.predictions import Last, predicted
 from oco.evaluation.baselines.resolve import Resolving
-from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.comparators.functions import RoundArrays
 from oco.evaluation.comparators.make import implicit
-from oco.evaluation.comparators.structure import degree
 
 Array = np.ndarray[Any, Any]
 
@@ -48,7 +48,7 @@ def relatives(game: Game) -> Array:
     """Relatives r (T, n) with u_t(x) = <r_t, x>. Raises GivenUp where u_t has a constant, or a relative is not positive."""
     of = wealth(game.problem)
     assert of is not None
-    table: Rounds = game.table
+    table: RoundArrays = game.table
     rows = table.everything
     values, slopes = implicit(table, of).jet(np.zeros((len(rows), table.size)), rows)
     r = np.broadcast_to(slopes[:, 0], (len(rows), table.size))
@@ -82,7 +82,7 @@ class Portfolio(ABC):
 
 
 @dataclass(frozen=True)
-class Uniform(Portfolio):
+class UniformPortfolio(Portfolio):
     """Equal shares in all rounds."""
 
     within: bool = False
@@ -109,7 +109,7 @@ class BuyAndHold(Portfolio):
 
 
 @dataclass(frozen=True)
-class ExponentiatedGradient(Portfolio):
+class ExponentiatedGradientPortfolio(Portfolio):
     """Shares x <- x exp(eta r / <r, x>), normalised (Helmbold, Schapire, Singer & Warmuth 1998)."""
 
     within: bool = False

@@ -15,9 +15,9 @@ from oco.dsl.expressions import Kind, Name, names
 from oco.dsl.statements import Stream
 from oco.evaluation.baselines.base import Game, GivenUp, Played, measured, stacked
 from oco.evaluation.baselines.predictions import Predictor, as_real, indices, predicted
-from oco.evaluation.comparators.base import Budget
+from oco.evaluation.comparators.base import ComparatorBudget
 from oco.evaluation.comparators.compare import compare
-from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.comparators.functions import RoundArrays
 from oco.evaluation.data import Data
 
 Array = np.ndarray[Any, Any]
@@ -113,7 +113,7 @@ class Resolving:
             column += c.size
         data = Data(self.problem, len(chosen), MappingProxyType(given))
         self.game.check_time()
-        best = compare(self.problem, data, "dynamic", Budget(self.game.seconds))
+        best = compare(self.problem, data, "dynamic", ComparatorBudget(self.game.seconds))
         if best.losses is None:
             raise GivenUp(best.why)
         parts = [best.decision[b.name].reshape(len(chosen), -1) for b in self.problem.blocks]
@@ -123,7 +123,7 @@ class Resolving:
         """Constraints at x (R, n) with the predicted data, or with other data of these rounds (R, N)."""
         given = data or {name: values[: len(x)] for name, values in self.data.items()}
         problem, kept = self.game.problem, indices(self.game.problem)
-        table = Rounds.of(problem, given, np.arange(len(x)) + 1)
+        table = RoundArrays.of(problem, given, np.arange(len(x)) + 1)
         return stacked(table, [as_real(c.expr, kept) for c in problem.inequalities], x)
 
     def true(self, x: Array) -> Played:

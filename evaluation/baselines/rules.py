@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from oco.compiler.problem.canonical import Canonical
-from oco.evaluation.baselines.base import SECONDS, LeftOut, Played, Rule, play
+from oco.evaluation.baselines.base import SECONDS, DecisionRule, LeftOut, Played, play
 from oco.evaluation.baselines.gradients import DualAscent, FixedPenalty
 from oco.evaluation.baselines.portfolios import (
     BuyAndHold,
-    ExponentiatedGradient,
+    ExponentiatedGradientPortfolio,
     NewtonSteps,
-    Uniform,
+    UniformPortfolio,
     wealth,
 )
 from oco.evaluation.baselines.predictions import Last, Mean, Predictor, Stated, unstated
 from oco.evaluation.baselines.resolve import Learned, Margin, NoMargin, Resolve, TunedMargin, WorstSeen
-from oco.evaluation.baselines.stated import Deviations, OfModel, Quantile, Range, stated_in_constraints
+from oco.evaluation.baselines.stated import Deviations, OfModel, Quantile, WorstOfRange, stated_in_constraints
 from oco.evaluation.baselines.table import Beside
 from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data
@@ -34,7 +34,7 @@ class Which(StrEnum):
     NONE = "none"
 
 
-def rules(problem: Canonical) -> list[Rule]:
+def rules(problem: Canonical) -> list[DecisionRule]:
     """All rules that are made for such a problem."""
     stated = stated_in_constraints(problem)
     constrained = bool(problem.inequalities)
@@ -43,9 +43,9 @@ def rules(problem: Canonical) -> list[Rule]:
     of_distribution: list[Margin] = (
         [OfModel(Deviations(2)), OfModel(Deviations(4)), OfModel(Quantile(0.999))] if stated else []
     )
-    chosen: list[Rule] = list(portfolio_rules(problem))
+    chosen: list[DecisionRule] = list(portfolio_rules(problem))
     if constrained:
-        worst = OfModel(Range())
+        worst = OfModel(WorstOfRange())
         constants = [*of_distribution, worst] if stated else [worst]
         chosen += [Resolve(Stated(), m, fixed=True) for m in constants]
         margins += [*of_distribution, Learned(0.95), Learned(0.99), WorstSeen()]
@@ -56,7 +56,7 @@ def rules(problem: Canonical) -> list[Rule]:
     return [*chosen, FixedPenalty(), DualAscent()]
 
 
-def cheap_rules(problem: Canonical) -> list[Rule]:
+def cheap_rules(problem: Canonical) -> list[DecisionRule]:
     """Two rules that take seconds: a constant, or nearly one, and one that re-solves every round."""
     if wealth(problem) is not None:
         return list(portfolio_rules(problem))[::3]
@@ -68,12 +68,12 @@ def cheap_rules(problem: Canonical) -> list[Rule]:
     return [Resolve(Mean(), WorstSeen()), Resolve(Mean(3), TunedMargin())]
 
 
-def portfolio_rules(problem: Canonical) -> tuple[Rule, ...]:
+def portfolio_rules(problem: Canonical) -> tuple[DecisionRule, ...]:
     """Rules for a portfolio; none for another problem."""
     if wealth(problem) is None:
         return ()
     within = bool(problem.constraints)
-    return (Uniform(within), BuyAndHold(within), ExponentiatedGradient(within), NewtonSteps(within))
+    return (UniformPortfolio(within), BuyAndHold(within), ExponentiatedGradientPortfolio(within), NewtonSteps(within))
 
 
 def beside(
@@ -82,11 +82,13 @@ def beside(
     """Play rules over the data; `seconds` are for each of them. They are ordered by what they cost from the round
     `start` (from 0) on.
     """
-    chosen: list[Rule] = []
+    chosen: list[DecisionRule] = []
     if which is not Which.NONE:
         chosen = cheap_rules(problem) if which is Which.SOME else rules(problem)
-    if problem.previous:  # rules decide all rounds at once, and would move as they like
-        absent = LeftOut("all rules", "they do not keep to the decision before")
+    if problem.previous or problem.carried:  # rules decide all rounds at once, and would move as they like
+        absent = LeftOut(
+            "all rules", "they decide all rounds at once, and know nothing of what a round leaves to the next"
+        )
         return Beside((), (absent,) if chosen else (), trade)
     allowed = seconds or (CHEAP_SECONDS if which is Which.SOME else SECONDS)
     results = [play(rule, problem, data, trade, allowed) for rule in chosen]

@@ -149,7 +149,7 @@ class Quantile:
 
 
 @dataclass(frozen=True)
-class Range:
+class WorstOfRange:
     """Each entry at the worse end of its range."""
 
     words: str = "constraints at the worst of the ranges"

@@ -3,6 +3,6 @@
 The types are defined here; the computation (`compare`, with solvers) is a module of its own, imported on first use.
 """
 
-from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status
+from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, Prefixes
 
-__all__ = ["Budget", "Comparator", "Prefixes", "Status"]
+__all__ = ["Comparator", "ComparatorBudget", "ComparatorStatus", "Prefixes"]

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from oco.compiler.problem.degrees import degree
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Name, walk
-from oco.evaluation.comparators.functions import ALL, OfRounds, Rounds
+from oco.evaluation.comparators.functions import ALL, OfRounds, RoundArrays
 from oco.evaluation.comparators.make import implicit
-from oco.evaluation.comparators.structure import degree
 
 Array = np.ndarray[Any, Any]
 
@@ -22,14 +22,14 @@ CHUNK = 1 << 22  # numbers of a dense Jacobian that are held at once
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class AffineRows:
     """Sparse block of affine functions, matrix z + constant."""
 
     matrix: Any
     constant: Array
 
     @classmethod
-    def stacked(cls, parts: list[Rows], size: int) -> Rows:
+    def stacked(cls, parts: list[AffineRows], size: int) -> AffineRows:
         """Blocks one below another, over `size` variables."""
         if not parts:
             return cls(sp.csr_array((0, size)), np.zeros(0))
@@ -39,13 +39,13 @@ class Rows:
         """Values at z."""
         return np.asarray(self.matrix @ z + self.constant)
 
-    def averaged(self, entries: int) -> Rows:
+    def averaged(self, entries: int) -> AffineRows:
         """Mean over the rounds of rows that come `entries` to a round."""
         count = len(self.constant) // entries
         averaging = sp.kron(np.full((1, count), 1.0 / count), sp.eye_array(entries), format="csr")
-        return Rows(averaging @ self.matrix, averaging @ self.constant)
+        return AffineRows(averaging @ self.matrix, averaging @ self.constant)
 
-    def tangent(self, z: Array) -> Rows:
+    def tangent(self, z: Array) -> AffineRows:
         """Rows themselves, which are their own tangents."""
         return self
 
@@ -78,7 +78,7 @@ class Space:
     nothing.
     """
 
-    rounds: Rounds
+    rounds: RoundArrays
     own: int
     names: frozenset[str] = field(default_factory=frozenset)
     fixed: Array | None = None
@@ -106,13 +106,13 @@ class Space:
         own = z[self.common :].reshape(self.rounds.count, self.own)[rows]
         return np.concatenate([np.broadcast_to(z[: self.common], (len(rows), self.common)), own], axis=1)
 
-    def tangents(self, function: OfRounds, rows: Array, z: Array) -> Rows:
+    def tangents(self, function: OfRounds, rows: Array, z: Array) -> AffineRows:
         """First-order expansions at z of functions of the rounds, for each of the consecutive `rows`."""
         step = max(1, CHUNK // (function.entries * self.rounds.size))
         parts = [self._tangents(function, rows[a : a + step], z) for a in range(0, len(rows), step)]
-        return Rows.stacked(parts, self.size)
+        return AffineRows.stacked(parts, self.size)
 
-    def _tangents(self, function: OfRounds, rows: Array, z: Array) -> Rows:
+    def _tangents(self, function: OfRounds, rows: Array, z: Array) -> AffineRows:
         inner = self.inner(z, rows)
         with np.errstate(invalid="ignore"):  # by fixed entries, which are left out
             values, slopes = function.jet(inner, rows)
@@ -121,13 +121,13 @@ class Space:
         t, k, column = np.nonzero(slopes)
         place = np.where(column < self.common, column, column + rows[t] * self.own)
         matrix = sp.csr_array((slopes[t, k, column], (t * slopes.shape[1] + k, place)), shape=(values.size, self.size))
-        return Rows(matrix, (values - np.einsum("bkn,bn->bk", slopes, inner)).ravel())
+        return AffineRows(matrix, (values - np.einsum("bkn,bn->bk", slopes, inner)).ravel())
 
-    def each(self, expr: Expr) -> Rows:
+    def each(self, expr: Expr) -> AffineRows:
         """Entries of an affine expression, in every round where the rounds differ and else once."""
         return self.tangents(implicit(self.rounds, expr), self.deciding(expr), np.zeros(self.size))
 
-    def mean(self, expr: Expr) -> Rows:
+    def mean(self, expr: Expr) -> AffineRows:
         """Mean of an affine expression over the rounds."""
         return self.each(expr).averaged(int(np.prod(known(expr.shape), dtype=np.int64)))
 

@@ -15,7 +15,7 @@ from oco.evaluation.numbers import number
 Array = np.ndarray[Any, Any]
 
 
-class Status(StrEnum):
+class ComparatorStatus(StrEnum):
     """Strength of the claim "best in hindsight"."""
 
     CERTIFIED = "certified"
@@ -29,14 +29,14 @@ FAST, USUAL, EXACT = 5.0, 30.0, 600.0
 
 
 @dataclass(frozen=True)
-class Budget:
+class ComparatorBudget:
     """Limits of a comparator's computation: seconds of time, bytes of working memory; `wanted` False leaves it out."""
 
     seconds: float = USUAL
     memory: int = 2 << 30
     wanted: bool = True
 
-    def like(self, run: float) -> Budget:
+    def like(self, run: float) -> ComparatorBudget:
         """Budget of about as many seconds as a run took, so that a short run is not followed by long comparators."""
         return replace(self, seconds=min(max(FAST, run), USUAL))
 
@@ -54,7 +54,7 @@ class Comparator:
     """
 
     kind: str
-    status: Status
+    status: ComparatorStatus
     decision: Mapping[str, Array] = field(default_factory=dict)
     losses: Array | None = None
     value: float = np.nan
@@ -74,13 +74,13 @@ class Comparator:
     def words(self) -> str:
         """Sentence for a report."""
         name = "best fixed decision" if self.kind == "static" else "best decision of each round"
-        if self.status is Status.NOT_COMPUTED:
+        if self.status is ComparatorStatus.NOT_COMPUTED:
             return f"the {name} was not computed: {self.why}"
-        if self.status is Status.LEAST_VIOLATING:
+        if self.status is ComparatorStatus.LEAST_VIOLATING:
             return (
                 f"no {name} satisfies the constraints ({self.why}); the least violating one costs {number(self.value)}"
             )
-        if self.status is Status.INTERVAL:
+        if self.status is ComparatorStatus.INTERVAL:
             return f"{name}: between {number(self.bound)} and {number(self.value)}"
         return f"{name}: {number(self.value)}, certified to within {number(abs(self.gap), 2)}"
 
@@ -88,7 +88,7 @@ class Comparator:
 def unsolved(kind: str, why: str, bound: float, began: float) -> Comparator:
     """Comparator without a decision, with a proved lower bound. `began` is the time at the start."""
     message = f"{why}; it costs at least {number(bound)}" if np.isfinite(bound) else why
-    return Comparator(kind, Status.NOT_COMPUTED, bound=bound, why=message, seconds=perf_counter() - began)
+    return Comparator(kind, ComparatorStatus.NOT_COMPUTED, bound=bound, why=message, seconds=perf_counter() - began)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ class Prefixes:
     rounds: Array
     value: Array
     bound: Array
-    status: tuple[Status, ...]
+    status: tuple[ComparatorStatus, ...]
     decision: Mapping[str, Array] = field(default_factory=dict)
     method: str = ""
     seconds: float = 0.0
@@ -141,4 +141,4 @@ class Prefixes:
 def unknown(ends: Array, why: str) -> Prefixes:
     """Prefixes of which nothing is known."""
     none = np.full(len(ends), np.nan)
-    return Prefixes(ends, none, np.full(len(ends), -np.inf), (Status.NOT_COMPUTED,) * len(ends), why=why)
+    return Prefixes(ends, none, np.full(len(ends), -np.inf), (ComparatorStatus.NOT_COMPUTED,) * len(ends), why=why)

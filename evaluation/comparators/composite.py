@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.problem.calculus import dependence
+from oco.compiler.problem.degrees import degrees
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Kind, Name, walk
-from oco.evaluation.comparators.functions import General, OfRounds, Quadratic, Rounds, pick, stretches
-from oco.evaluation.comparators.structure import degrees, separable
+from oco.evaluation.comparators.functions import General, OfRounds, QuadraticRounds, RoundArrays, pick, stretches
+from oco.evaluation.comparators.structure import separable
 
 Array = np.ndarray[Any, Any]
 
@@ -28,8 +29,8 @@ FORMS = 0.5  # a function is taken as one of affine forms when these are at most
 class Composite(OfRounds):
     """Composition of `outer` with the affine functions `inner`."""
 
-    rounds: Rounds
-    inner: Quadratic
+    rounds: RoundArrays
+    inner: QuadraticRounds
     outer: General
 
     @property
@@ -196,7 +197,7 @@ def _flat(slopes: Array, entries: int) -> Array:
     return slopes.reshape(entries, -1)
 
 
-def composite(rounds: Rounds, expr: Expr, entries: int) -> Composite | None:
+def composite(rounds: RoundArrays, expr: Expr, entries: int) -> Composite | None:
     """Composite function of the expression over its largest affine parts, where these have few entries; else None."""
     forms = affine_forms(expr, rounds.variables)
     width = sum(int(np.prod(known(f.shape), dtype=np.int64)) for f in forms)
@@ -231,12 +232,12 @@ def replaced(expr: Expr, results: Mapping[int, Expr]) -> Expr:
     return done[id(expr)]
 
 
-def affine(rounds: Rounds, expr: Expr) -> Quadratic:
+def affine(rounds: RoundArrays, expr: Expr) -> QuadraticRounds:
     """Coefficients of an affine expression; those that no stream enters are stored once."""
     general = General(rounds, expr, int(np.prod(known(expr.shape), dtype=np.int64)), True)
     rows = rounds.everything if rounds.enters(expr) else np.arange(1)
     constant, linear = general.jet(np.zeros((1, rounds.size)), rows)
-    return Quadratic(constant, _once(linear), None, True)
+    return QuadraticRounds(constant, _once(linear), None, True)
 
 
 def _once(coefficients: Array) -> Array:
@@ -244,10 +245,10 @@ def _once(coefficients: Array) -> Array:
     return coefficients[:1] if bool(np.all(coefficients == coefficients[:1])) else coefficients
 
 
-def stacked(parts: list[Quadratic]) -> Quadratic:
+def stacked(parts: list[QuadraticRounds]) -> QuadraticRounds:
     """Several affine functions as one."""
     constants, linears = [p.constant for p in parts], [p.linear for p in parts]
-    return Quadratic(_side_by_side(constants), _side_by_side(linears), None, True)
+    return QuadraticRounds(_side_by_side(constants), _side_by_side(linears), None, True)
 
 
 def _side_by_side(parts: list[Array]) -> Array:

@@ -18,17 +18,17 @@ from typing import Any, Protocol
 import numpy as np
 
 from oco.compiler.problem.cvxpy_form import to_cvxpy
+from oco.compiler.problem.degrees import degree
 from oco.dsl import algebra as e
 from oco.dsl.atoms import form_of, forms, norms
 from oco.dsl.dims import known
 from oco.dsl.expressions import Constant, Expr, Kind, Name, constant, walk
 from oco.dsl.statements import Timing
-from oco.evaluation.comparators.affine_rows import Rows, Space
+from oco.evaluation.comparators.affine_rows import AffineRows, Space
 from oco.evaluation.comparators.functions import OfRounds
 from oco.evaluation.comparators.lift import Lifted, NormOf
 from oco.evaluation.comparators.make import implicit
 from oco.evaluation.comparators.region import Region
-from oco.evaluation.comparators.structure import degree
 
 Array = np.ndarray[Any, Any]
 
@@ -36,16 +36,17 @@ NODES = 25  # of expressions that take as long as a norm of a matrix
 
 
 @dataclass(frozen=True, eq=False)
-class Bounded:
+class NormBound:
     """Constraints that `norm` of each of the matrices U_k (m, n) in the rows of `inner` is at most z[places_k]."""
 
     norm: norms.Norm
     places: Array
-    inner: Rows
+    inner: AffineRows
     shape: tuple[int, int]
 
     @property
     def count(self) -> int:
+        """Number of matrices K."""
         return len(self.places)
 
     def at(self, z: Array) -> Array:
@@ -57,13 +58,13 @@ class Bounded:
         return np.asarray(self.norm.value(self.at(z)) - z[self.places])
 
 
-class Function(Protocol):
+class VectorFunction(Protocol):
     """Vector of convex functions of z."""
 
     def at(self, z: Array) -> Array:
         """Values at z."""
 
-    def tangent(self, z: Array) -> Rows:
+    def tangent(self, z: Array) -> AffineRows:
         """First-order expansion at z."""
         ...
 
@@ -111,7 +112,7 @@ class Bent:
         values = self._function.values(self.space.inner(z, self.rows), self.rows)
         return np.asarray(values.mean(axis=0) if self.mean else values.ravel())
 
-    def tangent(self, z: Array) -> Rows:
+    def tangent(self, z: Array) -> AffineRows:
         """First-order expansion at z."""
         rows = self.space.tangents(self._function, self.rows, z)
         return rows.averaged(self._function.entries) if self.mean else rows
@@ -158,16 +159,16 @@ def _shaped(cp: Any, z: Any, place: slice, shape: tuple[int, ...]) -> Any:
 class Added:
     """Sums of functions, entry by entry."""
 
-    parts: tuple[Function, ...]
+    parts: tuple[VectorFunction, ...]
 
     def at(self, z: Array) -> Array:
         """Values at z."""
         return np.asarray(sum(p.at(z) for p in self.parts))
 
-    def tangent(self, z: Array) -> Rows:
+    def tangent(self, z: Array) -> AffineRows:
         """First-order expansion at z."""
         rows = [p.tangent(z) for p in self.parts]
-        return Rows(sum(r.matrix for r in rows), np.sum([r.constant for r in rows], axis=0))
+        return AffineRows(sum(r.matrix for r in rows), np.sum([r.constant for r in rows], axis=0))
 
     def pulled(self, z: Array, weights: Array) -> Array:
         """Gradient in z of the sums added up with weights."""
@@ -210,13 +211,13 @@ class Limits:
     Their multipliers are `ratio` times those of the solver's form of them.
     """
 
-    function: Function
+    function: VectorFunction
     origin: int | None = None
     ratio: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class ConicProgram:
     """Program above, with f = x' square x / 2 + linear z + constant + `loss` in all rounds; `lower` and `upper` enclose
     z.
     """
@@ -227,8 +228,8 @@ class Program:
     constant: float
     loss: Added | None
     limits: tuple[Limits, ...]
-    equations: Rows
-    norms: tuple[Bounded, ...]
+    equations: AffineRows
+    norms: tuple[NormBound, ...]
     region: Region
     lower: Array
     upper: Array
@@ -266,7 +267,7 @@ class Program:
         """True where the loss is more than quadratic or a limit more than affine."""
         return self.loss is not None or any(limits.function.nodes for limits in self.limits)
 
-    def tangent(self, z: Array) -> Program:
+    def tangent(self, z: Array) -> ConicProgram:
         """Program linearized at z where it is curved; it is a relaxation, so its minimum is a lower bound."""
         limits = tuple(replace(limits, function=limits.function.tangent(z), ratio=1.0) for limits in self.limits)
         if self.loss is None:
@@ -290,7 +291,7 @@ class Program:
         return float(value), slope
 
 
-def program(lifted: Lifted, space: Space, region: Region) -> Program:
+def program(lifted: Lifted, space: Space, region: Region) -> ConicProgram:
     """Program over all rounds of `space`, which are the lifted problem's.
 
     `region` is the set of the decisions and of the variables that all rounds share.
@@ -315,14 +316,14 @@ def program(lifted: Lifted, space: Space, region: Region) -> Program:
         )
         for end, name in ((region.lower, "lower"), (region.upper, "upper"))
     )
-    return Program(
+    return ConicProgram(
         space,
         square,
         times * np.asarray(rows.matrix.sum(axis=0)).ravel(),
         times * float(rows.constant.sum()),
         loss,
         tuple(limits),
-        Rows.stacked([space.mean(c.expr) for c in problem.equalities], space.size),
+        AffineRows.stacked([space.mean(c.expr) for c in problem.equalities], space.size),
         tuple(_bounded(space, name, norm) for name, norm in norms.items()),
         region,
         lower,
@@ -330,7 +331,7 @@ def program(lifted: Lifted, space: Space, region: Region) -> Program:
     )
 
 
-def _objective(space: Space, expr: Expr) -> tuple[Array, Rows, Added | None]:
+def _objective(space: Space, expr: Expr) -> tuple[Array, AffineRows, Added | None]:
     """Hessian of the part of degree two, the rows of this part at zero, and the mean of the remainder."""
     straight, bent = _parted(space, expr, 2)
     square = space.square(straight)
@@ -349,7 +350,7 @@ def _parted(space: Space, expr: Expr, order: int) -> tuple[Expr, tuple[Bent, ...
     )
 
 
-def _function(space: Space, expr: Expr, mean: bool) -> Function:
+def _function(space: Space, expr: Expr, mean: bool) -> VectorFunction:
     if degree(expr, space.rounds.variables) <= 1:
         return space.mean(expr) if mean else space.each(expr)
     if not mean:
@@ -368,11 +369,11 @@ def _bent_norm(space: Space, definition: Expr, name: str, norm: NormOf) -> Limit
     return Limits(Bent(space, definition, False, words), ratio=0.5)
 
 
-def _bounded(space: Space, name: str, norm: NormOf) -> Bounded:
+def _bounded(space: Space, name: str, norm: NormOf) -> NormBound:
     argument = e.transpose(norm.argument) if norm.several else norm.argument
     inner, whole, place = space.each(argument), known(argument.shape), space.rounds.places[name]
     shape = (1, whole[-1]) if norm.several else (1, 1, *whole)[-2:]
     several = np.arange(place.start, place.stop)
     times = len(inner.constant) // (len(several) * shape[0] * shape[1])
     ahead = space.own * np.arange(times) if place.start >= space.common else np.zeros(times, dtype=np.int64)
-    return Bounded(norm.norm, (several + ahead[:, None]).ravel(), inner, (int(shape[0]), int(shape[1])))
+    return NormBound(norm.norm, (several + ahead[:, None]).ravel(), inner, (int(shape[0]), int(shape[1])))

@@ -12,14 +12,14 @@ import numpy as np
 
 from oco.compiler.problem.canonical import Canonical
 from oco.dsl.statements import Timing
-from oco.evaluation.comparators.affine_rows import Rows, Space
-from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
+from oco.evaluation.comparators.affine_rows import AffineRows, Space
+from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, Prefixes, unsolved
 from oco.evaluation.comparators.broken import FEASIBLE, conflict
-from oco.evaluation.comparators.conic import Program, program
+from oco.evaluation.comparators.conic import ConicProgram, program
 from oco.evaluation.comparators.conic_solver import Answer, solve_conic
 from oco.evaluation.comparators.first_order import METHOD as FIRST_ORDER
-from oco.evaluation.comparators.fixed import Setting, comparator_of
-from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.comparators.fixed import StaticProblem, comparator_of
+from oco.evaluation.comparators.functions import RoundArrays
 from oco.evaluation.comparators.kinks import kinked_program
 from oco.evaluation.comparators.lift import least_loss, lift, ranges_of
 from oco.evaluation.comparators.loosened import elastic, loosened
@@ -41,18 +41,18 @@ CARRIED = 1e-4  # of the largest multiplier: a round with less takes no part in 
 class _Whole:
     """Program of a problem over all of `rounds`."""
 
-    rounds: Rounds
-    program: Program
+    rounds: RoundArrays
+    program: ConicProgram
 
     @classmethod
-    def of(cls, rounds: Rounds) -> _Whole | None:
+    def of(cls, rounds: RoundArrays) -> _Whole | None:
         """Program over all rounds; None where its variables are not bounded."""
         lifted = lift(rounds)
         if lifted is None:
             return None
         shared = tuple(b for b in lifted.problem.blocks if b.name not in lifted.each_round)
         place = region(replace(lifted.problem, blocks=shared))
-        inner = Rounds.of(lifted.problem, rounds.streams, rounds.numbers)
+        inner = RoundArrays.of(lifted.problem, rounds.streams, rounds.numbers)
         own = [b.domain for b in lifted.problem.blocks if b.name in lifted.each_round]
         fixed = np.concatenate([place.lower == place.upper, *(np.ravel(d.lower == d.upper) for d in own)])
         space = Space(inner, inner.size - place.size, frozenset(lifted.each_round), fixed)
@@ -62,12 +62,12 @@ class _Whole:
         return solve_conic(self.program, until)
 
     def comparator(self, answer: Answer, began: float, method: str = METHOD) -> Comparator:
-        setting = Setting(self.rounds, self.program.region, self.rounds, np.array([self.rounds.count]))
+        setting = StaticProblem(self.rounds, self.program.region, self.rounds, np.array([self.rounds.count]))
         return comparator_of(setting, answer.certified, began, method)
 
-    def too_much(self, budget: Budget) -> str:
+    def too_much(self, budget: ComparatorBudget) -> str:
         """Reason why the budget does not suffice; "" where it may."""
-        coefficients = sum(x.function.matrix.nnz for x in self.program.limits if isinstance(x.function, Rows))
+        coefficients = sum(x.function.matrix.nnz for x in self.program.limits if isinstance(x.function, AffineRows))
         entries = np.array([n * (n + 1) / 2 for n in self.program.orders])
         needed = BYTES * coefficients + DENSE * np.square(entries).sum()
         seconds = SECONDS * self.program.nodes + CUBES * float((entries**3).sum()) + SPARSE * coefficients
@@ -94,7 +94,7 @@ class _Whole:
         return result + [part.reshape(c.shape) for part, c in zip(parts, problem.equalities)]
 
 
-def conic_static(rounds: Rounds, budget: Budget, share: float = 1.0) -> Comparator:
+def conic_static(rounds: RoundArrays, budget: ComparatorBudget, share: float = 1.0) -> Comparator:
     """Best decision for all rounds, or the least violating one; "not computed" where the budget did not suffice.
 
     Where the form of the functions allows it, the first-order method does what is too much for Clarabel, which has
@@ -142,12 +142,15 @@ def _least_violating(whole: _Whole, until: float, began: float) -> Comparator | 
         return None
     which = _conflicting(softer, answer)
     return replace(
-        whole.comparator(result, began), status=Status.LEAST_VIOLATING, impossible=which + 1, why=conflict(which)
+        whole.comparator(result, began),
+        status=ComparatorStatus.LEAST_VIOLATING,
+        impossible=which + 1,
+        why=conflict(which),
     )
 
 
-def _over(rounds: Rounds, problem: Canonical) -> Rounds:
-    return Rounds.of(problem, rounds.streams, rounds.numbers)
+def _over(rounds: RoundArrays, problem: Canonical) -> RoundArrays:
+    return RoundArrays.of(problem, rounds.streams, rounds.numbers)
 
 
 def _conflicting(whole: _Whole, answer: Answer) -> Array:
@@ -161,7 +164,7 @@ def _conflicting(whole: _Whole, answer: Answer) -> Array:
     return np.unique(np.concatenate(which))
 
 
-def conic_prefixes(rounds: Rounds, ends: Array, budget: Budget, before: Prefixes) -> Prefixes:
+def conic_prefixes(rounds: RoundArrays, ends: Array, budget: ComparatorBudget, before: Prefixes) -> Prefixes:
     """Best decisions for those of the first `ends` rounds that `before` leaves open, the longest first."""
     began = perf_counter()
     value, bound, status = before.value.copy(), before.bound.copy(), list(before.status)
@@ -171,8 +174,8 @@ def conic_prefixes(rounds: Rounds, ends: Array, budget: Budget, before: Prefixes
     }
     solved = False
     for member in reversed(range(len(ends))):
-        left = Budget(budget.seconds - (perf_counter() - began), budget.memory)
-        if status[member] in (Status.CERTIFIED, Status.LEAST_VIOLATING) or left.seconds <= 0:
+        left = ComparatorBudget(budget.seconds - (perf_counter() - began), budget.memory)
+        if status[member] in (ComparatorStatus.CERTIFIED, ComparatorStatus.LEAST_VIOLATING) or left.seconds <= 0:
             continue
         result = conic_static(rounds.first(int(ends[member])), left)
         bound[member] = max(bound[member], result.bound)
@@ -181,7 +184,7 @@ def conic_prefixes(rounds: Rounds, ends: Array, budget: Budget, before: Prefixes
         if result.losses is None:
             continue
         solved = True
-        if not result.value >= value[member] or result.status is Status.LEAST_VIOLATING:
+        if not result.value >= value[member] or result.status is ComparatorStatus.LEAST_VIOLATING:
             value[member] = result.value
             for name, part in result.decision.items():
                 decision[name][member] = part

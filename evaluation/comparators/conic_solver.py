@@ -10,7 +10,7 @@ import numpy as np
 
 from oco.compiler.prover.feasibility.solver import into_domain, solve
 from oco.evaluation.comparators.certificate import Certified
-from oco.evaluation.comparators.conic import Bounded, Program
+from oco.evaluation.comparators.conic import ConicProgram, NormBound
 
 Array = np.ndarray[Any, Any]
 
@@ -35,7 +35,7 @@ class Duals:
     norms: tuple[Array, ...]
 
 
-def solve_conic(p: Program, until: float) -> Answer | float | None:
+def solve_conic(p: ConicProgram, until: float) -> Answer | float | None:
     """Best z with a bound that does not rely on the solver, before the time `until`.
 
     Returns inf where the solver reports infeasibility, None where it reports nothing.
@@ -56,7 +56,7 @@ def solve_conic(p: Program, until: float) -> Answer | float | None:
     return replace(result, certified=replace(c, bound=np.maximum(c.bound, other.certified.bound)))
 
 
-def _solved(p: Program, until: float) -> Answer | float | None:
+def _solved(p: ConicProgram, until: float) -> Answer | float | None:
     import cvxpy as cp
 
     width, middle = p.width, 0.5 * (p.lower + p.upper)
@@ -93,7 +93,7 @@ def _solved(p: Program, until: float) -> Answer | float | None:
     return certified(p, _repaired(p, np.clip(z.value, p.lower, p.upper)), size, duals)
 
 
-def _objective(cp: Any, p: Program, z: Any, size: float) -> Any:
+def _objective(cp: Any, p: ConicProgram, z: Any, size: float) -> Any:
     values, vectors = np.linalg.eigh(p.square)
     root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
     bent = cp.sum_squares((root[values > 0] / np.sqrt(size)) @ z[: p.common]) / 2 if np.any(values > 0) else 0.0
@@ -107,7 +107,7 @@ class _Norm:
     with a sign.
     """
 
-    bounded: Bounded
+    bounded: NormBound
     constraints: list[Any]
     scale: float
 
@@ -119,7 +119,7 @@ class _Norm:
         return np.asarray(first.dual_value).reshape(b.count, *b.shape) / self.scale
 
 
-def _norm(cp: Any, b: Bounded, z: Any, width: Array) -> _Norm:
+def _norm(cp: Any, b: NormBound, z: Any, width: Array) -> _Norm:
     scale = float(b.inner.changes(0 * width, width).max(initial=0.0)) or 1.0
     u, s = (b.inner.matrix @ z + b.inner.constant) / scale, z[b.places] / scale
     entries = b.shape[0] * b.shape[1]
@@ -130,7 +130,7 @@ def _norm(cp: Any, b: Bounded, z: Any, width: Array) -> _Norm:
     return _Norm(b, [u == v, *(b.norm.cvxpy(cp, m) <= s[k] for k, m in enumerate(matrices))], scale)
 
 
-def _repaired(p: Program, z: Array) -> Array:
+def _repaired(p: ConicProgram, z: Array) -> Array:
     """Decision projected onto its set, where bounds and equalities alone do not keep it there."""
     if p.region.complete:
         return z
@@ -139,7 +139,7 @@ def _repaired(p: Program, z: Array) -> Array:
     return np.concatenate([*(inside[b.name].ravel() for b, _ in parts), z[p.common :]])
 
 
-def certified(p: Program, z: Array, size: float, duals: Duals) -> Answer:
+def certified(p: ConicProgram, z: Array, size: float, duals: Duals) -> Answer:
     """Point z with the lower bound that these multipliers prove; `size` is the scale for judging the gap."""
     with np.errstate(all="ignore"):
         value, slope = p.objective(z)

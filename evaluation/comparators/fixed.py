@@ -12,11 +12,11 @@ from oco.dsl.expressions import Expr
 from oco.dsl.statements import Timing
 from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.assembly import Assembled
-from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
+from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, Prefixes, unsolved
 from oco.evaluation.comparators.broken import FEASIBLE, broken_least, conflict
 from oco.evaluation.comparators.certificate import Certified, joined, solve_certified
 from oco.evaluation.comparators.first_order import METHOD as FIRST_ORDER
-from oco.evaluation.comparators.functions import General, OfRounds, Quadratic, Rounds
+from oco.evaluation.comparators.functions import General, OfRounds, QuadraticRounds, RoundArrays
 from oco.evaluation.comparators.make import implicit
 from oco.evaluation.comparators.projected import solve_projected
 from oco.evaluation.comparators.region import Region
@@ -31,16 +31,16 @@ PASSES = 80
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class StaticProblem:
     """Parts of static programs: rounds over smooth functions, and the set.
 
     `ends` are the prefixes, one program each; `original` the rounds over the functions as the model has them, whose
     decisions come first among the variables; `definitions` (each at most zero) define the others.
     """
 
-    rounds: Rounds
+    rounds: RoundArrays
     region: Region
-    original: Rounds
+    original: RoundArrays
     ends: Array
     definitions: tuple[Expr, ...] = ()
 
@@ -89,7 +89,7 @@ class _Parts:
     each: tuple[_EachRound, ...]
 
     @classmethod
-    def of(cls, setting: Setting) -> _Parts:
+    def of(cls, setting: StaticProblem) -> _Parts:
         problem = setting.rounds.problem
         return cls(
             setting.total(problem.objective),
@@ -121,7 +121,7 @@ class _Solved:
     late: Array
 
 
-def static(setting: Setting, budget: Budget) -> Comparator:
+def static(setting: StaticProblem, budget: ComparatorBudget) -> Comparator:
     """Best decision for all rounds: `setting` has the one prefix that is the whole run."""
     began = perf_counter()
     solved = _solve_all(setting, began + budget.seconds)
@@ -137,31 +137,31 @@ def static(setting: Setting, budget: Budget) -> Comparator:
     return comparator_of(setting, solved.certified, began)
 
 
-def prefixes(setting: Setting, budget: Budget) -> Prefixes:
+def prefixes(setting: StaticProblem, budget: ComparatorBudget) -> Prefixes:
     """Best decisions for the first rounds, all programs solved side by side."""
     began = perf_counter()
     solved = _solve_all(setting, began + budget.seconds)
-    result, status = solved.certified, [Status.CERTIFIED] * len(setting.ends)
+    result, status = solved.certified, [ComparatorStatus.CERTIFIED] * len(setting.ends)
     unmet = np.flatnonzero(~solved.met & ~solved.late)
     if len(unmet) and setting.region.complete:
         broken = broken_least(replace(solved.programs, members=unmet))
         proved = np.flatnonzero(broken.proved)
         result = stored(result, unmet[proved], broken.best(proved)) if len(proved) else result
         for member in unmet[proved]:
-            status[member] = Status.LEAST_VIOLATING
+            status[member] = ComparatorStatus.LEAST_VIOLATING
     values = np.array([losses.sum() for losses in _losses(setting.original, result.x, setting.ends)])
     for member, known in enumerate(solved.met & ~solved.late):
         close = values[member] - result.bound[member] <= 1e-6 * max(abs(values[member]), result.size[member])
-        if status[member] is Status.CERTIFIED and not (known and close):
-            status[member] = Status.INTERVAL if known else Status.NOT_COMPUTED
-    values[[s is Status.NOT_COMPUTED for s in status]] = np.nan
+        if status[member] is ComparatorStatus.CERTIFIED and not (known and close):
+            status[member] = ComparatorStatus.INTERVAL if known else ComparatorStatus.NOT_COMPUTED
+    values[[s is ComparatorStatus.NOT_COMPUTED for s in status]] = np.nan
     x = result.x[:, : setting.original.size]
     decision = {n: x[:, setting.original.places[n]].reshape(len(x), *shape) for n, shape in setting.original.layout}
     spent = perf_counter() - began
     return Prefixes(setting.ends, values, result.bound, tuple(status), decision, _method(setting.region), spent)
 
 
-def _solve_all(setting: Setting, until: float) -> _Solved:
+def _solve_all(setting: StaticProblem, until: float) -> _Solved:
     """Solve the programs, adding constraints of single rounds as they turn out violated: a bound with some holds with
     all.
     """
@@ -212,10 +212,10 @@ def stored(solution: Certified, members: Array, part: Certified) -> Certified:
     return replace(solution, **changed)
 
 
-def _each_round(setting: Setting, expr: Expr) -> _EachRound:
+def _each_round(setting: StaticProblem, expr: Expr) -> _EachRound:
     function, region, count, pieces = setting.function(expr), setting.region, setting.rounds.count, 1
     deciding = deciding_rounds(function, setting.rounds, region.start, setting.ends)
-    if isinstance(function, Quadratic) and function.differs and len(function.constant) == count:
+    if isinstance(function, QuadraticRounds) and function.differs and len(function.constant) == count:
         function, pieces = function.apart, function.entries
     values, slopes = function.jet(region.start[None], np.arange(count * pieces))
     size = np.abs(slopes * (region.upper - region.lower)).max(axis=2)
@@ -223,7 +223,7 @@ def _each_round(setting: Setting, expr: Expr) -> _EachRound:
     return _EachRound(function, pieces, deciding, slope, setting.ends * pieces)
 
 
-def _first_rounds(each: _EachRound, setting: Setting) -> list[Array]:
+def _first_rounds(each: _EachRound, setting: StaticProblem) -> list[Array]:
     if each.deciding is not None:
         return each.deciding
     values = each.function.values(setting.region.start[None], np.arange(len(each.slope))) / each.slope
@@ -246,13 +246,13 @@ def _violated(each: _EachRound, chosen: list[Array], x: Array, wanting: Array) -
     return results
 
 
-def _losses(rounds: Rounds, x: Array, ends: Array) -> list[Array]:
+def _losses(rounds: RoundArrays, x: Array, ends: Array) -> list[Array]:
     """Loss in each round of each prefix."""
     loss = General(rounds, rounds.problem.objective, 1, False)
     return [values[:, 0] for values in values_upto(loss, x[:, : rounds.size], ends)]
 
 
-def _violation(rounds: Rounds, x: Array) -> Array:
+def _violation(rounds: RoundArrays, x: Array) -> Array:
     """Violation at x of each inequality as it binds the static comparator: in the worst round, or in the mean."""
     parts = [np.zeros(0)]
     for c in rounds.problem.inequalities:
@@ -265,7 +265,7 @@ def _method(region: Region) -> str:
     return "interior point" if region.complete else FIRST_ORDER
 
 
-def comparator_of(setting: Setting, result: Certified, began: float, method: str = "") -> Comparator:
+def comparator_of(setting: StaticProblem, result: Certified, began: float, method: str = "") -> Comparator:
     """Comparator with the decision at the head of a solution, its loss in each round and its violations."""
     rounds = setting.original
     x = result.x[0, : rounds.size]
@@ -274,7 +274,7 @@ def comparator_of(setting: Setting, result: Certified, began: float, method: str
     certified = value - bound <= 1e-6 * max(abs(value), float(result.size[0]))
     return Comparator(
         "static",
-        Status.CERTIFIED if certified else Status.INTERVAL,
+        ComparatorStatus.CERTIFIED if certified else ComparatorStatus.INTERVAL,
         rounds.split(x[None]),
         losses,
         value,
@@ -285,7 +285,7 @@ def comparator_of(setting: Setting, result: Certified, began: float, method: str
     )
 
 
-def _least_violating(setting: Setting, solved: _Solved, began: float) -> Comparator:
+def _least_violating(setting: StaticProblem, solved: _Solved, began: float) -> Comparator:
     """Prove that the constraints cannot hold together, or leave it open; then the best of the least violating points."""
     if not setting.region.complete:
         return unsolved(
@@ -295,4 +295,4 @@ def _least_violating(setting: Setting, solved: _Solved, began: float) -> Compara
     if not broken.proved[0]:
         return unsolved("static", "the solver stopped without a certificate", float(solved.certified.bound[0]), began)
     result, which = comparator_of(setting, broken.best(np.zeros(1, dtype=np.int64)), began), broken.conflicting(0)
-    return replace(result, status=Status.LEAST_VIOLATING, impossible=which + 1, why=conflict(which))
+    return replace(result, status=ComparatorStatus.LEAST_VIOLATING, impossible=which + 1, why=conflict(which))

@@ -30,7 +30,7 @@ _TOWARDS = "_towards_"
 
 
 @dataclass(frozen=True, eq=False)
-class Rounds:
+class RoundArrays:
     """Rounds of a problem: arrays of the streams with the round first, and the rounds' numbers from 1.
 
     `layout` names the arrays that make up the vector x: the decisions of the problem, or their replacements.
@@ -42,19 +42,19 @@ class Rounds:
     layout: Layout
 
     @classmethod
-    def of(cls, problem: Canonical, streams: Mapping[str, Array], numbers: Array) -> Rounds:
+    def of(cls, problem: Canonical, streams: Mapping[str, Array], numbers: Array) -> RoundArrays:
         """Rounds over the decisions of the problem."""
         return cls(problem, streams, numbers, tuple((b.name, b.shape) for b in problem.blocks))
 
-    def over(self, layout: Layout) -> Rounds:
+    def over(self, layout: Layout) -> RoundArrays:
         """Rounds for functions of other arrays."""
         return replace(self, layout=layout)
 
-    def first(self, count: int) -> Rounds:
+    def first(self, count: int) -> RoundArrays:
         """First rounds alone."""
         return replace(self, streams={n: v[:count] for n, v in self.streams.items()}, numbers=self.numbers[:count])
 
-    def one(self, row: int) -> Rounds:
+    def one(self, row: int) -> RoundArrays:
         """Single round."""
         streams = {n: v[row : row + 1] for n, v in self.streams.items()}
         return replace(self, streams=streams, numbers=self.numbers[row : row + 1])
@@ -153,7 +153,7 @@ def calls(x: Array, starts: Array, ends: Array) -> Iterator[tuple[slice, Array, 
 class OfRounds(ABC):
     """Vector of `entries` functions of x in each round. `diagonal` is True where all their Hessians are."""
 
-    rounds: Rounds
+    rounds: RoundArrays
     entries: int
     diagonal: bool
 
@@ -204,7 +204,7 @@ class OfRounds(ABC):
 class General(OfRounds):
     """Functions given by an expression of any curvature and degree."""
 
-    rounds: Rounds
+    rounds: RoundArrays
     expr: Expr
     entries: int
     diagonal: bool
@@ -258,7 +258,7 @@ class General(OfRounds):
 
 
 @dataclass(frozen=True, eq=False)
-class Quadratic(OfRounds):
+class QuadraticRounds(OfRounds):
     """Functions f_k(x) = constant_k + linear_k x + x' square_k x / 2, by coefficients (B or 1, entries, ...); affine if
     `square` is None.
 
@@ -302,9 +302,11 @@ class Quadratic(OfRounds):
         return self.square is None and not self.same_slope
 
     @property
-    def apart(self) -> Quadratic:
+    def apart(self) -> QuadraticRounds:
         """Affine functions one by one: entry k of round t, counted from 0, is that of the round t entries + k."""
-        return Quadratic(self.constant.reshape(-1, 1), self.linear.reshape(-1, 1, self.linear.shape[2]), None, True)
+        return QuadraticRounds(
+            self.constant.reshape(-1, 1), self.linear.reshape(-1, 1, self.linear.shape[2]), None, True
+        )
 
     def hessian(self, x: Array, weights: Array, rows: Array) -> Array:
         if self.square is None:

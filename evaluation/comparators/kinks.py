@@ -16,8 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as spla
 
-from oco.evaluation.comparators.affine_rows import Rows
-from oco.evaluation.comparators.conic import Bounded, Program
+from oco.evaluation.comparators.affine_rows import AffineRows
+from oco.evaluation.comparators.conic import ConicProgram, NormBound
 from oco.evaluation.comparators.conic_solver import Answer, Duals, certified
 from oco.evaluation.comparators.first_order import Local, solve_split
 from oco.evaluation.comparators.region import Region
@@ -35,14 +35,14 @@ STIFF = 5.0  # times the curvature of q along the functions: the first penalty
 class _Maxima:
     """Rows of pieces, grouped: `members` (J, I) are the rows of each maximum, padded by -1; `variables` (J,) bound them."""
 
-    rows: Rows
+    rows: AffineRows
     variables: Array
     members: Array
 
     @classmethod
-    def of(cls, parts: list[Rows], size: int) -> _Maxima | None:
+    def of(cls, parts: list[AffineRows], size: int) -> _Maxima | None:
         """Maxima that the definitions of `parts` describe, over `size` variables; None where they nest."""
-        rows = Rows.stacked(parts, parts[0].matrix.shape[1] if parts else size)
+        rows = AffineRows.stacked(parts, parts[0].matrix.shape[1] if parts else size)
         others = sp.csr_array(rows.matrix[:, size:])
         if np.any(np.diff(others.indptr) != 1) or not np.all(np.abs(others.data) == 1.0):
             return None
@@ -52,7 +52,7 @@ class _Maxima:
         within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
         members = np.full((len(counts), counts.max(initial=1)), -1)
         members[group[order], within] = order
-        return cls(Rows(sp.csr_array(rows.matrix[:, :size]), rows.constant), variables, members)
+        return cls(AffineRows(sp.csr_array(rows.matrix[:, :size]), rows.constant), variables, members)
 
     def padded(self, y: Array) -> Array:
         """Entries (m,) by maximum (J, I), with -inf for what is not there."""
@@ -76,22 +76,22 @@ class _Maxima:
 class Kinked:
     """Program in this form, over the first `region.size` of its variables; the others bound norms and maxima."""
 
-    program: Program
+    program: ConicProgram
     region: Region
     maxima: _Maxima
-    limits: Rows
+    limits: AffineRows
 
     @cached_property
-    def kinks(self) -> Rows:
+    def kinks(self) -> AffineRows:
         """Rows of norms and maxima."""
         n = self.region.size
-        parts = [Rows(b.inner.matrix[:, :n], b.inner.constant) for b in self.program.norms]
-        return Rows.stacked([*parts, self.maxima.rows], n)
+        parts = [AffineRows(b.inner.matrix[:, :n], b.inner.constant) for b in self.program.norms]
+        return AffineRows.stacked([*parts, self.maxima.rows], n)
 
     @cached_property
-    def bounds(self) -> Rows:
+    def bounds(self) -> AffineRows:
         """Rows of limits and equations."""
-        return Rows.stacked([self.limits, self.program.equations], len(self.program.lower))
+        return AffineRows.stacked([self.limits, self.program.equations], len(self.program.lower))
 
     @cached_property
     def units(self) -> Array:
@@ -110,16 +110,19 @@ class Kinked:
 
     @cached_property
     def jacobian(self) -> Any:
+        """Matrix (m, n) of kinks, then of limits and equations in their units; sparse where few entries are not zero."""
         scaled = sp.diags_array(1.0 / self.units) @ self.bounds.matrix[:, : self.region.size]
         rows = sp.csr_array(sp.vstack([self.kinks.matrix, scaled]))
         return rows.toarray() if rows.nnz > DENSE * np.prod(rows.shape) else rows
 
     @cached_property
     def constant(self) -> Array:
+        """Constants (m,) of the rows of `jacobian`."""
         return np.concatenate([self.kinks.constant, self.bounds.constant / self.units])
 
     @cached_property
     def square(self) -> Any:
+        """Hessian (n, n) of the quadratic part of the objective."""
         n = self.region.size
         return sp.csr_array(self.program.square[:n, :n])
 
@@ -136,6 +139,7 @@ class Kinked:
 
     @cached_property
     def size(self) -> float:
+        """Scale of the objective, to which tolerances refer: its size at a point of the region."""
         start = self.at(self.region.project(self.region.start))
         return max(abs(self.measured(start)[0]), LITTLE * self.program_size)
 
@@ -147,6 +151,7 @@ class Kinked:
 
     @cached_property
     def penalty(self) -> float:
+        """First penalty on the rows of `jacobian`, from the curvature of the objective along them and the weights of the kinks."""
         lengths, values = abs(self.kinks.matrix), np.abs(self.kinks.at(self.region.project(self.region.start)))
         length = float(lengths.sum(axis=0).max() * lengths.sum(axis=1).max()) or 1.0
         curved = float(abs(self.square).sum(axis=0).max(initial=0.0)) / length
@@ -154,7 +159,7 @@ class Kinked:
         steep = STEEP * float(weights.max()) / (float(values.max(initial=0.0)) or 1.0)
         return STIFF * max(curved, steep) or 1.0
 
-    def weights(self, b: Bounded) -> Array:
+    def weights(self, b: NormBound) -> Array:
         """Weights tau of a family of norms."""
         return np.asarray(self.program.linear[b.places])
 
@@ -166,6 +171,7 @@ class Kinked:
         return [p.reshape(b.count, *b.shape) for b, p in zip(self.program.norms, first)], pieces, limits, equations
 
     def at(self, x: Array) -> Local:
+        """Smooth part and rows at x (n,), with derivatives."""
         f, df = self._smooth(x)
         return Local(f, df, self.jacobian @ x + self.constant, self.jacobian)
 
@@ -180,6 +186,7 @@ class Kinked:
             return f + float(times @ loss.at(z)), df + loss.pulled(z, times)[: self.region.size]
 
     def onto(self, y: Array) -> Array:
+        """Multipliers nearest to y (m,): in the dual balls of the kinks, not negative for limits, free for equations."""
         count = len(self.limits.constant)
         kinks, limits, equations = np.split(y, np.array([0, count]) + len(self.kinks.constant))
         return np.concatenate([self._onto(kinks), np.maximum(limits, 0.0), equations])
@@ -191,6 +198,7 @@ class Kinked:
         return np.concatenate([*near, self.maxima.onto(pieces, self.totals, self.at_most)])
 
     def measured(self, here: Local) -> tuple[float, float]:
+        """Value of the objective, and the largest violation of a limit or an equation over its change."""
         norms, pieces, limits, equations = self.parts(here.v)
         off = np.concatenate([limits, np.abs(equations)]) / self.changes
         value = here.f + sum(float(self.weights(b) @ b.norm.value(v)) for b, v in zip(self.program.norms, norms))
@@ -238,15 +246,15 @@ class Kinked:
         return replace(answer, certified=replace(answer.certified, bound=bound))
 
 
-def kinked_program(p: Program, region: Region) -> Kinked | None:
+def kinked_program(p: ConicProgram, region: Region) -> Kinked | None:
     """Program over the decisions of `region`; None where it is of another form."""
-    size, rows = region.size, [x.function for x in p.limits if isinstance(x.function, Rows)]
+    size, rows = region.size, [x.function for x in p.limits if isinstance(x.function, AffineRows)]
     refused = any("project" in b.domain.refusals for b in region.blocks)
     own = {b.name for b in region.blocks}
     if refused or len(rows) < len(p.limits) or (p.loss and not p.loss.decisions <= own):
         return None
     first = sum(x.origin is not None for x in p.limits)
-    limits, parts = Rows.stacked(rows[:first], len(p.lower)), rows[first:]
+    limits, parts = AffineRows.stacked(rows[:first], len(p.lower)), rows[first:]
     maxima, straight = _Maxima.of(parts, size), [limits, p.equations, *(b.inner for b in p.norms)]
     if maxima is None or p.square[size:].any() or any(r.matrix[:, size:].nnz for r in straight):
         return None
@@ -254,5 +262,5 @@ def kinked_program(p: Program, region: Region) -> Kinked | None:
     if not len(owners) or len(np.unique(owners)) < len(owners) or len(owners) < len(p.lower) - size:
         return None
     rising = all(np.all(p.linear[b.places] >= 0) for b in p.norms)
-    pull = Rows.stacked(parts, len(p.lower)).matrix[:, size:] @ p.linear[size:]
+    pull = AffineRows.stacked(parts, len(p.lower)).matrix[:, size:] @ p.linear[size:]
     return Kinked(p, region, maxima, limits) if rising and np.all(pull <= 0) else None

@@ -14,7 +14,7 @@ import numpy as np
 
 from oco.compiler.domains.make import domain
 from oco.compiler.problem.calculus import dependence
-from oco.compiler.problem.canonical import Block, Canonical, Inequality
+from oco.compiler.problem.canonical import Canonical, DecisionBlock, Inequality
 from oco.dsl import algebra as e
 from oco.dsl.atoms import ATOMS, Regularity, form_of, forms, kink_of, never_negative, norms, regularity_of
 from oco.dsl.dims import known
@@ -22,7 +22,7 @@ from oco.dsl.enclose import enclose, enclosures
 from oco.dsl.expressions import Call, Expr, Kind, Name, walk
 from oco.dsl.intervals import Interval, interval
 from oco.dsl.statements import Timing
-from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.comparators.functions import RoundArrays
 
 Array = np.ndarray[Any, Any]
 MARGIN = 0.05  # by how much of its range a new variable may leave the range of what it stands for
@@ -79,17 +79,17 @@ class Unliftable(Exception):
 
 
 class _Lifting:
-    def __init__(self, rounds: Rounds) -> None:
+    def __init__(self, rounds: RoundArrays) -> None:
         self.rounds = rounds
         self.ranges = ranges_of(rounds)
-        self.shared: list[Block] = []
-        self.local: list[Block] = []
+        self.shared: list[DecisionBlock] = []
+        self.local: list[DecisionBlock] = []
         self.definitions: list[Inequality] = []
         self.norms: dict[str, NormOf] = {}
         self.bounded = True
 
     def expression(self, root: Expr) -> Expr:
-        """Expression with new variables for its kinks."""
+        """Expression with new variables for its kinks. Raises Unliftable."""
         nodes = list(walk(root))
         depends = dependence(nodes, self.rounds.variables)
         values = enclosures(root, self.ranges)
@@ -116,7 +116,7 @@ class _Lifting:
         if axis == 1 and not whole:
             args = tuple(e.transpose(a) for a in args)
         nonnegative = never_negative(node)
-        block = Block(name, shape, _box(bounds, shape, nonnegative, whole))
+        block = DecisionBlock(name, shape, _box(bounds, shape, nonnegative, whole))
         each = any(self.rounds.enters(a) for a in node.args) or any(b.name in _named(args) for b in self.local)
         (self.local if each else self.shared).append(block)
         if (norm := ATOMS[node.atom].norm) is not None:
@@ -142,7 +142,7 @@ def _box(bounds: Interval, shape: tuple[int, ...], nonnegative: bool, absolute: 
     return domain("box", shape, np.zeros(shape) if nonnegative else lo - margin, hi + margin)
 
 
-def ranges_of(rounds: Rounds) -> dict[str, Interval]:
+def ranges_of(rounds: RoundArrays) -> dict[str, Interval]:
     """Ranges of the decisions and of the data of these rounds."""
     results = {b.name: interval(b.domain.lower, b.domain.upper, b.shape) for b in rounds.problem.blocks}
     for name, values in rounds.streams.items():
@@ -158,7 +158,7 @@ def least_loss(problem: Canonical, rounds: int) -> float:
     return -np.inf if np.isnan(least) else least
 
 
-def lift(rounds: Rounds) -> Lifted | None:
+def lift(rounds: RoundArrays) -> Lifted | None:
     """Problem of these rounds without kinks; None where one is of no known form, or in an unbounded range."""
     lifting = _Lifting(rounds)
     problem = rounds.problem

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.domains.make import domain
-from oco.compiler.problem.canonical import Block, Canonical, Equality, Inequality
+from oco.compiler.problem.canonical import Canonical, DecisionBlock, Equality, Inequality
 from oco.dsl import algebra as e
 from oco.dsl.enclose import enclose
 from oco.dsl.expressions import Kind, Name, constant
@@ -31,7 +31,7 @@ def elastic(problem: Canonical, scales: Sequence[Array], ranges: dict[str, Inter
         size = constant(scale)
         most = max(most, float(np.max(enclose(c.expr, ranges).hi / scale)))
         softer.append(replace(c, expr=e.sub(e.div(c.expr, size), v)))
-    block = Block(EXCESS, (), domain("box", (), np.zeros(()), np.asarray(2.0 * most)))
+    block = DecisionBlock(EXCESS, (), domain("box", (), np.zeros(()), np.asarray(2.0 * most)))
     return replace(problem, objective=v, blocks=(*problem.blocks, block), inequalities=tuple(softer), equalities=())
 
 

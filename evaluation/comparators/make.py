@@ -6,31 +6,32 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.problem.degrees import degree
 from oco.dsl.build import index
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, constant
 from oco.evaluation.comparators.composite import affine, composite
-from oco.evaluation.comparators.functions import ALL, General, OfRounds, Quadratic, Rounds
-from oco.evaluation.comparators.structure import degree, separable
+from oco.evaluation.comparators.functions import ALL, General, OfRounds, QuadraticRounds, RoundArrays
+from oco.evaluation.comparators.structure import separable
 
 Array = np.ndarray[Any, Any]
 
 
-def functions(rounds: Rounds, expr: Expr) -> OfRounds:
+def functions(rounds: RoundArrays, expr: Expr) -> OfRounds:
     """Function for each entry of the expression, in every round: by coefficients where it is a polynomial of degree
     two.
     """
     result = implicit(rounds, expr)
-    if isinstance(result, Quadratic) or degree(expr, rounds.variables) > 2:
+    if isinstance(result, QuadraticRounds) or degree(expr, rounds.variables) > 2:
         return result
     rows = rounds.everything if rounds.enters(expr) else np.arange(1)
     origin, unit = np.zeros((1, rounds.size)), np.eye(result.entries)
     values, slopes = result.jet(origin, rows)
     squares = [result.hessian(origin, np.broadcast_to(u, (len(rows), result.entries)), rows) for u in unit]
-    return Quadratic(values, slopes, np.stack(squares, axis=1), result.diagonal)
+    return QuadraticRounds(values, slopes, np.stack(squares, axis=1), result.diagonal)
 
 
-def implicit(rounds: Rounds, expr: Expr) -> OfRounds:
+def implicit(rounds: RoundArrays, expr: Expr) -> OfRounds:
     """Function of the expression without a matrix for each round: coefficients of affine functions alone."""
     entries = int(np.prod(known(expr.shape), dtype=np.int64))
     if degree(expr, rounds.variables) <= 1:
@@ -39,7 +40,7 @@ def implicit(rounds: Rounds, expr: Expr) -> OfRounds:
     return (None if diagonal else composite(rounds, expr, entries)) or General(rounds, expr, entries, diagonal)
 
 
-def total(rounds: Rounds, expr: Expr, ends: Array, weights: Array) -> Quadratic | None:
+def total(rounds: RoundArrays, expr: Expr, ends: Array, weights: Array) -> QuadraticRounds | None:
     """Sum over the first ends_b rounds times weights_b, by coefficients; None where it is not a polynomial of degree
     two.
 
@@ -59,9 +60,9 @@ def total(rounds: Rounds, expr: Expr, ends: Array, weights: Array) -> Quadratic 
     origin, unit = np.zeros((1, rounds.size)), np.eye(result.entries)
     values, slopes = map(cumulated, result.added_jet(origin, rows, cuts))
     if order <= 1:
-        return Quadratic(values, slopes, None, True)
+        return QuadraticRounds(values, slopes, None, True)
     each = (result.added_hessian(origin, np.broadcast_to(u, (len(rows), result.entries)), rows, cuts) for u in unit)
-    return Quadratic(values, slopes, np.stack([cumulated(e) for e in each], axis=1), result.diagonal)
+    return QuadraticRounds(values, slopes, np.stack([cumulated(e) for e in each], axis=1), result.diagonal)
 
 
 def entries_of(expr: Expr) -> tuple[Expr, ...]:

@@ -18,12 +18,12 @@ import numpy as np
 from oco.compiler.problem.canonical import Canonical
 from oco.dsl.statements import Timing
 from oco.evaluation.batch import values_of
-from oco.evaluation.comparators.base import Budget, Comparator, Status, unsolved
-from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, unsolved
+from oco.evaluation.comparators.functions import RoundArrays
 from oco.evaluation.data import Data
 
 Array = np.ndarray[Any, Any]
-Solve = Callable[[Rounds, Budget], Comparator]
+Solve = Callable[[RoundArrays, ComparatorBudget], Comparator]
 
 SHARE = 0.25  # of the memory that one part may take: its functions take as much again
 TRIED = 8  # decisions that are tried for the upper bound
@@ -41,7 +41,7 @@ class Sums:
     size: Array
 
 
-def by_parts(problem: Canonical, data: Data, budget: Budget, solve: Solve) -> Comparator:
+def by_parts(problem: Canonical, data: Data, budget: ComparatorBudget, solve: Solve) -> Comparator:
     """Interval [dual bound, feasible value] from parts that fit, or the statement that time did not suffice."""
     began = perf_counter()
     half = began + budget.seconds / 2
@@ -51,8 +51,8 @@ def by_parts(problem: Canonical, data: Data, budget: Budget, solve: Solve) -> Co
             why = (
                 f"the data takes {data.nbytes / 2**30:.3g} GiB, and its parts took longer than {budget.seconds / 2:g} s"
             )
-            return Comparator("static", Status.NOT_COMPUTED, why=why, seconds=perf_counter() - began)
-        result = solve(part, Budget(half - perf_counter(), budget.memory))
+            return Comparator("static", ComparatorStatus.NOT_COMPUTED, why=why, seconds=perf_counter() - began)
+        result = solve(part, ComparatorBudget(half - perf_counter(), budget.memory))
         bound += result.bound
         if result.decision:
             points.append(np.concatenate([np.ravel(result.decision[b.name]) for b in problem.blocks]))
@@ -70,8 +70,8 @@ def by_parts(problem: Canonical, data: Data, budget: Budget, solve: Solve) -> Co
     value = float(sums.losses[best].sum())
     return Comparator(
         "static",
-        Status.CERTIFIED if value - bound <= 1e-6 * abs(value) else Status.INTERVAL,
-        Rounds.of(problem, {}, np.arange(0)).split(tried[best][None]),
+        ComparatorStatus.CERTIFIED if value - bound <= 1e-6 * abs(value) else ComparatorStatus.INTERVAL,
+        RoundArrays.of(problem, {}, np.arange(0)).split(tried[best][None]),
         sums.losses[best],
         value,
         bound,
@@ -87,15 +87,15 @@ def _without_averages(problem: Canonical) -> Canonical:
     return replace(problem, inequalities=each, equalities=())
 
 
-def parts_of(problem: Canonical, data: Data, budget: Budget) -> Iterator[Rounds]:
+def parts_of(problem: Canonical, data: Data, budget: ComparatorBudget) -> Iterator[RoundArrays]:
     """Consecutive parts of the rounds that leave room for their functions."""
     step = max(1, int(SHARE * budget.memory * data.rounds / data.nbytes))
     for start in range(0, data.rounds, step):
         stop = min(start + step, data.rounds)
-        yield Rounds.of(problem, data.read(start, stop), np.arange(start, stop) + 1)
+        yield RoundArrays.of(problem, data.read(start, stop), np.arange(start, stop) + 1)
 
 
-def evaluated(problem: Canonical, data: Data, points: Array, budget: Budget, until: float) -> Sums | None:
+def evaluated(problem: Canonical, data: Data, points: Array, budget: ComparatorBudget, until: float) -> Sums | None:
     """Values of the points in all rounds, part by part; None when time is over."""
     each = np.array([c.timing is Timing.EACH_ROUND for c in problem.inequalities for _ in range(c.size)], dtype=bool)
     losses, totals, tops = [], np.zeros((len(points), len(each))), np.full((len(points), len(each)), -np.inf)
@@ -113,7 +113,7 @@ def evaluated(problem: Canonical, data: Data, points: Array, budget: Budget, unt
     return Sums(np.concatenate(losses, axis=1), np.where(each, tops, totals / data.rounds), size)
 
 
-def _constraints(rounds: Rounds, x: Array) -> Array:
+def _constraints(rounds: RoundArrays, x: Array) -> Array:
     """Values of the constraints (rounds, N)."""
     results = [np.zeros((rounds.count, 0))]
     for c in rounds.problem.inequalities:

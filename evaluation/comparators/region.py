@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.problem.canonical import Block, Canonical
-from oco.evaluation.comparators.functions import Quadratic
+from oco.compiler.problem.canonical import Canonical, DecisionBlock
+from oco.evaluation.comparators.functions import QuadraticRounds
 
 Array = np.ndarray[Any, Any]
 
@@ -24,12 +24,12 @@ class Region:
     minimisation.
     """
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[DecisionBlock, ...]
     lower: Array
     upper: Array
     matrix: Array
     right: Array
-    curved: tuple[Quadratic, ...]
+    curved: tuple[QuadraticRounds, ...]
     start: Array
     complete: bool
 
@@ -47,7 +47,7 @@ class Region:
         """Euclidean projection of x (n,) onto the set."""
         return np.concatenate([b.domain.project_array(x[place].reshape(b.shape)).ravel() for b, place in self.parts()])
 
-    def parts(self) -> list[tuple[Block, slice]]:
+    def parts(self) -> list[tuple[DecisionBlock, slice]]:
         """Blocks with their slices of x."""
         ends = np.cumsum([b.domain.size for b in self.blocks])
         return [(b, slice(int(end) - b.domain.size, int(end))) for b, end in zip(self.blocks, ends)]
@@ -57,7 +57,7 @@ def _padded(square: Array | None, pad: tuple[int, int]) -> Array | None:
     return None if square is None else np.pad(square, [(0, 0), (0, 0), *[pad] * (square.ndim - 2)])
 
 
-def _least(block: Block, slopes: Array) -> Array:
+def _least(block: DecisionBlock, slopes: Array) -> Array:
     if block.domain.is_box:
         low, high = block.domain.lower.ravel(), block.domain.upper.ravel()
         return np.asarray(np.minimum(slopes * low, slopes * high).sum(axis=1))
@@ -70,7 +70,7 @@ def region(problem: Canonical) -> Region:
     upper = np.concatenate([b.domain.upper.ravel() for b in problem.blocks])
     start = np.concatenate([b.domain.inner_centre.ravel() for b in problem.blocks])
     hulls = [_free_hull(b) for b in problem.blocks]
-    curved: list[Quadratic] = []
+    curved: list[QuadraticRounds] = []
     complete = True
     for which, block in enumerate(problem.blocks):
         result = _inequalities(block)
@@ -80,7 +80,7 @@ def region(problem: Canonical) -> Region:
     return Region(problem.blocks, lower, upper, matrix, right, tuple(curved), start, complete)
 
 
-def _free_hull(block: Block) -> tuple[Array, Array]:
+def _free_hull(block: DecisionBlock) -> tuple[Array, Array]:
     """Equations of the affine hull, without those that equal bounds imply."""
     matrix, right = block.domain.affine_hull()
     free = block.domain.upper.ravel() > block.domain.lower.ravel()
@@ -88,11 +88,13 @@ def _free_hull(block: Block) -> tuple[Array, Array]:
     return matrix[kept], right[kept]
 
 
-def _inequalities(block: Block) -> list[Quadratic] | None:
+def _inequalities(block: DecisionBlock) -> list[QuadraticRounds] | None:
     """Inequalities of a set besides its bounds and its affine hull; None where it is not of this form."""
     domain = block.domain
     if (q := domain.quadratic) is not None:
-        return [Quadratic(np.full((1, 1), q.constant), q.linear[None, None], q.square[None, None], q.square.ndim == 1)]
+        return [
+            QuadraticRounds(np.full((1, 1), q.constant), q.linear[None, None], q.square[None, None], q.square.ndim == 1)
+        ]
     if domain.is_box:
         return []
     facets = domain.halfspaces() if domain.size <= MOST_ROWS else None
@@ -100,16 +102,16 @@ def _inequalities(block: Block) -> list[Quadratic] | None:
         return None
     rows = np.count_nonzero(facets.A, axis=1) > 1
     A, b = facets.A[rows], facets.b[rows]
-    return [Quadratic(-b[None], A[None], None, True)] if len(A) else []
+    return [QuadraticRounds(-b[None], A[None], None, True)] if len(A) else []
 
 
-def _widened(function: Quadratic, blocks: Sequence[Block], which: int) -> Quadratic:
+def _widened(function: QuadraticRounds, blocks: Sequence[DecisionBlock], which: int) -> QuadraticRounds:
     """Function of one block as a function of the whole decision."""
     before = sum(b.domain.size for b in blocks[:which])
     after = sum(b.domain.size for b in blocks[which + 1 :])
     pad = (before, after)
     linear = np.pad(function.linear, [(0, 0), (0, 0), pad])
-    return Quadratic(function.constant, linear, _padded(function.square, pad), function.diagonal)
+    return QuadraticRounds(function.constant, linear, _padded(function.square, pad), function.diagonal)
 
 
 def _block_diagonal(parts: Sequence[Array]) -> Array:

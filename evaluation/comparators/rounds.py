@@ -13,11 +13,11 @@ from oco.compiler.problem.canonical import Canonical
 from oco.dsl.expressions import Expr
 from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.assembly import Assembled
-from oco.evaluation.comparators.base import Budget, Comparator, Status, unsolved
+from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, unsolved
 from oco.evaluation.comparators.broken import broken_least
 from oco.evaluation.comparators.certificate import Certified, joined, solve_certified
 from oco.evaluation.comparators.conic_comparators import METHOD, conic_static
-from oco.evaluation.comparators.functions import Rounds
+from oco.evaluation.comparators.functions import RoundArrays
 from oco.evaluation.comparators.lift import least_loss
 from oco.evaluation.comparators.make import functions
 from oco.evaluation.comparators.projected import solve_projected
@@ -33,7 +33,7 @@ HOPELESS = 2.0  # times the budget: an estimate beyond which it cannot
 
 
 @dataclass(frozen=True, eq=False)
-class Way:
+class Formulation:
     """Formulation for solving several rounds side by side: a problem without kinks, whose decisions begin with the
     model's, over its set.
 
@@ -45,17 +45,17 @@ class Way:
     definitions: tuple[Expr, ...] = ()
 
 
-def dynamic(problem: Canonical, data: Data, way: Way | None, budget: Budget) -> Comparator:
+def dynamic(problem: Canonical, data: Data, way: Formulation | None, budget: ComparatorBudget) -> Comparator:
     """Solve all rounds, some hundreds or thousands at once, with a certificate for each.
 
     Rounds that stay open, or all where there is no such formulation, are solved one by one as conic programs.
     """
-    clock, floor = _Clock(perf_counter(), budget.seconds, data.rounds), least_loss(problem, data.rounds)
+    clock, floor = _RoundsClock(perf_counter(), budget.seconds, data.rounds), least_loss(problem, data.rounds)
     parts: list[_Part] = []
     for streams, numbers in _chunks(way.problem if way else problem, data):
         if clock.over(int(numbers[0]) - 1):
             return _unfinished(parts, floor, clock)
-        rounds = Rounds.of(problem, streams, numbers)
+        rounds = RoundArrays.of(problem, streams, numbers)
         part = _side_by_side(rounds, way, clock, floor) if way else _none_yet(rounds, floor)
         if not way or part.solved:
             _one_after_another(part, rounds, clock, budget.memory)
@@ -66,7 +66,7 @@ def dynamic(problem: Canonical, data: Data, way: Way | None, budget: Budget) -> 
 
 
 @dataclass(frozen=True)
-class _Clock:
+class _RoundsClock:
     """Starting time, the seconds allowed, and the rounds to solve."""
 
     began: float
@@ -98,7 +98,7 @@ class _Clock:
         return self.spent > self.seconds or (solved > 0 and hopeless)
 
 
-def _unfinished(parts: list[_Part], floor: float, clock: _Clock) -> Comparator:
+def _unfinished(parts: list[_Part], floor: float, clock: _RoundsClock) -> Comparator:
     """Comparator without a decision, with a lower bound: from the rounds that were solved, and the least possible loss
     of the others.
     """
@@ -123,7 +123,7 @@ class _Part:
     The first `solved` of them were finished in time; of the others only the bounds are of use.
     """
 
-    def __init__(self, rounds: Rounds, result: Certified, constraints: int, floor: float) -> None:
+    def __init__(self, rounds: RoundArrays, result: Certified, constraints: int, floor: float) -> None:
         self.solved = rounds.count
         self.x, self.losses = result.x.copy(), result.f.copy()
         self.bounds = np.maximum(result.bound, floor)
@@ -139,7 +139,7 @@ class _Part:
         close = self.losses - self.bounds <= TOLERANCE * self.sizes
         return np.flatnonzero(self.open | ~close)
 
-    def in_terms_of(self, rounds: Rounds) -> None:
+    def in_terms_of(self, rounds: RoundArrays) -> None:
         """Part without the decisions that replace kinks of the model."""
         rows = rounds.everything
         self.x, self.rounds = self.x[:, : rounds.size], rounds
@@ -155,13 +155,13 @@ class _Part:
     def take(self, row: int, result: Comparator) -> None:
         """Replace a round by its separate solution."""
         self.bounds[row] = max(self.bounds[row], result.bound)
-        impossible = result.status is Status.LEAST_VIOLATING
+        impossible = result.status is ComparatorStatus.LEAST_VIOLATING
         if result.losses is None or not (self.open[row] or impossible or result.value < self.losses[row]):
             return
         self.x[row] = np.concatenate([np.ravel(result.decision[name]) for name, _ in self.rounds.layout])
         self.losses[row], self.violation[row] = result.value, result.violation
         self.open[row], self.impossible[row] = False, impossible
-        certified = result.status is not Status.INTERVAL
+        certified = result.status is not ComparatorStatus.INTERVAL
         self.bounds[row] = result.bound if impossible else self.bounds[row]
         # what is certified has a gap within the tolerance of its size
         self.sizes[row] = max(abs(result.value), result.gap / TOLERANCE if certified else 0.0)
@@ -176,7 +176,7 @@ def _chunks(problem: Canonical, data: Data) -> Iterator[tuple[dict[str, Array], 
         yield streams, np.arange(start, min(start + step, data.rounds)) + 1
 
 
-def programs_of(rounds: Rounds, region: Region, definitions: tuple[Expr, ...] = ()) -> Assembled:
+def programs_of(rounds: RoundArrays, region: Region, definitions: tuple[Expr, ...] = ()) -> Assembled:
     """Programs of the rounds: the loss under all inequalities and equalities of each round."""
     problem = rounds.problem
     inequalities = tuple(functions(rounds, c.expr) for c in problem.inequalities)
@@ -186,15 +186,15 @@ def programs_of(rounds: Rounds, region: Region, definitions: tuple[Expr, ...] = 
     return Assembled(region, rounds.everything, loss, inequalities, equations, defining)
 
 
-def _side_by_side(rounds: Rounds, way: Way, clock: _Clock, floor: float) -> _Part:
-    inner = Rounds.of(way.problem, rounds.streams, rounds.numbers)
+def _side_by_side(rounds: RoundArrays, way: Formulation, clock: _RoundsClock, floor: float) -> _Part:
+    inner = RoundArrays.of(way.problem, rounds.streams, rounds.numbers)
     part = (_solve if way.region.complete else _one_by_one)(inner, way, clock, floor)
     if way.problem is not rounds.problem:
         part.in_terms_of(rounds)
     return part
 
 
-def _none_yet(rounds: Rounds, floor: float) -> _Part:
+def _none_yet(rounds: RoundArrays, floor: float) -> _Part:
     """Part without decisions, with the least possible losses as bounds."""
     constraints, unknown = sum(c.size for c in rounds.problem.inequalities), np.full(rounds.count, np.nan)
     nothing = np.zeros((rounds.count, constraints))
@@ -206,20 +206,22 @@ def _none_yet(rounds: Rounds, floor: float) -> _Part:
     return part
 
 
-def _one_after_another(part: _Part, rounds: Rounds, clock: _Clock, memory: int) -> None:
+def _one_after_another(part: _Part, rounds: RoundArrays, clock: _RoundsClock, memory: int) -> None:
     """Solve the open rounds as conic programs while time remains."""
     fresh, before = part.solved == 0, int(rounds.numbers[0]) - 1
     for row in part.unsolved():
         if clock.spent > clock.seconds:
             return
-        part.take(int(row), conic_static(rounds.one(int(row)), Budget(clock.until_of_one - perf_counter(), memory)))
+        part.take(
+            int(row), conic_static(rounds.one(int(row)), ComparatorBudget(clock.until_of_one - perf_counter(), memory))
+        )
         part.method = METHOD if fresh else f"interior point; {METHOD}"
         part.solved = int(row) + 1 if fresh else part.solved
         if fresh and clock.over(before + part.solved):
             return
 
 
-def _solve(rounds: Rounds, way: Way, clock: _Clock, floor: float) -> _Part:
+def _solve(rounds: RoundArrays, way: Formulation, clock: _RoundsClock, floor: float) -> _Part:
     programs = programs_of(rounds, way.region, way.definitions)
     result = solve_certified(programs, way.region.start, until=clock.until)
     part = _Part(rounds, result, sum(c.size for c in rounds.problem.inequalities), floor)
@@ -231,7 +233,7 @@ def _solve(rounds: Rounds, way: Way, clock: _Clock, floor: float) -> _Part:
     return part
 
 
-def _one_by_one(rounds: Rounds, way: Way, clock: _Clock, floor: float) -> _Part:
+def _one_by_one(rounds: RoundArrays, way: Formulation, clock: _RoundsClock, floor: float) -> _Part:
     """Solve the rounds singly on a set with a projection, while time remains."""
     programs = programs_of(rounds, way.region, way.definitions)
     results: list[Certified] = []
@@ -263,7 +265,7 @@ def _repair(part: _Part, programs: Assembled, rows: Array) -> None:
     part.violation[chosen] = np.maximum(programs.jet(again.x, chosen).g[:, :constraints], 0.0)
 
 
-def _joined(parts: list[_Part], clock: _Clock) -> Comparator:
+def _joined(parts: list[_Part], clock: _RoundsClock) -> Comparator:
     x = np.concatenate([p.x for p in parts])
     losses, bounds = (np.concatenate([getattr(p, name) for p in parts]) for name in ("losses", "bounds"))
     impossible, still_open = (np.concatenate([getattr(p, name) for p in parts]) for name in ("impossible", "open"))
@@ -275,14 +277,14 @@ def _joined(parts: list[_Part], clock: _Clock) -> Comparator:
     decision = {name: x[:, layout.places[name]].reshape(len(x), *shape) for name, shape in layout.layout}
     violation = np.concatenate([p.violation for p in parts]).max(axis=0, initial=0.0)
     numbers = np.flatnonzero(impossible) + 1
-    status, why = Status.CERTIFIED, ""
+    status, why = ComparatorStatus.CERTIFIED, ""
     if len(numbers):
         status, why = (
-            Status.LEAST_VIOLATING,
+            ComparatorStatus.LEAST_VIOLATING,
             f"{_count(len(numbers))} nothing satisfies, the first is round {numbers[0]}",
         )
     elif not losses.sum() - bounds.sum() <= TOLERANCE * sum(p.sizes.sum() for p in parts):
-        status, why = Status.INTERVAL, "the solver stopped before full accuracy"
+        status, why = ComparatorStatus.INTERVAL, "the solver stopped before full accuracy"
     return Comparator(
         "dynamic",
         status,

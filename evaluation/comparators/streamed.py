@@ -14,18 +14,19 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.problem.canonical import Canonical, Equality, Inequality
+from oco.compiler.problem.degrees import degree
 from oco.dsl.expressions import Expr
 from oco.dsl.statements import Timing
 from oco.evaluation.comparators.assembly import Assembled
-from oco.evaluation.comparators.base import Budget, Comparator, Prefixes, Status, unsolved
+from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, Prefixes, unsolved
 from oco.evaluation.comparators.broken import FEASIBLE
 from oco.evaluation.comparators.certificate import Certified
 from oco.evaluation.comparators.fixed import solve_programs
-from oco.evaluation.comparators.functions import OfRounds, Quadratic, Rounds
+from oco.evaluation.comparators.functions import OfRounds, QuadraticRounds, RoundArrays
 from oco.evaluation.comparators.make import total
 from oco.evaluation.comparators.parts import evaluated, parts_of
 from oco.evaluation.comparators.region import region
-from oco.evaluation.comparators.structure import degree, smooth
+from oco.evaluation.comparators.structure import smooth
 from oco.evaluation.comparators.sums import summed
 from oco.evaluation.data import Data
 
@@ -38,10 +39,10 @@ class _Sum:
     """Sums of an expression over the first rounds, for rising ends, from consecutive parts of the rounds."""
 
     expr: Expr
-    before: Quadratic | None = None
-    blocks: list[Quadratic] = field(default_factory=list)
+    before: QuadraticRounds | None = None
+    blocks: list[QuadraticRounds] = field(default_factory=list)
 
-    def add(self, part: Rounds, ends: Array) -> None:
+    def add(self, part: RoundArrays, ends: Array) -> None:
         """Add a part, which contains these ends (counted from its beginning)."""
         cuts = np.union1d(ends, part.count)
         more = total(part, self.expr, cuts, np.ones(len(cuts)))
@@ -50,20 +51,20 @@ class _Sum:
         self.blocks.append(_of_parts(lambda a: a[: len(ends)], whole))
         self.before = _of_parts(lambda a: a[-1:], whole)
 
-    def times(self, weights: Array) -> Quadratic:
+    def times(self, weights: Array) -> QuadraticRounds:
         """Sums, each times its weight."""
         together = _of_parts(lambda *a: np.concatenate(a), *self.blocks)
         return _of_parts(lambda a: a * weights.reshape(-1, *[1] * (a.ndim - 1)), together)
 
 
-def _of_parts(change: Callable[..., Array], *of: Quadratic) -> Quadratic:
+def _of_parts(change: Callable[..., Array], *of: QuadraticRounds) -> QuadraticRounds:
     """Coefficients made from those of quadratic functions, kind by kind."""
     squares = [q.square for q in of]
     square = None if any(s is None for s in squares) else change(*squares)
-    return Quadratic(change(*(q.constant for q in of)), change(*(q.linear for q in of)), square, of[0].diagonal)
+    return QuadraticRounds(change(*(q.constant for q in of)), change(*(q.linear for q in of)), square, of[0].diagonal)
 
 
-def streamed_static(problem: Canonical, data: Data, budget: Budget) -> Comparator | None:
+def streamed_static(problem: Canonical, data: Data, budget: ComparatorBudget) -> Comparator | None:
     """Best decision for all rounds; None where sums do not suffice."""
     began = perf_counter()
     until = began + budget.seconds
@@ -81,8 +82,8 @@ def streamed_static(problem: Canonical, data: Data, budget: Budget) -> Comparato
     value = float(sums.losses[0].sum())
     return Comparator(
         "static",
-        Status.CERTIFIED if _close(value, bound, float(result.size[0])) else Status.INTERVAL,
-        Rounds.of(problem, {}, np.arange(0)).split(x),
+        ComparatorStatus.CERTIFIED if _close(value, bound, float(result.size[0])) else ComparatorStatus.INTERVAL,
+        RoundArrays.of(problem, {}, np.arange(0)).split(x),
         sums.losses[0],
         value,
         bound,
@@ -92,7 +93,7 @@ def streamed_static(problem: Canonical, data: Data, budget: Budget) -> Comparato
     )
 
 
-def streamed_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budget) -> Prefixes | str:
+def streamed_prefixes(problem: Canonical, data: Data, ends: Array, budget: ComparatorBudget) -> Prefixes | str:
     """Best decisions for the first t rounds, for rising t; the reason where sums or the time do not suffice."""
     began = perf_counter()
     if not _by_sums(problem, data):
@@ -103,9 +104,10 @@ def streamed_prefixes(problem: Canonical, data: Data, ends: Array, budget: Budge
     known = result.near <= FEASIBLE
     close = [_close(*numbers) for numbers in zip(result.f, result.bound, result.size)]
     status = [
-        Status.NOT_COMPUTED if not k else Status.CERTIFIED if c else Status.INTERVAL for k, c in zip(known, close)
+        ComparatorStatus.NOT_COMPUTED if not k else ComparatorStatus.CERTIFIED if c else ComparatorStatus.INTERVAL
+        for k, c in zip(known, close)
     ]
-    none = Rounds.of(problem, {}, np.arange(0))
+    none = RoundArrays.of(problem, {}, np.arange(0))
     decision = {n: result.x[:, none.places[n]].reshape(len(ends), *shape) for n, shape in none.layout}
     value = np.where(known, result.f, np.nan)
     return Prefixes(ends, value, result.bound, tuple(status), decision, METHOD, perf_counter() - began)
@@ -121,12 +123,12 @@ def _by_sums(problem: Canonical, data: Data) -> bool:
     return means and polynomials and all(smooth(c.expr, first.variables) for c in constraints)
 
 
-def _first(problem: Canonical, data: Data) -> Rounds:
+def _first(problem: Canonical, data: Data) -> RoundArrays:
     """First round, which represents all where they do not differ."""
-    return Rounds.of(problem, data.read(0, 1), np.arange(1) + 1)
+    return RoundArrays.of(problem, data.read(0, 1), np.arange(1) + 1)
 
 
-def _solved(problem: Canonical, data: Data, ends: Array, budget: Budget, until: float) -> Certified | None:
+def _solved(problem: Canonical, data: Data, ends: Array, budget: ComparatorBudget, until: float) -> Certified | None:
     """Programs of all prefixes; None when time is over before all rounds are added up."""
     first, once, start = _first(problem, data), np.ones_like(ends), 0
     constraints = [*(c.expr for c in problem.inequalities), *(c.expr for c in problem.equalities)]
@@ -152,7 +154,7 @@ def _close(value: float, bound: float, size: float) -> bool:
     return value - bound <= 1e-6 * max(abs(value), size)
 
 
-def _late(data: Data, budget: Budget) -> str:
+def _late(data: Data, budget: ComparatorBudget) -> str:
     return f"the data takes {_gigabytes(data)}, and adding it up took longer than {budget.seconds:g} s"
 
 

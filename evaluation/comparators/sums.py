@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from oco.dsl.expressions import Expr
-from oco.evaluation.comparators.functions import OfRounds, Quadratic, Rounds, calls
+from oco.evaluation.comparators.functions import OfRounds, QuadraticRounds, RoundArrays, calls
 from oco.evaluation.comparators.make import implicit, total
 
 Array = np.ndarray[Any, Any]
@@ -95,7 +95,7 @@ def values_upto(function: OfRounds, x: Array, ends: Array) -> list[Array]:
     return results
 
 
-def summed(rounds: Rounds, expr: Expr, ends: Array, weights: Array) -> OfRounds:
+def summed(rounds: RoundArrays, expr: Expr, ends: Array, weights: Array) -> OfRounds:
     """Weighted sums over the first rounds: coefficients are added up once, other functions are summed when they are
     evaluated.
     """
@@ -141,12 +141,12 @@ class Chosen(OfRounds):
         return self.base.diagonal
 
     @cached_property
-    def _coefficients(self) -> Quadratic | None:
+    def _coefficients(self) -> QuadraticRounds | None:
         """Constraints of all members where they are affine: gathered once instead of at each evaluation."""
-        if not isinstance(self.base, Quadratic) or self.base.square is not None:
+        if not isinstance(self.base, QuadraticRounds) or self.base.square is not None:
             return None
         constant, slopes = self._jet(np.zeros((1, self.base.linear.shape[2])), np.arange(len(self.chosen)))
-        return Quadratic(constant, slopes, None, True)
+        return QuadraticRounds(constant, slopes, None, True)
 
     def _points(self, x: Array, rows: Array) -> tuple[Array, Array]:
         width = self.chosen.shape[1]
@@ -179,7 +179,7 @@ class Chosen(OfRounds):
         return np.asarray(self.chosen[own][self.present[own] & (carried > least)]) // self.pieces
 
 
-def deciding_rounds(function: OfRounds, rounds: Rounds, start: Array, ends: Array) -> list[Array] | None:
+def deciding_rounds(function: OfRounds, rounds: RoundArrays, start: Array, ends: Array) -> list[Array] | None:
     """Few rounds of each prefix that imply the constraints of all, where the rounds differ by a constant alone; else
     None.
     """

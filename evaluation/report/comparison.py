@@ -77,12 +77,12 @@ def panels(dataset: Dataset) -> list[str]:
 
 def comparison(dataset: Dataset) -> Figure:
     """Draw all panels on one figure."""
-    from oco.evaluation.report.figure import Page
+    from oco.evaluation.report.figure import OffscreenFigure
 
     measures = panels(dataset)
     rows = (len(measures) + 2) // 2
     with in_style():
-        page = Page(figsize=(11.0, 3.9 * rows), layout="constrained")
+        page = OffscreenFigure(figsize=(11.0, 3.9 * rows), layout="constrained")
         axes = page.subplots(rows, 2, squeeze=False).ravel()
         tradeoff(dataset, axes[0])
         for measure, ax in zip(measures, axes[1:]):

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 SCREEN = 80  # dots an inch
 
 
-class Page(Figure):
+class OffscreenFigure(Figure):
     """A figure without a window."""
 
     def _repr_png_(self) -> bytes:

@@ -7,6 +7,7 @@ from typing import Any
 
 from oco.compiler.selection.frontier import FrontierPoint
 from oco.dsl.diagnostics import fail
+from oco.dsl.extras import require_package
 
 
 def plot_frontier(points: Sequence[FrontierPoint], ax: Any = None) -> Any:
@@ -15,6 +16,7 @@ def plot_frontier(points: Sequence[FrontierPoint], ax: Any = None) -> Any:
     """
     if not points:
         raise fail("OCO713", "there is no frontier: the bounds have no numbers, or the theorem leaves nothing free")
+    require_package("matplotlib", "a plot")
     import matplotlib.pyplot as plt
 
     ax = plt.subplots()[1] if ax is None else ax

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oco.dsl.diagnostics import fail
+from oco.dsl.extras import require_package
+from oco.dsl.labels import entry_name
 from oco.evaluation.measured_run import MeasuredRun
 from oco.evaluation.measures import fitted_exponent
 from oco.evaluation.numbers import number
@@ -70,7 +72,8 @@ def figure(
     panels  names of `PANELS`, such as "violation" or "regret, log"; by default all that have something to show, in
             their order
     """
-    from oco.evaluation.report.figure import Page
+    require_package("matplotlib", "a plot")
+    from oco.evaluation.report.figure import OffscreenFigure
 
     names = present(trace) if panels is None else [panels] if isinstance(panels, str) else list(panels)
     if unknown := [name for name in names if name not in PANELS]:
@@ -82,7 +85,7 @@ def figure(
         given: Figure = flat[0].figure.figure  # of the axes' figure, which may be a part, the whole
         return given
     with in_style():
-        page = Page(figsize=size, layout="constrained")
+        page = OffscreenFigure(figsize=size, layout="constrained")
         rows, columns = -(-len(names) // 2), min(len(names), 2)
         for k, name in enumerate(names):
             PANELS[name](trace, page.add_subplot(rows, columns, k + 1))
@@ -108,14 +111,15 @@ def drawings(trace: MeasuredRun) -> dict[str, str]:
 
 
 def _figures(trace: MeasuredRun) -> dict[str, Figure]:
-    from oco.evaluation.report.figure import Page
+    require_package("matplotlib", "a plot")
+    from oco.evaluation.report.figure import OffscreenFigure
 
     pages: dict[str, Figure] = {}
     shown = present(trace)
     for name, panels in FILES.items():
         if name not in shown:
             continue
-        page = Page(figsize=(5.6 * len(panels), 3.9), layout="constrained")
+        page = OffscreenFigure(figsize=(5.6 * len(panels), 3.9), layout="constrained")
         for ax, panel in zip(np.atleast_1d(page.subplots(1, len(panels))), panels):
             PANELS[panel](trace, ax)
         pages[name] = page
@@ -132,7 +136,18 @@ def regret(trace: MeasuredRun, ax: Axes, log: bool = False) -> None:
         if comparator.losses is not None:
             note = "" if not len(comparator.impossible) else ", least violating comparator"
             curves.append(Curve(f"{kind} regret{note}", trace.regret(kind)))
+    if trace.own_certificate is not None and not log:
+        _certified(trace, ax)
     _chart(trace, ax, curves, "regret", "regret", log)
+
+
+def _certified(trace: MeasuredRun, ax: Axes) -> None:
+    """Mark the certified bound of the regret to the best fixed decision of the rounds so far, at some rounds."""
+    rounds, bounds = trace.certified_curve()
+    known = np.isfinite(bounds)
+    if known.any():
+        label = "certified bound of the static regret so far"
+        ax.plot(rounds[known], bounds[known], "x-", color=COLOURS[len(COLOURS) // 2], lw=0.9, ms=5, label=label)
 
 
 def violation(trace: MeasuredRun, ax: Axes, log: bool = False) -> None:
@@ -173,17 +188,16 @@ def decisions(trace: MeasuredRun, ax: Axes) -> None:
         t, y = thin(trace.kept, parts[column.part][:, column.index])
         name = names[column.part]
         place = tuple(int(k) for k in np.unravel_index(column.index, kept[name].shape[1:]))
-        ax.plot(t, y, color=colour, lw=0.9, label=_counted(_entry(name, place), column), **_marked(t))
+        label = f"{name}[{entry_name(trace.problem.axes.get(name, ()), place)}]" if place else name
+        ax.plot(t, y, color=colour, lw=0.9, label=_counted(label, column), **_marked(t))
     more = f", the {len(shown)} of {different} different entries that move most" if different > len(shown) else ""
-    finish(ax, f"{'decision' if len(kept) == 1 else 'decisions'} {', '.join(kept)}{more}", "value")
+    finish(
+        ax, f"{'decision' if len(kept) == 1 else 'decisions'} {', '.join(kept)}{more}", "value", times=trace.data.times
+    )
 
 
 def _counted(label: str, column: Column) -> str:
     return f"{label}, {column.alike} alike" if column.alike > 1 else label
-
-
-def _entry(name: str, place: tuple[int, ...]) -> str:
-    return f"{name}[{', '.join(map(str, place))}]" if place else name
 
 
 def queues(trace: MeasuredRun, ax: Axes) -> None:
@@ -198,7 +212,7 @@ def queues(trace: MeasuredRun, ax: Axes) -> None:
         ax.text(
             0.5, 0.5, "the algorithm keeps no queues", ha="center", va="center", transform=ax.transAxes, color="0.4"
         )
-    finish(ax, "queues", "value")
+    finish(ax, "queues", "value", times=trace.data.times)
 
 
 def _chart(trace: MeasuredRun, ax: Axes, curves: Sequence[Curve], title: str, promised: str, log: bool) -> None:
@@ -226,7 +240,7 @@ def _chart(trace: MeasuredRun, ax: Axes, curves: Sequence[Curve], title: str, pr
         ax.set_xlim(1, max(2, trace.rounds))
     else:
         ax.margins(y=0.12)
-    finish(ax, f"{title}, logarithmic axes" if log else title, title, note)
+    finish(ax, f"{title}, logarithmic axes" if log else title, title, note, times=None if log else trace.data.times)
 
 
 def _line(ax: Axes, rounds: Array, curve: Curve, colour: str, log: bool, width: float) -> None:

@@ -17,6 +17,8 @@ def run_rows(run: RunSummary) -> list[Row]:
     rows: list[Row] = [("loss", number(run.loss), "", f"{number(run.mean_loss)} a round")]
     for line in run.regret:
         rows.append((f"{line.kind} regret", number(line.value), promised(line.guarantee, line.vacuous), line.words))
+        if line.certificate:
+            rows.append(("certified", number(line.certified), "", line.certificate))
     rows += _violations(run)
     for equal in run.equality:
         mean = f"mean {number(equal.mean)} a round"
@@ -49,7 +51,8 @@ def _violations(run: RunSummary) -> Iterator[Row]:
 
 def _broken(line: ViolationLine, rounds: int) -> str:
     worst = f", by {number(line.worst)} at most" if line.rounds else ""
-    return f"{line.timing}; broken in {line.rounds} of {counted(rounds, 'round')}{worst}"
+    most = "" if line.allowed is None else f" (guaranteed: {int(line.allowed)} or fewer)"
+    return f"{line.timing}; broken in {line.rounds} of {counted(rounds, 'round')}{most}{worst}"
 
 
 def _best_rule(rules: RuleTable) -> Iterator[Row]:

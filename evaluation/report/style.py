@@ -8,8 +8,14 @@ from io import StringIO
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from oco.dsl.extras import require_package
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+Array = np.ndarray[Any, Any]
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#7F7F7F", "#B0A010", "#56B4E9")
 """Okabe & Ito's palette, distinguishable with any kind of colour vision. The light blue is last: on a dark page it resembles the first."""
@@ -30,6 +36,7 @@ LETTER, HANDLE, NOTE_LETTER = 0.062, 0.42, 0.068  # inches: a letter of a legend
 
 def vector(draw: Callable[[Axes], None]) -> str:
     """SVG text of a figure that takes the colours of the page around it: `currentColor`, `var(--grid)`, `var(--blue)`."""
+    require_package("matplotlib", "a plot")
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -44,6 +51,7 @@ def vector(draw: Callable[[Axes], None]) -> str:
 
 def in_style() -> AbstractContextManager[None]:
     """Context with the style of printed plots."""
+    require_package("matplotlib", "a plot")
     from matplotlib import rc_context
 
     return rc_context(_style(PAPER))
@@ -53,8 +61,22 @@ def _style(*parts: Mapping[str, Any]) -> Any:
     return {name: value for part in parts for name, value in part.items()}
 
 
-def finish(ax: Axes, title: str, what: str, note: str = "", across: str = "round") -> None:
-    """Add title, axes, a legend above the plot so that it covers nothing, and a note under the axis."""
+def _date(ax: Axes, times: Array) -> None:
+    """Mark the rounds on the axis by their times (T,)."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    unit = "D" if times[-1] - times[0] > np.timedelta64(3, "D") else "m"
+
+    def mark(place: float, _: int | None = None) -> str:
+        known = place == int(place) and 1 <= place <= len(times)
+        return str(times[int(place) - 1].astype(f"datetime64[{unit}]")).replace("T", "\n") if known else ""
+
+    ax.xaxis.set_major_locator(MaxNLocator(4, integer=True))
+    ax.xaxis.set_major_formatter(FuncFormatter(mark))
+
+
+def finish(ax: Axes, title: str, what: str, note: str = "", across: str = "round", times: Array | None = None) -> None:
+    """Add title, axes, a legend above the plot so that it covers nothing, and a note under the axis, whose rounds have times perhaps."""
     from matplotlib.ticker import EngFormatter, ScalarFormatter
 
     handles, labels = ax.get_legend_handles_labels()
@@ -68,7 +90,8 @@ def finish(ax: Axes, title: str, what: str, note: str = "", across: str = "round
         legend.set_in_layout(False)  # the title leaves room for it: a wide legend must not make the picture narrow
     ax.set_title(title, fontsize=10, loc="left", pad=6 + 14 * rows)
     note = fill(note, int(_width(ax) / NOTE_LETTER))
-    ax.set_xlabel(f"{across}\n{note}" if note else across, fontsize=9)
+    below = across if times is None else "time"
+    ax.set_xlabel(f"{below}\n{note}" if note else below, fontsize=9)
     ax.set_ylabel(what, fontsize=9)
     for axis, scale, (low, high) in (
         (ax.xaxis, ax.get_xscale(), ax.get_xlim()),
@@ -82,6 +105,8 @@ def finish(ax: Axes, title: str, what: str, note: str = "", across: str = "round
         ax.locator_params(axis="x", integer=True)
         if max(ax.get_xlim()) < 2:  # a single round
             ax.set_xlim(0, 2)
+    if times is not None and len(times):
+        _date(ax, times)
     ax.tick_params(which="both", labelsize=8)
     ax.grid(True, lw=0.7)
     ax.set_axisbelow(True)

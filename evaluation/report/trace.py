@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from oco.dsl.extras import require_package
 from oco.evaluation.measured_run import MeasuredRun
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
     from xarray import Dataset
+
+    from oco.evaluation.report.run_table import MeasureTable
 
 
 class Trace(MeasuredRun):
@@ -24,6 +27,7 @@ class Trace(MeasuredRun):
             "notes": run.notes,
             "warnings": run.warnings,
             "budget": run.budget,
+            "certificate": run.own_certificate,
         }
         return cls(run.problem, run.data, run.record, run.promise, **parts)
 
@@ -41,6 +45,18 @@ class Trace(MeasuredRun):
 
         return brief_latex(self)
 
+    def summary(self) -> MeasureTable:
+        """Table of loss, regret and violation beside what is guaranteed and what the first decision held gives."""
+        from oco.evaluation.report.run_table import summary_table
+
+        return summary_table(self)
+
+    def compare(self, other: MeasuredRun) -> MeasureTable:
+        """Table of the measures of this run and another one of the same model and number of rounds. Raises OCO831."""
+        from oco.evaluation.report.run_table import comparison
+
+        return comparison(self, other)
+
     def plot(self, **options: Any) -> Figure:
         """Plot regret, violation and decisions against the round, with the guarantee beside them. See `plots.figure`."""
         from oco.evaluation.report.plots import figure
@@ -57,6 +73,7 @@ class Trace(MeasuredRun):
         """Table (pandas), a row a round: loss, constraints, equalities, duals, and entries of decisions where all were
         kept. The index is the round, from 1.
         """
+        require_package("pandas", "a table of a trace")
         import pandas
 
         from oco.evaluation.storage import table_of

@@ -13,10 +13,10 @@ from fuzz.learners import streams
 
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.cvxpy_form import to_cvxpy
+from oco.compiler.problem.degrees import degree_in
 from oco.dsl.statements import Timing
-from oco.evaluation.comparators import Budget, Comparator, Status
+from oco.evaluation.comparators import Comparator, ComparatorBudget, ComparatorStatus
 from oco.evaluation.comparators.compare import compare, compare_prefixes
-from oco.evaluation.comparators.structure import degree_in
 from oco.evaluation.data import Data, load_data
 
 TOLERANCE = 1e-5
@@ -42,7 +42,7 @@ def comparators(case: Case) -> None:
     rng = case.rng(9)
     data = revealed(case, rng, int(rng.integers(1, 7)))
     everything = list(range(data.rounds))
-    budget = Budget(seconds=SECONDS)
+    budget = ComparatorBudget(seconds=SECONDS)
     with product():
         static, dynamic = compare(case.problem, data, "static", budget), compare(case.problem, data, "dynamic", budget)
         ends = np.unique([1, data.rounds])
@@ -153,14 +153,14 @@ def fault(found: Comparator, value: float | None, size: float) -> str:
     """Fault of a comparator whose least loss is `value`, None where nothing is feasible; "" where nothing is."""
     room = TOLERANCE * (size + abs(value or 0.0))
     if value is None:
-        fits = found.status in (Status.LEAST_VIOLATING, Status.NOT_COMPUTED)
+        fits = found.status in (ComparatorStatus.LEAST_VIOLATING, ComparatorStatus.NOT_COMPUTED)
         return "" if fits else "nothing is feasible"
     if found.bound > value + room:
         return f"the bound {found.bound} is above {value}"
-    if found.status is Status.LEAST_VIOLATING:
+    if found.status is ComparatorStatus.LEAST_VIOLATING:
         return f"{value} is feasible"
-    if found.status is Status.CERTIFIED and abs(found.value - value) > 5 * room:
+    if found.status is ComparatorStatus.CERTIFIED and abs(found.value - value) > 5 * room:
         return f"{found.value} is not {value}"
-    if found.status is Status.INTERVAL and found.value < value - 5 * room:
+    if found.status is ComparatorStatus.INTERVAL and found.value < value - 5 * room:
         return f"{value} is not in the interval"
     return ""

@@ -20,7 +20,7 @@ from fuzz.typed import (
     Tree,
 )
 
-from oco.compiler.problem.canonical import Block, Canonical, StreamRange, canonical
+from oco.compiler.problem.canonical import Canonical, DecisionBlock, StreamRange, canonical
 from oco.dsl.atoms import ATOMS
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.intervals import interval
@@ -40,7 +40,7 @@ class Writer:
         self.seed, self.rng = seed, np.random.default_rng(seed)
         self.n, self.m = (int(k) for k in self.rng.choice((2, 3, 4, 5), 2, replace=False))
         self.tree, self.leaves, self.serial = Tree(()), list[Term](), 0
-        self.blocks: list[Block] = []
+        self.blocks: list[DecisionBlock] = []
         self.streams: list[StreamRange] = []
         self.growth = Growth(self.rng, (), PUBLIC[seed % len(PUBLIC)])
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.problem.canonical import Block, Canonical, entry_labels
+from oco.compiler.problem.canonical import Canonical, DecisionBlock, entry_labels
 from oco.compiler.prover.types import Step
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, names
@@ -67,7 +67,7 @@ class Attack:
                 ends = {s.name: np.full(s.shape, s.upper if upper else s.lower) for s in self.problem.streams}
                 yield {"t": np.asarray(t), **x, **{n: np.clip(v, -1e9, 1e9) for n, v in ends.items()}}
 
-    def _farthest(self, b: Block, direction: Array) -> Array:
+    def _farthest(self, b: DecisionBlock, direction: Array) -> Array:
         """A point of the set that is extreme in a direction, where the set tells."""
         if b.domain.is_box:
             return np.asarray(np.where(direction > 0, b.domain.upper, b.domain.lower))
@@ -75,20 +75,20 @@ class Attack:
             return np.asarray(self.rng.choice(self.inside[b.name]))
         return np.asarray(b.domain.lmo_array(-direction))
 
-    def _points(self, b: Block) -> Array:
+    def _points(self, b: DecisionBlock) -> Array:
         """Points of the set, drawn once: of its inside, and extreme in random directions and along coordinates, both ways."""
         if b.name not in self._drawn:
             self._drawn[b.name] = np.concatenate([self._extremes(b, max(2, self.count // 2)), self.inside[b.name]])
         return self._drawn[b.name]
 
-    def _inside(self, b: Block, count: int) -> Array:
+    def _inside(self, b: DecisionBlock, count: int) -> Array:
         """Points of the set; where drawing them is expensive, of the ball within it."""
         if not is_expensive(b):
             return b.domain.sample(self.rng, count)
         moves = (b.domain.tangent(self.rng.normal(size=b.shape)) for _ in range(count))
         return np.stack([b.domain.inner_centre + b.domain.inner_radius * d / np.linalg.norm(d) for d in moves])
 
-    def _extremes(self, b: Block, count: int) -> Array:
+    def _extremes(self, b: DecisionBlock, count: int) -> Array:
         few = min(b.domain.size, count // 4)
         along = [np.eye(1, b.domain.size, k).reshape(b.shape) for k in range(few)]
         along += [self.rng.normal(size=b.shape) for _ in range(count // 2 - few)]
@@ -198,6 +198,6 @@ class Attack:
         return level, columns
 
 
-def is_expensive(b: Block) -> bool:
+def is_expensive(b: DecisionBlock) -> bool:
     """True if a point of the set costs a decomposition of a large matrix."""
     return len(b.shape) == 2 and b.domain.size > LARGEST_SPECTRAL

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.problem.canonical import Block
+from oco.compiler.problem.canonical import DecisionBlock
 from oco.compiler.prover.audit.falsify import TOLERANCE, Attack, AuditOutcome, Place, Verdict, is_expensive
 from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.evaluate import evaluate
@@ -165,7 +165,7 @@ class Claims(Attack):
         holds = seen <= step.value * (1 + TOLERANCE)
         return (AuditOutcome.TESTED, "") if holds else failed(f"{seen:g} was found")
 
-    def _inner(self, block: Block, value: float) -> Verdict:
+    def _inner(self, block: DecisionBlock, value: float) -> Verdict:
         """A ball of that radius in the affine hull lies in the set: tried at the centre, and no narrower direction is found."""
         d = block.domain
         if value > d.interior_margin(d.inner_centre) * (1 + 1e-7) + 1e-12:
@@ -274,7 +274,7 @@ def _rank(rows: Array) -> int:
     return int(np.linalg.matrix_rank(kept, tol=1e-8)) if len(kept) else 0
 
 
-def _divergence(block: Block, x: Array, y: Array) -> Array:
+def _divergence(block: DecisionBlock, x: Array, y: Array) -> Array:
     """The Bregman divergence of the set's geometry, row by row; of matrices, with `y` a multiple of the identity."""
     if block.domain.geometry == "euclidean":
         return np.asarray(np.sum((x - y) ** 2, axis=1) / 2)

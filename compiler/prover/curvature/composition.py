@@ -246,7 +246,7 @@ def _worst(results: list[Curvature]) -> Curvature:
 
 
 def _own_words(node: Call, own: Curvature) -> str:
-    if own is Curvature.UNKNOWN and isinstance(form_of(node), forms.Product):
+    if own is Curvature.UNKNOWN and isinstance(form_of(node), forms.Bilinear):
         return "it multiplies two expressions that both depend on the decision"
     if own is Curvature.UNKNOWN:
         return "it is neither convex nor concave on its range"

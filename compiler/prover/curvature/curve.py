@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.problem.canonical import Block
+from oco.compiler.problem.canonical import DecisionBlock
 from oco.compiler.prover.curvature.spectrum import SLACK, least_singular, matrix_norm
 from oco.dsl.intervals import Interval, interval, point
 
@@ -119,7 +119,7 @@ def _from_zero(x: Interval) -> Interval:
     return interval(np.zeros(()), np.maximum(x.hi, 0.0), x.shape)
 
 
-def most(curve: HessianBounds, blocks: Sequence[Block], along: Floats | None = None) -> float:
+def most(curve: HessianBounds, blocks: Sequence[DecisionBlock], along: Floats | None = None) -> float:
     """An upper bound of v' H v for every unit vector v, of those in the span of the orthonormal columns of `along` where they are given."""
     ends = [_end(curve, b) for b in blocks]
     greatest = max(float(end.max()) for end in ends)
@@ -150,7 +150,7 @@ def _most(diagonal: Floats, rows: tuple[WeightedRows, ...], along: Floats | None
     return min(results)
 
 
-def stretch(curve: HessianBounds, blocks: Sequence[Block], along: Floats | None) -> float:
+def stretch(curve: HessianBounds, blocks: Sequence[DecisionBlock], along: Floats | None) -> float:
     """An upper bound of |H v| for every unit vector v in the span of `along`: |H v|^2 <= |H| v' H v where H is semidefinite."""
     low, high = least(curve, blocks), most(curve, blocks)
     result = max(abs(low), abs(high))
@@ -161,7 +161,7 @@ def stretch(curve: HessianBounds, blocks: Sequence[Block], along: Floats | None)
     return min(result, _up(math.sqrt(_up(end * max(inner, 0.0)))))
 
 
-def least(curve: HessianBounds, blocks: Sequence[Block], along: Floats | None = None) -> float:
+def least(curve: HessianBounds, blocks: Sequence[DecisionBlock], along: Floats | None = None) -> float:
     """A lower bound of v' H v, as `most`."""
     return 0.0 - most(curve.minus, blocks, along)
 
@@ -179,7 +179,7 @@ def _columns(matrix: Interval, places: Floats) -> Interval:
     return interval(lo[:, places], hi[:, places])
 
 
-def _end(curve: HessianBounds, b: Block) -> Floats:
+def _end(curve: HessianBounds, b: DecisionBlock) -> Floats:
     """The upper end of the diagonal for one decision, in as many numbers as it needs."""
     return (curve.diagonal[b.name] + curve.rest).hi if b.name in curve.diagonal else curve.rest.hi
 

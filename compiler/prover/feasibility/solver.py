@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.problem.canonical import Block
+from oco.compiler.problem.canonical import DecisionBlock
 from oco.compiler.prover.budget import Allowance
 
 Floats = np.ndarray[Any, Any]
@@ -20,7 +20,7 @@ MOST_SPECTRAL_ENTRIES = 400
 """Sets that are a cone under a full matrix."""
 
 
-def decision_variables(blocks: tuple[Block, ...]) -> tuple[dict[str, Any], list[Any]]:
+def decision_variables(blocks: tuple[DecisionBlock, ...]) -> tuple[dict[str, Any], list[Any]]:
     """A CVXPY variable for each decision, and the constraints of its domain."""
     import cvxpy as cp
 
@@ -29,7 +29,7 @@ def decision_variables(blocks: tuple[Block, ...]) -> tuple[dict[str, Any], list[
     return variables, constraints
 
 
-def affords_program(blocks: tuple[Block, ...], search: Allowance) -> bool:
+def affords_program(blocks: tuple[DecisionBlock, ...], search: Allowance) -> bool:
     """True if a program over these domains can be solved; takes the steps that it needs beside its constraints."""
     spectral = [b.domain.size for b in blocks if b.domain.spectral]
     dense = sum(b.domain.size**2 for b in blocks if b.domain.dense)
@@ -69,7 +69,7 @@ def values(variables: Mapping[str, Any]) -> dict[str, Floats]:
     return {name: np.asarray(v.value, dtype=np.float64) for name, v in variables.items()}
 
 
-def into_domain(blocks: tuple[Block, ...], x: Mapping[str, Floats]) -> dict[str, Floats]:
+def into_domain(blocks: tuple[DecisionBlock, ...], x: Mapping[str, Floats]) -> dict[str, Floats]:
     """The nearest decision within the domain: solvers end a little outside."""
     results: dict[str, Floats] = {}
     for b in blocks:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oco.compiler.problem.canonical import Block
+from oco.compiler.problem.canonical import DecisionBlock
 from oco.compiler.prover.budget import size
 from oco.compiler.prover.ranges.cells import NotCovered, over_cells
 from oco.compiler.prover.terms.kinks import distance, jumps
@@ -129,7 +129,7 @@ class Search:
         whole = name == "t" or (name in self.setting.streams and self.setting.streams[name].integer)
         return [np.floor(v) if whole else v for v in results]
 
-    def _points(self, b: Block) -> Iterator[Floats]:
+    def _points(self, b: DecisionBlock) -> Iterator[Floats]:
         """The point near 0, the middle, and extreme points, along all coordinates and along single ones."""
         d, pull = b.domain, INSIDE if self.jumps else 0.0
         middle = np.asarray(d.centre(), dtype=np.float64)
@@ -146,7 +146,7 @@ class Search:
         yield from ((end + other) / 2 for end, other in zip(ends, [*ends[2:], *ends[:2]]) if np.any(end != other))
         yield from ((end + middle) / 2 for end in ends[2:])
 
-    def _extreme(self, b: Block, direction: Floats) -> Floats | None:
+    def _extreme(self, b: DecisionBlock, direction: Floats) -> Floats | None:
         """The point that is extreme in a direction, where the set tells cheaply."""
         if b.domain.is_box:
             ahead = np.where(direction > 0, b.domain.upper, b.domain.lower)

@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from oco.compiler.problem.canonical import Canonical
-from oco.dsl.expressions import Expr, Kind, Name, constant, walk
+from oco.compiler.problem.degrees import degree_in
+from oco.dsl.expressions import Expr, Kind, Name, constant, rewrite, walk
 from oco.dsl.statements import Timing
-from oco.evaluation.comparators.composite import replaced
-from oco.evaluation.comparators.structure import degree_in
 
 
 def in_expectation(problem: Canonical) -> Canonical:
@@ -28,7 +27,7 @@ def in_expectation(problem: Canonical) -> Canonical:
     def expected(expr: Expr) -> Expr:
         names = [n for n in walk(expr) if isinstance(n, Name) and n.kind is Kind.STREAM and n.name in means]
         affine = {n.name for n in names if degree_in(expr, n.name) <= 1}
-        return replaced(expr, {id(n): constant(means[n.name]) for n in names if n.name in affine})
+        return rewrite(expr, lambda n: constant(means[n.name]) if isinstance(n, Name) and n.name in affine else n)
 
     inequalities = tuple(
         replace(c, expr=expected(c.expr)) if c.timing is Timing.ON_AVERAGE else c for c in problem.inequalities

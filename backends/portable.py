@@ -1,0 +1,138 @@
+"""Learner beyond its process: saved states, copies, pickles, and the schema of its calls."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from oco.backends.base import Compiled
+from oco.backends.contract import Contract, Range
+from oco.backends.factors import names_of
+from oco.backends.ownership import Owned
+from oco.backends.python.state_file import write_state
+from oco.backends.saved import learner_state, restore_into
+from oco.compiler.ir.program import DType, Field
+from oco.dsl.diagnostics import fail
+from oco.dsl.writing import reason_of
+
+if TYPE_CHECKING:
+    from oco.backends.learner import Learner
+
+PUBLIC = (
+    *("certificate", "close", "compiled", "contract", "decide", "feedback", "observe", "on_out_of_bounds", "round"),
+    *("save", "schema", "state", "update", "value", "values", "warnings"),
+)
+"""Names that `dir(learner)` lists."""
+
+
+class Portable(Owned):
+    """Part of a learner that leaves its process: by its state, and by the recipe of its plan."""
+
+    compiled: Compiled
+    contract: Contract
+
+    def state(self: Learner) -> dict[str, Any]:  # type: ignore[misc]  # the learner is the one class that has this part
+        """JSON values from which a learner continues bit for bit: the algorithm's state, the random generator,
+        warnings, the recipe.
+        """
+        with self._owned():
+            return learner_state(self)
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], compiled: Compiled, contract: Contract) -> Self:
+        """Learner from its `state`. Raises OCO850 where that is damaged, OCO851 where it is of another model or plan."""
+        learner = cls(compiled, contract)  # type: ignore[call-arg]
+        restore_into(learner, state)  # type: ignore[arg-type]
+        return learner
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the state to a file, completely or not at all. Raises OCO903 where it cannot be written; the old file
+        is then unchanged.
+        """
+        try:
+            write_state(path, self.state())  # type: ignore[misc]
+        except (OSError, ValueError) as error:
+            raise fail("OCO903", f"{os.fspath(path)!r} cannot be written: {reason_of(error)}") from None
+
+    def __copy__(self) -> Self:
+        """Learner that continues from here on its own, bit for bit; a journal stays with the original."""
+        return self.from_state(self.state(), self.compiled, self.contract)  # type: ignore[misc]
+
+    def __deepcopy__(self, memo: Any) -> Self:
+        return self.__copy__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """State, and the function that makes the plan of its recipe again in another process."""
+        if self.contract.restored is None:
+            raise TypeError("this learner does not know the function that makes its plan again: use `state()`")
+        return self.contract.restored, (self.state(), self.compiled.backend)  # type: ignore[misc]
+
+    def schema(self) -> dict[str, Any]:
+        """JSON schemas (draft 2020-12): arguments of `decide` and of `observe` by name, and the decision, nested lists of its shape.
+
+        Bounds are those of the model; where entries differ in theirs, the least and the greatest of all.
+        """
+        program, ranges = self.compiled.program, self.contract.ranges
+        before = {*program.context, *(name for name, _ in program.previous)}
+        known = {f.name: _field(f, ranges.get(f.name)) for f in program.feedback if f.name in program.context}
+        after = {f.name: _field(f, ranges.get(f.name)) for f in program.feedback if f.name not in before}
+        shapes = {f.name: _array("number", f.type.shape, {}) for f in program.decision}
+        names = names_of(program)
+        decision = shapes[names[0]] if len(names) == 1 and names[0] in shapes else _object(shapes)
+        return {"model": program.name, "decide": _object(known), "decision": decision, "observe": _object(after)}
+
+    def __dir__(self) -> list[str]:
+        return sorted(PUBLIC)
+
+
+def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": dict(properties), "required": [*properties], "additionalProperties": False}
+
+
+def _field(field: Field, within: Range | None) -> dict[str, Any]:
+    ends: dict[str, Any] = {}
+    if within is not None:
+        low, high = float(np.min(within.lower)), float(np.max(within.upper))
+        ends = {key: end for key, end in (("minimum", low), ("maximum", high)) if np.isfinite(end)}
+    return _array("integer" if field.type.dtype is DType.INT else "number", field.type.shape, ends)
+
+
+def _array(kind: str, shape: tuple[int, ...], ends: Mapping[str, Any]) -> dict[str, Any]:
+    """Schema of nested lists of a shape, whose entries lie within the ends."""
+    if not shape:
+        return {"type": kind, **ends}
+    return {"type": "array", "minItems": shape[0], "maxItems": shape[0], "items": _array(kind, shape[1:], ends)}
+
+
+def row_of(row: Any, wanted: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
+    """Values by name from a dict, a Series of pandas, a named tuple or a table of one row.
+
+    wanted  shapes by name: `price` of shape (3,) may stand in columns price[0], price[1], ... or price.a, price.b, ... in their order
+    """
+    values = _mapping(row)
+    results: dict[str, Any] = {}
+    for name, shape in wanted.items():
+        parts = [v for key, v in values.items() if str(key).startswith((f"{name}[", f"{name}."))]
+        if name in values:
+            results[name] = values[name]
+        elif shape and len(parts) == int(np.prod(shape)):
+            results[name] = np.reshape(np.asarray(parts), shape)
+    others = {str(key): v for key, v in values.items() if not any(str(key).startswith(name) for name in wanted)}
+    return results if len(results) == len(wanted) else {**results, **others}
+
+
+def _mapping(row: Any) -> Mapping[Any, Any]:
+    if isinstance(row, Mapping):
+        return row
+    for method in ("_asdict", "to_dicts", "to_dict"):
+        if hasattr(row, method):
+            result = getattr(row, method)()
+            if isinstance(result, list) and len(result) == 1:
+                result = result[0]
+            if isinstance(result, Mapping):
+                return result
+    hint = "a row is a dict, a Series, a named tuple or a table of one row; or give each stream by its name"
+    raise fail("OCO841", f"a row is not of type {type(row).__name__}", hint=hint)

@@ -1,0 +1,1 @@
+"""Certificates: bounds of the regret made of what happened, from sums that a learner keeps."""

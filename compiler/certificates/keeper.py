@@ -1,0 +1,94 @@
+"""Sums of a certificate within a learner: fields of its state that no rule reads, carried along and updated with each round."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oco.compiler.certificates.form import certificate_form
+from oco.compiler.certificates.least_loss import least_loss
+from oco.compiler.certificates.summed import AllRounds, OneRound
+from oco.compiler.certificates.sums import DYNAMIC, IMPOSSIBLE, CertificateSums, flat
+from oco.compiler.ir.build import Named
+from oco.compiler.ir.trace import Tracer
+from oco.compiler.ir.value import Liftable, Value
+from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.rule import State
+from oco.compiler.lowering.trace_spec import TraceSpec
+from oco.dsl.diagnostics import fail
+
+STEPS, IDLE = 40, 6
+"""Steps of the search for the least loss of one round, and those in a row without gain that end it."""
+
+
+class CertificateKeeper:
+    """Sums beside a rule's state, of a task that asks for a certificate; nothing at all for one that does not.
+
+    multipliers  names of the rule's multipliers, one of which may have an entry for each inequality that it learns
+    """
+
+    def __init__(self, t: Tracer, task: TraceSpec, multipliers: tuple[str, ...]) -> None:
+        self.t, self.multipliers = t, multipliers
+        self.sums = _sums(t, task) if task.certify else None
+        self.dynamic = (DYNAMIC, IMPOSSIBLE) if task.certify == "dynamic" else ()
+        self.names = () if self.sums is None else (*self.sums.shapes, *self.dynamic)
+
+    def start(self) -> dict[str, Liftable]:
+        """Fields before the first round."""
+        return {} if self.sums is None else {**self.sums.start(), **dict.fromkeys(self.dynamic, 0.0)}
+
+    def after(self, p: Problem, fields: Named, state: State, x: Point) -> dict[str, Liftable]:
+        """Fields after the round of `p` with the decision x, in the user's units, from those before it and the rule's state."""
+        if self.sums is None:
+            return {}
+        after = self.sums.after(fields, x, p.seen, self._own(p, state))
+        return {**after, **(self._dynamic(fields, x, p.seen) if self.dynamic else {})}
+
+    def _dynamic(self, fields: Named, x: Point, seen: Named) -> dict[str, Liftable]:
+        """Regret of the round to the best decision of it, at most, added up, and the number of rounds that no decision satisfies."""
+        assert self.sums is not None
+        t = self.t
+        p = Problem(t, self.sums.task, seen, fields["round"])
+        t.note("what every decision of the round loses at least")
+        best = least_loss(OneRound(self.sums, p), t.lift(1.0), flat(t, x), STEPS, IDLE)
+        least = best.bound - best.slack
+        impossible = least > best.most + best.slack
+        regret = t.where(impossible, 0.0, p.loss(x) - least)
+        counted = fields[IMPOSSIBLE] + t.where(impossible, 1.0, 0.0)
+        return {DYNAMIC: fields[DYNAMIC] + regret, IMPOSSIBLE: counted}
+
+    def kept(self, fields: Named) -> dict[str, Liftable]:
+        """Fields as they are."""
+        return {name: fields[name] for name in self.names}
+
+    def certificate(self, fields: Named) -> tuple[Liftable, ...]:
+        """Results of the program's entry, as `CERTIFIED` names them."""
+        assert self.sums is not None
+        t = self.t
+        rounds = t.maximum(t.to_float(fields["round"] - 1), 1.0)
+        domain = self.sums.form.domain
+        centre = t.constant(np.ravel(domain.centre()), "centre", "the middle of the domain")
+        result = least_loss(AllRounds(self.sums, fields, rounds), rounds, centre)
+        return result.bound, result.most, result.slack, result.y, result.multipliers
+
+    def _own(self, p: Problem, state: State) -> Value | None:
+        """Multipliers of the rule, in the user's units, for the constraints that may have one in each round; None where it has none."""
+        assert self.sums is not None
+        form = self.sums.form
+        values = [v for name in self.multipliers if isinstance(v := state.get(name), Value)]
+        fitting = [v for v in values if v.shape == (p.constraint_count,)]
+        if not fitting or not form.each:
+            return None
+        own = p.units.of_weights(fitting[0], 0)
+        places = np.array([k if 0 <= k < p.constraint_count else -1 for k in form.places])
+        learned = self.t.constant((places >= 0).astype(np.float64), "learned", "rows that the rule has a multiplier of")
+        return own[np.maximum(places, 0)] * learned
+
+
+def _sums(t: Tracer, task: TraceSpec) -> CertificateSums:
+    form = certificate_form(task.canonical.standing)
+    if isinstance(form, str):
+        raise fail("OCO735", f"there is no certificate of this model: {form}")
+    if any(task.rooms):
+        raise fail("OCO735", "there is no certificate of this model: a decision is kept as factors")
+    return CertificateSums.of(t, form, task)

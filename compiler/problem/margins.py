@@ -1,0 +1,215 @@
+"""Margins that are learned: a constraint that may be broken in a share q of the rounds, met as if its streams had a usual value.
+
+With g the constraint, s^ a fixed value of the streams that come after the decision, and M at least every g(x; s) - g(x; s^), the decision
+x_t satisfies g(x_t; s^) + m_t <= 0, and the margin moves by m <- m + eta (1[g(x_t; s_t) > 0] - q), kept in [least, M + eta (1 - q)].
+
+A round with m_t >= M is not broken, so m stays below M + eta (1 - q) by itself, and the cut from below only raises it: the moves add up to
+broken <= q T + (M + eta (1 - q) - m_1) / eta (Gibbs & Candes, Adaptive conformal inference, NeurIPS 2021, Proposition 4.1, with a
+bounded score). With m_1 = M at most q T + 1 - q rounds of T are broken, on every sequence; a round whose known constraints allow no
+decision with the largest margin may add one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from oco.compiler.problem.folding import Folding
+from oco.compiler.problem.stream_ranges import Floats, StreamRange
+from oco.compiler.problem.structure import is_affine
+from oco.dsl.atoms import form_of, forms
+from oco.dsl.build import call
+from oco.dsl.diagnostics import fail
+from oco.dsl.dims import known
+from oco.dsl.enclose import enclose_node, enclosures
+from oco.dsl.expressions import Array, Expr, Index, Kind, Name, Slice, constant, names, rewrite, walk
+from oco.dsl.intervals import Interval, interval, point
+from oco.dsl.source import Span
+from oco.dsl.statements import Stream
+
+DESCENT = 0.1
+"""Part of the horizon in which a margin that is never needed comes down from M to 0."""
+UNKNOWN = 10_000
+"""Rounds that stand for a horizon that is unknown."""
+ROUNDED = 1e-9
+"""Part of M, and of the size of g, that is added to M for rounding."""
+
+
+@dataclass(frozen=True)
+class ShareMargin:
+    """Margin of a constraint that may be broken in a share q of the rounds.
+
+    usual    g(x; s^), over the decisions and what is known
+    measured g(x; s), what the round reveals
+    name     of the margin m among the streams
+    most     M, least  what m never goes below, step  eta: an entry each for the entries of the constraint
+    """
+
+    usual: Expr
+    measured: Expr
+    name: str
+    share: float
+    most: tuple[float, ...]
+    least: tuple[float, ...]
+    step: tuple[float, ...]
+    shape: tuple[int, ...] = field(default=())
+
+    @property
+    def greatest(self) -> Floats:
+        """M + eta (1 - q), which the margin never exceeds."""
+        return self._array(self.most) + self._array(self.step) * (1 - self.share)
+
+    @property
+    def robust(self) -> Expr:
+        """Constraint with the greatest margin, which decisions in hindsight satisfy."""
+        return call("add", self.usual, constant(self.greatest))
+
+    @property
+    def moving(self) -> Expr:
+        """Constraint with the margin of the round."""
+        return call("add", self.usual, self._margin)
+
+    @property
+    def following(self) -> Expr:
+        """Margin of the next round."""
+        broken = call("_positive", self.measured)
+        moved = call("mul", constant(self._array(self.step)), call("sub", broken, constant(self.share)))
+        kept = call("maximum", call("add", self._margin, moved), constant(self._array(self.least)))
+        return call("minimum", kept, constant(self.greatest))
+
+    @property
+    def range(self) -> StreamRange:
+        """Range of the margin, a value that is known before the decision; it begins at M."""
+        stream = Stream(self.name, (), self.shape, None)
+        ends = self._array(self.least), self.greatest
+        return StreamRange(
+            self.name, self.shape, *ends, False, stream, first=self._array(self.most), following=self.following
+        )
+
+    def allowed(self, rounds: int) -> float:
+        """Number of rounds of so many in which an entry may be broken: q T + 1 - q."""
+        return self.share * rounds + 1 - self.share
+
+    @property
+    def words(self) -> str:
+        """Guarantee, and the constants in it."""
+        ends = sorted({f"{m:.6g}" for m in self.most}, key=float)
+        size = ends[0] if len(ends) == 1 else f"{ends[0]} to {ends[-1]}"
+        return (
+            f"broken in at most {self.share:.6g} of the rounds and one more (c = {1 - self.share:.6g}, M = {size}), "
+            "on every sequence whose known constraints leave room for the margin"
+        )
+
+    @property
+    def _margin(self) -> Expr:
+        return Name(self.name, Kind.STREAM, shape=self.shape)
+
+    def _array(self, values: tuple[float, ...]) -> Floats:
+        return np.reshape(np.array(values), self.shape)
+
+
+def margin_of(
+    label: str,
+    expr: Expr,
+    share: float,
+    folding: Folding,
+    boxes: Mapping[str, Interval],
+    streams: Sequence[StreamRange],
+    span: Span | None,
+) -> ShareMargin | None:
+    """Margin of the constraint `expr <= 0`; None where no stream comes after the decision. Raises OCO528 where there can be none.
+
+    boxes  ranges of the decisions, and of `t`
+    """
+    if not is_affine(expr, tuple(d for d in names(expr, Kind.DECISION))):
+        message = f"`{label}` is not affine in the decisions, and the margin of `in P% of rounds` is for those that are"
+        raise fail("OCO528", message, span, "write it `each round`, or `each round, penalty p`")
+    later = {s.name: s for s in streams if not s.stream.known and s.name in names(expr, Kind.STREAM)}
+    if not later:
+        return None
+    for s in later.values():
+        if not (np.isfinite(s.lower).all() and np.isfinite(s.upper).all()):
+            message = f"`{s.name}` has no bounds, so no margin of `{label}` is enough for every value of it"
+            raise fail("OCO528", message, s.stream.span, f"declare `stream {s.name} in [lo, hi]`")
+    usual = folding.fold(rewrite(expr, lambda node: _usual(node, later)))
+    ranges = {**boxes, **{s.name: interval(s.lower, s.upper, s.shape) for s in streams}}
+    shape = tuple(int(n) for n in expr.shape if isinstance(n, int))
+    gap = _Gap(folding, later, ranges).of(expr)
+    low, high = np.broadcast_to(gap.lo, shape), np.broadcast_to(gap.hi, shape)
+    if not np.isfinite(high).all():
+        raise fail("OCO528", f"no margin of `{label}` is seen to be enough", span, "bound the streams and the domain")
+    rounds = folding.horizon or UNKNOWN
+    most = np.maximum(high, 0.0)
+    most = most * (1 + ROUNDED) + ROUNDED * np.where(most > 0, np.maximum(most, -low), 1.0)
+    step = most * min(1.0, 1 / (share * max(1.0, DESCENT * rounds)))
+    flat = [tuple(np.ravel(a).tolist()) for a in (most, np.minimum(low, 0.0), step)]
+    return ShareMargin(usual, expr, f"margin_{label.replace('.', '_')}", share, flat[0], flat[1], flat[2], shape)
+
+
+def _usual(node: Expr, later: Mapping[str, StreamRange]) -> Expr:
+    """Stream at its mean, or where none is known in the middle of its range."""
+    if not isinstance(node, Name) or node.name not in later:
+        return node
+    s = later[node.name]
+    value = np.broadcast_to((s.lower + s.upper) / 2 if s.mean is None else s.mean, s.shape)
+    return constant(np.rint(value).astype(np.int64) if s.integer else value)
+
+
+class _Gap:
+    """Bounds of f(x; s) - f(x; s^) for the parts f of an expression, by the rules for differences: of a product a b it is
+    (a - a^) b + a^ (b - b^), so that what stays the same cancels.
+    """
+
+    def __init__(self, folding: Folding, later: Mapping[str, StreamRange], ranges: Mapping[str, Interval]) -> None:
+        usual = {n: _usual(Name(n, Kind.STREAM, shape=s.shape), later) for n, s in later.items()}
+        values = {n: folding.array(v) for n, v in usual.items()}
+        self._later, self._ranges = set(later), ranges
+        self._at_usual = {**ranges, **{n: point(v) for n, v in values.items()}}
+        self._moved = {n: interval(s.lower - values[n], s.upper - values[n], s.shape) for n, s in later.items()}
+
+    def of(self, expr: Expr) -> Interval:
+        """Bounds of the difference."""
+        own, usual = enclosures(expr, self._ranges), enclosures(expr, self._at_usual)
+        gaps: dict[int, Interval] = {}
+        for node in walk(expr):
+            if isinstance(node, Slice):
+                continue
+            if not set(names(node, Kind.STREAM)) & self._later:
+                gaps[id(node)] = interval(0.0, 0.0, known(node.shape))
+                continue
+            here, there = own[id(node)], usual[id(node)]
+            apart = interval(here.lo - there.hi, here.hi - there.lo, here.shape)
+            exact = self._exact(node, gaps, own, usual)
+            gaps[id(node)] = (
+                apart
+                if exact is None
+                else interval(np.maximum(apart.lo, exact.lo), np.minimum(apart.hi, exact.hi), here.shape)
+            )
+        return gaps[id(expr)]
+
+    def _exact(
+        self, node: Expr, gaps: Mapping[int, Interval], own: Mapping[int, Interval], usual: Mapping[int, Interval]
+    ) -> Interval | None:
+        """Difference from those of the parts; None where no rule says it."""
+
+        def of(*parts: Interval) -> Interval:
+            return enclose_node(node, parts, self._ranges)
+
+        if isinstance(node, Name):
+            return self._moved[node.name]
+        children = [c for c in node.children if not isinstance(c, Slice)]
+        form = form_of(node)
+        if isinstance(form, forms.Bilinear):
+            a, b = children
+            left, right = of(gaps[id(a)], own[id(b)]), of(usual[id(a)], gaps[id(b)])
+            return interval(left.lo + right.lo, left.hi + right.hi, left.shape)
+        if isinstance(form, (forms.Signed, forms.Transposed, forms.Reshaped, forms.Stretched, forms.Diagonal)):
+            return of(*(gaps[id(c)] for c in children))
+        if isinstance(node, Array) or (isinstance(form, forms.Total) and not form.of and not form.root):
+            return of(*(gaps[id(c)] for c in children))
+        fixed = all(gaps[id(c)].is_point for c in children[1:])
+        if fixed and (isinstance(node, Index) or form is forms.QUOTIENT):
+            return of(gaps[id(children[0])], *(own[id(c)] for c in children[1:]))
+        return None

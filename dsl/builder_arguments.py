@@ -1,0 +1,52 @@
+"""Arguments of the builder's methods, checked."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from oco.dsl.caller import caller_span
+from oco.dsl.diagnostics import OcoError, fail
+from oco.dsl.source import Span
+from oco.dsl.suggest import did_you_mean
+from oco.dsl.terms import wrong_argument
+from oco.dsl.text.parser import formula_text
+from oco.dsl.text.tokens import is_name
+
+
+def listed_values(values: set[Any] | frozenset[Any], span: Span | None) -> tuple[float, ...]:
+    """Values of a set, ascending. Raises OCO526 where one is no finite number, or none is there."""
+    numbers = all(isinstance(v, (int, float, np.number)) and math.isfinite(v) for v in values)
+    if not values or not numbers:
+        raise wrong_argument("`bounds`", "a set of numbers", values, span)
+    return tuple(sorted(int(v) if float(v).is_integer() and not isinstance(v, float) else float(v) for v in values))
+
+
+def checked_name(name: Any, what: str, span: Span | None) -> str:
+    """Name in the form of one. Raises OCO526."""
+    if not isinstance(name, str) or not is_name(name):
+        shown = repr(name)[:40]
+        hint = "names are made of letters, digits and `_`, and begin with a letter"
+        raise fail("OCO526", f"{shown} cannot name {what}", span, hint)
+    return name
+
+
+def checked_word(word: str, words: list[str], what: str) -> str:
+    """Word among those of a list. Raises OCO210."""
+    if word not in words:
+        near = did_you_mean(str(word), words, ", ".join(words))
+        raise fail("OCO210", f"there is no {what} called {word!r}", caller_span(), near)
+    return word
+
+
+def formula(value: Any, name: str, span: Span | None) -> str:
+    """Text of a setting: a formula, or a number."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, float, np.integer, np.floating)):
+        raise wrong_argument(f"the setting `{name}`", "a number or a formula", value, span)
+    text = value if isinstance(value, str) else repr(value.item() if isinstance(value, np.generic) else value)
+    try:
+        return formula_text(text)
+    except OcoError as error:
+        raise fail("OCO721", f"the formula `{text}` cannot be read: {error.message}", span, error.hint) from None

@@ -1,0 +1,41 @@
+"""Decisions held in all rounds: the first one of a run, and doing nothing. What a guarantee should be better than."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from oco.evaluation.baselines.base import MEMORY, Game, GivenUp
+from oco.evaluation.baselines.table import RuleLine, rule_line
+from oco.evaluation.cost import Trade
+from oco.evaluation.measured_run import MeasuredRun
+
+HELD, NOTHING = "first decision held", "doing nothing"
+
+
+def held_lines(trace: MeasuredRun) -> tuple[RuleLine | None, RuleLine | None]:
+    """Totals of the first decision in all rounds, and of the decision 0.
+
+    None for a first decision that was not kept, for a 0 outside the domain, and for both where the rounds are too large a table
+    or decisions hang on those before them.
+    """
+    blocks, first = trace.problem.blocks, trace.record.decisions
+    starts = len(trace.record.kept) > 0 and trace.record.kept[0] == 0 and all(b.name in first for b in blocks)
+    size = sum(b.domain.size for b in blocks)
+    if trace.problem.previous or trace.rounds * size * 8 > MEMORY:
+        return None, None
+    try:
+        game = Game.of(trace.problem, trace.data, Trade.at_price(trace.problem, 1.0))
+    except GivenUp:
+        return None, None
+    beginning = np.concatenate([np.ravel(first[b.name][0]) for b in blocks]) if starts else None
+    allowed = all(b.domain.contains(np.zeros(b.shape)) for b in blocks)
+    return _held(game, HELD, beginning), _held(game, NOTHING, np.zeros(size) if allowed else None)
+
+
+def _held(game: Game, name: str, x: np.ndarray | None) -> RuleLine | None:
+    """Totals of a decision x (n,) in all rounds; None without a decision, or where its loss is not defined."""
+    if x is None:
+        return None
+    with np.errstate(all="ignore"):
+        played = game.play(name, np.broadcast_to(x, (game.rounds, len(x))))
+    return rule_line(name, played, game.trade) if np.isfinite(played.loss).all() else None

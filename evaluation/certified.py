@@ -1,0 +1,66 @@
+"""Certificates of runs, from what their traces hold: every sum is made again from the decisions and the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from oco.backends.base import Compiled
+from oco.backends.certified import certificate_of
+from oco.backends.registry import backend, usable
+from oco.compiler.certificates.certificate import Certificate, CertificateTerms, terms_of
+from oco.compiler.certificates.form import certificate_form
+from oco.compiler.certificates.replay import PLAYED, replay_program
+from oco.compiler.problem.canonical import Canonical
+from oco.dsl.diagnostics import fail
+from oco.evaluation.data import Data
+
+Array = np.ndarray[Any, Any]
+MANY = 20_000
+"""Rounds from which on the sums are compiled, where a backend does that."""
+
+
+def certificates(
+    problem: Canonical, data: Data, decisions: Mapping[str, Array], ends: Sequence[int]
+) -> list[Certificate]:
+    """Certificates after these rounds, rising numbers from 1, from the data and the decisions by name, the round first.
+
+    Raises OCO735 where the model has none, OCO833 where decisions or data of a round are missing.
+    """
+    last = max(ends, default=0)
+    names = [b.name for b in problem.blocks]
+    if data.absent or not all(name in decisions and len(decisions[name]) >= last for name in names):
+        message = "the trace does not hold the decisions and data of all rounds, from which a certificate is made"
+        hint = 'run with keep="all", or compile with certify="static": the learner keeps the sums'
+        raise fail("OCO833", message, hint=hint)
+    compiled, terms = _compiled(problem, usable("c") if last > MANY else None)
+    state: tuple[Any, ...] = compiled.init(*(np.zeros(b.shape) for b in problem.blocks))
+    results, done = list[Certificate](), 0
+    for end in ends:
+        arrays = {**data.read(done, end), **{n + PLAYED: decisions[n][done:end] for n in names}}
+        inputs = [arrays[f.name] for f in compiled.program.feedback]
+        state, done = _summed(compiled, state, inputs, end - done), end
+        results.append(certificate_of(compiled, terms, state))
+    return results
+
+
+def _summed(compiled: Compiled, state: tuple[Any, ...], inputs: Sequence[Array], rounds: int) -> tuple[Any, ...]:
+    """State after these rounds more; inputs have the round first."""
+    if compiled.run is not None:
+        recorded = compiled.run(state, inputs, (), rounds, ())
+        if recorded.rounds == rounds:
+            return tuple(recorded.state)
+    for k in range(rounds):
+        state = compiled.update(*state, *(a[k] for a in inputs))
+    return state
+
+
+@lru_cache(maxsize=8)
+def _compiled(problem: Canonical, name: str | None) -> tuple[Compiled, CertificateTerms]:
+    program = replay_program(problem)
+    form = certificate_form(problem)
+    assert not isinstance(form, str)
+    return backend(name).compile(program), terms_of(form)

@@ -1,0 +1,273 @@
+"""Verdict on a run in at most 25 lines of 80 columns: its loss beside others', constraints, guarantee, the next command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from textwrap import shorten, wrap
+from typing import Any
+
+import numpy as np
+
+from oco.dsl.statements import Timing
+from oco.evaluation.baselines.held import HELD
+from oco.evaluation.baselines.table import RuleLine
+from oco.evaluation.comparators.base import ComparatorStatus
+from oco.evaluation.measured_run import MeasuredRun
+from oco.evaluation.numbers import counted, number
+from oco.evaluation.summary import ROUNDING, RegretLine, RunSummary
+
+Array = np.ndarray[Any, Any]
+
+WIDTH, LINES = 80, 25
+LABEL = 12  # width of the column of headings
+ALIKE = 5e-4  # share by which losses differ that are called equal
+EQUAL = 1e-3  # share of its scale by which the mean of an equality may be off
+NOTHING = 1e-6  # sum of violations below which it is rounding, where no round was broken
+MOST = 3  # constraints that are shown one by one
+COMPARED = {"static": "best fixed decision", "dynamic": "best of each round"}
+
+
+@dataclass(frozen=True)
+class ConstraintRecord:
+    """Constraint over a run in a few words; `broken` where it was not kept."""
+
+    label: str
+    words: str
+    broken: bool
+
+
+def verdict(trace: MeasuredRun, run: RunSummary, data: str, algorithm: str, following: Sequence[str]) -> str:
+    """Text of the verdict.
+
+    data       words on where the rounds come from; `algorithm` is a sentence
+    following  commands that lead on
+    """
+    constraints = kept_constraints(trace)
+    shown = _block("constraints", _constraints(constraints), MOST + 1) if constraints else []
+    sections = [
+        _wrapped(_headline(run, constraints))[:3],
+        [*_block("data", [data], 2), *_block("algorithm", [algorithm], 2)],
+        [*_table(run), *_best_rule(run)],
+        shown,
+        [*_block("certified", certified_words(run), 2), *_block("guarantee", [guarantee_words(run)], 5)],
+        _block("warning", run.warnings[:1], 2),
+        *_next(following),
+    ]
+    return "\n".join(_fitted(sections))
+
+
+def _fitted(sections: Sequence[Sequence[str]]) -> list[str]:
+    """Sections with lines between them where these fit on the screen; from the end those are left out that do not, but the next command."""
+    head, (shown, guarantee, warning, *commands) = list(sections[:3]), sections[3:]
+    for kept in (
+        [shown, guarantee, warning, *commands],
+        [shown, guarantee, *commands[:1]],
+        [shown[:2], guarantee[:4], *commands[:1]],
+    ):
+        parts = [list(part) for part in (*head, *kept) if part]
+        for gaps in (4, 3, 2, 1):
+            lines = parts[0] + [line for k, part in enumerate(parts[1:]) for line in ([""] * (k < gaps) + part)]
+            if len(lines) <= LINES:
+                return lines
+    return lines[:LINES]
+
+
+def _wrapped(text: str, width: int = WIDTH) -> list[str]:
+    return wrap(text, width, break_on_hyphens=False)
+
+
+def _block(heading: str, texts: Iterable[str], most: int) -> list[str]:
+    """Texts beside a heading, each on lines of its own, `most` of them in all: what goes beyond is cut."""
+    lines = [line for text in texts for line in _wrapped(text, WIDTH - LABEL)]
+    if len(lines) > most:
+        rest = " ".join(lines[most - 1 :])
+        lines = [*lines[: most - 1], shorten(rest, WIDTH - LABEL, placeholder=" ...")]
+    return [f"{heading if k == 0 else '':<{LABEL}}{line}" for k, line in enumerate(lines)]
+
+
+def _next(commands: Sequence[str]) -> list[list[str]]:
+    """Lines of each command; one that is too long goes on in lines that a shell joins."""
+    results = []
+    for k, command in enumerate(commands):
+        parts = wrap(command, WIDTH - LABEL - 2, break_on_hyphens=False, break_long_words=False)
+        text = [part + " \\" for part in parts[:-1]] + parts[-1:]
+        results.append([f"{'next' if k + i == 0 else '':<{LABEL}}{line}" for i, line in enumerate(text)])
+    return results
+
+
+def compared(own: float, other: float) -> str:
+    """Own loss against another: "6.3% less than", or the difference where a share would say nothing."""
+    if abs(own - other) <= ALIKE * max(abs(own), abs(other)):
+        return "as much as"
+    word = "less than" if own < other else "more than"
+    if own * other > 0 and abs(own - other) < 10 * abs(other):
+        share = 100 * abs(own - other) / abs(other)
+        return f"{share:.2g}% {word}" if share < 10 else f"{share:.0f}% {word}"
+    return f"{number(abs(own - other), 4)} {word}"
+
+
+def _headline(run: RunSummary, constraints: Sequence[ConstraintRecord]) -> str:
+    """Sentence on the loss beside the best fixed decision and the best rule, and one on the constraints."""
+    against = []
+    static = next((r for r in run.regret if r.kind == "static" and r.comparator is not None), None)
+    if static is not None and static.comparator is not None:
+        least = "least violating" if static.status == ComparatorStatus.LEAST_VIOLATING.value else "best"
+        against.append(f"{compared(run.loss, static.comparator)} the {least} fixed decision")
+    if run.rules is not None and run.rules.best is not None:
+        against.append(f"{compared(run.loss, run.rules.best.loss)} the best rule")
+    beside = f": {' and '.join(against)}" if against else ""
+    return f"{run.model} lost {number(run.loss)} in {counted(run.rounds, 'round')}{beside}.{_kept_words(constraints)}"
+
+
+def _kept_words(constraints: Sequence[ConstraintRecord]) -> str:
+    broken = [c for c in constraints if c.broken]
+    if not constraints:
+        return ""
+    if not broken:
+        return " All constraints were kept." if len(constraints) > 1 else " Its constraint was kept."
+    if len(constraints) == 1:
+        return f" Its constraint was {broken[0].words}."
+    return f" {len(broken)} of {len(constraints)} constraints {'was' if len(broken) == 1 else 'were'} not kept."
+
+
+def _table(run: RunSummary) -> list[str]:
+    """Losses, a decision maker a line: the learner, the best in hindsight, the best rule, the first decision held."""
+    rows = [("", "loss", "violation", "broken in")]
+    if run.own is not None:
+        rows.append(_line("the learner", run.own, run.rounds))
+    else:
+        rows.append(("the learner", number(run.loss), "", ""))
+    rows += [_comparator(line) for line in run.regret]
+    lines = [] if run.rules is None or run.rules.best is None else [("best rule", run.rules.best)]
+    lines += [] if run.held is None else [(HELD, run.held)]
+    rows += [_line(name, line, run.rounds) for name, line in lines]
+    if not run.violation and not run.equality:
+        rows = [(*row[:2], "", "") for row in rows]
+    widths = [max(len(row[k]) for row in rows) for k in range(4)]
+    return [
+        f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]:>{widths[3]}}".rstrip()
+        for row in rows
+    ]
+
+
+def _comparator(line: RegretLine) -> tuple[str, str, str, str]:
+    name = COMPARED[line.kind]
+    if line.comparator is None:
+        why = line.words.partition(": ")[2].removeprefix("it was ")
+        return name, shorten(why or "not known", 24, placeholder=" ..."), "", ""
+    if line.status == ComparatorStatus.LEAST_VIOLATING.value:
+        return name.replace("best", "least broken"), number(line.comparator), "least", ""
+    certified = line.status == ComparatorStatus.CERTIFIED.value
+    return name, number(line.comparator), "0", "certified" if certified else "not certified"
+
+
+def _line(name: str, line: RuleLine, rounds: int) -> tuple[str, str, str, str]:
+    """Cells of one decision maker; what it broke by less than rounding is 0."""
+    violation = 0.0 if line.broken == 0 and line.violation < NOTHING else line.violation
+    return name, number(line.loss), number(violation, 4), _share(line.broken, rounds)
+
+
+def _share(count: int, rounds: int) -> str:
+    """`4 of 744 (0.5%)`; all and none are the only 100% and 0%."""
+    percent = 100 * count / rounds
+    text = f"{percent:.0f}%" if count in (0, rounds) else f"{min(max(percent, 0.1), 99.9):.1f}%"
+    return f"{count:,} of {rounds:,} rounds ({text})"
+
+
+def _best_rule(run: RunSummary) -> list[str]:
+    if run.rules is None or run.rules.best is None:
+        return []
+    return _wrapped(f"best rule: {run.rules.best.name}")[:2]
+
+
+def kept_constraints(trace: MeasuredRun) -> list[ConstraintRecord]:
+    """Constraints of the model with how they were kept, each with all its entries; both sides of an equality are one."""
+    inequalities = trace.problem.inequalities
+    ends = np.cumsum([0, *(c.size for c in inequalities)])
+    columns: dict[tuple[str, Timing], list[int]] = {}
+    for c, start, end in zip(inequalities, ends, ends[1:]):
+        name = c.label.removesuffix(".above").removesuffix(".below")
+        columns.setdefault((name, c.timing), []).extend(range(start, end))
+    results = []
+    for (label, timing), where in columns.items():
+        g, slack = trace.constraints[:, where], _slack(trace.promise.scales, where)
+        words, broken = _each_round(g, slack) if timing is Timing.EACH_ROUND else _on_average(g, slack)
+        results.append(ConstraintRecord(label, words, broken))
+    start = 0
+    for e in trace.problem.equalities:
+        off = np.abs(trace.equalities[:, start : start + e.size].sum(axis=0)) / len(trace.equalities)
+        entries, start = list(range(ends[-1] + start, ends[-1] + start + e.size)), start + e.size
+        apart = bool((off > EQUAL / ROUNDING * _slack(trace.promise.scales, entries)).any())
+        words = f"sides differ by {number(float(off.max()), 3)} a round on average"
+        results.append(ConstraintRecord(e.label, words if apart else "kept on average over all rounds", apart))
+    return results
+
+
+def _slack(scales: Array | None, columns: Sequence[int]) -> Array:
+    """Excess of each entry below which it is rounding."""
+    if scales is None:
+        return np.full(len(columns), NOTHING)
+    known = scales[list(columns)]
+    return np.asarray(ROUNDING * np.where(np.isfinite(known), np.maximum(known, 1.0), 1.0))
+
+
+def _each_round(g: Array, slack: Array) -> tuple[str, bool]:
+    broken = int((g > slack).any(axis=1).sum())
+    worst = f", broken by {number(float(g.max()), 4)} at most" if broken else ""
+    return f"kept in {_share(len(g) - broken, len(g))}{worst}", broken > 0
+
+
+def _on_average(g: Array, slack: Array) -> tuple[str, bool]:
+    over = g.sum(axis=0)
+    if (over <= len(g) * slack).all():
+        return "kept on average over all rounds", False
+    worst = float(over.max())
+    return f"over by {number(worst, 4)} in all, {number(worst / len(g), 3)} a round", True
+
+
+def _constraints(constraints: Sequence[ConstraintRecord]) -> list[str]:
+    """Lines of the first constraints, those that were broken before the others, and one on the rest."""
+    ordered = sorted(constraints, key=lambda c: not c.broken)
+    lines = [f"{shorten(c.label, 24, placeholder='...')}: {c.words}" for c in ordered[:MOST]]
+    if rest := ordered[MOST:]:
+        broken = sum(c.broken for c in rest)
+        lines.append(f"and {len(rest)} more, {broken or 'none'} of them broken")
+    return lines
+
+
+def certified_words(run: RunSummary) -> list[str]:
+    """Sentence on what is proved of the run beside every fixed decision; none where there is no certificate."""
+    return [line.certificate for line in run.regret if line.kind == "static" and line.certified is not None]
+
+
+def guarantee_words(run: RunSummary) -> str:
+    """Sentence on what is promised, beside what holding the first decision gives."""
+    line = next((r for r in run.regret if r.guarantee is not None), None)
+    if not run.theorem:
+        return "none: no theorem of the algorithm applies to this model"
+    if line is None or line.guarantee is None:
+        return f"{run.theorem} gives a rate and no number; `oco explain` shows it"
+    than = "the best fixed decision" if line.kind == "static" else "the best decision of each round"
+    bound = f"at most {number(line.guarantee)} more than {than}"
+    if line.vacuous:
+        text = f"{bound} ({run.theorem}): no decisions can do worse in {counted(run.rounds, 'round')}, so it says nothing yet"
+    else:
+        text = f"{bound} ({run.theorem}){_beside_held(run, line)}"
+    total = next((t for t in run.totals if t.guarantee is not None), None)
+    if total is not None and not total.vacuous:
+        text += f"; violation at most {number(total.guarantee)}"
+    for condition in run.conditions[:1]:
+        text += f"; if {condition.words}: on these data, {condition.outcome}"
+        text += "" if condition.since is None else f" from round {condition.since} on"
+    return text
+
+
+def _beside_held(run: RunSummary, line: RegretLine) -> str:
+    """Clause on the regret of the first decision held against the same comparator."""
+    if run.held is None or line.comparator is None or line.guarantee is None:
+        return ""
+    idle = run.held.loss - line.comparator
+    more = f"{number(abs(idle))} {'more' if idle >= 0 else 'less'}"
+    weak = ", so the promise says less than learning nothing gave" if idle < line.guarantee else ""
+    return f"; the first decision held lost {more}{weak}"

@@ -1,0 +1,132 @@
+"""The screen at the end of `oco run`: its size, and its numbers against those of the trace."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import oco
+from oco.cli import main
+from oco.evaluation.baselines.held import held_lines
+from oco.evaluation.report.verdict import LINES, WIDTH, compared, verdict
+from oco.evaluation.summary import summarize
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+SHORT = ("--rounds", "24", "--budget", "1s")
+LARGE = {"ratings": ("--comparators", "none", "--baselines", "none")}
+TIGHT = """model tight
+horizon T = 6
+decision x[2] in box(0, 4)
+stream c[2] in [-1, 1]
+stream need in [0, 9]
+minimize c @ x
+subject to
+    served: need - sum(x) <= 0 each round
+"""
+
+
+@pytest.mark.parametrize("name", sorted(p.stem for p in EXAMPLES.glob("*.oco")))
+def test_every_example_runs_by_itself_and_ends_on_one_screen(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", str(EXAMPLES / f"{name}.oco"), *SHORT, *LARGE.get(name, ())]) == 0
+    text = capsys.readouterr().out
+    lines = text.rstrip("\n").split("\n")
+    assert len(lines) <= LINES and max(map(len, lines)) <= WIDTH, text
+    assert lines[0].startswith(f"{name} lost ") and "24 rounds" in lines[0]
+    for heading in (
+        "data ",
+        "algorithm ",
+        "the learner ",
+        "best fixed|least broken fixed",
+        "guarantee ",
+        "next ",
+    ):
+        assert re.search(rf"^({heading})", text, re.MULTILINE), heading
+    assert not re.search(r"\d[eE][+]?\d", text.split("guarantee")[0]), "numbers in one notation"
+
+
+def test_numbers_of_the_screen_are_those_of_the_trace() -> None:
+    plan = oco.compile(oco.parse(TIGHT), "coldq")
+    rng = np.random.default_rng(0)
+    need = np.array([1.0, 2.0, 9.0, 1.0, 9.0, 1.0])
+    data = {"c": rng.uniform(-1, 1, (6, 2)), "need": need}
+    trace = plan.run(data)
+    run = summarize(trace)
+    text = verdict(trace, run, "six rounds", "an algorithm", ["oco help"])
+    broken = int((trace.constraints[:, 0] > 1e-9).sum())
+    assert f"kept in {6 - broken} of 6 rounds" in text
+    first, held = np.asarray(trace.decisions[0]), held_lines(trace)[0]
+    assert held is not None and held.loss == pytest.approx(float((data["c"] @ first).sum()))
+    assert held.violation == pytest.approx(np.maximum(need - first.sum(), 0).sum())
+    assert summarize(trace).to_json()["held"]["loss"] == held.loss
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "words"),
+    [
+        (90.0, 100.0, "10% less than"),
+        (103.1, 100.0, "3.1% more than"),
+        (100.0, 100.0, "as much as"),
+        (-5.0, 10.0, "15 less than"),
+        (5.0, 0.0, "5 more than"),
+        (-110.0, -100.0, "10% less than"),
+    ],
+)
+def test_losses_are_compared_by_share_where_a_share_says_something(own: float, other: float, words: str) -> None:
+    assert compared(own, other) == words
+
+
+def test_details_and_json_have_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.oco").write_text(TIGHT)
+    assert main(["run", "m.oco", "--data", "drawn", "--details", "--algorithms", "coldq"]) == 0
+    out = capsys.readouterr().out
+    assert "loss.lipschitz" in out and "setting" in out and "rounds a second" in out
+    plan = out.split("\nalgorithm", 1)[1]
+    assert "guaranteed" in out and max(map(len, plan.split("\n"))) <= WIDTH
+    assert main(["run", "m.oco", "--data", "drawn", "--json"]) == 0
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    assert run["held"]["name"] == "first decision held"
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("# run: --data ../m.csv", "OCO802"),
+        ("# run: --data none.csv", "OCO801"),
+        ("# run: --out results", "OCO912"),
+        ("# run: --rounds 0", "OCO912"),
+        ("# run: --data 'm.csv", "OCO912"),
+    ],
+)
+def test_wrong_run_lines_are_shown_in_place(
+    line: str, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.oco").write_text(f"{line}\n{TIGHT}")
+    assert main(["run", "m.oco"]) == 1
+    err = capsys.readouterr().err
+    assert code in err and "m.oco:1:1" in err
+
+
+def test_the_run_line_gives_way_to_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.oco").write_text(f"# run: --data m.csv --rounds 2\n{TIGHT}")
+    (tmp_path / "m.csv").write_text("c[0],c[1],need\n" + "0.5,-0.5,1\n" * 3)
+    (tmp_path / "other.csv").write_text("c[0],c[1],need\n" + "0.5,-0.5,1\n" * 4)
+    assert main(["run", "m.oco"]) == 0
+    assert "2 rounds of m.csv" in capsys.readouterr().out
+    assert main(["run", "m.oco", "--data", "other.csv"]) == 0
+    assert "4 rounds of other.csv" in capsys.readouterr().out
+    assert main(["data", "m.oco"]) == 0
+    assert "m.csv: 3 rounds" in capsys.readouterr().out

@@ -380,8 +380,8 @@ class ModelBuilder:
         """Context of a declaration: on failure nothing stays declared."""
         checked_name(name, what, span)
         scope = self._scope
-        declared, values, sizes, indexes = map(dict, (scope.declared, scope.values, scope.sizes, scope.indexes))
-        streams = list(self._assembly.streams)
+        declared, values = dict(scope.declared), dict(scope.values)
+        sizes, indexes, streams = dict(scope.sizes), dict(scope.indexes), list(self._assembly.streams)
         try:
             yield
         except OcoError:

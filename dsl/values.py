@@ -102,10 +102,9 @@ def param_value(scope: Scope, param: Param, axes: Axes = ()) -> Array | None:
     if param.value is None or not is_known(param.shape):
         return None
     role = f"`{param.name}`"
-    if isinstance(param.value, File):
-        raw = _read(scope, param, param.value, axes)
-    else:
-        raw = fixed_value(scope, param.value, f"the value of {role}")
+    file = param.value if isinstance(param.value, File) else None
+    value = f"the value of {role}"
+    raw = fixed_value(scope, param.value, value) if file is None else _read(scope, param, file, axes)
     if raw is None:
         return None
     if raw.shape == ():  # one number for every entry

@@ -144,8 +144,11 @@ def margin_of(
     most = np.maximum(high, 0.0)
     most = most * (1 + ROUNDED) + ROUNDED * np.where(most > 0, np.maximum(most, -low), 1.0)
     step = most * min(1.0, 1 / (share * max(1.0, DESCENT * rounds)))
-    parts = (tuple(np.ravel(a).tolist()) for a in (most, np.minimum(low, 0.0), step))
-    return Margin(usual, expr, f"margin_{label.replace('.', '_')}", share, *parts, shape)
+    greatest, least, moves = (tuple(np.ravel(a).tolist()) for a in (most, np.minimum(low, 0.0), step))
+    name = f"margin_{label}"
+    while name in folding.declared:
+        name += "_"
+    return Margin(usual, expr, name, share, greatest, least, moves, shape)
 
 
 def _usual(node: Expr, later: Mapping[str, StreamRange]) -> Expr:

@@ -41,7 +41,7 @@ def test_every_fact_about_functions_is_attacked() -> None:
 
 
 APART = {"index", "state"}
-"""Statements that no model of the generator has: names of entries mean what numbers mean, and values between rounds have tests of their own."""
+"""Statements that no model of the generator has: names of entries mean what numbers do, and states have tests of their own."""
 
 
 def test_every_statement_has_a_maker() -> None:

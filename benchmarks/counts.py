@@ -83,7 +83,7 @@ QUOTES = (
         "(`price[10] in [-132, 711]`) the default costs {} and delays {} jobs in {} rounds, the same.",
         lambda: played(prices="[-132, 711]"),
     ),
-    Quote("README.md", "\nloss {} {} a round", lambda: played(show=("loss", "mean_loss"))),
+    Quote("README.md", "\nthe learner {} {} {} of 744 rounds", lambda: played()),
 )
 
 

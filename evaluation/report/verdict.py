@@ -197,7 +197,7 @@ def kept_constraints(trace: MeasuredRun) -> list[KeptConstraint]:
     start = 0
     for e in trace.problem.equalities:
         off = np.abs(trace.equalities[:, start : start + e.size].sum(axis=0)) / len(trace.equalities)
-        where, start = range(ends[-1] + start, ends[-1] + start + e.size), start + e.size
+        where, start = list(range(ends[-1] + start, ends[-1] + start + e.size)), start + e.size
         apart = bool((off > EQUAL / ROUNDING * _slack(trace.promise.scales, where)).any())
         words = f"sides differ by {number(float(off.max()), 3)} a round on average"
         results.append(KeptConstraint(e.label, words if apart else "kept on average over all rounds", apart))

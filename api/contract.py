@@ -17,7 +17,7 @@ from oco.compiler.theory.theorems import Guarantee
 from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import fail
 from oco.dsl.statements import Feedback
-from oco.dsl.text.printer import print_distribution, print_model
+from oco.dsl.text.printer import print_distribution
 
 LARGEST = 1e300
 """A tradeoff in a recipe is a number of a double; which ones are allowed, the compiler says."""
@@ -30,13 +30,13 @@ def contract_of(plan: Plan) -> Contract:
     problem = plan.canonical
     full = problem.feedback is Feedback.FULL
     return Contract(
-        text=print_model(plan.model),
+        text=plan.model.to_oco(),
         algorithm=plan.algorithm,
         horizon=plan.horizon,
         start=_start(plan),
         domains={b.name: b.domain for b in problem.blocks},
         cite=plan.choice.winner.algorithm.cite if plan.choice.winner is not None else "",
-        guarantee=(*promises(plan.guarantee), *problem.shares),
+        guarantee=(*promises(plan.guarantee), *problem.remarks),
         ranges={s.name: Range(s.lower, s.upper, _distribution(s)) for s in problem.streams if full or s.stream.known},
         equalities=problem.equality_names,
         axes=problem.axes,
@@ -140,15 +140,17 @@ def recipe_of(plan: Plan) -> dict[str, Any]:
     model's text.
     """
     effort = {} if plan.facts.effort == 1 else {"effort": plan.facts.effort}
+    season = {} if plan.season == 1 else {"season": plan.season}
     return {
         "name": plan.model.name,
-        "model": print_model(self_contained(plan.model)),
+        "model": self_contained(plan.model).to_oco(),
         "algorithm": plan.algorithm,
         "settings": {name: str(value) for name, value in plan.given.items()},
         "mode": plan.mode,
         "tradeoff": plan.tradeoff,
         **effort,
         **({"certify": plan.certify} if plan.certify else {}),
+        **season,
         "settled": {name: _exact(s) for name, s in plan.settings.items()},
     }
 
@@ -164,6 +166,7 @@ class Recipe:
     mode: str
     tradeoff: float
     effort: float
+    season: int
     resolved: Mapping[str, str]
     certify: str = ""
 
@@ -173,16 +176,17 @@ class Recipe:
         result = recipe if isinstance(recipe, Mapping) else {}
         texts = [result.get(part) for part in ("name", "model", "algorithm", "mode")]
         tables = [result.get("settings"), result.get("settled", {})]
-        tradeoff, effort = result.get("tradeoff", 1.0), result.get("effort", 1.0)
+        tradeoff, effort, season = (result.get(part, 1) for part in ("tradeoff", "effort", "season"))
         certify = result.get("certify", "")
-        numbers = _is_number(tradeoff) and _is_number(effort) and effort > 0
+        numbers = _is_number(tradeoff) and _is_number(effort) and effort > 0 and isinstance(season, int)
         whole = all(isinstance(text, str) for text in texts) and all(map(_is_table, tables))
         if not (whole and numbers and isinstance(certify, str)):
             hint = "where a module that `oco compile` wrote has saved it, `Learner.load` of that module reads it"
             raise fail("OCO850", "the saved state does not say which plan it belongs to", hint=hint)
         name, model, algorithm, mode = map(str, texts)
         settings, resolved = ({str(key): str(text) for key, text in dict(table or {}).items()} for table in tables)
-        return cls(name, model, algorithm, settings, mode, float(tradeoff), float(effort), resolved, certify)
+        numbers_given = float(tradeoff), float(effort), int(season)
+        return cls(name, model, algorithm, settings, mode, *numbers_given, resolved, certify)
 
 
 def _is_number(value: Any) -> bool:

@@ -86,7 +86,8 @@ def compile(
     effort     multiplies the number of steps that the proof searches may take, as for `check`
     budget     seconds of pilot runs, by a model of costs or by the clock, after which no other algorithm is begun; None: 30
     on_missing values that the data lack: "error", "hold" (the last value before) or "skip" (leave the round out)
-    certify    "static" or "dynamic": learners keep the sums of a certificate of that regret (`learner.certificate()`)
+    certify    "static": learners keep the sums of a certificate of the static regret (`learner.certificate()`); "dynamic": of
+               that to the best decision of each round too, which takes a search in every round
 
     Raises OcoError where the model is wrong or no algorithm applies.
     """

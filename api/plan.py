@@ -16,7 +16,7 @@ from oco.backends.registry import backend as find_backend
 from oco.backends.registry import make_fleet, make_learner, restored, standalone_files, usable
 from oco.compiler.selection import plan as core
 from oco.compiler.selection.plan_notices import plan_notices
-from oco.contract import Recipe, contract_of, recipe_of
+from oco.contract import Recipe, contract_of
 from oco.dsl.diagnostics import Diagnostic, contained
 from oco.dsl.load import parse
 from oco.dsl.writing import write_files
@@ -60,8 +60,10 @@ class Plan(core.Plan):
         known = Recipe.read(recipe)
         with contained("restoring"):
             model = parse(known.model, name=known.name)
-            settings, tradeoff, effort = known.settings or known.mode, known.tradeoff, known.effort
-            plan = cls.of(core.compile_plan(model, known.algorithm, settings, tradeoff=tradeoff, effort=effort), target)
+            settings, season = known.settings or known.mode, known.season
+            tradeoff, effort = known.tradeoff, known.effort
+            made = core.compile_plan(model, known.algorithm, settings, tradeoff=tradeoff, effort=effort, season=season)
+            plan = cls.of(made, target)
             plan = plan.certified(known.certify) if known.certify else plan
             # The text may print otherwise now; the state goes with the text that it was saved with.
             plan.__dict__["contract"] = replace(plan.contract, recipe={**plan.recipe, "model": known.model})
@@ -257,7 +259,7 @@ class Plan(core.Plan):
     @property
     def recipe(self) -> dict[str, Any]:
         """JSON values from which the same plan is made again."""
-        return recipe_of(self)
+        return dict(self.contract.recipe)
 
 
 def plan_of_recipe(recipe: Mapping[str, Any], target: str | None) -> Plan:

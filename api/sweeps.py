@@ -53,7 +53,7 @@ class Runner:
         settings = tuple(sorted(job.settings.items()))
         plan = _plan(self.text, job.algorithm, settings, self.rounds, self.backend, self.tradeoff, self.effort)
         arrays = self.arrays()
-        drawn = tuple(s for s in plan.canonical.streams if s.name not in arrays)
+        drawn = tuple(s for s in plan.canonical.revealed if s.name not in arrays)
         data = Data(plan.canonical, self.rounds, MappingProxyType(dict(arrays)), drawn, job.seed)
         return plan.run(data, seed=job.seed, keep="last", budget=self.budget)
 

@@ -66,6 +66,18 @@ def first_decision(name: str, given: Any) -> Array:
         raise fail("OCO846", f"the start of {name} is not an array of numbers: {given!r:.80}") from None
 
 
+def decision_within(name: str, given: Any, shape: tuple[int, ...], domain: Any) -> Array:
+    """Copy of a start of this shape in a domain (None: anywhere). Raises OCO846 where it is not finite or not in it."""
+    value = first_decision(name, given)
+    if value.shape != shape:
+        raise fail("OCO846", f"the start of {name} has the shape {value.shape}, not {shape}")
+    if not np.isfinite(value).all():
+        raise fail("OCO846", f"the start of {name} holds numbers that are not finite")
+    if domain is not None and not domain.contains(value):
+        raise fail("OCO846", f"the start of {name} lies outside {domain}")
+    return value
+
+
 def by_decision(given: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any] | None:
     """Arguments `gradient={"x": a, "y": b}` as `gradient_x`, `gradient_y`; None if no value is a dict by these names of
     decisions.

@@ -10,7 +10,7 @@ import numpy as np
 
 from oco.backends.arguments import (
     by_decision,
-    first_decision,
+    decision_within,
     generator,
     given_draw,
     is_integer,
@@ -116,17 +116,10 @@ class Learner(Portable):
             parts: list[Any] = [given[f] for f in part_names(name) if f in given]
             if self.contract.domains[name].violation_of_factors(*parts) > 1e-9:
                 raise fail("OCO846", f"the start of {name} lies outside {self.contract.domains[name]}")
-        first = []
-        for field in self.compiled.program.decision:
-            value = first_decision(field.name, given[field.name])
-            if value.shape != field.type.shape:
-                raise fail("OCO846", f"the start of {field.name} has the shape {value.shape}, not {field.type.shape}")
-            if not np.isfinite(value).all():
-                raise fail("OCO846", f"the start of {field.name} holds numbers that are not finite")
-            domain = self.contract.domains.get(field.name)
-            if domain is not None and not domain.contains(value):
-                raise fail("OCO846", f"the start of {field.name} lies outside {domain}")
-            first.append(value)
+        within = self.contract.domains.get
+        first = [
+            decision_within(f.name, given[f.name], f.type.shape, within(f.name)) for f in self.compiled.program.decision
+        ]
         if message := self.contract.about_start(dict(zip(self._names, first))):
             self.warn(message)
         self.monitor.start = points_of(self.compiled.program, first)

@@ -18,7 +18,7 @@ import oco
 from benchmarks.practice.problems import PROBLEMS, ROOT, Problem, problems
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.writing import write_text
-from oco.evaluation.comparators import Budget
+from oco.evaluation.comparators import ComparatorBudget
 from oco.evaluation.numbers import number
 from oco.evaluation.report.trace import Trace
 from oco.plan import Plan
@@ -63,7 +63,7 @@ def row(problem: Problem) -> Row:
     plan = oco.compile(problem.model, data=problem.data)
     certified = plan.certified()
     trace = certified.run(problem.data)
-    trace.budget = Budget(seconds=120.0)
+    trace.budget = ComparatorBudget(seconds=120.0)
     result = trace.certificate()
     comparator = trace.comparator("static")
     known = comparator.losses is not None
@@ -96,7 +96,7 @@ def _prefixes(trace: Trace, ends: tuple[int, ...]) -> Iterator[tuple[int, float,
 def _best(problem: object, data: object) -> float:
     from oco.evaluation.comparators.compare import compare
 
-    return float(compare(problem, data, "static", Budget(seconds=60.0)).value)  # type: ignore[arg-type]
+    return float(compare(problem, data, "static", ComparatorBudget(seconds=60.0)).value)  # type: ignore[arg-type]
 
 
 def _added(plan: Plan, certified: Plan, problem: Problem) -> float:

@@ -6,19 +6,20 @@ else about it is wrong, so that one mistake is reported once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from oco.dsl.assumptions import wrong_key
 from oco.dsl.atoms.words import describe
 from oco.dsl.build import call
-from oco.dsl.checks import check_distribution, check_domain, check_share
+from oco.dsl.checks import check_distribution, check_domain, check_first, check_share
 from oco.dsl.diagnostics import MOST_MISTAKES, OcoError, fail
 from oco.dsl.dims import Shape, broadcast, show
-from oco.dsl.expressions import Expr, File, Kind, constant, names
+from oco.dsl.expressions import Expr, File, Kind, constant, names, rewrite, written_out
 from oco.dsl.fact_keys import FUNCTION_FACTS, MODEL_FACTS, catalogue, of_the_whole
 from oco.dsl.formulas import check_using
 from oco.dsl.keyed import by_name, index_names
@@ -228,6 +229,30 @@ class Assembly:
             self._check_mean(stream, mean)
         self.streams.append(stream)
 
+    def state(self, name: str, dims: tuple[Expr, ...], bounds: Bounds, first: Expr, span: Span | None) -> None:
+        """Add `state name[dims] ... in bounds start first`; `follow` says what a round leaves to the next."""
+        check_new_name(self.scope, name, Kind.STREAM, span)
+        shape = self._shape(dims, f"`{name}`")
+        state = Stream(name, dims, shape, bounds, span=span, known=True, first=first)
+        self.scope.declare(state)
+        check_count(shape, f"`{name}`", span)
+        if bounds is not None:
+            check_range(self.scope, bounds, shape, f"`{name}`", False)
+        check_first(self.scope, state, first)
+        self.streams.append(state)
+
+    def follow(self, name: str, following: Expr) -> None:
+        """Set what a round leaves to the next of a state, abbreviations written out. Raises OCO529 where its shape is another."""
+        place = next(k for k, s in enumerate(self.streams) if s.name == name)
+        state = self.streams[place]
+        if broadcast(following.shape, state.shape) != state.shape:
+            message = f"`{name}` has shape {show(state.shape)}, and what follows it {show(following.shape)}"
+            raise fail("OCO529", message, following.span, "give both one shape")
+        lets = {let.name: let.value for let in self.lets}
+        plain = rewrite(following, lambda e: written_out(e, lets))
+        self.streams[place] = replace(state, following=plain)
+        self.scope.declared[name] = self.streams[place]
+
     def let(self, name: str, value: Expr, span: Span | None) -> None:
         """Add `let name = value`."""
         check_new_name(self.scope, name, Kind.LET, span)
@@ -345,7 +370,7 @@ class Assembly:
         """Errors for assumptions about unknown facts; labels in `unreadable` are taken as declared."""
         keys = catalogue((*self.scope.labels, *unreadable))
         relations = {k: f.relation for k, f in keys.items()}
-        wrong = (e for a in self.assumptions if (e := _wrong_key(a, relations)))
+        wrong = (e for a in self.assumptions if (e := wrong_key(a, relations)))
         return list(islice(wrong, MOST_MISTAKES))
 
     def finish(self) -> Model:
@@ -367,34 +392,3 @@ class Assembly:
             self.scope.folder,
             self.span,
         )
-
-
-def _text(value: Expr) -> str:
-    return value.span.text if value.span is not None and value.span.text else "..."
-
-
-def _wrong_key(assumption: Assumption, relations: Mapping[str, str]) -> OcoError | None:
-    key = of_the_whole(assumption.key)
-    if key not in relations:
-        parts = key.split(".")
-        labels = sorted({k.split(".")[1] for k in relations if k.startswith("constraints.")})
-        if parts[0] == "constraints" and len(parts) > 2 and parts[1] not in labels:
-            hint = did_you_mean(
-                parts[1],
-                labels,
-                f"the constraints are {', '.join(labels)}" if labels else "this model has no constraints",
-            )
-            return fail("OCO651", f"there is no constraint `{parts[1]}`", assumption.span, hint)
-        alike = (k for k in relations if not k.startswith("constraints.") or k.split(".")[1] in parts)
-        hint = did_you_mean(key, alike, "`oco help OCO651` lists the facts")
-        return fail("OCO651", f"there is no fact `{assumption.key}`", assumption.span, hint)
-    wanted = relations[key]
-    if wanted and wanted != assumption.relation:
-        side = "an upper" if wanted == "<=" else "a lower"
-        return fail(
-            "OCO653",
-            f"only {side} bound on `{key}` is of use",
-            assumption.span,
-            f"write `assume {assumption.key} {wanted} {_text(assumption.value)}`",
-        )
-    return None

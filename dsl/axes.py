@@ -20,12 +20,12 @@ def expression_axes(expr: Expr, declared: Declared, indexes: Indexes) -> Axes:
     if not indexes or not expr.shape:
         return ()
     try:
-        return axes_in(_Symbols(declared, indexes).of(expr).shape, indexes)
+        return axes_in(_AxisSymbols(declared, indexes).of(expr).shape, indexes)
     except (OcoError, InternalError):  # an index and a number of entries meet, say: nothing is named
         return ()
 
 
-class _Symbols:
+class _AxisSymbols:
     """Expressions with indexes as lengths; abbreviations are worked out once."""
 
     def __init__(self, declared: Declared, indexes: Indexes) -> None:

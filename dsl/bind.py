@@ -66,6 +66,10 @@ class _Binder:
             for cut in d.domain.cuts:
                 assembly.cut(d.name, self.expr(cut.left), cut.relation, self.expr(cut.right), cut.span)
         for s in m.streams:
+            if s.first is not None and s.following is not None:
+                assembly.state(s.name, self.exprs(s.dims), self._bounds(s.bounds), self.expr(s.first), s.span)
+                assembly.follow(s.name, self.expr(s.following))
+                continue
             mean = None if s.mean is None else self.expr(s.mean)
             distribution = None if s.distribution is None else self._distribution(s.distribution)
             assembly.stream(

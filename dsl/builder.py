@@ -27,6 +27,8 @@ from oco.dsl.suggest import did_you_mean
 from oco.dsl.terms import Comparison, Operand, Term, common_scope, term, wrong_argument
 from oco.dsl.values import as_array, is_data
 
+Duty: TypeAlias = "tuple[bool, Operand | None, float | None]"
+"""Time at which a constraint has to hold, and its price: each round or not, penalty, percentage of the rounds."""
 Shape: TypeAlias = "Operand | Sequence[Operand] | None"
 _WHERE_FACTS_ARE = "`oco help OCO651` lists the facts"
 
@@ -158,6 +160,18 @@ class ModelBuilder:
         """Declare data known before the decision, which `decide` is given, with the options of `stream`."""
         return self.stream(name, shape, known=True, **options)
 
+    def state(
+        self, name: str, shape: Shape = None, *, following: Callable[[Term], Operand], bounds: Any, start: Operand
+    ) -> Term:
+        """Declare what a round leaves to the next: `m.state("stored", following=lambda s: s + charge, bounds=(0, 400), start=200)`."""
+        span = caller_span()
+        ends, _ = self._bounds(bounds, False, span)
+        first = self._expr(start, span)
+        with self._statement(name, "a state", span):
+            self._assembly.state(name, self._dims(shape, span), ends, first, span)
+            self._assembly.follow(name, self._expr(following(self._name(name, span)), span))
+        return self._name(name, span)
+
     def let(self, name: str, value: Operand) -> Term:
         """Name an expression."""
         span = caller_span()
@@ -206,37 +220,22 @@ class ModelBuilder:
         """
         span = caller_span()
         if isinstance(constraint, Iterable) and not isinstance(constraint, (str, bytes, np.ndarray, Term)):
-            self._several(list(constraint), name, each_round, penalty, percent, span)
+            self._several(list(constraint), name, (each_round, penalty, percent), span)
             return
-        self._one(constraint, name, each_round, penalty, percent, span)
+        self._one(constraint, name, (each_round, penalty, percent), span)
 
-    def _several(
-        self,
-        constraints: list[Any],
-        name: str | None,
-        each_round: bool,
-        penalty: Operand | None,
-        percent: float | None,
-        span: Span | None,
-    ) -> None:
+    def _several(self, constraints: list[Any], name: str | None, duty: Duty, span: Span | None) -> None:
         """Add constraints one after another; none where one of them is wrong."""
         kept, labels = list(self._assembly.constraints), dict(self._scope.labels)
         try:
             for k, c in enumerate(constraints, 1):
-                self._one(c, name if name is None else f"{name}_{k}", each_round, penalty, percent, span)
+                self._one(c, name if name is None else f"{name}_{k}", duty, span)
         except OcoError:
             self._assembly.constraints, self._scope.labels = kept, labels
             raise
 
-    def _one(
-        self,
-        constraint: Any,
-        name: str | None,
-        each_round: bool,
-        penalty: Operand | None,
-        percent: float | None,
-        span: Span | None,
-    ) -> None:
+    def _one(self, constraint: Any, name: str | None, duty: Duty, span: Span | None) -> None:
+        each_round, penalty, percent = duty
         if not isinstance(constraint, Comparison):
             raise wrong_argument("a constraint", "a comparison such as x <= 1", constraint, span)
         self._own(constraint.left, span)
@@ -385,12 +384,14 @@ class ModelBuilder:
     def _statement(self, name: str, what: str, span: Span | None) -> Iterator[None]:
         """Context of a declaration: on failure nothing stays declared."""
         checked_name(name, what, span)
-        scope = self._scope
-        declared, values, sizes, indexes = map(dict, (scope.declared, scope.values, scope.sizes, scope.indexes))
+        before = {part: dict(getattr(self._scope, part)) for part in ("declared", "values", "sizes", "indexes")}
+        streams = list(self._assembly.streams)
         try:
             yield
         except OcoError:
-            scope.declared, scope.values, scope.sizes, scope.indexes = declared, values, sizes, indexes
+            self._assembly.streams = streams
+            for part, entries in before.items():
+                setattr(self._scope, part, entries)
             raise
 
     def _free_label(self) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from oco.dsl import distributions
 from oco.dsl.atoms import ATOMS
 from oco.dsl.diagnostics import OcoError, fail
+from oco.dsl.dims import broadcast, show
 from oco.dsl.distributions import DISTRIBUTIONS, DistributionKind
 from oco.dsl.domains import DOMAINS, Complaint
 from oco.dsl.expressions import Expr
@@ -131,6 +132,20 @@ def _known(row: DistributionKind, options: Options) -> Options:
             hint = did_you_mean(name, row.names, f"its arguments are {listed(row.names)}")
             raise fail("OCO421", f"`{row.signature}` has no argument `{name}`", _with_name(value, name), hint)
     return options
+
+
+def check_first(scope: Scope, state: Stream, first: Expr) -> None:
+    """Check the value of a state in round 1: fixed, of its shape, within its range. Raises OCO529."""
+    role = f"the start of `{state.name}`"
+    check_fixed(first, role)
+    if broadcast(first.shape, state.shape) != state.shape:
+        raise fail("OCO529", f"{role} has shape {show(first.shape)}, the state {show(state.shape)}", first.span)
+    value = fixed_value(scope, first, role)
+    ends = [None if b is None else fixed_value(scope, b, role) for b in state.bounds or (None, None)]
+    if value is None or ends[0] is None or ends[1] is None:
+        return
+    if not bool(np.all((ends[0] <= value) & (value <= ends[1]))):
+        raise fail("OCO529", f"{role} lies outside its range", first.span, "widen the range, or start within it")
 
 
 def check_share(label: str, relation: Relation, penalty: Expr | None, percent: float | None, span: Span | None) -> None:

@@ -10,8 +10,9 @@ from oco.dsl.statements import Param
 
 
 def self_contained(model: Model) -> Model:
-    """Model with the data of its params in place of file names and of values given at compile time."""
-    return replace(model, params=tuple(_contained(p) for p in model.params))
+    """Model with the data of its params in place of file names and of values given at compile time; itself where it has none."""
+    params = tuple(_contained(p) for p in model.params)
+    return model if all(new is old for new, old in zip(params, model.params)) else replace(model, params=params)
 
 
 def _contained(param: Param) -> Param:

@@ -249,3 +249,10 @@ def parts(root: Expr) -> Mapping[str, int]:
 def entries(root: Expr) -> int:
     """Total number of entries of the calls, shared ones counted once; lengths that a param names are left out."""
     return root._within[2]
+
+
+def written_out(node: Expr, lets: Mapping[str, Expr]) -> Expr:
+    """Value of an abbreviation in its place, its own abbreviations written out; any other node as it is."""
+    if isinstance(node, Name) and node.kind is Kind.LET and node.name in lets:
+        return rewrite(lets[node.name], lambda e: written_out(e, lets))
+    return node

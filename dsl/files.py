@@ -38,7 +38,11 @@ def read_array(path: str, folder: Path | None, name: str, span: Span | None, quo
     `name` is the param's: it selects the array of an npz file that holds several. `quota` counts the memory that they
     take.
     """
-    kinds = {kind: partial(reader, name=name, quota=quota) for kind, reader in READERS.items()}
+
+    def named(reader: Callable[[Path, str, Quota], Array]) -> Callable[[Path], Array]:
+        return lambda path: reader(path, name, quota)
+
+    kinds = {kind: named(reader) for kind, reader in READERS.items()}
     return _numbers(_read(path, folder, span, quota, kinds), path, span)
 
 

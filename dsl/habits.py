@@ -58,7 +58,7 @@ def no_such_name(owner: str, name: str, lines: Mapping[str, str], there: Iterabl
         return AttributeError(f"{owner} has no `{name}`")
     words = {key.lower(): line for key, line in lines.items()}
     hint = lines.get(name) or words.get(name.lower()) or did_you_mean(name, there, f"`dir` lists what {owner} has")
-    return NoSuchName(Diagnostic("OCO529", f"{owner} has no `{name}`", caller_span(), hint))
+    return NoSuchName(Diagnostic("OCO530", f"{owner} has no `{name}`", caller_span(), hint))
 
 
 def not_numbers() -> OcoError | None:

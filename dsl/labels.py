@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,8 @@ SHOWN = 8
 """Names that a message lists."""
 
 
-class Axis(NamedTuple):
+@dataclass(frozen=True)
+class Axis:
     """Axis with a name for each entry, by the name of its index."""
 
     index: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from oco.dsl.axes import expression_axes
 from oco.dsl.build import call
@@ -25,7 +26,8 @@ class Model(Statements):
 
     def axes(self, name: str) -> Axes:
         """Names of the entries of a declaration, by axis; empty where none has names."""
-        declared = next(d for d in (*self.params, *self.decisions, *self.streams) if d.name == name)
+        every: list[Param | Decision | Stream] = [*self.params, *self.decisions, *self.streams]
+        declared = next(d for d in every if d.name == name)
         return axes_of(declared.dims, indexes_of(self.params))
 
     def axes_of_constraint(self, label: str) -> Axes:
@@ -40,9 +42,13 @@ class Model(Statements):
         """Model for so many rounds; None for an unknown number."""
         return replace(self, horizon=Horizon(None if rounds is None else constant(rounds), self.horizon.span))
 
+    @cached_property
+    def _text(self) -> str:
+        return print_model(self)
+
     def to_oco(self) -> str:
         """Text of the model as a file of the language; `oco.parse` of it gives an equal model."""
-        return print_model(self)
+        return self._text
 
     def __str__(self) -> str:
         return self.to_oco()

@@ -41,6 +41,7 @@ Declaring = (
     | syntax.ParamStatement
     | syntax.DecisionStatement
     | syntax.StreamStatement
+    | syntax.StateStatement
     | syntax.LetStatement
 )
 DECLARING: dict[type[Declaring], Kind] = {
@@ -48,6 +49,7 @@ DECLARING: dict[type[Declaring], Kind] = {
     syntax.ParamStatement: Kind.PARAM,
     syntax.DecisionStatement: Kind.DECISION,
     syntax.StreamStatement: Kind.STREAM,
+    syntax.StateStatement: Kind.STREAM,
     syntax.LetStatement: Kind.LET,
 }
 
@@ -111,6 +113,8 @@ class _Resolver:
                 self._decision(s)
             case syntax.StreamStatement():
                 self._stream(s)
+            case syntax.StateStatement():
+                self._state(s)
             case syntax.LetStatement():
                 self._let(s)
             case syntax.MinimizeStatement():
@@ -238,6 +242,17 @@ class _Resolver:
                 s.name.name, dims, bounds, s.integer, s.iid, mean, spec, s.name.span, s.values, s.known
             ),
         )
+
+    def _state(self, s: syntax.StateStatement) -> None:
+        """State: declared first, since what follows it is made of it."""
+        dims, bounds, first = self.typer.exprs(s.dims), self._bounds(s.bounds), self.typer.expr(s.first)
+        if dims is None or bounds is None or first is None:
+            self._break(s)
+            return
+        self._declare(s, lambda: self.assembly.state(s.name.name, dims, bounds, first, s.name.span))
+        following = self.typer.expr(s.following)
+        if following is not None and any(stream.name == s.name.name for stream in self.assembly.streams):
+            self._try(lambda: self.assembly.follow(s.name.name, following))
 
     def _let(self, s: syntax.LetStatement) -> None:
         value = self.typer.expr(s.value, inside=s.name.name)

@@ -121,6 +121,7 @@ class Stream:
     """Data revealed each round. Adversarial unless `iid` (unknown distribution, perhaps a known `mean`) or
     `distribution` is set. `values` lists all that an entry may be, ascending; empty: whatever lies in the bounds.
     `known`: a context, whose value of a round is known before the decision; `previous` names the decision whose last value it is.
+    A state is known too: `first` is its value in round 1, and `following` what a round leaves to the next.
     """
 
     name: str
@@ -135,6 +136,8 @@ class Stream:
     values: tuple[float, ...] = ()
     known: bool = False
     previous: str = ""
+    first: Expr | None = None
+    following: Expr | None = None
 
 
 @dataclass(frozen=True)

@@ -101,11 +101,12 @@ def param_value(scope: Scope, param: Param, axes: Axes = ()) -> Array | None:
     """Checked array of a param, in its shape; None while it has none."""
     if param.value is None or not is_known(param.shape):
         return None
-    role = f"`{param.name}`"
-    if isinstance(param.value, File):
-        raw = _read(scope, param, param.value, axes)
-    else:
-        raw = fixed_value(scope, param.value, f"the value of {role}")
+    role, given = f"`{param.name}`", param.value
+    raw = (
+        _read(scope, param, given, axes)
+        if isinstance(given, File)
+        else fixed_value(scope, given, f"the value of {role}")
+    )
     if raw is None:
         return None
     if raw.shape == ():  # one number for every entry

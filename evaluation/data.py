@@ -157,6 +157,10 @@ class Data:
         """Bytes that all rounds take as arrays."""
         return 8 * self.rounds * sum(size(s) for s in self.problem.streams)
 
+    def joined(self, carried: Mapping[str, Array]) -> Data:
+        """Data with values that rounds left to the next, as a run recorded them."""
+        return replace(self, given=MappingProxyType({**self.given, **carried})) if carried else self
+
     def first(self, rounds: int) -> Data:
         """Data of the first rounds alone."""
         given = MappingProxyType({name: array[:rounds] for name, array in self.given.items()})
@@ -221,9 +225,9 @@ def load_data(
     length = report.rounds
     if rounds is not None and rounds > length:
         raise fail("OCO826", f"{report.source} has {length} rounds, and {rounds} are asked for")
-    kinds = {s.name: np.int64 if s.integer else np.float64 for s in problem.streams}
+    kinds = {s.name: np.int64 if s.integer else np.float64 for s in problem.revealed}
     given = {name: values.astype(kinds[name], copy=False) for name, values in given.items()}
-    drawn = tuple(s for s in problem.streams if s.name not in given)
+    drawn = tuple(s for s in problem.revealed if s.name not in given)
     data = Data(problem, length, MappingProxyType(given), drawn, seed, report.notes, times=times)
     return data if rounds is None else data.first(rounds)
 
@@ -244,7 +248,7 @@ def from_rounds(
     """Iterate over the rounds of an iterator, drawing the streams that they lack. The learner checks the values."""
     if mapping:
         raise fail("OCO824", "rounds of an iterator have no columns to map", hint="yield dicts by the names of streams")
-    by_name = {s.name: s for s in problem.streams}
+    by_name = {s.name: s for s in problem.revealed}
     last: Blocks = {}
     for index, values in enumerate(rounds):
         if not isinstance(values, Mapping):
@@ -283,7 +287,7 @@ def draw(stream: StreamRange, seed: int, start: int, stop: int, last: Blocks) ->
 
 
 def _all_drawn(problem: Canonical, seed: int, rounds: int | None) -> Data:
-    for stream in problem.streams:
+    for stream in problem.revealed:
         _refuse_undrawable(stream, "this run")
     if rounds is None:
         rounds = problem.horizon
@@ -293,9 +297,9 @@ def _all_drawn(problem: Canonical, seed: int, rounds: int | None) -> Data:
             "the horizon is unknown, so the number of rounds to draw must be given",
             hint="say --rounds N, in Python rounds=N",
         )
-    names = [s.name for s in problem.streams]
+    names = [s.name for s in problem.revealed]
     notes = (f"{_names(names)} drawn from the model's distributions (seed {seed})",) if names else ()
-    return Data(problem, rounds, MappingProxyType({}), problem.streams, seed, notes)
+    return Data(problem, rounds, MappingProxyType({}), problem.revealed, seed, notes)
 
 
 def _refuse_undrawable(stream: StreamRange, where: str) -> None:
@@ -324,13 +328,13 @@ def _examine(
     problem: Canonical, table: Table, mapping: StreamMap | None, on_missing: str
 ) -> tuple[MappingReport, dict[str, Array], Array | None]:
     try:
-        table, mapping = widened(table, problem.streams, mapping)
+        table, mapping = widened(table, problem.revealed, mapping)
     except OcoError as error:
         return MappingReport(table.name, table.rounds, (), (), (), tuple(map(Finding, error.diagnostics))), {}, None
-    assignments, problems = assign(problem.streams, table, mapping)
+    assignments, problems = assign(problem.revealed, table, mapping)
     table, fixed = repaired(table, on_missing, [c for a in assignments for c in a.columns])
     findings = [Finding(p) for p in problems]
-    streams = {s.name: s for s in problem.streams}
+    streams = {s.name: s for s in problem.revealed}
     given: dict[str, Array] = {}
     lengths: dict[int, str] = {}
     wide: list[str | None] = []

@@ -24,6 +24,7 @@ from oco.evaluation.numbers import number
 Array = np.ndarray[Any, Any]
 RegretKind = Literal["static", "dynamic"]
 
+CERTIFIED = 12  # rounds at which a plot shows the certificate
 PREFIXES = 50  # rounds at which the regret against the best of the rounds so far is computed
 
 
@@ -111,6 +112,7 @@ class MeasuredRun:
         self._comparators: dict[str, Comparator] = {}
         self._prefixes: Prefixes | None = None
         self.own_certificate = certificate
+        self._certified: tuple[Array, Array] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return run_of, (type(self), parts_of(self))
@@ -251,6 +253,17 @@ class MeasuredRun:
         whole = self.record.decisions if len(self.record.kept) == self.rounds else {}
         return certificates(self.problem, self.data, whole, ends)
 
+    def certified_curve(self) -> tuple[Array, Array]:
+        """Rounds, evenly spread, and the certified bounds after them; none where there is no certificate. Computed once."""
+        if self._certified is None:
+            ends = np.unique(np.linspace(1, self.rounds, CERTIFIED + 1).astype(np.int64))
+            try:
+                bounds = [c.bound for c in self.certificates([int(n) for n in ends])]
+            except OcoError:
+                ends, bounds = ends[:0], []
+            self._certified = ends, np.array(bounds)
+        return self._certified
+
     def certified(self) -> tuple[float | None, str]:
         """Certified bound of the static regret after the last round, and a sentence about it; None with the reason where there is none."""
         try:
@@ -259,11 +272,11 @@ class MeasuredRun:
             return None, error.message
         if result.impossible:
             return None, "no fixed decision satisfied the constraints of all rounds: proved"
-        how = "losses and constraints as they are" if result.terms.exact else "of linearised losses or constraints"
+        how = "losses and constraints as they are" if result.terms.exact else "linearised losses or constraints"
         if result.bound < 0:
             worse = f"every fixed decision that satisfied the constraints lost {number(-result.bound)} more at least"
-            return result.bound, f"{worse}, by sums {how}"
-        return result.bound, f"no fixed decision lost less by more than {number(result.bound)}, by sums {how}"
+            return result.bound, f"{worse}, from {how}"
+        return result.bound, f"no fixed decision lost less by more than {number(result.bound)}, from {how}"
 
     def _prefix_regret(self) -> Array:
         best, result = self.prefixes(), np.full(self.rounds, np.nan)

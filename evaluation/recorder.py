@@ -38,6 +38,7 @@ class Recorder:
         self.names, self.every = self._kept(keep)
         self._last: dict[str, Array] = {}
         self._duals = [f.name for f in learner.compiled.program.state if f.name in DUALS]
+        self._carried = [s.name for s in problem.carried]
         self._columns: dict[str, Array] = {}
 
     def _kept(self, keep: Keep) -> tuple[tuple[str, ...], int]:
@@ -89,14 +90,22 @@ class Recorder:
         return results
 
     def add(
-        self, decision: Any, loss: float, constraints: Array, equalities: Array, values: Mapping[str, Array]
+        self,
+        decision: Any,
+        loss: float,
+        constraints: Array,
+        equalities: Array,
+        values: Mapping[str, Array],
+        carried: Mapping[str, Array],
     ) -> None:
-        """Record one round."""
+        """Record one round: `values` of its data, `carried` among all that the learner took in."""
         self._put("loss", self.count, np.float64(loss))
         self._put("constraints", self.count, constraints)
         self._put("equalities", self.count, equalities)
         for name in self._duals:
             self._put(f"dual.{name}", self.count, self.learner.value(name))
+        for name in self._carried:
+            self._put(f"carried.{name}", self.count, carried[name])
         if self.collect:
             self._collect(values)
         parts = decision if isinstance(decision, dict) else {self.problem.blocks[0].name: decision}
@@ -175,6 +184,10 @@ class Recorder:
     def streams(self) -> dict[str, Array]:
         """Rounds of an iterator, as arrays."""
         return self._starting("stream.", self.count)
+
+    def carried(self) -> dict[str, Array]:
+        """Values that rounds left to the next, as arrays."""
+        return self._starting("carried.", self.count)
 
     def _starting(self, prefix: str, rows: int) -> dict[str, Array]:
         return {n.removeprefix(prefix): c[:rows] for n, c in self._columns.items() if n.startswith(prefix)}

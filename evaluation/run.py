@@ -137,6 +137,7 @@ def run(
     if loaded is None:
         streams = MappingProxyType(recorder.streams())
         loaded = Data(plan.canonical, recorder.count, streams, seed=seed)
+    loaded = loaded.joined(recorder.carried())
     origin = Origin(
         seed, plan.recipe, *_given(plan.canonical, start, draws), learner.compiled.backend, _known(plan.facts)
     )
@@ -205,6 +206,7 @@ def _drive(
 ) -> None:
     """Loop over the rounds: decide, reveal, observe, record."""
     reveal = None if problem.feedback is Feedback.FULL else Revealed(problem)
+    carried: Mapping[str, Array] = {}
     every = 1 if recorder.expected is None else max(1, recorder.expected // 200)
     began = shown = perf_counter()
     for values in feed:
@@ -212,10 +214,11 @@ def _drive(
         if reveal is None:
             feedback = _observed(learner, values)
             loss, constraints, equalities = feedback.loss, feedback.constraints, feedback.equalities
+            carried = feedback.values
         else:
             loss, constraints, equalities, seen = reveal(decision, values, learner.round)
             learner.observe(**seen)
-        recorder.add(decision, loss, constraints, equalities, values)
+        recorder.add(decision, loss, constraints, equalities, values, carried)
         if progress is not None and (recorder.count % every == 0 or perf_counter() > shown + TELL_EVERY):
             progress(recorder.count, recorder.loss_sum, recorder.violation_sum)
             shown = perf_counter()

@@ -182,6 +182,11 @@ def _regret(trace: MeasuredRun, kind: RegretKind) -> RegretLine:
 
 def _certified(trace: MeasuredRun, line: RegretLine, certify: bool) -> RegretLine:
     """Line with the certified bound of its regret, where one is asked for or the learner kept it."""
+    own = trace.own_certificate
+    if line.kind == "dynamic" and own is not None and own.dynamic is not None:
+        impossible = own.dynamic == -np.inf
+        words = "some round allows no decision" if impossible else "the best decision of each round, bounded as it came"
+        return replace(line, certified=None if impossible else own.dynamic, certificate=words)
     if line.kind != "static" or not (certify or trace.own_certificate is not None):
         return line
     bound, words = trace.certified()

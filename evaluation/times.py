@@ -39,5 +39,5 @@ def _naive(time: datetime) -> datetime:
 def _of_slashes(parts: Sequence[tuple[str | None, ...]]) -> Array:
     numbers = [[int(p or 0) for p in part] for part in parts]
     first, second = (1, 0) if any(n[0] > 12 for n in numbers) else (0, 1)
-    times = (datetime(n[2] + 2000 * (n[2] < 100), n[first], n[second], *n[3:]) for n in numbers)
+    times = (datetime(n[2] + 2000 * (n[2] < 100), n[first], n[second], n[3], n[4], n[5]) for n in numbers)
     return np.array(list(times), dtype=SECONDS)

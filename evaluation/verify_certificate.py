@@ -281,4 +281,5 @@ def _least_over(domain: Domain, y: Fractions, low: Fractions, high: Fractions) -
     total, reach = max(sides[1]), zip(*sides, y, strict=True)
     moves = [max(upper - v, v - lower) for lower, upper, v in reach]
     spread = sum(((b - a) * move for a, b, move in zip(low, high, moves, strict=True)), Fraction(0))
-    return total * min(low) - sum((a * v for a, v in zip(low, y, strict=True)), Fraction(0)) - spread
+    least: Fraction = total * min(low) - sum((a * v for a, v in zip(low, y, strict=True)), Fraction(0)) - spread
+    return least

@@ -5,11 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 
+import oco
 from oco.backends.registry import backend
 from oco.compiler.problem.canonical import canonical
 from oco.compiler.prover.check import check
@@ -20,6 +22,15 @@ from oco.dsl.load import parse
 
 Array = np.ndarray[Any, Any]
 Round = Mapping[str, Any]
+
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+
+
+@cache
+def example(name: str, algorithm: str | None = None, settings: str | None = None) -> Any:
+    """Plan of a file of `examples`. A plan is a value, so that the tests of a process share it."""
+    return oco.compile(oco.load(EXAMPLES / f"{name}.oco"), algorithm, settings)
 
 
 @cache

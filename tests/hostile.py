@@ -7,7 +7,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -259,21 +259,34 @@ class Ran:
         return not {"failed", "OCO999"} & {*self.said}
 
 
-def examine(texts: Mapping[str, str], folder: Path | None = None) -> dict[str, Ran]:
-    """Parse, check and compile each text in a process of its own, with the limits of `oco --untrusted`."""
-    return dict(examined(texts.items(), folder))
+class Examiner:
+    """Process that parses, checks and compiles texts, each in a fork of its own with the limits of `oco --untrusted`."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+        command = [sys.executable, "-c", _RUN, str(SECONDS), str(MEMORY)]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder, env=environment
+        )
+
+    def __enter__(self) -> Examiner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()
+
+    def __call__(self, name: str, text: str) -> Ran:
+        process = self._process
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(json.dumps([name, text]) + "\n")
+        process.stdin.flush()
+        own, said, seconds, megabytes = json.loads(process.stdout.readline())
+        assert own == name
+        return Ran(tuple(said), seconds, megabytes)
 
 
 def examined(texts: Iterable[tuple[str, str]], folder: Path | None = None) -> Iterator[tuple[str, Ran]]:
-    """Pairs of a name and what `examine` gives, one by one as they are done."""
-    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", _RUN, str(SECONDS), str(MEMORY)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder, env=environment
-    ) as process:
-        assert process.stdin is not None and process.stdout is not None
-        for text in texts:
-            process.stdin.write(json.dumps(text) + "\n")
-            process.stdin.flush()
-            name, said, seconds, megabytes = json.loads(process.stdout.readline())
-            yield name, Ran(tuple(said), seconds, megabytes)
+    """Pairs of a name and what an examiner says of the text, one by one as they are done."""
+    with Examiner(folder) as examine:
+        for name, text in texts:
+            yield name, examine(name, text)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from driving import example
 
 import oco
 
@@ -33,7 +34,7 @@ RUNNABLE = ("tracking", "online_qp", "job_scheduling", "datacenter", "portfolio"
 
 @pytest.fixture(scope="module")
 def plans():
-    return {name: oco.compile(oco.load(EXAMPLES / f"{name}.oco")) for name in RUNNABLE}
+    return {name: example(name) for name in RUNNABLE}
 
 
 @pytest.mark.parametrize("name", RUNNABLE)

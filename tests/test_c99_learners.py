@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from driving import example
 from survival import DRAWING
 from test_c99 import has_compiler, queue
 from test_learner import program as small_program
@@ -23,7 +23,6 @@ from oco.compiler.domains import domain
 from oco.dsl.diagnostics import OcoError
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="no C compiler")
-EXAMPLES = Path(__file__).parent.parent / "examples"
 T = 40
 
 
@@ -205,7 +204,7 @@ def test_whole_numbers_and_places():
 
 @pytest.mark.parametrize("name", ["tracking", "online_qp", "portfolio", "datacenter", "job_scheduling"])
 def test_examples_run_alike(name):
-    plan = oco.compile(oco.load(EXAMPLES / f"{name}.oco"))
+    plan = example(name)
     rng = np.random.default_rng(0)
     data = {s.name: rng.uniform(s.lower, s.upper, (60, *s.shape)) for s in plan.canonical.streams}
     ours, theirs = plan.run(data, backend="c"), plan.run(data, backend="numpy")

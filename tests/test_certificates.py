@@ -6,7 +6,7 @@ import pytest
 
 import oco
 from oco.backends.play import can_play
-from oco.compiler.certificates.form import Curvature, certificate_form
+from oco.compiler.certificates.form import HessianForm, certificate_form
 from oco.compiler.problem.canonical import canonical
 from oco.dsl.diagnostics import OcoError
 
@@ -102,6 +102,18 @@ def test_never_below_the_regret(case: str, seed: int) -> None:
             assert certificate.bound <= true + 0.01 * abs(true) + 1e-5 * end
 
 
+@pytest.mark.parametrize("case", ["affine, additive", "affine, bent", "quadratic, full", "linearised", "rows"])
+def test_dynamic_never_below_the_regret(case: str) -> None:
+    """Best decisions of each round, by the comparators' own solver; alike in C."""
+    data = data_of(case, 0)
+    plan = oco.compile(made(case), certify="dynamic")
+    trace = plan.run(data, backend="numpy")
+    true, certified = float(trace.regret("dynamic")[-1]), trace.certificate().dynamic
+    assert certified is not None and true - 1e-6 <= certified <= true + 0.1 * abs(true) + 0.1
+    if case == "linearised":
+        assert plan.run(data, backend="c").certificate().dynamic == pytest.approx(certified, rel=1e-6, abs=1e-6)
+
+
 @pytest.mark.parametrize("algorithm", ["ogd", "coldq", "recoo"])
 def test_decisions_of_an_adversary(algorithm: str) -> None:
     """Data that follow the decisions: each round charges most for what the learner has just taken."""
@@ -122,12 +134,29 @@ def test_decisions_of_an_adversary(algorithm: str) -> None:
         assert learner.certificate().bound >= true - 1e-6
 
 
-def test_alike_in_all_backends() -> None:
+def test_best_expert() -> None:
+    """Loss and violations at their prices, less those of the best expert, are within AdaHedge's gap, in the user's units."""
+    domain, text = CASES["affine, additive"]
+    priced = text.replace("each round", "each round, penalty 3").replace("a @ x", "7 * a @ x")
+    plan = oco.compile(oco.parse(HEAD.format(T=ROUNDS, domain=domain) + priced), "hedged", certify="static")
+    data, learner = data_of("affine, additive", 0), plan.learner(backend="numpy")
+    paid = 0.0
+    for t in range(ROUNDS):
+        feedback = learner.observe(a=data["a"][t], b=data["b"][t])
+        paid += feedback.loss + 3 * float(feedback.violation.sum())
+    terms = learner.contract.terms
+    assert terms is not None and learner.certificate().best_expert is not None
+    assert paid - terms.gap_unit * float(learner.value("L").min()) <= learner.certificate().best_expert + 1e-9
+
+
+@pytest.mark.parametrize("case", ["quadratic, full", "rows"])
+def test_alike_in_all_backends(case: str) -> None:
     """The same certificate, but for rounding, from NumPy, C, a fleet, a restored state and the replay of the trace."""
-    data = data_of("quadratic, full", 1)
-    plan = oco.compile(made("quadratic, full"), certify="static")
+    data = data_of(case, 1)
+    plan = oco.compile(made(case), certify="static")
     learners = [plan.learner(backend=name) for name in ("numpy", "c")]
     fleet = plan.fleet(3, backend="c")
+    assert plan.terms is not None
     for t in range(ROUNDS):
         for learner in learners:
             learner.observe(a=data["a"][t], b=data["b"][t])
@@ -136,7 +165,7 @@ def test_alike_in_all_backends() -> None:
     bounds += [c.bound for c in fleet.certificates()]
     bounds.append(oco.restore(learners[0].state()).certificate().bound)
     bounds.append(plan.run(data, backend="c").certificate().bound)
-    bounds.append(oco.compile(made("quadratic, full")).run(data, backend="numpy").certificate().bound)
+    bounds.append(oco.compile(made(case)).run(data, backend="numpy").certificate().bound)
     assert np.ptp(bounds) <= 1e-7 * (1 + abs(bounds[0]))
     assert can_play(learners[1])
 
@@ -170,6 +199,21 @@ def test_decisions_do_not_change() -> None:
     assert np.array_equal(one.decisions, other.decisions)
 
 
+def test_many_constraints() -> None:
+    """Hundreds of constraints share the multipliers of rounds: few numbers of state, and a bound that is sound."""
+    text = "stream a[3] in [-1, 1]\nparam A[300, 3]\nminimize a @ x\nsubject to\n    many: A @ x <= 1 each round\n"
+    rng = np.random.default_rng(0)
+    A = np.abs(rng.normal(size=(300, 3)))
+    model = oco.parse(HEAD.format(T=20, domain="box(0, 1)") + text)
+    data = {"a": rng.uniform(-1, 1, (20, 3))}
+    plan = oco.compile(model, "ogd", params={"A": A}, certify="static")
+    trace = plan.run(data, backend="numpy")
+    x = cp.Variable(3)
+    best = cp.Problem(cp.Minimize(data["a"].sum(axis=0) @ x), [x >= 0, x <= 1, A @ x <= 1]).solve(solver=cp.CLARABEL)
+    certificate = trace.certificate()
+    assert certificate.bound >= trace.loss.sum() - best - 1e-6 and len(certificate.multipliers) < 100
+
+
 def test_impossible_constraints() -> None:
     """Rounds that no fixed decision satisfies: proved, and no number of regret is given."""
     text = "stream a in [0, 1]\nminimize sum(x)\nsubject to\n    up: a - x[0] <= 0 each round\n    down: x[0] - a <= 0 each round\n"
@@ -184,10 +228,10 @@ def test_forms() -> None:
     """Losses and constraints are kept as they are where that is possible."""
     forms = {case: certificate_form(canonical(made(case)).standing) for case in CASES}
     kinds = {case: f.curvature for case, f in forms.items() if not isinstance(f, str)}
-    assert kinds["affine, additive"] is Curvature.NONE
-    assert kinds["quadratic, diagonal"] is Curvature.DIAGONAL
-    assert kinds["quadratic, full"] is Curvature.FULL
-    assert kinds["at means"] is Curvature.MEAN
+    assert kinds["affine, additive"] is HessianForm.NONE
+    assert kinds["quadratic, diagonal"] is HessianForm.DIAGONAL
+    assert kinds["quadratic, full"] is HessianForm.FULL
+    assert kinds["at means"] is HessianForm.MEAN
     exact = {case for case, f in forms.items() if not isinstance(f, str) and f.exact and f.exact_constraints}
     assert exact == {*CASES} - {"linearised", "rows"}
 
@@ -196,7 +240,7 @@ def test_kinks_are_not_quadratic() -> None:
     """A loss whose second derivative vanishes almost everywhere is linearised."""
     text = HEAD.format(T=5, domain="box(-1, 1)") + "stream a[3] in [-1, 1]\nminimize norm1(x - a) + sum_squares(x)\n"
     form = certificate_form(canonical(oco.parse(text)).standing)
-    assert not isinstance(form, str) and form.curvature is Curvature.NONE and not form.exact
+    assert not isinstance(form, str) and form.curvature is HessianForm.NONE and not form.exact
 
 
 def test_refusals() -> None:

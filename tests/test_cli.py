@@ -20,6 +20,23 @@ ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
 NYISO = EXAMPLES / "data" / "nyiso_2017-05.csv"
 ALL = sorted(p.stem for p in EXAMPLES.glob("*.oco"))
+DRAWN = """model drawn
+horizon T = 60
+decision x[2] in box(-1, 1)
+stream a[2] ~ uniform(-1, 1)
+minimize sum_squares(x - a)
+subject to
+    cap: sum(x) <= 1 each round
+using coldq with alpha = 2, epsilon = 1, gamma = 1
+"""
+"""Small model whose rounds are drawn, for what commands do with files."""
+
+
+@pytest.fixture
+def drawn(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "drawn.oco"
+    path.write_text(DRAWN)
+    return path
 
 
 @pytest.fixture
@@ -125,20 +142,19 @@ def test_explain_as_json_has_a_verdict_for_every_algorithm(oco):
     assert all(v["reasons"] for v in verdicts)
 
 
-def test_compile_writes_a_module_once_and_again_only_with_force(oco, tmp_path):
-    model = EXAMPLES / "job_scheduling.oco"
-    assert oco("compile", model)[0] == 0
-    text = (tmp_path / "job_scheduling_learner.py").read_text()
+def test_compile_writes_a_module_once_and_again_only_with_force(oco, tmp_path, drawn):
+    assert oco("compile", drawn)[0] == 0
+    text = (tmp_path / "drawn_learner.py").read_text()
     assert "import oco" not in text and "class Learner" in text
-    status, _, err = oco("compile", model)
+    status, _, err = oco("compile", drawn)
     assert status == 1 and "OCO905" in err
-    assert oco("compile", model, "--force")[0] == 0
-    assert (tmp_path / "job_scheduling_learner.py").read_text() == text
+    assert oco("compile", drawn, "--force")[0] == 0
+    assert (tmp_path / "drawn_learner.py").read_text() == text
 
 
 @pytest.mark.parametrize("backend", ["jax", "fortran"])
-def test_backends_of_later_are_refused_in_a_sentence(oco, tmp_path, backend):
-    status, out, err = oco("compile", EXAMPLES / "tracking.oco", "--backend", backend)
+def test_backends_of_later_are_refused_in_a_sentence(oco, tmp_path, drawn, backend):
+    status, out, err = oco("compile", drawn, "--backend", backend)
     assert status == 1 and not out and "backend" in err
     assert not list(tmp_path.iterdir())
 
@@ -191,9 +207,9 @@ def test_fmt_formats_in_place_and_says_so(oco, tmp_path):
     assert oco("fmt", "--check", "m.oco")[0] == 0
 
 
-def test_a_folder_that_cannot_be_written_ends_a_run_before_its_first_round(oco, tmp_path):
+def test_a_folder_that_cannot_be_written_ends_a_run_before_its_first_round(oco, tmp_path, drawn):
     (tmp_path / "taken").write_text("")
-    status, out, err = oco("run", EXAMPLES / "tracking.oco", "--rounds", "5", "--out", tmp_path / "taken")
+    status, out, err = oco("run", drawn, "--rounds", "5", "--out", tmp_path / "taken")
     assert status == 1 and not out and "OCO903" in err
 
 
@@ -205,8 +221,8 @@ def test_an_interrupted_command_says_so_in_a_sentence(oco, monkeypatch):
     assert oco("check", "m.oco") == (1, "", "oco: interrupted\n")
 
 
-def test_run_writes_its_results_once_and_again_only_with_force(oco, tmp_path):
-    words = ("run", EXAMPLES / "tracking.oco", "--rounds", "5", "--out", "results")
+def test_run_writes_its_results_once_and_again_only_with_force(oco, tmp_path, drawn):
+    words = ("run", drawn, "--rounds", "5", "--out", "results")
     assert oco(*words)[0] == 0
     before = {p.name: p.read_bytes() for p in (tmp_path / "results").iterdir()}
     status, out, err = oco(*words, "--seed", "1")
@@ -216,8 +232,8 @@ def test_run_writes_its_results_once_and_again_only_with_force(oco, tmp_path):
     assert (tmp_path / "results" / "trace.nc").read_bytes() != before["trace.nc"]
 
 
-def test_a_table_of_runs_goes_on_in_its_own_folder_and_in_no_other(oco, tmp_path):
-    table = ("run", EXAMPLES / "tracking.oco", "--rounds", "5", "--seeds", "2", "--engine", "here", "--out", "results")
+def test_a_table_of_runs_goes_on_in_its_own_folder_and_in_no_other(oco, drawn):
+    table = ("run", drawn, "--rounds", "5", "--seeds", "2", "--engine", "here", "--out", "results")
     assert oco(*table)[0] == 0 and oco(*table)[0] == 0
     other = [w if w != "5" else "6" for w in table]
     status, out, err = oco(*other)

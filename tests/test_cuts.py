@@ -112,6 +112,14 @@ def test_support_of_a_cut_ball_is_never_too_small(tilt: float) -> None:
     assert most <= half.support(np.array([1.0, tilt, 0.0])) <= most + 1e-10
 
 
+def test_a_cost_along_the_row_of_a_cut_ball_has_a_face_of_minimisers() -> None:
+    """Every point of { |x| <= 4, sum(x) = 5 } is one; the multipliers of a step of length one prove it at once."""
+    half = cut(domain("ball", (6,), 4.0), np.ones((1, 6)), 5.0)
+    x = half.lmo_array(-np.ones(6))
+    assert 5 - 1e-10 <= x.sum() <= 5 + 1e-12 and np.linalg.norm(x) <= 4
+    assert 5 <= half.support(np.ones(6)) <= 5 + 1e-9
+
+
 def test_geometry_of_caps_is_known() -> None:
     """Of { |x| <= 1, u'x <= b }: for b < 0 the largest ball fills the height of the cap, and its widest chord is the rim of it."""
     u = np.array([1.0, 2.0, 2.0]) / 3

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
+from driving import example
 from ir_programs import random_learner
 from test_backends_agree import rounds_of
 from test_c99 import has_compiler
@@ -17,11 +17,11 @@ from oco.backends.c99 import vectors
 from oco.backends.c99.build import FLAGS, compiler
 from oco.backends.c99.fleet import NativeFleet
 from oco.backends.c99.fleet_source import emit_fleet
+from oco.backends.c99.library import linked
 from oco.compiler.ir.batching import batch
 from oco.compiler.ir.interpret import interpret
 from oco.compiler.ir.passes import PASSES, optimize
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
 LANES = 3
 
 
@@ -55,7 +55,7 @@ MODELS = [
 @pytest.mark.skipif(not has_compiler(), reason="no C compiler")
 @pytest.mark.parametrize("name, algorithm, lanes", MODELS)
 def test_learners_of_a_fleet_are_learners(name, algorithm, lanes):
-    plan = oco.compile(oco.load(EXAMPLES / f"{name}.oco"), algorithm=algorithm)
+    plan = example(name, algorithm)
     size, count = 11, 12
     if lanes is not None:
         assert emit_fleet(plan.program, plan.contract).lanes == lanes
@@ -83,7 +83,7 @@ def test_learners_of_a_fleet_are_learners(name, algorithm, lanes):
 @pytest.mark.skipif(not has_compiler(), reason="no C compiler")
 @pytest.mark.parametrize("name", ["portfolio", "tracking"])
 def test_operations_without_a_template_over_vectors_are_taken_lane_by_lane(name, monkeypatch):
-    plan = oco.compile(oco.load(EXAMPLES / f"{name}.oco"))
+    plan = example(name)
     whole = plan.fleet(5, backend="c")
     meant = emit_fleet(plan.program, plan.contract).code
     monkeypatch.setattr(vectors, "TEMPLATES", {})
@@ -97,9 +97,6 @@ def test_operations_without_a_template_over_vectors_are_taken_lane_by_lane(name,
         assert np.allclose(plain.observe(**given).loss, whole.observe(**given).loss, rtol=1e-11, atol=0)
 
 
-TRACKING = oco.parse(EXAMPLES.joinpath("tracking.oco").read_text())
-
-
 LEFT_OUT = [
     *((n, tuple(PASSES)) for n in ("portfolio", "job_scheduling", "blind_pricing")),
     *(("portfolio", (p,)) for p in PASSES),
@@ -109,7 +106,7 @@ LEFT_OUT = [
 @pytest.mark.skipif(not has_compiler(), reason="no C compiler")
 @pytest.mark.parametrize("name, skip", LEFT_OUT)
 def test_a_fleet_without_passes_decides_the_same(name, skip):
-    plan = oco.compile(oco.load(EXAMPLES / f"{name}.oco"))
+    plan = example(name)
     whole = plan.fleet(5, backend="c")
     bare = NativeFleet(whole.compiled, plan.contract, 5, seeds=range(5), skip=skip)
     if len(skip) > 1:
@@ -129,7 +126,7 @@ def test_a_fleet_without_passes_decides_the_same(name, skip):
     "backend", ["numpy", pytest.param("c", marks=pytest.mark.skipif(not has_compiler(), reason="no C"))]
 )
 def test_a_fleet_takes_numbers_alone(backend):
-    fleet = oco.compile(TRACKING, "coldq").fleet(3, backend=backend)
+    fleet = example("tracking", "coldq").fleet(3, backend=backend)
     shapes = {"H": (3, 4, 10), "noise": (3, 4), "A": (3, 2, 10), "b": (3, 2)}
     good = {name: np.full(shape, 0.5) for name, shape in shapes.items()}
     before = fleet.values
@@ -147,7 +144,7 @@ def test_a_fleet_takes_numbers_alone(backend):
             fleet.observe(**good | {"b": wrong})
         assert caught.value.code == code, wrong
         assert all(np.array_equal(a, before[name]) for name, a in fleet.values.items())
-    other = oco.compile(TRACKING, "coldq").fleet(3, backend=backend)
+    other = example("tracking", "coldq").fleet(3, backend=backend)
     kinds = {name: a.astype(np.float32) for name, a in good.items()} | {"b": good["b"].tolist()}
     assert np.array_equal(fleet.observe(**good).loss, other.observe(**kinds).loss)
 
@@ -168,14 +165,14 @@ def test_a_fleet_takes_numbers_alone(backend):
 )
 def test_a_fleet_that_cannot_be_made_is_an_error(wrong, code):
     with pytest.raises(oco.OcoError) as caught:
-        oco.compile(TRACKING, "coldq").fleet(**{"size": 2, "backend": "numpy"} | wrong)
+        example("tracking", "coldq").fleet(**{"size": 2, "backend": "numpy"} | wrong)
     assert caught.value.code == code
 
 
 @pytest.mark.skipif(not has_compiler(), reason="no C compiler")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_wrong_data_in_any_block_is_named_and_changes_no_block(workers):
-    plan, size = oco.compile(oco.load(EXAMPLES / "tracking.oco"), algorithm="coldq"), 21
+    plan, size = example("tracking", "coldq"), 21
     together = plan.fleet(size, backend="c", workers=workers)
     rows = list(rounds_of(plan, 2 * size))
     first, second = ({n: np.stack([r[n] for r in part]) for n in part[0]} for part in (rows[:size], rows[size:]))
@@ -197,16 +194,13 @@ def test_one_comparison_with_a_number_is_the_larger_or_smaller(tmp_path):
     """Bit for bit what two comparisons give: NaN stays NaN, and of two zeros the first one."""
     entries = np.array([np.nan, -np.inf, np.inf, -0.0, 0.0, 1.5, -1.5, 5e-324])
     pairs = (("v_at_least", "v_max"), ("v_at_most", "v_min"))
-    helpers = "\n".join(
-        f"static inline {vectors.HELPERS[n]}" for n in ("splat", "choose", *(n for pair in pairs for n in pair))
-    )
-    calls = "".join(
-        f"void @{n}_of(const @vector *a, double b, @vector *to) {{ *to = @{n}(*a, @splat(b)); }}\n"
+    calls = [
+        f"void @{n}_of(const @vector *a, double b, @vector *to) {{ *to = @{n}(*a, @splat(b)); }}"
         for pair in pairs
         for n in pair
-    )
+    ]
     source = tmp_path / "extremes.c"
-    source.write_text("\n".join(["#include <stdint.h>", *vectors.DECLARED, helpers, calls]).replace("@", "x_"))
+    source.write_text("\n".join(["#include <stdint.h>", *linked(calls, "x")]))
     subprocess.run([*compiler(), *FLAGS, str(source), "-o", str(tmp_path / "extremes.so")], check=True)
     library = ctypes.CDLL(str(tmp_path / "extremes.so"))
     for short, long in pairs:

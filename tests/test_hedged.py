@@ -3,160 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
 
 import cvxpy as cp
 import numpy as np
 import pytest
 from driving import Array, Round, Run, plan_of, situation, solve, trajectory
+from hedged_listing import CASES, PRICES, Listing, T, drawn
 from test_c99 import has_compiler
 
 import oco
-from oco.compiler.algorithms.hedged import EXPERTS, FORGETTING, GRADIENTS, MARGIN_RATE, SOLVED
+from oco.compiler.algorithms.hedged_rule import GRADIENTS, expert_count, solving
 from oco.compiler.selection.plan import compile_plan, explain_choice
 from oco.compiler.selection.verdicts import Applicability
 from oco.dsl.load import parse
 
-T = 10
-PRICES = np.array([2.0, 5.0])
 
-
-@dataclass(frozen=True)
-class Case:
-    """A model in words and in NumPy: loss, its slope, constraints (for CVXPY too) and their Jacobian at (x, data)."""
-
-    head: str
-    constraint: str
-    price: Array
-    draw: Callable[[np.random.Generator], Round]
-    loss: Callable[[Array, Round], float]
-    slope: Callable[[Array, Round], Array]
-    limits: Callable[[Any, Round, Any], Any]
-    jacobian: Callable[[Array, Round], Array]
-    domain: Callable[[Any], list[Any]]
-    project: Callable[[Array], Array]
-    diameter: float
-    start: float
-
-    def text(self, penalty: str = "", rounds: int = T) -> str:
-        return f"model m\nhorizon T = {rounds}\n{self.head}\nsubject to\n    limit: {self.constraint} each round{penalty}\n"
-
-
-CASES = {
-    "affine, data times decisions": Case(
-        "decision x[3] in box(0, 1)\nstream c[3] in [-1, 1]\nstream A[2, 3] in [0, 1]\nstream b[2] in [0.2, 1.5]\nminimize c @ x",
-        "A @ x <= b",
-        PRICES,
-        lambda rng: {"c": rng.uniform(-1, 1, 3), "A": rng.uniform(0, 1, (2, 3)), "b": rng.uniform(0.2, 1.5, 2)},
-        lambda x, d: float(d["c"] @ x),
-        lambda x, d: d["c"],
-        lambda v, d, np_: d["A"] @ v - d["b"],
-        lambda x, d: d["A"],
-        lambda v: [v >= 0, v <= 1],
-        lambda v: np.clip(v, 0, 1),
-        math.sqrt(3),
-        0.5,
-    ),
-    "separable, integers": Case(
-        "decision x[3] in box(0, 1)\nstream a[3] in [-1, 1]\nstream k in 1..4\nminimize sum_squares(x - a)",
-        "0.8 * k - 2 * sum(log(1 + 4 * x)) <= 0",
-        np.array([3.0]),
-        lambda rng: {"a": rng.uniform(-1, 1, 3), "k": rng.integers(1, 5)},
-        lambda x, d: float(np.sum((x - d["a"]) ** 2)),
-        lambda x, d: 2 * (x - d["a"]),
-        lambda v, d, lib: lib.reshape(0.8 * d["k"] - 2 * lib.sum(lib.log(1 + 4 * v)), (1,), order="C"),
-        lambda x, d: (-8 / (1 + 4 * x))[None],
-        lambda v: [v >= 0, v <= 1],
-        lambda v: np.clip(v, 0, 1),
-        math.sqrt(3),
-        0.5,
-    ),
-}
-
-
-def drawn(case: Case, rounds: int = T, seed: int = 3) -> list[Round]:
-    rng = np.random.default_rng(seed)
-    return [case.draw(rng) for _ in range(rounds)]
-
-
-class Listing:
-    """Experts one after the other, each step by CVXPY; `Q` is the cap of the plan."""
-
-    def __init__(self, case: Case, price: Array, Q: float) -> None:
-        self.case, self.price, self.Q, self.t = case, price, Q, 0
-        self.x = [np.full(3, case.start) for _ in range(EXPERTS)]
-        self.L, self.S, self.gap = np.zeros(EXPERTS), np.zeros(EXPERTS), 0.0
-        self.margin, self.error = (np.zeros((len(SOLVED), len(price))) for _ in range(2))
-        self.average: list[Round] = []
-
-    def weights(self) -> Array:
-        if self.gap == 0:
-            w = (self.L.min() == self.L).astype(float)
-        else:
-            w = np.exp(-math.log(EXPERTS) / self.gap * (self.L - self.L.min()))
-        return np.asarray(w / w.sum())
-
-    def decision(self) -> Array:
-        return np.asarray(sum(w * x for w, x in zip(self.weights(), self.x)))
-
-    def play(self, d: Round) -> None:
-        self.t += 1
-        w, D = self.weights(), self.case.diameter
-        values = [self.case.limits(x, d, np) for x in self.x]
-        losses = np.array([self.case.loss(x, d) + self.price @ np.maximum(g, 0) for x, g in zip(self.x, values)])
-        for k, (c, r) in enumerate(GRADIENTS):
-            x, g = self.x[k], values[k]
-            slope = self.case.slope(x, d) + r * (self.price * (g > 0)) @ self.case.jacobian(x, d)
-            self.S[k] += slope @ slope
-            self.x[k] = self.case.project(x - c * D / math.sqrt(2 * self.S[k]) * slope)
-        was = self.average or [d] * len(FORGETTING)
-        rates = [max(rate, 1 / self.t) for rate in FORGETTING]
-        self.average = [{n: s[n] + rate * (d[n] - s[n]) for n in d} for rate, s in zip(rates, was)]
-        for k, (place, c, q) in enumerate(SOLVED):
-            self.solve_again(k, c, q, was[place], self.average[place], values)
-        self.follow(w, losses)
-
-    def solve_again(self, k: int, c: float, q: float, was: Round, now: Round, values: Sequence[Array]) -> None:
-        j, D = k + len(GRADIENTS), self.case.diameter
-        x, e = self.x[j], values[j] - self.case.limits(self.x[j], was, np)
-        self.error[k] = np.maximum(self.error[k], abs(e))
-        if q == 1:
-            self.margin[k] = np.maximum(self.margin[k], e)
-        else:
-            quick = max(MARGIN_RATE, 1 / math.sqrt(self.t))
-            self.margin[k] += quick * self.error[k] * ((e > self.margin[k]) - (1 - q))
-        slope = self.case.slope(x, now)
-        self.S[j] += slope @ slope
-        v, alpha = cp.Variable(3), math.sqrt(2 * self.S[j]) / (2 * c * D)
-        broken = self.case.limits(v, now, cp) + self.margin[k]
-        nearest = slope @ v + alpha * cp.sum_squares(v - x)
-        try:
-            solve(nearest, [*self.case.domain(v), broken <= 0])
-        except cp.SolverError:
-            v.value = None
-        if v.value is None:  # nothing satisfies them as predicted
-            solve(nearest / self.Q + cp.sum(cp.pos(broken)), self.case.domain(v))
-        self.x[j] = np.asarray(v.value)
-
-    def follow(self, w: Array, losses: Array) -> None:
-        if self.gap == 0:
-            mixed = losses[w > 0].min()
-        else:
-            eta = math.log(EXPERTS) / self.gap
-            mixed = losses.min() - math.log(w @ np.exp(-eta * (losses - losses.min()))) / eta
-        self.gap += max(w @ losses - mixed, 0.0)
-        self.L += losses
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_decisions_equal_the_listing(name: str) -> None:
+@pytest.mark.parametrize(("name", "season"), [(n, k) for n in CASES for k in (1, 3)])
+def test_decisions_equal_the_listing(name: str, season: int) -> None:
     case = CASES[name]
     price = case.price.tolist() if len(case.price) > 1 else case.price[0]
-    plan = plan_of(case.text(f", penalty {price}"), "hedged")
+    plan = plan_of(case.text(f", penalty {price}"), "hedged", {"season": season} if season > 1 else None)
     assert plan.guarantee is not None and not plan.choice.warnings
-    listing = Listing(case, case.price, float(plan.settings["Q"].value or 0))
+    solved = solving(plan.choice.situation.canonical, season)
+    listing = Listing(case, case.price, float(plan.settings["Q"].value or 0), solved, season)
     run = Run(plan)
     for d in drawn(case):
         (x,) = run.decisions
@@ -167,6 +37,7 @@ def test_decisions_equal_the_listing(name: str) -> None:
         np.testing.assert_allclose(run.value("L"), listing.L, rtol=1e-4, atol=1e-4)
         np.testing.assert_allclose(run.value("margin"), listing.margin, atol=1e-4)
     assert run.value("gap") == pytest.approx(listing.gap, rel=1e-3)
+    assert run.value("gap_of") == pytest.approx(listing.gap_of, rel=1e-3)
 
 
 AFFINE = CASES["affine, data times decisions"]
@@ -187,35 +58,46 @@ def hostile(kind: str, rng: np.random.Generator) -> Callable[[Array, int], Round
 
 @pytest.mark.parametrize("kind", ["random", "turning", "against"])
 def test_regret_on_the_penalised_loss_is_what_was_paid(kind: str) -> None:
-    """Against the best fixed u of the whole domain: weighted losses <= min L + 2 Delta, Delta <= its own bound, and the expert's bound."""
+    """Against the best fixed u of the whole domain: weighted losses <= min L + 2 Delta, twice, Delta <= its own bound, and the expert's
+    bound."""
     rounds, D = 160, math.sqrt(3)
     plan = plan_of(AFFINE.text(", penalty [2, 5]", rounds), "hedged")
     run, respond = Run(plan), hostile(kind, np.random.default_rng(5))
-    played, weighted, squares, total, seen = 0.0, 0.0, 0.0, np.zeros(EXPERTS), list[Round]()
+    experts = expert_count(plan.choice.situation.canonical, 1)
+    played, squares, total, seen = 0.0, 0.0, np.zeros(experts), list[Round]()
     for t in range(rounds):
-        (x,), before = run.decisions, run.value("L")
-        eta = math.log(EXPERTS) / max(float(run.value("gap")), 1e-290)
-        w = np.exp(-eta * (before - before.min()))
+        (x,), before, paid = run.decisions, run.value("L")[0], run.value("L_of")
+        weights = [softmin(L, gap) for L, gap in zip(run.value("L"), run.value("gap"))]
+        among = softmin(paid, run.value("gap_of"))
         seen.append(d := respond(x, t))
         run.play(d)
-        losses = run.value("L") - before
+        losses = run.value("L")[0] - before
         mine = d["c"] @ x + PRICES @ np.maximum(d["A"] @ x - d["b"], 0)
-        assert mine <= w @ losses / w.sum() + 1e-9
-        played, weighted, total = played + mine, weighted + w @ losses / w.sum(), total + losses
+        np.testing.assert_allclose(run.value("L_of") - paid, [w @ losses for w in weights], atol=1e-9)
+        assert mine <= among @ np.array(weights) @ losses + 1e-9
+        played, total = played + mine, total + losses
         squares += np.ptp(losses) ** 2
-    gap, S = float(run.value("gap")), run.value("S")
-    assert weighted <= total.min() + 2 * gap + 1e-6
-    assert 2 * gap <= math.sqrt((4 + math.log(EXPERTS)) * squares) + 1e-6
+    (gap, _), gap_of, S = run.value("gap"), float(run.value("gap_of")), run.value("S")
+    assert run.value("L_of")[0] <= total.min() + 2 * gap + 1e-6
+    assert 2 * gap <= math.sqrt((4 + math.log(experts)) * squares) + 1e-6
+    assert 2 * gap_of <= math.sqrt((4 + math.log(2)) * squares) + 1e-6
     u, slopes = cp.Variable(3), np.sum([d["c"] for d in seen], axis=0)
     rows, right = np.concatenate([d["A"] for d in seen]), np.concatenate([d["b"] for d in seen])
     solve(slopes @ u + np.tile(PRICES, rounds) @ cp.pos(rows @ u - right), [u >= 0, u <= 1])
     best = float(slopes @ u.value + np.tile(PRICES, rounds) @ np.maximum(rows @ u.value - right, 0))
     expert = math.sqrt(2) * D * math.sqrt(S[GRADIENTS.index((1.0, 1.0))])
     assert total[GRADIENTS.index((1.0, 1.0))] - best <= expert + 1e-6
-    assert played - best <= expert + 2 * gap + 1e-6
+    assert played - best <= expert + 2 * gap + 2 * gap_of + 1e-6
     assert plan.guarantee is not None
     promised = plan.guarantee.regret(rounds)
-    assert promised is not None and expert + math.sqrt((4 + math.log(EXPERTS)) * squares) <= promised
+    priced = sum(math.sqrt((4 + math.log(k)) * squares) for k in (experts, 2))
+    assert promised is not None and expert + priced <= promised
+
+
+def softmin(L: Array, gap: float) -> Array:
+    """AdaHedge's weights."""
+    w = np.exp(-math.log(len(L)) / max(gap, 1e-290) * (L - L.min()))
+    return np.asarray(w / w.sum())
 
 
 def test_comparators_that_move_pay_for_their_path() -> None:
@@ -238,8 +120,8 @@ def test_comparators_that_move_pay_for_their_path() -> None:
         ours += d["c"] @ x + PRICES @ np.maximum(d["A"] @ x - d["b"], 0)
         run.play(d)
     bound = (D + (D**2 + 2 * D * path) / D) / 2 * math.sqrt(2 * run.value("S")[k])
-    assert run.value("L")[k] - theirs <= bound + 1e-6
-    assert ours - theirs <= bound + 2 * run.value("gap") + 1e-6
+    assert run.value("L")[0][k] - theirs <= bound + 1e-6
+    assert ours - theirs <= bound + 2 * run.value("gap")[0] + 2 * run.value("gap_of") + 1e-6
 
 
 def test_prices_come_from_the_model_or_from_the_setting() -> None:
@@ -335,7 +217,9 @@ def test_the_guarantee_counts_its_own_prices() -> None:
     slopes, sizes = s.inequality_bounds("lipschitz.l2"), s.inequality_bounds("upper")
     assert regret is not None and violation is not None and slopes is not None and sizes is not None
     G, M = math.sqrt(3) + PRICES @ slopes, s.loss_range + PRICES @ sizes
-    assert regret == pytest.approx(math.sqrt(600) * G + M * math.sqrt((4 + math.log(EXPERTS)) * 100), rel=1e-6)
+    experts = expert_count(s.canonical, 1)
+    prices = sum(math.sqrt((4 + math.log(k)) * 100) for k in (experts, 2))
+    assert regret == pytest.approx(math.sqrt(600) * G + M * prices, rel=1e-6)
     assert violation == pytest.approx((regret + s.loss_range * 100) / 2)
     assert (dearer.regret(100) or 0) > regret
 

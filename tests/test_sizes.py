@@ -89,3 +89,18 @@ def test_rows_with_much_to_spare_are_proved_however_many_they_are(monkeypatch: p
     m.subject_to(a @ x <= limit, name="rows", each_round=True)
     fact = oco.check(m)["feasible.common"]
     assert fact.value and fact.status == "proved"
+
+
+def test_constraints_of_parts_conflict_however_many_they_are() -> None:
+    """Arrivals of up to 0.5 in each of 4 phases exceed a cycle of length 1: so at one crossing, and at 300."""
+    n = 300
+    m = oco.Model("signals", horizon=1000)
+    green = m.decision("green", (n, 4), domain=oco.box(0, 1))
+    arrivals = m.stream("arrivals", (n, 4), bounds=(0, 0.5))
+    m.minimize(oco.sum(oco.square(green - arrivals)))
+    m.subject_to(oco.sum(green, axis=1) <= 1, name="cycle", each_round=True)
+    m.subject_to(arrivals - green <= 0, name="drain", each_round=True)
+    fact = oco.check(m)["feasible.common"]
+    assert fact.status == "condition" and fact.why is not None
+    assert "the greatest margin of any decision is -0.2" in fact.why.claim or "at least 0.2" in fact.why.claim
+    assert len(fact.why.claim) < 300

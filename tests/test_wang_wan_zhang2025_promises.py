@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from driving import Run
+from driving import Run, example
 from projection_free_cases import CASES, LIVELY, Array, model_of, rounds_of
 
 import oco
@@ -191,13 +191,13 @@ def test_hypotheses() -> None:
 @pytest.mark.parametrize("beta", [10.0**k for k in range(7)])
 def test_constants_that_overflow_the_proof_are_refused(beta: float) -> None:
     """exp(rate beta F T) leaves the numbers there are, or its square does."""
-    plan = oco.compile(oco.load(EXAMPLES / "blind_pricing.oco"), "bfw-tvc", "unit-free")
+    plan = example("blind_pricing", "bfw-tvc", "unit-free")
     assert not plan.allows({"c": 1.0, "K": 1.0, "beta": 1e3 * beta, "rate": 1.0})
 
 
 def test_examples_run() -> None:
     """Learners for values only, and for a matrix of which a round shows one entry."""
-    blind = oco.compile(oco.load(EXAMPLES / "blind_pricing.oco"))
+    blind = example("blind_pricing")
     assert blind.algorithm in ("bfw-tvc", "scbfw-tvc")
     learner = blind.learner(seed=0)
     for _ in range(3):

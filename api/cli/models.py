@@ -11,6 +11,7 @@ import typer
 import oco
 from oco.backends import BACKENDS
 from oco.cli.options import (
+    Certify,
     DataPath,
     Force,
     Json,
@@ -169,6 +170,7 @@ def compile(
     on_missing: OnMissing = "error",
     budget: PilotTime = None,
     param: Params = None,
+    certify: Certify = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -184,6 +186,7 @@ def compile(
     pilots = _noted(rounds_of(loaded, data, on_missing), as_json)
     with working(f"compiling {model}", silent=as_json):
         plan = oco.compile(loaded, algorithm, backend=backend, data=pilots, budget=pilot_seconds(budget), **options)
+        plan = plan if certify is None else plan.certified(certify)
     for text in () if pilots is None or as_json else planned_for(pilots.rounds, pilots.problem.horizon):
         note(text)
     names = list(plan.files())

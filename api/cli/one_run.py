@@ -14,6 +14,7 @@ from oco.cli.results import measured, report, write_results
 from oco.dsl.writing import make_folder
 from oco.evaluation.baselines.rules import Which, beside
 from oco.evaluation.baselines.table import Beside
+from oco.evaluation.certificate_file import write_certificate
 from oco.evaluation.comparators import ComparatorBudget
 from oco.evaluation.comparators.base import EXACT, ComparatorStatus
 from oco.evaluation.cost import Trade
@@ -74,6 +75,8 @@ def run_one(plan: Plan, source: Data, request: Request) -> None:
     if files.out is not None:
         with working("drawing the report", silent=as_json):
             write_results(trace, summary, plan, files.out, rules)
+    if files.journal is not None and trace.own_certificate is not None:
+        write_certificate(trace, files.journal / "certificate.json")
     if as_json:
         show_json({"version": 1, "model": trace.problem.name, "runs": [summary.to_json()]})
         return

@@ -126,6 +126,12 @@ Tradeoff = Annotated[
 ]
 
 
+Certify = Annotated[
+    str | None,
+    typer.Option(
+        "--certify", metavar="KIND", help="Keep the sums of a certificate of the static or the dynamic regret."
+    ),
+]
 Baselines = Annotated[
     str,
     typer.Option(

@@ -40,7 +40,7 @@ def report(plan: Plan) -> None:
         say(_wrapped("", reason))
     for setting in plan.settings.values():
         say(_wrapped("setting", setting_text(setting)))
-    for index, line in enumerate((*promises(plan.guarantee), *plan.canonical.shares)):
+    for index, line in enumerate((*promises(plan.guarantee), *plan.canonical.remarks)):
         paint(_wrapped("guarantee" if index == 0 else "", line))
     say()
 

@@ -49,6 +49,7 @@ def run(
     budget: o.Cost = None,
     comparators: o.Comparators = "fast",
     baselines: o.Baselines = "some",
+    certify: o.Certify = None,
     backend: Backend = None,
     param: Params = None,
     force: o.Force = False,
@@ -86,6 +87,7 @@ def run(
         else:
             timed = options | {"seed": seed, "budget": o.pilot_seconds(budget)}
             plan = planned(problem_for(loaded, source), names[0], given, backend, data=pilots, **timed)
+    plan = plan if certify is None else plan.certified(certify)
     files = Files(model, data, stated.data is not None, mapping or (), journal, out)
     run_one(plan.for_rounds(source.rounds), source, Request(files, cost, following, which, details, as_json))
 

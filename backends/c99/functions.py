@@ -26,7 +26,7 @@ def function_lines(
     signatures: Mapping[str, Signature],
     mixed: bool = False,
 ) -> tuple[list[str], Signature]:
-    """Text of a static function, helpers written `@helper`; and its signature for callers.
+    """Text of a static function, and its signature for callers. Functions of the library are written `@name`.
 
     name        of the function in C
     constants   C names of the program's constants

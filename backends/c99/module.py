@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
 
-from oco.backends.c99 import vectors
+from oco.backends.c99 import library
 from oco.backends.c99.constants import array_lines
 from oco.backends.c99.entry_points import EntryPoints
 from oco.backends.c99.functions import function_lines
 from oco.backends.c99.interface import PUBLIC, Interface, kept_by
 from oco.backends.c99.names import module_name
 from oco.backends.c99.state import STATE_NAMES, state_lines, state_prototypes
-from oco.backends.c99.templates import HELPERS
 from oco.backends.c99.writer import Signature, comment
 from oco.backends.contract import Contract
 from oco.backends.identity import learner_hash
@@ -23,12 +20,8 @@ from oco.compiler.ir.names import identifier
 from oco.compiler.ir.passes import lower
 from oco.compiler.ir.program import Function, Program
 
-KERNELS = ("sort", "sort_int", "argsort", "weighted_quantile", "solve", "reflections", "rotations", "svd", "eigh")
-"""Kernels in the order of the source; `WITH` lists their dependencies."""
-WITH = {"svd": ("reflections", "rotations"), "eigh": ("reflections", "rotations")}
 WRITTEN_AS = {"uniform": "uniform on [0, 1)", "normal": "standard normal"}
 """Distributions of random arrays, in words."""
-_BROUGHT = re.compile(r"@(\w+)")
 
 
 @dataclass(frozen=True)
@@ -60,22 +53,15 @@ def emit(program: Program, contract: Contract, skip: Collection[str] = ()) -> CS
 
 
 def assembled(program: Program, interface: Interface, lines: Sequence[str]) -> list[str]:
-    """Constants, then the helpers and kernels that the lines use, then the lines."""
+    """Constants, then the functions of the library that the lines use, then the lines."""
     constants = [line for g in program.constants for line in _constant(g.why, interface, g.var.name, program)]
-    named = (_BROUGHT.sub(lambda m: f"{interface.name}_{m[1]}", line) for line in [*_brought(lines), *lines])
-    return [*constants, "", *named]
-
-
-@cache
-def _kernel(name: str) -> str:
-    return files("oco.backends.c99").joinpath("kernels").joinpath(f"{name}.c").read_text(encoding="utf-8")
+    return [*constants, "", *library.linked(lines, interface.name)]
 
 
 @cache
 def _taken() -> frozenset[str]:
     """Names of functions that identifiers of a program must not have."""
-    kernels = {result for name in KERNELS for result in _BROUGHT.findall(_kernel(name))}
-    return frozenset({*PUBLIC, *STATE_NAMES, *HELPERS, *kernels, "before"})
+    return library.names() | {*PUBLIC, *STATE_NAMES}
 
 
 def _constant_name(name: str, prefix: str) -> str:
@@ -112,24 +98,6 @@ def rule(program: Program, prefix: str, mixed: bool = False) -> tuple[list[str],
         text, signatures[function.name] = function_lines(function, f"{prefix}_{called}", constants, signatures, mixed)
         lines += [*text, ""]
     return lines, Interface(prefix, program, signatures)
-
-
-def _brought(lines: Sequence[str]) -> Iterator[str]:
-    """Helpers and kernels that the lines use, and the helpers that those kernels use."""
-    used = {result for line in lines for result in _BROUGHT.findall(line)}
-    used |= {more for name in used for more in WITH.get(name, ())}
-    kernels = [_kernel(name) for name in KERNELS if name in used]
-    used |= {result for text in kernels for result in _BROUGHT.findall(text)}
-    used |= {more for name in used for more in vectors.NEEDS.get(name, ())}
-    used |= {more for name in used & vectors.HELPERS.keys() for more in ("choose", "splat")}
-    if used & {"vector", "whole"}:
-        yield from vectors.DECLARED
-    for name, text in (HELPERS | vectors.HELPERS).items():
-        if name in used:
-            lines_of = f"static inline {text}".split("\n")
-            yield from (*lines_of, "") if len(lines_of) > 1 else lines_of
-    for text in kernels:
-        yield from [*text.rstrip("\n").split("\n"), ""]
 
 
 def _header(interface: Interface, contract: Contract) -> Iterator[str]:

@@ -20,7 +20,7 @@ def _compare(symbol: str) -> Template:
 
 
 def _function(name: str) -> Template:
-    """Call of a function of libm, or of a helper (`@name`) that the module includes."""
+    """Call of a function of libm, or of the library (`@name`)."""
     return lambda args, kind: call(name, args)
 
 
@@ -50,7 +50,7 @@ def _where(args: Sequence[Text], kind: DType) -> Text:
     return conditional(args) if kind is BOOL else call("@where" if kind is FLOAT else "@where_int", args)
 
 
-# `kind` is that of the first argument; for `where`, of the second. Helpers are written with a leading @.
+# `kind` is that of the first argument; for `where`, of the second.
 TEMPLATES: dict[str, Template] = {
     "neg": _negation,
     "abs": _by_kind("fabs", "@abs_int"),

@@ -213,11 +213,11 @@ def _columns(name: str, kind: str, entry: str) -> str:
 
 
 _SIZE = WIDTH * 8
-DECLARED = (
-    f"typedef double @vector __attribute__((vector_size({_SIZE}), aligned(8)));",
-    f"typedef int64_t @whole __attribute__((vector_size({_SIZE}), aligned(8)));",
-    "",
-)
+DECLARED = {
+    "vector": f"typedef double @vector __attribute__((vector_size({_SIZE}), aligned(8)));",
+    "whole": f"typedef int64_t @whole __attribute__((vector_size({_SIZE}), aligned(8)));",
+}
+"""Types of vectors."""
 HELPERS: dict[str, str] = {
     "splat": "@vector @splat(double a) { return a - (@vector){0}; }",
     "splat_whole": "@whole @splat_whole(int64_t a) { return a - (@whole){0}; }",
@@ -248,17 +248,3 @@ HELPERS: dict[str, str] = {
     "v_mod": _lanewise("v_mod", "@mod(a, b)", "vector", second=True),
     "v_mod_whole": _lanewise("v_mod_whole", "@mod_int(a, b)", "whole", second=True),
 }
-NEEDS = {
-    "v_max": ("choose",),
-    "v_min": ("choose",),
-    "v_at_least": ("choose",),
-    "v_at_most": ("choose",),
-    "v_max_whole": ("choose_whole",),
-    "v_min_whole": ("choose_whole",),
-    "v_abs_whole": ("v_max_whole", "choose_whole"),
-    "v_exp": ("exp",),
-    "v_log": ("log",),
-    "v_mod": ("mod",),
-    "v_mod_whole": ("mod_int",),
-}
-"""Helpers that helpers use."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from oco.compiler.lowering.round_problem import Draw, TraceSpec
 from oco.compiler.lowering.rule import Rule
+from oco.compiler.problem.canonical import Canonical
 from oco.compiler.theory.theorems import Hypothesis, Theorem
 from oco.dsl.statements import Feedback
 
@@ -27,8 +28,10 @@ class Algorithm:
     draws         the random arrays of a round, for a problem and its settings
     adapts        its steps follow the gradients that come: bounds of losses and constraints change no decision
     mixes         it weighs rules as the rounds come: on data, and where no guarantee says something, it goes before pilot runs
+    gap           the state's Delta of AdaHedge: what is weighed exceeds the best expert's by twice that at most (`de_rooij2014`)
     departures    in what the rule or its settings are not the paper's
     plays         the point of its state that is its decision, where its update goes on from that: known constraints may move it
+    prepares      whether its rule waits for what is known before the decision of a round, and keeps to the known constraints itself
     frank_wolfe   whether the rule adds up linear minimisers and gradients alone, so that large matrices can be kept as factors
     """
 
@@ -47,6 +50,8 @@ class Algorithm:
     adapts: bool = False
     mixes: bool = False
     draws: Callable[[TraceSpec], tuple[Draw, ...]] = lambda task: ()
+    gap: str = ""
     departures: tuple[str, ...] = ()
     plays: str = ""
+    prepares: Callable[[Canonical], bool] = lambda canonical: False
     frank_wolfe: Callable[[TraceSpec], bool] = lambda task: False

@@ -2,49 +2,50 @@
 
     P_t(x) = f_t(x) + sum_n price_n [g_t^n(x)]_+
 
-Price: what the model states after `penalty`, else the setting. Decision: sum_k w_k x^k with AdaHedge's weights of the losses P_t(x^k)
-(`de_rooij2014`). P_t is convex, so its value is at most the weighted one. Experts, each with AdaGrad's sum S of its own slopes:
+Price: what the model states after `penalty`, else the setting. Decision: sum_k w_k x^k. P_t is convex, so its value is at most the
+weighted one. Experts, each with AdaGrad's sum S of its own slopes:
 
 * gradients on the penalised loss with steps of many sizes, and prices that are cut or raised by a factor r:
   x <- P_X(x - c D / sqrt(2 S) (grad f_t + r sum_n price_n [g_n > 0] grad g_n));
-* the next round solved again on averages s of the data (all rounds, forgetting, the last one), within reach of the last decision, with a
-  margin m_n on each constraint: x <- argmin over X of <grad f(x; s), u> + |u - x|^2 sqrt(2 S) / (2 c D) + Q sum_n [g_n(u; s) + m_n]_+.
+* the next round solved again on predictions s of its data (`predictions`: averages, seasons, regression on contexts), within reach of the
+  last decision, with a margin m_n on each constraint: x <- argmin over X of f(u; s) + |u - x|^2 sqrt(2 S) / (2 c D)
+  + Q sum_n [g_n(u; s) + m_n]_+, with <grad f(x; s), u> in the place of f(u; s) where that is not separable over a box.
   The margins follow a quantile q of the errors e = g_t(x) - g(x; s) of what was predicted: m += rate max|e| (1[e > m] - (1 - q))
   (Gibbs & Candes 2021); for q = 1 it is the largest error so far.
 
+Weights: AdaHedge's (`de_rooij2014`) of all losses P_t(x^k) so far, and of losses of which a hundredth is forgotten each round, for early
+rounds are no judges of later ones; AdaHedge weighs the two by what they paid. Where constraints of a round are known before its decision
+each expert decides within them: x^k <- P_{X_t}(x^k), and so does their mean, X_t being convex.
+
 Theorem. The gradient expert with c = r = 1 is gradient descent on P_t with AdaGrad's steps, and with comparators u_t of path length V,
 sum P_t(x_t) - P_t(u_t) <= (D_s + (D^2 + 2 D V)/D_s)/2 sqrt(2 S) for steps D_s / sqrt(2 S): the inequality of gradient descent summed,
-|x_t+1 - u_t|^2 being at least |x_t+1 - u_t+1|^2 - 2 D |u_t+1 - u_t|. With S <= G^2 T, G a bound of the slope of P_t, and the price of
-the weights, 2 Delta_T <= M sqrt((4 + ln K) T) with M the range of P_t,
+|x_t+1 - u_t|^2 being at least |x_t+1 - u_t+1|^2 - 2 D |u_t+1 - u_t|. With S <= G^2 T, G a bound of the slope of P_t, M the range of P_t,
+and the price of the weights, 2 Delta_T <= M sqrt((4 + ln K) T) among K experts and M sqrt((4 + ln 2) T) between the two weightings,
 
-    sum P_t(x_t) - P_t(u_t) <= R = (D_s + (D^2 + 2 D V)/D_s)/2 G sqrt(2 T) + M sqrt((4 + ln K) T).
+    sum P_t(x_t) - P_t(u_t) <= R = (D_s + (D^2 + 2 D V)/D_s)/2 G sqrt(2 T) + M (sqrt((4 + ln K) T) + sqrt((4 + ln 2) T)).
 
 For u_t that satisfy each round's constraints P_t(u_t) = f_t(u_t). So the regret is at most R, less what is paid for violations; and with
-F the range of the loss, the violations are at most (R + F T) / min_n price_n together.
+F the range of the loss, the violations are at most (R + F T) / min_n price_n together. A projection onto X_t moves no expert away from
+u_t in X_t.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from itertools import product
+from collections.abc import Mapping
 
 import numpy as np
 
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN, path_length
 from oco.compiler.algorithms.common import EXACT_STEP, FEASIBLE_COMPARATOR, FUNCTIONS_SEEN, ROUNDS, SOME_INEQUALITY
-from oco.compiler.algorithms.de_rooij2014 import mixability_gap, weights
+from oco.compiler.algorithms.hedged_rule import LARGE, Hedged, expert_count, is_informed
+from oco.compiler.algorithms.predictions import longest_season
 from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
-from oco.compiler.ir.value import Value
-from oco.compiler.lowering.points import Point, Rows, repeated
-from oco.compiler.lowering.predicted_round import as_predicted, data_of, picking, predicted_of
-from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State, array, rows
-from oco.compiler.proximal.penalty import penalized_step
+from oco.compiler.lowering.predicted_round import picking
 from oco.compiler.theory.objective import stated_prices
 from oco.compiler.theory.schedule import Rounds
-from oco.compiler.theory.settings import Default, Setting, number
+from oco.compiler.theory.settings import Default, Setting, count, number
 from oco.compiler.theory.theorems import (
     Bound,
     Floats,
@@ -65,149 +66,6 @@ from oco.compiler.theory.theorems import (
 from oco.dsl.expressions import changes
 from oco.dsl.statements import Feedback, Measure, Timing
 
-FORGETTING = (0.08, 0.0, 1.0)
-"""Rates at which averages of the data forget; 0: the mean of all rounds, 1: the last round."""
-GRADIENTS = ((0.1, 0.3), (0.1, 1.0), (0.1, 3.0), (1.0, 0.3), (1.0, 1.0))
-"""Factors c of AdaGrad's step and r of the prices of the gradient experts; the theorem is of the one with 1 and 1."""
-SOLVED = (*product((0, 1), (0.3, 3.0), (0.9, 0.98, 0.995, 1.0)), *product((2,), (1.0, 3.0), (0.9, 0.995)))
-"""Experts that solve the next round: the average, its place in `FORGETTING`; the reach as a factor of AdaGrad's step; the quantile."""
-EXPERTS = len(GRADIENTS) + len(SOLVED)
-MARGIN_RATE = 0.05
-LARGE = 1e4
-"""Largest multiplier of a constraint as predicted, in units of the loss's slope times the diameter over the size of a constraint."""
-TINY = 1e-290
-Body = Callable[..., tuple[Value, ...]]
-
-
-class Hedged:
-    """`x` has the decision of each expert: the gradients, then the rounds solved again, whose averages, margins and errors follow."""
-
-    def init(self, p: Problem, start: Point) -> State:
-        t, N, data = p.tracer, p.constraint_count, predicted_of(p.task.canonical).size
-        averages = {"average": t.zeros((len(FORGETTING), data))} if data else {}
-        return {
-            "x": repeated(t, start, EXPERTS),
-            "L": t.zeros((EXPERTS,)),
-            "gap": t.lift(0.0),
-            "S": t.zeros((EXPERTS,)),
-            "margin": t.zeros((len(SOLVED), N)),
-            "error": t.zeros((len(SOLVED), N)),
-            **averages,
-        }
-
-    def decide(self, p: Problem, state: State) -> Point:
-        return rows(state, "x").combine(weights(p, array(state, "L"), array(state, "gap")))
-
-    def update(self, p: Problem, state: State) -> State:
-        t, x, L, gap = p.tracer, rows(state, "x"), array(state, "L"), array(state, "gap")
-        w = weights(p, L, gap)
-        prices = _prices(p)
-        averages, before, after = _averages(p, state)
-        losses, S = t.zeros((EXPERTS,)), array(state, "S")
-        p.note("gradients on the penalised loss")
-        losses, S, *blocks = t.for_(len(GRADIENTS), _gradient_expert(p, prices), (losses, S, *x.blocks))
-        p.note("the next round solved on averages of the data, with margins")
-        begin = (losses, S, array(state, "margin"), array(state, "error"), *blocks)
-        solved = t.for_(len(SOLVED), _solving_expert(p, prices, before, after), begin)
-        losses, S, margin, error, *blocks = solved
-        return {
-            "x": Rows(tuple(blocks)),
-            "L": L + losses,
-            "gap": gap + mixability_gap(p, losses, w, gap),
-            "S": S,
-            "margin": margin,
-            "error": error,
-            **averages,
-        }
-
-
-def _prices(p: Problem) -> Value:
-    """Price of a unit of violation of each constraint, shape (N,), in units of the rule."""
-    scales, stated = p.task.scales, stated_prices(p.task.canonical.inequalities)
-    if scales is not None:
-        stated = stated * scales.inequalities / scales.loss
-    own = p.setting("penalty")
-    if p.task.settings["penalty"].given or not stated.any():
-        return p.tracer.full(1.0, stated.shape) * own
-    price = p.tracer.constant(stated, "price", "penalties that the model states, of g / G in units of the loss")
-    return price if stated.all() else p.tracer.where(price > 0.0, price, own)
-
-
-def _averages(p: Problem, state: State) -> tuple[State, Value | None, Value | None]:
-    """Averages of the data for the state, and what was and is predicted, a row for each rate."""
-    if "average" not in state:
-        return {}, None, None
-    t, now = p.tracer, data_of(p)
-    p.note("averages of the data; in round 1 its own data stand for what was predicted")
-    was = t.name(
-        "was", t.where(p.played > 1.5, array(state, "average"), t.broadcast(now, array(state, "average").shape))
-    )
-    rates = t.maximum(t.constant(np.array(FORGETTING), "rates"), 1.0 / p.played)
-    average = t.name("average", was + t.reshape(rates, (len(FORGETTING), 1)) * (now - was))
-    return {"average": average}, was, average
-
-
-def _penalised(p: Problem, x: Point, g: Value, prices: Value) -> Value:
-    """P_t(x) of the values g = g_t(x)."""
-    return p.loss(x) + p.tracer.sum(prices * p.tracer.maximum(g, 0.0))
-
-
-def _gradient_expert(p: Problem, prices: Value) -> Body:
-    """Body of the loop over the gradient experts: losses, S, and the decisions block by block."""
-    t, D = p.tracer, p.setting("D")
-    sizes = t.constant(np.array([c for c, _ in GRADIENTS]), "steps", "factors of the steps")
-    factors = t.constant(np.array([r for _, r in GRADIENTS]), "factors", "factors of the prices")
-
-    def one(k: Value, losses: Value, S: Value, *blocks: Value) -> tuple[Value, ...]:
-        x = Rows(blocks).row(k)
-        g = t.name("g", p.constraints(x))
-        slope = p.gradient(x) + p.constraint_combination(x, factors[k] * prices * t.to_float(g > 0.0))
-        total = t.name("total", S[k] + slope.squared_norm())
-        eta = t.name("eta", sizes[k] * D / t.sqrt(2.0 * t.maximum(total, TINY)))
-        following = p.domain.project(x - eta * slope)
-        losses = t.put(losses, _penalised(p, x, g, prices), k)
-        return (losses, t.put(S, total, k), *Rows(blocks).replaced(k, following).blocks)
-
-    return one
-
-
-def _solving_expert(p: Problem, prices: Value, before: Value | None, after: Value | None) -> Body:
-    """Body of the loop over the experts that solve the next round: losses, S, margins, errors, and the decisions block by block."""
-    t, N, D, first = p.tracer, p.constraint_count, p.setting("D"), len(GRADIENTS)
-    place = t.constant(np.array([i for i, _, _ in SOLVED]), "place", "the average that each expert takes")
-    sizes = t.constant(np.array([c for _, c, _ in SOLVED]), "reach", "factors of the steps")
-    quantiles = t.constant(np.array([q for _, _, q in SOLVED]), "quantile")
-    caps = t.full(1.0, (N,)) * p.setting("Q")
-    none = t.zeros((N,))
-
-    def one(k: Value, losses: Value, S: Value, margins: Value, errors: Value, *blocks: Value) -> tuple[Value, ...]:
-        j = k + first
-        x = Rows(blocks).row(j)
-        g = t.name("g", p.constraints(x))
-        losses = t.put(losses, _penalised(p, x, g, prices), j)
-        was = as_predicted(p, None if before is None else before[place[k]], none)
-        margin, error = _margin(p, g - was.constraints(x), margins[k], errors[k], quantiles[k])
-        own = as_predicted(p, None if after is None else after[place[k]], margin, following=True)
-        slope = own.gradient(x)
-        total = t.name("total", S[j] + slope.squared_norm())
-        alpha = t.name("alpha", t.sqrt(2.0 * t.maximum(total, TINY)) / (2.0 * sizes[k] * D))
-        following = penalized_step(own, x, slope, alpha, caps, own.constraints(x))
-        kept = losses, t.put(S, total, j), t.put(margins, margin, k), t.put(errors, error, k)
-        return (*kept, *Rows(blocks).replaced(j, following).blocks)
-
-    return one
-
-
-def _margin(p: Problem, e: Value, margin: Value, error: Value, quantile: Value) -> tuple[Value, Value]:
-    """Margin and largest error after the error e of each constraint, (N,)."""
-    t = p.tracer
-    error = t.name("error", t.maximum(error, abs(e)))
-    rises = t.to_float(e > margin) - (1.0 - quantile)
-    quick = t.maximum(MARGIN_RATE, 1.0 / t.sqrt(p.played))
-    followed = margin + quick * error * rises
-    return t.name("margin", t.where(quantile > 0.9995, t.maximum(margin, e), followed)), error
-
-
 # Hypotheses.
 
 
@@ -219,7 +77,7 @@ def _full_feedback(s: Situation) -> Objection | None:
 
 
 def _averaged(s: Situation) -> Objection | None:
-    positions = picking(s.canonical)
+    positions = [name for name in picking(s.canonical) if name not in s.canonical.context]
     if not positions:
         return None
     message = f"`{positions[0]}` picks entries of arrays, and an average of positions is no position"
@@ -277,7 +135,15 @@ def _settings(s: Situation) -> Mapping[str, Default]:
         why = "the tradeoff in ranges of the loss, over the size of a constraint"
         penalty = Default(s.weight * (s.loss_range or 1.0) / least, why)
     cap = Default(f"{LARGE!r} * loss.lipschitz.l2 * domain.diameter.l2 / {least!r}", "largest multiplier as predicted")
-    return {"D": Default("domain.diameter.l2", "diameter of the domain"), "penalty": penalty, "Q": cap}
+    diameter = Default("domain.diameter.l2", "diameter of the domain")
+    return {"D": diameter, "penalty": penalty, "Q": cap, "season": _season(s)}
+
+
+def _season(s: Situation) -> Default:
+    """Rounds of a season; 1 for none."""
+    if 1 < s.season <= longest_season(s.canonical):
+        return Default(float(s.season), "rounds after which the data repeat themselves, measured on data")
+    return Default(1.0, "no season is known: `season = 24` states one of 24 rounds")
 
 
 def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
@@ -285,6 +151,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     sizes = needed_bounds(s, "bound")
     most = sizes if upper is None else np.minimum(sizes, np.maximum(upper, 0.0))
     stated, given = stated_prices(s.canonical.inequalities), settings["penalty"].given
+    experts = expert_count(s.canonical, count(settings, "season", s.horizon or 1))
 
     def prices(horizon: int) -> Floats:
         own = np.full(stated.shape, number(settings, "penalty", horizon))
@@ -306,10 +173,10 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         ),
         Quantity("G", "G", "bound of the slope of the loss with its violations at their prices", slope),
         Quantity("M", "M", "range of the loss with its violations at their prices", spread),
-        Quantity("K", r"\ln K", f"logarithm of the {EXPERTS} experts", math.log(EXPERTS)),
+        Quantity("K", r"\ln K", f"logarithm of the {experts} experts", math.log(experts)),
         ROUNDS,
     )
-    regret = "reach * G * sqrt(2 * T) + M * sqrt((4 + K) * T)"
+    regret = "reach * G * sqrt(2 * T) + M * (sqrt((4 + K) * T) + sqrt((4 + log(2)) * T))"
     broken = (
         Quantity("F", "F", "range of the loss", needed_range(s)),
         Quantity("price", r"\min_n p_n", "least price", lambda rounds, T: np.asarray(prices(T).min())),
@@ -334,6 +201,7 @@ HEDGED = Algorithm(
     cite="de Rooij, van Erven, Grunwald & Koolen 2014, AdaHedge",
     rule=Hedged,
     adapts=True,
+    gap="gap",
     mixes=True,
     reads=Feedback.FULL,
     requirements=(
@@ -354,21 +222,29 @@ HEDGED = Algorithm(
             hypotheses=_BASIC,
             settings=_settings,
             free=(Free("D", 1 / 16, 1),),
-            positive=("D", "penalty", "Q"),
+            positive=("D", "penalty", "Q", "season"),
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "dynamic regret": "T**(1/2 + V_x)", "hard violation": "T"},
             checks=constant_settings,
         ),
     ),
-    cost=f"{len(SOLVED)} projections onto the domain under predicted constraints",
+    prepares=is_informed,
+    cost="a projection onto the domain under predicted constraints for each of some 20 to 50 experts",
     cost_rank=5,
     symbols={
         "x": "the decision of each expert",
-        "L": "the losses of the experts so far, with violations at their prices",
+        "L": "the losses of the experts so far, with violations at their prices: all of them, and those that are not forgotten",
         "gap": "what mixing has cost so far",
+        "L_of": "what each of these weightings of the experts has paid",
+        "gap_of": "what mixing them has cost so far",
         "S": "sums of the squared slopes of each expert",
         "margin": "margins of the constraints as predicted",
         "error": "largest error of the constraints as predicted",
-        "average": "averages of the data",
+        "predicted": "predictions of the data, a row for each of the ways",
+        "profile": "averages of the rounds of each phase of the season",
+        "level": "what the last rounds were above the profile",
+        "z": "means of the contexts",
+        "C_zz": "covariances of the contexts",
+        "C_sz": "covariances of the data and the contexts",
     },
 )

@@ -55,7 +55,7 @@ class MemoryForm(StrEnum):
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptConstraint:
     """Form in which one inequality is kept, or the reason why it is not (form None).
 
     directions  of each stream under `MONOTONE`: 1 where its largest value is the worst, -1 where its least is
@@ -81,7 +81,7 @@ class Memory:
     owner      of each entry of the memory's inequalities the entry of the model's that it stands for
     """
 
-    kept: tuple[Kept, ...]
+    kept: tuple[KeptConstraint, ...]
     canonical: Canonical
     names: tuple[str, ...]
     observed: tuple[Expr, ...]
@@ -98,7 +98,7 @@ class Memory:
 
 
 @lru_cache(maxsize=16)
-def kept_of(canonical: Canonical) -> tuple[Kept, ...]:
+def kept_of(canonical: Canonical) -> tuple[KeptConstraint, ...]:
     """Form in which each inequality is kept. Ranges are those of the user's units, where bounds of 0 are exact."""
     problem = canonical.unscaled or canonical
     return tuple(_kept(c, problem) for c in problem.inequalities)
@@ -134,7 +134,7 @@ def _worst(observed: list[Expr], expr: Expr) -> Name:
     return Name(f"_worst{len(observed) - 1}", Kind.STREAM, shape=expr.shape)
 
 
-def _rows(c: Inequality, k: Kept, canonical: Canonical, worst: Callable[[Expr], Name]) -> list[Expr]:
+def _rows(c: Inequality, k: KeptConstraint, canonical: Canonical, worst: Callable[[Expr], Name]) -> list[Expr]:
     """The expressions that stand for the constraint in the memory."""
     if k.form is MemoryForm.FIXED:
         return [c.expr]
@@ -171,13 +171,13 @@ def _is_value(stream: Name, value: int) -> Expr:
 # Recognition.
 
 
-def _kept(c: Inequality, canonical: Canonical) -> Kept:
+def _kept(c: Inequality, canonical: Canonical) -> KeptConstraint:
     streams = tuple(names(c.expr, Kind.STREAM))
     if not streams and not names(c.expr, Kind.ROUND):
-        return Kept(c.label, MemoryForm.FIXED, "is fixed: nothing is kept")
+        return KeptConstraint(c.label, MemoryForm.FIXED, "is fixed: nothing is kept")
     if _is_additive(c, canonical):
         numbers = "one number" if c.size == 1 else f"{c.size} numbers, one an entry"
-        return Kept(c.label, MemoryForm.ADDITIVE, f"has data in an additive term alone: {numbers}", streams)
+        return KeptConstraint(c.label, MemoryForm.ADDITIVE, f"has data in an additive term alone: {numbers}", streams)
     ranges = Enclosure(ProofContext(canonical).box)
     own = {s.name: s for s in canonical.streams}
     directions = [_direction(c.expr, s, ranges) for s in streams]
@@ -190,11 +190,13 @@ def _kept(c: Inequality, canonical: Canonical) -> Kept:
             else "the worst"
         )
         why = f"is monotone in {_listed(streams)} over the domain: {size} number{'s' if size > 1 else ''}, {what}"
-        return Kept(c.label, MemoryForm.MONOTONE, why, streams, tuple(d or 1 for d in directions), inner=several)
+        return KeptConstraint(
+            c.label, MemoryForm.MONOTONE, why, streams, tuple(d or 1 for d in directions), inner=several
+        )
     if not names(c.expr, Kind.ROUND) and (values := _values([own[s] for s in streams])):
         why = f"has {len(values)} values of {_listed(streams)}: a flag each"
-        return Kept(c.label, MemoryForm.FINITE, why, streams, values=values)
-    return Kept(c.label, None, _why_not(c, streams, directions))
+        return KeptConstraint(c.label, MemoryForm.FINITE, why, streams, values=values)
+    return KeptConstraint(c.label, None, _why_not(c, streams, directions))
 
 
 def _why_not(c: Inequality, streams: tuple[str, ...], directions: list[int | None]) -> str:
@@ -341,7 +343,7 @@ def violation_bounds(canonical: Canonical, upper: tuple[float, ...]) -> Floats:
     return np.concatenate([np.zeros(0), *results])
 
 
-def _moves(c: Inequality, k: Kept, setting: ProofContext, ranges: Enclosure) -> Floats:
+def _moves(c: Inequality, k: KeptConstraint, setting: ProofContext, ranges: Enclosure) -> Floats:
     """sum_i L_i (upper_i - lower_i) of the streams of each entry, shape (size,)."""
     total = np.zeros(c.size)
     sizes = {s: math.prod(setting.streams[s].shape) for s in k.streams}

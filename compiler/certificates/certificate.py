@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.certificates.form import CertificateForm
-from oco.compiler.certificates.sums import BROKEN, LOSS
+from oco.compiler.certificates.sums import BROKEN, DYNAMIC, IMPOSSIBLE, LOSS
 from oco.compiler.ir.program import Program
 from oco.compiler.problem.canonical import Equality, Inequality, entry_labels
 
@@ -22,6 +22,7 @@ class CertificateTerms:
     """Terms of all certificates of a plan.
 
     labels  of the multipliers, in their order; `counted` of the constraints whose broken rounds are counted
+    gap     field of the state with AdaHedge's Delta, for an algorithm that weighs experts, and its unit in those of the loss
     exact   True where losses and constraints are summed as they are: the bound then can be the regret itself
     """
 
@@ -29,6 +30,8 @@ class CertificateTerms:
     counted: tuple[str, ...]
     exact_losses: bool
     exact_constraints: bool
+    gap: str = ""
+    gap_unit: float = 1.0
 
     @property
     def exact(self) -> bool:
@@ -46,6 +49,8 @@ class Certificate:
     point        decision at which losses and constraints were linearised, a vector of all entries (d,)
     multipliers  of constraints at this point, by label
     broken       number of rounds in which each constraint was broken, by label
+    dynamic      upper bound of the regret to the best decision of each round, where the learner keeps it; -inf where some round allows none
+    best_expert  upper bound of the loss, with violations at their prices, less that of the best expert, where experts are weighed
     impossible   True where `least` is more than any decision can lose: it proves that no fixed decision satisfied all constraints
     """
 
@@ -58,6 +63,8 @@ class Certificate:
     broken: Mapping[str, int]
     terms: CertificateTerms = field(repr=False)
     impossible: bool = False
+    dynamic: float | None = None
+    best_expert: float | None = None
 
     @property
     def bound(self) -> float:
@@ -139,7 +146,16 @@ def certificate_of(
         dict(zip(terms.counted, (int(n) for n in broken), strict=True)),
         terms,
         bool(rounds) and float(least) - taken > float(most) + taken,
+        _dynamic(values),
+        2.0 * terms.gap_unit * float(values[terms.gap]) * (1 + 2.0**-32) if terms.gap else None,
     )
+
+
+def _dynamic(values: Mapping[str, Any]) -> float | None:
+    """Certified dynamic regret, from the fields of a state."""
+    if DYNAMIC not in values:
+        return None
+    return -math.inf if values[IMPOSSIBLE] > 0 else math.nextafter(float(values[DYNAMIC]), math.inf)
 
 
 def terms_of(form: CertificateForm) -> CertificateTerms:

@@ -18,7 +18,7 @@ and of the constraints in each round that are not kept by their worst data also
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, lru_cache
@@ -45,12 +45,14 @@ from oco.dsl.statements import Feedback, Timing
 Floats = np.ndarray[Any, Any]
 MOST_CURVED = 64
 """Entries of a decision up to which a Hessian is kept in full."""
+MOST_CONSTRAINTS = 256
+"""Entries of inequalities up to which each has a multiplier of its own; of more the constraints in each round share those of rounds."""
 MOST_POOLED = 64
 MOST_ROWS = 1 << 16
 """Entries of the rows of constraints, all together, up to which they are kept one by one."""
 
 
-class Curvature(StrEnum):
+class HessianForm(StrEnum):
     """Hessian of the loss, as it is kept: none (affine, or linearised), its diagonal, or all of it; or the loss at the streams' means."""
 
     NONE = "none"
@@ -73,7 +75,7 @@ class CertificateForm:
     """
 
     problem: Canonical
-    curvature: Curvature
+    curvature: HessianForm
     hessian: tuple[Expr, ...]
     exact: bool
     worst: Memory | None
@@ -89,29 +91,25 @@ class CertificateForm:
         """Problem of all constraints, where a step with them is exact: sums of functions of single entries over a box, none of them summed
         as linearisations; None where it is not. Data of `mean` are streams called as `renamed` says.
         """
-        if self.rows or self.each or not all(b.domain.is_box for b in self.problem.blocks):
+        if self.rows or self.each:
             return None
         worst = self.worst.canonical.inequalities if self.worst else ()
         mean = self.mean.canonical.inequalities if self.mean else ()
         sides = [(c.expr,) if isinstance(c, Inequality) else (c.expr, algebra.minus(c.expr)) for c in self.means]
         exprs = [*(c.expr for c in worst), *(renamed(c.expr) for c in mean), *(e for side in sides for e in side)]
-        inequalities = [
-            Inequality(f"kept[{k}]", known(e.shape), e, Timing.EACH_ROUND, f"kept[{k}]") for k, e in enumerate(exprs)
-        ]
-        result = replace(self.problem, inequalities=tuple(inequalities), equalities=())
-        return result if result.structure[0] is Structure.SEPARABLE else None
+        return bent_problem(self.problem, exprs)
 
     @property
     def curved(self) -> bool:
         """True where Hessians are summed."""
-        return self.curvature in (Curvature.DIAGONAL, Curvature.FULL)
+        return self.curvature in (HessianForm.DIAGONAL, HessianForm.FULL)
 
     @property
     def averaged(self) -> tuple[StreamRange, ...]:
         """Streams whose sums are kept."""
         exprs = [
             *(c.expr for c in self.means),
-            *((self.problem.objective,) if self.curvature is Curvature.MEAN else ()),
+            *((self.problem.objective,) if self.curvature is HessianForm.MEAN else ()),
         ]
         used = {name for e in exprs for name in names(e, Kind.STREAM)}
         return tuple(s for s in self.problem.streams if s.name in used)
@@ -156,11 +154,14 @@ def certificate_form(problem: Canonical) -> CertificateForm | str:
     counted = tuple(c for c in problem.inequalities if not c.known)
     problem = in_expectation(problem)
     curvature, hessian, exact = _curvature(problem)
-    worst, mean = list[Inequality](), list[Inequality]()
+    crowded = sum(c.size for c in problem.inequalities) > MOST_CONSTRAINTS
+    worst, mean, alone = list[Inequality](), list[Inequality](), list[Inequality]()
     means, rows = list[Inequality | Equality](), list[Inequality | Equality]()
     for c, kept in zip(problem.inequalities, _kept(problem)):
         on_average = c.timing is Timing.ON_AVERAGE and changes(c.expr)
-        if kept is MemoryForm.ADDITIVE and on_average:
+        if crowded and c.timing is Timing.EACH_ROUND:
+            alone.append(c)
+        elif kept is MemoryForm.ADDITIVE and on_average:
             mean.append(c)
         elif kept is not None and not on_average:
             worst.append(c)
@@ -168,7 +169,7 @@ def certificate_form(problem: Canonical) -> CertificateForm | str:
             (means if affine_in_streams(c.expr) else rows).append(c)
     for h in problem.equalities:
         (means if affine_in_streams(h.expr) else rows).append(h)
-    each = tuple(c for c in (*means, *rows) if isinstance(c, Inequality) and c.timing is Timing.EACH_ROUND)
+    each = tuple(c for c in (*alone, *means, *rows) if isinstance(c, Inequality) and c.timing is Timing.EACH_ROUND)
     starts = dict(zip(map(id, problem.inequalities), np.cumsum([0, *(c.size for c in problem.inequalities)])))
     return CertificateForm(
         problem,
@@ -199,7 +200,7 @@ def _unavailable(problem: Canonical) -> str:
 
 
 def _kept(problem: Canonical) -> list[MemoryForm | None]:
-    """MemoryForm of each inequality whose memory cuts no decision that satisfied all rounds; None for the others."""
+    """Form of each inequality whose memory cuts no decision that satisfied all rounds; None for the others."""
     return [None if k.inner else k.form for k in kept_of(problem)]
 
 
@@ -207,20 +208,20 @@ def _memory(problem: Canonical, inequalities: list[Inequality]) -> Memory | None
     return memory_of(replace(problem, inequalities=tuple(inequalities))) if inequalities else None
 
 
-def _curvature(problem: Canonical) -> tuple[Curvature, tuple[Expr, ...], bool]:
-    """MemoryForm of the loss's Hessian, its entries, and whether the loss is affine or quadratic."""
+def _curvature(problem: Canonical) -> tuple[HessianForm, tuple[Expr, ...], bool]:
+    """Form of the loss's Hessian, its entries, and whether the loss is affine or quadratic."""
     blocks = problem.blocks
     decisions = tuple(b.name for b in blocks)
     objective = problem.objective
     if is_affine(objective, decisions):
-        return Curvature.NONE, (), True
-    linearised = (Curvature.MEAN, (), True) if affine_in_streams(objective) else (Curvature.NONE, (), False)
+        return HessianForm.NONE, (), True
+    linearised = (HessianForm.MEAN, (), True) if affine_in_streams(objective) else (HessianForm.NONE, (), False)
     if is_separable(objective, decisions):
         ones = {b.name: algebra.broadcast(algebra.number(1), b.shape) for b in blocks}
         diagonal = hessian_vector(objective, ones)
         entries = tuple(algebra.broadcast(diagonal[b.name], b.shape) for b in blocks)
         quadratic = not any(names(e, Kind.DECISION) for e in entries) and _smooth(objective)
-        return (Curvature.DIAGONAL, entries, True) if quadratic else linearised
+        return (HessianForm.DIAGONAL, entries, True) if quadratic else linearised
     if problem.size > MOST_CURVED or not _smooth(objective):
         return linearised
     slopes = gradient(objective, decisions)
@@ -229,7 +230,18 @@ def _curvature(problem: Canonical) -> tuple[Curvature, tuple[Expr, ...], bool]:
         second = jacobian(algebra.broadcast(slopes[b.name], b.shape), decisions)
         full += [algebra.broadcast(second[o.name], (*b.shape, *o.shape)) for o in blocks]
     quadratic = not any(names(e, Kind.DECISION) for e in full)
-    return (Curvature.FULL, tuple(full), True) if quadratic else linearised
+    return (HessianForm.FULL, tuple(full), True) if quadratic else linearised
+
+
+def bent_problem(problem: Canonical, exprs: Sequence[Expr]) -> Canonical | None:
+    """Problem of these constraints, where they are sums of functions of single entries over a box, and not all affine; else None."""
+    if not exprs or not all(b.domain.is_box for b in problem.blocks):
+        return None
+    inequalities = [
+        Inequality(f"kept[{k}]", known(e.shape), e, Timing.EACH_ROUND, f"kept[{k}]") for k, e in enumerate(exprs)
+    ]
+    result = replace(problem, inequalities=tuple(inequalities), equalities=())
+    return result if result.structure[0] is Structure.SEPARABLE else None
 
 
 def renamed(expr: Expr) -> Expr:

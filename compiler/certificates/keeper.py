@@ -6,7 +6,8 @@ import numpy as np
 
 from oco.compiler.certificates.form import certificate_form
 from oco.compiler.certificates.least_loss import least_loss
-from oco.compiler.certificates.sums import CertificateSums
+from oco.compiler.certificates.summed import AllRounds, OneRound
+from oco.compiler.certificates.sums import DYNAMIC, IMPOSSIBLE, CertificateSums, flat
 from oco.compiler.ir.build import Named
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
@@ -15,6 +16,9 @@ from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State
 from oco.compiler.lowering.trace_spec import TraceSpec
 from oco.dsl.diagnostics import fail
+
+STEPS, IDLE = 40, 6
+"""Steps of the search for the least loss of one round, and those in a row without gain that end it."""
 
 
 class CertificateKeeper:
@@ -26,15 +30,32 @@ class CertificateKeeper:
     def __init__(self, t: Tracer, task: TraceSpec, multipliers: tuple[str, ...]) -> None:
         self.t, self.multipliers = t, multipliers
         self.sums = _sums(t, task) if task.certify else None
-        self.names = () if self.sums is None else tuple(self.sums.shapes)
+        self.dynamic = (DYNAMIC, IMPOSSIBLE) if task.certify == "dynamic" else ()
+        self.names = () if self.sums is None else (*self.sums.shapes, *self.dynamic)
 
     def start(self) -> dict[str, Liftable]:
         """Fields before the first round."""
-        return {} if self.sums is None else self.sums.start()
+        return {} if self.sums is None else {**self.sums.start(), **dict.fromkeys(self.dynamic, 0.0)}
 
     def after(self, p: Problem, fields: Named, state: State, x: Point) -> dict[str, Liftable]:
         """Fields after the round of `p` with the decision x, in the user's units, from those before it and the rule's state."""
-        return {} if self.sums is None else dict(self.sums.after(fields, x, p.seen, self._own(p, state)))
+        if self.sums is None:
+            return {}
+        after = self.sums.after(fields, x, p.seen, self._own(p, state))
+        return {**after, **(self._dynamic(fields, x, p.seen) if self.dynamic else {})}
+
+    def _dynamic(self, fields: Named, x: Point, seen: Named) -> dict[str, Liftable]:
+        """Regret of the round to the best decision of it, at most, added up, and the number of rounds that no decision satisfies."""
+        assert self.sums is not None
+        t = self.t
+        p = Problem(t, self.sums.task, seen, fields["round"])
+        t.note("what every decision of the round loses at least")
+        best = least_loss(OneRound(self.sums, p), t.lift(1.0), flat(t, x), STEPS, IDLE)
+        least = best.bound - best.slack
+        impossible = least > best.most + best.slack
+        regret = t.where(impossible, 0.0, p.loss(x) - least)
+        counted = fields[IMPOSSIBLE] + t.where(impossible, 1.0, 0.0)
+        return {DYNAMIC: fields[DYNAMIC] + regret, IMPOSSIBLE: counted}
 
     def kept(self, fields: Named) -> dict[str, Liftable]:
         """Fields as they are."""
@@ -44,10 +65,10 @@ class CertificateKeeper:
         """Results of the program's entry, as `CERTIFIED` names them."""
         assert self.sums is not None
         t = self.t
-        rounds = t.to_float(fields["round"] - 1)
+        rounds = t.maximum(t.to_float(fields["round"] - 1), 1.0)
         domain = self.sums.form.domain
         centre = t.constant(np.ravel(domain.centre()), "centre", "the middle of the domain")
-        result = least_loss(self.sums, fields, t.maximum(rounds, 1.0), centre)
+        result = least_loss(AllRounds(self.sums, fields, rounds), rounds, centre)
         return result.bound, result.most, result.slack, result.y, result.multipliers
 
     def _own(self, p: Problem, state: State) -> Value | None:

@@ -1,4 +1,4 @@
-"""Lower bound of the loss of every fixed decision, from the sums of a certificate, over the step IR.
+"""Lower bound of a convex function under constraints, from one linear minimisation, over the step IR.
 
 For any y in the domain, any mu >= 0 and w = grad F(y) + sum_n mu_n grad G_n(y), convexity gives for every u of the domain with G(u) <= 0
 
@@ -12,15 +12,15 @@ at hand (`proximal.penalty`); their multipliers are mu, and sigma grows while th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from oco.compiler.certificates.form import Curvature
-from oco.compiler.certificates.sums import CURVE, CertificateSums
+from oco.compiler.domains import Domain
 from oco.compiler.domains.affine import in_units
 from oco.compiler.domains.dual_newton import CutDual
+from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 
 MOST_STEPS = 200
@@ -37,7 +37,7 @@ ADDITION = 2.0**-52
 class LeastLoss:
     """Lower bound and its rounding (`slack`), from the point y (d,) with the multipliers (n,).
 
-    `most` is no less than the loss of any fixed decision: a lower bound above it proves that none satisfied the constraints.
+    `most` is no less than the loss of any decision: a lower bound above it proves that none satisfies the constraints.
     """
 
     bound: Value
@@ -47,26 +47,71 @@ class LeastLoss:
     multipliers: Value
 
 
-def least_loss(sums: CertificateSums, state: Mapping[str, Value], rounds: Value, start: Value) -> LeastLoss:
-    """Lower bound of F over the domain and its constraints, from a search that begins at `start` (d,)."""
-    return _Search(sums, state, rounds, start).run()
+class Summed(Protocol):
+    """Problem of which a lower bound is wanted: a convex function of u (d,) in a domain, and what every u in question satisfies."""
+
+    @property
+    def t(self) -> Tracer:
+        """Tracer of the program."""
+
+    @property
+    def domain(self) -> Domain:
+        """Set of all u."""
+
+    @property
+    def free(self) -> int:
+        """Number of constraints, the last ones, whose multipliers may have any sign."""
+
+    @property
+    def curved(self) -> bool:
+        """True where the function is neither affine nor of a known Hessian."""
+
+    @property
+    def bounds(self) -> Value:
+        """Greatest magnitude of each entry of u, (d,)."""
+
+    def loss_at(self, y: Value) -> tuple[Value, Value, Value]:
+        """Value at y, gradient (d,) and magnitude of the terms."""
+
+    def constraints_at(self, y: Value) -> tuple[Value, Value, Value] | None:
+        """Values (n,), gradients (n, d) and magnitudes (n,) at y; None where there are no constraints."""
+
+    def most_loss(self) -> Value:
+        """Upper bound of the function; infinite where none is known."""
+
+    def bend(self) -> Value | None:
+        """Upper bound of the curvature; None where none is known."""
+
+    def bent_step(self, y: Value, c: Value, alpha: Value) -> Value | None:
+        """argmin over the domain and the constraints of <c, u> + alpha |u - y|^2; None where no exact step is at hand."""
+        ...
 
 
-class _Search:
+def least_loss(
+    problem: Summed, rounds: Value, start: Value, steps: int = MOST_STEPS, idle: int = MOST_IDLE
+) -> LeastLoss:
+    """Lower bound of a function that so many rounds add up to, from a search that begins at `start` (d,).
+
+    steps, idle  the most steps of the search, and the most in a row that gain nothing
+    """
+    return _BoundSearch(problem, rounds, start, steps, idle).run()
+
+
+class _BoundSearch:
     """Proximal steps from `start`, with the best bound on the way. `scale` is the slope there times the radius of the domain."""
 
-    def __init__(self, sums: CertificateSums, state: Mapping[str, Value], rounds: Value, start: Value) -> None:
-        t, domain = sums.t, sums.form.domain
-        self.t, self.sums, self.state, self.rounds, self.start, self.domain = t, sums, state, rounds, start, domain
-        self.radius = float(domain.radius) or 1.0
-        self.unit = in_units(domain, np.zeros(()), self.radius)
-        held = sums.constraints_at(state, rounds, start)
+    def __init__(self, problem: Summed, rounds: Value, start: Value, steps: int, idle: int) -> None:
+        t = problem.t
+        self.t, self.problem, self.rounds, self.start = t, problem, rounds, start
+        self.steps, self.idle, self.domain = steps, idle, problem.domain
+        self.radius = float(self.domain.radius) or 1.0
+        self.unit = in_units(self.domain, np.zeros(()), self.radius)
+        held = problem.constraints_at(start)
         self.count = 0 if held is None else held[0].shape[0]
-        slope = sums.loss_at(state, rounds, start)[1]
+        slope = problem.loss_at(start)[1]
         self.scale = t.maximum(t.sqrt(slope @ slope) * self.radius, TINY)
-        self.most = sums.most_loss(state)
+        self.most = problem.most_loss()
         self.longest = self._longest()
-        self.curved = sums.form.curvature is Curvature.MEAN
 
     def run(self) -> LeastLoss:
         """Best bound of all steps."""
@@ -81,7 +126,7 @@ class _Search:
     ) -> Value:
         """True until steps gain nothing, or the bound shows that no decision satisfies the constraints."""
         t = self.t
-        return t.and_(t.and_(idle < MOST_IDLE, k < MOST_STEPS), bound - slack <= self.most)
+        return t.and_(t.and_(idle < self.idle, k < self.steps), bound - slack <= self.most)
 
     def next(
         self, y: Value, sigma: Value, bound: Value, best: Value, mu: Value, slack: Value, idle: Value, k: Value
@@ -99,7 +144,7 @@ class _Search:
         better = t.and_(finite, result > before)
         gained = t.and_(better, result - before > rounding)
         longer = t.where(bends < 0.25, t.minimum(sigma * 4.0, self.longest), sigma)
-        shorter = t.where(t.and_(bends < 0.5, self.curved), sigma, t.maximum(sigma * 0.5, SHORTEST))
+        shorter = t.where(t.and_(bends < 0.5, self.problem.curved), sigma, t.maximum(sigma * 0.5, SHORTEST))
         return (
             t.where(t.and_(finite, bends <= 1.0), z, y),
             t.where(better, longer, shorter),
@@ -114,47 +159,45 @@ class _Search:
     def bends(self, y: Value, z: Value, sigma: Value) -> Value:
         """Change of the loss from y to z beyond its slope at y, over the proximal term; 0 for an affine loss."""
         t = self.t
-        if not self.curved:
+        if not self.problem.curved:
             return t.lift(0.0)
-        (F, slope, size), (G, _, _) = (self.sums.loss_at(self.state, self.rounds, u) for u in (y, z))
+        (F, slope, size), (G, _, _) = (self.problem.loss_at(u) for u in (y, z))
         beyond = t.maximum(G - F - slope @ (z - y) - ADDITION * size, 0.0)
         return beyond * 2.0 * sigma * self.radius**2 / (self.scale * t.maximum((z - y) @ (z - y), TINY))
 
     def proved(self, y: Value, mu: Value) -> tuple[Value, Value]:
         """Lower bound at y with these multipliers, and its rounding."""
-        t, sums, domain = self.t, self.sums, self.domain
-        F, w, slack = sums.loss_at(self.state, self.rounds, y)
-        held = sums.constraints_at(self.state, self.rounds, y)
+        t, domain = self.t, self.domain
+        F, w, slack = self.problem.loss_at(y)
+        held = self.problem.constraints_at(y)
         if held is not None:
             g, slopes, sizes = held
             F, w, slack = F + mu @ g, w + mu @ slopes, slack + abs(mu) @ sizes
         vertex = domain.flat(t, domain.lmo(t, domain.shaped(t, w)))
         part = EVALUATION + ADDITION * self.rounds
-        return F + w @ (vertex - y), part * (slack + abs(w) @ sums.bounds)
+        return F + w @ (vertex - y), part * (slack + abs(w) @ self.problem.bounds)
 
     def step(self, y: Value, sigma: Value) -> tuple[Value, Value]:
         """Proximal step of length sigma and its multipliers, in the user's units."""
-        t, sums, radius, unit = self.t, self.sums, self.radius, self.unit
-        slope = sums.loss_at(self.state, self.rounds, y)[1] / self.scale
-        v, at = y / radius - slope * (sigma * radius), y
-        if sums.form.bent is not None:
-            at = sums.bent_step(self.state, self.rounds, y, slope, 0.5 / (sigma * radius * radius))
-        held = sums.constraints_at(self.state, self.rounds, at)
+        t, problem, radius, unit = self.t, self.problem, self.radius, self.unit
+        slope = problem.loss_at(y)[1] / self.scale
+        v = y / radius - slope * (sigma * radius)
+        exact = problem.bent_step(y, slope, 0.5 / (sigma * radius * radius))
+        at = y if exact is None else exact
+        held = problem.constraints_at(at)
         if held is None:
             return self.domain.flat(t, unit.project(t, unit.shaped(t, v))) * radius, t.zeros((0,))
         g, slopes, _ = held
         norms = t.sqrt(t.sum(slopes * slopes, axis=1))
         norms = t.where(norms > 0.0, norms, 1.0)
         C, r = slopes / t.reshape(norms, (self.count, 1)), (slopes @ at - g) / (norms * radius)
-        dual = CutDual(t, unit, C, r, self.count - sums.free)
+        dual = CutDual(t, unit, C, r, self.count - problem.free)
         lam, z = dual.solve(v, dual.none)
         return z * radius, lam * self.scale / (sigma * radius) / norms
 
     def _longest(self) -> Value:
-        """Longest step: one over the greatest curvature where the loss is quadratic."""
-        t = self.t
-        if CURVE not in self.state:
-            return t.lift(LONGEST)
-        H = self.state[CURVE]
-        bend = t.max(abs(H)) if H.ndim == 1 else t.max(t.sum(abs(H), axis=1))
-        return t.minimum(self.scale / t.maximum(bend * self.radius * self.radius, TINY), LONGEST)
+        """Longest step: one over the greatest curvature, where that is known."""
+        bend = self.problem.bend()
+        if bend is None:
+            return self.t.lift(LONGEST)
+        return self.t.minimum(self.scale / self.t.maximum(bend * self.radius * self.radius, TINY), LONGEST)

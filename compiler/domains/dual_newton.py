@@ -76,31 +76,38 @@ class CutDual:
 
         Proximal points x = P(x - s c) from the centre (Rockafellar, SIAM J. Control Optim. 14, 1976) with steps s that grow: among several
         minimisers one near the centre. What rounding leaves of a long step, one of length one and a projection put right. The least value
-        is at least min over `base` of <c + C' lam, x>, less <lam, r>, for lam the multipliers of a step over its length.
+        is at least min over `base` of <c + C' lam, x>, less <lam, r>, for lam the multipliers of a step over its length: of the long step,
+        or of that of length one, which are exact at a minimiser, where those of the long one still differ by a distance over its length.
         """
-        t, base = self.t, self.base
+        t = self.t
         unit = direction(t, c)
 
         def uncertain(x: Value, lam: Value, value: Value, bound: Value, step: Value, last: Value) -> Value:
             return t.and_(value - bound > CERTIFIED, step < LONGEST_STEP)
 
         def proximal(x: Value, lam: Value, value: Value, bound: Value, step: Value, last: Value) -> tuple[Value, ...]:
-            def put_right(k: Value, y: Value, price: Value) -> tuple[Value, Value]:
+            def put_right(k: Value, y: Value, price: Value, near: Value) -> tuple[Value, Value, Value]:
                 length = t.where(k == 0, step, t.where(k == 1, 1.0, 0.0))
                 mu, y = self.solve(y - length * unit, length * price)
-                return y, t.where(k == 0, mu / step, price)
+                return y, t.where(k == 0, mu / step, price), t.where(k == 1, mu, near)
 
-            y, price = t.for_(3, put_right, (x, last))
-            cost = unit + price @ self.C
-            least = t.sum(cost * base.flat(t, base.lmo(t, base.shaped(t, cost)))) - t.sum(price * self.r)
+            y, price, near = t.for_(3, put_right, (x, last, last))
+            first, second = self._least(unit, price), self._least(unit, near)
+            proof, least = t.where(second > first, near, price), t.maximum(first, second)
             result = t.sum(unit * y)
             better, higher = result < value, least > bound
-            best = t.where(better, y, x), t.where(higher, price, lam)
+            best = t.where(better, y, x), t.where(higher, proof, lam)
             return *best, t.minimum(result, value), t.maximum(least, bound), step * LONGER, price
 
         start = (centre, self.none, t.lift(np.inf), t.lift(-np.inf), t.lift(FIRST_STEP), self.none)
         x, lam, *_ = t.while_(uncertain, proximal, start)
         return x, lam
+
+    def _least(self, unit: Value, price: Value) -> Value:
+        """Lower bound of <unit, x> over the cut set that the multipliers `price` prove."""
+        t, base = self.t, self.base
+        cost = unit + price @ self.C
+        return t.sum(cost * base.flat(t, base.lmo(t, base.shaped(t, cost)))) - t.sum(price * self.r)
 
     @property
     def none(self) -> Value:

@@ -17,7 +17,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Structured
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import Rule, State, array, point
-from oco.compiler.problem.canonical import Inequality, StreamRange
+from oco.compiler.problem.canonical import Canonical, Inequality, StreamRange
 
 PLAYED, START, MULTIPLIERS, BEFORE = "played", "mu_before", "mu", "before"
 CARRIED = "kept_"
@@ -35,6 +35,12 @@ ABOVE = ".above"
 """Ending of the label of the first of the two inequalities that make an equality."""
 
 
+def rows_known(canonical: Canonical) -> int:
+    """Number of multipliers of the known constraints."""
+    loose, tight = _parts(canonical.known)
+    return sum(c.size for c in (*loose, *tight))
+
+
 class WithinKnown:
     """Any rule that plays a point x of its state, with x moved into X_t: the rule goes on from the decision that was played."""
 
@@ -42,8 +48,7 @@ class WithinKnown:
         self.rule, self.x = rule, x
 
     def init(self, p: Problem, start: Point) -> State:
-        loose, tight = _parts(p.task.canonical.known)
-        none = p.tracer.zeros((sum(c.size for c in (*loose, *tight)),))
+        none = p.tracer.zeros((rows_known(p.task.canonical),))
         return {**self.rule.init(p, start), PLAYED: start, START: none, MULTIPLIERS: none, **_first(p, start)}
 
     def decide(self, p: Problem, state: State) -> Point:
@@ -51,9 +56,10 @@ class WithinKnown:
 
     def prepare(self, p: Problem, state: State) -> State:
         """State with the decision of this round, once its contexts are known."""
-        y = self.rule.decide(p, _own(state))
-        x, multipliers = nearest_known(p, y, array(state, START))
-        return {**state, PLAYED: x, MULTIPLIERS: multipliers}
+        y, multipliers = self.rule.decide(p, _own(state)), array(state, START)
+        if p.task.canonical.known:
+            y, multipliers = nearest_known(p, y, multipliers)
+        return {**state, PLAYED: y, MULTIPLIERS: multipliers}
 
     def update(self, p: Problem, state: State) -> State:
         after = self.rule.update(p, {**_own(state), self.x: point(state, PLAYED)})
@@ -88,7 +94,7 @@ def _decided(p: Problem, x: Point) -> dict[str, Structured]:
 
 
 def _carried(p: Problem) -> tuple[StreamRange, ...]:
-    return p.task.canonical.previous
+    return p.task.canonical.carried
 
 
 def nearest_known(p: Problem, y: Point, start: Value) -> tuple[Point, Value]:

@@ -1,7 +1,7 @@
 """Problem of a round with predictions in place of its data and a margin on each inequality: f(x; s^), g_n(x; s^) + m_n <= 0.
 
 A prediction is a number for each entry of a stream, also of one of integers. A stream that picks entries of arrays has none: an
-average of positions is no position.
+average of positions is no position. What is known before the decision needs no prediction.
 """
 
 from __future__ import annotations
@@ -15,21 +15,27 @@ import numpy as np
 
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.problem.canonical import Canonical
+from oco.compiler.problem.canonical import Canonical, Inequality
+from oco.compiler.problem.structure import is_affine, separable_over_box
 from oco.dsl import algebra
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Expr, Index, Kind, Name, names, rewrite, walk
+from oco.dsl.statements import Timing
 
-PREDICTED, MARGIN = "_predicted_", "_margin"
+PREDICTED, MARGIN, LOSS = "_predicted_", "_margin", "_loss"
 
 
 @dataclass(frozen=True, eq=False)
 class Predicted:
-    """Problem over predictions, and the streams that are predicted, each with the number of its entries."""
+    """Problem over predictions, and the streams that are predicted, each with the number of its entries.
+
+    whole  the problem whose first inequality is the loss, where a penalized step can take it as it is (`penalized_step`); else None
+    """
 
     canonical: Canonical
     streams: Mapping[str, int]
+    whole: Canonical | None = None
 
     @property
     def size(self) -> int:
@@ -51,21 +57,32 @@ def _exprs(canonical: Canonical) -> tuple[Expr, ...]:
 def predicted_of(canonical: Canonical) -> Predicted:
     """Problem of a round as predicted."""
     used = {n for e in _exprs(canonical) for n in names(e, Kind.STREAM)}
+    sizes = {s.name: math.prod(s.shape) for s in canonical.streams if s.name in used and not s.stream.known}
+    objective = _real(canonical.objective, sizes)
     rows = tuple(
-        replace(c, expr=algebra.add(_real(c.expr), Name(f"{MARGIN}{i}", Kind.STREAM, shape=c.shape)))
+        replace(c, expr=algebra.add(_real(c.expr, sizes), Name(f"{MARGIN}{i}", Kind.STREAM, shape=c.shape)))
         for i, c in enumerate(canonical.inequalities)
     )
-    sizes = {s.name: math.prod(s.shape) for s in canonical.streams if s.name in used}
-    return Predicted(replace(canonical, objective=_real(canonical.objective), inequalities=rows), sizes)
+    own = replace(canonical, objective=objective, inequalities=rows)
+    loss = Inequality(LOSS, (), objective, Timing.EACH_ROUND, LOSS)
+    whole = replace(own, inequalities=(loss, *rows))
+    return Predicted(own, sizes, whole if _is_solved(whole) else None)
 
 
-def _real(expr: Expr) -> Expr:
+def _is_solved(whole: Canonical) -> bool:
+    """True where the penalized step takes the loss of `whole`, its first inequality, and gains by it: over a box, entry by entry."""
+    decisions = tuple(b.name for b in whole.blocks)
+    structure, _ = whole.structure
+    return separable_over_box(structure, [b.domain for b in whole.blocks]) and not is_affine(whole.objective, decisions)
+
+
+def _real(expr: Expr, predicted: Mapping[str, int]) -> Expr:
     """Expression in predictions, which need not be integers."""
 
     def real(node: Expr) -> Expr:
-        if isinstance(node, Name) and node.kind is Kind.STREAM:
+        if isinstance(node, Name) and node.kind is Kind.STREAM and node.name in predicted:
             return Name(f"{PREDICTED}{node.name}", Kind.STREAM, shape=node.shape)
-        if isinstance(node, Call) and node.integer and names(node, Kind.STREAM):
+        if isinstance(node, Call) and node.integer and not predicted.keys().isdisjoint(names(node, Kind.STREAM)):
             return Call(node.atom, node.args, node.options, shape=node.shape, span=node.span)
         return node
 
@@ -79,10 +96,13 @@ def data_of(p: Problem) -> Value:
     return parts[0] if len(parts) == 1 else t.concat(*parts)
 
 
-def as_predicted(p: Problem, data: Value | None, margins: Value, following: bool = False) -> Problem:
+def as_predicted(
+    p: Problem, data: Value | None, margins: Value, following: bool = False, whole: bool = False
+) -> Problem:
     """View of the round, or of the `following` one, with these data (`data_of`; None where the problem has none) in place of its own.
 
     margins  (N,), in units of the rule
+    whole    with the loss as the first inequality, where `Predicted` has that problem
     """
     if p.round is None:
         raise InternalError("no round has been played yet")
@@ -98,8 +118,10 @@ def as_predicted(p: Problem, data: Value | None, margins: Value, following: bool
     for i, c in enumerate(p.task.canonical.inequalities):
         seen[f"{MARGIN}{i}"] = t.reshape(sized[at : at + c.size], known(c.shape))
         at += c.size
-    structure, _ = own.canonical.structure
-    task = replace(p.task, canonical=own.canonical, structure=structure)
+    problem = own.whole if whole and own.whole is not None else own.canonical
+    if scales is not None and problem is own.whole:
+        scales = replace(scales, inequalities=np.concatenate([[scales.loss], scales.inequalities]))
+    task = replace(p.task, canonical=problem, structure=problem.structure[0], scales=scales)
     return Problem(t, task, seen, _next(p) if following else p.round)
 
 

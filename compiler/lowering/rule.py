@@ -25,6 +25,13 @@ class Rule(Protocol):
         """State after the round, from what `p` has seen of it."""
 
 
+class Informed(Rule, Protocol):
+    """Rule whose decision of a round waits for what is known before it."""
+
+    def prepare(self, p: Problem, state: State) -> State:
+        """State with the decision of this round, once its contexts are known."""
+
+
 def point(state: State, name: str) -> Point:
     """The point that a state variable holds."""
     value = state[name]

@@ -79,8 +79,8 @@ class TraceSpec:
         words = {
             s.name: f"the decision {s.stream.previous} of the round before"
             if s.stream.previous
-            else "the margin of this round"
-            for s in c.previous
+            else "what the round before left"
+            for s in c.carried
         }
         streams = [Field(name, kind, words.get(name, "")) for name, kind in kinds.items()]
         if c.feedback is Feedback.FULL:

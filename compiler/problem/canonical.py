@@ -7,102 +7,38 @@ is a constant. Decisions and streams keep their names; the round `t` stays symbo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from oco.compiler.domains import Domain
 from oco.compiler.problem.constraint_parts import difference, penalties_of
 from oco.compiler.problem.cuts import steps_each
 from oco.compiler.problem.equalities import has_multipliers
 from oco.compiler.problem.families import Families, families
 from oco.compiler.problem.folding import Folding
-from oco.compiler.problem.margins import Margin, margin_of
+from oco.compiler.problem.margins import ShareMargin, margin_of
+from oco.compiler.problem.parts import Assumed as Assumed
+from oco.compiler.problem.parts import DecisionBlock as DecisionBlock
+from oco.compiler.problem.parts import Equality as Equality
+from oco.compiler.problem.parts import Inequality as Inequality
+from oco.compiler.problem.parts import entry_labels as entry_labels
 from oco.compiler.problem.previous import is_known, of_previous, refuse_previous, standing_still, stream_of
 from oco.compiler.problem.stream_ranges import StreamRange as StreamRange
 from oco.compiler.problem.stream_ranges import stream_range
 from oco.compiler.problem.structure import Structure, structure_of
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, fail
-from oco.dsl.expressions import Expr, Kind, changes, names
+from oco.dsl.expressions import Expr, Kind, changes, constant, names
 from oco.dsl.intervals import interval
-from oco.dsl.labels import Axes, entry_name
+from oco.dsl.labels import Axes
 from oco.dsl.limits import check_entries
 from oco.dsl.model import Model
 from oco.dsl.source import Span
 from oco.dsl.statements import Decision, Feedback, Measure, Relation, Stream, Timing
 
 Floats = np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True)
-class DecisionBlock:
-    """One decision and the set it lies in."""
-
-    name: str
-    shape: tuple[int, ...]
-    domain: Domain
-    span: Span | None = field(default=None, compare=False, repr=False)
-
-
-@dataclass(frozen=True)
-class Inequality:
-    """`expr <= 0` entry by entry, for the entries of `shape`. `origin` is the label in the text.
-
-    `penalties` holds the loss that a unit of violation of each entry is worth, in the units of the problem; empty where none is stated.
-    `known`: each round, affine in the decisions, and made of contexts, previous decisions and fixed data beside, so that the decision can
-    satisfy it exactly. `moving` is its expression over previous decisions where there are some; in `expr` they are the decision itself.
-    `margin` is that of a constraint in a share of the rounds: `expr` then has the greatest margin, `moving` that of the round.
-    """
-
-    label: str
-    shape: tuple[int, ...]
-    expr: Expr
-    timing: Timing
-    origin: str
-    span: Span | None = field(default=None, compare=False, repr=False)
-    penalties: tuple[float, ...] = ()
-    known: bool = False
-    moving: Expr | None = field(default=None, repr=False)
-    margin: Margin | None = field(default=None, repr=False)
-
-    @property
-    def size(self) -> int:
-        """Number of entries."""
-        return int(np.prod(self.shape, dtype=np.int64))
-
-    @property
-    def when(self) -> str:
-        """Words of the model for the time at which it has to hold."""
-        return str(self.timing) if self.margin is None else f"in {100 * (1 - self.margin.share):.10g}% of rounds"
-
-
-@dataclass(frozen=True)
-class Equality:
-    """`expr == 0` entry by entry, on average over the rounds; affine in the decisions. `penalties` as those of an inequality."""
-
-    label: str
-    shape: tuple[int, ...]
-    expr: Expr
-    span: Span | None = field(default=None, compare=False, repr=False)
-    penalties: tuple[float, ...] = ()
-
-    @property
-    def size(self) -> int:
-        """Number of entries."""
-        return int(np.prod(self.shape, dtype=np.int64))
-
-
-@dataclass(frozen=True)
-class Assumed:
-    """`assume key relation value`, the value worked out."""
-
-    key: str
-    relation: Relation
-    value: float
-    span: Span | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -181,7 +117,17 @@ class Canonical:
     @cached_property
     def context(self) -> tuple[str, ...]:
         """Names of the streams that are known before the decision."""
-        return tuple(s.name for s in self.streams if s.stream.known)
+        return tuple(s.name for s in self.streams if s.stream.known and s.following is None)
+
+    @cached_property
+    def revealed(self) -> tuple[StreamRange, ...]:
+        """Streams that data give: all but the values that rounds leave to the next."""
+        return tuple(s for s in self.streams if s.following is None and not s.stream.previous)
+
+    @cached_property
+    def carried(self) -> tuple[StreamRange, ...]:
+        """Values that rounds leave to the next: states, and beside learned constraints previous decisions and margins."""
+        return tuple(s for s in self.streams if s.following is not None or s.stream.previous)
 
     @cached_property
     def size(self) -> int:
@@ -242,13 +188,21 @@ class Canonical:
         return self._named([(c.label, c.label, c.shape) for c in self.equalities])
 
     @cached_property
-    def shares(self) -> tuple[str, ...]:
-        """Guarantee of each constraint in a share of the rounds, in words."""
+    def remarks(self) -> tuple[str, ...]:
+        """Guarantee of each constraint in a share of the rounds, and what none is of: words beside the guarantee of an algorithm."""
         every = (*self.inequalities, *self.known)
-        return tuple(f"{c.origin}, {c.when}: {c.margin.words}" for c in every if c.margin is not None)
+        words = [f"{c.origin}, {c.when}: {c.margin.words}" for c in every if c.margin is not None]
+        if states := [s.name for s in self.streams if s.stream.following is not None]:
+            words.append(f"what a decision leaves to later rounds in {', '.join(states)} is not part of the regret")
+        return tuple(words)
 
     def _named(self, parts: Sequence[tuple[str, str, tuple[int, ...]]]) -> tuple[str, ...]:
-        axes = {origin: self.model.axes_of_constraint(origin) for _, origin, shape in parts if shape}
+        stated = {c.label for c in self.model.constraints}
+        axes = {
+            o: self.model.axes_of_constraint(o) if o in stated else self.model.axes(o.split(".")[0])
+            for _, o, s in parts
+            if s
+        }
         return tuple(
             name for label, origin, shape in parts for name in entry_labels(label, shape, axes.get(origin, ()))
         )
@@ -256,16 +210,8 @@ class Canonical:
     @cached_property
     def axes(self) -> dict[str, Axes]:
         """Names of the entries of decisions and streams, where an index gives them."""
-        declared = ((d.name, self.model.axes(d.name)) for d in (*self.model.decisions, *self.model.streams))
-        return {name: axes for name, axes in declared if axes}
-
-
-@lru_cache(maxsize=64)
-def entry_labels(label: str, shape: tuple[int, ...], axes: Axes = ()) -> tuple[str, ...]:
-    """`limits[0]`, `limits[1]`, or by the names of the axes `limits[NYC]`, `limits[WEST]`; for a scalar the label itself."""
-    if not shape:
-        return (label,)
-    return tuple(f"{label}[{entry_name(axes, i)}]" for i in np.ndindex(*shape))
+        declared = [d.name for d in self.model.decisions] + [s.name for s in self.model.streams]
+        return {name: axes for name in declared if (axes := self.model.axes(name))}
 
 
 def canonical(model: Model) -> Canonical:
@@ -309,11 +255,13 @@ def canonical(model: Model) -> Canonical:
         )
     assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
     objective = folding.fold(model.objective)
-    before = _previous(blocks, [objective, *(c.expr for c in inequalities)], model)
+    following = [s.following for s in streams if s.following is not None]
+    before = _previous(blocks, [objective, *following, *(c.expr for c in inequalities)], model)
     inequalities = [_marked(model, c, before) for c in inequalities]
+    inequalities += [c for s in streams if s.following is not None for c in _ranges(model, s, folding, before)]
     margins = [c.margin.range for c in inequalities if c.margin is not None]
     inequalities.sort(key=lambda c: c.known)
-    for expr in (objective, *(c.expr for c in inequalities), *(c.expr for c in equalities)):
+    for expr in (objective, *following, *(c.expr for c in inequalities), *(c.expr for c in equalities)):
         refuse_previous(expr)
     return Canonical(
         model,
@@ -354,7 +302,17 @@ def _marked(model: Model, c: Inequality, before: Mapping[str, StreamRange]) -> I
     return replace(c, known=True, expr=standing_still(c.expr), moving=moving)
 
 
-def _with_margin(c: Inequality, margin: Margin, before: Mapping[str, StreamRange]) -> Inequality:
+def _ranges(model: Model, s: StreamRange, folding: Folding, before: Mapping[str, StreamRange]) -> list[Inequality]:
+    """Range of a state as known constraints on what a decision leaves to the next round; none where that is known only afterwards."""
+    assert s.stream.following is not None
+    following = folding.fold(s.stream.following)
+    sides = {"least": difference(constant(s.lower), following), "most": difference(following, constant(s.upper))}
+    labels = {end: f"{s.name}.{end}" for end in sides}
+    made = (Inequality(labels[e], s.shape, x, Timing.EACH_ROUND, labels[e], s.stream.span) for e, x in sides.items())
+    return [c for c in (_marked(model, c, before) for c in made) if c.known and names(c.expr, Kind.DECISION)]
+
+
+def _with_margin(c: Inequality, margin: ShareMargin, before: Mapping[str, StreamRange]) -> Inequality:
     """Known constraint with the margin of the round; decisions in hindsight stand still and keep the greatest."""
     own = {name: s.name for name, s in before.items()}
     moving = replace(margin, usual=of_previous(margin.usual, own), measured=of_previous(margin.measured, own))

@@ -38,7 +38,7 @@ ROUNDED = 1e-9
 
 
 @dataclass(frozen=True)
-class Margin:
+class ShareMargin:
     """Margin of a constraint that may be broken in a share q of the rounds.
 
     usual    g(x; s^), over the decisions and what is known
@@ -118,7 +118,7 @@ def margin_of(
     boxes: Mapping[str, Interval],
     streams: Sequence[StreamRange],
     span: Span | None,
-) -> Margin | None:
+) -> ShareMargin | None:
     """Margin of the constraint `expr <= 0`; None where no stream comes after the decision. Raises OCO528 where there can be none.
 
     boxes  ranges of the decisions, and of `t`
@@ -144,8 +144,8 @@ def margin_of(
     most = np.maximum(high, 0.0)
     most = most * (1 + ROUNDED) + ROUNDED * np.where(most > 0, np.maximum(most, -low), 1.0)
     step = most * min(1.0, 1 / (share * max(1.0, DESCENT * rounds)))
-    parts = (tuple(np.ravel(a).tolist()) for a in (most, np.minimum(low, 0.0), step))
-    return Margin(usual, expr, f"margin_{label.replace('.', '_')}", share, *parts, shape)
+    flat = [tuple(np.ravel(a).tolist()) for a in (most, np.minimum(low, 0.0), step)]
+    return ShareMargin(usual, expr, f"margin_{label.replace('.', '_')}", share, flat[0], flat[1], flat[2], shape)
 
 
 def _usual(node: Expr, later: Mapping[str, StreamRange]) -> Expr:

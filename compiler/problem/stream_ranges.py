@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from oco.compiler.problem.folding import Folding
+from oco.dsl.build import call
 from oco.dsl.diagnostics import fail
 from oco.dsl.distributions import TruncatedDistribution, truncated
-from oco.dsl.expressions import Expr
+from oco.dsl.expressions import Expr, constant
 from oco.dsl.labels import Axes
-from oco.dsl.statements import Stream
+from oco.dsl.statements import Feedback, Stream
 
 Floats = np.ndarray[Any, Any]
 
@@ -65,6 +66,21 @@ def stream_range(stream: Stream, folding: Folding) -> StreamRange:
         lower, upper = np.ceil(lower), np.floor(upper)
     if not bool(np.all(lower <= upper)):
         raise fail("OCO426", f"no value is left for the stream `{stream.name}`: its bounds are empty", stream.span)
-    return StreamRange(
+    made = StreamRange(
         stream.name, shape, lower, upper, stream.integer, stream, distribution, mean, folding.axes(stream.dims)
     )
+    return (
+        made
+        if stream.first is None or stream.following is None
+        else _state(made, stream.first, stream.following, folding)
+    )
+
+
+def _state(made: StreamRange, first: Expr, following: Expr, folding: Folding) -> StreamRange:
+    """State with its value in round 1 and what a round leaves to the next, cut to the range. Raises OCO529."""
+    if folding.model.feedback is not Feedback.FULL:
+        message = f"what follows the state `{made.name}` is made of what a round reveals, which is not all of it here"
+        raise fail("OCO529", message, made.stream.span, "leave out the `feedback` line")
+    start = np.broadcast_to(np.asarray(folding.array(first), dtype=np.float64), made.shape)
+    kept = call("minimum", call("maximum", folding.fold(following), constant(made.lower)), constant(made.upper))
+    return replace(made, first=start, following=kept)

@@ -53,6 +53,9 @@ RISES = 0.5
 STEP_DOC = (
     "argmin over the domain of <c, x - y> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+, by Newton's method on its dual."
 )
+IMPLICIT_DOC = (
+    "argmin over the domain of h_0(x) + alpha |x - y|^2 + sum_n Q_n [h_n(x)]_+, by Newton's method on its dual."
+)
 KINKED_DOC = "argmin over the domain of <c, x - y> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+: proximal points of the epigraph of kinks in g."
 ASCENT_DOC = "Newton's step of the multipliers, cut at the bounds [0, Q], and the gain that the whole of it promises."
 ALONG_DOC = "Along the step, at this share of it: the dual's value, the size of its terms, its slope, the constraints, the decision."
@@ -113,6 +116,22 @@ def penalized_step(p: Problem, y: Point, c: Point, alpha: Value, Q: Value, g: Va
         return _Ascent(p, own, Q).run()[1].blocks
 
     return Point(call_over(t, "penalized_step", step, Q, *response.parts, doc=STEP_DOC))
+
+
+def implicit_step(p: Problem, y: Point, alpha: Value, Q: Value) -> Point:
+    """argmin over the domain of h_0(x) + alpha |x - y|^2 + sum_{n > 0} Q_n [h_n(x)]_+, the rows h without kinks or separable over a box.
+
+    Q  (N + 1,), the first entry 1: the multiplier of h_0, which stays
+    """
+    t, y = p.tracer, y.named(p.tracer, "y")
+    response = _response(p, y, y * 0.0, alpha, lambda: p.constraints(y))
+    fixed = np.arange(Q.shape[0]) < 1
+
+    def step(Q: Value, *parts: Structured) -> tuple[Value, ...]:
+        first = t.where(t.constant(fixed, "fixed", "multipliers that are given"), Q, 0.0)
+        return _Ascent(p, response.over(*parts), Q, fixed).run(first)[1].blocks
+
+    return Point(call_over(t, "implicit_step", step, Q, *response.parts, doc=IMPLICIT_DOC))
 
 
 def weighted_step(p: Problem, y: Point, c: Point, alpha: Value, weights: Value) -> Point:

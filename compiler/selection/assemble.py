@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import cast
 
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.certificates.keeper import CertificateKeeper
@@ -18,7 +19,7 @@ from oco.compiler.lowering.known_step import BEFORE, SYMBOLS, WithinKnown, carri
 from oco.compiler.lowering.points import Point, Rows, Structured
 from oco.compiler.lowering.restarts import EPOCH, Restarted
 from oco.compiler.lowering.round_problem import Problem, TraceSpec
-from oco.compiler.lowering.rule import Rule, State
+from oco.compiler.lowering.rule import Informed, Rule, State
 from oco.compiler.lowering.storage import StateLayout, decided, started
 from oco.dsl.statements import Feedback
 
@@ -29,11 +30,7 @@ MOST_SLOPES = 100_000
 def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") -> Program:
     """The learner as data: init, decide, update, measure and slopes over arrays. Slopes are in the dual of the theorem's norm."""
     t = Tracer(task.canonical.name)
-    rule: Rule = algorithm.rule()
-    if task.restarts is not None:
-        rule = Restarted(rule, *task.restarts)
-    within = WithinKnown(rule, algorithm.plays) if task.canonical.known else None
-    rule = within or rule
+    rule, informed = _rule(algorithm, task)
     layout = _Layout(t, task, algorithm.frank_wolfe(task))
     keeper = CertificateKeeper(t, task, algorithm.multipliers)
     layout.beside = keeper.names
@@ -75,7 +72,7 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
         labels=task.canonical.whole.constraint_names,
     )
     program = replace(program, context=task.canonical.context, previous=_previous(task))
-    program = with_prepare(t, program, _prepare(t, task, layout, within))
+    program = with_prepare(t, program, _prepare(t, task, layout, informed))
     return with_certificate(t, program, keeper.certificate if keeper.names else None)
 
 
@@ -100,18 +97,31 @@ def _measures(t: Tracer, task: TraceSpec, layout: _Layout, norm: str) -> tuple[M
     return measure, None if any(task.rooms) or task.canonical.feedback is Feedback.BANDIT else slopes
 
 
+def _rule(algorithm: Algorithm, task: TraceSpec) -> tuple[Rule, Informed | None]:
+    """Rule of an algorithm, and it again where its decision waits for what is known before it."""
+    rule: Rule = algorithm.rule()
+    if task.restarts is not None:
+        rule = Restarted(rule, *task.restarts)
+    if algorithm.prepares(task.canonical):
+        return rule, cast(Informed, rule)
+    if task.canonical.known or task.canonical.carried:
+        within = WithinKnown(rule, algorithm.plays)
+        return within, within
+    return rule, None
+
+
 def _prepare(
-    t: Tracer, task: TraceSpec, layout: _Layout, within: WithinKnown | None
+    t: Tracer, task: TraceSpec, layout: _Layout, informed: Informed | None
 ) -> Callable[[Named, Named], Mapping[str, Liftable]] | None:
     """State once the context of a round is known; None where no decision hangs on it."""
-    if within is None:
+    if informed is None:
         return None
 
     def prepare(state: Named, known: Named) -> Mapping[str, Liftable]:
         kept = {n: state[n] for n in ("round", *task.open, *layout.warm.values(), *layout.beside)}
         before = {field: state[own] for field, own in _previous(task)}
         p = Problem(t, task, {**known, **before}, state["round"], constants=_open(task, state))
-        return layout.flat(within.prepare(p, layout.state(state))) | kept
+        return layout.flat(informed.prepare(p, layout.state(state))) | kept
 
     return prepare
 
@@ -119,7 +129,7 @@ def _prepare(
 def _previous(task: TraceSpec) -> tuple[tuple[str, str], ...]:
     """Streams that rounds leave to the next, each with the field of the state that has its value."""
     fields = dict(zip(task.decisions, task.names(BEFORE), strict=True))
-    return tuple((s.name, fields.get(s.stream.previous, carried_field(s.name))) for s in task.canonical.previous)
+    return tuple((s.name, fields.get(s.stream.previous, carried_field(s.name))) for s in task.canonical.carried)
 
 
 def _open(task: TraceSpec, fields: Named) -> dict[str, Value]:

@@ -237,7 +237,7 @@ def judge(
 
 def _required(a: Algorithm, s: Situation, asked: bool) -> list[Objection]:
     results = [o for h in a.requirements if isinstance(o := h.test(s), Objection)]
-    if s.canonical.known and not a.plays:
+    if s.canonical.known and not a.plays and not a.prepares(s.canonical):
         labels = ", ".join(dict.fromkeys(f"`{c.origin}`" for c in s.canonical.known))
         results.append(Objection(f"its decisions cannot be moved to what is known before them: {labels}"))
     return [o for o in results if not (asked and (o.slow or o.unasked))]

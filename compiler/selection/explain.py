@@ -24,7 +24,7 @@ def explain_text(choice: Choice) -> str:
     s = choice.situation
     horizon = "unknown" if s.horizon is None else str(s.horizon)
     lines = [f"{s.canonical.name}: {constraint_words(s)}, T = {horizon}", "", *table_lines(choice), ""]
-    for words in s.canonical.shares:
+    for words in s.canonical.remarks:
         lines += [*_wrapped("", words, WIDTH), ""]
     for v in choice.verdicts:
         lines += _verdict_lines(v, choice)

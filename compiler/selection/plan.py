@@ -22,6 +22,7 @@ from oco.compiler.prover.check import check_canonical
 from oco.compiler.prover.data_conditions import DataConditions
 from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.measured import Rounds
+from oco.compiler.prover.seasons import season_of
 from oco.compiler.selection.assemble import assemble
 from oco.compiler.selection.choice import Choice, Policy, choose, judge
 from oco.compiler.selection.explain import explain_data, refusal
@@ -92,6 +93,11 @@ class Plan:
         return self.canonical.horizon
 
     @property
+    def season(self) -> int:
+        """Season, in rounds, of the data that the plan was made on; 1 where there were none, or none shows."""
+        return self.choice.situation.season
+
+    @property
     def warnings(self) -> tuple[Diagnostic, ...]:
         """Warnings about the model and the choice."""
         return (*self.facts.warnings, *self.choice.warnings)
@@ -108,7 +114,11 @@ class Plan:
     def terms(self) -> CertificateTerms | None:
         """Terms of the certificates of its learners; None where they keep no sums for one."""
         form = certificate_form(self.canonical) if self.certify else ""
-        return None if isinstance(form, str) else terms_of(form)
+        if isinstance(form, str):
+            return None
+        scales = self._winner.scales
+        unit = 1.0 if scales is None else float(scales.loss)
+        return replace(terms_of(form), gap=self._winner.algorithm.gap, gap_unit=unit)
 
     @cached_property
     def traced(self) -> Program:
@@ -148,7 +158,8 @@ class Plan:
         settings: SettingsMode = dict(self.given) if self.given else self.mode
         name = self.algorithm if self.choice.forced else None
         model, effort = self.model.with_horizon(T), self.facts.effort
-        result = compile_plan(model, name, settings, keep=self.algorithm, tradeoff=self.tradeoff, effort=effort)
+        weight, own = self.tradeoff, self.algorithm
+        result = compile_plan(model, name, settings, keep=own, tradeoff=weight, effort=effort, season=self.season)
         result = replace(result, certify=self.certify)
         if self.choice.pilots is None or result.algorithm != self.algorithm:
             return result
@@ -255,6 +266,7 @@ def compile_plan(
     tradeoff: float = 1.0,
     effort: float = 1.0,
     seen: Rounds | None = None,
+    season: int | None = None,
 ) -> Plan:
     """Check the model, choose an algorithm (or take the one named here or in the model), and fix its settings.
 
@@ -263,10 +275,11 @@ def compile_plan(
     tradeoff  what violations count against the regret where the two are added
     effort    how many times the usual number of steps the searches of the proofs may take
     seen      rounds of data by stream, the round first, on which conditions of guarantees are looked at
+    season    rounds after which the data repeat themselves; None: measured on `seen`
 
     Raises OcoError where no theorem applies.
     """
-    situation = analyzed(model, effort, checked_tradeoff(tradeoff), seen)
+    situation = analyzed(model, effort, checked_tradeoff(tradeoff), seen, season)
     mode, formulas = _mode(settings)
     policy = _policy(mode, tradeoff)
     using = situation.canonical.model.using
@@ -282,13 +295,20 @@ def compile_plan(
 
 
 def analyzed(
-    model: Model | Canonical, effort: float = 1.0, weight: float = 1.0, seen: Rounds | None = None
+    model: Model | Canonical,
+    effort: float = 1.0,
+    weight: float = 1.0,
+    seen: Rounds | None = None,
+    season: int | None = None,
 ) -> Situation:
     """The canonical problem and its facts. Raises OcoError where the model is wrong."""
     problem = model if isinstance(model, Canonical) else canonical(model)
     facts = check_canonical(problem.model, problem, budget=SearchBudget(effort))
     conditions = None if seen is None else DataConditions(problem, seen, SearchBudget(effort))
-    return Situation(problem.learned, facts, problem.horizon, weight, seen=conditions)
+    if season is None:
+        unknown = (s.name for s in problem.streams if not s.stream.known)
+        season = 1 if seen is None else season_of(seen, unknown)
+    return Situation(problem.learned, facts, problem.horizon, weight, seen=conditions, season=season)
 
 
 def plan_of(

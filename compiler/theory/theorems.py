@@ -44,7 +44,8 @@ class Violation(StrEnum):
 @dataclass(frozen=True, eq=False)
 class Situation:
     """All that a theorem may look at: the problem, its facts, the horizon (None: unknown), the weight of violations against
-    regret, sentences on promises that are given up, and what data show of conditions (None: no data), in units of `margin_unit`.
+    regret, sentences on promises that are given up, what data show of conditions (None: no data), in units of `margin_unit`, and
+    their season in rounds (1: none).
     """
 
     canonical: Canonical
@@ -54,6 +55,7 @@ class Situation:
     given_up: tuple[str, ...] = ()
     seen: DataConditions | None = None
     margin_unit: float = 1.0
+    season: int = 1
     _numbers: dict[str, float | None] = field(default_factory=dict, init=False, repr=False)
     _bounds: dict[str, Floats | None] = field(default_factory=dict, init=False, repr=False)
     """Values that `number` returned before: a search over settings asks thousands of times."""

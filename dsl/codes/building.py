@@ -21,6 +21,13 @@ BUILDING: dict[str, Code] = {
         _HEAD + "minimize sum(c)\n",
         "Use a decision in the objective.",
     ),
+    "OCO529": Code(
+        "a state that cannot be",
+        "`state s = EXPR in [lo, hi] start v` is what a round leaves to the next: v lies in the range, EXPR has the shape of s, and the "
+        "feedback is full, since EXPR may use everything that the round reveals.",
+        _HEAD + "state s = s + x[0] in [0, 4] start 5\nminimize c @ x\n",
+        "Start within the range, and give both sides one shape.",
+    ),
     "OCO528": Code(
         "a share of the rounds that cannot be kept",
         "`in 99% of rounds` says that a constraint may be broken in 1% of them. A margin is learned for it, so it is an inequality, affine "
@@ -35,7 +42,7 @@ BUILDING: dict[str, Code] = {
         "Write a positive number in units of the loss, `penalty 50` say, or leave it out: `--tradeoff` then says what violations count.",
         Stage.CHECK,
     ),
-    "OCO529": Code(
+    "OCO530": Code(
         "a name that is not there",
         "The object has no such attribute. Names of CVXPY and other modelers are known, and the hint is the line to write here.",
         "oco.Variable(3)",

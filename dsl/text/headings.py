@@ -14,7 +14,7 @@ from oco.dsl.text.statements import RELATIONS
 from oco.dsl.text.tokens import LATER_KINDS, NAME_KINDS, STATEMENT_KINDS, Token
 from oco.dsl.text.words import STATEMENT_WORDS, SYNONYMS, shown
 
-DECLARING = frozenset({"index", "param", "decision", "stream", "context", "let", "model"})
+DECLARING = frozenset({"index", "param", "decision", "stream", "context", "state", "let", "model"})
 LONGEST = 60
 OPERAND_STARTS = NAME_KINDS | {"NUMBER", "TEXT", "MINUS", "LPAR", "ALGORITHM"}
 

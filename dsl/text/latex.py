@@ -139,8 +139,10 @@ def model_latex(model: Statements) -> str:
     for number, constraint in enumerate(model.constraints):
         lines.append((r"\text{subject to} \quad & " if number == 0 else "& ") + _constraint(constraint))
     lines += [(r"\text{where} \quad & " if k == 0 else "& ") + f"{_let(n, v)}" for k, (n, v) in enumerate(_lets(model))]
+    states = [s for s in model.streams if s.following is not None]
+    lines += [(r"\text{state} \quad & " if k == 0 else "& ") + _state(s) for k, s in enumerate(states)]
     for word, known in (("known", True), ("data", False)):
-        streams = [s for s in model.streams if s.known is known]
+        streams = [s for s in model.streams if s.known is known and s.following is None]
         lines += [(rf"\text{{{word}}} \quad & " if k == 0 else "& ") + _stream(s) for k, s in enumerate(streams)]
     measure = rf"\text{{{model.measure} regret}}" if model.measure is not Measure.STATIC else ""
     lines += [rf"\text{{measured by}} \quad & {measure}"] if measure else []
@@ -176,6 +178,14 @@ def _constraint(c: Constraint) -> str:
     relation = f"{expression_latex(c.left)} {RELATIONS[c.relation]} {expression_latex(c.right)}"
     penalty = "" if c.penalty is None else rf"\text{{, penalty }} {expression_latex(c.penalty)}"
     return rf"{relation} && \text{{{escaped(c.label)}, {escaped(c.when)}}}{penalty}"
+
+
+def _state(state: Stream) -> str:
+    """LaTeX of a state: what a round leaves to the next, and what the first one has."""
+    following = "" if state.following is None else expression_latex(state.following)
+    first = "" if state.first is None else expression_latex(state.first)
+    ends = ", ".join(expression_latex(b) for b in state.bounds or ())
+    return rf"{_name(state.name, 't+1')} = {following} \in [{ends}], \quad {_name(state.name, '1')} = {first}"
 
 
 def _stream(stream: Stream) -> str:

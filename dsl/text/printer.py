@@ -296,6 +296,9 @@ def print_distribution(distribution: Distribution) -> str:
 
 def print_stream(stream: Stream) -> str:
     """Text of a declaration, as `stream jobs ~ poisson(2500) in [0, 3200]`."""
+    if stream.following is not None and stream.first is not None:
+        head = f"state {_declared(stream.name, stream.dims)} = {print_expr(stream.following)}"
+        return f"{head}{_bounds(stream.bounds, False)} start {print_expr(stream.first)}"
     distribution = f" ~ {print_distribution(stream.distribution)}" if stream.distribution is not None else ""
     iid = " iid" if stream.iid else ""
     mean = f" mean = {print_expr(stream.mean)}" if stream.mean is not None else ""

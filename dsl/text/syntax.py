@@ -188,6 +188,17 @@ class StreamStatement(Node):
 
 
 @dataclass(frozen=True)
+class StateStatement(Node):
+    """Statement `state name[dims] = following in bounds start first`."""
+
+    name: Identifier
+    dims: tuple[Expression, ...]
+    following: Expression
+    bounds: tuple[Expression, Expression]
+    first: Expression
+
+
+@dataclass(frozen=True)
 class LetStatement(Node):
     """Statement `let name = value`."""
 
@@ -270,6 +281,7 @@ Statement = (
     | ParamStatement
     | DecisionStatement
     | StreamStatement
+    | StateStatement
     | LetStatement
     | MinimizeStatement
     | SubjectToStatement

@@ -119,6 +119,12 @@ class TreeBuilder:
             fields |= clause.fields
         return syntax.StreamStatement(declared.name, declared.dims, span=_span(c), **fields)
 
+    def state(self, c: Children) -> syntax.StateStatement:
+        """Statement `state`. Raises OCO120 where its range is none."""
+        _, declared, _, following, _, within, _, first = c
+        bounds, _ = bounds_of(within)
+        return syntax.StateStatement(declared.name, declared.dims, following, bounds, first, span=_span(c))
+
     def let(self, c: Children) -> syntax.LetStatement:
         """Statement `let`."""
         return syntax.LetStatement(c[1], c[3], span=_span(c))

@@ -85,8 +85,10 @@ def beside(
     chosen: list[DecisionRule] = []
     if which is not Which.NONE:
         chosen = cheap_rules(problem) if which is Which.SOME else rules(problem)
-    if problem.previous:  # rules decide all rounds at once, and would move as they like
-        absent = LeftOut("all rules", "they do not keep to the decision before")
+    if problem.previous or problem.carried:  # rules decide all rounds at once, and would move as they like
+        absent = LeftOut(
+            "all rules", "they decide all rounds at once, and know nothing of what a round leaves to the next"
+        )
         return Beside((), (absent,) if chosen else (), trade)
     allowed = seconds or (CHEAP_SECONDS if which is Which.SOME else SECONDS)
     results = [play(rule, problem, data, trade, allowed) for rule in chosen]

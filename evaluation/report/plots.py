@@ -136,7 +136,18 @@ def regret(trace: MeasuredRun, ax: Axes, log: bool = False) -> None:
         if comparator.losses is not None:
             note = "" if not len(comparator.impossible) else ", least violating comparator"
             curves.append(Curve(f"{kind} regret{note}", trace.regret(kind)))
+    if trace.own_certificate is not None and not log:
+        _certified(trace, ax)
     _chart(trace, ax, curves, "regret", "regret", log)
+
+
+def _certified(trace: MeasuredRun, ax: Axes) -> None:
+    """Mark the certified bound of the regret to the best fixed decision of the rounds so far, at some rounds."""
+    rounds, bounds = trace.certified_curve()
+    known = np.isfinite(bounds)
+    if known.any():
+        label = "certified bound of the static regret so far"
+        ax.plot(rounds[known], bounds[known], "x-", color=COLOURS[len(COLOURS) // 2], lw=0.9, ms=5, label=label)
 
 
 def violation(trace: MeasuredRun, ax: Axes, log: bool = False) -> None:

@@ -25,7 +25,7 @@ from oco.evaluation.report.rule_plots import loss_against_violation
 from oco.evaluation.report.run_rows import rule_rows
 from oco.evaluation.report.style import vector
 from oco.evaluation.storage import manifest
-from oco.evaluation.summary import RunSummary, ViolationLine, summarize
+from oco.evaluation.summary import RegretLine, RunSummary, ViolationLine, summarize
 
 DEPTH = 12  # of a derivation that is spelled out
 MANY = 6  # constraints whose facts are listed one by one
@@ -115,12 +115,17 @@ def _vacuous(value: float | None, vacuous: bool) -> str:
     return number(value, unknown="–") + (" (vacuous)" if vacuous and value is not None else "")
 
 
+def _certified(line: RegretLine) -> str:
+    return "" if line.certified is None else number(line.certified)
+
+
 def _regret(results: RunSummary) -> str:
     rows = [
-        (f"{r.kind} regret", number(r.value, unknown="–"), _vacuous(r.guarantee, r.vacuous), r.words)
+        (f"{r.kind} regret", number(r.value, unknown="–"), _certified(r), _vacuous(r.guarantee, r.vacuous), r.words)
         for r in results.regret
     ]
-    table = html.table(("", "measured", "guaranteed", "compared with"), rows, numbers=(1, 2))
+    table = html.table(("", "measured", "certified", "guaranteed", "compared with"), rows, numbers=(1, 2, 3))
+    table += "".join(html.paragraph(f"{r.certificate}.", "soft") for r in results.regret if r.certificate)
     if not results.conditions:
         return table
     conditions = [(c.words, c.text) for c in results.conditions]

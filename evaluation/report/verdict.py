@@ -29,7 +29,7 @@ COMPARED = {"static": "best fixed decision", "dynamic": "best of each round"}
 
 
 @dataclass(frozen=True)
-class KeptConstraint:
+class ConstraintRecord:
     """Constraint over a run in a few words; `broken` where it was not kept."""
 
     label: str
@@ -50,7 +50,7 @@ def verdict(trace: MeasuredRun, run: RunSummary, data: str, algorithm: str, foll
         [*_block("data", [data], 2), *_block("algorithm", [algorithm], 2)],
         [*_table(run), *_best_rule(run)],
         shown,
-        _block("guarantee", [guarantee_words(run)], 5),
+        [*_block("certified", certified_words(run), 2), *_block("guarantee", [guarantee_words(run)], 5)],
         _block("warning", run.warnings[:1], 2),
         *_next(following),
     ]
@@ -107,7 +107,7 @@ def compared(own: float, other: float) -> str:
     return f"{number(abs(own - other), 4)} {word}"
 
 
-def _headline(run: RunSummary, constraints: Sequence[KeptConstraint]) -> str:
+def _headline(run: RunSummary, constraints: Sequence[ConstraintRecord]) -> str:
     """Sentence on the loss beside the best fixed decision and the best rule, and one on the constraints."""
     against = []
     static = next((r for r in run.regret if r.kind == "static" and r.comparator is not None), None)
@@ -120,7 +120,7 @@ def _headline(run: RunSummary, constraints: Sequence[KeptConstraint]) -> str:
     return f"{run.model} lost {number(run.loss)} in {counted(run.rounds, 'round')}{beside}.{_kept_words(constraints)}"
 
 
-def _kept_words(constraints: Sequence[KeptConstraint]) -> str:
+def _kept_words(constraints: Sequence[ConstraintRecord]) -> str:
     broken = [c for c in constraints if c.broken]
     if not constraints:
         return ""
@@ -181,7 +181,7 @@ def _best_rule(run: RunSummary) -> list[str]:
     return _wrapped(f"best rule: {run.rules.best.name}")[:2]
 
 
-def kept_constraints(trace: MeasuredRun) -> list[KeptConstraint]:
+def kept_constraints(trace: MeasuredRun) -> list[ConstraintRecord]:
     """Constraints of the model with how they were kept, each with all its entries; both sides of an equality are one."""
     inequalities = trace.problem.inequalities
     ends = np.cumsum([0, *(c.size for c in inequalities)])
@@ -193,14 +193,14 @@ def kept_constraints(trace: MeasuredRun) -> list[KeptConstraint]:
     for (label, timing), where in columns.items():
         g, slack = trace.constraints[:, where], _slack(trace.promise.scales, where)
         words, broken = _each_round(g, slack) if timing is Timing.EACH_ROUND else _on_average(g, slack)
-        results.append(KeptConstraint(label, words, broken))
+        results.append(ConstraintRecord(label, words, broken))
     start = 0
     for e in trace.problem.equalities:
         off = np.abs(trace.equalities[:, start : start + e.size].sum(axis=0)) / len(trace.equalities)
-        where, start = list(range(ends[-1] + start, ends[-1] + start + e.size)), start + e.size
-        apart = bool((off > EQUAL / ROUNDING * _slack(trace.promise.scales, where)).any())
+        entries, start = list(range(ends[-1] + start, ends[-1] + start + e.size)), start + e.size
+        apart = bool((off > EQUAL / ROUNDING * _slack(trace.promise.scales, entries)).any())
         words = f"sides differ by {number(float(off.max()), 3)} a round on average"
-        results.append(KeptConstraint(e.label, words if apart else "kept on average over all rounds", apart))
+        results.append(ConstraintRecord(e.label, words if apart else "kept on average over all rounds", apart))
     return results
 
 
@@ -226,7 +226,7 @@ def _on_average(g: Array, slack: Array) -> tuple[str, bool]:
     return f"over by {number(worst, 4)} in all, {number(worst / len(g), 3)} a round", True
 
 
-def _constraints(constraints: Sequence[KeptConstraint]) -> list[str]:
+def _constraints(constraints: Sequence[ConstraintRecord]) -> list[str]:
     """Lines of the first constraints, those that were broken before the others, and one on the rest."""
     ordered = sorted(constraints, key=lambda c: not c.broken)
     lines = [f"{shorten(c.label, 24, placeholder='...')}: {c.words}" for c in ordered[:MOST]]
@@ -234,6 +234,11 @@ def _constraints(constraints: Sequence[KeptConstraint]) -> list[str]:
         broken = sum(c.broken for c in rest)
         lines.append(f"and {len(rest)} more, {broken or 'none'} of them broken")
     return lines
+
+
+def certified_words(run: RunSummary) -> list[str]:
+    """Sentence on what is proved of the run beside every fixed decision; none where there is no certificate."""
+    return [line.certificate for line in run.regret if line.kind == "static" and line.certified is not None]
 
 
 def guarantee_words(run: RunSummary) -> str:

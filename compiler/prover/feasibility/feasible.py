@@ -170,15 +170,19 @@ class Feasibility:
         point, equalities = self.robust_point, self.canonical.equalities
         if point is not None and point.margin >= 0 and all(self._holds_always(c.expr, point.x) for c in equalities):
             yield Fact("feasible.common", True, Status.PROVED, point.step)
-            yield Fact("feasible.each_round", True, Status.PROVED, _serves_every_round(point.step))
+            yield Fact("feasible.each_round", True, Status.PROVED, _every_round(point.step))
             return
         mixed = self.robust_mixture
         if mixed is not None and mixed.common:
             yield Fact("feasible.common", True, Status.PROVED, mixed.step)
-            yield Fact("feasible.each_round", True, Status.PROVED, _serves_every_round(mixed.step))
+            yield Fact("feasible.each_round", True, Status.PROVED, _every_round(mixed.step))
             return
         never, sometimes = self.never_proof, self.robust_proof
-        yield self._open("feasible.common", never, sometimes)
+        common = self._open("feasible.common", never, sometimes)
+        broken = point is not None and point.best is not None and point.best < -self._nothing
+        if point is not None and broken and common.status is Status.UNKNOWN:
+            common = _without_margin(common.key, point, "none satisfies all, whatever the streams are")
+        yield common
         yield self._each_round(never, sometimes)
 
     def _each_round(self, never: Impossible | None, sometimes: Impossible | None) -> Fact:
@@ -263,11 +267,9 @@ class Feasibility:
             yield Fact("slater.point", _as_value(point.x), Status.PROVED, point.step)
         elif point.best is not None and point.best <= self._nothing:
             always = self._decides()
-            words = f"the greatest margin of any decision is {number(max(point.best, point.margin))}: none satisfies all strictly"
+            words, status = "none satisfies all strictly", Status.REFUTED if always else Status.CONDITION
             words += "" if always else ", whatever the streams are"
-            why = Step(ProofRule.NO_MARGIN, words, point.best, (point.step,))
-            status = Status.REFUTED if always else Status.CONDITION
-            yield from (Fact(key, None, status, why, witness=Witness({}, 0.0, words)) for key in keys)
+            yield from (_without_margin(key, point, words, status) for key in keys)
         else:
             yield from (self._undecided(key, point.step) for key in keys)
 
@@ -295,10 +297,8 @@ class Feasibility:
     # ---- multipliers
 
     def _multipliers(self) -> Fact:
-        key, cite = (
-            "multipliers.bounded",
-            "Wei, Yu & Neely 2020, SELM; a relative-interior point (Rockafellar 1970, 28.2)",
-        )
+        key = "multipliers.bounded"
+        cite = "Wei, Yu & Neely 2020, SELM; a relative-interior point (Rockafellar 1970, 28.2)"
         if not self.canonical.equalities:
             point = self.mean_point
             if point is not None and point.margin > 0:
@@ -364,6 +364,10 @@ class Feasibility:
             yield Diagnostic("OCO601", message, span, hint, Severity.WARNING)
 
 
+def _every_round(of_common: Step) -> Step:
+    return Step(ProofRule.COMMON_POINT, "the same decision serves every round", True, (of_common,))
+
+
 def _when(scenario: Scenario) -> str:
     """In what sense the constraints fail, in words for a warning."""
     return "in the mean" if scenario.averaged else scenario.words
@@ -373,8 +377,12 @@ def _line(row: ConstraintEntry) -> str:
     return f" (line {row.constraint.span.line})" if row.constraint.span is not None else ""
 
 
-def _serves_every_round(of_common: Step) -> Step:
-    return Step(ProofRule.COMMON_POINT, "the same decision serves every round", True, (of_common,))
+def _without_margin(key: str, point: SlaterPoint, words: str, status: Status = Status.CONDITION) -> Fact:
+    """Fact that fails, for some sequences or all, as no decision has the margin that it takes; `best` is the solver's."""
+    most = point.margin if point.best is None else max(point.best, point.margin)
+    claim = f"the greatest margin of any decision is {number(most)}: {words}"
+    why = Step(ProofRule.NO_MARGIN, claim, point.best, (point.step,))
+    return Fact(key, None, status, why, witness=Witness({}, 0.0, claim))
 
 
 def _as_value(x: Mapping[str, Floats]) -> Any:
@@ -388,6 +396,5 @@ def _unconstrained(setting: ProofContext) -> Iterator[Fact]:
     for key in ("feasible.common", "feasible.each_round", "feasible.mean", "multipliers.bounded"):
         yield Fact(key, True, Status.PROVED, why)
     yield Fact("slater.margin", np.inf, Status.PROVED, why)
-    yield Fact(
-        "slater.point", _as_value({b.name: b.domain.centre() for b in setting.canonical.blocks}), Status.PROVED, why
-    )
+    centre = _as_value({b.name: b.domain.centre() for b in setting.canonical.blocks})
+    yield Fact("slater.point", centre, Status.PROVED, why)

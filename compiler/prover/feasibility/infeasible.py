@@ -28,6 +28,7 @@ from oco.dsl.intervals import Interval, interval, point
 
 Floats = np.ndarray[Any, Any]
 WEIGHT = 1e-6  # multipliers below this share of the largest take no part in a proof
+MOST_NAMED = 6  # constraints of a conflict that are named one by one
 ROW = 500  # steps that an entry takes to be written as a row
 
 
@@ -127,7 +128,8 @@ def free_streams(scenario: Scenario, expr: Expr) -> frozenset[str]:
 
 def conflict(labels: list[str], one_round: bool) -> str:
     """Sentence on what constraints cannot do: in one round, or for one decision that is to serve several."""
-    names = " and ".join(labels)
+    shown = labels if len(labels) <= MOST_NAMED else [", ".join(labels[:3]), f"{len(labels) - 3} others"]
+    names = " and ".join(shown)
     if not one_round:
         return f"no single decision satisfies {names}"
     return f"{names} cannot hold{' together' if len(labels) > 1 else ''}"

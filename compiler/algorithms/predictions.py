@@ -1,0 +1,176 @@
+"""Predictions of a round's data from the rounds before it, and from what is known before the decision; a row for each of the ways:
+
+* averages that forget: s <- s + max(rate, 1/t) (s_t - s), rate 0 for the mean of all rounds, 1 for the last one;
+* with a season of k rounds the average of rounds k apart, one for each of the k phases, and a level, the average that forgets of what
+  the rounds were above it. Until a phase has come the mean of all rounds stands for it;
+* with contexts z the linear regression mean + C_sz (C_zz + diag(C_zz)/t)^-1 (z - mean z) on all rounds so far, cut to the streams' ranges.
+
+A profile takes k numbers for each entry of the data, whatever the number of rounds.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.ir.value import Value
+from oco.compiler.lowering.points import Structured
+from oco.compiler.lowering.predicted_round import data_of, picking, predicted_of
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.rule import State, array
+from oco.compiler.problem.canonical import Canonical
+
+Floats = np.ndarray[Any, Any]
+FORGETTING = (0.08, 0.0, 0.5)
+"""Rates at which averages of the data forget; 0: the mean of all rounds."""
+OVERALL = FORGETTING.index(0.0)
+PROFILES = ((0.0, 0.0), (0.0, 0.1), (0.0, 0.3))
+"""Rates at which the profile and the level of each seasonal prediction forget; 0 for a level that stays 0."""
+MOST_CONTEXTS = 30
+"""Entries of contexts that a regression takes: it solves a system of their number each round."""
+MOST_NUMBERS = 10**6
+"""Numbers of a profile, beyond which a season is not remembered."""
+SHRINK = 1e-9
+LARGEST = 1e300
+
+
+def contexts(canonical: Canonical) -> tuple[str, ...]:
+    """Contexts of a regression: those that pick no entries; none where they are too many, or nothing is predicted."""
+    own = [s for s in canonical.streams if s.stream.known and s.name not in picking(canonical)]
+    size = sum(math.prod(s.shape) for s in own)
+    return tuple(s.name for s in own) if size <= MOST_CONTEXTS and predicted_of(canonical).size else ()
+
+
+def longest_season(canonical: Canonical) -> int:
+    """Rounds of the longest season whose profile is kept."""
+    return MOST_NUMBERS // max(1, len(PROFILES) * predicted_of(canonical).size)
+
+
+def places(canonical: Canonical, season: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Rows of the averages, of the seasonal predictions and of the regression."""
+    averages, seasonal = len(FORGETTING), len(PROFILES) if season > 1 else 0
+    regression = 1 if contexts(canonical) else 0
+    ends = averages, averages + seasonal, averages + seasonal + regression
+    return tuple(range(ends[0])), tuple(range(ends[0], ends[1])), tuple(range(ends[1], ends[2]))
+
+
+class Predictions:
+    """State and rows of all predictions for the problem of a round; empty where nothing is predicted."""
+
+    def __init__(self, p: Problem) -> None:
+        self.p, self.t = p, p.tracer
+        self.season = p.whole("season")
+        self.size = predicted_of(p.task.canonical).size
+        self.count = sum(map(len, places(p.task.canonical, self.season)))
+        self.known = contexts(p.task.canonical)
+
+    def init(self) -> State:
+        """State before the first round."""
+        if not self.size:
+            return {}
+        zeros, profiles = self.t.zeros, len(PROFILES)
+        state = {"predicted": zeros((self.count, self.size))}
+        if self.season > 1:
+            state["profile"] = zeros((self.season, profiles * self.size))
+            state["level"] = zeros((profiles, self.size))
+        if self.known:
+            width = self._width
+            state |= {"z": zeros((width,)), "C_zz": zeros((width, width)), "C_sz": zeros((self.size, width))}
+        return state
+
+    def before(self, state: State) -> Value | None:
+        """Predictions that were made of the round that came, (rows, entries); in round 1 its own data stand for them."""
+        if not self.size:
+            return None
+        made = array(state, "predicted")
+        return self.t.name(
+            "was", self.t.where(self.p.played > 1.5, made, self.t.broadcast(data_of(self.p), made.shape))
+        )
+
+    def update(self, state: State, was: Value | None) -> State:
+        """State after the round, with predictions of the next one."""
+        if was is None:
+            return {}
+        t, now = self.t, data_of(self.p)
+        self.p.note("averages of the data; in round 1 its own data stand for what was predicted")
+        rates = t.maximum(t.constant(np.array(FORGETTING), "rates"), 1.0 / self.p.played)
+        own = was[: len(FORGETTING)]
+        average = t.name("average", own + t.reshape(rates, (len(FORGETTING), 1)) * (now - own))
+        rows, after = [average], dict[str, Structured]()
+        if self.season > 1:
+            seasonal, kept = self._seasonal(state, was[OVERALL], average[OVERALL], now)
+            rows.append(seasonal)
+            after |= kept
+        if self.known:
+            after |= self._regression(state, now - was[OVERALL])
+            rows.append(t.reshape(average[OVERALL], (1, self.size)))
+        return {"predicted": rows[0] if len(rows) == 1 else t.concat(*rows), **after}
+
+    def prepared(self, state: State) -> State:
+        """State once the contexts of the round are known: with their regression in the last row."""
+        if not self.known:
+            return {}
+        t, made = self.t, array(state, "predicted")
+        z, C, width = array(state, "z"), array(state, "C_zz"), self._width
+        self.p.note("regression of the data on the contexts")
+        spread = t.sum(C * t.eye(width), axis=1)
+        ridge = t.where(spread > 0.0, spread * (SHRINK + 1.0 / self.p.played), 1.0)
+        weights = t.solve(C + t.diag(ridge), self._context() - z)
+        row = made[OVERALL] + array(state, "C_sz") @ weights
+        lower, upper = self._ranges()
+        row = t.minimum(t.maximum(row, t.constant(lower, "least")), t.constant(upper, "greatest"))
+        return {"predicted": t.put(made, row, self.count - 1)}
+
+    def _seasonal(self, state: State, mean: Value, after: Value, now: Value) -> tuple[Value, State]:
+        """Predictions (profiles, entries) of the next round, and the state that they come from; `mean` of all rounds before and after."""
+        t, k, count, played = self.t, self.season, len(PROFILES), self.p.played
+        assert self.p.round is not None
+        shape, levels = (count, self.size), array(state, "level")
+        forgets, follows = (
+            t.constant(np.array(r).reshape(-1, 1), n) for r, n in zip(zip(*PROFILES), ("forgets", "follows"))
+        )
+        self.p.note(f"profiles of a season of {k} rounds, and levels above them")
+        phase, table = (self.p.round - 1) % k, array(state, "profile")
+        seen = played > k + 0.5
+        base = t.where(seen, t.reshape(table[phase], shape), t.broadcast(mean, shape))
+        level = t.where(seen, levels + follows * (now - base - levels), levels)
+        visits = 1.0 + t.floor((played - 0.5) / float(k))
+        profile = base + t.maximum(forgets, 1.0 / visits) * (now - base)
+        table = t.name("profile", t.put(table, t.reshape(profile, (count * self.size,)), phase))
+        following = t.where(played > k - 0.5, t.reshape(table[self.p.round % k], shape), t.broadcast(after, shape))
+        return t.name("seasonal", following + level), {"profile": table, "level": t.name("level", level)}
+
+    def _regression(self, state: State, change: Value) -> State:
+        """Means and covariances of the contexts with one another and with the data, whose change from its mean is given."""
+        t, rate = self.t, 1.0 / self.p.played
+        z, C, cross = (array(state, name) for name in ("z", "C_zz", "C_sz"))
+        move = self._context() - z
+        self.p.note("covariances of the contexts and of the data with them")
+        kept = 1.0 - rate
+        return {
+            "z": z + rate * move,
+            "C_zz": kept * (C + rate * t.outer(move, move)),
+            "C_sz": kept * (cross + rate * t.outer(change, move)),
+        }
+
+    def _context(self) -> Value:
+        t = self.t
+        shapes = {s.name: s.shape for s in self.p.task.canonical.streams}
+        parts = [t.reshape(t.to_float(self.p.seen[n]), (math.prod(shapes[n]),)) for n in self.known]
+        return parts[0] if len(parts) == 1 else t.concat(*parts)
+
+    @property
+    def _width(self) -> int:
+        return sum(math.prod(s.shape) for s in self.p.task.canonical.streams if s.name in self.known)
+
+    def _ranges(self) -> tuple[Floats, Floats]:
+        """Least and greatest value of each entry of the data."""
+        ranges = {s.name: s for s in self.p.task.canonical.streams}
+        own = [ranges[n] for n in predicted_of(self.p.task.canonical).streams]
+        lower, upper = (
+            np.concatenate([np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape).ravel() for s, e in pairs])
+            for pairs in ([(s, s.lower) for s in own], [(s, s.upper) for s in own])
+        )
+        return np.maximum(lower, -LARGEST), np.minimum(upper, LARGEST)

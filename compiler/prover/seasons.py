@@ -1,0 +1,62 @@
+"""Season of data: the number of rounds after which they repeat themselves, by their autocorrelation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+Floats = np.ndarray[Any, Any]
+
+SHARE = 0.2
+"""Share of the rounds that are looked at, so that the others still show what a season is worth."""
+LEAST_ROUNDS = 12
+LEAST_CORRELATION, DEVIATIONS = 0.1, 3.0
+"""Least correlation at a season: this number, and so many standard deviations of the correlation of noise."""
+DIP = 0.1
+"""Least fall of the correlation before it rises again: a trend falls without an end."""
+ALIKE = 0.9
+"""Share of the largest correlation at which a shorter season is preferred to its multiples."""
+MOST_ENTRIES = 200
+USUAL = (7, 12, 24, 48, 52, 96, 168, 288, 336, 365, 672)
+"""Seasons of calendars and clocks, one of which is taken where it is near a peak and its correlation nearly as large."""
+NEAR, NEARLY = 0.1, 0.8
+
+
+def season_of(data: Mapping[str, Floats], names: Iterable[str]) -> int:
+    """Rounds of the season of these streams (the round first) on the first `SHARE` of the rounds; 1 where none shows."""
+    own = [np.asarray(data[n], dtype=np.float64) for n in names if n in data]
+    rounds = int(SHARE * min((len(v) for v in own), default=0))
+    if rounds < LEAST_ROUNDS:
+        return 1
+    values = np.concatenate([v[:rounds].reshape(rounds, -1) for v in own], axis=1)
+    values = values[:, :: -(-values.shape[1] // MOST_ENTRIES)]
+    return _repeats(_correlations(values), max(LEAST_CORRELATION, DEVIATIONS / np.sqrt(rounds)))
+
+
+def _correlations(values: Floats) -> Floats:
+    """Mean over the entries of the autocorrelation at lags 0..R/2 of what is above a straight line, of (R, E) values."""
+    rounds = len(values)
+    line = np.stack([np.ones(rounds), np.linspace(-1.0, 1.0, rounds)], axis=1)
+    rest = values - line @ np.linalg.lstsq(line, values, rcond=None)[0]
+    power = np.abs(np.fft.rfft(rest, 2 * rounds, axis=0)) ** 2
+    lags = np.arange(rounds // 2 + 1)
+    products = np.fft.irfft(power, axis=0)[lags] / (rounds - lags)[:, None]
+    moving = products[0] > 1e-12 * np.maximum((values**2).mean(axis=0), 1e-300)
+    if not moving.any():
+        return np.zeros(len(lags))
+    return np.asarray((products[:, moving] / products[0, moving]).mean(axis=1))
+
+
+def _repeats(r: Floats, least: float) -> int:
+    """Least lag at which the correlation r (lags from 0) rises to a peak that is nearly the largest; 1 where there is none."""
+    lags = np.arange(2, len(r) - 1)
+    before = np.minimum.accumulate(r)
+    peaks = lags[(r[lags] >= r[lags - 1]) & (r[lags] >= r[lags + 1]) & (r[lags] >= before[lags] + DIP)]
+    peaks = peaks[r[peaks] >= least]
+    if not len(peaks):
+        return 1
+    peak = int(peaks[r[peaks] >= ALIKE * r[peaks].max()][0])
+    near = [k for k in USUAL if abs(k - peak) <= NEAR * peak and k < len(r) and r[k] >= NEARLY * r[peak]]
+    return max(near, key=lambda k: r[k], default=peak)

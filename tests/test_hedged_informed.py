@@ -1,0 +1,125 @@
+"""`hedged` on what repeats and on what is known before the decision: seasons, contexts, known constraints, previous decisions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from driving import Array
+from test_c99 import has_compiler
+
+import oco
+from oco.compiler.prover.seasons import season_of
+from oco.dsl.load import parse
+
+ROUNDS = 240
+DISPATCH = f"""
+model dispatch
+horizon T = {ROUNDS}
+context load in [2, 8]
+decision p[2] in box(0, 6)
+stream calls in [0, 4]
+minimize [1, 3] @ p
+subject to
+    balance: sum(p) >= load               each round
+    up:      p - prev(p) <= 4             each round
+    reserve: sum(p) >= load + calls       each round, penalty 9
+"""
+WATER = f"""
+model water
+horizon T = {ROUNDS}
+decision x[2] in box(0, 9)
+stream need[2] in [0, 9]
+stream canal in [0, 20]
+minimize sum_squares(x - need)
+subject to
+    share: sum(x) <= canal each round, penalty 8
+"""
+
+
+def dispatch(rng: np.random.Generator) -> dict[str, Array]:
+    load = rng.uniform(2, 7, ROUNDS)
+    return {"load": load, "calls": np.clip(0.4 * load + rng.normal(0, 0.1, ROUNDS), 0, 4)}
+
+
+def water(rng: np.random.Generator) -> dict[str, Array]:
+    """Seasons of 6 rounds with little noise."""
+    phase = np.arange(ROUNDS) % 6
+    need = 2 + phase[:, None] * np.array([1.0, 0.5]) + rng.normal(0, 0.1, (ROUNDS, 2))
+    return {"need": np.clip(need, 0, 9), "canal": np.clip(16 - phase + rng.normal(0, 0.2, ROUNDS), 0, 20)}
+
+
+def paid(trace: oco.Trace, price: float, column: int = 0) -> float:
+    """Loss and violation at its price over the last four fifths."""
+    late = slice(ROUNDS // 5, None)
+    return float(trace.loss[late].sum() + price * np.maximum(trace.constraints[late, column], 0).sum())
+
+
+def test_a_season_is_measured_and_worth_its_memory() -> None:
+    """The plan on data has the season, a stated one decides alike, and the cost is far below that of averages alone."""
+    data = water(np.random.default_rng(0))
+    plan = oco.compile(parse(WATER), data=data)
+    assert plan.algorithm == "hedged" and plan.season == 6 and plan.settings["season"].value == 6
+    assert "measured on data" in plan.settings["season"].why
+    known = paid(plan.run(data), 8)
+    assert known < 0.3 * paid(oco.compile(parse(WATER), "hedged", {"units": "free"}).run(data), 8)
+    stated = oco.compile(parse(WATER), "hedged", {"units": "free", "season": 6}).run(data)
+    assert paid(stated, 8) == pytest.approx(known, rel=0.05)
+
+
+def test_a_season_stays_with_the_plan() -> None:
+    """Another horizon and a learner restored from its state have the season of the data."""
+    data = water(np.random.default_rng(1))
+    plan = oco.compile(parse(WATER), data=data)
+    assert plan.with_horizon(100).season == 6
+    learner = plan.learner(backend="numpy")
+    for t in range(20):
+        learner.decide()
+        learner.observe(need=data["need"][t], canal=data["canal"][t])
+    again = oco.restore(learner.state(), backend="numpy")
+    assert np.array_equal(np.asarray(again.decide()), np.asarray(learner.decide()))
+
+
+@pytest.mark.parametrize(
+    ("values", "season"),
+    [
+        (lambda t, rng: np.sin(2 * np.pi * t / 24) + rng.normal(0, 0.5, len(t)), 24),
+        (lambda t, rng: (t % 7 < 5) + rng.normal(0, 0.2, len(t)), 7),
+        (lambda t, rng: (t % 10 == 0) * 3.0 + 0.01 * t, 10),
+        (lambda t, rng: rng.normal(0, 1, len(t)), 1),
+        (lambda t, rng: np.cumsum(rng.normal(0, 1, len(t))), 1),
+        (lambda t, rng: 0.1 * t, 1),
+        (lambda t, rng: np.ones(len(t)), 1),
+    ],
+)
+def test_seasons_of_known_series(values: object, season: int) -> None:
+    series = values(np.arange(1500.0), np.random.default_rng(3))  # type: ignore[operator]
+    assert season_of({"s": series}, ["s"]) == season
+    assert season_of({"s": series}, ["other"]) == 1
+
+
+def test_known_constraints_hold_and_contexts_predict() -> None:
+    """Balance and ramp are met exactly; the reserve, 0.4 of the load, costs little more than what is best in hindsight."""
+    data = dispatch(np.random.default_rng(2))
+    plan = oco.compile(parse(DISPATCH), data=data)
+    assert plan.algorithm == "hedged"
+    trace = plan.run(data)
+    p = np.asarray(trace.decisions)
+    assert (p.sum(axis=1) >= data["load"] - 1e-8).all() and (np.diff(p, axis=0) <= 4 + 1e-8).all()
+    without = oco.compile(parse(DISPATCH.replace("context load", "stream load")), "hedged").run(data)
+    assert paid(trace, 9, 0) < paid(without, 9, 2)
+    late = slice(ROUNDS // 5, None)
+    least = (data["load"] + data["calls"])[late]
+    best = float((np.minimum(least, 6) + 3 * np.maximum(least - 6, 0)).sum())
+    assert paid(trace, 9, 0) < 1.15 * best
+
+
+@pytest.mark.skipif(not has_compiler(), reason="no C compiler")
+def test_c_decides_with_contexts_as_numpy_does() -> None:
+    data = dispatch(np.random.default_rng(4))
+    plan = oco.compile(parse(DISPATCH), "hedged", {"units": "free", "season": 5})
+    learners = [plan.learner(backend=b) for b in ("numpy", "c")]
+    for t in range(25):
+        a, b = (np.asarray(x.decide(load=data["load"][t])) for x in learners)
+        np.testing.assert_allclose(a, b, atol=1e-8)
+        for x in learners:
+            x.observe(calls=data["calls"][t])

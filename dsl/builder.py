@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
@@ -387,7 +388,5 @@ class ModelBuilder:
             raise
 
     def _free_label(self) -> str:
-        number = len(self._scope.labels) + 1
-        while f"c{number}" in self._scope.labels:
-            number += 1
-        return f"c{number}"
+        taken = self._scope.labels
+        return next(name for name in map("c{}".format, count(len(taken) + 1)) if name not in taken)

@@ -53,3 +53,21 @@ def test_checking_a_model_loads_neither_lark_nor_pydantic_nor_rich(tmp_path: Any
     colourless = {name: value for name, value in os.environ.items() if name not in COLOUR_ANYWAY}
     done = subprocess.run(words, capture_output=True, text=True, check=True, env=colourless)
     assert "loss.convex" in done.stdout and done.stdout.endswith("set()\n")
+
+
+@pytest.mark.parametrize(
+    ("shell", "asked"), [("bash", "complete_bash"), ("zsh", "complete_zsh"), ("fish", "complete_fish")]
+)
+def test_shells_complete_commands_and_options(shell: str, asked: str) -> None:
+    script = subprocess.run([sys.executable, "-m", "oco", "--completion", shell], capture_output=True, text=True)
+    assert script.returncode == 0 and "_OCO_COMPLETE" in script.stdout and asked in script.stdout
+    for words, wanted in (("oco ru", "run"), ("oco run --deta", "--details"), ("oco com", "compile")):
+        env = {**os.environ, "_OCO_COMPLETE": asked, "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        env |= {"_TYPER_COMPLETE_ARGS": words, "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
+        done = subprocess.run([sys.executable, "-m", "oco"], capture_output=True, text=True, env=env)
+        assert wanted in done.stdout, done.stderr
+
+
+def test_other_shells_are_refused() -> None:
+    done = subprocess.run([sys.executable, "-m", "oco", "--completion", "csh"], capture_output=True, text=True)
+    assert done.returncode == 2 and "bash, zsh, fish" in done.stderr

@@ -133,3 +133,17 @@ def test_a_stream_without_bounds_is_shown_where_it_is_declared() -> None:
         oco.compile(m)
     assert caught.value.span is not None and caught.value.span.text == 'm.stream("p", 2)'
     assert "bounds of `p`" in caught.value.hint
+
+
+def test_messages_read_as_expected(golden: Callable[..., None]) -> None:
+    """All of the messages above: what is printed for a call or a text."""
+    parts = []
+    for habit, (call, _, _) in CALLS.items():
+        with pytest.raises(oco.OcoError) as caught:
+            call(*made())
+        parts.append(f"{habit}: {caught.value.message}\n  hint: {caught.value.hint}\n")
+    for habit, (text, _, _) in MODELS.items():
+        with pytest.raises(oco.OcoError) as caught:
+            oco.parse(HEAD + text)
+        parts.append(f"{habit}\n{caught.value}\n")
+    golden("\n".join(parts))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -29,8 +30,17 @@ COMMANDS = {
 """Place of each command: its module in this folder, and the function."""
 
 
+SHELLS = ("bash", "zsh", "fish")
+COMPLETING = "_OCO_COMPLETE"
+"""Variable by which a shell asks for completions."""
+
+
 def app_for(words: Sequence[str]) -> typer.Typer:
     """Typer application with the command that the words begin with; with all commands where they begin with none."""
+    if COMPLETING in os.environ:
+        from typer.completion import completion_init
+
+        completion_init()
     app = typer.Typer(
         cls=CommandGroup,
         help="Model online decisions under constraints; compile them to learners with a guarantee.",
@@ -65,6 +75,18 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _show_completion(shell: str | None) -> None:
+    """Print the script that makes a shell complete the command's words, and exit."""
+    if shell is None:
+        return
+    if shell not in SHELLS:
+        raise typer.BadParameter(f"{shell!r} is none of {', '.join(SHELLS)}", param_hint="--completion")
+    from typer.completion import get_completion_script
+
+    typer.echo(get_completion_script(prog_name="oco", complete_var=COMPLETING, shell=shell))
+    raise typer.Exit
+
+
 def top(
     context: typer.Context,
     version: Annotated[
@@ -73,6 +95,16 @@ def top(
             "--version", metavar="", help="Print the version and stop.", is_eager=True, callback=_show_version
         ),
     ] = False,
+    completion: Annotated[
+        str | None,
+        typer.Option(
+            "--completion",
+            metavar="SHELL",
+            help='Print the completion for bash, zsh or fish: eval "$(oco --completion bash)".',
+            is_eager=True,
+            callback=_show_completion,
+        ),
+    ] = None,
     effort: Annotated[
         float, typer.Option("--effort", metavar="TIMES", help="How many times the usual steps proofs may search.")
     ] = 1.0,

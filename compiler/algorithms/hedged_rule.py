@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import product
 from typing import Any
 
@@ -117,6 +117,16 @@ class Hedged:
             return after
         p.note("the next round solved on predictions of the data, with margins")
         return {**after, **_solved(p, after, predictions, following=True)}
+
+
+def gap_to_best(state: Mapping[str, Any]) -> float:
+    """Penalised loss less that of the best expert, at most, in the units of the rule, from the values of a state.
+
+    The weighting that forgets nothing pays 2 Delta at most beside the best expert (`de_rooij2014`), and the weights of the weightings
+    Delta + ln 2 / eta beside that one.
+    """
+    among, between = float(np.asarray(state["gap"])[KEPT.index(1.0)]), float(state["gap_of"])
+    return 2.0 * among + between + max(between, ROUNDING * float(np.max(np.abs(state["L_of"]))))
 
 
 class Weighting:

@@ -38,7 +38,7 @@ COMPLETING = "_OCO_COMPLETE"
 def app_for(words: Sequence[str]) -> typer.Typer:
     """Typer application with the command that the words begin with; with all commands where they begin with none."""
     if COMPLETING in os.environ:
-        from typer.completion import completion_init
+        from typer._completion_classes import completion_init
 
         completion_init()
     app = typer.Typer(
@@ -81,7 +81,7 @@ def _show_completion(shell: str | None) -> None:
         return
     if shell not in SHELLS:
         raise typer.BadParameter(f"{shell!r} is none of {', '.join(SHELLS)}", param_hint="--completion")
-    from typer.completion import get_completion_script
+    from typer._completion_shared import get_completion_script
 
     typer.echo(get_completion_script(prog_name="oco", complete_var=COMPLETING, shell=shell))
     raise typer.Exit

@@ -104,8 +104,7 @@ def run(
 ) -> MeasuredRun:
     """Run the plan's learner as it is: its settings are those of the plan's horizon, however many rounds there are.
 
-    data      a path, a dict of arrays with the round first, a data frame, an iterator of rounds (dicts), or None to
-              draw
+    data      a path, a dict of arrays with the round first, a data frame, an iterator of rounds, or None to draw
     rounds    number of rounds to run; all by default
     seed      of the random draws: the streams without data, and the algorithm's own random numbers
     keep      decisions to keep: "all", "last", every n-th (a number), or names of decisions

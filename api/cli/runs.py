@@ -71,7 +71,6 @@ def run(
     (cost, following), settings = o.comparators_of(comparators, budget), pairs(setting, "--set")
     options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort_of(context)}
     source = o.data_of(loaded, data, mapping=mapping, seed=seed, rounds=rounds, on_missing=on_missing)
-    read = o.files_read(model, loaded, data)
     if len(names) * seeds > 1 or grid:
         _refuse_journal(journal)
         values = values_of(grid) | {name: [value] for name, value in {**o.units_of(kind), **settings}.items()}
@@ -129,6 +128,13 @@ def _check_outputs(out: Path | None, force: bool, inputs: Sequence[Path]) -> Non
         require_package("matplotlib", "--out, which draws plots,")
         require_package("h5netcdf", "--out, which writes the trace,")
         o.check_outputs([out / name for name in result_files()], force, inputs, "--out")
+
+
+def _planned_for(source: Data, loaded: Model, *choices: Any, **options: Any) -> Plan:
+    """Plan for the rounds of a source, with the arguments of `planned`."""
+    from oco.evaluation.data import problem_for
+
+    return planned(problem_for(loaded, source), *choices, **options)
 
 
 def _tuned(

@@ -138,9 +138,8 @@ def run(
         streams = MappingProxyType(recorder.streams())
         loaded = Data(plan.canonical, recorder.count, streams, seed=seed)
     loaded = loaded.joined(recorder.carried())
-    origin = Origin(
-        seed, plan.recipe, *_given(plan.canonical, start, draws), learner.compiled.backend, _known(plan.facts)
-    )
+    first = _given(plan.canonical, start, draws)
+    origin = Origin(seed, plan.recipe, *first, learner.compiled.backend, _known(plan.facts))
     record = recorder.record()
     _monitor(learner, record, loaded)
     message = {"notes": (*notes, *given.notes, *target.notes, *recorder.notes), "warnings": tuple(learner.warnings)}

@@ -72,8 +72,7 @@ def run(
     options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort_of(context)}
     source = o.data_of(loaded, data, mapping=mapping, seed=seed, rounds=rounds, on_missing=on_missing)
     if len(names) * seeds > 1 or grid:
-        _refuse_journal(journal)
-        values = values_of(grid) | {name: [value] for name, value in {**o.units_of(kind), **settings}.items()}
+        values = _grid_values(grid, {**o.units_of(kind), **settings}, journal)
         shared = options | {"backend": backend, "budget": cost}
         table = RunTable(loaded, source, tuple(names), range(seed, seed + seeds), values, shared)
         raise _run_table(table, engine, out, force, read, as_json)
@@ -105,10 +104,11 @@ def _named(model: Path | None, replay: Path | None, as_json: bool) -> Path:
     return model
 
 
-def _refuse_journal(journal: Path | None) -> None:
-    """Raise BadParameter where a table of runs is given a journal."""
+def _grid_values(grid: list[str] | None, fixed: dict[str, str], journal: Path | None) -> dict[str, list[str]]:
+    """Values of a table of runs by setting. Raises BadParameter where it is given a journal."""
     if journal is not None:
         raise typer.BadParameter("a journal is of one run: one algorithm, one seed, no --grid", param_hint="--journal")
+    return values_of(grid) | {name: [value] for name, value in fixed.items()}
 
 
 def _run_table(

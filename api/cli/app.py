@@ -38,9 +38,9 @@ COMPLETING = "_OCO_COMPLETE"
 def app_for(words: Sequence[str]) -> typer.Typer:
     """Typer application with the command that the words begin with; with all commands where they begin with none."""
     if COMPLETING in os.environ:
-        from typer.completion import completion_init
+        from typer import completion as shells
 
-        completion_init()
+        shells.completion_init()  # type: ignore[attr-defined]  # Typer imports it there for its own options
     app = typer.Typer(
         cls=CommandGroup,
         help="Model online decisions under constraints; compile them to learners with a guarantee.",
@@ -81,9 +81,10 @@ def _show_completion(shell: str | None) -> None:
         return
     if shell not in SHELLS:
         raise typer.BadParameter(f"{shell!r} is none of {', '.join(SHELLS)}", param_hint="--completion")
-    from typer.completion import get_completion_script
+    from typer import completion as shells
 
-    typer.echo(get_completion_script(prog_name="oco", complete_var=COMPLETING, shell=shell))
+    script = shells.get_completion_script  # type: ignore[attr-defined]  # as `completion_init`
+    typer.echo(script(prog_name="oco", complete_var=COMPLETING, shell=shell))
     raise typer.Exit
 
 

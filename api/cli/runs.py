@@ -71,7 +71,6 @@ def run(
     (cost, following), settings = o.comparators_of(comparators, budget), pairs(setting, "--set")
     options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort_of(context)}
     source = o.data_of(loaded, data, mapping=mapping, seed=seed, rounds=rounds, on_missing=on_missing)
-    o.files_read(model, loaded, data)
     if len(names) * seeds > 1 or grid:
         values = _grid_values(grid, {**o.units_of(kind), **settings}, journal)
         shared = options | {"backend": backend, "budget": cost}

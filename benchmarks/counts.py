@@ -55,9 +55,7 @@ def source_lines() -> tuple[int, ...]:
     return tuple(len(plan.source("c").splitlines()) for plan in plans)
 
 
-def played(
-    *words: str, prices: str = "[-1000, 3000]", show: tuple[str, ...] = ("loss", "hard", "rounds")
-) -> tuple[int, ...]:
+def played(*words: str, prices: str = "[-1000, 3000]") -> tuple[int, ...]:
     """Loss, hard violation and rounds that break the constraint, of examples/job_scheduling.oco on the prices of May 2017."""
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / JOBS.name
@@ -67,8 +65,8 @@ def played(
         command = [sys.executable, "-m", "oco", "run", str(model), "--data", str(PRICES), "--json", *words]
         done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder)
     (run,) = json.loads(done.stdout)["runs"]
-    numbers: Mapping[str, float] = {"loss": run["loss"], "mean_loss": run["mean_loss"], **run["violation"][0]}
-    return tuple(round(numbers[key]) for key in show)
+    violation: Mapping[str, float] = run["violation"][0]
+    return tuple(map(round, (run["loss"], violation["hard"], violation["rounds"])))
 
 
 QUOTES = (
@@ -83,7 +81,7 @@ QUOTES = (
         "(`price[10] in [-132, 711]`) the default costs {} and delays {} jobs in {} rounds, the same.",
         lambda: played(prices="[-132, 711]"),
     ),
-    Quote("README.md", "\nthe learner {} {} {} of 744 rounds", lambda: played()),
+    Quote("README.md", "\nthe learner {} {} {} of 744 rounds", played),
 )
 
 

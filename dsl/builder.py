@@ -247,20 +247,13 @@ class ModelBuilder:
             if each_round or isinstance(percent, bool) or not isinstance(percent, (int, float)):
                 raise wrong_argument("`percent`", "a number such as 99, without each_round", percent, span)
             timing = Timing.IN_SHARE
+        share = None if percent is None else float(percent)
         left, right = (admitted(side.expr, span) for side in (constraint.left, constraint.right))
         price = None if penalty is None else self._expr(penalty, span)
         labels = dict(self._scope.labels)
         try:
             self._assembly.constraint(
-                label,
-                left,
-                constraint.relation,
-                right,
-                timing,
-                span,
-                constraint.span,
-                price,
-                None if percent is None else float(percent),
+                label, left, constraint.relation, right, timing, span, constraint.span, price, share
             )
         except OcoError:
             self._scope.labels = labels
@@ -364,8 +357,7 @@ class ModelBuilder:
     def _dims(self, shape: Shape, span: Span | None) -> tuple[Expr, ...]:
         if shape is None:
             return ()
-        dims = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-        return tuple(self._expr(d, span) for d in dims)
+        return tuple(self._expr(d, span) for d in (shape if isinstance(shape, (tuple, list)) else (shape,)))
 
     def _bounds(self, bounds: Any, integer: bool, span: Span | None) -> tuple[tuple[Expr, Expr] | None, bool]:
         """Bounds from a pair (lo, hi), or from a Python range for integers."""

@@ -38,12 +38,12 @@ def read_array(path: str, folder: Path | None, name: str, span: Span | None, quo
     `name` is the param's: it selects the array of an npz file that holds several. `quota` counts the memory that they
     take.
     """
-
-    def named(reader: Callable[[Path, str, Quota], Array]) -> Callable[[Path], Array]:
-        return lambda path: reader(path, name, quota)
-
-    kinds = {kind: named(reader) for kind, reader in READERS.items()}
+    kinds = {kind: partial(_read_as, reader, name, quota) for kind, reader in READERS.items()}
     return _numbers(_read(path, folder, span, quota, kinds), path, span)
+
+
+def _read_as(reader: Callable[[Path, str, Quota], Array], name: str, quota: Quota, place: Path) -> Array:
+    return reader(place, name, quota)
 
 
 def read_table(path: str, folder: Path | None, span: Span | None, quota: Quota) -> dict[str, list[str]]:

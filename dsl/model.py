@@ -26,9 +26,8 @@ class Model(Statements):
 
     def axes(self, name: str) -> Axes:
         """Names of the entries of a declaration, by axis; empty where none has names."""
-        every: list[Param | Decision | Stream] = [*self.params, *self.decisions, *self.streams]
-        declared = next(d for d in every if d.name == name)
-        return axes_of(declared.dims, indexes_of(self.params))
+        declared = self.table()[name]
+        return () if isinstance(declared, Let) else axes_of(declared.dims, indexes_of(self.params))
 
     def axes_of_constraint(self, label: str) -> Axes:
         """Names of the entries of a constraint, by axis; empty where none has names."""

@@ -101,12 +101,10 @@ def param_value(scope: Scope, param: Param, axes: Axes = ()) -> Array | None:
     """Checked array of a param, in its shape; None while it has none."""
     if param.value is None or not is_known(param.shape):
         return None
-    role, given = f"`{param.name}`", param.value
-    raw = (
-        _read(scope, param, given, axes)
-        if isinstance(given, File)
-        else fixed_value(scope, given, f"the value of {role}")
-    )
+    role = f"`{param.name}`"
+    file = param.value if isinstance(param.value, File) else None
+    value = f"the value of {role}"
+    raw = fixed_value(scope, param.value, value) if file is None else _read(scope, param, file, axes)
     if raw is None:
         return None
     if raw.shape == ():  # one number for every entry

@@ -104,8 +104,7 @@ def run(
 ) -> MeasuredRun:
     """Run the plan's learner as it is: its settings are those of the plan's horizon, however many rounds there are.
 
-    data      a path, a dict of arrays with the round first, a data frame, an iterator of rounds (dicts), or None to
-              draw
+    data      a path, a dict of arrays with the round first, a data frame, an iterator of rounds, or None to draw
     rounds    number of rounds to run; all by default
     seed      of the random draws: the streams without data, and the algorithm's own random numbers
     keep      decisions to keep: "all", "last", every n-th (a number), or names of decisions
@@ -138,8 +137,8 @@ def run(
         streams = MappingProxyType(recorder.streams())
         loaded = Data(plan.canonical, recorder.count, streams, seed=seed)
     loaded = loaded.joined(recorder.carried())
-    first = _given(plan.canonical, start, draws)
-    origin = Origin(seed, plan.recipe, *first, learner.compiled.backend, _known(plan.facts))
+    own = _given(plan.canonical, start, draws)
+    origin = Origin(seed, plan.recipe, *own, learner.compiled.backend, _known(plan.facts))
     record = recorder.record()
     _monitor(learner, record, loaded)
     message = {"notes": (*notes, *given.notes, *target.notes, *recorder.notes), "warnings": tuple(learner.warnings)}

@@ -88,7 +88,7 @@ def _labelled(key: str, given: Any) -> dict[str, Array]:
     """Columns of a labelled array `price`: `price.NYC`, with more axes `price[NYC, 0]`; with the times of its rounds, if it has some.
     None where it has no labels.
     """
-    over: tuple[Any, ...] = getattr(given, "dims", ())
+    over: Any = getattr(given, "dims", ())
     if (rounds := [d for d in over if str(d) in ROUNDS]) and over[0] not in rounds:
         given = given.transpose(rounds[0], *(d for d in over if d != rounds[0]))
     labelled = labels_of(given)

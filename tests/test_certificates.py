@@ -146,7 +146,7 @@ def test_best_expert() -> None:
         paid += feedback.loss + 3 * float(feedback.violation.sum())
     terms = learner.contract.terms
     assert terms is not None and learner.certificate().best_expert is not None
-    assert paid - terms.gap_unit * float(learner.value("L").min()) <= learner.certificate().best_expert + 1e-9
+    assert paid - terms.gap_unit * float(learner.value("L")[0].min()) <= learner.certificate().best_expert + 1e-9
 
 
 @pytest.mark.parametrize("case", ["quadratic, full", "rows"])

@@ -226,7 +226,7 @@ def test_run_writes_its_results_once_and_again_only_with_force(oco, tmp_path, dr
     assert oco(*words)[0] == 0
     before = {p.name: p.read_bytes() for p in (tmp_path / "results").iterdir()}
     status, out, err = oco(*words, "--seed", "1")
-    assert status == 1 and not out and "OCO905" in err and "trace.nc is there already, and 7 more" in err
+    assert status == 1 and not out and "OCO905" in err and "trace.nc is there already, and 8 more" in err
     assert {p.name: p.read_bytes() for p in (tmp_path / "results").iterdir()} == before
     assert oco(*words, "--seed", "1", "--force")[0] == 0
     assert (tmp_path / "results" / "trace.nc").read_bytes() != before["trace.nc"]

@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from driving import Array
+from scipy.stats import norm, poisson
 from test_c99 import has_compiler
 
 import oco
+from oco.compiler.algorithms.predictions import STATED, quantiles
+from oco.compiler.lowering.predicted_round import predicted_of
 from oco.compiler.prover.seasons import season_of
 from oco.dsl.load import parse
 
@@ -111,6 +114,32 @@ def test_known_constraints_hold_and_contexts_predict() -> None:
     least = (data["load"] + data["calls"])[late]
     best = float((np.minimum(least, 6) + 3 * np.maximum(least - 6, 0)).sum())
     assert paid(trace, 9, 0) < 1.15 * best
+
+
+def test_stated_distributions_are_met_at_their_quantiles() -> None:
+    """Streams that enter constraints alone, in one direction, stand at a quantile on the worse side; others are as predicted."""
+    text = """
+        model m
+        horizon T = 60
+        decision x[2] in box(0, 9)
+        stream jobs ~ poisson(3) in 0..20
+        stream spare[2] ~ normal([4, 5], 1) in [0, 9]
+        stream price ~ uniform(0, 1) in [0, 1]
+        minimize price * sum(x)
+        subject to
+            service: sum(x) >= jobs                 each round, penalty 5
+            room: x <= 4 + spare                    each round, penalty 5
+            other: x[0] <= 6 + price                each round, penalty 5
+    """
+    problem = oco.compile(parse(text), "hedged").choice.situation.canonical
+    problem = problem.unscaled or problem
+    table, streams = quantiles(problem), {s.name: s for s in problem.streams}
+    assert table is not None and list(predicted_of(problem).streams) == ["jobs", "spare", "price"]
+    for row, q in zip(table, STATED):
+        assert row[0] == poisson.ppf(q, 3)
+        np.testing.assert_allclose(row[1:3], norm.ppf(1 - q, [4, 5], 1), atol=0.01)
+        assert np.isnan(row[3])
+    assert streams["jobs"].distribution is not None
 
 
 @pytest.mark.skipif(not has_compiler(), reason="no C compiler")

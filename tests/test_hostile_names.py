@@ -46,7 +46,7 @@ _WORDS = """
     global nonlocal yield assert round_ v x_2
 """
 WORDS = _WORDS.split()
-LIBRARY = ("round", "gamma", "index", "time", "printf", "y1", "signal")
+LIBRARY = ("round", "gamma", "select", "time", "printf", "y1", "signal")
 POSITIONS = ("model", "param", "x", "c", "d", "let", "label")
 
 

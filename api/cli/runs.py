@@ -62,7 +62,6 @@ def run(
     fails stops no other, and with --out an interrupted table goes on where it stopped.
     """
     from oco.cli.one_run import Files, Request, run_one
-    from oco.evaluation.data import problem_for
 
     model = _named(model, replay, as_json)
     stated = stated_options(model) if data is None else StatedOptions()
@@ -76,18 +75,24 @@ def run(
         values = _grid_values(grid, {**o.units_of(kind), **settings}, journal)
         shared = options | {"backend": backend, "budget": cost}
         table = RunTable(loaded, source, tuple(names), range(seed, seed + seeds), values, shared)
-        raise _run_table(table, engine, out, force, o.files_read(model, loaded, data), as_json)
-    _check_outputs(out, force, o.files_read(model, loaded, data))
-    given, pilots = o.given(settings, kind).get("settings"), None if data is None else source
+        raise _run_table(table, engine, out, force, read, as_json)
+    _check_outputs(out, force, read)
+    timed = options | {"budget": o.pilot_seconds(budget), "pilots": source if data is not None else None}
     with working(f"compiling {model}", silent=as_json):
         if kind == "tuned" and data is not None and not settings:
             plan, source = _tuned(loaded, source, names[0], backend, **options)
         else:
-            timed = options | {"seed": seed, "budget": o.pilot_seconds(budget)}
-            plan = planned(problem_for(loaded, source), names[0], given, backend, data=pilots, **timed)
+            plan = _planned(loaded, source, names[0], o.given(settings, kind).get("settings"), backend, **timed)
     plan = plan if certify is None else plan.certified(certify)
     files = Files(model, data, stated.data is not None, mapping or (), journal, out)
     run_one(plan.for_rounds(source.rounds), source, Request(files, cost, following, which, details, as_json))
+
+
+def _planned(loaded: Model, source: Data, *words: Any, pilots: Data | None, **options: Any) -> Plan:
+    """Plan for the rounds of the data, chosen by pilot runs on `pilots` where there are some."""
+    from oco.evaluation.data import problem_for
+
+    return planned(problem_for(loaded, source), *words, data=pilots, seed=source.seed, **options)
 
 
 def _named(model: Path | None, replay: Path | None, as_json: bool) -> Path:
@@ -123,6 +128,13 @@ def _check_outputs(out: Path | None, force: bool, inputs: Sequence[Path]) -> Non
         require_package("matplotlib", "--out, which draws plots,")
         require_package("h5netcdf", "--out, which writes the trace,")
         o.check_outputs([out / name for name in result_files()], force, inputs, "--out")
+
+
+def _planned_for(source: Data, loaded: Model, *choices: Any, **options: Any) -> Plan:
+    """Plan for the rounds of a source, with the arguments of `planned`."""
+    from oco.evaluation.data import problem_for
+
+    return planned(problem_for(loaded, source), *choices, **options)
 
 
 def _tuned(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from oco.compiler.lowering.round_problem import Draw, TraceSpec
 from oco.compiler.lowering.rule import Rule
@@ -28,7 +29,7 @@ class Algorithm:
     draws         the random arrays of a round, for a problem and its settings
     adapts        its steps follow the gradients that come: bounds of losses and constraints change no decision
     mixes         it weighs rules as the rounds come: on data, and where no guarantee says something, it goes before pilot runs
-    gap           the state's Delta of AdaHedge: what is weighed exceeds the best expert's by twice that at most (`de_rooij2014`)
+    gap           what is weighed less that of the best expert, at most, from the values of a state; None where no experts are weighed
     departures    in what the rule or its settings are not the paper's
     plays         the point of its state that is its decision, where its update goes on from that: known constraints may move it
     prepares      whether its rule waits for what is known before the decision of a round, and keeps to the known constraints itself
@@ -50,7 +51,7 @@ class Algorithm:
     adapts: bool = False
     mixes: bool = False
     draws: Callable[[TraceSpec], tuple[Draw, ...]] = lambda task: ()
-    gap: str = ""
+    gap: Callable[[Mapping[str, Any]], float] | None = None
     departures: tuple[str, ...] = ()
     plays: str = ""
     prepares: Callable[[Canonical], bool] = lambda canonical: False

@@ -39,7 +39,7 @@ import numpy as np
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN, path_length
 from oco.compiler.algorithms.common import EXACT_STEP, FEASIBLE_COMPARATOR, FUNCTIONS_SEEN, ROUNDS, SOME_INEQUALITY
-from oco.compiler.algorithms.hedged_rule import LARGE, Hedged, expert_count, is_informed
+from oco.compiler.algorithms.hedged_rule import LARGE, Hedged, expert_count, gap_to_best, is_informed
 from oco.compiler.algorithms.predictions import longest_season
 from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
 from oco.compiler.lowering.predicted_round import picking
@@ -201,7 +201,7 @@ HEDGED = Algorithm(
     cite="de Rooij, van Erven, Grunwald & Koolen 2014, AdaHedge",
     rule=Hedged,
     adapts=True,
-    gap="gap",
+    gap=gap_to_best,
     mixes=True,
     reads=Feedback.FULL,
     requirements=(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import product
 from typing import Any
 
@@ -26,6 +26,8 @@ SOLVED = (*product((0, 1), (0.3, 3.0), (0.75, 0.9, 0.98, 0.995, 1.0)), *product(
 """Experts that solve the next round: the average, its place in `FORGETTING`; the reach as a factor of AdaGrad's step; the quantile."""
 FOLLOWING = tuple(product((3.0, 30.0), (0.5, 0.75, 0.9, 0.98, 0.995)))
 """Reach and quantile of the experts that solve the round on each of the other predictions: of the season, of the contexts."""
+REACH, NO_MARGIN = 3.0, 2.0
+"""Reach of the experts that solve the round at a quantile of the stated distribution, and the mark that they learn no margin."""
 KEPT = (1.0, 0.99)
 """Share of the losses so far that is kept each round by each of the weightings of the experts, which are weighed in turn."""
 ROUNDING = 1e-12
@@ -43,8 +45,9 @@ def solving(canonical: Canonical, season: int) -> Solved:
     """Experts that solve the next round: the row of the prediction, the reach, the quantile."""
     if not predicted_of(canonical).size:
         return SOLVED
-    _, seasonal, regression = places(canonical, season)
-    return (*SOLVED, *((row, c, q) for row in (*seasonal, *regression) for c, q in FOLLOWING))
+    _, seasonal, stated, regression = places(canonical, season)
+    followed = ((row, c, q) for row in (*seasonal, *regression) for c, q in FOLLOWING)
+    return (*SOLVED, *followed, *((row, REACH, NO_MARGIN) for row in stated))
 
 
 def expert_count(canonical: Canonical, season: int) -> int:
@@ -114,6 +117,16 @@ class Hedged:
             return after
         p.note("the next round solved on predictions of the data, with margins")
         return {**after, **_solved(p, after, predictions, following=True)}
+
+
+def gap_to_best(state: Mapping[str, Any]) -> float:
+    """Penalised loss less that of the best expert, at most, in the units of the rule, from the values of a state.
+
+    The weighting that forgets nothing pays 2 Delta at most beside the best expert (`de_rooij2014`), and the weights of the weightings
+    Delta + ln 2 / eta beside that one.
+    """
+    among, between = float(np.asarray(state["gap"])[KEPT.index(1.0)]), float(state["gap_of"])
+    return 2.0 * among + between + max(between, ROUNDING * float(np.max(np.abs(state["L_of"]))))
 
 
 class Weighting:
@@ -210,7 +223,7 @@ def _judged(p: Problem, x: Rows, prices: Value, was: Value | None, solved: Solve
 def _begun(p: Problem, solved: Solved) -> np.ndarray[Any, Any]:
     """Rounds after which each prediction is one: a season's after the first of its seasons."""
     season = p.whole("season")
-    _, seasonal, _ = places(p.task.canonical, season)
+    _, seasonal, *_ = places(p.task.canonical, season)
     return np.array([season + 0.5 if i in seasonal else 0.5 for i, _, _ in solved])
 
 
@@ -267,4 +280,5 @@ def _margin(p: Problem, e: Value, margin: Value, error: Value, quantile: Value) 
     rises = t.to_float(e > margin) - (1.0 - quantile)
     quick = t.maximum(MARGIN_RATE, 1.0 / t.sqrt(p.played))
     followed = margin + quick * error * rises
-    return t.name("margin", t.where(quantile > 0.9995, t.maximum(margin, e), followed)), error
+    followed = t.where(quantile > 0.9995, t.maximum(margin, e), followed)
+    return t.name("margin", t.where(quantile > 1.5, margin, followed)), error

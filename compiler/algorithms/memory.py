@@ -180,7 +180,7 @@ def _kept(c: Inequality, canonical: Canonical) -> KeptConstraint:
         return KeptConstraint(c.label, MemoryForm.ADDITIVE, f"has data in an additive term alone: {numbers}", streams)
     ranges = Enclosure(ProofContext(canonical).box)
     own = {s.name: s for s in canonical.streams}
-    directions = [_direction(c.expr, s, ranges) for s in streams]
+    directions = [direction(c.expr, s, ranges) for s in streams]
     if not names(c.expr, Kind.ROUND) and all(d is not None for d in directions):
         size = sum(math.prod(own[s].shape) for s in streams)
         several = not has_single_entries(as_function_of(c.expr, streams), streams)
@@ -223,7 +223,7 @@ def _is_additive(c: Inequality, canonical: Canonical) -> bool:
     return bool(np.isfinite(base).all())
 
 
-def _direction(expr: Expr, stream: str, ranges: Enclosure) -> int | None:
+def direction(expr: Expr, stream: str, ranges: Enclosure) -> int | None:
     """1 where every entry of the expression is nondecreasing in every entry of the stream over the ranges, -1 nonincreasing, 0 both; None
     where composition shows neither."""
     results: dict[int, int | None] = {}

@@ -3,6 +3,7 @@
 * averages that forget: s <- s + max(rate, 1/t) (s_t - s), rate 0 for the mean of all rounds, 1 for the last one;
 * with a season of k rounds the average of rounds k apart, one for each of the k phases, and a level, the average that forgets of what
   the rounds were above it. Until a phase has come the mean of all rounds stands for it;
+* where a stream of stated distribution enters constraints alone, in one direction, its quantile, and the last average of the others;
 * with contexts z the linear regression mean + C_sz (C_zz + diag(C_zz)/t)^-1 (z - mean z) on all rounds so far, cut to the streams' ranges.
 
 A profile takes k numbers for each entry of the data, whatever the number of rounds.
@@ -11,16 +12,22 @@ A profile takes k numbers for each entry of the data, whatever the number of rou
 from __future__ import annotations
 
 import math
+from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from oco.compiler.algorithms.memory import direction
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Structured
 from oco.compiler.lowering.predicted_round import data_of, picking, predicted_of
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.canonical import Canonical
+from oco.compiler.prover.context import ProofContext
+from oco.compiler.prover.ranges.enclosure import Enclosure
+from oco.dsl.expressions import Kind, names
 
 Floats = np.ndarray[Any, Any]
 FORGETTING = (0.08, 0.0, 0.5)
@@ -28,6 +35,8 @@ FORGETTING = (0.08, 0.0, 0.5)
 OVERALL = FORGETTING.index(0.0)
 PROFILES = ((0.0, 0.0), (0.0, 0.1), (0.0, 0.3))
 """Rates at which the profile and the level of each seasonal prediction forget; 0 for a level that stays 0."""
+STATED = (0.98, 0.999)
+"""Quantiles of stated distributions, on the worse side."""
 MOST_CONTEXTS = 30
 """Entries of contexts that a regression takes: it solves a system of their number each round."""
 MOST_NUMBERS = 10**6
@@ -48,12 +57,31 @@ def longest_season(canonical: Canonical) -> int:
     return MOST_NUMBERS // max(1, len(PROFILES) * predicted_of(canonical).size)
 
 
-def places(canonical: Canonical, season: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Rows of the averages, of the seasonal predictions and of the regression."""
-    averages, seasonal = len(FORGETTING), len(PROFILES) if season > 1 else 0
-    regression = 1 if contexts(canonical) else 0
-    ends = averages, averages + seasonal, averages + seasonal + regression
-    return tuple(range(ends[0])), tuple(range(ends[0], ends[1])), tuple(range(ends[1], ends[2]))
+@lru_cache(maxsize=16)
+def quantiles(canonical: Canonical) -> Floats | None:
+    """Quantiles `STATED` of the entries of the data that stand at one, else NaN, (quantiles, entries); None where none do."""
+    ranges, streams = Enclosure(ProofContext(canonical).box), {s.name: s for s in canonical.streams}
+    in_loss, rows = set(names(canonical.objective, Kind.STREAM)), list[list[Floats]]()
+    for name in predicted_of(canonical).streams:
+        own, using = streams[name], [c for c in canonical.inequalities if name in names(c.expr, Kind.STREAM)]
+        signs = {direction(c.expr, name, ranges) for c in using}
+        worse = signs.pop() if len(signs) == 1 and own.distribution is not None and name not in in_loss else None
+        ends = [np.nan if not worse else own.distribution.quantile(q if worse > 0 else 1 - q) for q in STATED]  # type: ignore[union-attr]
+        rows.append([np.broadcast_to(np.asarray(e, dtype=np.float64), own.shape).ravel() for e in ends])
+    table = np.array([np.concatenate(parts) for parts in zip(*rows)]) if rows else np.zeros((len(STATED), 0))
+    return None if np.isnan(table).all() else table
+
+
+def places(canonical: Canonical, season: int) -> tuple[tuple[int, ...], ...]:
+    """Rows of the averages, of the seasonal predictions, of the stated quantiles and of the regression."""
+    sizes = (
+        len(FORGETTING),
+        len(PROFILES) if season > 1 else 0,
+        0 if quantiles(canonical.unscaled or canonical) is None else len(STATED),
+        1 if contexts(canonical) else 0,
+    )
+    ends = np.cumsum((0, *sizes))
+    return tuple(tuple(range(a, b)) for a, b in pairwise(ends))
 
 
 class Predictions:
@@ -103,6 +131,9 @@ class Predictions:
             seasonal, kept = self._seasonal(state, was[OVERALL], average[OVERALL], now)
             rows.append(seasonal)
             after |= kept
+        if (table := quantiles(self.p.task.canonical)) is not None:
+            worse = t.constant(np.nan_to_num(table), "worse", "quantiles of the stated distributions")
+            rows.append(t.where(t.constant(~np.isnan(table), "stated"), worse, t.broadcast(average[-1], table.shape)))
         if self.known:
             after |= self._regression(state, now - was[OVERALL])
             rows.append(t.reshape(average[OVERALL], (1, self.size)))

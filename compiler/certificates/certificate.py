@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,7 @@ class CertificateTerms:
     """Terms of all certificates of a plan.
 
     labels  of the multipliers, in their order; `counted` of the constraints whose broken rounds are counted
-    gap     field of the state with AdaHedge's Delta, for an algorithm that weighs experts, and its unit in those of the loss
+    gap     what an algorithm that weighs experts pays beside the best of them, at most, from a state; its unit in those of the loss
     exact   True where losses and constraints are summed as they are: the bound then can be the regret itself
     """
 
@@ -30,7 +30,7 @@ class CertificateTerms:
     counted: tuple[str, ...]
     exact_losses: bool
     exact_constraints: bool
-    gap: str = ""
+    gap: Callable[[Mapping[str, Any]], float] | None = None
     gap_unit: float = 1.0
 
     @property
@@ -147,7 +147,7 @@ def certificate_of(
         terms,
         bool(rounds) and float(least) - taken > float(most) + taken,
         _dynamic(values),
-        2.0 * terms.gap_unit * float(values[terms.gap]) * (1 + 2.0**-32) if terms.gap else None,
+        None if terms.gap is None else terms.gap_unit * terms.gap(values) * (1 + 2.0**-32),
     )
 
 

@@ -210,8 +210,8 @@ class Canonical:
     @cached_property
     def axes(self) -> dict[str, Axes]:
         """Names of the entries of decisions and streams, where an index gives them."""
-        declared = [d.name for d in self.model.decisions] + [s.name for s in self.model.streams]
-        return {name: axes for name in declared if (axes := self.model.axes(name))}
+        names = (*(d.name for d in self.model.decisions), *(s.name for s in self.model.streams))
+        return {name: axes for name in names if (axes := self.model.axes(name))}
 
 
 def canonical(model: Model) -> Canonical:
@@ -255,13 +255,13 @@ def canonical(model: Model) -> Canonical:
         )
     assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
     objective = folding.fold(model.objective)
-    following = [s.following for s in streams if s.following is not None]
-    before = _previous(blocks, [objective, *following, *(c.expr for c in inequalities)], model)
+    carried = [s.following for s in streams if s.following is not None]
+    before = _previous(blocks, [objective, *carried, *(c.expr for c in inequalities)], model)
     inequalities = [_marked(model, c, before) for c in inequalities]
     inequalities += [c for s in streams if s.following is not None for c in _ranges(model, s, folding, before)]
     margins = [c.margin.range for c in inequalities if c.margin is not None]
     inequalities.sort(key=lambda c: c.known)
-    for expr in (objective, *following, *(c.expr for c in inequalities), *(c.expr for c in equalities)):
+    for expr in (objective, *carried, *(c.expr for c in inequalities), *(c.expr for c in equalities)):
         refuse_previous(expr)
     return Canonical(
         model,

@@ -144,8 +144,11 @@ def margin_of(
     most = np.maximum(high, 0.0)
     most = most * (1 + ROUNDED) + ROUNDED * np.where(most > 0, np.maximum(most, -low), 1.0)
     step = most * min(1.0, 1 / (share * max(1.0, DESCENT * rounds)))
-    flat = [tuple(np.ravel(a).tolist()) for a in (most, np.minimum(low, 0.0), step)]
-    return ShareMargin(usual, expr, f"margin_{label.replace('.', '_')}", share, flat[0], flat[1], flat[2], shape)
+    greatest, least, moves = (tuple(np.ravel(a).tolist()) for a in (most, np.minimum(low, 0.0), step))
+    name = f"margin_{label}"
+    while name in folding.declared:
+        name += "_"
+    return ShareMargin(usual, expr, name, share, greatest, least, moves, shape)
 
 
 def _usual(node: Expr, later: Mapping[str, StreamRange]) -> Expr:

@@ -59,7 +59,6 @@ LAZY = {
     "resource": "absent on some systems; by untrusted commands",
     "signal": "by untrusted commands",
     "subprocess": "by untrusted commands",
-    "typer": "by shells that complete words",
     "oco.cli.app": "within the handler of Ctrl-C, which may come while the command line loads",
     "oco.cli.command": "as `oco.cli.app`",
     "oco.cli.output": "as `oco.cli.app`; by errors",

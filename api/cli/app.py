@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Annotated
 
 import typer
+from typer import completion as shells
 
 import oco
 from oco.cli.command import Command, CommandGroup, Invocation
@@ -38,8 +39,6 @@ COMPLETING = "_OCO_COMPLETE"
 def app_for(words: Sequence[str]) -> typer.Typer:
     """Typer application with the command that the words begin with; with all commands where they begin with none."""
     if COMPLETING in os.environ:
-        from typer import completion as shells
-
         shells.completion_init()  # type: ignore[attr-defined]  # Typer imports it there for its own options
     app = typer.Typer(
         cls=CommandGroup,
@@ -81,8 +80,6 @@ def _show_completion(shell: str | None) -> None:
         return
     if shell not in SHELLS:
         raise typer.BadParameter(f"{shell!r} is none of {', '.join(SHELLS)}", param_hint="--completion")
-    from typer import completion as shells
-
     script = shells.get_completion_script  # type: ignore[attr-defined]  # as `completion_init`
     typer.echo(script(prog_name="oco", complete_var=COMPLETING, shell=shell))
     raise typer.Exit

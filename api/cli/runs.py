@@ -75,8 +75,8 @@ def run(
         values = _grid_values(grid, {**o.units_of(kind), **settings}, journal)
         shared = options | {"backend": backend, "budget": cost}
         table = RunTable(loaded, source, tuple(names), range(seed, seed + seeds), values, shared)
-        raise _run_table(table, engine, out, force, read, as_json)
-    _check_outputs(out, force, read)
+        raise _run_table(table, engine, out, force, o.files_read(model, loaded, data), as_json)
+    _check_outputs(out, force, o.files_read(model, loaded, data))
     timed = options | {"budget": o.pilot_seconds(budget), "pilots": source if data is not None else None}
     with working(f"compiling {model}", silent=as_json):
         if kind == "tuned" and data is not None and not settings:

@@ -10,11 +10,12 @@ import numpy as np
 from oco.compiler.problem.canonical import Canonical, Inequality
 from oco.compiler.problem.structure import is_affine
 from oco.compiler.prover.context import ProofContext
-from oco.compiler.prover.phrasing import LONGEST, number, printed
+from oco.compiler.prover.phrasing import LONGEST, number
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.expressions import Kind, changes, names
 from oco.dsl.model import Model
 from oco.dsl.statements import Timing
+from oco.dsl.text.printer import print_expr
 
 EVEN = 1e9
 """Ratio of widths up to which the exact step is within 1e-7 of the narrowest width (`tests/test_uneven_boxes.py`)."""
@@ -30,7 +31,11 @@ def notices(setting: ProofContext) -> Iterator[Diagnostic]:
 
 
 def _unused(canonical: Canonical) -> Iterator[Diagnostic]:
-    used = {n for e in (canonical.objective, *(c.expr for c in canonical.constraints)) for n in names(e, Kind.STREAM)}
+    exprs = [canonical.objective, *(c.expr for c in canonical.constraints)]
+    exprs += [c.moving for c in canonical.inequalities if c.moving is not None]
+    exprs += [c.margin.measured for c in canonical.inequalities if c.margin is not None]
+    exprs += [s.following for s in canonical.streams if s.following is not None]
+    used = {n for e in exprs for n in names(e, Kind.STREAM)}
     for s in canonical.streams:
         if s.name not in used:
             message = f"the stream `{s.name}` stands in no loss and no constraint"
@@ -81,8 +86,8 @@ def _cut(c: Inequality, within: tuple[str, ...], model: Model) -> str:
     if len(within) != 1 or not is_affine(c.expr, within):
         return ""
     written = next(k for k in model.constraints if k.label == c.origin)
-    sides = f"{printed(written.left)} {written.relation.value} {printed(written.right)}"
-    cut = f"with {sides if len(sides) <= LONGEST else '...'}"
+    sides = f"{print_expr(written.left)} {written.relation.value} {print_expr(written.right)}"
+    cut = f"with {sides if len(sides) <= 2 * LONGEST else '...'}"
     return f"write `{cut}` behind the domain of `{within[0]}`, where it always holds, and leave `{c.label}` out"
 
 

@@ -1,4 +1,4 @@
-"""Sixty models of many fields, each compiled and run: `python -m benchmarks.corpus [NAME ...] [--write]`.
+"""Seventy models of many fields, each compiled and run: `python -m benchmarks.corpus [NAME ...] [--write]`.
 
 `--write` puts the table into docs/corpus.md.
 """

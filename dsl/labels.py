@@ -47,7 +47,7 @@ def listed(names: Iterable[str]) -> str:
 
 def checked_names(index: str, names: Sequence[Any], span: Span | None) -> tuple[str, ...]:
     """Names of an index. Raises OCO218 where there are none, or where one is empty, holds a quote or stands twice."""
-    hint = 'list them: `[NYC, WEST]`, in quotes where they are no words: ["N.Y.C.", "MHK VL"]'
+    hint = 'list them: `[NYC, WEST]`, in quotes where they are no words: `["N.Y.C.", "MHK VL"]`'
     if not len(names):
         raise fail("OCO218", f"the index `{index}` has no names", span, hint)
     texts = tuple(str(name) for name in names)

@@ -41,7 +41,7 @@ def bounds_of(within: syntax.Expression) -> tuple[tuple[syntax.Expression, synta
 
 def names_of(value: syntax.Expression) -> tuple[str, ...]:
     """Names that an index lists: words, texts in quotes, integers."""
-    hint = 'list them: `[NYC, WEST]`, in quotes where they are no words: ["N.Y.C.", "MHK VL"]'
+    hint = 'list them: `[NYC, WEST]`, in quotes where they are no words: `["N.Y.C.", "MHK VL"]`'
     if not isinstance(value, syntax.ArrayLiteral):
         raise fail("OCO218", "an index is a list of names, or read from a file", value.span, hint)
     names = []

@@ -138,7 +138,7 @@ COSTS: dict[str, tuple[str, int | str]] = {
 a field of the state has rows; a projection is a Euclidean mirror step."""
 
 
-def _number(plan: oco.Plan, name: str) -> int:
+def _number(plan: Plan, name: str) -> int:
     """Value of a setting, or the rows of a field of the state."""
     rows = {f.name: f.type.shape[0] for f in plan.program.state if f.type.shape}
     return rows[name] if name in rows else round(float(plan.settings[name].value or 0))

@@ -178,7 +178,8 @@ class Recipe:
         tables = [result.get("settings"), result.get("settled", {})]
         tradeoff, effort, season = (result.get(part, 1) for part in ("tradeoff", "effort", "season"))
         certify = result.get("certify", "")
-        numbers = _is_number(tradeoff) and _is_number(effort) and effort > 0 and isinstance(season, int)
+        numbers = _is_number(tradeoff) and _is_number(effort) and effort > 0
+        numbers = numbers and isinstance(season, int) and _is_number(season) and season >= 1
         whole = all(isinstance(text, str) for text in texts) and all(map(_is_table, tables))
         if not (whole and numbers and isinstance(certify, str)):
             hint = "where a module that `oco compile` wrote has saved it, `Learner.load` of that module reads it"

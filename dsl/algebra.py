@@ -15,13 +15,17 @@ from typing import Any
 import numpy as np
 
 from oco.dsl import build
-from oco.dsl.atoms import form_of, forms, is_entrywise
+from oco.dsl.atoms import form_of, forms, is_entrywise, regularity_of
+from oco.dsl.atoms.base import Regularity
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.dims import Shape
 from oco.dsl.dims import broadcast as broadcast_shapes
-from oco.dsl.expressions import Call, Constant, Expr, constant, rewrite, walk
+from oco.dsl.expressions import Call, Constant, Expr, constant
 
 call, index, array = build.call, build.index, build.array
+
+DEPTH = 8
+"""Calls through which a slope is looked through for the value whose slope it is."""
 
 
 def number(value: float) -> Constant:
@@ -97,17 +101,19 @@ def sub(a: Expr, b: Expr) -> Expr:
     return add(a, _args(b)[0]) if form_of(b) is forms.NEGATIVE else call("sub", a, b)
 
 
-def where_equal(expr: Expr, old: Expr, new: Expr) -> Expr:
-    """`expr` at the entries at which `new` equals `old`, written with `new` where it depends on `old` entry by entry; else itself."""
-    if new.shape != old.shape:
+def where_equal(expr: Expr, old: Expr, new: Expr, depth: int = DEPTH) -> Expr:
+    """`expr` at the entries at which `new` equals `old`, written with `new` where it depends on `old` entry by entry.
+
+    Values of `old` are looked for `depth` calls deep, and not in steps, which say where it lies alone: `expr` itself where there are none.
+    """
+    if expr is old:
+        return new
+    if not depth or not isinstance(expr, Call) or expr.shape != old.shape or not is_entrywise(expr):
         return expr
-    through = {id(old)}
-    for node in walk(expr):
-        if any(id(c) in through for c in node.children):
-            if not is_entrywise(node) or node.shape != old.shape:
-                return expr
-            through.add(id(node))
-    return rewrite(expr, lambda node: new if node is old else node) if id(expr) in through else expr
+    if regularity_of(expr) is Regularity.ANY:
+        return expr
+    children = tuple(where_equal(c, old, new, depth - 1) for c in expr.children)
+    return expr if all(a is b for a, b in zip(children, expr.children)) else expr.with_children(children)
 
 
 def mul(a: Expr, b: Expr) -> Expr:

@@ -278,6 +278,18 @@ def test_mixed_second_derivatives() -> None:
     close(evaluate(found["y"], at), e * (matrix @ along["x"]), 1e-13)
 
 
+@pytest.mark.parametrize("atom", ["maximum", "minimum"])
+def test_the_gradient_of_a_chain_of_extremes_is_linear_in_its_length(atom: str) -> None:
+    def size(length: int) -> int:
+        chain: Expr = decision("x0")
+        for k in range(1, length):
+            chain = call(atom, chain, decision(f"x{k}"))
+        slopes = gradient(call("square", chain), [f"x{k}" for k in range(length)])
+        return len({id(node) for slope in slopes.values() for node in walk(slope)})
+
+    assert size(200) <= 2.1 * size(100)
+
+
 def test_the_size_of_a_gradient_is_linear_in_the_expression() -> None:
     """A chain of shared squares: reverse accumulation visits each node once."""
     sizes = []

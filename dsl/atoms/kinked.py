@@ -44,7 +44,8 @@ def _extreme_curvature(bends: Curvature) -> Any:
 
 def _extreme_vjp(largest: bool) -> Any:
     """Cotangents of an extreme: all of it to the first argument that is extreme, each compared with the extreme of
-    those after it. A slope that is a function of the extreme is written as one of the argument, so that its range is the argument's.
+    those after it. A slope that is a function of the extreme is written as one of the argument, whose range it has, and
+    is masked: it may be infinite where the argument is not extreme.
     """
 
     def rule(e: Any, c: Call, g: Expr) -> tuple[Expr, ...]:
@@ -56,9 +57,9 @@ def _extreme_vjp(largest: bool) -> Any:
                 other = after[0] if len(after) == 1 else e.call(c.atom, *after)
                 here = e.call("_nonneg", e.sub(arg, other) if largest else e.sub(other, arg))
                 share, left = e.mul(left, here), e.mul(left, e.sub(e.number(1), here))
-            results.append(
-                e.collapse(e.call("_masked", share, e.broadcast(e.where_equal(g, c, arg), c.shape)), c.shape, arg.shape)
-            )
+            slope = e.where_equal(g, c, e.broadcast(arg, c.shape))
+            mine = e.mul(share, g) if slope is g else e.call("_masked", share, e.broadcast(slope, c.shape))
+            results.append(e.collapse(e.broadcast(mine, c.shape), c.shape, arg.shape))
         return tuple(results)
 
     return rule

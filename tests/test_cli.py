@@ -217,8 +217,13 @@ def test_an_interrupted_command_says_so_in_a_sentence(oco, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("oco.load", interrupted)
-    assert oco("check", "m.oco") == (1, "", "oco: interrupted\n")
+    def interrupted_in_a_class(*_):
+        """Python wraps what `__set_name__` raises in an error of its own."""
+        type("Owner", (), {"field": type("Field", (), {"__set_name__": interrupted})()})
+
+    for raised in (interrupted, interrupted_in_a_class):
+        monkeypatch.setattr("oco.load", raised)
+        assert oco("check", "m.oco") == (1, "", "oco: interrupted\n")
 
 
 def test_run_writes_its_results_once_and_again_only_with_force(oco, tmp_path, drawn):

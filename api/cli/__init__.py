@@ -50,6 +50,10 @@ def _status(argv: Sequence[str] | None) -> int:
             return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except KeyboardInterrupt:
         pass
+    except RuntimeError as error:
+        # Python gives what is raised while a class is made as the cause of another error.
+        if not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
     except OcoError as error:
         from oco.cli.output import show_error, show_json
 

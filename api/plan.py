@@ -50,9 +50,11 @@ class Plan(core.Plan):
 
     @classmethod
     def of(cls, plan: core.Plan, target: str | None = None) -> Self:
-        """Bind a plan of the compiler to a backend."""
+        """Bind a plan of the compiler to a backend; its program, where it is made already, is that of this one."""
         find_backend(target)
-        return cls(**{f.name: getattr(plan, f.name) for f in fields(core.Plan)}, target=target)
+        result = cls(**{f.name: getattr(plan, f.name) for f in fields(core.Plan)}, target=target)
+        vars(result).update({name: made for name, made in vars(plan).items() if name in ("traced", "program")})
+        return result
 
     @classmethod
     def from_recipe(cls, recipe: Any, target: str | None = None) -> Self:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
-"""What BLAS libraries read as they are loaded."""
+"""Variables that BLAS libraries read as they are loaded."""
 SETTERS = (
     "scipy_openblas_set_num_threads64_",
     "scipy_openblas_set_num_threads",

@@ -212,7 +212,7 @@ def _drive(
         if reveal is None:
             feedback = _observed(learner, values)
             loss, constraints, equalities = feedback.loss, feedback.constraints, feedback.equalities
-            carried = feedback.values
+            carried = feedback.values if problem.carried else {}
         else:
             loss, constraints, equalities, seen = reveal(decision, values, learner.round)
             learner.observe(**seen)

@@ -148,7 +148,7 @@ def feed():
 source = folder + "/rounds.parquet" if kind == "parquet" else feed()
 if kind == "npy":
     source = {n: np.load(folder + "/" + n + ".npy", mmap_mode="r") for n in "cb"}
-thread = threading.Thread(target=watch)
+thread = threading.Thread(target=watch, daemon=True)  # an error of the run ends the process
 if kind != "iterator":  # a second thread beside rounds in Python waits for each of them, for minutes on a busy machine
     thread.start()
 trace = plan.run(source, backend="c", keep="last")

@@ -52,7 +52,10 @@ class Plan(core.Plan):
     def of(cls, plan: core.Plan, target: str | None = None) -> Self:
         """Bind a plan of the compiler to a backend."""
         find_backend(target)
-        return cls(**{f.name: getattr(plan, f.name) for f in fields(core.Plan)}, target=target)
+        result = cls(**{f.name: getattr(plan, f.name) for f in fields(core.Plan)}, target=target)
+        # A plan is a value: a program that was made of it is that of the same plan here.
+        vars(result).update({name: made for name, made in vars(plan).items() if name in ("traced", "program")})
+        return result
 
     @classmethod
     def from_recipe(cls, recipe: Any, target: str | None = None) -> Self:

@@ -15,6 +15,7 @@ from oco.backends.learner import Learner
 from oco.backends.registry import backend as find_backend
 from oco.backends.registry import make_fleet, make_learner, restored, standalone_files, usable
 from oco.compiler.selection import plan as core
+from oco.compiler.selection.continuation import continues
 from oco.compiler.selection.plan_notices import plan_notices
 from oco.contract import Recipe, contract_of
 from oco.dsl.diagnostics import Diagnostic, contained
@@ -77,7 +78,18 @@ class Plan(core.Plan):
     @cached_property
     def contract(self) -> Contract:
         """Contract of the plan, which backends print and learners check."""
-        return replace(contract_of(self), restored=restored_learner)
+        continued = self._epochs_after if continues(self.choice.situation, self._winner) else None
+        return replace(contract_of(self), restored=restored_learner, continued=continued)
+
+    @cached_property
+    def _continued(self) -> Self | None:
+        return self.continued()
+
+    def _epochs_after(self, backend: str) -> tuple[Compiled, Contract]:
+        """Program and contract of the epochs after the horizon."""
+        plan = self._continued
+        assert plan is not None
+        return plan.compiled(backend), plan.contract
 
     def __copy__(self) -> Self:
         return self
@@ -143,17 +155,18 @@ class Plan(core.Plan):
         draws: Mapping[str, Any] | None = None,
         backend: str | None = None,
         on_out_of_bounds: str = "error",
+        timeout: float | None = 0.0,
     ) -> Learner:
         """Learner before its first round.
 
         seed   of the algorithm's own random numbers; `draws` gives them as arrays instead, by name
         start  the first decision (a dict for several), by default the domain's centre
         on_out_of_bounds  "error", "clip" or "accept" data outside the bounds that the model states
+        timeout  seconds that a call waits while another thread uses the learner: 0 for an error at once, None for ever
         """
         compiled = self.compiled(self.backend_for(self.horizon, backend).name)
-        return make_learner(
-            compiled, self.contract, seed=seed, start=start, draws=draws, on_out_of_bounds=on_out_of_bounds
-        )
+        options: dict[str, Any] = {"draws": draws, "on_out_of_bounds": on_out_of_bounds, "timeout": timeout}
+        return make_learner(compiled, self.contract, seed=seed, start=start, **options)
 
     def fleet(
         self,
@@ -162,13 +175,14 @@ class Plan(core.Plan):
         seeds: Sequence[int] | None = None,
         backend: str | None = None,
         workers: int = 1,
+        timeout: float | None = 0.0,
     ) -> Fleet:
         """Independent learners that step together; arrays have the learner first, and `workers` threads share the work
-        in C.
+        in C. `timeout` is that of `learner`.
         """
         rounds = None if self.horizon is None else size * self.horizon
         compiled = self.compiled(self.backend_for(rounds, backend).name)
-        return make_fleet(compiled, self.contract, size, start=start, seeds=seeds, workers=workers)
+        return make_fleet(compiled, self.contract, size, start=start, seeds=seeds, workers=workers, timeout=timeout)
 
     def run(
         self,

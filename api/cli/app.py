@@ -23,6 +23,7 @@ COMMANDS = {
     "data": ("runs", "data"),
     "verify-certificate": ("certificates", "verify_certificate"),
     "tune": ("tuning", "tune"),
+    "migrate": ("migrating", "migrate"),
     "fmt": ("files", "fmt"),
     "new": ("files", "new"),
     "help": ("files", "explain_code"),

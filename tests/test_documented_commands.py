@@ -23,12 +23,13 @@ PROGRAMS = ("oco", "make", "pip", "cc")
 MODEL = """\
 # run: --data prices.csv
 model pages
-horizon T = 40
+horizon T = 12
 decision x[2] in box(-1, 1)
 stream a[2] in [-1, 1]
 minimize sum_squares(x - a)
 subject to
     cap: sum(x) <= 1  each round
+using coldq
 """
 STAND_INS = {
     "FILE": "prices.csv",
@@ -62,6 +63,7 @@ VALUES = {
     "--backend": "c",
 }
 """Values of options that a page names without one."""
+DATA = ["--data", "prices.csv"]
 SHORTER = ["--rounds", "24", "--comparators", "none", "--baselines", "none", "--budget", "2"]
 """Options that runs of examples get here, so that they take less than a second."""
 NOT_RUN = {
@@ -145,8 +147,8 @@ def with_model(words: list[str]) -> list[str]:
         words = [*words, "certificate.json", "trace.nc"]
     if name == "new" and words[at:] == []:
         words = [*words, "shop"]
-    if name == "tune" and "--budget" not in words:
-        words = [*words, "--budget", "2"]
+    if name == "tune":
+        words = [*words, *(() if "--budget" in words else ("--budget", "2")), *(() if "--data" in words else DATA)]
     if name == "compile":
         words = [*words, "--force"]
     return [*words, *SHORTER] if name == "run" and any("examples/" in word for word in words) else words
@@ -158,7 +160,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("desk")
     (folder / "model.oco").write_text(MODEL)
     (folder / "theirs.oco").write_text(MODEL.replace("# run: --data prices.csv\n", ""))
-    rows = (f"{((3 * k) % 7) / 7 - 0.4:.3f},{((5 * k) % 11) / 11 - 0.5:.3f}" for k in range(40))
+    rows = (f"{((3 * k) % 7) / 7 - 0.4:.3f},{((5 * k) % 11) / 11 - 0.5:.3f}" for k in range(12))
     (folder / "prices.csv").write_text("a[0],a[1]\n" + "\n".join(rows) + "\n")
     (folder / "examples").symlink_to(ROOT / "examples")
     with pytest.MonkeyPatch.context() as patch:

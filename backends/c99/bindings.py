@@ -71,7 +71,7 @@ def beside(source: CSource) -> dict[str, str]:
     """Texts of the files by name."""
     name = source.name
     return {
-        "CMakeLists.txt": _CMAKE.replace("NAME", name),
+        "CMakeLists.txt": _CMAKE.replace("@NAME@", name),
         f"{name}.py": _python(source),
         f"{name}.rs": "\n".join(_rust(source)) + "\n",
         "Cargo.toml": _CARGO.replace("NAME", name),
@@ -82,24 +82,24 @@ def beside(source: CSource) -> dict[str, str]:
 _CMAKE = """\
 # cmake -B build -DBUILD_SHARED_LIBS=ON && cmake --build build
 cmake_minimum_required(VERSION 3.10)
-project(oco_NAME C)
+project(oco_@NAME@ C)
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 
-add_library(oco_NAME NAME.c)
-set_target_properties(oco_NAME PROPERTIES OUTPUT_NAME NAME C_STANDARD 99 C_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON
+add_library(oco_@NAME@ @NAME@.c)
+set_target_properties(oco_@NAME@ PROPERTIES OUTPUT_NAME @NAME@ C_STANDARD 99 C_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON
                                           WINDOWS_EXPORT_ALL_SYMBOLS ON)
-target_include_directories(oco_NAME PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
+target_include_directories(oco_@NAME@ PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 find_library(MATH_LIBRARY m)
 if(MATH_LIBRARY)
-  target_link_libraries(oco_NAME PUBLIC ${MATH_LIBRARY})
+  target_link_libraries(oco_@NAME@ PUBLIC ${MATH_LIBRARY})
 endif()
 
-add_executable(oco_NAME_example NAME_example.c)
-set_target_properties(oco_NAME_example PROPERTIES OUTPUT_NAME NAME_example C_STANDARD 99)
-target_link_libraries(oco_NAME_example oco_NAME)
+add_executable(oco_@NAME@_example @NAME@_example.c)
+set_target_properties(oco_@NAME@_example PROPERTIES OUTPUT_NAME @NAME@_example C_STANDARD 99)
+target_link_libraries(oco_@NAME@_example oco_@NAME@)
 """
 
 _CARGO = """\

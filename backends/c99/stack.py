@@ -13,6 +13,8 @@ _DECLARED = re.compile(
 _ARRAY = re.compile(r"^\*?\s*\w+((?:\[\d+\])+)")
 _CALLED = re.compile(r"\b(\w+)\(")
 _SIZES = {"double": 8, "int64_t": 8, "uint64_t": 8, "int": 4, "bool": 1, "unsigned char": 1}
+ARGUMENT = 16
+"""Bytes of an argument: where it is passed, and where it is kept."""
 FRAME = 96
 """Bytes of a frame beside its variables: the return address and the registers that are kept."""
 
@@ -25,7 +27,8 @@ def stack_bytes(lines: Iterable[str], function: str) -> int:
     def deepest(name: str) -> int:
         body = bodies[name]
         called = {word for line in body for word in _CALLED.findall(line)} & bodies.keys() - {name}
-        return FRAME + sum(map(_declared, body)) + max(map(deepest, called), default=0)
+        arguments = ARGUMENT * max((line.count(",") for line in body), default=0)
+        return FRAME + arguments + sum(map(_declared, body)) + max(map(deepest, called), default=0)
 
     return deepest(function) if function in bodies else 0
 
@@ -37,6 +40,7 @@ def _bodies(lines: Iterable[str]) -> Mapping[str, list[str]]:
     for line in lines:
         if line[:1] not in ("", " ", "}", "#", "/") and (match := _HEAD.match(line)):
             current = results.setdefault(match[1] or match[2], [])
+            current.append(line)
         elif line.startswith("}"):
             current = None
         elif current is not None:

@@ -7,8 +7,8 @@ from importlib.resources import files
 
 from oco.backends.c99.interface import Named
 from oco.backends.c99.module import CSource
+from oco.backends.c99.return_codes import error_size
 from oco.backends.c99.state import state_size
-from oco.backends.c99.status import error_size
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.program import DType
 

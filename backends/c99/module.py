@@ -12,9 +12,9 @@ from oco.backends.c99.entry_points import EntryPoints
 from oco.backends.c99.functions import function_lines
 from oco.backends.c99.interface import PUBLIC, Interface, kept_by
 from oco.backends.c99.names import module_name
+from oco.backends.c99.return_codes import STATUS_NAMES, ReturnCodes, bytes_of_struct
 from oco.backends.c99.stack import stack_bytes
 from oco.backends.c99.state import STATE_NAMES, state_lines, state_prototypes
-from oco.backends.c99.status import STATUS_NAMES, Status, bytes_of_struct
 from oco.backends.c99.writer import Signature, comment
 from oco.backends.contract import Contract
 from oco.backends.identity import learner_hash
@@ -42,7 +42,7 @@ def emit(program: Program, contract: Contract, skip: Collection[str] = ()) -> CS
     name, program = module_name(program.name), lower(replace(program, slopes=None), skip)
     text, interface = rule(program, name)
     identity = learner_hash(program, contract)
-    status = Status(interface, contract.algorithm, identity)
+    status = ReturnCodes(interface, contract.algorithm, identity)
     own = EntryPoints(interface, contract).lines(), state_lines(interface, identity), status.lines()
     body = assembled(program, interface, [*text, *(line for part in own for line in part)])
     title = [*_title(program, contract), *_costs(interface, body)]
@@ -115,7 +115,7 @@ def rule(program: Program, prefix: str, mixed: bool = False) -> tuple[list[str],
     return lines, Interface(prefix, program, signatures)
 
 
-def _header(interface: Interface, contract: Contract, status: Status) -> Iterator[str]:
+def _header(interface: Interface, contract: Contract, status: ReturnCodes) -> Iterator[str]:
     guard = f"OCO_{interface.name.upper()}_H"
     yield from (f"#ifndef {guard}", f"#define {guard}", "", "#include <stdbool.h>", "#include <stdint.h>", "")
     yield from ("#ifdef __cplusplus", 'extern "C" {', "#endif", "")

@@ -1,4 +1,4 @@
-"""What callers of an emitted source ask it beside its rounds: its version, its size, and the meaning of its return codes."""
+"""Version and size of an emitted source, and the meaning of its return codes, for those who call it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STATUS_NAMES = ("version", "sizeof", "error", "error_size", "text", "number", "p
 """Names that follow the module's prefix, beside those of the interface."""
 
 _HELPERS = """\
-static char *@text(char *to, const char *from) {
+static inline char *@text(char *to, const char *from) {
     while (*from) {
         *to++ = *from++;
     }
@@ -22,7 +22,7 @@ static char *@text(char *to, const char *from) {
     return to;
 }"""
 _PLACES = """\
-static char *@number(char *to, int64_t value) {
+static inline char *@number(char *to, int64_t value) {
     char digits[24];
     int count = 0;
     do {
@@ -36,7 +36,7 @@ static char *@number(char *to, int64_t value) {
     return to;
 }
 
-static char *@place(char *to, const char *name, int64_t place, const int64_t *shape, int axes) {
+static inline char *@place(char *to, const char *name, int64_t place, const int64_t *shape, int axes) {
     int64_t behind = 1;
     to = @text(to, name);
     for (int k = 0; k < axes; ++k) {
@@ -53,7 +53,7 @@ _LONGEST = 200
 """Characters of an error beside the name of the entry."""
 
 
-class Status:
+class ReturnCodes:
     """Writer of `NAME_version`, `NAME_sizeof`, `NAME_error` and the enumeration of codes."""
 
     def __init__(self, interface: Interface, algorithm: str, identity: str) -> None:

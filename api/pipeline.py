@@ -265,6 +265,6 @@ def open(
 
 def _bound(model: Model | ModelBuilder, params: Mapping[str, Any] | None) -> Model:
     built = model.build() if isinstance(model, ModelBuilder) else model
-    require(built, Model, "a model", "oco.load(path) reads one")
+    require(built, Model, "a model", "oco.parse(text) makes one of a text, oco.load(path) of a file")
     require(params, (Mapping, type(None)), "values by the names of params")
     return bind(built, params) if params else built

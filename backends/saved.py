@@ -135,6 +135,6 @@ def read_saved(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         return read_state(path)
     except StateError as error:
-        raise fail("OCO850", str(error)) from None
+        raise fail("OCO850", str(error), hint="give a file that `learner.save` wrote, as it was written") from None
     except (OSError, ValueError) as error:
         raise fail("OCO850", f"{os.fspath(path)!r} cannot be read: {reason_of(error)}") from None

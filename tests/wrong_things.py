@@ -50,7 +50,7 @@ MODELS: dict[str, str] = {
     "two objectives": changed("minimize price @ x", "minimize price @ x\nminimize sum(x)"),
     "a strict inequality": changed("<= 0", "< 0"),
     "a condition": changed("demand - sum(x) <= 0", "if demand > 3: sum(x) >= 3"),
-    "no word when it must hold": changed("  each round", ""),
+    "a timing that is none": changed("each round", "each hour"),
     "a misspelt word when it must hold": changed("each round", "every round"),
     "a constraint without a label": changed("serve: ", ""),
     "two constraints with one label": changed("each round\n", "each round\n    serve: sum(x) <= 9  each round\n"),

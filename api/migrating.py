@@ -137,7 +137,8 @@ def _start(old: Learner, plan: Plan) -> dict[str, Any] | None:
     reached = points_of(old.compiled.program, old.decisions())
     results = {}
     for name, value in zip(names_of(plan.program), reached, strict=True):
-        results[name] = np.asarray(plan.contract.domains[name].project(np.asarray(value, dtype=np.float64)))
+        domain, point = plan.contract.domains[name], np.asarray(value, dtype=np.float64)
+        results[name] = point if domain.contains(point) else domain.project_array(point)
     return results
 
 

@@ -130,12 +130,14 @@ class Fleet(Owned):
             self._pass_horizon()
             self._learn_context(context)
             decided = self._decisions()
+            self._answered = self.round
         return decided[0] if len(decided) == 1 else dict(zip(self._names, decided))
 
     def observe(self, /, **streams: Any) -> FleetFeedback:
         """Take the data that the round revealed to each learner, arrays with the learner first, and go on."""
         with self._owned():
             self._pass_horizon()
+            self._check_decided()
             given = all(name in streams for name in self._context)
             wanted = {n: made for n, made in self._inputs.items() if given or n not in self._context}
             return self._stepped(self._arrays(streams, wanted))

@@ -145,6 +145,7 @@ class Learner(Continuing, Portable):
             self.pass_horizon()
             self.learn_context(context)
             result = self.decisions()
+            self._answered = self.round
             if self.journal is not None:
                 self.journal.decide(self.round, result, self.contexts.needed(self.round))
         decided = decisions_of(self.compiled.program, result)
@@ -210,6 +211,7 @@ class Learner(Continuing, Portable):
         with self._owned():
             if round is not None and (not is_integer(round) or round != self.round):
                 return self._other_round(round, streams)
+            self._check_decided()
             feedback = self.feedback(streams)
             self.update(feedback)
             return feedback

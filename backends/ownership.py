@@ -19,12 +19,16 @@ class Owned:
     """Object that one thread uses at a time; `kind` is its name in the error.
 
     timeout  seconds that a call waits for its turn while another thread is at work: 0 for an error at once, None for ever
+
+    Where calls wait, the object is shared: a round is then observed once it was decided, since the decision of another thread may be
+    of the round before.
     """
 
     kind = "learner"
 
     def __init__(self, timeout: float | None = 0.0) -> None:
         self._owner = RLock()
+        self._answered = 0
         self.timeout = timeout
 
     @property
@@ -40,6 +44,20 @@ class Owned:
                 "OCO526", f"a timeout is a number of seconds from 0, or None to wait for ever; here it is {seconds}"
             )
         self._timeout = seconds
+        self._share()
+
+    @property
+    def shared(self) -> bool:
+        """True where calls of several threads wait for each other."""
+        return self._timeout != 0
+
+    def _share(self) -> None:
+        """Follow a change of `shared`."""
+
+    def _check_decided(self) -> None:
+        """Check that this round was decided, where threads share the object. Raises OCO863."""
+        if self.shared and self._answered != self.round:
+            raise fail("OCO863", f"round {self.round} is observed before it was decided")
 
     @property
     def round(self) -> int:

@@ -134,14 +134,16 @@ def test_a_second_thread_is_told(monkeypatch):
 def test_calls_take_turns_where_they_may_wait(backend):
     """With a timeout no call of many threads is refused, and every round that was answered is played once."""
     plan = plan_of(MODEL)
-    learner, answered = plan.learner(backend=backend, timeout=30), []
+    learner, answered, both = plan.learner(backend=backend, timeout=30), [], threading.Lock()
     mixed = [GOOD, GOOD | {"price": [0.5, -0.5, 1]}]
 
     def work():
         rng = random.Random(threading.get_ident())
         for _ in range(60):
+            with both:
+                learner.decide()
+                answered.append(learner.observe(**mixed[rng.randrange(2)]).round)
             learner.decide()
-            answered.append(learner.observe(**mixed[rng.randrange(2)]).round)
 
     together(work)
     assert sorted(answered) == list(range(1, 361)) and learner.round == 361
@@ -173,6 +175,24 @@ def test_a_call_waits_as_long_as_it_may(made):
             )
         leave.set()
         thread.join()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("kind", ["learner", "fleet"])
+def test_what_is_shared_is_decided_before_it_is_observed(backend, kind):
+    plan = plan_of(MODEL)
+    shared = (
+        plan.learner(backend=backend, timeout=5) if kind == "learner" else plan.fleet(2, backend=backend, timeout=5)
+    )
+    data = GOOD if kind == "learner" else {n: np.stack([np.asarray(v)] * 2) for n, v in GOOD.items()}
+    for _ in range(2):
+        with pytest.raises(OcoError, match=f"round {shared.round} is observed before it was decided") as caught:
+            shared.observe(**data)
+        assert caught.value.code == "OCO863"
+        shared.decide()
+        shared.observe(**data)
+    shared.timeout = 0
+    assert shared.observe(**data).round == 3
 
 
 @pytest.mark.parametrize("timeout", [-1, float("nan"), "long", 1e300])

@@ -29,6 +29,7 @@ class NativeLearner(Learner):
         self._lay_out(compiled)
         super().__init__(compiled, contract, **options)
         self._quicken()
+        self._share()
 
     def _lay_out(self, compiled: Compiled) -> None:
         """Memory for the struct of a program, and its fields as arrays over it."""
@@ -79,7 +80,12 @@ class NativeLearner(Learner):
             try:
                 yield
             finally:
-                self._quick.busy = self.journal is not None
+                self._share()
+
+    def _share(self) -> None:
+        """Let all calls go through Python where a journal or other threads have a part in them."""
+        if self._quick is not None:
+            self._quick.busy = self.journal is not None or self.shared
 
     def memory(self) -> bytes:
         """Bytes of the struct."""

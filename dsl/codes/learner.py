@@ -172,4 +172,12 @@ LEARNER: dict[str, Code] = {
         "Begin anew with `plan.learner(start=...)`, from a decision of the shape that the plan has.",
         Stage.RUN,
     ),
+    "OCO863": Code(
+        "a round is observed before it was decided",
+        "A learner that threads share (`timeout=`) takes the data of a round once `decide` has answered it: what a thread decided before "
+        "may belong to a round that another thread has observed already.",
+        "plan.learner(timeout=5).observe(price=3.0)",
+        "Call `decide` first, with a lock of your own around both calls, and give `observe(..., round=t)` the round that was decided.",
+        Stage.RUN,
+    ),
 }

@@ -323,7 +323,8 @@ def _adjacent(trouble: Trouble) -> Diagnostic | None:
     if word := next((w for w in (trouble.before, at) if w.text in LOOP_WORDS), None):
         hint = "there are no loops and conditions; operations work on whole arrays: `sum(a * x)`"
         if word.text == "if":
-            hint = "there are no conditions; what changes from round to round is a stream: `sum(x) >= least`, with `stream least in [0, 3]`"
+            data = "what changes from round to round is a stream, as `least` in `sum(x) >= least`"
+            hint = f"there are no conditions: operations work on whole arrays, and {data}"
         return Diagnostic("OCO100", f"`{word.text}` means nothing here", word.span, hint)
     if at.type == "LPAR":
         return Diagnostic(

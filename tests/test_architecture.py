@@ -83,6 +83,7 @@ LAZY = {
     "oco.evaluation.report.run_page": "as `oco.evaluation.report.plots`",
     "oco.evaluation.report.run_table": "by traces that are shown",
     "oco.evaluation.storage": "by traces that are saved",
+    "oco.following": "loads the compiler and the backends",
     "oco.migrating": "loads the compiler and the backends",
     "oco.overflow_check": "loads the compiler and the backends",
     "oco.plan": "loads the compiler and the backends",

@@ -22,6 +22,7 @@ COMMANDS = {
     "run": ("runs", "run"),
     "data": ("runs", "data"),
     "verify-certificate": ("certificates", "verify_certificate"),
+    "watch": ("watching", "watch"),
     "tune": ("tuning", "tune"),
     "migrate": ("migrating", "migrate"),
     "fmt": ("files", "fmt"),

@@ -41,7 +41,7 @@ class Follower:
         self._learner: Learner | None = None
 
     def read(self) -> dict[str, Any]:
-        """What the page shows, as JSON values; `problem` says why nothing newer could be read."""
+        """Rounds and certificate for the page, as JSON values; `problem` says why nothing newer could be read."""
         try:
             stamp = self._stamp()
             if stamp != self._seen:

@@ -35,7 +35,19 @@ if TYPE_CHECKING:
 
 PUBLIC = (
     *("algorithm", "certified", "choice", "explain", "facts", "files", "fleet", "for_rounds", "frontier", "guarantee"),
-    *("horizon", "learner", "model", "plot_frontier", "program", "recipe", "replay", "run", "settings", "source"),
+    *(
+        "horizon",
+        "interactive_frontier",
+        "learner",
+        "model",
+        "plot_frontier",
+        "program",
+        "recipe",
+        "replay",
+        "run",
+        "settings",
+        "source",
+    ),
     *("to_json", "usage", "verdicts", "warnings", "with_horizon", "write"),
 )
 """Names that `dir(plan)` lists."""
@@ -233,6 +245,12 @@ class Plan(core.Plan):
     def plot_frontier(self, ax: Any = None) -> Any:
         """Draw `frontier()`: regret against violation over the weights. Returns the axes."""
         return plot_frontier(self.frontier(), ax)
+
+    def interactive_frontier(self) -> Any:
+        """Plotly figure of `frontier()`, whose points name their weight and both bounds."""
+        from oco.evaluation.report.interactive import frontier_figure
+
+        return frontier_figure(self.frontier())
 
     def with_horizon(self, T: int) -> Self:
         """Plan of the same algorithm for another horizon."""

@@ -29,7 +29,7 @@ svg text { fill: var(--soft); font: 12px system-ui, sans-serif; } svg line { str
 const byId = (id) => document.getElementById(id);
 const say = (id, text) => { byId(id).textContent = text; };
 const extreme = (x) => Math.abs(x) >= 1e6 || (x !== 0 && Math.abs(x) < 1e-3);
-const short = (x) => extreme(x) ? x.toExponential(3) : Number(x.toPrecision(6)).toLocaleString("en");
+const short = (x) => extreme(x) ? x.toExponential(3) : x.toLocaleString("en", { maximumSignificantDigits: 5 });
 const element = (name, values, text) => {
   const made = document.createElementNS("http://www.w3.org/2000/svg", name);
   for (const [key, value] of Object.entries(values)) { made.setAttribute(key, value); }

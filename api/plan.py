@@ -22,6 +22,7 @@ from oco.dsl.diagnostics import Diagnostic, contained
 from oco.dsl.load import parse
 from oco.dsl.writing import write_files
 from oco.evaluation.report.frontier import plot_frontier
+from oco.notebook_bar import notebook_bar
 
 if TYPE_CHECKING:
     from oco.backends.fleet import Fleet
@@ -221,12 +222,18 @@ class Plan(core.Plan):
         budget      of time and memory for the trace's comparators
         journal     a folder that records every round before it counts (see `oco.open`): the same call continues after a
                     crash
+        progress    called now and then with the round, the loss and the violation so far; None: a bar in notebooks
         """
         from oco.evaluation.report.trace import Trace
         from oco.evaluation.run import run
 
         options: dict[str, Any] = {"mapping": mapping, "journal": journal, "budget": budget, "on_missing": on_missing}
-        return Trace.of(run(self, data, rounds, seed, start, draws, backend, keep, progress, **options))
+        bar = notebook_bar(self.model.name, rounds or self.horizon) if progress is None else None
+        try:
+            return Trace.of(run(self, data, rounds, seed, start, draws, backend, keep, progress or bar, **options))
+        finally:
+            if bar is not None:
+                bar.close()
 
     def replay(self, trace: MeasuredRun, progress: Progress | None = None) -> Trace:
         """Repeat the run of a trace with the same data, draws and start, hence the same decisions, bit for bit.

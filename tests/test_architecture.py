@@ -42,6 +42,7 @@ ON_DEMAND = ("compiler", "backends", "evaluation", "evaluation.report")
 """Layers that a module of `api` may import in a function: `import oco` and the help of a command load none of them."""
 
 LAZY = {
+    "IPython.display": "loaded by the notebook that shows a bar",
     "cvxpy": "seconds; by checks that need a solver",
     "h5py": "by stored traces",
     "lark": "by `make tables` alone",

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from oco.backends import BACKENDS
-from oco.backends.choose import work_of
 from oco.backends.python.intake import NotFinite
+from oco.backends.round_work import work_of
 from oco.compiler.problem.canonical import StreamRange
 from oco.dsl.diagnostics import fail
 from oco.dsl.expressions import walk

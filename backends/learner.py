@@ -26,6 +26,7 @@ from oco.backends.known import Contexts
 from oco.backends.monitor import DUALS, Monitor, looked_at
 from oco.backends.named import by_position, named
 from oco.backends.out_of_bounds import CHOICES, NOTES, repaired
+from oco.backends.past_horizon import Continuing
 from oco.backends.portable import Portable, row_of
 from oco.backends.python.intake import Intake, NotFinite, StreamError
 from oco.compiler.certificates.certificate import Certificate
@@ -42,10 +43,11 @@ MOST_OUTSIDE = 50
 """Most listed rounds with data outside the bounds."""
 
 
-class Learner(Portable):
+class Learner(Continuing, Portable):
     """Learner that decides round by round: `decide(...)` with the model's contexts by name, then `observe(...)` with the rest.
 
-    Threads may use it in turns; one that comes while another is at work gets OCO853, and the learner is unchanged.
+    Threads may use it in turns; one that comes while another is at work waits `timeout` seconds for its turn, then gets
+    OCO853, and the learner is unchanged.
 
     draws        the algorithm's random arrays by name, rounds first, instead of those from `seed`
     on_out_of_bounds  treatment of data outside the model's bounds: "error", "clip" or "accept"
@@ -61,10 +63,11 @@ class Learner(Portable):
         start: Any = None,
         draws: Mapping[str, Any] | None = None,
         on_out_of_bounds: str = "error",
+        timeout: float | None = 0.0,
     ) -> None:
         if on_out_of_bounds not in CHOICES:
             raise fail("OCO848", f'on_out_of_bounds is "error", "clip" or "accept", not {on_out_of_bounds!r}')
-        super().__init__()
+        super().__init__(timeout)
         program = compiled.program
         self.compiled = compiled
         self.contract = contract
@@ -139,8 +142,10 @@ class Learner(Portable):
         context  values of the model's contexts by name; once they are given, a call without them gives the same decision
         """
         with self._owned():
+            self.pass_horizon()
             self.learn_context(context)
             result = self.decisions()
+            self._answered = self.round
             if self.journal is not None:
                 self.journal.decide(self.round, result, self.contexts.needed(self.round))
         decided = decisions_of(self.compiled.program, result)
@@ -206,6 +211,7 @@ class Learner(Portable):
         with self._owned():
             if round is not None and (not is_integer(round) or round != self.round):
                 return self._other_round(round, streams)
+            self._check_decided()
             feedback = self.feedback(streams)
             self.update(feedback)
             return feedback
@@ -224,6 +230,7 @@ class Learner(Portable):
     def feedback(self, given: Mapping[str, Any]) -> Feedback:
         """Data of the round, contexts included, checked. Values of several decisions may come in dicts by decision."""
         with self._owned():
+            self.pass_horizon()
             self.learn_context({name: given[name] for name in self.contexts.names if name in given})
             decisions = self.decisions()
             before = {name: self.value(own) for name, own in self.compiled.program.previous}
@@ -264,6 +271,7 @@ class Learner(Portable):
         with self._owned():
             if self.journal is not None:
                 self.journal.reveal(feedback, self.warnings)
+            self._keep_last(feedback)
             self._state = after
             self._passed(feedback)
             if self.journal is not None:
@@ -271,7 +279,6 @@ class Learner(Portable):
 
     def _passed(self, feedback: Feedback) -> None:
         """Give the warnings that are due after the round of this feedback."""
-        self._see_horizon(feedback.round, feedback.round)
         if looked_at(feedback.round):
             self.look(feedback, feedback.decisions, tuple(feedback.values.values()))
 
@@ -294,19 +301,17 @@ class Learner(Portable):
         if self.compiled.run is None or self.compiled.program.draws or self.journal is not None:
             raise InternalError("a learner that runs round by round alone")
         with self._owned():
-            first = self.round
-            recorded = self.compiled.run(self._state, inputs, (), rounds, keep)
+            self.pass_horizon()
+            count = self._until_horizon(rounds)
+            recorded = self.compiled.run(self._state, [array[:count] for array in inputs], (), count, keep)
             self._state = recorded.state
-            self._see_horizon(first, first + recorded.rounds - 1)
             return recorded
 
-    def _see_horizon(self, first: int, last: int) -> None:
-        """Warn once when these rounds pass the horizon."""
-        horizon = self.contract.horizon
-        if horizon is not None and first <= horizon + 1 <= last:
-            self.warn(
-                f"the horizon of {horizon} rounds is over: settings stay those of its last, the guarantee has ended"
-            )
+    def _go_on(self, compiled: Compiled, contract: Contract, state: tuple[Any, ...]) -> None:
+        """Run another program from here, whose state this is."""
+        self.compiled, self.contract = compiled, contract
+        self._places = {f.name: i for i, f in enumerate(compiled.program.state)}
+        self._state = state
 
     def warn(self, message: str) -> None:
         """Keep a warning, once; of very many the first ones."""

@@ -41,7 +41,7 @@ class TraceSpec:
     `scales` are the units of the problem that the rule sees (None: the user's); `canonical` is in the user's. `rooms` says which decisions
     are kept as factors (empty: none). `restarts`: the rounds of the first epoch of a restarted method, and where its epochs begin. `open`:
     symbols in the settings whose numbers are given with the first decision, so that one program serves many of them. `certify`: kind of
-    regret that the state keeps the sums of a certificate for, "" for none.
+    regret that the state keeps the sums of a certificate for, "" for none. `anytime`: settings go on with the rounds after the horizon.
     """
 
     canonical: Canonical
@@ -55,6 +55,7 @@ class TraceSpec:
     restarts: tuple[int, Restart] | None = None
     open: tuple[str, ...] = ()
     certify: str = ""
+    anytime: bool = False
 
     @cached_property
     def domains(self) -> tuple[Domain, ...]:

@@ -85,7 +85,7 @@ class Choice:
         if v is None or v.theorem is None or v.theorem.restarts is None:
             return None
         s = self.situation if v.scales is None else unit_free(self.situation, v.scales)
-        return first_epoch(v.theorem.restarts, s, v.settings), v.theorem.restart
+        return v.theorem.first_epoch or first_epoch(v.theorem.restarts, s, v.settings), v.theorem.restart
 
     @property
     def usable(self) -> tuple[Verdict, ...]:

@@ -25,6 +25,7 @@ from oco.compiler.prover.measured import Rounds
 from oco.compiler.prover.seasons import season_of
 from oco.compiler.selection.assemble import assemble
 from oco.compiler.selection.choice import Choice, Policy, choose, judge
+from oco.compiler.selection.continuation import continued, continues, is_anytime
 from oco.compiler.selection.explain import explain_data, refusal
 from oco.compiler.selection.frontier import FrontierPoint, frontier
 from oco.compiler.selection.notebook import Explanation, plan_html, plan_latex
@@ -49,7 +50,10 @@ MODES = ("paper", LEAST, PLAIN, "tuned")
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Result of `compile_plan`. Immutable; `program` is traced when it is first asked for."""
+    """Result of `compile_plan`. Immutable; `program` is traced when it is first asked for.
+
+    after  horizon behind which its learners go on in epochs (`continued`); None where they begin at round 1
+    """
 
     model: Model
     canonical: Canonical
@@ -60,6 +64,7 @@ class Plan:
     tradeoff: float = 1.0
     open: tuple[str, ...] = ()
     certify: str = ""
+    after: int | None = None
 
     @property
     def _winner(self) -> Verdict:
@@ -138,7 +143,7 @@ class Plan:
         structure, _ = problem.structure
         rows = self.choice.situation.dependent_rows
         task = TraceSpec(problem, self.settings, structure, self.horizon, rows, scales=self._winner.scales)
-        task = replace(task, restarts=self.choice.restarts, open=self.open, certify=self.certify)
+        task = replace(task, restarts=self.choice.restarts, open=self.open, certify=self.certify, anytime=self.anytime)
         algorithm = self._winner.algorithm
         kept = rooms(problem) if algorithm.frank_wolfe(task) else ()
         return replace(task, draws=algorithm.draws(task), rooms=kept)
@@ -164,6 +169,21 @@ class Plan:
         if self.choice.pilots is None or result.algorithm != self.algorithm:
             return result
         return replace(result, choice=result.choice.chosen_by(self.choice.pilots, self._winner.reason))
+
+    @property
+    def anytime(self) -> bool:
+        """True where theorem and settings know no horizon, and hold as long as rounds come."""
+        return is_anytime(self._winner)
+
+    def continued(self) -> Self | None:
+        """Plan of a learner that goes on after the horizon T, in epochs of T, 2 T, 4 T, ... rounds, with the sum of their bounds;
+        None where the method needs no horizon, or cannot be begun anew.
+        """
+        if not continues(self.choice.situation, self._winner):
+            return None
+        s, verdict = continued(self.choice.situation, self._winner, self.tradeoff)
+        choice = replace(self.choice, situation=s, judged=(verdict,), forced=True, others=tuple)
+        return replace(self, canonical=s.canonical.standing, choice=choice, after=self.horizon)
 
     def with_constants(self, numbers: Mapping[str, float] | None = None, T: int | None = None) -> Self:
         """Plan with other numbers of the theorem's free constants, for this horizon or another; algorithm and facts are kept.

@@ -232,6 +232,7 @@ class Theorem:
     norm               in which decisions and gradients are measured, "l2" or "l1": the unit-free problem has radius one in it
     restart            where an epoch begins when the number of rounds is unknown
     restarts           the theorem whose method is begun anew in ever longer epochs (see `restarts.py`)
+    first_epoch        rounds of the first of them, where they are given
     """
 
     name: str
@@ -256,6 +257,7 @@ class Theorem:
     norm: str = "l2"
     restart: Restart = Restart.FROM_DECISION
     restarts: Theorem | None = None
+    first_epoch: int | None = None
 
     def speaks_for(self, given: Mapping[str, str | float]) -> bool:
         """True if the words among the given settings are its own."""

@@ -320,9 +320,12 @@ def _adjacent(trouble: Trouble) -> Diagnostic | None:
     at = trouble.at
     if at is None or not trouble.operand_before() or "PLUS" not in trouble.expected:
         return None
-    if at.text in LOOP_WORDS:
+    if word := next((w for w in (trouble.before, at) if w.text in LOOP_WORDS), None):
         hint = "there are no loops and conditions; operations work on whole arrays: `sum(a * x)`"
-        return Diagnostic("OCO100", f"`{at.text}` means nothing here", at.span, hint)
+        if word.text == "if":
+            data = "what changes from round to round is a stream, as `least` in `sum(x) >= least`"
+            hint = f"there are no conditions: operations work on whole arrays, and {data}"
+        return Diagnostic("OCO100", f"`{word.text}` means nothing here", word.span, hint)
     if at.type == "LPAR":
         return Diagnostic(
             "OCO100", "only a function's name can stand before `(`", at.span, "a product is written with `*`"

@@ -10,6 +10,7 @@ import numpy as np
 
 from oco.backends.monitor import Constants
 from oco.compiler.certificates.certificate import CertificateTerms
+from oco.compiler.certificates.conditions import WatchedConditions
 from oco.compiler.domains import Domain
 from oco.compiler.theory.guarantees import FROM_CENTRE
 from oco.dsl.labels import Axes
@@ -47,6 +48,7 @@ class Contract:
     from_centre True where the guarantee is for the plan's own first decision alone
     axes        names of the entries of decisions and inputs, where the model has an index for them
     terms       of certificates, where the program's state keeps their sums
+    watched     conditions of the guarantee, and how the program's state tells of them; None where there are none
     restored    function of a state and a backend that makes a learner in another process, where one is known
     """
 
@@ -66,6 +68,7 @@ class Contract:
     from_centre: bool = False
     axes: Mapping[str, Axes] = field(default_factory=dict)
     terms: CertificateTerms | None = None
+    watched: WatchedConditions | None = None
     restored: Callable[[Mapping[str, Any], str], Any] | None = field(default=None, compare=False)
 
     def about_start(self, first: Mapping[str, Array]) -> str:

@@ -47,6 +47,7 @@ def contract_of(plan: Plan) -> Contract:
         from_centre=plan.guarantee is not None and plan.guarantee.from_centre,
         terms=plan.terms,
         anytime=plan.anytime,
+        watched=plan.watched,
     )
 
 

@@ -18,7 +18,7 @@ from oco.backends.arguments import (
     wrong_input,
 )
 from oco.backends.base import Compiled, Recorded
-from oco.backends.certified import certificate_of
+from oco.backends.certified import certificate_of, conditions_of
 from oco.backends.contract import Contract
 from oco.backends.factors import decisions_of, fields_of, names_of, part_names, points_of
 from oco.backends.feedback import Feedback
@@ -30,6 +30,7 @@ from oco.backends.past_horizon import Continuing
 from oco.backends.portable import Portable, row_of
 from oco.backends.python.intake import Intake, NotFinite, StreamError
 from oco.compiler.certificates.certificate import Certificate
+from oco.compiler.theory.conditions import ConditionLine
 from oco.dsl.diagnostics import InternalError, fail
 
 if TYPE_CHECKING:
@@ -134,6 +135,12 @@ class Learner(Continuing, Portable):
         with self._owned():
             return certificate_of(self.compiled, self.contract.terms, self._state)
 
+    @property
+    def conditions(self) -> tuple[ConditionLine, ...]:
+        """Conditions of the guarantee in the rounds so far: held, failed from some round on, or cannot be told."""
+        with self._owned():
+            return conditions_of(self.compiled, self.contract.watched, self._state)
+
     # A round.
 
     def decide(self, /, **context: Any) -> Array | Any:  # `Any` stands for the dict: the model says which of the two
@@ -148,6 +155,10 @@ class Learner(Continuing, Portable):
             self._answered = self.round
             if self.journal is not None:
                 self.journal.decide(self.round, result, self.contexts.needed(self.round))
+        return self._named(result)
+
+    def _named(self, result: tuple[Any, ...]) -> Any:
+        """Decisions as they are given out: an array, or a dict of them by name."""
         decided = decisions_of(self.compiled.program, result)
         if self.contract.axes:
             decided = named(decided, self.contract.axes)
@@ -161,6 +172,17 @@ class Learner(Continuing, Portable):
             with self._naming_overflow("the decision"):
                 self._decided = self.round, self._decision()
         return self._decided[1]
+
+    def second_point(self) -> Any:
+        """Second point of a round of `feedback two_point`, the decision of the opposite draw, whose loss `observe` takes as `second_loss`.
+        Raises OCO841 where the model's feedback has none.
+        """
+        if "second_loss" not in self._wanted:
+            raise fail("OCO841", "this model's feedback has no second point", hint="write `feedback two_point`")
+        with self._owned(), self._naming_overflow("the second point"):
+            self.decisions()
+            result = self.compiled.decide(*self._state, *(-a for a in self._random_arrays()))
+        return self._named(result)
 
     def learn_context(self, given: Mapping[str, Any]) -> None:
         """Take the contexts of this round, checked, and decide with them; nothing where some are still to be given."""
@@ -263,8 +285,8 @@ class Learner(Continuing, Portable):
 
     def _expects(self, feedback: Feedback) -> None:
         if feedback.round != self.round:
-            now = f"the learner is in round {self.round}"
-            raise fail("OCO847", f"this is the feedback of round {feedback.round}, and {now}")
+            message = f"this is the feedback of round {feedback.round}, and the learner is in round {self.round}"
+            raise fail("OCO847", message)
 
     def complete(self, feedback: Feedback, after: tuple[Any, ...]) -> None:
         """Go on to a state that `following` gave."""

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from oco.backends.learner import Learner
 
 PUBLIC = (
-    *("certificate", "close", "compiled", "contract", "decide", "feedback", "observe", "on_out_of_bounds", "round"),
-    *("save", "schema", "state", "timeout", "update", "value", "values", "warnings"),
+    *("certificate", "close", "compiled", "conditions", "contract", "decide", "feedback", "observe", "on_out_of_bounds"),
+    *("round", "save", "schema", "second_point", "state", "timeout", "update", "value", "values", "warnings"),
 )
 """Names that `dir(learner)` lists."""
 

@@ -266,7 +266,7 @@ class ModelBuilder:
         self._assembly.chosen_measure = Measure(checked_word(regret, [m.value for m in Measure], "regret"))
 
     def feedback(self, feedback: str) -> None:
-        """Set the feedback of a round: "full", "gradient" or "bandit"."""
+        """Set the feedback of a round: "full", "gradient", "two_point" or "bandit"."""
         self._assembly.chosen_feedback = Feedback(checked_word(feedback, [f.value for f in Feedback], "feedback"))
 
     def assume(self, facts: str | Mapping[str, Operand]) -> None:

@@ -214,7 +214,8 @@ def _drive(
             loss, constraints, equalities = feedback.loss, feedback.constraints, feedback.equalities
             carried = feedback.values if problem.carried else {}
         else:
-            loss, constraints, equalities, seen = reveal(decision, values, learner.round)
+            second = learner.second_point() if problem.feedback is Feedback.TWO_POINT else None
+            loss, constraints, equalities, seen = reveal(decision, values, learner.round, second)
             learner.observe(**seen)
         recorder.add(decision, loss, constraints, equalities, values, carried)
         if progress is not None and (recorder.count % every == 0 or perf_counter() > shown + TELL_EVERY):

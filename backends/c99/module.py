@@ -137,6 +137,8 @@ def _drawn(interface: Interface, contract: Contract) -> Iterator[str]:
         distribution = WRITTEN_AS[contract.distributions.get(n.field.name, "uniform")]
         count = " x ".join(map(str, n.type.shape))
         yield f" *     {n.name}: {f'{count} numbers' if count else 'a number'}, {distribution}; {comment(n.field.doc)}"
+    if any(n.field.name == "second_loss" for n in interface.inputs):
+        yield " * The second point of the round, whose loss is second_loss, is what decide gives with all these numbers negated."
     yield from (" */", "")
 
 

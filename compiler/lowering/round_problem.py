@@ -191,6 +191,10 @@ class Problem:
             return self.units.of_loss(self.seen["loss"])
         return self.units.of_loss(self._shaped(self._lowering(x)(self.task.canonical.objective), ()))
 
+    def second_loss(self, x: Point) -> Value:
+        """f_t(x) at the second point that a round is asked about."""
+        return self.loss(x) if self.full else self.units.of_loss(self.seen["second_loss"])
+
     def gradient(self, x: Point) -> Point:
         """grad f_t(x)."""
         if not self.full:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Self
 
 from oco.compiler.certificates.certificate import CertificateTerms, terms_of
+from oco.compiler.certificates.conditions import WatchedConditions, watched_conditions
 from oco.compiler.certificates.form import certificate_form
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Program
@@ -52,6 +53,8 @@ MODES = ("paper", LEAST, PLAIN, "tuned")
 class Plan:
     """Result of `compile_plan`. Immutable; `program` is traced when it is first asked for.
 
+    model      as it was given
+    canonical  problem that is played: that of the model, or one that asks for less where the plan gives promises up (`relaxed`)
     after  horizon behind which its learners go on in epochs (`continued`); None where they begin at round 1
     """
 
@@ -126,6 +129,12 @@ class Plan:
         return replace(terms_of(form), gap=self._winner.algorithm.gap, gap_unit=unit)
 
     @cached_property
+    def watched(self) -> WatchedConditions | None:
+        """Conditions of the guarantee, with what learners keep of the constraints to tell whether they hold; None where there are none."""
+        conditions = () if self.guarantee is None else self.guarantee.conditions
+        return watched_conditions(conditions, self.canonical) if conditions else None
+
+    @cached_property
     def traced(self) -> Program:
         """The learner in the step IR, as its rule was traced."""
         a, theorem = self._winner.algorithm, self._winner.theorem
@@ -143,7 +152,9 @@ class Plan:
         structure, _ = problem.structure
         rows = self.choice.situation.dependent_rows
         task = TraceSpec(problem, self.settings, structure, self.horizon, rows, scales=self._winner.scales)
-        task = replace(task, restarts=self.choice.restarts, open=self.open, certify=self.certify, anytime=self.anytime)
+        task = replace(task, restarts=self.choice.restarts, open=self.open, certify=self.certify)
+        watch = self.watched is not None and self.watched.constraints is not None and not self.open
+        task = replace(task, anytime=self.anytime, watch=watch)
         algorithm = self._winner.algorithm
         kept = rooms(problem) if algorithm.frank_wolfe(task) else ()
         return replace(task, draws=algorithm.draws(task), rooms=kept)
@@ -311,7 +322,7 @@ def compile_plan(
     choice = choose(situation, name, given | formulas, span, policy)
     if choice.winner is not None and keep is not None and choice.winner.name != keep:
         choice = choose(situation, keep, given | formulas, span, policy)
-    return plan_of(choice, mode, formulas, tradeoff)
+    return plan_of(choice, situation.canonical.model, mode, formulas, tradeoff)
 
 
 def analyzed(
@@ -332,14 +343,18 @@ def analyzed(
 
 
 def plan_of(
-    choice: Choice, mode: str = "paper", given: Mapping[str, str | float] = MappingProxyType({}), tradeoff: float = 1.0
+    choice: Choice,
+    model: Model,
+    mode: str = "paper",
+    given: Mapping[str, str | float] = MappingProxyType({}),
+    tradeoff: float = 1.0,
 ) -> Plan:
-    """The plan of the algorithm that was chosen. Raises OCO708 where none was."""
-    problem, facts = choice.situation.canonical.standing, choice.situation.facts
+    """The plan of the algorithm that was chosen for a model. Raises OCO708 where none was."""
     if choice.winner is None:
         message, hint, place = refusal(choice)
-        raise fail("OCO708", message, place or problem.model.span, hint)
-    return Plan(problem.model, problem, facts, choice, mode, given, tradeoff)
+        raise fail("OCO708", message, place or model.span, hint)
+    situation = choice.situation
+    return Plan(model, situation.canonical.standing, situation.facts, choice, mode, given, tradeoff)
 
 
 def checked_tradeoff(weight: float) -> float:

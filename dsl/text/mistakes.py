@@ -199,7 +199,7 @@ def _closed_list(trouble: Trouble) -> Diagnostic | None:
     if trouble.word == "measure":
         form = "write `measure static regret` or `measure dynamic regret`"
     else:
-        form = "write `feedback full`, `feedback gradient` or `feedback bandit`"
+        form = "write `feedback full`, `feedback gradient`, `feedback two_point` or `feedback bandit`"
     if trouble.at is not None and (near := nearest(trouble.at.text, words)):
         form = f"did you mean `{near}`?"
     return Diagnostic(

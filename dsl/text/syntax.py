@@ -240,7 +240,7 @@ class MeasureStatement(Node):
 
 @dataclass(frozen=True)
 class FeedbackStatement(Node):
-    """Statement `feedback full`, `feedback gradient` or `feedback bandit`."""
+    """Statement `feedback full`, `feedback gradient`, `feedback two_point` or `feedback bandit`."""
 
     feedback: str
 

@@ -43,6 +43,7 @@ CONTEXTUAL_WORDS = (
     "start",
     "static",
     "to",
+    "two_point",
     "unknown",
     "with",
 )

@@ -281,7 +281,7 @@ def measure(w: Writer) -> None:
 
 def feedback(w: Writer) -> None:
     if w.chance(0.3 if w.tree.of(Constraint) else 0.6):
-        w.add(Feedback(w.pick(("full", "gradient", "bandit"))))
+        w.add(Feedback(w.pick(("full", "gradient", "two_point", "bandit"))))
 
 
 def assume(w: Writer) -> None:

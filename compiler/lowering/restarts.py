@@ -85,6 +85,7 @@ def restarted(theorem: Theorem) -> Theorem:
         rates={measure: restarted_rate(rate) for measure, rate in theorem.rates.items()},
         checks=lambda s, settings: _checks(theorem, s, settings),
         free=(),
+        step_length=None,
         restarts=theorem,
     )
 

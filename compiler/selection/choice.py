@@ -25,17 +25,10 @@ from oco.compiler.selection.verdicts import (
     withheld,
 )
 from oco.compiler.theory.best_constants import optimum
+from oco.compiler.theory.moves import promise
 from oco.compiler.theory.resolve import GivenSettings, theorem_settings
 from oco.compiler.theory.settings import Setting
-from oco.compiler.theory.theorems import (
-    Objection,
-    Restart,
-    Situation,
-    Theorem,
-    UnknownFact,
-    Violation,
-    without_sense,
-)
+from oco.compiler.theory.theorems import Objection, Restart, Situation, Theorem, UnknownFact, Violation, without_sense
 from oco.compiler.theory.unit_free import in_user_units, unit_free, without_units
 from oco.dsl.diagnostics import Diagnostic, OcoError, Severity, fail
 from oco.dsl.settings import SETTINGS, UNIT_WORDS, UNITS, WORD_SETTINGS
@@ -271,7 +264,7 @@ def _promised(
     settings = settings if best is None else dict(best.settings)
     if why := withheld(theorem, s):
         return Verdict(a, Applicability.APPLICABLE, theorem, (), settings, reason=why, scales=scales, best=best)
-    guarantee = best.guarantee if best is not None else theorem.guarantee(inner, settings)
+    guarantee = best.guarantee if best is not None else promise(theorem, inner, settings)
     informativeness, score = weigh(inner, guarantee, policy.weight)
     guarantee = with_provisos(theorem, s, guarantee)
     promised = guarantee if scales is None else in_user_units(guarantee, s, scales)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from oco.compiler.selection.resolve_again import in_its_units, revised
 from oco.compiler.selection.verdicts import Verdict
 from oco.compiler.theory.guarantees import Guarantee
+from oco.compiler.theory.moves import promise
 from oco.compiler.theory.theorems import Situation, UnknownFact
 from oco.dsl.diagnostics import OcoError
 
@@ -61,7 +62,7 @@ class _Shares:
     def guarantee(self, T: int) -> Guarantee:
         s, v = revised(self.s, self.v, horizon=T)
         assert v.theorem is not None
-        return v.theorem.guarantee(in_its_units(s, v), v.settings)
+        return promise(v.theorem, in_its_units(s, v), v.settings)
 
 
 def _first(share: Callable[[int], float], horizon: int) -> Useful:

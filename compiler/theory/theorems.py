@@ -230,6 +230,7 @@ class Theorem:
     best               settings whose best value is known as a formula in the others: they are so where free constants are varied
     moves              it holds as well where each decision is moved to the nearest point of a convex set that holds the comparator
     norm               in which decisions and gradients are measured, "l2" or "l1": the unit-free problem has radius one in it
+    step_length        bound of |x_{t+1} - x_t| in that norm for each round; None where the proof gives none (see `moves.py`)
     restart            where an epoch begins when the number of rounds is unknown
     restarts           the theorem whose method is begun anew in ever longer epochs (see `restarts.py`)
     """
@@ -254,6 +255,7 @@ class Theorem:
     best: Mapping[str, Default] = field(default_factory=dict)
     moves: bool = False
     norm: str = "l2"
+    step_length: Callable[[Situation, Mapping[str, Setting]], Callable[[Rounds, int], Schedule]] | None = None
     restart: Restart = Restart.FROM_DECISION
     restarts: Theorem | None = None
 

@@ -46,6 +46,7 @@ def contract_of(plan: Plan) -> Contract:
         constants=_constants(plan),
         from_centre=plan.guarantee is not None and plan.guarantee.from_centre,
         terms=plan.terms,
+        delay=problem.delay,
     )
 
 

@@ -47,6 +47,7 @@ class Contract:
     from_centre True where the guarantee is for the plan's own first decision alone
     axes        names of the entries of decisions and inputs, where the model has an index for them
     terms       of certificates, where the program's state keeps their sums
+    delay       rounds by which feedback comes later, at most
     restored    function of a state and a backend that makes a learner in another process, where one is known
     """
 
@@ -66,6 +67,7 @@ class Contract:
     from_centre: bool = False
     axes: Mapping[str, Axes] = field(default_factory=dict)
     terms: CertificateTerms | None = None
+    delay: int = 0
     restored: Callable[[Mapping[str, Any], str], Any] | None = field(default=None, compare=False)
 
     def about_start(self, first: Mapping[str, Array]) -> str:

@@ -28,6 +28,7 @@ from oco.backends.named import by_position, named
 from oco.backends.out_of_bounds import CHOICES, NOTES, repaired
 from oco.backends.portable import Portable, row_of
 from oco.backends.python.intake import Intake, NotFinite, StreamError
+from oco.backends.turns import Turns
 from oco.compiler.certificates.certificate import Certificate
 from oco.dsl.diagnostics import InternalError, fail
 
@@ -35,14 +36,12 @@ if TYPE_CHECKING:
     from oco.backends.journal import Journal
 
 Array = np.ndarray[Any, Any]
-OfRound = tuple[int, tuple[Any, ...]]
-"""Round with its arrays, tagged so that nothing has to be discarded when a round is over."""
 MOST_WARNINGS = 100
 MOST_OUTSIDE = 50
 """Most listed rounds with data outside the bounds."""
 
 
-class Learner(Portable):
+class Learner(Turns, Portable):
     """Learner that decides round by round: `decide(...)` with the model's contexts by name, then `observe(...)` with the rest.
 
     Threads may use it in turns; one that comes while another is at work gets OCO853, and the learner is unchanged.
@@ -83,8 +82,8 @@ class Learner(Portable):
         self._random = generator(seed)
         self._draws = None if draws is None else {n: np.asarray(a, dtype=np.float64) for n, a in draws.items()}
         self._state = self._started(start)
-        self._decided: OfRound | None = None
-        self._drawn: OfRound | None = None
+        self._decided = self._drawn = self._unprepared = None
+        self.skipped = 0
 
     # Where it is.
 
@@ -167,6 +166,7 @@ class Learner(Portable):
             try:
                 with self._naming_overflow("the decision"):
                     self._prepare(tuple(values.values()))
+                self._unprepared = self.round, before
                 self.contexts.take(self.round, values)
                 self.decisions()
             except BaseException:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PUBLIC = (
     *("certificate", "close", "compiled", "contract", "decide", "feedback", "observe", "on_out_of_bounds", "round"),
-    *("save", "schema", "state", "update", "value", "values", "warnings"),
+    *("save", "schema", "skip", "state", "update", "value", "values", "warnings"),
 )
 """Names that `dir(learner)` lists."""
 
@@ -52,10 +52,7 @@ class Portable(Owned):
         """Write the state to a file, completely or not at all. Raises OCO903 where it cannot be written; the old file
         is then unchanged.
         """
-        try:
-            write_state(path, self.state())  # type: ignore[misc]
-        except (OSError, ValueError) as error:
-            raise fail("OCO903", f"{os.fspath(path)!r} cannot be written: {reason_of(error)}") from None
+        write_whole(path, self.state())  # type: ignore[misc]
 
     def __copy__(self) -> Self:
         """Learner that continues from here on its own, bit for bit; a journal stays with the original."""
@@ -86,6 +83,14 @@ class Portable(Owned):
 
     def __dir__(self) -> list[str]:
         return sorted(PUBLIC)
+
+
+def write_whole(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
+    """Write a state to a file. Raises OCO903 where it cannot be written."""
+    try:
+        write_state(path, state)
+    except (OSError, ValueError) as error:
+        raise fail("OCO903", f"{os.fspath(path)!r} cannot be written: {reason_of(error)}") from None
 
 
 def _object(properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -145,8 +145,9 @@ def _settings(s: Situation) -> Mapping[str, Default]:
 
 def _season(s: Situation) -> Default:
     """Rounds of a season; 1 for none."""
-    if 1 < s.season <= longest_season(s.canonical):
-        return Default(float(s.season), "rounds after which the data repeat themselves, measured on data")
+    season = s.season // math.gcd(s.season, s.canonical.delay + 1)
+    if 1 < season <= longest_season(s.canonical):
+        return Default(float(season), "rounds after which the data repeat themselves, measured on data")
     return Default(1.0, "no season is known: `season = 24` states one of 24 rounds")
 
 

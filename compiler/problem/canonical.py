@@ -15,6 +15,7 @@ import numpy as np
 
 from oco.compiler.problem.constraint_parts import difference, penalties_of
 from oco.compiler.problem.cuts import steps_each
+from oco.compiler.problem.delays import delay_of
 from oco.compiler.problem.equalities import has_multipliers
 from oco.compiler.problem.families import Families, families
 from oco.compiler.problem.folding import Folding
@@ -55,7 +56,7 @@ class Canonical:
 
     `known` holds the known inequalities where they are apart from the others (`learned`), `previous` the previous decisions as streams,
     `moving` the loss over them where it has some: in `objective` they are the decision itself. `horizon` is None where the model says that
-    it is unknown. `unscaled` is the problem in the user's units where this one is in others.
+    it is unknown; feedback comes `delay` rounds later at most. `unscaled` is the problem in the user's units where this one is in others.
     """
 
     model: Model
@@ -70,6 +71,7 @@ class Canonical:
     known: tuple[Inequality, ...] = ()
     previous: tuple[StreamRange, ...] = ()
     moving: Expr | None = None
+    delay: int = 0
 
     def __hash__(self) -> int:
         return self._hash
@@ -93,6 +95,11 @@ class Canonical:
     def feedback(self) -> Feedback:
         """Feedback that a round reveals."""
         return self.model.feedback
+
+    @property
+    def learner_rounds(self) -> int | None:
+        """Rounds that one learner plays, at most: under delays as many learners take turns as rounds are open at once."""
+        return None if self.horizon is None else -(-self.horizon // (self.delay + 1))
 
     @property
     def constraints(self) -> tuple[Inequality | Equality, ...]:
@@ -245,9 +252,7 @@ def canonical(model: Model) -> Canonical:
     if model.objective is None:
         raise fail("OCO207", "the model has nothing to minimize", model.span, "add a line: minimize EXPRESSION")
     check_entries(model)
-    blocks: list[DecisionBlock] = []
-    streams: list[StreamRange] = []
-    steps = steps_each(model)
+    blocks, streams, steps = list[DecisionBlock](), list[StreamRange](), steps_each(model)
     for decision in model.decisions:
         with findings.guard():
             blocks.append(_block(decision, folding, steps))
@@ -256,8 +261,7 @@ def canonical(model: Model) -> Canonical:
             streams.append(stream_range(stream, folding))
     findings.raise_if_any()
     drawn = {s.name for s in streams if s.stochastic}
-    inequalities: list[Inequality] = []
-    equalities: list[Equality] = []
+    inequalities, equalities = list[Inequality](), list[Equality]()
     for c in model.constraints:
         shape = folding.shape(c.shape, c.span)
         left, right = folding.fold(c.left), folding.fold(c.right)
@@ -296,7 +300,13 @@ def canonical(model: Model) -> Canonical:
         assumptions,
         previous=(*before.values(), *margins),
         moving=moving,
+        delay=delay_of(model, folding, [objective, *_written(model, folding)], inequalities, streams),
     )
+
+
+def _written(model: Model, folding: Folding) -> list[Expr]:
+    """Sides of the constraints."""
+    return [folding.fold(side) for c in model.constraints for side in (c.left, c.right)]
 
 
 def _in_share(

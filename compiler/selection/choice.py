@@ -25,6 +25,7 @@ from oco.compiler.selection.verdicts import (
     withheld,
 )
 from oco.compiler.theory.best_constants import optimum
+from oco.compiler.theory.delays import in_turns
 from oco.compiler.theory.moves import promise
 from oco.compiler.theory.resolve import GivenSettings, theorem_settings
 from oco.compiler.theory.settings import Setting
@@ -267,7 +268,7 @@ def _promised(
     guarantee = best.guarantee if best is not None else promise(theorem, inner, settings)
     informativeness, score = weigh(inner, guarantee, policy.weight)
     guarantee = with_provisos(theorem, s, guarantee)
-    promised = guarantee if scales is None else in_user_units(guarantee, s, scales)
+    promised = in_turns(guarantee if scales is None else in_user_units(guarantee, s, scales), s.canonical)
     return Verdict(
         a, Applicability.APPLICABLE, theorem, (), settings, promised, score, informativeness, "", scales, best
     )

@@ -137,7 +137,9 @@ class Plan:
         problem = self.choice.situation.canonical
         structure, _ = problem.structure
         rows = self.choice.situation.dependent_rows
-        task = TraceSpec(problem, self.settings, structure, self.horizon, rows, scales=self._winner.scales)
+        task = TraceSpec(
+            problem, self.settings, structure, self.choice.situation.horizon, rows, scales=self._winner.scales
+        )
         task = replace(task, restarts=self.choice.restarts, open=self.open, certify=self.certify)
         algorithm = self._winner.algorithm
         kept = rooms(problem) if algorithm.frank_wolfe(task) else ()
@@ -186,7 +188,7 @@ class Plan:
 
     def _revised(self, s: Situation, verdict: Verdict) -> Self:
         choice = replace(self.choice, situation=s, judged=(verdict,), forced=True, others=tuple)
-        return replace(self, model=self.model.with_horizon(s.horizon), canonical=s.canonical.standing, choice=choice)
+        return replace(self, model=self.model.with_horizon(s.rounds), canonical=s.canonical.standing, choice=choice)
 
     @property
     def free(self) -> tuple[Free, ...]:
@@ -308,7 +310,7 @@ def analyzed(
     if season is None:
         unknown = (s.name for s in problem.streams if not s.stream.known)
         season = 1 if seen is None else season_of(seen, unknown)
-    return Situation(problem.learned, facts, problem.horizon, weight, seen=conditions, season=season)
+    return Situation(problem.learned, facts, problem.learner_rounds, weight, seen=conditions, season=season)
 
 
 def plan_of(

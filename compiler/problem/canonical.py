@@ -300,13 +300,8 @@ def canonical(model: Model) -> Canonical:
         assumptions,
         previous=(*before.values(), *margins),
         moving=moving,
-        delay=delay_of(model, folding, [objective, *_written(model, folding)], inequalities, streams),
+        delay=delay_of(model, folding, inequalities, streams),
     )
-
-
-def _written(model: Model, folding: Folding) -> list[Expr]:
-    """Sides of the constraints."""
-    return [folding.fold(side) for c in model.constraints for side in (c.left, c.right)]
 
 
 def _in_share(

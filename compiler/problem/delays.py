@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
 from oco.compiler.problem.folding import Folding
 from oco.compiler.problem.parts import Inequality
@@ -16,13 +16,7 @@ LONGEST = 10_000
 """Largest delay: there is a learner for each of its rounds."""
 
 
-def delay_of(
-    model: Model,
-    folding: Folding,
-    exprs: Iterable[Expr],
-    inequalities: Sequence[Inequality],
-    streams: Sequence[StreamRange],
-) -> int:
+def delay_of(model: Model, folding: Folding, inequalities: Sequence[Inequality], streams: Sequence[StreamRange]) -> int:
     """Rounds after which the feedback of a round is there at the latest; 0 where it comes at once.
 
     Raises OCO539 for what is no number of rounds, and for what a round leaves to the next or knows of its number: each of the learners
@@ -45,12 +39,20 @@ def delay_of(
     for c in inequalities:
         if c.margin is not None:
             raise _beside(f"`{c.origin}` {c.when}", "its margin moves by each round's feedback", c.span)
-    for node in (n for e in exprs for n in walk(e)):
+    for node in (n for e in _written(model) for n in walk(folding.fold(e))):
         if isinstance(node, Name) and decision_of(node.name):
             raise _beside(f"`{node.name}`", "the learner of the round before is another one", node.span)
         if isinstance(node, Name) and node.kind is Kind.ROUND:
             raise _beside("the round `t`", "each learner counts its own rounds", node.span, "make it a `context`")
     return int(value)
+
+
+def _written(model: Model) -> Iterator[Expr]:
+    """Loss and sides of the constraints as they are written."""
+    if model.objective is not None:
+        yield model.objective
+    for c in model.constraints:
+        yield from (c.left, c.right)
 
 
 def _beside(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -164,7 +165,13 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
 def _step_length(s: Situation, settings: Mapping[str, Setting]) -> Callable[[Rounds, int], Schedule]:
     """sigma_t D with sigma_t = min(1, 2 / sqrt(t)): x_{t+1} is on the way from x_t to a vertex."""
     diameter = needed(s, "domain.diameter.l2")
-    return lambda rounds, horizon: np.minimum(1.0, 2.0 / np.sqrt(rounds.t)) * diameter
+
+    def length(rounds: Rounds, horizon: int) -> Schedule:
+        t: Any = rounds.t
+        step: Schedule = np.minimum(1.0, 2.0 / np.sqrt(t)) * diameter
+        return step
+
+    return length
 
 
 OFW = Algorithm(

@@ -118,6 +118,6 @@ def _slope_at_rest(setting: ProofContext, expr: Expr, before: list[str]) -> Uppe
             return Name(decided.get(node.name, node.name), Kind.DECISION, shape=node.shape, span=node.span)
         return node
 
-    squares = [call("sum_squares", rewrite(slope, still)) for slope in gradient(expr, before).values()]
+    squares: list[Expr] = [call("sum_squares", rewrite(s, still)) for s in gradient(expr, before).values()]
     total = setting.simplify(reduce(_plus, squares))
     return setting.bounds.square_root(setting.bounds.upper(total))

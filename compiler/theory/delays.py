@@ -59,7 +59,7 @@ def _summed(bound: Bound, count: int) -> Bound:
         def after(n: Floats) -> Floats:
             return np.asarray(known[np.searchsorted(places, n)])
 
-        return (count - more) * after(whole) + more * after(whole + (more > 0))
+        return np.asarray((count - more) * after(whole) + more * after(whole + (more > 0)))
 
     latex = rf"\sum_{{i=1}}^{{{count}}} B(n_i)"
     quantity = Quantity("turns", latex, f"bounds of {count} learners in turn, each for its own rounds", total)

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from oco.compiler.prover.moves import BEND, STANDING
 from oco.compiler.theory.guarantees import Bound, Guarantee, Quantity, exponent_of
-from oco.compiler.theory.schedule import Rounds, Schedule
+from oco.compiler.theory.schedule import Rounds
 from oco.compiler.theory.settings import Setting
 from oco.compiler.theory.theorems import Floats, Situation, Theorem, needed
 from oco.dsl.statements import Measure
@@ -64,11 +65,12 @@ def _with_moves(
     def moved(rounds: Rounds, horizon: int) -> Floats:
         if own is None:
             return np.asarray(slope * diameter * (rounds.last - 1))
-        d = np.minimum(own(rounds, horizon), diameter) + rounds.constant(0.0)
-        cost: Schedule = slope * d
+        step: Any = own(rounds, horizon)
+        d = np.minimum(step, rounds.constant(diameter))
+        cost = slope * d
         if at_rest is not None and bend is not None:
             cost = np.minimum(cost, at_rest * d + (0.5 * bend) * (d * d))
-        return cost.sums() - cost.last
+        return np.asarray(cost.sums() - cost.last)
 
     def followed(rounds: Rounds, horizon: int) -> Floats:
         return np.asarray(slope * path_length(s, rounds.n))

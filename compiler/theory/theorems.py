@@ -108,7 +108,7 @@ class Situation:
     def number(self, key: str) -> float | None:
         """The value of a fact that may be relied on, in the model's units; None where it is unknown or no finite number."""
         if key not in self._numbers:
-            value = None if self.canonical.delay and key in OF_ALL_ROUNDS else self.facts.value(key)
+            value: Any = None if self.canonical.delay and key in OF_ALL_ROUNDS else self.facts.value(key)
             known = value is not None and not isinstance(value, bool) and np.ndim(value) == 0
             self._numbers[key] = float(value) if known and np.isfinite(float(value)) else None
         return self._numbers[key]

@@ -48,6 +48,7 @@ def contract_of(plan: Plan) -> Contract:
         terms=plan.terms,
         anytime=plan.anytime,
         watched=plan.watched,
+        delay=problem.delay,
     )
 
 
@@ -91,6 +92,8 @@ def _constants(plan: Plan) -> Constants:
     def known(what: str) -> list[float]:
         """Bounds for the loss and then for each constraint; infinite where nothing is known."""
         own, bounds = s.number(f"loss.{what}"), s.inequality_bounds(what)
+        if what == "bound" and learned.moving is not None:
+            own = None  # that is of a loss that stands still, and the learner pays for its moves
         return [
             np.inf if own is None else own,
             *map(float, np.full(len(labels), np.inf) if bounds is None else bounds),

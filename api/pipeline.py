@@ -252,7 +252,7 @@ def open(
     OCO858 for one that is damaged, in use or not writable. The folder belongs to its learner while that is open: copy
     all of it, after `close`.
     """
-    from oco.backends.journal import open_journal
+    from oco.backends.opening import open_journal
 
     choice = plan.backend_for(plan.horizon, backend)
 
@@ -260,7 +260,7 @@ def open(
         name = choice.following(recorded).name
         return plan.learner(seed=seed, start=start, backend=name, on_out_of_bounds=on_out_of_bounds)
 
-    return open_journal(made, folder, snapshot_every, keep_rounds)
+    return open_journal(made, folder, snapshot_every, keep_rounds, turns=plan.canonical.delay + 1)
 
 
 def _bound(model: Model | ModelBuilder, params: Mapping[str, Any] | None) -> Model:

@@ -50,6 +50,7 @@ class Contract:
     axes        names of the entries of decisions and inputs, where the model has an index for them
     terms       of certificates, where the program's state keeps their sums
     watched     conditions of the guarantee, and how the program's state tells of them; None where there are none
+    delay       rounds by which feedback comes later, at most
     restored    function of a state and a backend that makes a learner in another process, where one is known
     anytime     True where the guarantee needs no horizon: learners go on after it with the settings of each round
     continued   function of a backend that gives the program and contract of the epochs after the horizon, where there are some
@@ -72,6 +73,7 @@ class Contract:
     axes: Mapping[str, Axes] = field(default_factory=dict)
     terms: CertificateTerms | None = None
     watched: WatchedConditions | None = None
+    delay: int = 0
     restored: Callable[[Mapping[str, Any], str], Any] | None = field(default=None, compare=False)
     anytime: bool = False
     continued: Callable[[str], tuple[Compiled, Contract]] | None = field(default=None, compare=False)

@@ -29,6 +29,7 @@ from oco.backends.out_of_bounds import CHOICES, NOTES, repaired
 from oco.backends.past_horizon import Continuing
 from oco.backends.portable import Portable, row_of
 from oco.backends.python.intake import Intake, NotFinite, StreamError
+from oco.backends.turns import Turns
 from oco.compiler.certificates.certificate import Certificate
 from oco.compiler.theory.conditions import ConditionLine
 from oco.dsl.diagnostics import InternalError, fail
@@ -37,14 +38,12 @@ if TYPE_CHECKING:
     from oco.backends.journal import Journal
 
 Array = np.ndarray[Any, Any]
-OfRound = tuple[int, tuple[Any, ...]]
-"""Round with its arrays, tagged so that nothing has to be discarded when a round is over."""
 MOST_WARNINGS = 100
 MOST_OUTSIDE = 50
 """Most listed rounds with data outside the bounds."""
 
 
-class Learner(Continuing, Portable):
+class Learner(Continuing, Turns, Portable):
     """Learner that decides round by round: `decide(...)` with the model's contexts by name, then `observe(...)` with the rest.
 
     Threads may use it in turns; one that comes while another is at work waits `timeout` seconds for its turn, then gets
@@ -87,8 +86,8 @@ class Learner(Continuing, Portable):
         self._random = generator(seed)
         self._draws = None if draws is None else {n: np.asarray(a, dtype=np.float64) for n, a in draws.items()}
         self._state = self._started(start)
-        self._decided: OfRound | None = None
-        self._drawn: OfRound | None = None
+        self._decided = self._drawn = self._unprepared = None
+        self.skipped = 0
 
     # Where it is.
 
@@ -194,6 +193,7 @@ class Learner(Continuing, Portable):
             try:
                 with self._naming_overflow("the decision"):
                     self._prepare(tuple(values.values()))
+                self._unprepared = self.round, before
                 self.contexts.take(self.round, values)
                 self.decisions()
             except BaseException:

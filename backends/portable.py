@@ -23,8 +23,18 @@ if TYPE_CHECKING:
     from oco.backends.learner import Learner
 
 PUBLIC = (
-    *("certificate", "close", "compiled", "conditions", "contract", "decide", "feedback", "observe", "on_out_of_bounds"),
-    *("round", "save", "schema", "second_point", "state", "timeout", "update", "value", "values", "warnings"),
+    *(
+        "certificate",
+        "close",
+        "compiled",
+        "conditions",
+        "contract",
+        "decide",
+        "feedback",
+        "observe",
+        "on_out_of_bounds",
+    ),
+    *("round", "save", "schema", "second_point", "skip", "state", "timeout", "update", "value", "values", "warnings"),
 )
 """Names that `dir(learner)` lists."""
 
@@ -55,10 +65,7 @@ class Portable(Owned):
         """Write the state to a file, completely or not at all. Raises OCO903 where it cannot be written; the old file
         is then unchanged.
         """
-        try:
-            write_state(path, self.state())  # type: ignore[misc]
-        except (OSError, ValueError) as error:
-            raise fail("OCO903", f"{os.fspath(path)!r} cannot be written: {reason_of(error)}") from None
+        write_whole(path, self.state())  # type: ignore[misc]
 
     def __copy__(self) -> Self:
         """Learner that continues from here on its own, bit for bit; a journal stays with the original."""
@@ -89,6 +96,14 @@ class Portable(Owned):
 
     def __dir__(self) -> list[str]:
         return sorted(PUBLIC)
+
+
+def write_whole(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
+    """Write a state to a file. Raises OCO903 where it cannot be written."""
+    try:
+        write_state(path, state)
+    except (OSError, ValueError) as error:
+        raise fail("OCO903", f"{os.fspath(path)!r} cannot be written: {reason_of(error)}") from None
 
 
 def _object(properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -40,14 +40,14 @@ def learner_state(learner: Learner) -> dict[str, Any]:
             "model_hash": model_hash(contract),
             "plan_hash": plan_hash(program, contract),
             "recipe": dict(contract.recipe),
-            "values": {f.name: pack(v) for f, v in zip(program.state, learner._state)},
+            "values": {f.name: pack(v) for f, v in zip(program.state, learner.unprepared)},
             "random": learner._random.bit_generator.state,
             "drawn": [pack(a) for a in drawn] if drawn else None,
             "draws": None if draws is None else {n: pack(a) for n, a in draws.items()},
             "on_out_of_bounds": learner.on_out_of_bounds,
             "warnings": list(learner.warnings),
         }
-        | _context_state(learner)
+        | _round_state(learner)
         | _last_state(learner)
     )
 
@@ -66,6 +66,7 @@ def restore_into(learner: Learner, state: Mapping[str, Any]) -> None:
         learner.on_out_of_bounds = CHOICES[CHOICES.index(state["on_out_of_bounds"])]
         learner.warnings = [str(w) for w in state["warnings"]]
         learner._last = _last_round(state["last"], program) if "last" in state else None
+        learner.skipped = max(0, int(state.get("skipped", 0)))
         learner.learn_context({str(n): unpack(v) for n, v in state.get("context", {}).items()})
     except OcoError:
         raise
@@ -73,10 +74,11 @@ def restore_into(learner: Learner, state: Mapping[str, Any]) -> None:
         raise fail("OCO850", f"the saved state is not whole: {type(error).__name__}: {error}") from None
 
 
-def _context_state(learner: Learner) -> dict[str, Any]:
-    """Contexts of a round that is decided and not over, in a state; none where there are none."""
-    known = learner.contexts.of(learner.round)
-    return {"context": {n: pack(v) for n, v in known.items()}} if known else {}
+def _round_state(learner: Learner) -> dict[str, Any]:
+    """Contexts of a round that is decided and not over, and the number of rounds that were left out; what there is of them."""
+    known, skipped = learner.contexts.of(learner.round), learner.skipped
+    own: dict[str, Any] = {"context": {n: pack(v) for n, v in known.items()}} if known else {}
+    return own | ({"skipped": skipped} if skipped else {})
 
 
 def _last_state(learner: Learner) -> dict[str, Any]:

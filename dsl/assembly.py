@@ -77,6 +77,7 @@ class Assembly:
     constraints: list[Constraint] = field(default_factory=list)
     chosen_measure: Measure = Measure.STATIC
     chosen_feedback: Feedback = Feedback.FULL
+    chosen_delay: Expr | None = None
     assumptions: list[Assumption] = field(default_factory=list)
     chosen_algorithm: Using | None = None
 
@@ -389,6 +390,7 @@ class Assembly:
             self.chosen_feedback,
             tuple(self.assumptions),
             self.chosen_algorithm,
+            self.chosen_delay,
             self.scope.folder,
             self.span,
         )

@@ -91,6 +91,7 @@ class _Binder:
         m, assembly = self.model, self.assembly
         if m.objective is not None:
             assembly.minimize(self.expr(m.objective))
+        assembly.chosen_delay = None if m.delay is None else self.expr(m.delay)
         for c in m.constraints:
             left, right = self.expr(c.left), self.expr(c.right)
             penalty = None if c.penalty is None else self.expr(c.penalty)

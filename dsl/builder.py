@@ -265,9 +265,10 @@ class ModelBuilder:
         """Choose "static" or "dynamic" regret."""
         self._assembly.chosen_measure = Measure(checked_word(regret, [m.value for m in Measure], "regret"))
 
-    def feedback(self, feedback: str) -> None:
-        """Set the feedback of a round: "full", "gradient", "two_point" or "bandit"."""
+    def feedback(self, feedback: str, delayed: Operand | None = None) -> None:
+        """Set the feedback of a round: "full", "gradient", "two_point" or "bandit", `delayed` by so many rounds at most."""
         self._assembly.chosen_feedback = Feedback(checked_word(feedback, [f.value for f in Feedback], "feedback"))
+        self._assembly.chosen_delay = None if delayed is None else self._expr(delayed, caller_span())
 
     def assume(self, facts: str | Mapping[str, Operand]) -> None:
         """Assume what is known but cannot be proved: that a fact holds, `m.assume("feasible.common")`, or bounds,

@@ -348,6 +348,7 @@ class _Resolver:
                 did_you_mean(s.feedback, words, "full, gradient, two_point or bandit"),
             )
         self.assembly.chosen_feedback = Feedback(s.feedback)
+        self.assembly.chosen_delay = None if s.delay is None else self.typer.expr(s.delay)
 
     def _assume(self, s: syntax.AssumeStatement) -> None:
         start = s.span.start + max(0, s.span.text.find(s.key))

@@ -202,7 +202,7 @@ class Using:
 
 @dataclass(frozen=True)
 class Statements:
-    """All statements of a model. Equality compares content, not where it was written."""
+    """All statements of a model. Equality compares content, not where it was written. `delay`: rounds by which feedback comes later."""
 
     name: str
     horizon: Horizon
@@ -216,5 +216,6 @@ class Statements:
     feedback: Feedback = Feedback.FULL
     assumptions: tuple[Assumption, ...] = ()
     using: Using | None = None
+    delay: Expr | None = None
     folder: Path | None = field(default=None, compare=False, repr=False)
     span: Span | None = field(default=None, compare=False, repr=False)

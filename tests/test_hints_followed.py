@@ -57,7 +57,7 @@ EDITS: dict[str, tuple[str, str | None, str, *tuple[str, ...]]] = {
         'param data[3] = file("a.csv")\nparam a[3] = 2 * data',
     ),
     "OCO214": ("`subject to` above it", "cap:", "subject to\n    cap:"),
-    "OCO217": ("Take `prev` out of the loss", "sum(prev(x)) + ", ""),
+    "OCO217": ("Take `prev` out", "x - prev(x)", "x"),
     "OCO302": ("A.T", "x @ A", "x @ A.T"),
     "OCO303": ("maximum(...)", "max(x, 0)", "sum(maximum(x, 0))"),
     "OCO311": ("without a decimal point", "x[1.5]", "x[1]"),

@@ -15,7 +15,7 @@ from oco.backends.base import Arrays, Compiled
 from oco.backends.contract import Contract
 from oco.backends.fleet import Fleet
 from oco.backends.learner import Learner
-from oco.backends.python.intake import finite
+from oco.backends.python.intake import NotFinite, finite
 from oco.backends.python.module import emit, rule_text
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.passes import shorten
@@ -66,11 +66,14 @@ class NumpyBackend:
 
 
 def _watched(function: Callable[..., Arrays], names: Sequence[str]) -> Callable[..., Arrays]:
-    """Function whose results are checked: it raises NotFinite where they are not finite."""
+    """Function whose results are checked: it raises NotFinite where they are not finite, or no eigenvalues come of what is not."""
 
     def watched(*values: Any) -> Arrays:
         with np.errstate(all="ignore"):
-            results: Arrays = finite(names, function(*values))
+            try:
+                results: Arrays = finite(names, function(*values))
+            except np.linalg.LinAlgError:
+                raise NotFinite("a matrix whose eigenvalues are taken") from None
         return results
 
     return watched

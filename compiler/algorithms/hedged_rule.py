@@ -11,7 +11,7 @@ import numpy as np
 from oco.compiler.algorithms.de_rooij2014 import mixability_gap, weights
 from oco.compiler.algorithms.predictions import Predictions, places
 from oco.compiler.ir.value import Value
-from oco.compiler.lowering.known_step import BEFORE, nearest_known, rows_known
+from oco.compiler.lowering.known_step import left_at_first, left_to_next, nearest_known, rows_known
 from oco.compiler.lowering.points import Point, Rows, repeated
 from oco.compiler.lowering.predicted_round import as_predicted, predicted_of
 from oco.compiler.lowering.round_problem import Problem
@@ -36,18 +36,21 @@ MARGIN_RATE = 0.05
 LARGE = 1e4
 """Largest multiplier of a constraint as predicted, in units of the loss's slope times the diameter over the size of a constraint."""
 TINY = 1e-290
-MULTIPLIERS = "mu"
+MULTIPLIERS, LAST = "mu", "x_last"
 Body = Callable[..., tuple[Value, ...]]
 Solved = tuple[tuple[int, float, float], ...]
 
 
 def solving(canonical: Canonical, season: int) -> Solved:
-    """Experts that solve the next round: the row of the prediction, the reach, the quantile."""
+    """Experts that solve the next round: the row of the prediction, the reach, the quantile. Where the loss charges moves, the last of
+    them, as many as `SOLVED`, solve it as if they cost nothing: what a move costs now later rounds may earn.
+    """
+    blind = SOLVED if canonical.moving is not None else ()
     if not predicted_of(canonical).size:
-        return SOLVED
+        return (*SOLVED, *blind)
     _, seasonal, stated, regression = places(canonical, season)
     followed = ((row, c, q) for row in (*seasonal, *regression) for c, q in FOLLOWING)
-    return (*SOLVED, *followed, *((row, REACH, NO_MARGIN) for row in stated))
+    return (*SOLVED, *followed, *((row, REACH, NO_MARGIN) for row in stated), *blind)
 
 
 def expert_count(canonical: Canonical, season: int) -> int:
@@ -56,8 +59,8 @@ def expert_count(canonical: Canonical, season: int) -> int:
 
 
 def is_informed(canonical: Canonical) -> bool:
-    """True where a round has something that is known before its decision, which then waits for it."""
-    return bool(canonical.known or canonical.context)
+    """True where a round has something that is known before its decision, contexts or what rounds leave to the next."""
+    return bool(canonical.known or canonical.context or canonical.carried)
 
 
 class Hedged:
@@ -78,7 +81,8 @@ class Hedged:
             "error": t.zeros((solved, N)),
             **Predictions(p).init(),
             **({MULTIPLIERS: t.zeros((count, rows_known(canonical)))} if canonical.known else {}),
-            **_before(p, start),
+            **({LAST: repeated(t, start, count)} if canonical.moving is not None else {}),
+            **left_at_first(p, start),
         }
 
     def decide(self, p: Problem, state: State) -> Point:
@@ -94,15 +98,17 @@ class Hedged:
 
     def update(self, p: Problem, state: State) -> State:
         t, x, weighting = p.tracer, rows(state, "x"), Weighting(p, state)
+        played = x.combine(weighting.combined)
         canonical, predictions = p.task.canonical, Predictions(p)
+        last = rows(state, LAST) if canonical.moving is not None else x
         solved = solving(canonical, predictions.season)
         prices, was = _prices(p), predictions.before(state)
         losses, S = t.zeros((x.count,)), array(state, "S")
         p.note("what each expert that solved the round paid, and the errors of its constraints as predicted")
         begin = (losses, array(state, "margin"), array(state, "error"))
-        losses, margin, error = t.for_(len(solved), _judged(p, x, prices, was, solved), begin)
+        losses, margin, error = t.for_(len(solved), _judged(p, x, last, prices, was, solved), begin)
         p.note("gradients on the penalised loss")
-        losses, S, *blocks = t.for_(len(GRADIENTS), _gradient_expert(p, prices), (losses, S, *x.blocks))
+        losses, S, *blocks = t.for_(len(GRADIENTS), _gradient_expert(p, last, prices), (losses, S, *x.blocks))
         after = {
             **state,
             "x": Rows(tuple(blocks)),
@@ -111,7 +117,8 @@ class Hedged:
             "margin": margin,
             "error": error,
             **predictions.update(state, was),
-            **_before(p, x.combine(weighting.combined)),
+            **({LAST: x} if canonical.moving is not None else {}),
+            **left_to_next(p, played),
         }
         if is_informed(canonical):
             return after
@@ -159,11 +166,6 @@ class Weighting:
         }
 
 
-def _before(p: Problem, x: Point) -> State:
-    """State that keeps this round's decision for the next round, where a constraint is about it."""
-    return {BEFORE: p.units.outward(x)} if p.task.canonical.previous else {}
-
-
 def _prices(p: Problem) -> Value:
     """Price of a unit of violation of each constraint, shape (N,), in units of the rule."""
     scales, stated = p.task.scales, stated_prices(p.task.canonical.inequalities)
@@ -181,7 +183,7 @@ def _penalised(p: Problem, x: Point, g: Value, prices: Value) -> Value:
     return p.loss(x) + p.tracer.sum(prices * p.tracer.maximum(g, 0.0))
 
 
-def _gradient_expert(p: Problem, prices: Value) -> Body:
+def _gradient_expert(p: Problem, last: Rows, prices: Value) -> Body:
     """Body of the loop over the gradient experts: losses, S, and the decisions block by block."""
     t, D = p.tracer, p.setting("D")
     sizes = t.constant(np.array([c for c, _ in GRADIENTS]), "steps", "factors of the steps")
@@ -194,13 +196,13 @@ def _gradient_expert(p: Problem, prices: Value) -> Body:
         total = t.name("total", S[k] + slope.squared_norm())
         eta = t.name("eta", sizes[k] * D / t.sqrt(2.0 * t.maximum(total, TINY)))
         following = p.domain.project(x - eta * slope)
-        losses = t.put(losses, _penalised(p, x, g, prices), k)
+        losses = t.put(losses, _penalised(p.after(last.row(k)), x, g, prices), k)
         return (losses, t.put(S, total, k), *Rows(blocks).replaced(k, following).blocks)
 
     return one
 
 
-def _judged(p: Problem, x: Rows, prices: Value, was: Value | None, solved: Solved) -> Body:
+def _judged(p: Problem, x: Rows, last: Rows, prices: Value, was: Value | None, solved: Solved) -> Body:
     """Body of the loop over the experts that solved the round: losses, margins, errors."""
     t, first, none = p.tracer, len(GRADIENTS), p.tracer.zeros((p.constraint_count,))
     place = t.constant(np.array([i for i, _, _ in solved]), "place", "the prediction that each expert takes")
@@ -210,11 +212,12 @@ def _judged(p: Problem, x: Rows, prices: Value, was: Value | None, solved: Solve
     def one(k: Value, losses: Value, margins: Value, errors: Value) -> tuple[Value, ...]:
         own = x.row(k + first)
         g = t.name("g", p.constraints(own))
-        losses = t.put(losses, _penalised(p, own, g, prices), k + first)
-        predicted = as_predicted(p, None if was is None else was[place[k]], none)
-        moved = _margin(p, g - predicted.constraints(own), margins[k], errors[k], quantiles[k])
+        moved = p.after(last.row(k + first))
+        losses = t.put(losses, _penalised(moved, own, g, prices), k + first)
+        predicted = as_predicted(moved, None if was is None else was[place[k]], none)
+        changed = _margin(p, g - predicted.constraints(own), margins[k], errors[k], quantiles[k])
         counts = p.played > ends[k]
-        margin, error = (t.where(counts, a, b) for a, b in zip(moved, (margins[k], errors[k])))
+        margin, error = (t.where(counts, a, b) for a, b in zip(changed, (margins[k], errors[k])))
         return losses, t.put(margins, margin, k), t.put(errors, error, k)
 
     return one
@@ -236,27 +239,32 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
     place = t.constant(np.array([i for i, _, _ in solved]), "place", "the prediction that each expert takes")
     sizes = t.constant(np.array([c for _, c, _ in solved]), "reach", "factors of the steps")
     caps = t.full(1.0, (N,)) * p.setting("Q")
-    implicit = predicted_of(canonical).whole is not None
-    weights = t.concat(t.ones((1,)), caps) if implicit else caps
+    implicit = [predicted_of(c).whole is not None for c in (canonical.played, canonical)]
+    weights = t.concat(t.ones((1,)), caps) if any(implicit) else caps
     begun = p.played > 1.5
 
-    def one(k: Value, S: Value, *blocks: Value) -> tuple[Value, ...]:
+    def solve(k: Value, whole: bool, moved: Callable[[Point], Problem], S: Value, *blocks: Value) -> tuple[Value, ...]:
         j = k + first
         x = Rows(blocks).row(j)
         row, margin = None if data is None else data[place[k]], margins[k]
-        own = as_predicted(p, row, margin, following)
+        own = as_predicted(moved(x), row, margin, following)
         slope = own.gradient(x)
         total = t.name("total", S[j] + slope.squared_norm())
         alpha = t.name("alpha", t.sqrt(2.0 * t.maximum(total, TINY)) / (2.0 * sizes[k] * D))
-        if implicit:
-            step = implicit_step(as_predicted(p, row, margin, following, whole=True), x, alpha, weights)
+        if whole:
+            step = implicit_step(as_predicted(moved(x), row, margin, following, whole=True), x, alpha, weights)
         else:
-            step = penalized_step(own, x, slope, alpha, weights, own.constraints(x))
+            step = penalized_step(own, x, slope, alpha, caps, own.constraints(x))
         if not following:
             step, total = step.map(lambda a, b: t.where(begun, a, b), x), t.where(begun, total, S[j])
         return (t.put(S, total, j), *Rows(blocks).replaced(j, step).blocks)
 
-    S, *blocks = t.for_(len(solved), one, (array(state, "S"), *rows(state, "x").blocks))
+    blind = len(SOLVED) if canonical.moving is not None else 0
+    aware = len(solved) - blind
+    begin = (array(state, "S"), *rows(state, "x").blocks)
+    S, *blocks = t.for_(aware, lambda k, *now: solve(k, implicit[0], p.after, *now), begin)
+    if blind:
+        S, *blocks = t.for_(blind, lambda k, *now: solve(k + aware, implicit[1], lambda x: p, *now), (S, *blocks))
     return {"S": S, "x": Rows(tuple(blocks))}
 
 

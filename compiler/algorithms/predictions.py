@@ -77,7 +77,7 @@ def places(canonical: Canonical, season: int) -> tuple[tuple[int, ...], ...]:
     sizes = (
         len(FORGETTING),
         len(PROFILES) if season > 1 else 0,
-        0 if quantiles(canonical.unscaled or canonical) is None else len(STATED),
+        0 if quantiles((canonical.unscaled or canonical).played) is None else len(STATED),
         1 if contexts(canonical) else 0,
     )
     ends = np.cumsum((0, *sizes))

@@ -49,7 +49,7 @@ class WithinKnown:
 
     def init(self, p: Problem, start: Point) -> State:
         none = p.tracer.zeros((rows_known(p.task.canonical),))
-        return {**self.rule.init(p, start), PLAYED: start, START: none, MULTIPLIERS: none, **_first(p, start)}
+        return {**self.rule.init(p, start), PLAYED: start, START: none, MULTIPLIERS: none, **left_at_first(p, start)}
 
     def decide(self, p: Problem, state: State) -> Point:
         return point(state, PLAYED)
@@ -64,8 +64,25 @@ class WithinKnown:
     def update(self, p: Problem, state: State) -> State:
         after = self.rule.update(p, {**_own(state), self.x: point(state, PLAYED)})
         multipliers = array(state, MULTIPLIERS)
-        before = _before(p, point(state, PLAYED))
+        before = left_to_next(p, point(state, PLAYED))
         return {**after, PLAYED: self.rule.decide(p, after), START: multipliers, MULTIPLIERS: multipliers, **before}
+
+
+class Remembering:
+    """Any rule, with what each of its rounds leaves to the next, where no known constraint moves its decisions."""
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+
+    def init(self, p: Problem, start: Point) -> State:
+        return {**self.rule.init(p, start), **left_at_first(p, start)}
+
+    def decide(self, p: Problem, state: State) -> Point:
+        return self.rule.decide(p, _own(state))
+
+    def update(self, p: Problem, state: State) -> State:
+        own = _own(state)
+        return {**self.rule.update(p, own), **left_to_next(p, self.rule.decide(p, own))}
 
 
 def carried_field(name: str) -> str:
@@ -73,13 +90,13 @@ def carried_field(name: str) -> str:
     return f"{CARRIED}{name}"
 
 
-def _first(p: Problem, start: Point) -> State:
+def left_at_first(p: Problem, start: Point) -> State:
     """State that keeps what the first round is left with."""
     carried = {carried_field(s.name): p.tracer.constant(s.first, s.name) for s in _carried(p) if s.first is not None}
     return {**_decided(p, start), **carried}
 
 
-def _before(p: Problem, x: Point) -> State:
+def left_to_next(p: Problem, x: Point) -> State:
     """State that keeps what this round, with its decision x, leaves to the next."""
     results = _decided(p, x)
     for s in _carried(p):

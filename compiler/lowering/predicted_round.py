@@ -50,14 +50,19 @@ def picking(canonical: Canonical) -> tuple[str, ...]:
 
 
 def _exprs(canonical: Canonical) -> tuple[Expr, ...]:
-    return canonical.objective, *(c.expr for c in canonical.inequalities)
+    moving = () if canonical.moving is None else (canonical.moving,)
+    return canonical.objective, *moving, *(c.expr for c in canonical.inequalities)
 
 
 @lru_cache(maxsize=16)
 def predicted_of(canonical: Canonical) -> Predicted:
     """Problem of a round as predicted."""
     used = {n for e in _exprs(canonical) for n in names(e, Kind.STREAM)}
-    sizes = {s.name: math.prod(s.shape) for s in canonical.streams if s.name in used and not s.stream.known}
+    sizes = {
+        s.name: math.prod(s.shape)
+        for s in canonical.streams
+        if s.name in used and not (s.stream.known or s.stream.previous)
+    }
     objective = _real(canonical.objective, sizes)
     rows = tuple(
         replace(c, expr=algebra.add(_real(c.expr, sizes), Name(f"{MARGIN}{i}", Kind.STREAM, shape=c.shape)))

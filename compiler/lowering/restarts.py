@@ -88,6 +88,7 @@ def in_epochs(theorem: Theorem, first: int | None = None) -> Theorem:
         rates={measure: restarted_rate(rate) for measure, rate in theorem.rates.items()},
         checks=lambda s, settings: _checks(theorem, s, settings, first or LONGEST_FIRST),
         free=(),
+        step_length=None,
         restarts=theorem,
         first_epoch=first,
     )

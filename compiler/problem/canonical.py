@@ -15,6 +15,7 @@ import numpy as np
 
 from oco.compiler.problem.constraint_parts import difference, penalties_of
 from oco.compiler.problem.cuts import steps_each
+from oco.compiler.problem.delays import delay_of
 from oco.compiler.problem.equalities import has_multipliers
 from oco.compiler.problem.families import Families, families
 from oco.compiler.problem.folding import Folding
@@ -24,7 +25,14 @@ from oco.compiler.problem.parts import DecisionBlock as DecisionBlock
 from oco.compiler.problem.parts import Equality as Equality
 from oco.compiler.problem.parts import Inequality as Inequality
 from oco.compiler.problem.parts import entry_labels as entry_labels
-from oco.compiler.problem.previous import is_known, of_previous, refuse_previous, standing_still, stream_of
+from oco.compiler.problem.previous import (
+    is_known,
+    moving_loss,
+    of_previous,
+    refuse_previous,
+    standing_still,
+    stream_of,
+)
 from oco.compiler.problem.stream_ranges import StreamRange as StreamRange
 from oco.compiler.problem.stream_ranges import stream_range
 from oco.compiler.problem.structure import Structure, structure_of
@@ -46,8 +54,9 @@ class Canonical:
     """The problem of one round: minimize `objective` over the blocks, subject to inequalities and equalities in the order of the text,
     the known ones last.
 
-    `known` holds the known inequalities where they are apart from the others (`learned`), `previous` the previous decisions as streams.
-    `horizon` is None where the model says that it is unknown. `unscaled` is the problem in the user's units where this one is in others.
+    `known` holds the known inequalities where they are apart from the others (`learned`), `previous` the previous decisions as streams,
+    `moving` the loss over them where it has some: in `objective` they are the decision itself. `horizon` is None where the model says that
+    it is unknown; feedback comes `delay` rounds later at most. `unscaled` is the problem in the user's units where this one is in others.
     """
 
     model: Model
@@ -61,6 +70,8 @@ class Canonical:
     unscaled: Canonical | None = None
     known: tuple[Inequality, ...] = ()
     previous: tuple[StreamRange, ...] = ()
+    moving: Expr | None = None
+    delay: int = 0
 
     def __hash__(self) -> int:
         return self._hash
@@ -86,6 +97,11 @@ class Canonical:
         return self.model.feedback
 
     @property
+    def learner_rounds(self) -> int | None:
+        """Rounds that one learner plays, at most: under delays as many learners take turns as rounds are open at once."""
+        return None if self.horizon is None else -(-self.horizon // (self.delay + 1))
+
+    @property
     def constraints(self) -> tuple[Inequality | Equality, ...]:
         """All constraints: the inequalities, then the equalities on average."""
         return (*self.inequalities, *self.equalities)
@@ -93,26 +109,38 @@ class Canonical:
     @cached_property
     def learned(self) -> Canonical:
         """Problem that an algorithm sees: the known inequalities stand apart, since each decision satisfies them."""
-        if not any(c.known for c in self.inequalities):
+        if self.moving is None and not any(c.known for c in self.inequalities):
             return self
         inequalities, known = (tuple(c for c in self.inequalities if c.known is known) for known in (False, True))
         moving = tuple(replace(c, expr=c.moving, moving=c.expr) if c.moving is not None else c for c in known)
-        return replace(self, inequalities=inequalities, known=moving, streams=(*self.streams, *self.previous))
+        streams = (*self._own_streams, *self.previous)
+        return replace(self, inequalities=inequalities, known=moving, streams=streams)
 
     @cached_property
     def whole(self) -> Canonical:
-        """Problem with all constraints, as it is measured: those of previous decisions over what these were, margins left out."""
+        """Problem with all constraints, as it is measured: what is over previous decisions over what these were, margins left out."""
         known = (c if c.margin is None else replace(c, expr=c.margin.measured) for c in self.known)
-        return self if not self.known else replace(self, inequalities=(*self.inequalities, *known), known=())
+        result = self if not self.known else replace(self, inequalities=(*self.inequalities, *known), known=())
+        return result if self.moving is None else replace(result, objective=self.moving)
+
+    @cached_property
+    def played(self) -> Canonical:
+        """Problem whose loss is over previous decisions where it has some: `learned` once these are known."""
+        return self if self.moving is None else replace(self, objective=self.moving)
 
     @cached_property
     def standing(self) -> Canonical:
         """Problem with all constraints in which no decision moves, as comparators see it; `learned` of it is this one again."""
-        if not self.known:
+        if not self.known and self.moving is None:
             return self
         still = tuple(replace(c, expr=c.moving, moving=c.expr) if c.moving is not None else c for c in self.known)
-        streams = self.streams[: len(self.streams) - len(self.previous)]
-        return replace(self, inequalities=(*self.inequalities, *still), known=(), streams=streams)
+        return replace(self, inequalities=(*self.inequalities, *still), known=(), streams=self._own_streams)
+
+    @property
+    def _own_streams(self) -> tuple[StreamRange, ...]:
+        """Streams of the model itself."""
+        added = {s.name for s in self.previous}
+        return tuple(s for s in self.streams if s.name not in added)
 
     @cached_property
     def context(self) -> tuple[str, ...]:
@@ -224,9 +252,7 @@ def canonical(model: Model) -> Canonical:
     if model.objective is None:
         raise fail("OCO207", "the model has nothing to minimize", model.span, "add a line: minimize EXPRESSION")
     check_entries(model)
-    blocks: list[DecisionBlock] = []
-    streams: list[StreamRange] = []
-    steps = steps_each(model)
+    blocks, streams, steps = list[DecisionBlock](), list[StreamRange](), steps_each(model)
     for decision in model.decisions:
         with findings.guard():
             blocks.append(_block(decision, folding, steps))
@@ -235,8 +261,7 @@ def canonical(model: Model) -> Canonical:
             streams.append(stream_range(stream, folding))
     findings.raise_if_any()
     drawn = {s.name for s in streams if s.stochastic}
-    inequalities: list[Inequality] = []
-    equalities: list[Equality] = []
+    inequalities, equalities = list[Inequality](), list[Equality]()
     for c in model.constraints:
         shape = folding.shape(c.shape, c.span)
         left, right = folding.fold(c.left), folding.fold(c.right)
@@ -261,18 +286,21 @@ def canonical(model: Model) -> Canonical:
     inequalities += [c for s in streams if s.following is not None for c in _ranges(model, s, folding, before)]
     margins = [c.margin.range for c in inequalities if c.margin is not None]
     inequalities.sort(key=lambda c: c.known)
-    for expr in (objective, *carried, *(c.expr for c in inequalities), *(c.expr for c in equalities)):
+    moving = moving_loss(model, objective, {name: s.name for name, s in before.items()})
+    for expr in (*carried, *(c.expr for c in inequalities), *(c.expr for c in equalities)):
         refuse_previous(expr)
     return Canonical(
         model,
         folding.horizon,
         tuple(blocks),
         tuple(streams),
-        objective,
+        objective if moving is None else standing_still(objective),
         tuple(inequalities),
         tuple(equalities),
         assumptions,
         previous=(*before.values(), *margins),
+        moving=moving,
+        delay=delay_of(model, folding, inequalities, streams),
     )
 
 

@@ -17,7 +17,7 @@ from oco.compiler.ir.build import Measure, Named, trace_program, with_certificat
 from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
-from oco.compiler.lowering.known_step import BEFORE, SYMBOLS, WithinKnown, carried_field
+from oco.compiler.lowering.known_step import BEFORE, SYMBOLS, Remembering, WithinKnown, carried_field
 from oco.compiler.lowering.points import Point, Rows, Structured
 from oco.compiler.lowering.restarts import EPOCH, Restarted
 from oco.compiler.lowering.round_problem import Problem, TraceSpec
@@ -83,6 +83,7 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
 def _measures(t: Tracer, task: TraceSpec, layout: _Layout, norm: str) -> tuple[Measure, Measure | None]:
     """Loss and constraints of a round, and norms of their gradients where these are looked at."""
     whole = replace(task, scales=None, canonical=task.canonical.whole)
+    still = replace(whole, canonical=replace(whole.canonical, objective=task.canonical.objective))
 
     def measure(now: Value, decisions: Named, seen: Named) -> tuple[Liftable, Liftable, Liftable]:
         p = Problem(t, whole, seen, now)
@@ -92,7 +93,7 @@ def _measures(t: Tracer, task: TraceSpec, layout: _Layout, norm: str) -> tuple[M
         return p.loss(x), g, p.all_equalities(x) if task.canonical.equalities else empty
 
     def slopes(now: Value, decisions: Named, seen: Named) -> tuple[Liftable, Liftable]:
-        p = Problem(t, whole, seen, now)
+        p = Problem(t, still, seen, now)
         x, g = layout.point(decisions), t.zeros((0,))
         if 0 < p.constraint_count * task.canonical.size <= MOST_SLOPES:
             g = p.constraint_gradients(x).dual_norms(norm)
@@ -108,10 +109,10 @@ def _rule(algorithm: Algorithm, task: TraceSpec) -> tuple[Rule, Informed | None]
         rule = Restarted(rule, *task.restarts)
     if algorithm.prepares(task.canonical):
         return rule, cast(Informed, rule)
-    if task.canonical.known or task.canonical.carried:
+    if task.canonical.known:
         within = WithinKnown(rule, algorithm.plays)
         return within, within
-    return rule, None
+    return Remembering(rule) if task.canonical.carried else rule, None
 
 
 def _prepare(

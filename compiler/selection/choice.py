@@ -25,17 +25,11 @@ from oco.compiler.selection.verdicts import (
     withheld,
 )
 from oco.compiler.theory.best_constants import optimum
+from oco.compiler.theory.delays import in_turns
+from oco.compiler.theory.moves import promise
 from oco.compiler.theory.resolve import GivenSettings, theorem_settings
 from oco.compiler.theory.settings import Setting
-from oco.compiler.theory.theorems import (
-    Objection,
-    Restart,
-    Situation,
-    Theorem,
-    UnknownFact,
-    Violation,
-    without_sense,
-)
+from oco.compiler.theory.theorems import Objection, Restart, Situation, Theorem, UnknownFact, Violation, without_sense
 from oco.compiler.theory.unit_free import in_user_units, unit_free, without_units
 from oco.dsl.diagnostics import Diagnostic, OcoError, Severity, fail
 from oco.dsl.settings import SETTINGS, UNIT_WORDS, UNITS, WORD_SETTINGS
@@ -271,10 +265,10 @@ def _promised(
     settings = settings if best is None else dict(best.settings)
     if why := withheld(theorem, s):
         return Verdict(a, Applicability.APPLICABLE, theorem, (), settings, reason=why, scales=scales, best=best)
-    guarantee = best.guarantee if best is not None else theorem.guarantee(inner, settings)
+    guarantee = best.guarantee if best is not None else promise(theorem, inner, settings)
     informativeness, score = weigh(inner, guarantee, policy.weight)
     guarantee = with_provisos(theorem, s, guarantee)
-    promised = guarantee if scales is None else in_user_units(guarantee, s, scales)
+    promised = in_turns(guarantee if scales is None else in_user_units(guarantee, s, scales), s.canonical)
     return Verdict(
         a, Applicability.APPLICABLE, theorem, (), settings, promised, score, informativeness, "", scales, best
     )

@@ -22,7 +22,7 @@ WIDTH = 116
 def explain_text(choice: Choice) -> str:
     """Text of `oco explain`: a table, a line an algorithm, then the details of each."""
     s = choice.situation
-    horizon = "unknown" if s.horizon is None else str(s.horizon)
+    horizon = "unknown" if s.rounds is None else str(s.rounds)
     lines = [f"{s.canonical.name}: {constraint_words(s)}, T = {horizon}", "", *table_lines(choice), ""]
     for words in s.canonical.remarks:
         lines += [*_wrapped("", words, WIDTH), ""]
@@ -35,7 +35,7 @@ def explain_text(choice: Choice) -> str:
 
 def table_lines(choice: Choice) -> list[str]:
     """Each algorithm with its sum of regret and violations, and whether it applies or why not, in a few words."""
-    rounds = choice.situation.horizon or ANY_HORIZON
+    rounds = choice.situation.rounds or ANY_HORIZON
     lines = [f"{'algorithm':<17} {'sum':>10}  at T = {rounds}, in units of the most that a round can cost"]
     for v in choice.verdicts:
         message = {Informativeness.VACUOUS: "vacuous; ", Informativeness.RATES: "a rate without a number; "}.get(
@@ -160,7 +160,7 @@ def explain_data(choice: Choice) -> dict[str, Any]:
     winner = choice.winner
     return {
         "measure": str(choice.situation.canonical.measure),
-        "horizon": choice.situation.horizon,
+        "horizon": choice.situation.rounds,
         "algorithm": None if winner is None else winner.name,
         "settings": {} if winner is None else {n: _setting_data(x) for n, x in winner.settings.items()},
         "guarantee": None if winner is None or winner.guarantee is None else guarantee_data(winner.guarantee),

@@ -131,7 +131,7 @@ class Plan:
     @cached_property
     def watched(self) -> WatchedConditions | None:
         """Conditions of the guarantee, with what learners keep of the constraints to tell whether they hold; None where there are none."""
-        conditions = () if self.guarantee is None else self.guarantee.conditions
+        conditions = () if self.guarantee is None or self.canonical.delay else self.guarantee.conditions
         return watched_conditions(conditions, self.canonical) if conditions else None
 
     @cached_property
@@ -151,7 +151,9 @@ class Plan:
         problem = self.choice.situation.canonical
         structure, _ = problem.structure
         rows = self.choice.situation.dependent_rows
-        task = TraceSpec(problem, self.settings, structure, self.horizon, rows, scales=self._winner.scales)
+        task = TraceSpec(
+            problem, self.settings, structure, self.choice.situation.horizon, rows, scales=self._winner.scales
+        )
         task = replace(task, restarts=self.choice.restarts, open=self.open, certify=self.certify)
         watch = self.watched is not None and self.watched.constraints is not None and not self.open
         task = replace(task, anytime=self.anytime, watch=watch)
@@ -217,7 +219,7 @@ class Plan:
 
     def _revised(self, s: Situation, verdict: Verdict) -> Self:
         choice = replace(self.choice, situation=s, judged=(verdict,), forced=True, others=tuple)
-        return replace(self, model=self.model.with_horizon(s.horizon), canonical=s.canonical.standing, choice=choice)
+        return replace(self, model=self.model.with_horizon(s.rounds), canonical=s.canonical.standing, choice=choice)
 
     @property
     def free(self) -> tuple[Free, ...]:
@@ -339,7 +341,7 @@ def analyzed(
     if season is None:
         unknown = (s.name for s in problem.streams if not s.stream.known)
         season = 1 if seen is None else season_of(seen, unknown)
-    return Situation(problem.learned, facts, problem.horizon, weight, seen=conditions, season=season)
+    return Situation(problem.learned, facts, problem.learner_rounds, weight, seen=conditions, season=season)
 
 
 def plan_of(

@@ -27,14 +27,14 @@ def _notices(choice: Choice) -> Iterator[Diagnostic]:
     if v is not None and v.theorem is not None and (why := withheld(v.theorem, s)):
         message = f"nothing is guaranteed of `{v.name}` here: {why}"
         yield Diagnostic("OCO704", message, s.canonical.model.horizon.span, "", Severity.WARNING)
-    if v is None or v.guarantee is None or s.horizon is None:
+    if v is None or v.guarantee is None or s.rounds is None:
         return
     span, useful = s.canonical.model.horizon.span, useful_from(s, v)
     for bound in v.guarantee.bounds:
         if bound.measure not in useful or bound.worst is None:
             continue
-        promised = bound.number(s.horizon)
-        most = f"{s.horizon} rounds of at most {number(bound.worst)} each"
+        promised = bound.number(s.rounds)
+        most = f"{s.rounds} rounds of at most {number(bound.worst)} each"
         message = (
             f"the guarantee of {v.name} says nothing: {bound.measure} <= {number(promised or 0.0)}, no less than {most}"
         )
@@ -42,7 +42,5 @@ def _notices(choice: Choice) -> Iterator[Diagnostic]:
         yield Diagnostic("OCO608", message, span, hint, Severity.WARNING)
         from_then = useful[bound.measure]
         if from_then.horizon is not None:
-            message = (
-                f"T = {s.horizon} is too short for the settings of {v.name} to promise anything of {bound.measure}"
-            )
+            message = f"T = {s.rounds} is too short for the settings of {v.name} to promise anything of {bound.measure}"
             yield Diagnostic("OCO609", message, span, str(from_then), Severity.WARNING)

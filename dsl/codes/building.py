@@ -42,6 +42,15 @@ BUILDING: dict[str, Code] = {
         "Write a positive number in units of the loss, `penalty 50` say, or leave it out: `--tradeoff` then says what violations count.",
         Stage.CHECK,
     ),
+    "OCO539": Code(
+        "what cannot stand beside delayed feedback",
+        "`feedback full delayed 3` says that the data of a round come by the end of the third round after it. Four learners take turns, so "
+        "that none decides before it knows its last round; what a round leaves to the next (`prev`, `state`, `in 99% of rounds`) and the "
+        "number `t` of the round are not theirs.",
+        _HEAD + "minimize c @ x + norm1(x - prev(x))\nfeedback full delayed 3\n",
+        "Leave one of both out; give the number of the round as a `context`.",
+        Stage.CHECK,
+    ),
     "OCO530": Code(
         "a name that is not there",
         "The object has no such attribute. Names of CVXPY and other modelers are known, and the hint is the line to write here.",

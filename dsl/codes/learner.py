@@ -156,6 +156,14 @@ LEARNER: dict[str, Code] = {
         "Give every context of the model to `decide`: `learner.decide(load=7.0)`.",
         Stage.RUN,
     ),
+    "OCO869": Code(
+        "feedback that is late, early or given twice",
+        "Under `delayed d` the feedback of round t is given by `observe(..., round=t)` before round t + d + 1 is decided, in any order; "
+        "`skip(round=t)` says that it never comes.",
+        "learner.observe(price=31.5, round=9)",
+        "Give the rounds that the message lists, or skip them; `learner.pending` has the open ones.",
+        Stage.RUN,
+    ),
     "OCO861": Code(
         "values by name that do not fit the index",
         "Where an axis is an `index`, the values of a round may come by name, in any order: as a dict, a series of pandas, an array of "

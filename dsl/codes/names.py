@@ -122,10 +122,11 @@ NAMES: dict[str, Code] = {
     ),
     "OCO217": Code(
         "the previous decision cannot stand here",
-        "`prev(x)` is the decision x of the round before. It stands in constraints each round that are affine in the decisions and made of "
-        "contexts and fixed data besides: these are met exactly, as `p - prev(p) <= ramp`.",
-        _model(_REST.replace("minimize", "minimize sum(prev(x)) +")),
-        "Take `prev` out of the loss and of other constraints; write `abs(x - prev(x)) <= r` as two constraints.",
+        "`prev(x)` is the decision x of the round before. It stands in the loss, where feedback is full, as `norm1(x - prev(x))`, and in "
+        "constraints each round that are affine in the decisions and made of contexts and fixed data besides: these are met exactly, as "
+        "`p - prev(p) <= ramp`.",
+        _model(_REST + "subject to\n    calm: sum(x - prev(x)) <= 1  on average\n"),
+        "Take `prev` out of other constraints; write `abs(x - prev(x)) <= r` as two constraints, each round.",
         Stage.CHECK,
     ),
 }

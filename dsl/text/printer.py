@@ -204,7 +204,7 @@ def print_model(model: Statements) -> str:
         [f"minimize {print_expr(model.objective)}"] if model.objective is not None else [],
         ["subject to", *_constraints(model.constraints)] if model.constraints else [],
         [f"measure {model.measure} regret"] if model.measure is not Measure.STATIC else [],
-        [f"feedback {model.feedback}"] if model.feedback is not Feedback.FULL else [],
+        _feedback(model),
         [_assumption(a) for a in model.assumptions],
         [_using(model.using)] if model.using is not None else [],
     ]
@@ -314,6 +314,13 @@ def _constraints(constraints: tuple[Constraint, ...]) -> list[str]:
     lines = [f"    {c.label}: {print_expr(c.left)} {c.relation} {print_expr(c.right)}" for c in constraints]
     column = max((len(line) for line in lines if len(line) <= WIDTH), default=0)
     return [f"{line.ljust(column)}  {c.when}{_penalty(c)}" for line, c in zip(lines, constraints)]
+
+
+def _feedback(model: Statements) -> list[str]:
+    if model.feedback is Feedback.FULL and model.delay is None:
+        return []
+    delay = "" if model.delay is None else f" delayed {print_expr(model.delay)}"
+    return [f"feedback {model.feedback}{delay}"]
 
 
 def _penalty(c: Constraint) -> str:

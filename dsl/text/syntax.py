@@ -240,9 +240,10 @@ class MeasureStatement(Node):
 
 @dataclass(frozen=True)
 class FeedbackStatement(Node):
-    """Statement `feedback full`, `feedback gradient`, `feedback two_point` or `feedback bandit`."""
+    """Statement `feedback` with `full`, `gradient`, `two_point` or `bandit`, perhaps `delayed` by a number of rounds."""
 
     feedback: str
+    delay: Expression | None = None
 
 
 @dataclass(frozen=True)

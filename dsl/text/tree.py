@@ -149,7 +149,7 @@ class TreeBuilder:
 
     def feedback(self, c: Children) -> syntax.FeedbackStatement:
         """Statement `feedback`."""
-        return syntax.FeedbackStatement(c[1].text, span=_span(c))
+        return syntax.FeedbackStatement(c[1].text, c[3], span=_span(c))
 
     def assume(self, c: Children) -> syntax.AssumeStatement:
         """Statement `assume`."""

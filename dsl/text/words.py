@@ -27,6 +27,7 @@ CONTEXTUAL_WORDS = (
     "T",
     "average",
     "bandit",
+    "delayed",
     "dynamic",
     "each",
     "full",

@@ -14,6 +14,7 @@ from oco.compiler.problem.canonical import Canonical
 from oco.dsl.expressions import Expr
 from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.functions import RoundArrays
+from oco.evaluation.comparators.moves import moving_losses
 from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data
 
@@ -124,10 +125,15 @@ class LeftOut:
     why: str
 
 
+def hangs_on_rounds(problem: Canonical) -> bool:
+    """True where what a round may decide hangs on decisions before it, in which rules that decide all rounds at once are no decisions."""
+    return bool(problem.carried) or any(c.moving is not None for c in problem.inequalities)
+
+
 def measured(table: RoundArrays, name: str, x: Array, seconds: float = 0.0) -> Played:
     """Decisions x (T, n) with their losses and constraints in the rounds of a table."""
     problem = table.problem
-    loss = stacked(table, [problem.objective], x)[:, 0]
+    loss = moving_losses(table, x)
     g = stacked(table, [c.expr for c in problem.inequalities], x)
     h = stacked(table, [c.expr for c in problem.equalities], x)
     decisions = {name: x[:, table.places[name]].reshape(len(x), *shape) for name, shape in table.layout}

@@ -79,7 +79,8 @@ class Resolving:
         equalities = tuple(replace(c, expr=as_real(c.expr, kept)) for c in problem.equalities)
         objective = as_real(problem.objective, kept)
         streams = (*problem.streams, *margins)
-        return replace(problem, objective=objective, inequalities=with_margin, equalities=equalities, streams=streams)
+        still = replace(problem, objective=objective, moving=None, streams=streams)
+        return replace(still, inequalities=with_margin, equalities=equalities)
 
     @cached_property
     def constraints(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 
 from oco.compiler.problem.canonical import Canonical
-from oco.evaluation.baselines.base import SECONDS, DecisionRule, LeftOut, Played, play
+from oco.evaluation.baselines.base import SECONDS, DecisionRule, LeftOut, Played, hangs_on_rounds, play
 from oco.evaluation.baselines.gradients import DualAscent, FixedPenalty
 from oco.evaluation.baselines.portfolios import (
     BuyAndHold,
@@ -85,7 +85,7 @@ def beside(
     chosen: list[DecisionRule] = []
     if which is not Which.NONE:
         chosen = cheap_rules(problem) if which is Which.SOME else rules(problem)
-    if problem.previous or problem.carried:  # rules decide all rounds at once, and would move as they like
+    if hangs_on_rounds(problem):  # rules decide all rounds at once, and would move as they like
         absent = LeftOut(
             "all rules", "they decide all rounds at once, and know nothing of what a round leaves to the next"
         )

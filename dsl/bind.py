@@ -11,6 +11,7 @@ from oco.dsl.assembly import Assembly
 from oco.dsl.diagnostics import Findings
 from oco.dsl.expressions import Array, Call, Expr, File, Index, Kind, Name, rewrite
 from oco.dsl.model import Model
+from oco.dsl.predictions import prediction
 from oco.dsl.scope import Scope
 from oco.dsl.statements import Distribution, DomainSpec, Param
 
@@ -90,7 +91,9 @@ class _Binder:
     def _wishes(self) -> None:
         m, assembly = self.model, self.assembly
         if m.objective is not None:
-            assembly.minimize(self.expr(m.objective))
+            assembly.minimize(self.expr(m.objective if m.gain is None else m.gain), m.maximized)
+        for p in m.predictions:
+            assembly.predictions.append(prediction(assembly, p.stream, self.expr(p.value), p.span))
         for c in m.constraints:
             left, right = self.expr(c.left), self.expr(c.right)
             penalty = None if c.penalty is None else self.expr(c.penalty)

@@ -174,6 +174,15 @@ class Constraint:
 
 
 @dataclass(frozen=True)
+class Prediction:
+    """Prediction `predict stream = value` of a round, from what is known before it."""
+
+    stream: str
+    value: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
 class Assumption:
     """Assumption `assume key <= value` (or `>=`), known to the user and not provable by the compiler."""
 
@@ -212,3 +221,10 @@ class Statements:
     using: Using | None = None
     folder: Path | None = field(default=None, compare=False, repr=False)
     span: Span | None = field(default=None, compare=False, repr=False)
+    maximized: bool = False
+    predictions: tuple[Prediction, ...] = ()
+
+    @property
+    def gain(self) -> Expr | None:
+        """Gain of a round, which is maximized: the objective is its negative. None where a loss is minimized."""
+        return self.objective.children[0] if self.maximized and self.objective is not None else None

@@ -25,6 +25,7 @@ from oco.compiler.problem.parts import Equality as Equality
 from oco.compiler.problem.parts import Inequality as Inequality
 from oco.compiler.problem.parts import entry_labels as entry_labels
 from oco.compiler.problem.previous import is_known, of_previous, refuse_previous, standing_still, stream_of
+from oco.compiler.problem.stated_predictions import stated_predictions
 from oco.compiler.problem.stream_ranges import StreamRange as StreamRange
 from oco.compiler.problem.stream_ranges import stream_range
 from oco.compiler.problem.structure import Structure, structure_of
@@ -47,6 +48,7 @@ class Canonical:
     the known ones last.
 
     `known` holds the known inequalities where they are apart from the others (`learned`), `previous` the previous decisions as streams.
+    `predictions` has the stated prediction of each stream that has one, `statistics` the streams that these use beside contexts.
     `horizon` is None where the model says that it is unknown. `unscaled` is the problem in the user's units where this one is in others.
     """
 
@@ -61,6 +63,8 @@ class Canonical:
     unscaled: Canonical | None = None
     known: tuple[Inequality, ...] = ()
     previous: tuple[StreamRange, ...] = ()
+    predictions: tuple[tuple[str, Expr], ...] = ()
+    statistics: tuple[StreamRange, ...] = ()
 
     def __hash__(self) -> int:
         return self._hash
@@ -113,6 +117,11 @@ class Canonical:
         still = tuple(replace(c, expr=c.moving, moving=c.expr) if c.moving is not None else c for c in self.known)
         streams = self.streams[: len(self.streams) - len(self.previous)]
         return replace(self, inequalities=(*self.inequalities, *still), known=(), streams=streams)
+
+    @cached_property
+    def predicting(self) -> Canonical:
+        """Problem with the statistics of stated predictions as values that rounds leave to the next."""
+        return replace(self, streams=(*self.streams, *self.statistics), statistics=())
 
     @cached_property
     def context(self) -> tuple[str, ...]:
@@ -224,9 +233,7 @@ def canonical(model: Model) -> Canonical:
     if model.objective is None:
         raise fail("OCO207", "the model has nothing to minimize", model.span, "add a line: minimize EXPRESSION")
     check_entries(model)
-    blocks: list[DecisionBlock] = []
-    streams: list[StreamRange] = []
-    steps = steps_each(model)
+    blocks, streams, steps = list[DecisionBlock](), list[StreamRange](), steps_each(model)
     for decision in model.decisions:
         with findings.guard():
             blocks.append(_block(decision, folding, steps))
@@ -257,8 +264,8 @@ def canonical(model: Model) -> Canonical:
     objective = folding.fold(model.objective)
     carried = [s.following for s in streams if s.following is not None]
     before = _previous(blocks, [objective, *carried, *(c.expr for c in inequalities)], model)
-    inequalities = [_marked(model, c, before) for c in inequalities]
-    inequalities += [c for s in streams if s.following is not None for c in _ranges(model, s, folding, before)]
+    inequalities = [_marked(model, c, before, blocks) for c in inequalities]
+    inequalities += [c for s in streams if s.following is not None for c in _ranges(model, s, folding, before, blocks)]
     margins = [c.margin.range for c in inequalities if c.margin is not None]
     inequalities.sort(key=lambda c: c.known)
     for expr in (objective, *carried, *(c.expr for c in inequalities), *(c.expr for c in equalities)):
@@ -273,6 +280,7 @@ def canonical(model: Model) -> Canonical:
         tuple(equalities),
         assumptions,
         previous=(*before.values(), *margins),
+        **stated_predictions(model, folding, streams),
     )
 
 
@@ -289,12 +297,14 @@ def _in_share(
     return replace(c, timing=Timing.EACH_ROUND, margin=margin)
 
 
-def _marked(model: Model, c: Inequality, before: Mapping[str, StreamRange]) -> Inequality:
+def _marked(
+    model: Model, c: Inequality, before: Mapping[str, StreamRange], blocks: Sequence[DecisionBlock]
+) -> Inequality:
     """Constraint marked as known where the decision of each round can satisfy it: its streams are contexts or previous decisions."""
     exact = c.timing is Timing.EACH_ROUND and not c.penalties and model.feedback is Feedback.FULL
     if c.margin is not None:
         return _with_margin(c, c.margin, before)
-    if not exact or not is_known(model, c.expr, before):
+    if not exact or not is_known(model, c.expr, before, blocks):
         return c
     if not set(names(c.expr, Kind.STREAM)) & set(before):
         return replace(c, known=True)
@@ -302,14 +312,16 @@ def _marked(model: Model, c: Inequality, before: Mapping[str, StreamRange]) -> I
     return replace(c, known=True, expr=standing_still(c.expr), moving=moving)
 
 
-def _ranges(model: Model, s: StreamRange, folding: Folding, before: Mapping[str, StreamRange]) -> list[Inequality]:
+def _ranges(
+    model: Model, s: StreamRange, folding: Folding, before: Mapping[str, StreamRange], blocks: Sequence[DecisionBlock]
+) -> list[Inequality]:
     """Range of a state as known constraints on what a decision leaves to the next round; none where that is known only afterwards."""
     assert s.stream.following is not None
     following = folding.fold(s.stream.following)
     sides = {"least": difference(constant(s.lower), following), "most": difference(following, constant(s.upper))}
     labels = {end: f"{s.name}.{end}" for end in sides}
     made = (Inequality(labels[e], s.shape, x, Timing.EACH_ROUND, labels[e], s.stream.span) for e, x in sides.items())
-    return [c for c in (_marked(model, c, before) for c in made) if c.known and names(c.expr, Kind.DECISION)]
+    return [c for c in (_marked(model, c, before, blocks) for c in made) if c.known and names(c.expr, Kind.DECISION)]
 
 
 def _with_margin(c: Inequality, margin: ShareMargin, before: Mapping[str, StreamRange]) -> Inequality:

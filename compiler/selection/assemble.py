@@ -15,12 +15,12 @@ from oco.compiler.ir.build import Measure, Named, trace_program, with_certificat
 from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
-from oco.compiler.lowering.known_step import BEFORE, SYMBOLS, WithinKnown, carried_field
 from oco.compiler.lowering.points import Point, Rows, Structured
 from oco.compiler.lowering.restarts import EPOCH, Restarted
 from oco.compiler.lowering.round_problem import Problem, TraceSpec
 from oco.compiler.lowering.rule import Informed, Rule, State
 from oco.compiler.lowering.storage import StateLayout, decided, started
+from oco.compiler.proximal.known_step import BEFORE, SYMBOLS, WithinKnown, carried_field
 from oco.dsl.statements import Feedback
 
 MOST_SLOPES = 100_000

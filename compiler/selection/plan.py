@@ -134,12 +134,12 @@ class Plan:
 
     @cached_property
     def _task(self) -> TraceSpec:
-        problem = self.choice.situation.canonical
+        algorithm, problem = self._winner.algorithm, self.choice.situation.canonical
+        problem = problem.predicting if algorithm.predicts else problem
         structure, _ = problem.structure
         rows = self.choice.situation.dependent_rows
         task = TraceSpec(problem, self.settings, structure, self.horizon, rows, scales=self._winner.scales)
         task = replace(task, restarts=self.choice.restarts, open=self.open, certify=self.certify)
-        algorithm = self._winner.algorithm
         kept = rooms(problem) if algorithm.frank_wolfe(task) else ()
         return replace(task, draws=algorithm.draws(task), rooms=kept)
 

@@ -125,13 +125,17 @@ class TreeBuilder:
         bounds, _ = bounds_of(within)
         return syntax.StateStatement(declared.name, declared.dims, following, bounds, first, span=_span(c))
 
+    def predict(self, c: Children) -> syntax.PredictStatement:
+        """Statement `predict`."""
+        return syntax.PredictStatement(c[1], c[3], span=_span(c))
+
     def let(self, c: Children) -> syntax.LetStatement:
         """Statement `let`."""
         return syntax.LetStatement(c[1], c[3], span=_span(c))
 
     def minimize(self, c: Children) -> syntax.MinimizeStatement:
-        """Statement `minimize`."""
-        return syntax.MinimizeStatement(c[1], span=_span(c))
+        """Statement `minimize` or `maximize`."""
+        return syntax.MinimizeStatement(c[1], c[0].type == "MAXIMIZE", span=_span(c))
 
     def subject(self, c: Children) -> syntax.SubjectToStatement:
         """Words `subject to`."""

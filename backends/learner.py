@@ -167,7 +167,7 @@ class Learner(Portable):
             try:
                 with self._naming_overflow("the decision"):
                     self._prepare(tuple(values.values()))
-                self.contexts.take(self.round, values)
+                self.contexts.take(self.round, values, before)
                 self.decisions()
             except BaseException:
                 self._state = before

@@ -32,13 +32,14 @@ def learner_state(learner: Learner) -> dict[str, Any]:
     """JSON values from which a learner continues bit for bit."""
     program, contract = learner.compiled.program, learner.contract
     drawn, draws = learner.drawn, learner._draws
+    values = learner.contexts.unprepared(learner.round, learner._state)
     return {
         "model": program.name,
         "backend": learner.compiled.backend,
         "model_hash": model_hash(contract),
         "plan_hash": plan_hash(program, contract),
         "recipe": dict(contract.recipe),
-        "values": {f.name: pack(v) for f, v in zip(program.state, learner._state)},
+        "values": {f.name: pack(v) for f, v in zip(program.state, values)},
         "random": learner._random.bit_generator.state,
         "drawn": [pack(a) for a in drawn] if drawn else None,
         "draws": None if draws is None else {n: pack(a) for n, a in draws.items()},

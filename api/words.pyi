@@ -165,7 +165,7 @@ def entr(x: Operand, /) -> Term:
     Raises OcoError where the arguments do not fit.
     """
 
-def ewma(x: Operand, /, number: Operand, /) -> Term:
+def ewma(x: Operand, /, number: Operand) -> Term:
     """Average of a stream that forgets at a rate, `ewma(price, 0.1)`, for `m.predict`."""
 
 def exp(x: Operand, /) -> Term:
@@ -417,7 +417,7 @@ def repeat(v: Operand, /, k: Operand) -> Term:
     Raises OcoError where the arguments do not fit.
     """
 
-def season(x: Operand, /, number: Operand, /) -> Term:
+def season(x: Operand, /, number: Operand) -> Term:
     """Value of a stream so many rounds before, `season(price, 24)`, for `m.predict`."""
 
 def sigma_max(x: Operand, /) -> Term:

@@ -135,12 +135,12 @@ def _prev(x: Operand, /) -> Term:
 def _statistic(kind: str, doc: str) -> Callable[..., Term]:
     """Function of a stream, and but for `last` a number, that stands in `predict` alone."""
 
-    def function(x: Operand, number: Operand | None = None, /) -> Term:
+    def function(x: Operand, /, number: Operand | None = None) -> Term:
         span = caller_span()
         args = [term(a, span) for a in (x, number) if a is not None]
         return Term(statistic(kind, [a.expr for a in args], span), common_scope(args, span))
 
-    second = [] if kind == "last" else [Parameter("number", Parameter.POSITIONAL_ONLY, annotation="Operand")]
+    second = [] if kind == "last" else [Parameter("number", Parameter.POSITIONAL_OR_KEYWORD, annotation="Operand")]
     first = Parameter("x", Parameter.POSITIONAL_ONLY, annotation="Operand")
     return _named(function, kind, doc, Signature([first, *second], return_annotation="Term"))
 

@@ -62,7 +62,7 @@ class _Binder:
         rounds = None if m.horizon.rounds is None else self.expr(m.horizon.rounds)
         assembly.set_horizon(rounds, m.horizon.span)
         for d in m.decisions:
-            domain = DomainSpec(d.domain.kind, self.exprs(d.domain.args), d.domain.span)
+            domain = DomainSpec(d.domain.kind, self.exprs(d.domain.args), d.domain.span, rounded=d.domain.rounded)
             assembly.decision(d.name, self.exprs(d.dims), domain, d.span)
             for cut in d.domain.cuts:
                 assembly.cut(d.name, self.expr(cut.left), cut.relation, self.expr(cut.right), cut.span)

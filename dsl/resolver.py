@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, assert_never
@@ -207,6 +208,7 @@ class _Resolver:
             return
         spec = self._try(lambda: domain_spec(call.name, *parts, call.span)) if known and parts else None
         if spec is not None:
+            spec = replace(spec, rounded=s.rounded)
             self._declare(s, lambda: self.assembly.decision(s.name.name, dims, spec, s.name.span))
             self._cuts(s)
         else:

@@ -87,12 +87,16 @@ class Cut:
 
 @dataclass(frozen=True)
 class DomainSpec:
-    """Named set with its arguments, as written: `box(0, 1)` is `DomainSpec("box", (0, 1))`; `cuts` narrow it."""
+    """Named set with its arguments, as written: `box(0, 1)` is `DomainSpec("box", (0, 1))`; `cuts` narrow it.
+
+    rounded  decisions are drawn among its extreme points
+    """
 
     kind: str
     args: tuple[Expr, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
     cuts: tuple[Cut, ...] = ()
+    rounded: bool = False
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from oco.compiler.problem.stated_predictions import stated_predictions
 from oco.compiler.problem.stream_ranges import StreamRange as StreamRange
 from oco.compiler.problem.stream_ranges import stream_range
 from oco.compiler.problem.structure import Structure, structure_of
+from oco.compiler.problem.whole_decisions import REMARK, check_rounded
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, fail
 from oco.dsl.expressions import Expr, Kind, changes, constant, names
@@ -203,6 +204,8 @@ class Canonical:
         words = [f"{c.origin}, {c.when}: {c.margin.words}" for c in every if c.margin is not None]
         if states := [s.name for s in self.streams if s.stream.following is not None]:
             words.append(f"what a decision leaves to later rounds in {', '.join(states)} is not part of the regret")
+        if drawn := [b.name for b in self.blocks if b.rounded]:
+            words.append(REMARK.format(f"{', '.join(drawn)} {'is' if len(drawn) == 1 else 'are'}"))
         return tuple(words)
 
     def _named(self, parts: Sequence[tuple[str, str, tuple[int, ...]]]) -> tuple[str, ...]:
@@ -270,6 +273,7 @@ def canonical(model: Model) -> Canonical:
     inequalities.sort(key=lambda c: c.known)
     for expr in (objective, *carried, *(c.expr for c in inequalities), *(c.expr for c in equalities)):
         refuse_previous(expr)
+    check_rounded(blocks, objective, [*inequalities, *equalities], model.feedback)
     return Canonical(
         model,
         folding.horizon,
@@ -355,7 +359,7 @@ def _block(decision: Decision, folding: Folding, steps: int) -> DecisionBlock:
         cuts = decision.domain.cuts
         sides = [(difference(folding.fold(c.left), folding.fold(c.right)), c.relation, c.span) for c in cuts]
         domain = folding.sets.narrowed(domain, decision.name, sides, steps)
-    return DecisionBlock(decision.name, shape, domain, decision.span)
+    return DecisionBlock(decision.name, shape, domain, decision.span, decision.domain.rounded)
 
 
 def _previous(blocks: Sequence[DecisionBlock], exprs: Sequence[Expr], model: Model) -> dict[str, StreamRange]:

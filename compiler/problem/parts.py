@@ -17,12 +17,13 @@ from oco.dsl.statements import Relation, Timing
 
 @dataclass(frozen=True)
 class DecisionBlock:
-    """One decision and the set it lies in."""
+    """One decision and the set it lies in; `rounded`: what is played is drawn among the extreme points of that set."""
 
     name: str
     shape: tuple[int, ...]
     domain: Domain
     span: Span | None = field(default=None, compare=False, repr=False)
+    rounded: bool = False
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from oco.compiler.ir.value import Liftable, Value
 from oco.compiler.lowering.points import Point, Rows, Structured
 from oco.compiler.lowering.restarts import EPOCH, Restarted
 from oco.compiler.lowering.round_problem import Problem, TraceSpec
+from oco.compiler.lowering.rounding import rounded
 from oco.compiler.lowering.rule import Informed, Rule, State
 from oco.compiler.lowering.storage import StateLayout, decided, started
 from oco.compiler.proximal.known_step import BEFORE, SYMBOLS, WithinKnown, carried_field
@@ -44,7 +45,7 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
     def decide(state: Named, drawn: Named) -> Mapping[str, Liftable]:
         constants = _open(task, state)
         p = Problem(t, task, {}, state["round"], drawn, constants=constants)
-        return layout.decision(p.units.outward(rule.decide(p, layout.state(state)))) | constants
+        return layout.decision(rounded(p, p.units.outward(rule.decide(p, layout.state(state))))) | constants
 
     def update(state: Named, seen: Named, drawn: Named) -> Mapping[str, Liftable]:
         constants = _open(task, state)
@@ -52,7 +53,7 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
         own = layout.state(state)
         following = layout.flat(rule.update(p, own)) | constants
         if keeper.names:
-            following |= keeper.after(p, state, own, p.units.outward(rule.decide(p, own)))
+            following |= keeper.after(p, state, own, rounded(p, p.units.outward(rule.decide(p, own))))
         return following | {name: p.domain.starts.vectors[k] for k, name in layout.warm.items()}
 
     measure, slopes = _measures(t, task, layout, norm)

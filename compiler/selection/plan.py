@@ -15,6 +15,7 @@ from oco.compiler.certificates.form import certificate_form
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Program
 from oco.compiler.lowering.round_problem import TraceSpec
+from oco.compiler.lowering.rounding import rounding_draws
 from oco.compiler.lowering.storage import rooms
 from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.prover.budget import SearchBudget
@@ -141,7 +142,7 @@ class Plan:
         task = TraceSpec(problem, self.settings, structure, self.horizon, rows, scales=self._winner.scales)
         task = replace(task, restarts=self.choice.restarts, open=self.open, certify=self.certify)
         kept = rooms(problem) if algorithm.frank_wolfe(task) else ()
-        return replace(task, draws=algorithm.draws(task), rooms=kept)
+        return replace(task, draws=(*algorithm.draws(task), *rounding_draws(problem)), rooms=kept)
 
     @property
     def kept_equalities(self) -> tuple[int, ...]:

@@ -293,7 +293,7 @@ def _decision(decision: Decision) -> str:
 def _domain(domain: DomainSpec) -> str:
     kind = f"{domain.kind}({', '.join(map(print_expr, domain.args))})" if domain.args else domain.kind
     cuts = ", ".join(f"{print_expr(c.left)} {c.relation} {print_expr(c.right)}" for c in domain.cuts)
-    return f"{kind} with {cuts}" if cuts else kind
+    return f"{kind}{' with ' if cuts else ''}{cuts}{' rounded' if domain.rounded else ''}"
 
 
 def print_distribution(distribution: Distribution) -> str:

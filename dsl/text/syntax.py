@@ -168,6 +168,7 @@ class DecisionStatement(Node):
     dims: tuple[Expression, ...]
     domain: Call
     cuts: tuple[CutClause, ...] = ()
+    rounded: bool = False
 
 
 @dataclass(frozen=True)

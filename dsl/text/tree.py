@@ -96,8 +96,9 @@ class TreeBuilder:
     def decision(self, c: Children) -> syntax.DecisionStatement:
         """Statement `decision`."""
         _, declared, _, domain, *rest = c
-        cuts = tuple(_nodes(rest))
-        return syntax.DecisionStatement(declared.name, declared.dims, domain_of(domain), cuts, span=_span(c))
+        cuts, whole = tuple(_nodes(rest)), isinstance(domain, syntax.ValueSet)
+        rounded = whole or any(isinstance(r, Token) and r.type == "ROUNDED" for r in rest)
+        return syntax.DecisionStatement(declared.name, declared.dims, domain_of(domain), cuts, rounded, span=_span(c))
 
     def stream(self, c: Children) -> syntax.StreamStatement:
         """Statement `stream`. Raises OCO124 for a repeated clause."""

@@ -44,6 +44,7 @@ CONTEXTUAL_WORDS = (
     "penalty",
     "regret",
     "round",
+    "rounded",
     "rounds",
     "start",
     "static",

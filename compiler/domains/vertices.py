@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from oco.compiler.domains.norms import Floats
 
 if TYPE_CHECKING:
-    from oco.compiler.domains.base import Domain
     from oco.compiler.ir.trace import Tracer
     from oco.compiler.ir.value import Value
 
@@ -15,7 +14,28 @@ SUPPORT = 1e-9
 """Entries up to this are zero but for rounding."""
 
 
-def decomposed(t: Tracer, domain: Domain, x: Value, u: Value) -> Value:
+class Shaped(Protocol):
+    """Set of arrays of one shape, as far as drawing an extreme point needs it."""
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        ...
+
+    def flat(self, t: Tracer, x: Value) -> Value:
+        """Entries as one vector."""
+        ...
+
+    def shaped(self, t: Tracer, v: Value) -> Value:
+        """Vector in the shape of the set."""
+        ...
+
+    def lmo(self, t: Tracer, c: Value) -> Value:
+        """Extreme point that minimises <c, x>."""
+        ...
+
+
+def decomposed(t: Tracer, domain: Shaped, x: Value, u: Value) -> Value:
     """Extreme point with mean x, for u uniform on [0, 1): x is taken apart into extreme points, one of which u picks by its weight.
 
     In a polytope with extreme points of entries 0 and 1 the remainder of x has one within its support, which linear minimisation finds;
@@ -41,7 +61,7 @@ def decomposed(t: Tracer, domain: Domain, x: Value, u: Value) -> Value:
     return domain.shaped(t, t.where(result > 0.5, 1.0, 0.0))
 
 
-def systematic(t: Tracer, domain: Domain, x: Value, u: Value, total: float) -> Value:
+def systematic(t: Tracer, domain: Shaped, x: Value, u: Value, total: float) -> Value:
     """`total` entries that are 1, entry i with probability x_i, for u uniform on [0, 1) and sum x = total (Madow, Ann. Math. Statist. 20,
     1949): those whose share of the line from 0 to the total holds one of the points u, u + 1, u + 2, ...
     """
@@ -53,7 +73,7 @@ def systematic(t: Tracer, domain: Domain, x: Value, u: Value, total: float) -> V
     return domain.shaped(t, t.to_float(t.floor(ends - u[0]) > t.floor(starts - u[0])))
 
 
-def not_whole(domain: Domain, lower: Floats, upper: Floats, total: float | None = None) -> str:
+def not_whole(domain: Shaped, lower: Floats, upper: Floats, total: float | None = None) -> str:
     """Why bounds, or the sum of the entries, keep extreme points from having entries 0 and 1 alone; "" where they do not."""
     if bool((lower != 0).any() or (upper != 1).any()):
         return f"{domain} has extreme points whose entries are not 0 and 1: its bounds are others"

@@ -16,6 +16,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "bgd": ("eta", "delta", "r", "baseline"),
     "ogd": ("eta",),
     "oeg": ("eta",),
+    "optimistic": ("D",),
     "ofw": ("eta",),
     "dpp": ("V", "alpha", "tighten"),
     "yu-neely": ("gamma", "alpha"),

@@ -145,7 +145,8 @@ def choose(
         judge(a, s, {k: v for k, v in settings.items() if k in (*SETTINGS[a.name], UNITS)}, span, policy)
         for a in ALGORITHMS
     ]
-    usable = sorted((v for v in judged if v.applicability is Applicability.APPLICABLE), key=rank)
+    usable = [v for v in judged if v.applicability is Applicability.APPLICABLE]
+    usable.sort(key=lambda v: (bool(s.canonical.predictions) and not v.algorithm.predicts, rank(v)))
     usable, ignoring = using_all_settings(usable, s, settings)
     refused = [*ignoring, *(v for v in judged if v.applicability is Applicability.REFUSED)]
     if not ignoring and (less := relaxed(s, refused, usable)) is not None:

@@ -21,6 +21,7 @@ from oco.dsl.keyed import by_name
 from oco.dsl.labels import axes_of
 from oco.dsl.limits import admitted
 from oco.dsl.model import Model
+from oco.dsl.predictions import prediction
 from oco.dsl.scope import Scope
 from oco.dsl.source import Span
 from oco.dsl.statements import Distribution, DomainSpec, Feedback, Measure, Relation, Timing
@@ -195,17 +196,24 @@ class ModelBuilder:
 
     def minimize(self, objective: Operand) -> None:
         """Set the loss of a round."""
-        span = caller_span()
-        if self._assembly.objective is not None:
-            raise fail("OCO208", "the model has an objective already", span, "a model has one")
-        self._assembly.minimize(self._expr(objective, span))
+        self._optimize(objective, False)
 
     def maximize(self, gain: Operand) -> None:
         """Set the gain of a round: the loss is its negative."""
+        self._optimize(gain, True)
+
+    def _optimize(self, objective: Operand, maximized: bool) -> None:
         span = caller_span()
-        gained = term(gain, span)
-        self._own(gained, span)
-        self.minimize(-gained)
+        if self._assembly.objective is not None:
+            raise fail("OCO208", "the model has an objective already", span, "a model has one")
+        self._assembly.minimize(self._expr(objective, span), maximized)
+
+    def predict(self, stream: Term, value: Operand) -> None:
+        """State what a decision may assume of a stream: of contexts, and of `last`, `ewma`, `season` and `mean` of the rounds before."""
+        span = caller_span()
+        predicted, own = self._expr(stream, span), self._expr(value, span)
+        name = predicted.name if isinstance(predicted, Name) else ""
+        self._assembly.predictions.append(prediction(self._assembly, name, own, span))
 
     def subject_to(
         self,

@@ -244,6 +244,7 @@ HEDGED = Algorithm(
         ),
     ),
     prepares=is_informed,
+    predicts=True,
     cost="a projection onto the domain under predicted constraints for each of some 20 to 50 experts",
     cost_rank=5,
     symbols={

@@ -11,12 +11,13 @@ import numpy as np
 from oco.compiler.algorithms.de_rooij2014 import mixability_gap, weights
 from oco.compiler.algorithms.predictions import Predictions, places
 from oco.compiler.ir.value import Value
-from oco.compiler.lowering.known_step import left_at_first, left_to_next, nearest_known, rows_known
 from oco.compiler.lowering.points import Point, Rows, repeated
 from oco.compiler.lowering.predicted_round import as_predicted, predicted_of
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, rows
 from oco.compiler.problem.canonical import Canonical
+from oco.compiler.proximal.known_point import nearest_known, rows_known
+from oco.compiler.proximal.known_step import kept_after, kept_at_start
 from oco.compiler.proximal.penalty import implicit_step, penalized_step
 from oco.compiler.theory.objective import stated_prices
 
@@ -25,7 +26,7 @@ GRADIENTS = ((0.1, 1.0), (1.0, 1.0))
 SOLVED = (*product((0, 1), (0.3, 3.0), (0.75, 0.9, 0.98, 0.995, 1.0)), *product((2,), (3.0,), (0.75, 0.9, 0.98, 0.995)))
 """Experts that solve the next round: the average, its place in `FORGETTING`; the reach as a factor of AdaGrad's step; the quantile."""
 FOLLOWING = tuple(product((3.0, 30.0), (0.5, 0.75, 0.9, 0.98, 0.995)))
-"""Reach and quantile of the experts that solve the round on each of the other predictions: of the season, of the contexts."""
+"""Reach and quantile of the experts that solve the round on each other prediction: of the season, of the contexts, of the model."""
 REACH, NO_MARGIN = 3.0, 2.0
 """Reach of the experts that solve the round at a quantile of the stated distribution, and the mark that they learn no margin."""
 KEPT = (1.0, 0.99)
@@ -48,8 +49,8 @@ def solving(canonical: Canonical, season: int) -> Solved:
     blind = SOLVED if canonical.moving is not None else ()
     if not predicted_of(canonical).size:
         return (*SOLVED, *blind)
-    _, seasonal, stated, regression = places(canonical, season)
-    followed = ((row, c, q) for row in (*seasonal, *regression) for c, q in FOLLOWING)
+    _, seasonal, stated, regression, own = places(canonical, season)
+    followed = ((row, c, q) for row in (*seasonal, *regression, *own) for c, q in FOLLOWING)
     return (*SOLVED, *followed, *((row, REACH, NO_MARGIN) for row in stated), *blind)
 
 
@@ -59,8 +60,8 @@ def expert_count(canonical: Canonical, season: int) -> int:
 
 
 def is_informed(canonical: Canonical) -> bool:
-    """True where a round has something that is known before its decision, contexts or what rounds leave to the next."""
-    return bool(canonical.known or canonical.context or canonical.carried)
+    """True where a round has something that is known before its decision, or that the round before leaves to it."""
+    return bool(canonical.known or canonical.context or canonical.carried or canonical.predictions)
 
 
 class Hedged:
@@ -82,7 +83,7 @@ class Hedged:
             **Predictions(p).init(),
             **({MULTIPLIERS: t.zeros((count, rows_known(canonical)))} if canonical.known else {}),
             **({LAST: repeated(t, start, count)} if canonical.moving is not None else {}),
-            **left_at_first(p, start),
+            **kept_at_start(p, start),
         }
 
     def decide(self, p: Problem, state: State) -> Point:
@@ -118,7 +119,7 @@ class Hedged:
             "error": error,
             **predictions.update(state, was),
             **({LAST: x} if canonical.moving is not None else {}),
-            **left_to_next(p, played),
+            **kept_after(p, played),
         }
         if is_informed(canonical):
             return after

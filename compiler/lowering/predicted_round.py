@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from oco.compiler.ir.value import Value
+from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.problem.canonical import Canonical, Inequality
 from oco.compiler.problem.structure import is_affine, separable_over_box
@@ -92,6 +93,12 @@ def _real(expr: Expr, predicted: Mapping[str, int]) -> Expr:
         return node
 
     return rewrite(expr, real)
+
+
+def stated_value(p: Problem, expr: Expr) -> Value:
+    """Value of a stated prediction, one vector: of what is known before the round alone."""
+    nowhere = Point(tuple(p.tracer.zeros(b.shape) for b in p.task.canonical.blocks))
+    return p.values([expr], nowhere)
 
 
 def data_of(p: Problem) -> Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import product
 from typing import Any
 
@@ -13,7 +13,7 @@ from oco.compiler.algorithms.predictions import Predictions, places
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.known_step import BEFORE, nearest_known, rows_known
 from oco.compiler.lowering.points import Point, Rows, repeated
-from oco.compiler.lowering.predicted_round import as_predicted, predicted_of
+from oco.compiler.lowering.predicted_round import as_predicted, parts_of, predicted_of
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, rows
 from oco.compiler.problem.canonical import Canonical
@@ -37,7 +37,6 @@ LARGE = 1e4
 """Largest multiplier of a constraint as predicted, in units of the loss's slope times the diameter over the size of a constraint."""
 TINY = 1e-290
 MULTIPLIERS = "mu"
-Body = Callable[..., tuple[Value, ...]]
 Solved = tuple[tuple[int, float, float], ...]
 
 
@@ -97,15 +96,14 @@ class Hedged:
         canonical, predictions = p.task.canonical, Predictions(p)
         solved = solving(canonical, predictions.season)
         prices, was = _prices(p), predictions.before(state)
-        losses, S = t.zeros((x.count,)), array(state, "S")
         p.note("what each expert that solved the round paid, and the errors of its constraints as predicted")
-        begin = (losses, array(state, "margin"), array(state, "error"))
-        losses, margin, error = t.for_(len(solved), _judged(p, x, prices, was, solved), begin)
+        paid, margin, error = _judged(p, state, prices, was, solved)
         p.note("gradients on the penalised loss")
-        losses, S, *blocks = t.for_(len(GRADIENTS), _gradient_expert(p, prices), (losses, S, *x.blocks))
+        losses, S, blocks = _gradient_experts(p, state, prices)
+        losses = t.concat(losses, paid)
         after = {
             **state,
-            "x": Rows(tuple(blocks)),
+            "x": blocks,
             **weighting.after(losses),
             "S": S,
             "margin": margin,
@@ -181,43 +179,49 @@ def _penalised(p: Problem, x: Point, g: Value, prices: Value) -> Value:
     return p.loss(x) + p.tracer.sum(prices * p.tracer.maximum(g, 0.0))
 
 
-def _gradient_expert(p: Problem, prices: Value) -> Body:
-    """Body of the loop over the gradient experts: losses, S, and the decisions block by block."""
-    t, D = p.tracer, p.setting("D")
+def _gradient_experts(p: Problem, state: State, prices: Value) -> tuple[Value, Value, Rows]:
+    """Losses of the gradient experts, and S and the decisions of all with theirs after the round."""
+    t, D, x, S, count = p.tracer, p.setting("D"), rows(state, "x"), array(state, "S"), len(GRADIENTS)
     sizes = t.constant(np.array([c for c, _ in GRADIENTS]), "steps", "factors of the steps")
     factors = t.constant(np.array([r for _, r in GRADIENTS]), "factors", "factors of the prices")
 
-    def one(k: Value, losses: Value, S: Value, *blocks: Value) -> tuple[Value, ...]:
-        x = Rows(blocks).row(k)
-        g = t.name("g", p.constraints(x))
-        slope = p.gradient(x) + p.constraint_combination(x, factors[k] * prices * t.to_float(g > 0.0))
-        total = t.name("total", S[k] + slope.squared_norm())
-        eta = t.name("eta", sizes[k] * D / t.sqrt(2.0 * t.maximum(total, TINY)))
-        following = p.domain.project(x - eta * slope)
-        losses = t.put(losses, _penalised(p, x, g, prices), k)
-        return (losses, t.put(S, total, k), *Rows(blocks).replaced(k, following).blocks)
+    def one(size: Value, factor: Value, S: Value, *blocks: Value) -> tuple[Value, ...]:
+        own = Point(blocks)
+        g = t.name("g", p.constraints(own))
+        slope = p.gradient(own) + p.constraint_combination(own, factor * prices * t.to_float(g > 0.0))
+        total = t.name("total", S + slope.squared_norm())
+        eta = t.name("eta", size * D / t.sqrt(2.0 * t.maximum(total, TINY)))
+        return (_penalised(p, own, g, prices), total, *p.domain.project(own - eta * slope).blocks)
 
-    return one
+    losses, total, *moved = t.map_(one, sizes, factors, S[:count], *(b[:count] for b in x.blocks))
+    return losses, t.concat(total, S[count:]), Rows(tuple(t.concat(m, b[count:]) for m, b in zip(moved, x.blocks)))
 
 
-def _judged(p: Problem, x: Rows, prices: Value, was: Value | None, solved: Solved) -> Body:
-    """Body of the loop over the experts that solved the round: losses, margins, errors."""
+def _judged(p: Problem, state: State, prices: Value, was: Value | None, solved: Solved) -> tuple[Value, Value, Value]:
+    """Losses of the experts that solved the round, their margins and errors after it."""
     t, first, none = p.tracer, len(GRADIENTS), p.tracer.zeros((p.constraint_count,))
-    place = t.constant(np.array([i for i, _, _ in solved]), "place", "the prediction that each expert takes")
     quantiles = t.constant(np.array([q for _, _, q in solved]), "quantile")
     ends = t.constant(_begun(p, solved), "begun", "rounds after which predictions count as made")
 
-    def one(k: Value, losses: Value, margins: Value, errors: Value) -> tuple[Value, ...]:
-        own = x.row(k + first)
-        g = t.name("g", p.constraints(own))
-        losses = t.put(losses, _penalised(p, own, g, prices), k + first)
-        predicted = as_predicted(p, None if was is None else was[place[k]], none)
-        moved = _margin(p, g - predicted.constraints(own), margins[k], errors[k], quantiles[k])
-        counts = p.played > ends[k]
-        margin, error = (t.where(counts, a, b) for a, b in zip(moved, (margins[k], errors[k])))
-        return losses, t.put(margins, margin, k), t.put(errors, error, k)
+    data = _rows_of(p, was, solved)
 
-    return one
+    def one(margin: Value, error: Value, quantile: Value, end: Value, *rest: Value) -> tuple[Value, ...]:
+        own = Point(rest[len(data) :])
+        g = t.name("g", p.constraints(own))
+        predicted = as_predicted(p, rest[: len(data)], none)
+        moved = _margin(p, g - predicted.constraints(own), margin, error, quantile)
+        counts = p.played > end
+        return (_penalised(p, own, g, prices), *(t.where(counts, a, b) for a, b in zip(moved, (margin, error))))
+
+    given = [array(state, "margin"), array(state, "error"), quantiles, ends, *data]
+    losses, margin, error = t.map_(one, *given, *(b[first:] for b in rows(state, "x").blocks))
+    return losses, margin, error
+
+
+def _rows_of(p: Problem, predicted: Value | None, solved: Solved) -> list[Value]:
+    """Predictions that each expert takes, (experts, size) of each stream."""
+    place = p.tracer.constant(np.array([i for i, _, _ in solved]), "place", "the prediction that each expert takes")
+    return [] if predicted is None else [part[place] for part in parts_of(p, predicted)]
 
 
 def _begun(p: Problem, solved: Solved) -> np.ndarray[Any, Any]:
@@ -230,46 +234,45 @@ def _begun(p: Problem, solved: Solved) -> np.ndarray[Any, Any]:
 def _solved(p: Problem, state: State, predictions: Predictions, following: bool) -> State:
     """Decisions of the experts that solve the round, or the `following` one, with the sums of their squared slopes."""
     t, N, D, first = p.tracer, p.constraint_count, p.setting("D"), len(GRADIENTS)
-    canonical = p.task.canonical
-    solved, margins = solving(canonical, predictions.season), array(state, "margin")
-    data = array(state, "predicted") if predictions.size else None
-    place = t.constant(np.array([i for i, _, _ in solved]), "place", "the prediction that each expert takes")
+    canonical, x, S = p.task.canonical, rows(state, "x"), array(state, "S")
+    solved = solving(canonical, predictions.season)
+    data = _rows_of(p, array(state, "predicted") if predictions.size else None, solved)
     sizes = t.constant(np.array([c for _, c, _ in solved]), "reach", "factors of the steps")
     caps = t.full(1.0, (N,)) * p.setting("Q")
     implicit = predicted_of(canonical).whole is not None
     weights = t.concat(t.ones((1,)), caps) if implicit else caps
     begun = p.played > 1.5
 
-    def one(k: Value, S: Value, *blocks: Value) -> tuple[Value, ...]:
-        j = k + first
-        x = Rows(blocks).row(j)
-        row, margin = None if data is None else data[place[k]], margins[k]
+    def one(size: Value, before: Value, margin: Value, *rest: Value) -> tuple[Value, ...]:
+        row, y = rest[: len(data)], Point(rest[len(data) :])
         own = as_predicted(p, row, margin, following)
-        slope = own.gradient(x)
-        total = t.name("total", S[j] + slope.squared_norm())
-        alpha = t.name("alpha", t.sqrt(2.0 * t.maximum(total, TINY)) / (2.0 * sizes[k] * D))
+        slope = own.gradient(y)
+        total = t.name("total", before + slope.squared_norm())
+        alpha = t.name("alpha", t.sqrt(2.0 * t.maximum(total, TINY)) / (2.0 * size * D))
         if implicit:
-            step = implicit_step(as_predicted(p, row, margin, following, whole=True), x, alpha, weights)
+            step = implicit_step(as_predicted(p, row, margin, following, whole=True), y, alpha, weights)
         else:
-            step = penalized_step(own, x, slope, alpha, weights, own.constraints(x))
+            step = penalized_step(own, y, slope, alpha, weights, own.constraints(y))
         if not following:
-            step, total = step.map(lambda a, b: t.where(begun, a, b), x), t.where(begun, total, S[j])
-        return (t.put(S, total, j), *Rows(blocks).replaced(j, step).blocks)
+            step, total = step.map(lambda a, b: t.where(begun, a, b), y), t.where(begun, total, before)
+        return (total, *step.blocks)
 
-    S, *blocks = t.for_(len(solved), one, (array(state, "S"), *rows(state, "x").blocks))
-    return {"S": S, "x": Rows(tuple(blocks))}
+    given = [sizes, S[first:], array(state, "margin"), *data, *(b[first:] for b in x.blocks)]
+    total, *moved = t.map_(one, *given)
+    blocks = (t.concat(b[:first], m) for b, m in zip(x.blocks, moved))
+    return {"S": t.concat(S[:first], total), "x": Rows(tuple(blocks))}
 
 
 def _within_known(p: Problem, state: State) -> State:
     """Decisions of all experts moved to the nearest points that satisfy the known constraints of the round."""
-    t, x, mu = p.tracer, rows(state, "x"), array(state, MULTIPLIERS)
+    t, mu = p.tracer, array(state, MULTIPLIERS)
 
-    def one(k: Value, mu: Value, *blocks: Value) -> tuple[Value, ...]:
-        moved, multipliers = nearest_known(p, Rows(blocks).row(k), mu[k])
-        return (t.put(mu, multipliers, k), *Rows(blocks).replaced(k, moved).blocks)
+    def one(mu: Value, *x: Value) -> tuple[Value, ...]:
+        moved, multipliers = nearest_known(p, Point(x), mu)
+        return (multipliers, *moved.blocks)
 
     p.note("each expert within the known constraints")
-    mu, *blocks = t.for_(mu.shape[0], one, (mu, *x.blocks))
+    mu, *blocks = t.map_(one, mu, *rows(state, "x").blocks)
     return {MULTIPLIERS: mu, "x": Rows(tuple(blocks))}
 
 

@@ -21,12 +21,14 @@ from oco.compiler.ir.value import Liftable, Value
 from oco.dsl.diagnostics import InternalError
 
 Environment = Mapping[str, LaneValue]
+ZEROS = {DType.FLOAT: 0.0, DType.INT: 0, DType.BOOL: False}
 
 
 def batch(program: Program, lanes: int) -> Program:
     """The program of `lanes` learners: fields but the round, and the values of `measure`, have the learner last."""
-    program, t = expand_small_solves(program), Tracer(program.name)
-    machine = _LaneMachine(t, lanes, {f.name: f for f in program.functions}, None, {})
+    t = Tracer(program.name)
+    program = expand_small_solves(program)
+    machine = LaneMachine(t, lanes, {f.name: f for f in program.functions}, None, {})
     constants = {g.var.name: g for g in program.constants}
 
     def entry(function: Function) -> Callable[..., list[Value]]:
@@ -74,7 +76,7 @@ def _with_lanes(fields: Sequence[Field], lanes: int) -> list[Field]:
 
 
 @dataclass(frozen=True)
-class _LaneMachine:
+class LaneMachine:
     """Traces blocks over values with and without lanes. `mask`: the lanes that are meant, None for all. `known`: the constants."""
 
     t: Tracer
@@ -112,9 +114,26 @@ class _LaneMachine:
                 return self.counted(args[0], args[1:], e.blocks[0], env)
             case "while":
                 return self.loop(args, e.blocks, env)
+            case "map":
+                return self.mapped(e, args, env)
         return self.lanes.apply(e.op, args, dict(e.attrs))
 
-    def within(self, mask: Value | None) -> _LaneMachine:
+    def mapped(self, e: Equation, args: Sequence[LaneValue], env: Environment) -> list[LaneValue]:
+        """Rows one after the other."""
+        t, count = self.t, e.args[0].type.shape[0]
+        rows = [Type(r.type.dtype, r.type.shape) for r in e.blocks[0].results]
+        each = any(a.each for a in args) or any(self.each_of(e.blocks[0], [a.each for a in args], env))
+        flags = [each] * len(rows)
+        zeros = [LaneValue(t.full(ZEROS[r.dtype], (count, *r.shape)), False) for r in rows]
+
+        def turn(k: Value, *made: Value) -> list[Value]:
+            row = [LaneValue(t.gather(a.value, k), a.each) for a in args]
+            results = self.values(self.block(e.blocks[0], row, env), flags)
+            return [t.put(m, r, k) for m, r in zip(made, results, strict=True)]
+
+        return [LaneValue(v, k) for v, k in zip(t.for_(count, turn, self.values(zeros, flags)), flags)]
+
+    def within(self, mask: Value | None) -> LaneMachine:
         return replace(self, mask=mask)
 
     def both(self, condition: Value) -> Value:
@@ -159,8 +178,7 @@ class _LaneMachine:
         t = self.t
 
         def nothing() -> list[Value]:
-            zeros = {DType.FLOAT: 0.0, DType.INT: 0, DType.BOOL: False}
-            return [t.full(zeros[r.type.dtype], (*r.type.shape, self.count)) for r in block.results]
+            return [t.full(ZEROS[r.type.dtype], (*r.type.shape, self.count)) for r in block.results]
 
         return list(t.if_(t.any(meant), lambda: [self.lanes.full(b) for b in self.block(block, (), env)], nothing))
 
@@ -231,16 +249,16 @@ class _LaneMachine:
         return _Flags(self.functions).block(block, params, {n: b.each for n, b in env.items()})
 
 
-Condition = Callable[[_LaneMachine, Sequence[LaneValue]], Value]
-Body = Callable[[_LaneMachine, Sequence[LaneValue]], list[LaneValue]]
+Condition = Callable[[LaneMachine, Sequence[LaneValue]], Value]
+Body = Callable[[LaneMachine, Sequence[LaneValue]], list[LaneValue]]
 
 
 def _less_than(n: Value) -> Condition:
     return lambda machine, given: given[0].value < n
 
 
-def _counting(outer: _LaneMachine, body: Block, env: Environment) -> Body:
-    def turn(machine: _LaneMachine, given: Sequence[LaneValue]) -> list[LaneValue]:
+def _counting(outer: LaneMachine, body: Block, env: Environment) -> Body:
+    def turn(machine: LaneMachine, given: Sequence[LaneValue]) -> list[LaneValue]:
         return [LaneValue(given[0].value + 1, True), *machine.block(body, given, env)]
 
     return turn
@@ -274,6 +292,8 @@ class _Flags:
                 return [args[0] or k for k in _either(*(self.block(b, (), env) for b in e.blocks))]
             case "for" | "while":
                 return self.loop(e, args, env)
+            case "map":
+                return [any(args) or any(self.block(e.blocks[0], args, env))] * len(e.outs)
         return [any(args)] * len(e.outs)
 
     def loop(self, e: Equation, args: list[bool], env: Mapping[str, bool]) -> list[bool]:

@@ -13,8 +13,8 @@ from oco.backends.c99.functions import function_lines
 from oco.backends.c99.interface import PUBLIC, Interface, kept_by
 from oco.backends.c99.names import module_name
 from oco.backends.c99.state import STATE_NAMES, state_lines, state_prototypes
-from oco.backends.c99.writer import Signature, comment
 from oco.backends.c99.vectors import LANE, is_vector
+from oco.backends.c99.writer import Signature, comment
 from oco.backends.contract import Contract
 from oco.backends.identity import learner_hash
 from oco.compiler.ir.mapping import rows_in_lanes
@@ -37,7 +37,7 @@ class CSource:
 
 
 def emit(program: Program, contract: Contract, skip: Collection[str] = (), *, vectors: bool = False) -> CSource:
-    """Header and source of a program; `skip` names passes to leave out. `vectors`: rows of maps are taken side by side in GNU C's vectors."""
+    """Header and source of a program; `skip` names passes to leave out. `vectors`: rows of maps stand side by side in vectors of GNU C."""
     name, program = module_name(program.name), replace(program, slopes=None)
     program = lower(rows_in_lanes(program, LANE) if vectors else program, skip)
     text, interface = rule(program, name)

@@ -37,7 +37,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from oco.compiler.algorithms.base import Algorithm
-from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN, path_length
+from oco.compiler.algorithms.classic import (
+    BOUNDED_DOMAIN,
+    BOUNDED_GRADIENT,
+    CONVEX_LOSS,
+    GRADIENTS_SEEN,
+    NO_CONSTRAINTS,
+    path_length,
+)
 from oco.compiler.algorithms.common import EXACT_STEP, FEASIBLE_COMPARATOR, FUNCTIONS_SEEN, ROUNDS, SOME_INEQUALITY
 from oco.compiler.algorithms.hedged_rule import LARGE, Hedged, expert_count, gap_to_best, is_informed
 from oco.compiler.algorithms.predictions import longest_season
@@ -105,10 +112,10 @@ FULL_FEEDBACK = Hypothesis("The loss is revealed as a function.", _full_feedback
 EACH_ROUND = Hypothesis("Constraints that data enters bind in each round.", _each_round)
 AVERAGED = Hypothesis("Data can be averaged.", _averaged)
 PRICED = Hypothesis("Violations have prices.", _priced)
+_LOSS = (BOUNDED_DOMAIN, CONVEX_LOSS, BOUNDED_GRADIENT)
 _BASIC = (
-    BOUNDED_DOMAIN,
-    CONVEX_LOSS,
-    BOUNDED_GRADIENT,
+    SOME_INEQUALITY,
+    *_LOSS,
     EACH_ROUND,
     inequalities_convex("Each g_t^n is convex in the decision."),
     inequalities_know("bound", "The constraints are bounded.", "the size"),
@@ -139,6 +146,11 @@ def _settings(s: Situation) -> Mapping[str, Default]:
     return {"D": diameter, "penalty": penalty, "Q": cap, "season": _season(s)}
 
 
+def _settings_alone(s: Situation) -> Mapping[str, Default]:
+    """Settings without constraints: no prices."""
+    return {"D": Default("domain.diameter.l2", "diameter of the domain"), "season": _season(s)}
+
+
 def _season(s: Situation) -> Default:
     """Rounds of a season; 1 for none."""
     if 1 < s.season <= longest_season(s.canonical):
@@ -150,11 +162,12 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     diameter, upper = needed(s, "domain.diameter.l2"), s.inequality_bounds("upper")
     sizes = needed_bounds(s, "bound")
     most = sizes if upper is None else np.minimum(sizes, np.maximum(upper, 0.0))
-    stated, given = stated_prices(s.canonical.inequalities), settings["penalty"].given
+    stated = stated_prices(s.canonical.inequalities)
+    given = stated.size > 0 and settings["penalty"].given
     experts = expert_count(s.canonical, count(settings, "season", s.horizon or 1))
 
     def prices(horizon: int) -> Floats:
-        own = np.full(stated.shape, number(settings, "penalty", horizon))
+        own = np.full(stated.shape, number(settings, "penalty", horizon) if stated.size else 0.0)
         return own if given else np.where(stated > 0, stated, own)
 
     def reach(rounds: Rounds, horizon: int) -> Floats:
@@ -184,9 +197,12 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     measure = s.canonical.measure
     rate = "sqrt(T)" if measure is Measure.STATIC else "T**(1/2 + V_x)"
     note = "regret with violations at their prices: what they cost is in it"
+    title = "AdaHedge (de Rooij et al. 2014) over gradient descent"
+    if not stated.size:
+        return Guarantee(title, s.horizon, Bound(f"{measure} regret", rate, regret, own, s.loss_range))
     first = Bound(f"{measure} regret", rate, regret, own, s.loss_range, note=note)
     second = Bound("hard violation", "T", f"({regret} + F * T) / price", (*own, *broken), s.violation_range)
-    return Guarantee("AdaHedge (de Rooij et al. 2014) over gradient descent", s.horizon, first, second)
+    return Guarantee(title, s.horizon, first, second)
 
 
 def needed_range(s: Situation) -> float:
@@ -205,7 +221,6 @@ HEDGED = Algorithm(
     mixes=True,
     reads=Feedback.FULL,
     requirements=(
-        SOME_INEQUALITY,
         INEQUALITIES_ONLY,
         FUNCTIONS_SEEN,
         GRADIENTS_SEEN,
@@ -217,6 +232,7 @@ HEDGED = Algorithm(
     theorems=(
         Theorem(
             name="regret on the penalised loss",
+            moves=True,
             measures=frozenset({Measure.STATIC, Measure.DYNAMIC}),
             violation=Violation.HARD,
             hypotheses=_BASIC,
@@ -225,6 +241,18 @@ HEDGED = Algorithm(
             positive=("D", "penalty", "Q", "season"),
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "dynamic regret": "T**(1/2 + V_x)", "hard violation": "T"},
+            checks=constant_settings,
+        ),
+        Theorem(
+            name="regret without constraints",
+            moves=True,
+            measures=frozenset({Measure.STATIC, Measure.DYNAMIC}),
+            hypotheses=(NO_CONSTRAINTS, *_LOSS),
+            settings=_settings_alone,
+            free=(Free("D", 1 / 16, 1),),
+            positive=("D", "season"),
+            guarantee=_guarantee,
+            rates={"static regret": "sqrt(T)", "dynamic regret": "T**(1/2 + V_x)"},
             checks=constant_settings,
         ),
     ),

@@ -26,6 +26,8 @@ SOLVED = (*product((0, 1), (0.3, 3.0), (0.75, 0.9, 0.98, 0.995, 1.0)), *product(
 """Experts that solve the next round: the average, its place in `FORGETTING`; the reach as a factor of AdaGrad's step; the quantile."""
 FOLLOWING = tuple(product((3.0, 30.0), (0.5, 0.75, 0.9, 0.98, 0.995)))
 """Reach and quantile of the experts that solve the round on each of the other predictions: of the season, of the contexts."""
+UNCONSTRAINED = (0.03, 0.3, 3.0, 30.0)
+"""Reach of the experts that solve the round on each prediction where there are no constraints, and no margins to learn."""
 REACH, NO_MARGIN = 3.0, 2.0
 """Reach of the experts that solve the round at a quantile of the stated distribution, and the mark that they learn no margin."""
 KEPT = (1.0, 0.99)
@@ -42,6 +44,9 @@ Solved = tuple[tuple[int, float, float], ...]
 
 def solving(canonical: Canonical, season: int) -> Solved:
     """Experts that solve the next round: the row of the prediction, the reach, the quantile."""
+    if not canonical.inequalities:
+        rows = range(sum(map(len, places(canonical, season)))) if predicted_of(canonical).size else (0,)
+        return tuple((row, c, NO_MARGIN) for row in rows for c in UNCONSTRAINED)
     if not predicted_of(canonical).size:
         return SOLVED
     _, seasonal, stated, regression = places(canonical, season)
@@ -73,8 +78,7 @@ class Hedged:
             "L_of": t.zeros((len(KEPT),)),
             "gap_of": t.lift(0.0),
             "S": t.zeros((count,)),
-            "margin": t.zeros((solved, N)),
-            "error": t.zeros((solved, N)),
+            **({"margin": t.zeros((solved, N)), "error": t.zeros((solved, N))} if N else {}),
             **Predictions(p).init(),
             **({MULTIPLIERS: t.zeros((count, rows_known(canonical)))} if canonical.known else {}),
             **_before(p, start),
@@ -97,7 +101,7 @@ class Hedged:
         solved = solving(canonical, predictions.season)
         prices, was = _prices(p), predictions.before(state)
         p.note("what each expert that solved the round paid, and the errors of its constraints as predicted")
-        paid, margin, error = _judged(p, state, prices, was, solved)
+        paid, learned = _judged(p, state, prices, was, solved)
         p.note("gradients on the penalised loss")
         losses, S, blocks = _gradient_experts(p, state, prices)
         losses = t.concat(losses, paid)
@@ -106,8 +110,7 @@ class Hedged:
             "x": blocks,
             **weighting.after(losses),
             "S": S,
-            "margin": margin,
-            "error": error,
+            **learned,
             **predictions.update(state, was),
             **_before(p, x.combine(weighting.combined)),
         }
@@ -164,6 +167,8 @@ def _before(p: Problem, x: Point) -> State:
 
 def _prices(p: Problem) -> Value:
     """Price of a unit of violation of each constraint, shape (N,), in units of the rule."""
+    if not p.constraint_count:
+        return p.tracer.zeros((0,))
     scales, stated = p.task.scales, stated_prices(p.task.canonical.inequalities)
     if scales is not None:
         stated = stated * scales.inequalities / scales.loss
@@ -174,9 +179,14 @@ def _prices(p: Problem) -> Value:
     return price if stated.all() else p.tracer.where(price > 0.0, price, own)
 
 
-def _penalised(p: Problem, x: Point, g: Value, prices: Value) -> Value:
+def _penalised(p: Problem, x: Point, g: Value | None, prices: Value) -> Value:
     """P_t(x) of the values g = g_t(x)."""
-    return p.loss(x) + p.tracer.sum(prices * p.tracer.maximum(g, 0.0))
+    return p.loss(x) if g is None else p.loss(x) + p.tracer.sum(prices * p.tracer.maximum(g, 0.0))
+
+
+def _constraints(p: Problem, x: Point) -> Value | None:
+    """g_t(x), shape (N,); None without constraints."""
+    return p.tracer.name("g", p.constraints(x)) if p.constraint_count else None
 
 
 def _gradient_experts(p: Problem, state: State, prices: Value) -> tuple[Value, Value, Rows]:
@@ -187,8 +197,9 @@ def _gradient_experts(p: Problem, state: State, prices: Value) -> tuple[Value, V
 
     def one(size: Value, factor: Value, S: Value, *blocks: Value) -> tuple[Value, ...]:
         own = Point(blocks)
-        g = t.name("g", p.constraints(own))
-        slope = p.gradient(own) + p.constraint_combination(own, factor * prices * t.to_float(g > 0.0))
+        g, slope = _constraints(p, own), p.gradient(own)
+        if g is not None:
+            slope = slope + p.constraint_combination(own, factor * prices * t.to_float(g > 0.0))
         total = t.name("total", S + slope.squared_norm())
         eta = t.name("eta", size * D / t.sqrt(2.0 * t.maximum(total, TINY)))
         return (_penalised(p, own, g, prices), total, *p.domain.project(own - eta * slope).blocks)
@@ -197,13 +208,15 @@ def _gradient_experts(p: Problem, state: State, prices: Value) -> tuple[Value, V
     return losses, t.concat(total, S[count:]), Rows(tuple(t.concat(m, b[count:]) for m, b in zip(moved, x.blocks)))
 
 
-def _judged(p: Problem, state: State, prices: Value, was: Value | None, solved: Solved) -> tuple[Value, Value, Value]:
-    """Losses of the experts that solved the round, their margins and errors after it."""
-    t, first, none = p.tracer, len(GRADIENTS), p.tracer.zeros((p.constraint_count,))
+def _judged(p: Problem, state: State, prices: Value, was: Value | None, solved: Solved) -> tuple[Value, State]:
+    """Losses of the experts that solved the round, and their margins and errors after it."""
+    t, N, decided = p.tracer, p.constraint_count, [b[len(GRADIENTS) :] for b in rows(state, "x").blocks]
+    if not N:
+        (losses,) = t.map_(lambda *x: (p.loss(Point(x)),), *decided)
+        return losses, {}
     quantiles = t.constant(np.array([q for _, _, q in solved]), "quantile")
     ends = t.constant(_begun(p, solved), "begun", "rounds after which predictions count as made")
-
-    data = _rows_of(p, was, solved)
+    data, none = _rows_of(p, was, solved), t.zeros((N,))
 
     def one(margin: Value, error: Value, quantile: Value, end: Value, *rest: Value) -> tuple[Value, ...]:
         own = Point(rest[len(data) :])
@@ -213,9 +226,9 @@ def _judged(p: Problem, state: State, prices: Value, was: Value | None, solved: 
         counts = p.played > end
         return (_penalised(p, own, g, prices), *(t.where(counts, a, b) for a, b in zip(moved, (margin, error))))
 
-    given = [array(state, "margin"), array(state, "error"), quantiles, ends, *data]
-    losses, margin, error = t.map_(one, *given, *(b[first:] for b in rows(state, "x").blocks))
-    return losses, margin, error
+    given = [array(state, "margin"), array(state, "error"), quantiles, ends, *data, *decided]
+    losses, margin, error = t.map_(one, *given)
+    return losses, {"margin": margin, "error": error}
 
 
 def _rows_of(p: Problem, predicted: Value | None, solved: Solved) -> list[Value]:
@@ -238,12 +251,13 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
     solved = solving(canonical, predictions.season)
     data = _rows_of(p, array(state, "predicted") if predictions.size else None, solved)
     sizes = t.constant(np.array([c for _, c, _ in solved]), "reach", "factors of the steps")
-    caps = t.full(1.0, (N,)) * p.setting("Q")
+    caps = t.full(1.0, (N,)) * p.setting("Q") if N else t.zeros((0,))
     implicit = predicted_of(canonical).whole is not None
-    weights = t.concat(t.ones((1,)), caps) if implicit else caps
+    weights = caps if not implicit else t.concat(t.ones((1,)), caps) if N else t.ones((1,))
     begun = p.played > 1.5
 
-    def one(size: Value, before: Value, margin: Value, *rest: Value) -> tuple[Value, ...]:
+    def one(size: Value, before: Value, *rest: Value) -> tuple[Value, ...]:
+        margin, rest = (rest[0], rest[1:]) if N else (caps, rest)
         row, y = rest[: len(data)], Point(rest[len(data) :])
         own = as_predicted(p, row, margin, following)
         slope = own.gradient(y)
@@ -251,13 +265,16 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
         alpha = t.name("alpha", t.sqrt(2.0 * t.maximum(total, TINY)) / (2.0 * size * D))
         if implicit:
             step = implicit_step(as_predicted(p, row, margin, following, whole=True), y, alpha, weights)
+        elif not N:
+            step = p.domain.project(y - slope / (2.0 * alpha))
         else:
             step = penalized_step(own, y, slope, alpha, weights, own.constraints(y))
         if not following:
             step, total = step.map(lambda a, b: t.where(begun, a, b), y), t.where(begun, total, before)
         return (total, *step.blocks)
 
-    given = [sizes, S[first:], array(state, "margin"), *data, *(b[first:] for b in x.blocks)]
+    margins = [array(state, "margin")] if N else []
+    given = [sizes, S[first:], *margins, *data, *(b[first:] for b in x.blocks)]
     total, *moved = t.map_(one, *given)
     blocks = (t.concat(b[:first], m) for b, m in zip(x.blocks, moved))
     return {"S": t.concat(S[:first], total), "x": Rows(tuple(blocks))}

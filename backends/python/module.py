@@ -20,7 +20,6 @@ from oco.backends.python.functions import function_lines
 from oco.backends.python.helpers import HELPERS
 from oco.compiler.ir.dead_code import used_by
 from oco.compiler.ir.lower_bounds import lower_bounds
-from oco.compiler.ir.mapping import rows_at_once
 from oco.compiler.ir.passes import shorten
 from oco.compiler.ir.program import DType, Field, Function, Program
 
@@ -122,7 +121,7 @@ def comment(text: str) -> str:
 def _rule(program: Program, entries: Sequence[Function], skip: Collection[str] = ()) -> Iterator[str]:
     """Constants with their origins, then the functions."""
     names = {f.name for f in entries}
-    program = shorten(rows_at_once(program), skip)
+    program = shorten(program, skip)
     entries = [f for f in program.entries if f.name in names]
     functions, read = used_by(program, entries)
     constants = [(g.var.name, array_source(g.value), comment(g.why)) for g in read]

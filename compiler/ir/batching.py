@@ -87,9 +87,11 @@ class LaneMachine:
 
     @property
     def lanes(self) -> Lanes:
+        """Operations over the lanes."""
         return Lanes(self.t, self.count, self.mask is not None)
 
     def block(self, block: Block, args: Sequence[LaneValue], outer: Environment) -> list[LaneValue]:
+        """Results of a block at these arguments."""
         env = {**outer, **{p.name: a for p, a in zip(block.params, args)}}
         for e in block.equations:
             if e.note:
@@ -101,9 +103,11 @@ class LaneMachine:
         return [self.read(r, env) for r in block.results]
 
     def read(self, operand: Operand, env: Environment) -> LaneValue:
+        """Value of an operand."""
         return env[operand.name] if not hasattr(operand, "value") else LaneValue(self.t.lift(operand.value), False)
 
     def equation(self, e: Equation, env: Environment) -> list[LaneValue]:
+        """Results of an equation."""
         args = [self.read(a, env) for a in e.args]
         match e.op:
             case "call":
@@ -134,6 +138,7 @@ class LaneMachine:
         return [LaneValue(v, k) for v, k in zip(t.for_(count, turn, self.values(zeros, flags)), flags)]
 
     def within(self, mask: Value | None) -> LaneMachine:
+        """Machine for the lanes of a mask."""
         return replace(self, mask=mask)
 
     def both(self, condition: Value) -> Value:
@@ -142,6 +147,7 @@ class LaneMachine:
 
     # control flow
     def call(self, function: Function, args: Sequence[LaneValue]) -> list[LaneValue]:
+        """Results of a function of the program."""
         each: list[bool] = []
         names = [p.name for p in function.body.params]
 
@@ -159,6 +165,7 @@ class LaneMachine:
         return [LaneValue(v, k) for v, k in zip(results, each, strict=True)]
 
     def branch(self, condition: LaneValue, blocks: Sequence[Block], env: Environment) -> list[LaneValue]:
+        """Results of a branch, of both sides where lanes differ."""
         flags = [k or condition.each for k in _either(*(self.each_of(b, (), env) for b in blocks))]
         t = self.t
         if not condition.each:
@@ -183,6 +190,7 @@ class LaneMachine:
         return list(t.if_(t.any(meant), lambda: [self.lanes.full(b) for b in self.block(block, (), env)], nothing))
 
     def counted(self, n: LaneValue, start: Sequence[LaneValue], body: Block, env: Environment) -> list[LaneValue]:
+        """Results of a loop of n turns."""
         t = self.t
         if n.each:
             return self.until_done(
@@ -197,6 +205,7 @@ class LaneMachine:
         return [LaneValue(v, k) for v, k in zip(t.for_(n.value, turn, self.values(start, flags)), flags)]
 
     def loop(self, start: Sequence[LaneValue], blocks: Sequence[Block], env: Environment) -> list[LaneValue]:
+        """Results of a loop with a condition."""
         condition, body = blocks
         flags = self.fixed_point([a.each for a in start], lambda f: self.each_of(body, f, env))
         if self.each_of(condition, flags, env)[0]:
@@ -234,6 +243,7 @@ class LaneMachine:
         return [LaneValue(v, True) for v in result[1:]]
 
     def values(self, results: Sequence[LaneValue], flags: Sequence[bool]) -> list[Value]:
+        """Traced values, with lanes where the flags say so."""
         return [self.lanes.full(b) if k else b.value for b, k in zip(results, flags, strict=True)]
 
     # which values have lanes

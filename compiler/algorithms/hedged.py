@@ -134,6 +134,10 @@ def _sizes(s: Situation) -> Floats:
 
 
 def _settings(s: Situation) -> Mapping[str, Default]:
+    """Settings; without constraints there are no prices."""
+    diameter = Default("domain.diameter.l2", "diameter of the domain")
+    if not s.constraints:
+        return {"D": diameter, "season": _season(s)}
     stated, least = stated_prices(s.canonical.inequalities), float(_sizes(s).min())
     if stated.any():
         words = "penalty that the model states" if (stated == stated[0]).all() else "largest that the model states"
@@ -142,13 +146,7 @@ def _settings(s: Situation) -> Mapping[str, Default]:
         why = "the tradeoff in ranges of the loss, over the size of a constraint"
         penalty = Default(s.weight * (s.loss_range or 1.0) / least, why)
     cap = Default(f"{LARGE!r} * loss.lipschitz.l2 * domain.diameter.l2 / {least!r}", "largest multiplier as predicted")
-    diameter = Default("domain.diameter.l2", "diameter of the domain")
     return {"D": diameter, "penalty": penalty, "Q": cap, "season": _season(s)}
-
-
-def _settings_alone(s: Situation) -> Mapping[str, Default]:
-    """Settings without constraints: no prices."""
-    return {"D": Default("domain.diameter.l2", "diameter of the domain"), "season": _season(s)}
 
 
 def _season(s: Situation) -> Default:
@@ -248,9 +246,9 @@ HEDGED = Algorithm(
             moves=True,
             measures=frozenset({Measure.STATIC, Measure.DYNAMIC}),
             hypotheses=(NO_CONSTRAINTS, *_LOSS),
-            settings=_settings_alone,
+            settings=_settings,
             free=(Free("D", 1 / 16, 1),),
-            positive=("D", "season"),
+            positive=("D", "penalty", "Q", "season"),
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "dynamic regret": "T**(1/2 + V_x)"},
             checks=constant_settings,

@@ -108,10 +108,18 @@ def _priced(s: Situation) -> Objection | None:
     return Objection(message, fix, unasked=True)
 
 
+def _informed(s: Situation) -> Objection | None:
+    if s.constraints or s.canonical.context or s.season > 1:
+        return None
+    message = "without constraints, contexts and seasons its experts are gradient steps, and weights on them cost more than they gain"
+    return Objection(message, "write `using ogd`, or ask for it by its name", unasked=True)
+
+
 FULL_FEEDBACK = Hypothesis("The loss is revealed as a function.", _full_feedback)
 EACH_ROUND = Hypothesis("Constraints that data enters bind in each round.", _each_round)
 AVERAGED = Hypothesis("Data can be averaged.", _averaged)
 PRICED = Hypothesis("Violations have prices.", _priced)
+INFORMED = Hypothesis("There are constraints, or something predicts the data.", _informed)
 _LOSS = (BOUNDED_DOMAIN, CONVEX_LOSS, BOUNDED_GRADIENT)
 _BASIC = (
     SOME_INEQUALITY,
@@ -226,6 +234,7 @@ HEDGED = Algorithm(
         AVERAGED,
         EXACT_STEP,
         PRICED,
+        INFORMED,
     ),
     theorems=(
         Theorem(

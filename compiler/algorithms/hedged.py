@@ -17,6 +17,9 @@ Weights: AdaHedge's (`de_rooij2014`) of all losses P_t(x^k) so far, and of losse
 rounds are no judges of later ones; AdaHedge weighs the two by what they paid. Where constraints of a round are known before its decision
 each expert decides within them: x^k <- P_{X_t}(x^k), and so does their mean, X_t being convex.
 
+Where distributions of the constraints' data are stated, rounds drawn from them are played before the first one (`rehearsal`): the
+experts begin where these led, and where all data are stated with their margins and S too.
+
 Theorem. The gradient expert with c = r = 1 is gradient descent on P_t with AdaGrad's steps, and with comparators u_t of path length V,
 sum P_t(x_t) - P_t(u_t) <= (D_s + (D^2 + 2 D V)/D_s)/2 sqrt(2 S) for steps D_s / sqrt(2 S): the inequality of gradient descent summed,
 |x_t+1 - u_t|^2 being at least |x_t+1 - u_t+1|^2 - 2 D |u_t+1 - u_t|. With S <= G^2 T, G a bound of the slope of P_t, M the range of P_t,
@@ -24,9 +27,9 @@ and the price of the weights, 2 Delta_T <= M sqrt((4 + ln K) T) among K experts 
 
     sum P_t(x_t) - P_t(u_t) <= R = (D_s + (D^2 + 2 D V)/D_s)/2 G sqrt(2 T) + M (sqrt((4 + ln K) T) + sqrt((4 + ln 2) T)).
 
-For u_t that satisfy each round's constraints P_t(u_t) = f_t(u_t). So the regret is at most R, less what is paid for violations; and with
-F the range of the loss, the violations are at most (R + F T) / min_n price_n together. A projection onto X_t moves no expert away from
-u_t in X_t.
+With B rounds rehearsed S_0 <= G^2 B, and T + B stands for T in the first term. For u_t that satisfy each round's constraints P_t(u_t) =
+f_t(u_t). So the regret is at most R, less what is paid for violations; and with F the range of the loss, the violations are at most
+(R + F T) / min_n price_n together. A projection onto X_t moves no expert away from u_t in X_t.
 """
 
 from __future__ import annotations
@@ -48,6 +51,7 @@ from oco.compiler.algorithms.classic import (
 from oco.compiler.algorithms.common import EXACT_STEP, FEASIBLE_COMPARATOR, FUNCTIONS_SEEN, ROUNDS, SOME_INEQUALITY
 from oco.compiler.algorithms.hedged_rule import LARGE, Hedged, expert_count, gap_to_best, is_informed
 from oco.compiler.algorithms.predictions import longest_season
+from oco.compiler.algorithms.rehearsal import is_whole, rehearsed
 from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
 from oco.compiler.lowering.predicted_round import picking
 from oco.compiler.theory.objective import stated_prices
@@ -195,7 +199,10 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         Quantity("K", r"\ln K", f"logarithm of the {experts} experts", math.log(experts)),
         ROUNDS,
     )
-    regret = "reach * G * sqrt(2 * T) + M * (sqrt((4 + K) * T) + sqrt((4 + log(2)) * T))"
+    before = len(next(iter(rehearsed(s.canonical).values()), ())) if is_whole(s.canonical) else 0
+    own += (Quantity("B", "B", "rounds rehearsed before the first one", float(before)),) if before else ()
+    slopes = "reach * G * sqrt(2 * (T + B))" if before else "reach * G * sqrt(2 * T)"
+    regret = f"{slopes} + M * (sqrt((4 + K) * T) + sqrt((4 + log(2)) * T))"
     broken = (
         Quantity("F", "F", "range of the loss", needed_range(s)),
         Quantity("price", r"\min_n p_n", "least price", lambda rounds, T: np.asarray(prices(T).min())),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import reduce
 from itertools import product
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from oco.compiler.algorithms.de_rooij2014 import mixability_gap, weights
 from oco.compiler.algorithms.predictions import Predictions, places
+from oco.compiler.algorithms.rehearsal import ROUNDS, is_whole, rehearsed
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.known_step import BEFORE, nearest_known, rows_known
 from oco.compiler.lowering.points import Point, Rows, repeated
@@ -38,8 +40,13 @@ MARGIN_RATE = 0.05
 LARGE = 1e4
 """Largest multiplier of a constraint as predicted, in units of the loss's slope times the diameter over the size of a constraint."""
 TINY = 1e-290
+REHEARSED = ("x", "S", "margin", "error")
+"""What a rehearsal leaves in the first state; the decisions alone where no distribution of the loss's data is stated."""
+AT_CENTRE = 1e-9
+"""Share of a width within which a start is the middle of the domain."""
 MULTIPLIERS = "mu"
 Solved = tuple[tuple[int, float, float], ...]
+Floats = np.ndarray[Any, Any]
 
 
 def solving(canonical: Canonical, season: int) -> Solved:
@@ -68,6 +75,12 @@ class Hedged:
     """`x` has the decision of each expert: the gradients, then the rounds solved again, whose predictions, margins and errors follow."""
 
     def init(self, p: Problem, start: Point) -> State:
+        first, data = self.begun(p, start), rehearsed(p.task.canonical)
+        timed = any("t" in {s.name for s in v.formula.free_symbols} for v in p.task.settings.values())
+        return first if not data or timed else _after_rehearsal(self, p, first, start, data)
+
+    def begun(self, p: Problem, start: Point) -> State:
+        """State in which nothing has been seen, with all decisions at `start`."""
         t, N, canonical = p.tracer, p.constraint_count, p.task.canonical
         season = p.whole("season")
         count, solved = expert_count(canonical, season), len(solving(canonical, season))
@@ -128,6 +141,39 @@ def gap_to_best(state: Mapping[str, Any]) -> float:
     """
     among, between = float(np.asarray(state["gap"])[KEPT.index(1.0)]), float(state["gap_of"])
     return 2.0 * among + between + max(between, ROUNDING * float(np.max(np.abs(state["L_of"]))))
+
+
+def _after_rehearsal(rule: Hedged, p: Problem, first: State, start: Point, data: Mapping[str, Floats]) -> State:
+    """First state with the decisions, slopes and margins that rehearsed rounds lead to, unless somebody chose the start."""
+    t = p.tracer
+    table = {n: t.constant(v, f"rehearsed_{n}", "rounds drawn as the model states") for n, v in data.items()}
+
+    def turn(k: Value, *values: Value) -> list[Value]:
+        seen = {n: rounds[k] for n, rounds in table.items()}
+        own = Problem(t, p.task, seen, k + 1, constants=p.constants)
+        return _flat(rule.update(own, _like(first, values)))
+
+    p.note("rounds are rehearsed; of what they taught, weights and predictions go")
+    after = _like(first, t.for_(ROUNDS, turn, _flat(first)))
+    away = [t.any(abs(a - b) > AT_CENTRE * p.domain.least_width) for a, b in zip(start.blocks, p.centre().blocks)]
+    chosen = reduce(t.or_, away)
+    names = REHEARSED if is_whole(p.task.canonical) else REHEARSED[:1]
+    before, later = ({n: state[n] for n in names} for state in (first, after))
+    return {**first, **_like(before, [t.where(chosen, a, b) for a, b in zip(_flat(before), _flat(later))])}
+
+
+def _flat(state: State) -> list[Value]:
+    """Arrays of a state, block by block."""
+    return [b for v in state.values() for b in ((v,) if isinstance(v, Value) else v.blocks)]
+
+
+def _like(state: State, values: Sequence[Value]) -> State:
+    """State of the same form from these arrays."""
+    left = iter(values)
+    return {
+        n: next(left) if isinstance(v, Value) else type(v)(tuple(next(left) for _ in v.blocks))
+        for n, v in state.items()
+    }
 
 
 class Weighting:

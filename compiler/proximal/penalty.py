@@ -46,6 +46,8 @@ NOISE = 1e-14
 NOISE_OF_D = 1e-13
 """Rounding error of D, as a share of the size of its terms."""
 TINY = 1e-290
+FEW_ROWS = 4
+"""Rows up to which products of all pairs cost less than two products with a vector in each turn."""
 RISES = 0.5
 """Share of the slope along the common cut of a step that cutting each multiplier alone has to keep."""
 
@@ -266,9 +268,11 @@ class _Ascent:
         if self.p.domain.is_entrywise:
             sizes = rows.map(abs)
             largest = self.p.domain.of_bounds(lambda lo, hi: np.maximum(abs(lo), abs(hi)), full=True)
-            slope = c.map(abs) + sizes.combine(lam)
-            slope = slope if self.response.bounds is None else slope + self.response.bounds.reach
-            return sizes.apply(largest + slope / double)
+            slope = c.map(abs) if self.response.bounds is None else c.map(abs) + self.response.bounds.reach
+            if lam.shape[0] <= FEW_ROWS and isinstance(self.response, AffineResponse):
+                t.note("the slopes stay: what does not hang on the multipliers is worked out once")
+                return sizes.apply(largest + slope / double) + (sizes.gram(sizes) / double) @ lam
+            return sizes.apply(largest + (slope + sizes.combine(lam)) / double)
         norms = t.name("sizes", t.sqrt(rows.squared_norms()))
         return (self.diameter + (t.sqrt(c.squared_norm()) + t.sum(lam * norms)) / double) * norms
 

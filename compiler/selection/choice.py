@@ -378,7 +378,7 @@ def _inapplicable(a: Algorithm, s: Situation) -> list[Objection]:
         results.append(Objection("it needs each round's constraints as functions", "write `feedback full`"))
     if hard and s.equalities:
         results.append(Objection("it has no rule for equalities on average", "write `each round` after them"))
-    if hard and not s.constraints:
+    if hard and not s.constraints and all(t.violation is Violation.HARD for t in a.theorems):
         results.append(Objection("it has no rule without constraints", "write `using ogd`"))
     return results
 

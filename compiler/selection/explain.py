@@ -151,6 +151,8 @@ def bound_text(bound: Bound, guarantee: Guarantee) -> str:
     message = f"{bound.measure} <= {number:.6g} = {rate}: {per_round:.4g} a round{note}"
     if bound.vacuous(rounds) and bound.trivial is not None:
         worst = "cost more than" if "regret" in bound.measure else "add more to it than"
+        if bound.most != bound.trivial:
+            return f"{message}; vacuous: on the data no decisions {worst} {bound.worst:.4g} a round in the mean"
         return f"{message}; vacuous: no round can {worst} {bound.worst:.4g}"
     return message
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from oco.compiler.selection.resolve_again import in_its_units, revised
 from oco.compiler.selection.verdicts import Verdict
 from oco.compiler.theory.guarantees import Guarantee
+from oco.compiler.theory.seen_worst import on_data
 from oco.compiler.theory.theorems import Situation, UnknownFact
 from oco.dsl.diagnostics import OcoError
 
@@ -61,7 +62,7 @@ class _Shares:
     def guarantee(self, T: int) -> Guarantee:
         s, v = revised(self.s, self.v, horizon=T)
         assert v.theorem is not None
-        return v.theorem.guarantee(in_its_units(s, v), v.settings)
+        return on_data(v.theorem.guarantee(in_its_units(s, v), v.settings), s, v.scales)
 
 
 def _first(share: Callable[[int], float], horizon: int) -> Useful:

@@ -68,7 +68,12 @@ def piloted(
 
 
 def _mixture(choice: Choice, data: Any) -> Verdict | None:
-    """Algorithm that weighs rules as the rounds come, where it applies: on data, and where every guarantee is vacuous."""
+    """Algorithm that weighs rules as the rounds come by stated penalties, where it applies: on data, and where every guarantee is vacuous.
+
+    Where a constraint states none, violations are weighed by the tradeoff, and pilot runs on data compare it with the others.
+    """
+    if not all(c.penalties for c in choice.situation.canonical.inequalities):
+        return None
     usable = choice.candidates if data is None else choice.usable
     return next((v for v in usable if v.algorithm.mixes), None)
 

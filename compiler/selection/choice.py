@@ -242,7 +242,7 @@ def _required(a: Algorithm, s: Situation, asked: bool) -> list[Objection]:
     if s.canonical.known and not a.plays and not a.prepares(s.canonical):
         labels = ", ".join(dict.fromkeys(f"`{c.origin}`" for c in s.canonical.known))
         results.append(Objection(f"its decisions cannot be moved to what is known before them: {labels}"))
-    return [o for o in results if not (asked and (o.slow or o.unasked))]
+    return [o for o in results if not (asked and o.slow) and not (o.unasked and (asked or s.seen is not None))]
 
 
 def _objections(theorem: Theorem, s: Situation, scaled: bool) -> list[Objection]:

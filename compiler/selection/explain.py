@@ -8,6 +8,7 @@ import textwrap
 from typing import Any
 
 from oco.compiler.algorithms.base import Algorithm
+from oco.compiler.selection.brief import brief_lines
 from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.explain_settings import settings_data, settings_lines, vacuous_lines
 from oco.compiler.selection.verdicts import Applicability, Informativeness, Verdict, constraint_words, withheld
@@ -20,10 +21,11 @@ WIDTH = 116
 
 
 def explain_text(choice: Choice) -> str:
-    """Text of `oco explain`: a table, a line an algorithm, then the details of each."""
+    """Text of `oco explain`: three lines on the chosen algorithm, a table, a line an algorithm, then the details of each."""
     s = choice.situation
     horizon = "unknown" if s.horizon is None else str(s.horizon)
-    lines = [f"{s.canonical.name}: {constraint_words(s)}, T = {horizon}", "", *table_lines(choice), ""]
+    head = f"{s.canonical.name}: {constraint_words(s)}, T = {horizon}"
+    lines = [head, "", *brief_lines(choice), "", *table_lines(choice), ""]
     for words in s.canonical.remarks:
         lines += [*_wrapped("", words, WIDTH), ""]
     for v in choice.verdicts:

@@ -27,7 +27,9 @@ SEARCHED = 0.6
 """Share of the rounds that the search may see."""
 CANDIDATES = 45
 KEPT = 3
-"""One candidate in KEPT goes on to a stretch KEPT times as long."""
+"""One candidate in KEPT goes on to a longer stretch."""
+SHORTEST = 1 / 3
+"""Share of the searched rounds that the first trials run: in fewer they would not come to rest."""
 SPREAD = math.log(1000.0)
 """Largest distance of a constant from its start, in log."""
 FAR = math.log(1e6)
@@ -217,7 +219,8 @@ class _Search:
         alive = {**space.starts, **drawn}
         rungs = max(1, round(math.log(len(alive), KEPT))) if len(alive) > 1 else 1
         for rung in range(rungs):
-            rounds = max(LEAST_ROUNDS, self.past.rounds // KEPT ** (rungs - 1 - rung))
+            share = SHORTEST + (1 - SHORTEST) * (rung / (rungs - 1) if rungs > 1 else 1.0)
+            rounds = max(LEAST_ROUNDS, round(share * self.past.rounds))
             if rung and perf_counter() > self.until:
                 self.cut += len(alive)
                 break

@@ -23,7 +23,7 @@ from oco.dsl.model import Model
 from oco.dsl.statements import Feedback
 from oco.evaluation.data import Data, load_data, problem_for
 from oco.evaluation.pilot import Candidate, beside, pilot
-from oco.evaluation.tuning import Space, Tuning, searched, tune
+from oco.evaluation.tuning import SearchSpace, Tuning, searched, tune
 from oco.plan import Plan
 
 PILOT_ROUNDS, MOST_PILOT_ROUNDS = 200, 2000
@@ -208,16 +208,16 @@ def tuned(plan: Plan, data: Any = None, seed: int = 0, seconds: float = TUNING_S
     return Tuned(_with(chosen, given, numbers, why), result, using_line(chosen.algorithm, given))
 
 
-def search_spaces(plan: Plan) -> dict[str, Space]:
+def search_spaces(plan: Plan) -> dict[str, SearchSpace]:
     """Settings that are searched, by name: those of the plan, of its other prices and memories, and of other algorithms where
     none was named.
     """
-    spaces = {plan.algorithm: Space(plan, plan.free, starts_of(plan.choice, plan.tradeoff), plan.allows)}
+    spaces = {plan.algorithm: SearchSpace(plan, plan.free, starts_of(plan.choice, plan.tradeoff), plan.allows)}
     others = (v for v in plan.choice.usable[1:] if v.algorithm.reads is not Feedback.BANDIT)
     for name, v in (*variants(plan.choice).items(), *((v.name, v) for v in islice(others, OTHERS))):
         other = plan.taking(v)
         numbers = {} if v.best is None else v.best.numbers
-        spaces[name] = Space(other, other.free, {name: numbers}, other.allows)
+        spaces[name] = SearchSpace(other, other.free, {name: numbers}, other.allows)
     return spaces
 
 

@@ -57,7 +57,7 @@ class SteadyCost:
 
 
 @dataclass(frozen=True, eq=False)
-class Stretch:
+class LaterRounds:
     """Rounds of a run: loss (T,), constraints (T, N), equalities (T, M)."""
 
     loss: Array
@@ -65,7 +65,7 @@ class Stretch:
     equalities: Array
 
     @classmethod
-    def of(cls, run: Measured, start: int) -> Stretch:
+    def of(cls, run: Measured, start: int) -> LaterRounds:
         """Rounds from `start` (from 0) on."""
         return cls(run.loss[start:], run.constraints[start:], run.equalities[start:])
 
@@ -136,7 +136,7 @@ class Trade:
 
         Early rounds show how a rule comes from its first decision to where it stays; a long run is made of those after them.
         """
-        later = Stretch.of(run, len(run.loss) // 2 if start is None else start)
+        later = LaterRounds.of(run, len(run.loss) // 2 if start is None else start)
         loss, violation, cost = self.score(later)
         own = float(later.loss.mean()), float(self.broken(later).sum()) / len(later.loss)
         return SteadyCost(cost, self.grows(later), loss, violation, *own)

@@ -57,7 +57,7 @@ class Tunable(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Space:
+class SearchSpace:
     """Plan, the constants that its theorem leaves free, and values of them to begin with, by name; the last are the plan's own.
 
     allowed  True where the theorem holds with these constants; others are not tried
@@ -157,7 +157,7 @@ class Tuning:
 
 
 def tune(
-    spaces: Mapping[str, Space],
+    spaces: Mapping[str, SearchSpace],
     data: Data,
     s: Situation,
     weight: float = 1.0,
@@ -191,7 +191,7 @@ def tune(
     return Tuning(tried, reference, split, data.rounds, seed, search.cut)
 
 
-def _held_out(t: Tried, space: Space, data: Data, split: int, trade: Trade, seed: int, runs: int) -> Tried:
+def _held_out(t: Tried, space: SearchSpace, data: Data, split: int, trade: Trade, seed: int, runs: int) -> Tried:
     """Trial with its cost in the rounds held out, of a run over all rounds."""
     cost = _cost(space.plan.trial(data.rounds, runs), t.numbers, data, trade, seed, split)
     return replace(t, held_out=cost.value, held=cost)
@@ -206,14 +206,14 @@ class _Search:
         self.scored: dict[str, Tried] = {}
         self.cut = 0
 
-    def best_space(self, spaces: Mapping[str, Space]) -> str:
+    def best_space(self, spaces: Mapping[str, SearchSpace]) -> str:
         """Name of the space whose own constants cost least on the whole searched part; the first is tried in any case."""
         for name, space in spaces.items():
             own = {space.own: space.starts[space.own]}
             self._try(name, space, own, self.past.rounds, 0 if self.scored else 1)
         return min(self.scored.values(), key=lambda t: (t.grows, t.searched)).space
 
-    def halving(self, name: str, space: Space) -> None:
+    def halving(self, name: str, space: SearchSpace) -> None:
         """Successive halving over the constants of a space."""
         drawn = _samples(space.free, space.starts, self.rng, space.allowed) if space.free else {}
         alive = {**space.starts, **drawn}
@@ -231,7 +231,9 @@ class _Search:
             if rung + 1 < rungs:
                 alive |= _children(space.free, kept[:KEPT], SPREAD / 4 ** (rung + 1), self.rng, space.allowed)
 
-    def _try(self, name: str, space: Space, trials: Mapping[str, Numbers], rounds: int, least: int) -> list[Tried]:
+    def _try(
+        self, name: str, space: SearchSpace, trials: Mapping[str, Numbers], rounds: int, least: int
+    ) -> list[Tried]:
         """Results of trials over the first rounds. The first `least` are made in any case, the others while there is time."""
         run, data = space.plan.trial(rounds, len(trials)), self.past.first(rounds)
         made = takewhile(lambda k: k[0] < least or perf_counter() <= self.until, enumerate(trials.items()))

@@ -47,7 +47,7 @@ class Counted:
 def searched(seconds: float) -> tuple[Counted, tuning.Tuning]:
     plan, data = Counted(), load_data(canonical(parse(MODEL)), None, rounds=60)
     starts = {"paper": {"a": 1.0, "b": 1.0}, "optimal": {"a": 2.0, "b": 1.0}}
-    space = {"rule": tuning.Space(plan, FREE, starts)}
+    space = {"rule": tuning.SearchSpace(plan, FREE, starts)}
     return plan, tuning.tune(space, data, situation(MODEL), seconds=seconds)
 
 

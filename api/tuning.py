@@ -68,19 +68,23 @@ def piloted(
 
 
 def _mixture(choice: Choice, data: Any) -> Verdict | None:
-    """Algorithm that weighs rules as the rounds come by stated penalties, where it applies: on data, and where every guarantee is vacuous.
+    """Algorithm that weighs rules as the rounds come, where it applies: on data, and where every guarantee is vacuous.
 
-    Where a constraint states none, violations are weighed by the tradeoff, and pilot runs on data compare it with the others.
+    Where a constraint states no penalty the tradeoff is the price of its violation.
     """
-    if not all(c.penalties for c in choice.situation.canonical.inequalities):
-        return None
     usable = choice.candidates if data is None else choice.usable
     return next((v for v in usable if v.algorithm.mixes), None)
 
 
+def _priced(choice: Choice) -> bool:
+    """True where each inequality states a penalty."""
+    return all(c.penalties for c in choice.situation.canonical.inequalities)
+
+
 def _led(choice: Choice, v: Verdict) -> Choice:
     """Choice of that verdict, without pilot runs."""
-    weighs = "weighs rules as the rounds come, by the penalties that the model states"
+    price = "the penalties that the model states" if _priced(choice) else "the tradeoff, in ranges of the loss"
+    weighs = f"weighs rules as the rounds come, by {price}"
     others = [x for x in choice.judged if x is not v]
     for k, x in enumerate(others):
         if x.applicability is not Applicability.REFUSED:

@@ -141,6 +141,12 @@ class Trade:
         own = float(later.loss.mean()), float(self.broken(later).sum()) / len(later.loss)
         return SteadyCost(cost, self.grows(later), loss, violation, *own)
 
+    def each(self, run: Measured) -> Array:
+        """Cost of each round (T,) in units of the trade: loss, and violations of the constraints that bind each round."""
+        kept = np.flatnonzero(self.hard & (self.units[: len(self.hard)] > 0))
+        broken = np.maximum(run.constraints[:, kept], 0.0) / self.units[kept]
+        return np.asarray(run.loss / self.loss_unit + self.weight * broken.sum(axis=1))
+
     def grows(self, run: Measured) -> bool:
         """True if a constraint on average without a penalty is clearly broken over these rounds, or ever more in their second half.
 

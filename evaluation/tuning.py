@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from time import perf_counter
 from typing import Protocol
@@ -19,7 +19,7 @@ import numpy as np
 
 from oco.compiler.theory.theorems import Free, Situation
 from oco.dsl.diagnostics import InternalError, OcoError, fail
-from oco.evaluation.cost import SteadyCost, Trade
+from oco.evaluation.cost import LaterRounds, SteadyCost, Trade
 from oco.evaluation.data import Data
 from oco.evaluation.measured_run import MeasuredRun
 
@@ -80,6 +80,7 @@ class Tried:
 
     space     name of the settings that the constants belong to
     searched  in units of the trade, as `held_out`; `grows` and `held` are `SteadyCost.grows` and all of the cost held out
+    each      costs of the rounds held out, one by one
     """
 
     name: str
@@ -90,6 +91,7 @@ class Tried:
     grows: bool = False
     held: SteadyCost = NEVER
     space: str = ""
+    each: tuple[float, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,8 @@ class Tuning:
     reference  name of the default: what is taken without tuning
     winner     the best of the search
     cut        number of trials that the time did not suffice for
-    best       the trial that is chosen: the winner, or the default where that costs no more on the rounds held out
+    best       the trial that is chosen: the winner, or the default where that costs no more on the rounds held out, a standard
+               error of the difference aside
     """
 
     tried: tuple[Tried, ...]
@@ -122,7 +125,18 @@ class Tuning:
     @property
     def best(self) -> Tried:
         """Trial that is chosen, by its cost on the rounds held out."""
-        return self.default if self.default.held.order <= self.winner.held.order else self.winner
+        ours, default = self.winner.held, self.default.held
+        if ours.grows != default.grows:
+            return self.default if ours.grows else self.winner
+        return self.winner if ours.value < default.value - self.error else self.default
+
+    @property
+    def error(self) -> float:
+        """Standard error of the mean difference between winner and default, round by round: what chance may gain."""
+        ours, default = np.array(self.winner.each), np.array(self.default.each)
+        if len(ours) < 2 or len(ours) != len(default):
+            return 0.0
+        return float((ours - default).std(ddof=1) / math.sqrt(len(ours)))
 
     @property
     def gained(self) -> float:
@@ -137,11 +151,15 @@ class Tuning:
         ours, default = self.winner.held, self.default.held
         costs = f"{ours.value:.6g} a round, with the {self.reference} ones {default.value:.6g}"
         loss = f"loss {ours.own_loss:.6g} and {default.own_loss:.6g}, violation {ours.own_violation:.4g} and {default.own_violation:.4g}"
-        end = (
-            f"so they are taken: {self._gain()}" if self.best is self.winner else "so those are kept: nothing is gained"
-        )
-        why = self._growth()
-        return f"on the rounds held out the settings that the search found cost {costs} ({loss}{why}), {end}{left}"
+        return f"on the rounds held out the settings that the search found cost {costs} ({loss}{self._growth()}), {self._end()}{left}"
+
+    def _end(self) -> str:
+        """Clause on what is taken, and why."""
+        if self.best is self.winner:
+            return f"so they are taken: {self._gain()}"
+        less = self.winner.held.order < self.default.held.order
+        chance = f", for chance may do as much (standard error {self.error:.2g})" if less else ""
+        return f"so those are kept: nothing is gained{chance}"
 
     def _gain(self) -> str:
         if self.default.held.grows > self.winner.held.grows:
@@ -193,8 +211,10 @@ def tune(
 
 def _held_out(t: Tried, space: SearchSpace, data: Data, split: int, trade: Trade, seed: int, runs: int) -> Tried:
     """Trial with its cost in the rounds held out, of a run over all rounds."""
-    cost = _cost(space.plan.trial(data.rounds, runs), t.numbers, data, trade, seed, split)
-    return replace(t, held_out=cost.value, held=cost)
+    made = _ran(space.plan.trial(data.rounds, runs), t.numbers, data, seed)
+    cost = NEVER if made is None else _finite(trade.steady(made, split))
+    each = () if made is None else tuple(trade.each(LaterRounds.of(made, split)).tolist())
+    return replace(t, held_out=cost.value, held=cost, each=each)
 
 
 class _Search:
@@ -245,12 +265,20 @@ class _Search:
         return results
 
 
-def _cost(run: Run, numbers: Numbers, data: Data, trade: Trade, seed: int, start: int | None = None) -> SteadyCost:
+def _cost(run: Run, numbers: Numbers, data: Data, trade: Trade, seed: int) -> SteadyCost:
     """Cost of constants in the steady state; infinite where a setting has no value or a decision is not finite."""
+    made = _ran(run, numbers, data, seed)
+    return NEVER if made is None else _finite(trade.steady(made))
+
+
+def _ran(run: Run, numbers: Numbers, data: Data, seed: int) -> MeasuredRun | None:
     try:
-        cost = trade.steady(run(numbers, data, seed), start)
+        return run(numbers, data, seed)
     except OcoError:
-        return NEVER
+        return None
+
+
+def _finite(cost: SteadyCost) -> SteadyCost:
     return cost if math.isfinite(cost.value) else NEVER
 
 

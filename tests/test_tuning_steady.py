@@ -79,6 +79,20 @@ def test_the_default_stays_where_nothing_is_better_on_the_rounds_held_out() -> N
     assert "nothing is gained" in str(result)
 
 
+def test_what_chance_may_gain_is_not_taken() -> None:
+    """Held-out rounds favour the winner by less than the standard error of the difference: noise of size 1 on 80 rounds."""
+    noise = np.random.default_rng(1).normal(0, 1, T)
+    noise[120:] -= noise[120:].mean() + 0.02
+
+    def rule(a: float, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        later = np.where(a == 1, 0.0, noise[: len(t)])
+        return np.where(t < 120, abs(np.log(a / 3)), later), np.zeros(len(t))
+
+    result = tuned(rule)
+    assert result.winner.held.value < result.default.held.value and result.best is result.default
+    assert result.error == pytest.approx(noise[120:].std(ddof=1) / np.sqrt(80)) and "chance" in str(result)
+
+
 @pytest.mark.parametrize("late", [0.5, 0.2])
 def test_spending_that_savings_hide_comes_last(late: float) -> None:
     """Large constants spend nothing for 50 rounds and then `late` above the budget: cheap for the search, and ruinous in a long run."""

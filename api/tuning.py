@@ -208,6 +208,8 @@ def tuned(plan: Plan, data: Any = None, seed: int = 0, seconds: float = TUNING_S
     best, why = result.best, chosen_why(result, plan.horizon)
     chosen: Plan = spaces[best.space].plan  # type: ignore[assignment]
     given = chosen.given_constants(best.numbers) if chosen.free else dict(given_formulas(chosen.choice.judged[0]))
+    if "season" in chosen.settings and chosen.season > 1:  # measured on data, which a model file does not have
+        given = {**given, "season": chosen.season}
     numbers = best.numbers if chosen.free else None
     return Tuned(_with(chosen, given, numbers, why), result, using_line(chosen.algorithm, given))
 

@@ -186,7 +186,9 @@ def test_other_prices_and_memories_are_searched() -> None:
     windows = variants(compile_plan(model, "nested", "optimal").choice)
     assert "window = 24" in windows
     prices = variants(compile_plan(model, "hedged", "optimal").choice)
-    assert {"penalty = 0.5", "penalty = 15", "penalty = 50"} <= set(prices)
+    assert {"penalty = 0.5", "penalty = 15", "penalty = 50", "season = 7"} <= set(
+        prices
+    ) and "season = 24" not in prices
     assert prices["penalty = 50"].settings["penalty"].value == 50
 
 

@@ -1,4 +1,4 @@
-"""Other settings that a search may try beside those of a choice: prices of violations, memories, and constants of other tradeoffs."""
+"""Other settings that a search may try beside those of a choice: prices, seasons, memories, and constants of other tradeoffs."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ PENALTIES = (0.1, 0.3, 3.0, 10.0)
 """Factors of the price of violations that an algorithm is given."""
 WINDOWS = (24, 168, 672)
 """Rounds that a memory may keep."""
+SEASONS = (7, 24, 168)
+"""Rounds of a season that data may have without showing it."""
+LEAST_SEASONS = 4
+"""Seasons that the rounds must hold."""
 PAPER, OPTIMAL = "paper", "optimal"
 
 
@@ -66,6 +70,8 @@ def _others(s: Situation, choice: Choice, v: Verdict) -> Iterator[tuple[str, flo
         price = None if own is None else own.settings["penalty"].value
         for factor in PENALTIES if price else ():
             yield "penalty", float(f"{price * factor:.6g}")
+    if "season" in open_:
+        yield from (("season", n) for n in SEASONS if n != s.season and LEAST_SEASONS * n <= (s.horizon or np.inf))
     if "window" in open_:
         seasons = [s.season] if s.season > 1 else []
         yield from (("window", w) for w in dict.fromkeys((*seasons, *WINDOWS)) if w < (s.horizon or np.inf))

@@ -20,8 +20,10 @@ from oco.compiler.problem.canonical import Canonical
 from oco.compiler.selection.verdicts import Applicability
 from oco.dsl.statements import Feedback
 from oco.dsl.writing import write_text
-from oco.evaluation.baselines.base import FIRST, LeftOut, Played
-from oco.evaluation.baselines.rules import Which, beside
+from oco.evaluation.baselines.base import FIRST, LeftOut, Played, play
+from oco.evaluation.baselines.gradients import Gradients
+from oco.evaluation.baselines.resolve import Resolve, TunedMargin
+from oco.evaluation.baselines.rules import Which, beside, rules
 from oco.evaluation.baselines.table import RuleLine, rule_line
 from oco.evaluation.cost import Trade
 from oco.plan import Plan
@@ -117,10 +119,10 @@ def compare(
     """
     first = max(1, int(FIRST * problem.data.rounds))
     results = kept.results.get(problem.name) or Results(problem.name, problem.words, problem.data.rounds - first, ())
-    middle = problem.prices[len(problem.prices) // 2]
+    middle, fixed = problem.prices[len(problem.prices) // 2], dict[str, Played | LeftOut]()
     for price in problem.prices:
         row = next((p for p in results.priced if p.price == price), None)
-        game = _Game(problem, price, first, seconds)
+        game = _Game(problem, price, first, seconds, fixed)
         for part in (p for p in Part if p in parts and (every_price or price == middle or p not in MIDDLE)):
             if row is not None and not again and _has(row, part):
                 continue
@@ -141,8 +143,10 @@ def _has(row: Priced, part: Part) -> bool:
 class _Game:
     """Problem at one price."""
 
-    def __init__(self, problem: Problem, price: float, first: int, seconds: float) -> None:
-        self.problem, self.price, self.first, self.seconds = problem, price, first, seconds
+    def __init__(
+        self, problem: Problem, price: float, first: int, seconds: float, fixed: dict[str, Played | LeftOut]
+    ) -> None:
+        self.problem, self.price, self.first, self.seconds, self.fixed = problem, price, first, seconds, fixed
         self.model = priced(problem.model, price)
 
     def played(self, row: Priced | None, part: Part) -> tuple[Priced, tuple[LeftOut, ...]]:
@@ -171,13 +175,28 @@ class _Game:
         return row, ()
 
     def _with_rules(self, row: Priced, canonical: Canonical, trade: Trade) -> tuple[Priced, tuple[LeftOut, ...]]:
-        result = beside(Which.ALL, canonical, self.problem.data, trade, self.seconds)
-        lines = sorted(
-            (rule_line(r.name, r.after(self.first), trade) for r in result.played), key=lambda line: line.cost
-        )
-        early = {r.name: rule_line(r.name, r.before(self.first), trade).cost for r in result.played}
+        every = self._played(canonical, trade)
+        results = [r for r in every if isinstance(r, Played)]
+        left_out = tuple(r for r in every if isinstance(r, LeftOut))
+        lines = sorted((rule_line(r.name, r.after(self.first), trade) for r in results), key=lambda line: line.cost)
+        early = {r.name: rule_line(r.name, r.before(self.first), trade).cost for r in results}
         picked = min(early, key=lambda name: early[name], default="")
-        return replace(row, rules=tuple(lines), picked=picked), result.left_out
+        return replace(row, rules=tuple(lines), picked=picked), left_out
+
+    def _played(self, canonical: Canonical, trade: Trade) -> list[Played | LeftOut]:
+        """Results of all rules; those that the price does not enter are kept for the other prices."""
+        if canonical.previous or canonical.carried:
+            together = beside(Which.ALL, canonical, self.problem.data, trade, self.seconds)
+            return [*together.played, *together.left_out]
+        for rule in rules(canonical):
+            priced_in = isinstance(rule, Gradients) or (
+                isinstance(rule, Resolve) and isinstance(rule.margin, TunedMargin)
+            )
+            key = f"{rule.name}, {self.price:g}" if priced_in else rule.name
+            if key not in self.fixed:
+                self.fixed[key] = play(rule, canonical, self.problem.data, trade, self.seconds)
+        own = [r.name for r in rules(canonical)]
+        return [self.fixed[n] if n in self.fixed else self.fixed[f"{n}, {self.price:g}"] for n in own]
 
     def _without(self, name: str, trade: Trade) -> RuleLine:
         """Totals of the default without one of its parts."""

@@ -158,7 +158,7 @@ class Trade:
         signed = np.arange(len(self.unpriced))[self.unpriced] < run.constraints.shape[1]
 
         def excess(part: Array) -> Array:
-            return np.where(signed, part.mean(axis=0), np.abs(part.mean(axis=0)))
+            return np.asarray(np.where(signed, part.mean(axis=0), np.abs(part.mean(axis=0))))
 
         room = np.maximum(STEADY * np.abs(values).mean(axis=0), values.std(axis=0) / np.sqrt(len(values)))
         broken = excess(values) > room

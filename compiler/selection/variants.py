@@ -68,8 +68,8 @@ def _others(s: Situation, choice: Choice, v: Verdict) -> Iterator[tuple[str, flo
     if "penalty" in open_ and len(np.unique(stated_prices(s.canonical.inequalities))) == 1:
         own = _judged(s, choice, v, {UNITS: UNIT_WORDS[0]}, choice.policy.weight)
         price = None if own is None else own.settings["penalty"].value
-        for factor in PENALTIES if price else ():
-            yield "penalty", float(f"{price * factor:.6g}")
+        if price:
+            yield from (("penalty", float(f"{price * factor:.6g}")) for factor in PENALTIES)
     if "season" in open_:
         yield from (("season", n) for n in SEASONS if n != s.season and LEAST_SEASONS * n <= (s.horizon or np.inf))
     if "window" in open_:

@@ -83,7 +83,7 @@ class _Steps:
         self.kept = indices(learned)
         K, T = len(rules), game.rounds
         centre = {b.name: b.domain.centre() for b in learned.blocks}
-        first = {s.name: centre[s.stream.previous] if s.stream.previous else s.first for s in self.carried}
+        first = {s.name: centre[s.stream.previous] if s.stream.previous else np.asarray(s.first) for s in self.carried}
         self.left = {
             name: np.array(np.broadcast_to(v, (K, *np.shape(v))), dtype=np.float64) for name, v in first.items()
         }

@@ -55,8 +55,7 @@ def _correlations(values: Floats) -> Floats:
 
 def _fast_length(least: int) -> int:
     """Smallest product of 2, 3 and 5 from `least` on: a length of fast transforms."""
-    powers = (2**i * 3**j * 5**k for i in range(2) for j in range(3) for k in range(3))
-    return min(m << max(0, int(np.ceil(np.log2(least / m)))) for m in powers)
+    return min(m << max(0, int(np.ceil(np.log2(least / m)))) for m in (1, 3, 5, 9, 15, 25, 45, 75, 225))
 
 
 def _repeats(r: Floats, least: float) -> int:

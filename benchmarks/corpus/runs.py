@@ -23,7 +23,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Result:
-    """One model: seconds of a processor to compile it, the algorithm, what of its guarantee is vacuous, and its conditions on both kinds of rounds.
+    """One model: processor seconds to compile it, algorithm, vacuous parts of the guarantee, and its conditions on both kinds of rounds.
 
     `refused` is the code and the message of an error, "" where there is none.
     """

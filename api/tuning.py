@@ -176,7 +176,8 @@ def explained(
     choice = explain_choice(problem, kind, tradeoff, effort, seen)
     if not _tried(choice, data):
         return choice
-    plan = Plan.of(plan_of(choice, model, kind, tradeoff=tradeoff))
+    given = problem if isinstance(problem, Canonical) else canonical(problem)
+    plan = Plan.of(plan_of(choice, given, kind, tradeoff=tradeoff))
     return plan.choice if plan.mode == "paper" else piloted(plan, data, seed, settings is None, seconds).choice
 
 

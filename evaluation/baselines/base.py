@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
 from typing import Any, Protocol
@@ -154,6 +154,18 @@ def play(
     began = perf_counter()
     try:
         game = Game.of(problem, data, trade, seconds)
-        return game.play(rule.name, rule.decide(game), perf_counter() - began)
+        return game.play(rule.name, decisions(rule, game), perf_counter() - began)
     except GivenUp as reason:
         return LeftOut(rule.name, str(reason))
+
+
+def decisions(rule: DecisionRule, game: Game) -> Array:
+    """Decisions (T, n) of a rule; under delayed feedback in turns, in each of which it knows the rounds before, as learners do."""
+    turns = min(game.problem.delay + 1, game.rounds)
+    if turns == 1:
+        return rule.decide(game)
+    x = np.zeros((game.rounds, sum(b.domain.size for b in game.problem.blocks)))
+    for i in range(turns):
+        own = {name: values[i::turns] for name, values in game.streams.items()}
+        x[i::turns] = rule.decide(replace(game, streams=own, rounds=len(x[i::turns])))
+    return x

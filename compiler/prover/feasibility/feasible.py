@@ -344,7 +344,7 @@ class Feasibility:
         if result is None or scenario is None:
             return
         rows = irreducible(scenario, result.rows)
-        labels = list(dict.fromkeys(r.name for r in rows))
+        labels = list(dict.fromkeys(r.name + r.constraint.proviso for r in rows))
         together = f"{conflict(labels, result.one_round)} {_when(scenario)}"
         ways = [f"relax {row.name} by {number(amount)}{_line(row)}" for row, amount in relaxations(scenario, rows)]
         hint = "to fix it " + ", or ".join(list(dict.fromkeys(ways))[:3]) if ways else "relax one of them"

@@ -46,6 +46,8 @@ def contract_of(plan: Plan) -> Contract:
         constants=_constants(plan),
         from_centre=plan.guarantee is not None and plan.guarantee.from_centre,
         terms=plan.terms,
+        anytime=plan.anytime,
+        watched=plan.watched,
         delay=problem.delay,
     )
 
@@ -144,6 +146,7 @@ def recipe_of(plan: Plan) -> dict[str, Any]:
     """
     effort = {} if plan.facts.effort == 1 else {"effort": plan.facts.effort}
     season = {} if plan.season == 1 else {"season": plan.season}
+    after = {} if plan.after is None else {"after": plan.after}
     return {
         "name": plan.model.name,
         "model": self_contained(plan.model).to_oco(),
@@ -154,6 +157,7 @@ def recipe_of(plan: Plan) -> dict[str, Any]:
         **effort,
         **({"certify": plan.certify} if plan.certify else {}),
         **season,
+        **after,
         "settled": {name: _exact(s) for name, s in plan.settings.items()},
     }
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from oco.compiler.problem.canonical import Canonical
     from oco.compiler.prover.facts import Facts
     from oco.evaluation.report.trace import Trace
+    from oco.migrating import Migration
     from oco.plan import Plan
     from oco.tuning import Tuned
 
@@ -189,6 +190,32 @@ def restore(source: str | os.PathLike[str] | Mapping[str, Any], backend: str | N
     return restored_learner(state, backend)
 
 
+def migrate(
+    source: str | os.PathLike[str] | Mapping[str, Any] | Learner, plan: Plan, backend: str | None = None
+) -> Migration:
+    """Carry a learner to a plan of the same decisions and streams whose horizon, settings, bounds or data changed.
+
+    source   a saved state or its file, the folder of a journal (which stays as it is), or a learner
+    plan     that goes on from there
+    backend  by default the one that saved the state, where it works on this machine
+
+    Where both plans have the same rule with the same numbers, the state is one of the new plan, and its guarantee covers the rounds
+    that were played. Else the new plan begins at the decision reached, values that a round leaves to the next are carried, and over all
+    rounds the regret is at most the sum of both bounds. `result.kept` says which, and the learner has it among its warnings.
+
+    Raises OCO862 where decisions or streams differ, OCO850 and OCO851 for states, OCO854 to OCO858 for journals.
+    """
+    from oco.backends.learner import Learner
+    from oco.migrating import migrated
+    from oco.plan import Plan
+
+    require(
+        source, (str, os.PathLike, Mapping, Learner), "a saved state, its file, the folder of a journal, or a learner"
+    )
+    require(plan, Plan, "a plan", "oco.compile(model) makes one")
+    return migrated(source, plan, backend)
+
+
 def load_trace(path: str | os.PathLike[str]) -> Trace:
     """Trace from the NetCDF or Zarr file of `trace.save` or `oco run --out`, with data, decisions and manifest. Raises
     OCO833.
@@ -238,6 +265,6 @@ def open(
 
 def _bound(model: Model | ModelBuilder, params: Mapping[str, Any] | None) -> Model:
     built = model.build() if isinstance(model, ModelBuilder) else model
-    require(built, Model, "a model", "oco.load(path) reads one")
+    require(built, Model, "a model", "oco.parse(text) makes one of a text, oco.load(path) of a file")
     require(params, (Mapping, type(None)), "values by the names of params")
     return bind(built, params) if params else built

@@ -17,7 +17,6 @@ from oco.compiler.selection.plan import LEAST, PLAIN, explain_choice, plan_of
 from oco.compiler.selection.verdicts import Applicability, Informativeness, Verdict
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.model import Model
-from oco.dsl.statements import Feedback
 from oco.evaluation.data import Data, load_data, problem_for
 from oco.evaluation.pilot import Candidate, beside, pilot
 from oco.evaluation.tuning import Tuning, searched, tune
@@ -86,8 +85,8 @@ def _tried(choice: Choice, data: Any) -> tuple[Verdict, ...]:
     """
     if data is None:
         return choice.candidates[:PILOT_CANDIDATES]
-    blind = choice.situation.canonical.feedback is Feedback.BANDIT
-    return tuple(v for v in choice.usable if blind or v.algorithm.reads is not Feedback.BANDIT) or choice.usable
+    blind = choice.situation.canonical.feedback.gives_values_alone
+    return tuple(v for v in choice.usable if blind or not v.algorithm.reads_values_alone) or choice.usable
 
 
 def _pilots(
@@ -163,7 +162,7 @@ def explained(
     choice = explain_choice(problem, kind, tradeoff, effort, seen)
     if not _tried(choice, data):
         return choice
-    plan = Plan.of(plan_of(choice, kind, tradeoff=tradeoff))
+    plan = Plan.of(plan_of(choice, model, kind, tradeoff=tradeoff))
     return plan.choice if plan.mode == "paper" else piloted(plan, data, seed, settings is None, seconds).choice
 
 

@@ -136,6 +136,13 @@ class DelayedLearner(Owned):
             self._last = one
             return Feedback(now, feedback.values, feedback.decisions, feedback.compiled)
 
+    def second_point(self, *, round: int | None = None) -> Any:
+        """Second point of an open round, by default of the newest, as that of `Learner.second_point`."""
+        with self._owned():
+            newest = self.pending[-1] if self._open else None
+            now = self._open_round(newest if round is None else round)
+            return self._of(now).second_point()
+
     def skip(self, *, round: int | None = None) -> None:
         """Go on without the data of an open round, by default of the oldest: it is no part of regret and violation."""
         with self._owned():
@@ -224,7 +231,7 @@ class DelayedLearner(Owned):
         return self.__copy__()
 
     def __dir__(self) -> list[str]:
-        return sorted({*PUBLIC, "pending", "skip", "learners"} - {"feedback", "update", "on_out_of_bounds"})
+        return sorted({*PUBLIC, "pending", "skip", "learners"} - {"conditions", "feedback", "update", "on_out_of_bounds"})
 
     def __repr__(self) -> str:
         return f"DelayedLearner({self.compiled.program.name}, {len(self.learners)} in turn, round={self.round})"

@@ -61,8 +61,9 @@ class Fleet(Owned):
         start: Any = None,
         seeds: Sequence[int] | None = None,
         workers: int = 1,
+        timeout: float | None = 0.0,
     ) -> None:
-        super().__init__()
+        super().__init__(timeout)
         self.size = int(size)
         self.compiled = compiled
         self.contract = contract
@@ -126,16 +127,23 @@ class Fleet(Owned):
         context  values of the model's contexts, arrays with the learner first
         """
         with self._owned():
+            self._pass_horizon()
             self._learn_context(context)
             decided = self._decisions()
+            self._answered = self.round
         return decided[0] if len(decided) == 1 else dict(zip(self._names, decided))
 
     def observe(self, /, **streams: Any) -> FleetFeedback:
         """Take the data that the round revealed to each learner, arrays with the learner first, and go on."""
         with self._owned():
+            self._pass_horizon()
+            self._check_decided()
             given = all(name in streams for name in self._context)
             wanted = {n: made for n, made in self._inputs.items() if given or n not in self._context}
             return self._stepped(self._arrays(streams, wanted))
+
+    def _pass_horizon(self) -> None:
+        """Go over to the epochs after the horizon; learners that are called one by one do so themselves."""
 
     def _learn_context(self, context: Mapping[str, Any]) -> None:
         """Give each learner its contexts; nothing where none are given."""

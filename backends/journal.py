@@ -168,7 +168,7 @@ class Journal:
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
         self._base.execute(f"INSERT INTO {table} VALUES (?, ?, ?)", (round, text, _checksum(table, round, text)))
 
-    def _read(self, table: str, where: str, *values: int) -> Iterator[tuple[int, Any]]:
+    def read(self, table: str, where: str, *values: int) -> Iterator[tuple[int, Any]]:
         """Records in the order of their rounds, each checked."""
         with self._errors():
             rows = self._base.execute(f"SELECT round, content, checksum FROM {table} {where}", values).fetchall()
@@ -190,7 +190,7 @@ class Journal:
 
     def _one(self, table: str, round: int) -> Any:
         """Record of a round; None where there is none."""
-        return next((content for _, content in self._read(table, "WHERE round = ?", round)), None)
+        return next((content for _, content in self.read(table, "WHERE round = ?", round)), None)
 
     def _last(self, table: str) -> int:
         with self._errors():
@@ -347,7 +347,7 @@ class Journal:
 
     def state(self, first: bool) -> dict[str, Any]:
         """First or last snapshot."""
-        round, state = next(self._read("snapshots", f"ORDER BY round {'ASC' if first else 'DESC'} LIMIT 1"))
+        round, state = next(self.read("snapshots", f"ORDER BY round {'ASC' if first else 'DESC'} LIMIT 1"))
         with self._legible("snapshots", round):
             return dict(state)
 
@@ -359,7 +359,7 @@ class Journal:
         """Bring a learner from a snapshot to its last round: every round again, its decision as it was recorded. Raises
         OCO854, OCO857.
         """
-        for round, revealed in self._read("revealed", "WHERE round >= ? ORDER BY round", learner.round):
+        for round, revealed in self.read("revealed", "WHERE round >= ? ORDER BY round", learner.round):
             if round != learner.round:
                 raise fail(
                     "OCO854", f"round {learner.round} is missing in {self.path}: the next there is round {round}"

@@ -124,9 +124,10 @@ def make_fleet(
     start: Any = None,
     seeds: Sequence[int] | None = None,
     workers: int = 1,
+    timeout: float | None = 0.0,
 ) -> Fleet:
     """Fleet of `size` learners of the backend that compiled the program; `workers` threads share them where the backend
-    can.
+    can; `timeout` is that of `Owned`.
 
     Raises OcoError (OCO852) for sizes, seeds and workers that do not fit.
     """
@@ -136,4 +137,4 @@ def make_fleet(
     if not is_integer(workers) or workers < 1:
         raise fail("OCO852", f"one thread or more share the work of a fleet, not {workers!r}")
     made = backend(compiled.backend).fleet(compiled.program)
-    return made(compiled, contract, size, start=start, seeds=seeds, workers=workers)
+    return made(compiled, contract, size, start=start, seeds=seeds, workers=workers, timeout=timeout)

@@ -92,7 +92,7 @@ class ModelBuilder:
         name: str,
         shape: Shape = None,
         *,
-        domain: Any,
+        domain: Any = None,
         cuts: Callable[[Term], Comparison | Sequence[Comparison]] | None = None,
     ) -> Term:
         """Declare a decision of each round, in a domain such as `oco.box(0, 1)`.
@@ -102,7 +102,8 @@ class ModelBuilder:
         span = caller_span()
         spec = getattr(domain, "spec", None)
         if not isinstance(spec, DomainSpec):
-            raise wrong_argument("`domain`", "a domain such as oco.box(0, 1)", domain, span)
+            hint = 'write `m.decision("x", 3, domain=oco.box(0, 1))`'
+            raise wrong_argument("`domain`", "a domain such as oco.box(0, 1)", domain, span, hint)
         self._own(domain, span)
         with self._statement(name, "a decision", span):
             self._assembly.decision(name, self._dims(shape, span), spec, span)
@@ -238,7 +239,8 @@ class ModelBuilder:
     def _one(self, constraint: Any, name: str | None, duty: Duty, span: Span | None) -> None:
         each_round, penalty, percent = duty
         if not isinstance(constraint, Comparison):
-            raise wrong_argument("a constraint", "a comparison such as x <= 1", constraint, span)
+            hint = "compare an expression of decisions: `m.subject_to(x <= 1)`; numbers alone are compared by Python"
+            raise wrong_argument("a constraint", "a comparison such as x <= 1", constraint, span, hint)
         self._own(constraint.left, span)
         self._own(constraint.right, span)
         label = checked_name(name, "a constraint", span) if name is not None else self._free_label()
@@ -264,7 +266,7 @@ class ModelBuilder:
         self._assembly.chosen_measure = Measure(checked_word(regret, [m.value for m in Measure], "regret"))
 
     def feedback(self, feedback: str, delayed: Operand | None = None) -> None:
-        """Set the feedback of a round: "full", "gradient" or "bandit", `delayed` by so many rounds at most."""
+        """Set the feedback of a round: "full", "gradient", "two_point" or "bandit", `delayed` by so many rounds at most."""
         self._assembly.chosen_feedback = Feedback(checked_word(feedback, [f.value for f in Feedback], "feedback"))
         self._assembly.chosen_delay = None if delayed is None else self._expr(delayed, caller_span())
 
@@ -338,7 +340,8 @@ class ModelBuilder:
 
     def _rounds(self, rounds: Operand | None, span: Span | None) -> Expr | None:
         if isinstance(rounds, str):
-            raise wrong_argument("`horizon`", "an integer number of rounds, or None where it is unknown", rounds, span)
+            wanted = "an integer number of rounds, or None where it is unknown"
+            raise wrong_argument("`horizon`", wanted, rounds, span, 'write `oco.Model("shop", horizon=1000)`')
         return None if rounds is None else self._expr(rounds, span)
 
     def _expr(self, value: Operand, span: Span | None) -> Expr:

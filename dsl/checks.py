@@ -61,7 +61,7 @@ def _ordered(
         raise fail(code, _arity(signature, parameters, len(args)), span)
     missing = [p for p in parameters[:least] if p not in named]
     if missing:
-        raise fail(code, f"`{signature}` needs {listed(missing)}", span)
+        raise fail(code, f"`{signature}` needs {listed(missing)}", span, f"its arguments are {listed(parameters)}")
     given = [p for p in parameters if p in named]
     if tuple(given) != tuple(parameters[: len(given)]):
         raise fail(

@@ -345,7 +345,7 @@ class _Resolver:
                 "OCO210",
                 f"there is no feedback `{s.feedback}`",
                 s.span,
-                did_you_mean(s.feedback, words, "full, gradient or bandit"),
+                did_you_mean(s.feedback, words, "full, gradient, two_point or bandit"),
             )
         self.assembly.chosen_feedback = Feedback(s.feedback)
         self.assembly.chosen_delay = None if s.delay is None else self.typer.expr(s.delay)

@@ -25,7 +25,7 @@ from oco.dsl.text.words import LATER_WORDS, STATEMENT_WORDS
 Declaration = Param | Decision | Stream | Let
 Array = np.ndarray[Any, Any]
 
-OBSERVED_WORDS: tuple[str, ...] = ("round", "loss", "gradient", "constraints", "constraint_gradients")
+OBSERVED_WORDS: tuple[str, ...] = ("round", "loss", "second_loss", "gradient", "constraints", "constraint_gradients")
 
 
 def kind_of(declaration: Declaration) -> Kind:

@@ -26,7 +26,13 @@ class Feedback(StrEnum):
 
     FULL = "full"
     GRADIENT = "gradient"
+    TWO_POINT = "two_point"
     BANDIT = "bandit"
+
+    @property
+    def gives_values_alone(self) -> bool:
+        """True where no gradients are revealed: values at one point or two."""
+        return self in (Feedback.TWO_POINT, Feedback.BANDIT)
 
 
 class Relation(StrEnum):

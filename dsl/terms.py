@@ -347,8 +347,8 @@ def file(path: str, column: str = "") -> Term:
     return Term(File(str(path), column, span=caller_span()))
 
 
-def wrong_argument(what: str, wanted: str, given: Any, span: Span | None) -> OcoError:
-    """Error for an argument of the builder that has the wrong type."""
+def wrong_argument(what: str, wanted: str, given: Any, span: Span | None, hint: str = "") -> OcoError:
+    """Error for an argument of the builder that has the wrong type; `hint` is the line to write."""
     if callable(given) and getattr(given, "__name__", "") in (*DOMAINS, *DISTRIBUTIONS):
         name = given.__name__
         row = DOMAINS[name] if name in DOMAINS else DISTRIBUTIONS[name]
@@ -356,4 +356,4 @@ def wrong_argument(what: str, wanted: str, given: Any, span: Span | None) -> Oco
         return fail("OCO526", f"{what} is {wanted}; here it is the function oco.{name} itself", span, hint)
     shown = repr(given)
     message = shown if len(shown) <= 40 else f"a {type(given).__name__}"
-    return fail("OCO526", f"{what} is {wanted}; here it is {message}", span)
+    return fail("OCO526", f"{what} is {wanted}; here it is {message}", span, hint)

@@ -206,17 +206,17 @@ def _drive(
 ) -> None:
     """Loop over the rounds: decide, reveal, observe, record; the feedback of a round comes after as many as the delay has."""
     reveal = None if problem.feedback is Feedback.FULL else Revealed(problem)
-    open_ = deque[tuple[int, Any, Mapping[str, Any]]]()
+    open_ = deque[tuple[int, Any, Any, Mapping[str, Any]]]()
 
     def over() -> None:
-        round, decision, values = open_.popleft()
+        round, decision, second, values = open_.popleft()
         carried: Mapping[str, Array] = {}
         if reveal is None:
             feedback = _observed(learner, round, values)
             loss, constraints, equalities = feedback.loss, feedback.constraints, feedback.equalities
-            carried = feedback.values
+            carried = feedback.values if problem.carried else {}
         else:
-            loss, constraints, equalities, seen = reveal(decision, values, round)
+            loss, constraints, equalities, seen = reveal(decision, values, round, second)
             learner.observe(**seen, round=round)
         recorder.add(decision, loss, constraints, equalities, values, carried)
 
@@ -224,7 +224,9 @@ def _drive(
     began = shown = perf_counter()
     for values in feed:
         now = learner.round
-        open_.append((now, learner.decide(**{name: values[name] for name in learner.contexts.names}), values))
+        decision = learner.decide(**{name: values[name] for name in learner.contexts.names})
+        second = learner.second_point() if problem.feedback is Feedback.TWO_POINT else None
+        open_.append((now, decision, second, values))
         if len(open_) > problem.delay:
             over()
         if progress is not None and (recorder.count % every == 0 or perf_counter() > shown + TELL_EVERY):

@@ -33,7 +33,7 @@ def unpacked(text, dtype, shape):
 
 def emit(program: Program, contract: Contract) -> str:
     """Text of the module."""
-    rule = list(_rule(program, program.entries))
+    rule = list(_rule(shorten(program), program.entries))
     return "\n".join(
         [
             _docstring(program, contract),
@@ -62,7 +62,12 @@ def emit_rule(program: Program, entries: Sequence[Function] = (), skip: Collecti
 
     `skip` names passes to leave out.
     """
-    rule = list(_rule(program, entries or program.entries, skip))
+    return rule_text(shorten(program, skip), entries or program.entries)
+
+
+def rule_text(program: Program, entries: Sequence[Function]) -> str:
+    """Text of constants and of entries by these names, of a program after the passes for NumPy."""
+    rule = list(_rule(program, entries))
     packed = ["base64", "zlib"] if _UNPACKED in rule else []
     modules = sorted([*packed, "math"] if _uses_math(rule) else packed)
     return "\n".join(
@@ -118,10 +123,9 @@ def comment(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-def _rule(program: Program, entries: Sequence[Function], skip: Collection[str] = ()) -> Iterator[str]:
+def _rule(program: Program, entries: Sequence[Function]) -> Iterator[str]:
     """Constants with their origins, then the functions."""
     names = {f.name for f in entries}
-    program = shorten(program, skip)
     entries = [f for f in program.entries if f.name in names]
     functions, read = used_by(program, entries)
     constants = [(g.var.name, array_source(g.value), comment(g.why)) for g in read]

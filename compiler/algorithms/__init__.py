@@ -1,5 +1,6 @@
 """The algorithms, one file a paper. `ALGORITHMS` lists them."""
 
+from oco.compiler.algorithms.agarwal2010 import TWO_POINT
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import OEG, OGD
 from oco.compiler.algorithms.flaxman2005 import BGD
@@ -34,6 +35,7 @@ ALGORITHMS: tuple[Algorithm, ...] = (
     BFW_TVC,
     SCBFW_TVC,
     BGD,
+    TWO_POINT,
     OGD,
     OEG,
     OFW,

@@ -56,3 +56,8 @@ class Algorithm:
     plays: str = ""
     prepares: Callable[[Canonical], bool] = lambda canonical: False
     frank_wolfe: Callable[[TraceSpec], bool] = lambda task: False
+
+    @property
+    def reads_values_alone(self) -> bool:
+        """True where its rule reads no gradients, whatever the feedback reveals."""
+        return self.reads is not None and self.reads.gives_values_alone

@@ -32,7 +32,7 @@ from oco.compiler.theory.theorems import (
     needed,
     scheduled,
 )
-from oco.dsl.statements import Feedback, Measure
+from oco.dsl.statements import Measure
 
 
 class OnlineGradientDescent:
@@ -91,9 +91,10 @@ def _no_constraints(s: Situation) -> Objection | None:
 
 
 def _not_bandit(s: Situation) -> Objection | None:
-    if s.canonical.feedback is Feedback.BANDIT:
+    if s.canonical.feedback.gives_values_alone:
         return Objection(
-            "bandit feedback gives only values, and it needs the gradient of the loss", "write `feedback gradient`"
+            f"{s.canonical.feedback} feedback gives only values, and it needs the gradient of the loss",
+            "write `feedback gradient`",
         )
     return None
 

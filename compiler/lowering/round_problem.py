@@ -83,13 +83,13 @@ class Problem:
 
     @cached_property
     def t(self) -> Value:
-        """min(round, T) as a float: after round T a learner goes on with the settings of T."""
+        """Round as a float, at most T where the settings are made for T rounds."""
         with self.tracer.outermost():
             if self.epoch is not None:
                 return self.tracer.name("t", self.played)
             if self.round is None:
                 raise InternalError("no round has been played yet")
-            horizon = self.task.horizon
+            horizon = None if self.task.anytime else self.task.horizon
             now = self.round if horizon is None else self.tracer.minimum(self.round, horizon)
             return self.tracer.name("t", self.tracer.to_float(now))
 
@@ -200,6 +200,10 @@ class Problem:
         if not self.full:
             return self.units.of_loss(self.seen["loss"])
         return self.units.of_loss(self._shaped(self._lowering(x)(self.task.canonical.objective), ()))
+
+    def second_loss(self, x: Point) -> Value:
+        """f_t(x) at the second point that a round is asked about."""
+        return self.loss(x) if self.full else self.units.of_loss(self.seen["second_loss"])
 
     def gradient(self, x: Point) -> Point:
         """grad f_t(x)."""

@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import cast
 
 from oco.compiler.algorithms.base import Algorithm
+from oco.compiler.certificates.conditions import SYMBOLS as WATCHED
+from oco.compiler.certificates.conditions import ConditionKeeper, watched_constraints
 from oco.compiler.certificates.keeper import CertificateKeeper
 from oco.compiler.certificates.sums import SYMBOLS as SUMMED
 from oco.compiler.domains.combination import Combination
@@ -21,7 +23,6 @@ from oco.compiler.lowering.restarts import EPOCH, Restarted
 from oco.compiler.lowering.round_problem import Problem, TraceSpec
 from oco.compiler.lowering.rule import Informed, Rule, State
 from oco.compiler.lowering.storage import StateLayout, decided, started
-from oco.dsl.statements import Feedback
 
 MOST_SLOPES = 100_000
 """Entries of the constraints' gradients together, beyond which a learner does not look at their size."""
@@ -33,13 +34,14 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
     rule, informed = _rule(algorithm, task)
     layout = _Layout(t, task, algorithm.frank_wolfe(task))
     keeper = CertificateKeeper(t, task, algorithm.multipliers)
-    layout.beside = keeper.names
+    watcher = ConditionKeeper(t, watched_constraints(task.canonical.standing) if task.watch else None)
+    layout.beside = (*keeper.names, *watcher.names)
 
     def init(start: Named) -> Mapping[str, Liftable]:
         constants = _open(task, start)
         p = Problem(t, task, {}, constants=constants)
         begun = layout.flat(rule.init(p, p.units.inward(layout.point(start))))
-        return begun | layout.first_starts() | constants | keeper.start()
+        return begun | layout.first_starts() | constants | keeper.start() | watcher.start()
 
     def decide(state: Named, drawn: Named) -> Mapping[str, Liftable]:
         constants = _open(task, state)
@@ -50,7 +52,7 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
         constants = _open(task, state)
         p = Problem(t, task, seen, state["round"], drawn, layout.starts(state), constants)
         own = layout.state(state)
-        following = layout.flat(rule.update(p, own)) | constants
+        following = layout.flat(rule.update(p, own)) | constants | watcher.after(p, state)
         if keeper.names:
             following |= keeper.after(p, state, own, p.units.outward(rule.decide(p, own)))
         return following | {name: p.domain.starts.vectors[k] for k, name in layout.warm.items()}
@@ -68,7 +70,9 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
         update=update,
         measure=measure,
         slopes=slopes,
-        state_docs=layout.docs({EPOCH: "the number of rounds of this epoch", **SYMBOLS, **algorithm.symbols}) | SUMMED,
+        state_docs=layout.docs({EPOCH: "the number of rounds of this epoch", **SYMBOLS, **algorithm.symbols})
+        | SUMMED
+        | WATCHED,
         labels=task.canonical.whole.constraint_names,
     )
     program = replace(program, context=task.canonical.context, previous=_previous(task))
@@ -95,7 +99,7 @@ def _measures(t: Tracer, task: TraceSpec, layout: _Layout, norm: str) -> tuple[M
             g = p.constraint_gradients(x).dual_norms(norm)
         return p.gradient(x).dual_norm(norm), g
 
-    return measure, None if any(task.rooms) or task.canonical.feedback is Feedback.BANDIT else slopes
+    return measure, None if any(task.rooms) or task.canonical.feedback.gives_values_alone else slopes
 
 
 def _rule(algorithm: Algorithm, task: TraceSpec) -> tuple[Rule, Informed | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
 from oco.compiler.algorithms.common import EXACT_STEP
@@ -12,7 +12,7 @@ from oco.compiler.lowering.restarts import first_epoch, restarted
 from oco.compiler.proximal.solvable import step_rank
 from oco.compiler.selection.ignored_settings import ignored_settings, unread, using_all_settings
 from oco.compiler.selection.pilots import Pilots
-from oco.compiler.selection.relaxed import relaxed
+from oco.compiler.selection.relaxed import asking_less, relaxed
 from oco.compiler.selection.resolve_again import in_its_units, with_provisos
 from oco.compiler.selection.verdicts import (
     Applicability,
@@ -79,7 +79,7 @@ class Choice:
         if v is None or v.theorem is None or v.theorem.restarts is None:
             return None
         s = self.situation if v.scales is None else unit_free(self.situation, v.scales)
-        return first_epoch(v.theorem.restarts, s, v.settings), v.theorem.restart
+        return v.theorem.first_epoch or first_epoch(v.theorem.restarts, s, v.settings), v.theorem.restart
 
     @property
     def usable(self) -> tuple[Verdict, ...]:
@@ -299,11 +299,11 @@ def _forced(s: Situation, a: Algorithm, given: GivenSettings, span: Span | None,
     check_setting_names(given, a, span)
     verdict = judge(a, s, given, span, policy, asked=True)
     warnings: list[Diagnostic] = []
-    if verdict.applicability is Applicability.REFUSED and (less := relaxed(s, [verdict])) is not None:
-        is_same_rule = less.canonical.equalities == s.canonical.equalities
-        if is_same_rule or _required(a, s, True) or _inapplicable(a, s):
-            again = judge(a, less, given, span, policy, asked=True)
-            s, verdict = (s, verdict) if again.applicability is Applicability.REFUSED else (less, again)
+    if verdict.applicability is Applicability.REFUSED:
+        again = partial(judge, a, given=given, span=span, policy=policy, asked=True)
+        s, verdict = asking_less(
+            s, verdict, again, lambda less: not (_required(a, less, True) or _inapplicable(a, less))
+        )
     if verdict.applicability is Applicability.REFUSED:
         verdict = _against_objections(a, verdict, s, given, span, policy)
         message = "; ".join(verdict.reasons)
@@ -371,10 +371,9 @@ def _inapplicable(a: Algorithm, s: Situation) -> list[Objection]:
     results: list[Objection] = []
     hard = any(t.violation is Violation.HARD for t in a.theorems)
     reads = a.reads or (Feedback.FULL if hard else Feedback.GRADIENT)
-    if s.canonical.feedback is Feedback.BANDIT and reads is not Feedback.BANDIT:
-        results.append(
-            Objection("it needs gradients, and bandit feedback gives only values", "write `feedback gradient`")
-        )
+    if s.canonical.feedback.gives_values_alone and not reads.gives_values_alone:
+        message = f"it needs gradients, and {s.canonical.feedback} feedback gives only values"
+        results.append(Objection(message, "write `feedback gradient`"))
     if reads is Feedback.FULL and s.canonical.feedback is not Feedback.FULL:
         results.append(Objection("it needs each round's constraints as functions", "write `feedback full`"))
     if hard and s.equalities:

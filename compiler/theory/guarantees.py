@@ -9,28 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.theory.conditions import Condition as Condition
 from oco.compiler.theory.formula_values import evaluated, symbols_of
 from oco.compiler.theory.schedule import KEPT, Rounds, Schedule
 from oco.compiler.theory.settings import parse_formula
 
 Floats = np.ndarray[Any, Any]
 FROM_CENTRE = "the guarantee is for a first decision at the centre of the domain"
-
-
-@dataclass(frozen=True)
-class Condition:
-    """Hypothesis that the sequence of rounds decides. `key` is the fact that would prove it for every sequence, `words` a clause.
-
-    `measured` is a clause on data that meet it; "" where there are none or they do not tell.
-    """
-
-    key: str
-    words: str
-    measured: str = ""
-
-    def __str__(self) -> str:
-        note = f"; {self.measured}" if self.measured else ""
-        return f"the guarantee is for sequences for which {self.words}{note}"
 
 
 @dataclass(frozen=True)

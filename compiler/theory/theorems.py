@@ -240,6 +240,7 @@ class Theorem:
     step_length        bound of |x_{t+1} - x_t| in that norm for each round; None where the proof gives none (see `moves.py`)
     restart            where an epoch begins when the number of rounds is unknown
     restarts           the theorem whose method is begun anew in ever longer epochs (see `restarts.py`)
+    first_epoch        rounds of the first of them, where they are given
     """
 
     name: str
@@ -265,6 +266,7 @@ class Theorem:
     step_length: Callable[[Situation, Mapping[str, Setting]], Callable[[Rounds, int], Schedule]] | None = None
     restart: Restart = Restart.FROM_DECISION
     restarts: Theorem | None = None
+    first_epoch: int | None = None
 
     def speaks_for(self, given: Mapping[str, str | float]) -> bool:
         """True if the words among the given settings are its own."""

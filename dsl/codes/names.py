@@ -73,7 +73,7 @@ NAMES: dict[str, Code] = {
     ),
     "OCO210": Code(
         "no such regret or feedback",
-        "Regret is static or dynamic; feedback is full, gradient or bandit.",
+        "Regret is static or dynamic; feedback is full, gradient, two_point or bandit.",
         'm = oco.Model("m", horizon=10)\nm.measure("adaptive")\n',
         "Take one of the words.",
         Stage.BUILDER,

@@ -158,7 +158,7 @@ SYNTAX: dict[str, Code] = {
     ),
     "OCO123": Code(
         "an unknown measure or feedback",
-        "What is measured is `static regret` or `dynamic regret`; what comes back is `full`, `gradient` or `bandit` feedback.",
+        "What is measured is `static regret` or `dynamic regret`; what comes back is `full`, `gradient`, `two_point` or `bandit` feedback.",
         _in_model("minimize sum(x)", "measure dynamical regret"),
         "Write one of the words that the message lists.",
     ),

@@ -19,7 +19,7 @@ PHRASES = (
     r"(?<=,)\s+(penalty)\b",
     r"\b(static|dynamic)\s+(regret)\b",
     r"(?<=iid)\s+(mean)\b",
-    r"(?<=feedback)\s+(full|gradient|bandit)\b(?:\s+(delayed)\b)?",
+    r"(?<=feedback)\s+(full|gradient|two_point|bandit)\b(?:\s+(delayed)\b)?",
     r"(?<=subject)\s+(to)\b",
     r"(?<=horizon)\s+(T)\b",
 )

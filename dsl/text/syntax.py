@@ -240,7 +240,7 @@ class MeasureStatement(Node):
 
 @dataclass(frozen=True)
 class FeedbackStatement(Node):
-    """Statement `feedback full`, `feedback gradient` or `feedback bandit`, perhaps `delayed` by a number of rounds."""
+    """Statement `feedback` with `full`, `gradient`, `two_point` or `bandit`, perhaps `delayed` by a number of rounds."""
 
     feedback: str
     delay: Expression | None = None

@@ -44,6 +44,7 @@ CONTEXTUAL_WORDS = (
     "start",
     "static",
     "to",
+    "two_point",
     "unknown",
     "with",
 )

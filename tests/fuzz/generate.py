@@ -300,7 +300,7 @@ def measure(w: Writer) -> None:
 
 def feedback(w: Writer) -> None:
     if w.chance(0.3 if w.tree.of(Constraint) else 0.6):
-        w.add(Feedback(w.pick(("full", "gradient", "bandit"))))
+        w.add(Feedback(w.pick(("full", "gradient", "two_point", "bandit"))))
     if w.seed % 10 == 7 and not w.tree.of(State):
         own = w.tree.first(Feedback) or Feedback("full")
         rest = tuple(s for s in w.tree.statements if not isinstance(s, Feedback))

@@ -112,7 +112,8 @@ class Player:
         """The feedback of the round of this decision."""
         if self.revealed is None:
             return self.learner.observe(**{n: v for n, v in streams.items() if n not in self.case.carried})
-        *_, seen = self.revealed(decision, streams, self.learner.round)
+        second = self.learner.second_point() if self.case.problem.feedback is Feedback.TWO_POINT else None
+        *_, seen = self.revealed(decision, streams, self.learner.round, second)
         return self.learner.observe(**seen)
 
 

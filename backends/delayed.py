@@ -231,7 +231,9 @@ class DelayedLearner(Owned):
         return self.__copy__()
 
     def __dir__(self) -> list[str]:
-        return sorted({*PUBLIC, "pending", "skip", "learners"} - {"conditions", "feedback", "update", "on_out_of_bounds"})
+        return sorted(
+            {*PUBLIC, "pending", "skip", "learners"} - {"conditions", "feedback", "update", "on_out_of_bounds"}
+        )
 
     def __repr__(self) -> str:
         return f"DelayedLearner({self.compiled.program.name}, {len(self.learners)} in turn, round={self.round})"

@@ -13,7 +13,7 @@ from oco.compiler.algorithms.predictions import Predictions, places
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.known_step import left_at_first, left_to_next, nearest_known, rows_known
 from oco.compiler.lowering.points import Point, Rows, repeated
-from oco.compiler.lowering.predicted_round import as_predicted, predicted_of
+from oco.compiler.lowering.predicted_round import after, as_predicted, predicted_of
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, rows
 from oco.compiler.problem.canonical import Canonical
@@ -196,7 +196,7 @@ def _gradient_expert(p: Problem, last: Rows, prices: Value) -> Body:
         total = t.name("total", S[k] + slope.squared_norm())
         eta = t.name("eta", sizes[k] * D / t.sqrt(2.0 * t.maximum(total, TINY)))
         following = p.domain.project(x - eta * slope)
-        losses = t.put(losses, _penalised(p.after(last.row(k)), x, g, prices), k)
+        losses = t.put(losses, _penalised(after(p, last.row(k)), x, g, prices), k)
         return (losses, t.put(S, total, k), *Rows(blocks).replaced(k, following).blocks)
 
     return one
@@ -212,7 +212,7 @@ def _judged(p: Problem, x: Rows, last: Rows, prices: Value, was: Value | None, s
     def one(k: Value, losses: Value, margins: Value, errors: Value) -> tuple[Value, ...]:
         own = x.row(k + first)
         g = t.name("g", p.constraints(own))
-        moved = p.after(last.row(k + first))
+        moved = after(p, last.row(k + first))
         losses = t.put(losses, _penalised(moved, own, g, prices), k + first)
         predicted = as_predicted(moved, None if was is None else was[place[k]], none)
         changed = _margin(p, g - predicted.constraints(own), margins[k], errors[k], quantiles[k])
@@ -262,7 +262,7 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
     blind = len(SOLVED) if canonical.moving is not None else 0
     aware = len(solved) - blind
     begin = (array(state, "S"), *rows(state, "x").blocks)
-    S, *blocks = t.for_(aware, lambda k, *now: solve(k, implicit[0], p.after, *now), begin)
+    S, *blocks = t.for_(aware, lambda k, *now: solve(k, implicit[0], lambda x: after(p, x), *now), begin)
     if blind:
         S, *blocks = t.for_(blind, lambda k, *now: solve(k + aware, implicit[1], lambda x: p, *now), (S, *blocks))
     return {"S": S, "x": Rows(tuple(blocks))}

@@ -33,6 +33,7 @@ from oco.compiler.selection.notebook import Explanation, plan_html, plan_latex
 from oco.compiler.selection.resolve_again import given_formulas, in_its_units, promised_again, revised
 from oco.compiler.selection.verdicts import Applicability, Verdict
 from oco.compiler.theory.best_constants import closed
+from oco.compiler.theory.objective import checked_tradeoff
 from oco.compiler.theory.resolve import all_formulas, formulas
 from oco.compiler.theory.settings import Setting
 from oco.compiler.theory.theorems import Free, Guarantee, Situation
@@ -357,14 +358,6 @@ def plan_of(
         raise fail("OCO708", message, place or model.span, hint)
     situation = choice.situation
     return Plan(model, situation.canonical.standing, situation.facts, choice, mode, given, tradeoff)
-
-
-def checked_tradeoff(weight: float) -> float:
-    """The weight of the violations: a positive number whose square is one too. Raises OCO709."""
-    if not 1e-100 <= weight <= 1e100:
-        message = f"the tradeoff is a positive number from 1e-100 to 1e100, not {weight}"
-        raise fail("OCO709", message, None, "1 counts both alike")
-    return weight
 
 
 def explain_choice(

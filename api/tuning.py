@@ -62,8 +62,11 @@ def piloted(
 
 
 def _mixture(choice: Choice, data: Any) -> Verdict | None:
-    """Algorithm that weighs rules as the rounds come, where it applies: on data, and where every guarantee is vacuous."""
-    usable = choice.candidates if data is None else choice.usable
+    """Algorithm that weighs rules by the prices of constraints, where it applies: on data, and where every guarantee is vacuous.
+
+    Without constraints it is one candidate among others.
+    """
+    usable = () if not choice.situation.constraints else choice.candidates if data is None else choice.usable
     return next((v for v in usable if v.algorithm.mixes), None)
 
 

@@ -87,7 +87,7 @@ class Learner(Continuing, Turns, Watching, Portable):
         self._random = generator(seed)
         self._draws = None if draws is None else {n: np.asarray(a, dtype=np.float64) for n, a in draws.items()}
         self._state = self._started(start)
-        self._decided = self._drawn = self._unprepared = None
+        self._decided = self._drawn = None
         self.skipped = 0
 
     # Where it is.
@@ -194,8 +194,7 @@ class Learner(Continuing, Turns, Watching, Portable):
             try:
                 with self._naming_overflow("the decision"):
                     self._prepare(tuple(values.values()))
-                self._unprepared = self.round, before
-                self.contexts.take(self.round, values)
+                self.contexts.take(self.round, values, before)
                 self.decisions()
             except BaseException:
                 self._state = before

@@ -92,11 +92,11 @@ def standalone_files(name: str, program: Program, contract: Contract) -> dict[st
 
 
 def at_once(contract: Contract, what: str) -> None:
-    """Raise OCO539 where feedback comes later: what steps all learners together, or alone, has no turns."""
+    """Raise OCO540 where feedback comes later: what steps all learners together, or alone, has no turns."""
     if contract.delay:
         message = f"{what} takes the feedback of each round at once, and here it comes {contract.delay} rounds later"
         raise fail(
-            "OCO539", message, hint="`plan.learner()` takes delayed feedback, with either backend; `plan.run` plays it"
+            "OCO540", message, hint="`plan.learner()` takes delayed feedback, with either backend; `plan.run` plays it"
         )
 
 

@@ -60,6 +60,8 @@ def _entries(e: Equation) -> int:
 
 
 def _turns(e: Equation) -> int:
+    if e.op == "map":
+        return e.args[0].type.shape[0]
     if e.op not in ("for", "while"):
         return 1
     count = e.args[0] if e.op == "for" else None

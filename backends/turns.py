@@ -17,7 +17,6 @@ class Turns:
     skipped: int
     _decided: OfRound | None
     _drawn: OfRound | None
-    _unprepared: OfRound | None
 
     def skip(self: Learner) -> None:  # type: ignore[misc]  # the learner is the one class that has this part
         """Leave this round out, as its data never come: the next decision is made from the same state, and counts as this round's."""
@@ -31,5 +30,4 @@ class Turns:
     @property
     def unprepared(self: Learner) -> tuple[Any, ...]:  # type: ignore[misc]
         """State as it was before the decision of this round was prepared."""
-        kept = self._unprepared
-        return kept[1] if kept is not None and kept[0] == self.round else self._state
+        return self.contexts.unprepared(self.round, self._state)

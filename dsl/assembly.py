@@ -40,6 +40,7 @@ from oco.dsl.statements import (
     Let,
     Measure,
     Param,
+    Prediction,
     Relation,
     Stream,
     Timing,
@@ -74,7 +75,9 @@ class Assembly:
     streams: list[Stream] = field(default_factory=list)
     lets: list[Let] = field(default_factory=list)
     objective: Expr | None = None
+    maximized: bool = False
     constraints: list[Constraint] = field(default_factory=list)
+    predictions: list[Prediction] = field(default_factory=list)
     chosen_measure: Measure = Measure.STATIC
     chosen_feedback: Feedback = Feedback.FULL
     chosen_delay: Expr | None = None
@@ -288,8 +291,8 @@ class Assembly:
 
     # what is wanted
 
-    def minimize(self, objective: Expr) -> None:
-        """Set `minimize objective`: a scalar that depends on a decision."""
+    def minimize(self, objective: Expr, maximized: bool = False) -> None:
+        """Set `minimize objective`, or `maximize objective`: a scalar that depends on a decision."""
         if objective.shape:
             message = (
                 f"the objective must be one number; {describe(objective, 'this')} has shape {show(objective.shape)}"
@@ -297,7 +300,8 @@ class Assembly:
             raise fail("OCO324", message, objective.span, "add its entries up: sum(...)")
         if self.decisions and Kind.DECISION not in self.scope.kinds_in(objective):
             raise fail("OCO521", "the objective contains no decision, so every decision costs the same", objective.span)
-        self.objective = objective
+        self.objective = call("minus", objective, span=objective.span, shape=None) if maximized else objective
+        self.maximized = maximized
 
     def constraint(
         self,
@@ -353,8 +357,6 @@ class Assembly:
         check_using(chosen, [p.name for p in self.params], tuple(self.scope.labels))
         self.chosen_algorithm = chosen
 
-    # the whole
-
     def values_without_param(self, declared: Collection[str], excused: Collection[str] = ()) -> list[OcoError]:
         """Errors for values from the caller that belong to none of the params `declared`."""
         errors = []
@@ -393,4 +395,6 @@ class Assembly:
             self.chosen_delay,
             self.scope.folder,
             self.span,
+            self.maximized,
+            tuple(self.predictions),
         )

@@ -21,6 +21,7 @@ from oco.dsl.keyed import by_name
 from oco.dsl.labels import axes_of
 from oco.dsl.limits import admitted
 from oco.dsl.model import Model
+from oco.dsl.predictions import prediction
 from oco.dsl.scope import Scope
 from oco.dsl.source import Span
 from oco.dsl.statements import Distribution, DomainSpec, Feedback, Measure, Relation, Timing
@@ -191,21 +192,26 @@ class ModelBuilder:
         """Number of rounds."""
         return Term(Name("T", Kind.HORIZON, integer=True, span=caller_span()), self._scope)
 
-    # what is wanted
-
     def minimize(self, objective: Operand) -> None:
         """Set the loss of a round."""
-        span = caller_span()
-        if self._assembly.objective is not None:
-            raise fail("OCO208", "the model has an objective already", span, "a model has one")
-        self._assembly.minimize(self._expr(objective, span))
+        self._optimize(objective, False)
 
     def maximize(self, gain: Operand) -> None:
         """Set the gain of a round: the loss is its negative."""
+        self._optimize(gain, True)
+
+    def _optimize(self, objective: Operand, maximized: bool) -> None:
         span = caller_span()
-        gained = term(gain, span)
-        self._own(gained, span)
-        self.minimize(-gained)
+        if self._assembly.objective is not None:
+            raise fail("OCO208", "the model has an objective already", span, "a model has one")
+        self._assembly.minimize(self._expr(objective, span), maximized)
+
+    def predict(self, stream: Term, value: Operand) -> None:
+        """State what a decision may assume of a stream: of contexts, and of `last`, `ewma`, `season` and `mean` of the rounds before."""
+        span = caller_span()
+        predicted, own = self._expr(stream, span), self._expr(value, span)
+        name = predicted.name if isinstance(predicted, Name) else ""
+        self._assembly.predictions.append(prediction(self._assembly, name, own, span))
 
     def subject_to(
         self,
@@ -295,8 +301,6 @@ class ModelBuilder:
             raise wrong_argument("what `using` takes", "the name of an algorithm, or settings", None, span)
         texts = tuple((name, formula(value, name, span)) for name, value in settings.items())
         self._assembly.using(algorithm, texts, span)
-
-    # the result
 
     def build(self) -> Model:
         """Build the immutable model, equal to `oco.parse(m.to_oco())`."""

@@ -17,6 +17,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "two-point": ("eta", "delta", "r"),
     "ogd": ("eta",),
     "oeg": ("eta",),
+    "optimistic": ("D",),
     "ofw": ("eta",),
     "dpp": ("V", "alpha", "tighten"),
     "yu-neely": ("gamma", "alpha"),

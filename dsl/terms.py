@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeAlias, cast
 
 import numpy as np
@@ -248,6 +248,10 @@ class DomainTerm:
 
     spec: DomainSpec
     scope: Scope | None = None
+
+    def rounded(self) -> DomainTerm:
+        """Domain among whose extreme points decisions are drawn: `oco.simplex().rounded()`."""
+        return replace(self, spec=replace(self.spec, rounded=True))
 
 
 @dataclass(frozen=True)

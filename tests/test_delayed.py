@@ -99,7 +99,7 @@ def test_text_and_builder_say_the_same() -> None:
 def test_what_cannot_stand_beside_it(old: str, new: str, words: str) -> None:
     with pytest.raises(oco.OcoError) as caught:
         canonical(oco.parse(TEXT.replace(old, new)))
-    assert caught.value.code == "OCO539" and words in caught.value.message
+    assert caught.value.code == "OCO540" and words in caught.value.message
     assert caught.value.diagnostics[0].span is not None
 
 
@@ -282,7 +282,7 @@ def test_what_has_no_turns_says_so() -> None:
     for call in (lambda: plan.fleet(2), lambda: plan.source("numpy"), lambda: plan.files("c")):
         with pytest.raises(oco.OcoError) as caught:
             call()
-        assert caught.value.code == "OCO539" and "plan.learner()" in caught.value.hint
+        assert caught.value.code == "OCO540" and "plan.learner()" in caught.value.hint
     with pytest.raises(oco.OcoError) as caught:
         plan.certified()
     assert caught.value.code == "OCO735"

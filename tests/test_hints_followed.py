@@ -30,7 +30,6 @@ EDITS: dict[str, tuple[str, str | None, str, *tuple[str, ...]]] = {
     "OCO113": ("write `<=`", "< 1", "<= 1"),
     "OCO114": ("`==`", ") = 1", ") == 1"),
     "OCO115": ("`**`", "x ^ 2", "x ** 2"),
-    "OCO116": ("`minimize -(sum(x))`", "maximize sum(x)", "minimize -(sum(x))"),
     "OCO117": ("`each round`", "every round", "each round"),
     "OCO118": ("`<= 0`, `>= 0` or `== 0`", "sum(x) - 1", "sum(x) - 1 <= 0"),
     "OCO119": ("`in box(0, 1)`", "x[2] box(0, 1)", "x[2] in box(0, 1)"),

@@ -77,7 +77,7 @@ def test_text_and_builder_say_the_same() -> None:
     ("old", "new", "code"),
     [
         ("prev(p) - p <= 0.8     each round", "prev(p) - p <= 0.8     on average", "OCO217"),
-        ("prev(p) - p <= 0.8", "abs(prev(p) - p) <= 0.8", "OCO217"),
+        ("prev(p) - p <= 0.8", "norm2(prev(p) - p) + norm2(p) <= 0.8", "OCO217"),
         ("prev(p) - p <= 0.8", "prev(p) - p <= 0.1 * price", "OCO217"),
         ("prev(p) - p", "prev(load) - p", "OCO217"),
         ("prev(p) - p", "prev(p, q) - p", "OCO217"),

@@ -84,6 +84,7 @@ PRICE = "stream price[3] in [-1, 1]\n"
 WORLDS: Mapping[str, str] = {
     "free": _world("box", LINEAR, streams=PRICE),
     "free curved": _world("box", CURVED, streams=PRICE),
+    "predicted": _world("box", CURVED, streams=PRICE + "predict price = 0.5 * last(price)\n"),
     "free simplex": _world("simplex", LINEAR, streams=PRICE),
     "each round": _world("box", LINEAR, TWO),
     "each round, ball": _world("ball", LINEAR, TWO),
@@ -133,6 +134,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
     "pfs": ("fixed",),
     "nested": ("each round", "curved", "each round, ball", "fixed"),
     "hedged": ("priced", "priced, ball"),
+    "optimistic": ("predicted",),
 }
 CASES = [(name, world) for name, worlds in HOMES.items() for world in worlds]
 
@@ -273,7 +275,7 @@ def test_queues_come_back_in_the_users_units(name: str, world: str) -> None:
     u = powers_of_two(name, world)
     ours, theirs = (planned(world, name, units).run(data, seed=3).duals for units in (Units(), u))
     if not ours.shape[1]:
-        assert name in ("ogd", "oeg", "ofw", "pfs", "bgd", "two-point", "nested", "hedged")
+        assert name in ("ogd", "oeg", "ofw", "pfs", "bgd", "two-point", "nested", "hedged", "optimistic")
         return
     own = np.array([1.0, 1.0] if name in WORST else [u.first, u.second])
     unit = u.loss / own if name.split()[0] in WEIGHS else own

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from oco.backends.c99.entries import Entries, flat_index
 from oco.backends.c99.expressions import Level
 from oco.backends.c99.loops import together
 from oco.backends.c99.statements import STATEMENTS
-from oco.backends.c99.vectors import c_type
+from oco.backends.c99.vectors import WIDTH, c_type, is_vector, without_lanes
 from oco.backends.c99.writer import Signature, Writer, comment, in_rows
-from oco.compiler.ir.fusion import stored
+from oco.compiler.ir.fusion import picked_rows, stored
 from oco.compiler.ir.loop_groups import groups
 from oco.compiler.ir.names import is_temporary
 from oco.compiler.ir.ops import POINTWISE
@@ -36,6 +38,14 @@ def function_lines(
     body = _Body(function, name, constants, signatures, mixed)
     body.write()
     return body.text(), body.signature
+
+
+class MapRows(NamedTuple):
+    """Rows that a map takes: where the first one lies, how far they are apart, and their places where they are picked."""
+
+    base: str
+    stride: int
+    place: str = ""
 
 
 class _Body:
@@ -140,6 +150,8 @@ class _Body:
                 self._loop(e)
             case "if":
                 self._branch(e)
+            case "map":
+                self._map(e)
             case "call":
                 self._call(e)
             case _ if e.op not in POINTWISE:
@@ -185,6 +197,63 @@ class _Body:
                 self._turn(e, body)
             return
         self._while(e, body)
+
+    def _map(self, e: Equation) -> None:
+        """Loop over rows, where they lie; in lanes `WIDTH` of them a turn, side by side in vectors."""
+        w, (body,), count = self.w, e.blocks, e.args[0].type.shape[0]
+        rows, outs = [self._rows_of(a) for a in e.args], [w.place(v) for v in e.outs]
+        lanes = is_vector(body.params[0].type)
+        first = w.fresh("first", "row")
+        with w.braces(f"for (int {first} = 0; {first} < {count}; {first} += {WIDTH if lanes else 1})"):
+            if lanes:
+                w.line(f"const int rows = {count} - {first} < {WIDTH} ? {count} - {first} : {WIDTH};")
+            for p, source in zip(body.params, rows):
+                self._row(p, source, first, lanes)
+            outer, self.mixed = self.mixed, self.mixed or lanes
+            self.equations(body)
+            self.mixed = outer
+            for out, result in zip(outs, body.results):
+                self._stacked(out, result, first, lanes)
+
+    def _rows_of(self, operand: Operand) -> MapRows:
+        w, (base, *places) = self.w, picked_rows(operand, self.w.entries.made_by)
+        if not places or (isinstance(operand, Var) and operand.name in w.entries.places):
+            return MapRows(w.memory(operand), math.prod(operand.type.shape[1:]))
+        place, e = w.memory(places[0]), w.entries.made_by.get(getattr(base, "name", ""))
+        if e is not None and e.op == "slice" and (whole := w.entries.pointer(e.args[0])) is not None:
+            before, width = (
+                flat_index([str(n) for n in e.attr("starts")], e.args[0].type.shape),
+                e.args[0].type.shape[1],
+            )
+            return MapRows(f"{whole} + {before}", width, place)
+        return MapRows(w.memory(base), base.type.shape[1], place)
+
+    def _row(self, p: Var, rows: MapRows, first: str, lanes: bool) -> None:
+        """Parameter of a map: a row, a number, or a column of rows side by side."""
+        w, size = self.w, math.prod(without_lanes(p.type.shape))
+        w.entries.places[p.name] = p.name
+        if lanes:
+            w.line(f"{c_type(p.type)} {p.name}[{size}];")
+            picked = f"@picked({rows.base}, {rows.stride}, {rows.place} + {first}, {size}, rows, {p.name});"
+            w.line(picked if rows.place else f"@columns({rows.base} + {first} * {size}, {size}, rows, {p.name});")
+            return
+        row = f"{rows.place}[{first}]" if rows.place else first
+        if p.type.shape:
+            w.line(f"const {c_type(p.type)} *const {p.name} = {rows.base} + {row} * {rows.stride};")
+        else:
+            w.line(f"const {c_type(p.type)} {p.name} = {rows.base}[{row}];")
+
+    def _stacked(self, out: str, result: Operand, first: str, lanes: bool) -> None:
+        """Result of a map in its rows."""
+        w, size = self.w, math.prod(without_lanes(result.type.shape))
+        if lanes:
+            columns = w.memory(result)
+            with w.loops((size,)) as (i,), w.braces("for (int l = 0; l < rows; ++l)"):
+                w.line(f"{out}[({first} + l) * {size} + {i}] = {columns}[{i}][l];")
+        elif result.type.shape:
+            w.fill(f"({out} + {first} * {size})", result)
+        else:
+            w.line(f"{out}[{first}] = {w.number(result)};")
 
     def _while(self, e: Equation, body: Block) -> None:
         """Loop `while (condition)`; where the condition takes statements, a loop with an exit in the middle."""

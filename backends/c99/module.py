@@ -15,10 +15,12 @@ from oco.backends.c99.names import module_name
 from oco.backends.c99.return_codes import STATUS_NAMES, ReturnCodes, bytes_of_struct
 from oco.backends.c99.stack import stack_bytes
 from oco.backends.c99.state import STATE_NAMES, state_lines, state_prototypes
+from oco.backends.c99.vectors import LANE, is_vector
 from oco.backends.c99.writer import Signature, comment
 from oco.backends.contract import Contract
 from oco.backends.identity import learner_hash
 from oco.backends.round_work import TURNS, work_of
+from oco.compiler.ir.mapping import rows_in_lanes
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.passes import lower
 from oco.compiler.ir.program import Function, Program
@@ -37,9 +39,10 @@ class CSource:
     interface: Interface
 
 
-def emit(program: Program, contract: Contract, skip: Collection[str] = ()) -> CSource:
-    """Header and source of a program; `skip` names passes to leave out."""
-    name, program = module_name(program.name), lower(replace(program, slopes=None), skip)
+def emit(program: Program, contract: Contract, skip: Collection[str] = (), *, vectors: bool = False) -> CSource:
+    """Header and source of a program; `skip` names passes to leave out. `vectors`: rows of maps stand side by side in vectors of GNU C."""
+    name, program = module_name(program.name), replace(program, slopes=None)
+    program = lower(rows_in_lanes(program, LANE) if vectors else program, skip)
     text, interface = rule(program, name)
     identity = learner_hash(program, contract)
     status = ReturnCodes(interface, contract.algorithm, identity)
@@ -110,7 +113,8 @@ def rule(program: Program, prefix: str, mixed: bool = False) -> tuple[list[str],
     lines: list[str] = []
     for function in (*program.functions, *entries):
         called = f"rule_{function.name}" if function in entries else identifier(function.name, _taken())
-        text, signatures[function.name] = function_lines(function, f"{prefix}_{called}", constants, signatures, mixed)
+        wide = mixed or any(is_vector(p.type) for p in function.body.params)
+        text, signatures[function.name] = function_lines(function, f"{prefix}_{called}", constants, signatures, wide)
         lines += [*text, ""]
     return lines, Interface(prefix, program, signatures)
 

@@ -212,6 +212,33 @@ def _columns(name: str, kind: str, entry: str) -> str:
 }}"""
 
 
+def _picked() -> str:
+    """Definition of a function that puts picked rows side by side; lanes of one row or two get it by copies of its entries."""
+    entries = ", ".join(f"row[{lane}][i]" for lane in range(WIDTH))
+    return f"""void @picked(const double *rows, int stride, const int64_t *place, int n, int count, @vector *to) {{
+    const double *row[{WIDTH}], *other = rows + place[0] * stride;
+    for (int l = 0; l < {WIDTH}; ++l) {{
+        row[l] = rows + place[l < count ? l : count - 1] * stride;
+        other = row[l] != row[0] ? row[l] : other;
+    }}
+    @whole second = {{0}};
+    bool few = true;
+    for (int l = 0; l < {WIDTH}; ++l) {{
+        second[l] = -(int64_t)(row[l] == other);
+        few &= row[l] == other || row[l] == row[0];
+    }}
+    if (few) {{
+        for (int i = 0; i < n; ++i) {{
+            to[i] = @choose(second, @splat(other[i]), @splat(row[0][i]));
+        }}
+        return;
+    }}
+    for (int i = 0; i < n; ++i) {{
+        to[i] = (@vector){{{entries}}};
+    }}
+}}"""
+
+
 _SIZE = WIDTH * 8
 DECLARED = {
     "vector": f"typedef double @vector __attribute__((vector_size({_SIZE}), aligned(8)));",
@@ -225,6 +252,7 @@ HELPERS: dict[str, str] = {
     "choose_whole": "@whole @choose_whole(@whole m, @whole a, @whole b) { return (m & a) | (~m & b); }",
     "columns": _columns("columns", "vector", "double"),
     "columns_whole": _columns("columns_whole", "whole", "int64_t"),
+    "picked": _picked(),
     "some": f"""bool @some(@whole m) {{
     int64_t any = 0;
     for (int l = 0; l < {WIDTH}; ++l) {{

@@ -40,9 +40,9 @@ def rate(p: Problem, experts: int, gap: Value) -> Value:
 def mixability_gap(p: Problem, losses: Value, w: Value, gap: Value) -> Value:
     """delta_t >= 0 of the round's losses (K,), its weights (K,) and Delta_{t-1}."""
     t = p.tracer
-    eta, there = rate(p, w.shape[0], gap), w > 0.0
-    least = t.min(t.where(there, losses, HUGE))
+    eta = rate(p, w.shape[0], gap)
+    least = t.min(t.where(w > 0.0, losses, HUGE))
     p.note("delta = <w, l> + ln <w, exp(-eta l)> / eta")
-    shares = t.where(there, w * t.exp(-eta * t.where(there, losses - least, 0.0)), 0.0)
-    mixed = least - t.log(t.maximum(t.sum(shares), TINY)) / eta
+    shares = w @ t.exp(-eta * t.maximum(losses - least, 0.0))
+    mixed = least - t.log(t.maximum(shares, TINY)) / eta
     return t.maximum(w @ losses - mixed, 0.0)

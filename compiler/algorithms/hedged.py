@@ -17,6 +17,9 @@ Weights: AdaHedge's (`de_rooij2014`) of all losses P_t(x^k) so far, and of losse
 rounds are no judges of later ones; AdaHedge weighs the two by what they paid. Where constraints of a round are known before its decision
 each expert decides within them: x^k <- P_{X_t}(x^k), and so does their mean, X_t being convex.
 
+Where distributions of the constraints' data are stated, rounds drawn from them are played before the first one (`rehearsal`): the
+experts begin where these led, and where all data are stated with their margins and S too.
+
 Theorem. The gradient expert with c = r = 1 is gradient descent on P_t with AdaGrad's steps, and with comparators u_t of path length V,
 sum P_t(x_t) - P_t(u_t) <= (D_s + (D^2 + 2 D V)/D_s)/2 sqrt(2 S) for steps D_s / sqrt(2 S): the inequality of gradient descent summed,
 |x_t+1 - u_t|^2 being at least |x_t+1 - u_t+1|^2 - 2 D |u_t+1 - u_t|. With S <= G^2 T, G a bound of the slope of P_t, M the range of P_t,
@@ -27,9 +30,9 @@ and the price of the weights, 2 Delta_T <= M sqrt((4 + ln K) T) among K experts 
 Where the loss is about the decision before, P_t(x, y), experts are judged by P_t(x^k_t, x^k_{t-1}), and the theorem is of P_t(x, x): with c
 the most that a move costs, what the weighted decision pays, what experts are judged by and what gradient descent pays are c apart each.
 
-For u_t that satisfy each round's constraints P_t(u_t) = f_t(u_t). So the regret is at most R, less what is paid for violations; and with
-F the range of the loss, the violations are at most (R + F T) / min_n price_n together. A projection onto X_t moves no expert away from
-u_t in X_t.
+With B rounds rehearsed S_0 <= G^2 B, and T + B stands for T in the first term. For u_t that satisfy each round's constraints P_t(u_t) =
+f_t(u_t). So the regret is at most R, less what is paid for violations; and with F the range of the loss, the violations are at most
+(R + F T) / min_n price_n together. A projection onto X_t moves no expert away from u_t in X_t.
 """
 
 from __future__ import annotations
@@ -40,10 +43,17 @@ from collections.abc import Mapping
 import numpy as np
 
 from oco.compiler.algorithms.base import Algorithm
-from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
+from oco.compiler.algorithms.classic import (
+    BOUNDED_DOMAIN,
+    BOUNDED_GRADIENT,
+    CONVEX_LOSS,
+    GRADIENTS_SEEN,
+    NO_CONSTRAINTS,
+)
 from oco.compiler.algorithms.common import EXACT_STEP, FEASIBLE_COMPARATOR, FUNCTIONS_SEEN, ROUNDS, SOME_INEQUALITY
 from oco.compiler.algorithms.hedged_rule import LARGE, Hedged, expert_count, gap_to_best, is_informed
 from oco.compiler.algorithms.predictions import longest_season
+from oco.compiler.algorithms.rehearsal import is_whole, rehearsed
 from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
 from oco.compiler.lowering.predicted_round import picking
 from oco.compiler.theory.moves import path_length
@@ -105,14 +115,22 @@ def _priced(s: Situation) -> Objection | None:
     return Objection(message, fix, unasked=True)
 
 
+def _informed(s: Situation) -> Objection | None:
+    if s.constraints or s.canonical.context or s.season > 1:
+        return None
+    message = "without constraints, contexts and seasons its experts are gradient steps, and weights on them cost more than they gain"
+    return Objection(message, "write `using ogd`, or ask for it by its name", unasked=True)
+
+
 FULL_FEEDBACK = Hypothesis("The loss is revealed as a function.", _full_feedback)
 EACH_ROUND = Hypothesis("Constraints that data enters bind in each round.", _each_round)
 AVERAGED = Hypothesis("Data can be averaged.", _averaged)
 PRICED = Hypothesis("Violations have prices.", _priced)
+INFORMED = Hypothesis("There are constraints, or something predicts the data.", _informed)
+_LOSS = (BOUNDED_DOMAIN, CONVEX_LOSS, BOUNDED_GRADIENT)
 _BASIC = (
-    BOUNDED_DOMAIN,
-    CONVEX_LOSS,
-    BOUNDED_GRADIENT,
+    SOME_INEQUALITY,
+    *_LOSS,
     EACH_ROUND,
     inequalities_convex("Each g_t^n is convex in the decision."),
     inequalities_know("bound", "The constraints are bounded.", "the size"),
@@ -131,6 +149,10 @@ def _sizes(s: Situation) -> Floats:
 
 
 def _settings(s: Situation) -> Mapping[str, Default]:
+    """Settings; without constraints there are no prices."""
+    diameter = Default("domain.diameter.l2", "diameter of the domain")
+    if not s.constraints:
+        return {"D": diameter, "season": _season(s)}
     stated, least = stated_prices(s.canonical.inequalities), float(_sizes(s).min())
     if stated.any():
         words = "penalty that the model states" if (stated == stated[0]).all() else "largest that the model states"
@@ -139,7 +161,6 @@ def _settings(s: Situation) -> Mapping[str, Default]:
         why = "the tradeoff in ranges of the loss, over the size of a constraint"
         penalty = Default(s.weight * (s.loss_range or 1.0) / least, why)
     cap = Default(f"{LARGE!r} * loss.lipschitz.l2 * domain.diameter.l2 / {least!r}", "largest multiplier as predicted")
-    diameter = Default("domain.diameter.l2", "diameter of the domain")
     return {"D": diameter, "penalty": penalty, "Q": cap, "season": _season(s)}
 
 
@@ -155,12 +176,13 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     diameter, upper = needed(s, "domain.diameter.l2"), s.inequality_bounds("upper")
     sizes = needed_bounds(s, "bound")
     most = sizes if upper is None else np.minimum(sizes, np.maximum(upper, 0.0))
-    stated, given = stated_prices(s.canonical.inequalities), settings["penalty"].given
+    stated = stated_prices(s.canonical.inequalities)
+    given = stated.size > 0 and settings["penalty"].given
     moves = _most_of_a_move(s)
     experts = expert_count(s.canonical, count(settings, "season", s.horizon or 1))
 
     def prices(horizon: int) -> Floats:
-        own = np.full(stated.shape, number(settings, "penalty", horizon))
+        own = np.full(stated.shape, number(settings, "penalty", horizon) if stated.size else 0.0)
         return own if given else np.where(stated > 0, stated, own)
 
     def reach(rounds: Rounds, horizon: int) -> Floats:
@@ -182,9 +204,12 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         Quantity("K", r"\ln K", f"logarithm of the {experts} experts", math.log(experts)),
         ROUNDS,
     )
-    regret = "reach * G * sqrt(2 * T) + M * (sqrt((4 + K) * T) + sqrt((4 + log(2)) * T))"
+    before = len(next(iter(rehearsed(s.canonical).values()), ())) if is_whole(s.canonical) else 0
+    own += (Quantity("B", "B", "rounds rehearsed before the first one", float(before)),) if before else ()
+    slopes = "reach * G * sqrt(2 * (T + B))" if before else "reach * G * sqrt(2 * T)"
+    regret = f"{slopes} + M * (sqrt((4 + K) * T) + sqrt((4 + log(2)) * T))"
     if moves:
-        own = (*own, Quantity("c", "c", "most that a move costs", moves))
+        own += (Quantity("c", "c", "most that a move costs", moves),)
         regret = f"{regret} + 2 * c * T"
     broken = (
         Quantity("F", "F", "range of the loss", needed_range(s)),
@@ -193,9 +218,12 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     measure = s.canonical.measure
     rate = "sqrt(T)" if measure is Measure.STATIC else "T**(1/2 + V_x)"
     note = "regret with violations at their prices: what they cost is in it"
+    title = "AdaHedge (de Rooij et al. 2014) over gradient descent"
+    if not stated.size:
+        return Guarantee(title, s.horizon, Bound(f"{measure} regret", rate, regret, own, s.loss_range))
     first = Bound(f"{measure} regret", rate, regret, own, s.loss_range, note=note)
     second = Bound("hard violation", "T", f"({regret} + F * T) / price", (*own, *broken), s.violation_range)
-    return Guarantee("AdaHedge (de Rooij et al. 2014) over gradient descent", s.horizon, first, second)
+    return Guarantee(title, s.horizon, first, second)
 
 
 def _most_of_a_move(s: Situation) -> float:
@@ -220,7 +248,6 @@ HEDGED = Algorithm(
     mixes=True,
     reads=Feedback.FULL,
     requirements=(
-        SOME_INEQUALITY,
         INEQUALITIES_ONLY,
         FUNCTIONS_SEEN,
         GRADIENTS_SEEN,
@@ -228,10 +255,12 @@ HEDGED = Algorithm(
         AVERAGED,
         EXACT_STEP,
         PRICED,
+        INFORMED,
     ),
     theorems=(
         Theorem(
             name="regret on the penalised loss",
+            moves=True,
             measures=frozenset({Measure.STATIC, Measure.DYNAMIC}),
             violation=Violation.HARD,
             hypotheses=_BASIC,
@@ -242,8 +271,21 @@ HEDGED = Algorithm(
             rates={"static regret": "sqrt(T)", "dynamic regret": "T**(1/2 + V_x)", "hard violation": "T"},
             checks=constant_settings,
         ),
+        Theorem(
+            name="regret without constraints",
+            moves=True,
+            measures=frozenset({Measure.STATIC, Measure.DYNAMIC}),
+            hypotheses=(NO_CONSTRAINTS, *_LOSS),
+            settings=_settings,
+            free=(Free("D", 1 / 16, 1),),
+            positive=("D", "penalty", "Q", "season"),
+            guarantee=_guarantee,
+            rates={"static regret": "sqrt(T)", "dynamic regret": "T**(1/2 + V_x)"},
+            checks=constant_settings,
+        ),
     ),
     prepares=is_informed,
+    predicts=True,
     cost="a projection onto the domain under predicted constraints for each of some 20 to 50 experts",
     cost_rank=5,
     symbols={

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
 from itertools import product
 from typing import Any
 
@@ -10,13 +11,15 @@ import numpy as np
 
 from oco.compiler.algorithms.de_rooij2014 import mixability_gap, weights
 from oco.compiler.algorithms.predictions import Predictions, places
+from oco.compiler.algorithms.rehearsal import ROUNDS, is_whole, rehearsed
 from oco.compiler.ir.value import Value
-from oco.compiler.lowering.known_step import left_at_first, left_to_next, nearest_known, rows_known
 from oco.compiler.lowering.points import Point, Rows, repeated
-from oco.compiler.lowering.predicted_round import after, as_predicted, predicted_of
+from oco.compiler.lowering.predicted_round import after, as_predicted, parts_of, predicted_of
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, rows
 from oco.compiler.problem.canonical import Canonical
+from oco.compiler.proximal.known_point import nearest_known, rows_known
+from oco.compiler.proximal.known_step import kept_after, kept_at_start
 from oco.compiler.proximal.penalty import implicit_step, penalized_step
 from oco.compiler.theory.objective import stated_prices
 
@@ -25,7 +28,9 @@ GRADIENTS = ((0.1, 1.0), (1.0, 1.0))
 SOLVED = (*product((0, 1), (0.3, 3.0), (0.75, 0.9, 0.98, 0.995, 1.0)), *product((2,), (3.0,), (0.75, 0.9, 0.98, 0.995)))
 """Experts that solve the next round: the average, its place in `FORGETTING`; the reach as a factor of AdaGrad's step; the quantile."""
 FOLLOWING = tuple(product((3.0, 30.0), (0.5, 0.75, 0.9, 0.98, 0.995)))
-"""Reach and quantile of the experts that solve the round on each of the other predictions: of the season, of the contexts."""
+"""Reach and quantile of the experts that solve the round on each other prediction: of the season, of the contexts, of the model."""
+UNCONSTRAINED = (0.03, 0.3, 3.0, 30.0)
+"""Reach of the experts that solve the round on each prediction where there are no constraints, and no margins to learn."""
 REACH, NO_MARGIN = 3.0, 2.0
 """Reach of the experts that solve the round at a quantile of the stated distribution, and the mark that they learn no margin."""
 KEPT = (1.0, 0.99)
@@ -36,21 +41,33 @@ MARGIN_RATE = 0.05
 LARGE = 1e4
 """Largest multiplier of a constraint as predicted, in units of the loss's slope times the diameter over the size of a constraint."""
 TINY = 1e-290
+REHEARSED = ("x", "S", "margin", "error")
+"""What a rehearsal leaves in the first state; the decisions alone where no distribution of the loss's data is stated."""
+AT_CENTRE = 1e-9
+"""Share of a width within which a start is the middle of the domain."""
 MULTIPLIERS, LAST = "mu", "x_last"
-Body = Callable[..., tuple[Value, ...]]
 Solved = tuple[tuple[int, float, float], ...]
+Floats = np.ndarray[Any, Any]
 
 
 def solving(canonical: Canonical, season: int) -> Solved:
-    """Experts that solve the next round: the row of the prediction, the reach, the quantile. Where the loss charges moves, the last of
-    them, as many as `SOLVED`, solve it as if they cost nothing: what a move costs now later rounds may earn.
-    """
-    blind = SOLVED if canonical.moving is not None else ()
+    """Experts that solve the next round: the row of the prediction, the reach, the quantile. The last of them are those of `blind`."""
+    last = blind(canonical)
+    if not canonical.inequalities:
+        rows = range(sum(map(len, places(canonical, season)))) if predicted_of(canonical).size else (0,)
+        return (*((row, c, NO_MARGIN) for row in rows for c in UNCONSTRAINED), *last)
     if not predicted_of(canonical).size:
-        return (*SOLVED, *blind)
-    _, seasonal, stated, regression = places(canonical, season)
-    followed = ((row, c, q) for row in (*seasonal, *regression) for c, q in FOLLOWING)
-    return (*SOLVED, *followed, *((row, REACH, NO_MARGIN) for row in stated), *blind)
+        return (*SOLVED, *last)
+    _, seasonal, stated, regression, own = places(canonical, season)
+    followed = ((row, c, q) for row in (*seasonal, *regression, *own) for c, q in FOLLOWING)
+    return (*SOLVED, *followed, *((row, REACH, NO_MARGIN) for row in stated), *last)
+
+
+def blind(canonical: Canonical) -> Solved:
+    """Experts that solve the round as if moves cost nothing, where the loss charges them: what a move costs now later rounds may earn."""
+    if canonical.moving is None:
+        return ()
+    return SOLVED if canonical.inequalities else tuple((0, c, NO_MARGIN) for c in UNCONSTRAINED)
 
 
 def expert_count(canonical: Canonical, season: int) -> int:
@@ -59,14 +76,20 @@ def expert_count(canonical: Canonical, season: int) -> int:
 
 
 def is_informed(canonical: Canonical) -> bool:
-    """True where a round has something that is known before its decision, contexts or what rounds leave to the next."""
-    return bool(canonical.known or canonical.context or canonical.carried)
+    """True where a round has something that is known before its decision, or that the round before leaves to it."""
+    return bool(canonical.known or canonical.context or canonical.carried or canonical.predictions)
 
 
 class Hedged:
     """`x` has the decision of each expert: the gradients, then the rounds solved again, whose predictions, margins and errors follow."""
 
     def init(self, p: Problem, start: Point) -> State:
+        first, data = self.begun(p, start), rehearsed(p.task.canonical)
+        timed = any("t" in {s.name for s in v.formula.free_symbols} for v in p.task.settings.values())
+        return first if not data or timed else _after_rehearsal(self, p, first, start, data)
+
+    def begun(self, p: Problem, start: Point) -> State:
+        """State in which nothing has been seen, with all decisions at `start`."""
         t, N, canonical = p.tracer, p.constraint_count, p.task.canonical
         season = p.whole("season")
         count, solved = expert_count(canonical, season), len(solving(canonical, season))
@@ -77,12 +100,11 @@ class Hedged:
             "L_of": t.zeros((len(KEPT),)),
             "gap_of": t.lift(0.0),
             "S": t.zeros((count,)),
-            "margin": t.zeros((solved, N)),
-            "error": t.zeros((solved, N)),
+            **({"margin": t.zeros((solved, N)), "error": t.zeros((solved, N))} if N else {}),
             **Predictions(p).init(),
             **({MULTIPLIERS: t.zeros((count, rows_known(canonical)))} if canonical.known else {}),
             **({LAST: repeated(t, start, count)} if canonical.moving is not None else {}),
-            **left_at_first(p, start),
+            **kept_at_start(p, start),
         }
 
     def decide(self, p: Problem, state: State) -> Point:
@@ -100,25 +122,22 @@ class Hedged:
         t, x, weighting = p.tracer, rows(state, "x"), Weighting(p, state)
         played = x.combine(weighting.combined)
         canonical, predictions = p.task.canonical, Predictions(p)
-        last = rows(state, LAST) if canonical.moving is not None else x
         solved = solving(canonical, predictions.season)
         prices, was = _prices(p), predictions.before(state)
-        losses, S = t.zeros((x.count,)), array(state, "S")
         p.note("what each expert that solved the round paid, and the errors of its constraints as predicted")
-        begin = (losses, array(state, "margin"), array(state, "error"))
-        losses, margin, error = t.for_(len(solved), _judged(p, x, last, prices, was, solved), begin)
+        paid, learned = _judged(p, state, prices, was, solved)
         p.note("gradients on the penalised loss")
-        losses, S, *blocks = t.for_(len(GRADIENTS), _gradient_expert(p, last, prices), (losses, S, *x.blocks))
+        losses, S, blocks = _gradient_experts(p, state, prices)
+        losses = t.concat(losses, paid)
         after = {
             **state,
-            "x": Rows(tuple(blocks)),
+            "x": blocks,
             **weighting.after(losses),
             "S": S,
-            "margin": margin,
-            "error": error,
+            **learned,
             **predictions.update(state, was),
             **({LAST: x} if canonical.moving is not None else {}),
-            **left_to_next(p, played),
+            **kept_after(p, played),
         }
         if is_informed(canonical):
             return after
@@ -134,6 +153,39 @@ def gap_to_best(state: Mapping[str, Any]) -> float:
     """
     among, between = float(np.asarray(state["gap"])[KEPT.index(1.0)]), float(state["gap_of"])
     return 2.0 * among + between + max(between, ROUNDING * float(np.max(np.abs(state["L_of"]))))
+
+
+def _after_rehearsal(rule: Hedged, p: Problem, first: State, start: Point, data: Mapping[str, Floats]) -> State:
+    """First state with the decisions, slopes and margins that rehearsed rounds lead to, unless somebody chose the start."""
+    t = p.tracer
+    table = {n: t.constant(v, f"rehearsed_{n}", "rounds drawn as the model states") for n, v in data.items()}
+
+    def turn(k: Value, *values: Value) -> list[Value]:
+        seen = {n: rounds[k] for n, rounds in table.items()}
+        own = Problem(t, p.task, seen, k + 1, constants=p.constants)
+        return _flat(rule.update(own, _like(first, values)))
+
+    p.note("rounds are rehearsed; of what they taught, weights and predictions go")
+    after = _like(first, t.for_(ROUNDS, turn, _flat(first)))
+    away = [t.any(abs(a - b) > AT_CENTRE * p.domain.least_width) for a, b in zip(start.blocks, p.centre().blocks)]
+    chosen = reduce(t.or_, away)
+    names = REHEARSED if is_whole(p.task.canonical) else REHEARSED[:1]
+    before, later = ({n: state[n] for n in names} for state in (first, after))
+    return {**first, **_like(before, [t.where(chosen, a, b) for a, b in zip(_flat(before), _flat(later))])}
+
+
+def _flat(state: State) -> list[Value]:
+    """Arrays of a state, block by block."""
+    return [b for v in state.values() for b in ((v,) if isinstance(v, Value) else v.blocks)]
+
+
+def _like(state: State, values: Sequence[Value]) -> State:
+    """State of the same form from these arrays."""
+    left = iter(values)
+    return {
+        n: next(left) if isinstance(v, Value) else type(v)(tuple(next(left) for _ in v.blocks))
+        for n, v in state.items()
+    }
 
 
 class Weighting:
@@ -168,6 +220,8 @@ class Weighting:
 
 def _prices(p: Problem) -> Value:
     """Price of a unit of violation of each constraint, shape (N,), in units of the rule."""
+    if not p.constraint_count:
+        return p.tracer.zeros((0,))
     scales, stated = p.task.scales, stated_prices(p.task.canonical.inequalities)
     if scales is not None:
         stated = stated * scales.inequalities / scales.loss
@@ -178,49 +232,71 @@ def _prices(p: Problem) -> Value:
     return price if stated.all() else p.tracer.where(price > 0.0, price, own)
 
 
-def _penalised(p: Problem, x: Point, g: Value, prices: Value) -> Value:
+def _penalised(p: Problem, x: Point, g: Value | None, prices: Value) -> Value:
     """P_t(x) of the values g = g_t(x)."""
-    return p.loss(x) + p.tracer.sum(prices * p.tracer.maximum(g, 0.0))
+    return p.loss(x) if g is None else p.loss(x) + p.tracer.sum(prices * p.tracer.maximum(g, 0.0))
 
 
-def _gradient_expert(p: Problem, last: Rows, prices: Value) -> Body:
-    """Body of the loop over the gradient experts: losses, S, and the decisions block by block."""
-    t, D = p.tracer, p.setting("D")
+def _constraints(p: Problem, x: Point) -> Value | None:
+    """g_t(x), shape (N,); None without constraints."""
+    return p.tracer.name("g", p.constraints(x)) if p.constraint_count else None
+
+
+def _last(p: Problem, state: State) -> list[Value]:
+    """Decisions of the experts in the round before, block by block, where the loss is about them; else none."""
+    return list(rows(state, LAST).blocks) if p.task.canonical.moving is not None else []
+
+
+def _gradient_experts(p: Problem, state: State, prices: Value) -> tuple[Value, Value, Rows]:
+    """Losses of the gradient experts, and S and the decisions of all with theirs after the round."""
+    t, D, x, S, count = p.tracer, p.setting("D"), rows(state, "x"), array(state, "S"), len(GRADIENTS)
     sizes = t.constant(np.array([c for c, _ in GRADIENTS]), "steps", "factors of the steps")
     factors = t.constant(np.array([r for _, r in GRADIENTS]), "factors", "factors of the prices")
 
-    def one(k: Value, losses: Value, S: Value, *blocks: Value) -> tuple[Value, ...]:
-        x = Rows(blocks).row(k)
-        g = t.name("g", p.constraints(x))
-        slope = p.gradient(x) + p.constraint_combination(x, factors[k] * prices * t.to_float(g > 0.0))
-        total = t.name("total", S[k] + slope.squared_norm())
-        eta = t.name("eta", sizes[k] * D / t.sqrt(2.0 * t.maximum(total, TINY)))
-        following = p.domain.project(x - eta * slope)
-        losses = t.put(losses, _penalised(after(p, last.row(k)), x, g, prices), k)
-        return (losses, t.put(S, total, k), *Rows(blocks).replaced(k, following).blocks)
+    last = _last(p, state)
 
-    return one
+    def one(size: Value, factor: Value, S: Value, *rest: Value) -> tuple[Value, ...]:
+        before, own = Point(rest[: len(last)]), Point(rest[len(last) :])
+        g, slope = _constraints(p, own), p.gradient(own)
+        if g is not None:
+            slope = slope + p.constraint_combination(own, factor * prices * t.to_float(g > 0.0))
+        total = t.name("total", S + slope.squared_norm())
+        eta = t.name("eta", size * D / t.sqrt(2.0 * t.maximum(total, TINY)))
+        return (_penalised(after(p, before), own, g, prices), total, *p.domain.project(own - eta * slope).blocks)
+
+    losses, total, *moved = t.map_(one, sizes, factors, S[:count], *(b[:count] for b in (*last, *x.blocks)))
+    return losses, t.concat(total, S[count:]), Rows(tuple(t.concat(m, b[count:]) for m, b in zip(moved, x.blocks)))
 
 
-def _judged(p: Problem, x: Rows, last: Rows, prices: Value, was: Value | None, solved: Solved) -> Body:
-    """Body of the loop over the experts that solved the round: losses, margins, errors."""
-    t, first, none = p.tracer, len(GRADIENTS), p.tracer.zeros((p.constraint_count,))
-    place = t.constant(np.array([i for i, _, _ in solved]), "place", "the prediction that each expert takes")
+def _judged(p: Problem, state: State, prices: Value, was: Value | None, solved: Solved) -> tuple[Value, State]:
+    """Losses of the experts that solved the round, and their margins and errors after it."""
+    t, N = p.tracer, p.constraint_count
+    last, decided = ([b[len(GRADIENTS) :] for b in blocks] for blocks in (_last(p, state), rows(state, "x").blocks))
+    if not N:
+        (losses,) = t.map_(lambda *x: (after(p, Point(x[: len(last)])).loss(Point(x[len(last) :])),), *last, *decided)
+        return losses, {}
     quantiles = t.constant(np.array([q for _, _, q in solved]), "quantile")
     ends = t.constant(_begun(p, solved), "begun", "rounds after which predictions count as made")
+    data, none = _rows_of(p, was, solved), t.zeros((N,))
 
-    def one(k: Value, losses: Value, margins: Value, errors: Value) -> tuple[Value, ...]:
-        own = x.row(k + first)
+    def one(margin: Value, error: Value, quantile: Value, end: Value, *rest: Value) -> tuple[Value, ...]:
+        rest, own = rest[: -len(decided)], Point(rest[-len(decided) :])
         g = t.name("g", p.constraints(own))
-        moved = after(p, last.row(k + first))
-        losses = t.put(losses, _penalised(moved, own, g, prices), k + first)
-        predicted = as_predicted(moved, None if was is None else was[place[k]], none)
-        changed = _margin(p, g - predicted.constraints(own), margins[k], errors[k], quantiles[k])
-        counts = p.played > ends[k]
-        margin, error = (t.where(counts, a, b) for a, b in zip(changed, (margins[k], errors[k])))
-        return losses, t.put(margins, margin, k), t.put(errors, error, k)
+        moved = after(p, Point(rest[len(data) :]))
+        predicted = as_predicted(moved, rest[: len(data)], none)
+        changed = _margin(p, g - predicted.constraints(own), margin, error, quantile)
+        counts = p.played > end
+        return (_penalised(moved, own, g, prices), *(t.where(counts, a, b) for a, b in zip(changed, (margin, error))))
 
-    return one
+    given = [array(state, "margin"), array(state, "error"), quantiles, ends, *data, *last, *decided]
+    losses, margin, error = t.map_(one, *given)
+    return losses, {"margin": margin, "error": error}
+
+
+def _rows_of(p: Problem, predicted: Value | None, solved: Solved) -> list[Value]:
+    """Predictions that each expert takes, (experts, size) of each stream."""
+    place = p.tracer.constant(np.array([i for i, _, _ in solved]), "place", "the prediction that each expert takes")
+    return [] if predicted is None else [part[place] for part in parts_of(p, predicted)]
 
 
 def _begun(p: Problem, solved: Solved) -> np.ndarray[Any, Any]:
@@ -233,51 +309,54 @@ def _begun(p: Problem, solved: Solved) -> np.ndarray[Any, Any]:
 def _solved(p: Problem, state: State, predictions: Predictions, following: bool) -> State:
     """Decisions of the experts that solve the round, or the `following` one, with the sums of their squared slopes."""
     t, N, D, first = p.tracer, p.constraint_count, p.setting("D"), len(GRADIENTS)
-    canonical = p.task.canonical
-    solved, margins = solving(canonical, predictions.season), array(state, "margin")
-    data = array(state, "predicted") if predictions.size else None
-    place = t.constant(np.array([i for i, _, _ in solved]), "place", "the prediction that each expert takes")
+    canonical, x, S = p.task.canonical, rows(state, "x"), array(state, "S")
+    solved = solving(canonical, predictions.season)
+    data = _rows_of(p, array(state, "predicted") if predictions.size else None, solved)
     sizes = t.constant(np.array([c for _, c, _ in solved]), "reach", "factors of the steps")
-    caps = t.full(1.0, (N,)) * p.setting("Q")
-    implicit = [predicted_of(c).whole is not None for c in (canonical.played, canonical)]
-    weights = t.concat(t.ones((1,)), caps) if any(implicit) else caps
+    caps = t.full(1.0, (N,)) * p.setting("Q") if N else t.zeros((0,))
     begun = p.played > 1.5
 
-    def solve(k: Value, whole: bool, moved: Callable[[Point], Problem], S: Value, *blocks: Value) -> tuple[Value, ...]:
-        j = k + first
-        x = Rows(blocks).row(j)
-        row, margin = None if data is None else data[place[k]], margins[k]
-        own = as_predicted(moved(x), row, margin, following)
-        slope = own.gradient(x)
-        total = t.name("total", S[j] + slope.squared_norm())
-        alpha = t.name("alpha", t.sqrt(2.0 * t.maximum(total, TINY)) / (2.0 * sizes[k] * D))
-        if whole:
-            step = implicit_step(as_predicted(moved(x), row, margin, following, whole=True), x, alpha, weights)
+    def solve(
+        implicit: bool, moved: Callable[[Point], Problem], size: Value, before: Value, *rest: Value
+    ) -> list[Value]:
+        margin, rest = (rest[0], rest[1:]) if N else (caps, rest)
+        row, y = rest[: len(data)], Point(rest[len(data) :])
+        own = as_predicted(moved(y), row, margin, following)
+        slope = own.gradient(y)
+        total = t.name("total", before + slope.squared_norm())
+        alpha = t.name("alpha", t.sqrt(2.0 * t.maximum(total, TINY)) / (2.0 * size * D))
+        if implicit:
+            weights = t.concat(t.ones((1,)), caps) if N else t.ones((1,))
+            step = implicit_step(as_predicted(moved(y), row, margin, following, whole=True), y, alpha, weights)
+        elif not N:
+            step = p.domain.project(y - slope / (2.0 * alpha))
         else:
-            step = penalized_step(own, x, slope, alpha, caps, own.constraints(x))
+            step = penalized_step(own, y, slope, alpha, caps, own.constraints(y))
         if not following:
-            step, total = step.map(lambda a, b: t.where(begun, a, b), x), t.where(begun, total, S[j])
-        return (t.put(S, total, j), *Rows(blocks).replaced(j, step).blocks)
+            step, total = step.map(lambda a, b: t.where(begun, a, b), y), t.where(begun, total, before)
+        return [total, *step.blocks]
 
-    blind = len(SOLVED) if canonical.moving is not None else 0
-    aware = len(solved) - blind
-    begin = (array(state, "S"), *rows(state, "x").blocks)
-    S, *blocks = t.for_(aware, lambda k, *now: solve(k, implicit[0], lambda x: after(p, x), *now), begin)
-    if blind:
-        S, *blocks = t.for_(blind, lambda k, *now: solve(k + aware, implicit[1], lambda x: p, *now), (S, *blocks))
-    return {"S": S, "x": Rows(tuple(blocks))}
+    margins = [array(state, "margin")] if N else []
+    aware = len(solved) - len(blind(canonical))
+    given = [sizes, S[first:], *margins, *data, *(b[first:] for b in x.blocks)]
+    played, still = (predicted_of(c).whole is not None for c in (canonical.played, canonical))
+    parts = [t.map_(partial(solve, played, partial(after, p)), *(part[:aware] for part in given))]
+    if aware < len(solved):
+        parts.append(t.map_(partial(solve, still, lambda y: p), *(part[aware:] for part in given)))
+    total, *blocks = (t.concat(before[:first], *moved) for before, *moved in zip((S, *x.blocks), *parts))
+    return {"S": total, "x": Rows(tuple(blocks))}
 
 
 def _within_known(p: Problem, state: State) -> State:
     """Decisions of all experts moved to the nearest points that satisfy the known constraints of the round."""
-    t, x, mu = p.tracer, rows(state, "x"), array(state, MULTIPLIERS)
+    t, mu = p.tracer, array(state, MULTIPLIERS)
 
-    def one(k: Value, mu: Value, *blocks: Value) -> tuple[Value, ...]:
-        moved, multipliers = nearest_known(p, Rows(blocks).row(k), mu[k])
-        return (t.put(mu, multipliers, k), *Rows(blocks).replaced(k, moved).blocks)
+    def one(mu: Value, *x: Value) -> tuple[Value, ...]:
+        moved, multipliers = nearest_known(p, Point(x), mu)
+        return (multipliers, *moved.blocks)
 
     p.note("each expert within the known constraints")
-    mu, *blocks = t.for_(mu.shape[0], one, (mu, *x.blocks))
+    mu, *blocks = t.map_(one, mu, *rows(state, "x").blocks)
     return {MULTIPLIERS: mu, "x": Rows(tuple(blocks))}
 
 

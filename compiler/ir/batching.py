@@ -21,12 +21,14 @@ from oco.compiler.ir.value import Liftable, Value
 from oco.dsl.diagnostics import InternalError
 
 Environment = Mapping[str, LaneValue]
+ZEROS = {DType.FLOAT: 0.0, DType.INT: 0, DType.BOOL: False}
 
 
 def batch(program: Program, lanes: int) -> Program:
     """The program of `lanes` learners: fields but the round, and the values of `measure`, have the learner last."""
-    program, t = expand_small_solves(program), Tracer(program.name)
-    machine = _LaneMachine(t, lanes, {f.name: f for f in program.functions}, None, {})
+    t = Tracer(program.name)
+    program = expand_small_solves(program)
+    machine = LaneMachine(t, lanes, {f.name: f for f in program.functions}, None, {})
     constants = {g.var.name: g for g in program.constants}
 
     def entry(function: Function) -> Callable[..., list[Value]]:
@@ -74,7 +76,7 @@ def _with_lanes(fields: Sequence[Field], lanes: int) -> list[Field]:
 
 
 @dataclass(frozen=True)
-class _LaneMachine:
+class LaneMachine:
     """Traces blocks over values with and without lanes. `mask`: the lanes that are meant, None for all. `known`: the constants."""
 
     t: Tracer
@@ -85,9 +87,11 @@ class _LaneMachine:
 
     @property
     def lanes(self) -> Lanes:
+        """Operations over the lanes."""
         return Lanes(self.t, self.count, self.mask is not None)
 
     def block(self, block: Block, args: Sequence[LaneValue], outer: Environment) -> list[LaneValue]:
+        """Results of a block at these arguments."""
         env = {**outer, **{p.name: a for p, a in zip(block.params, args)}}
         for e in block.equations:
             if e.note:
@@ -99,9 +103,11 @@ class _LaneMachine:
         return [self.read(r, env) for r in block.results]
 
     def read(self, operand: Operand, env: Environment) -> LaneValue:
+        """Value of an operand."""
         return env[operand.name] if not hasattr(operand, "value") else LaneValue(self.t.lift(operand.value), False)
 
     def equation(self, e: Equation, env: Environment) -> list[LaneValue]:
+        """Results of an equation."""
         args = [self.read(a, env) for a in e.args]
         match e.op:
             case "call":
@@ -112,9 +118,27 @@ class _LaneMachine:
                 return self.counted(args[0], args[1:], e.blocks[0], env)
             case "while":
                 return self.loop(args, e.blocks, env)
+            case "map":
+                return self.mapped(e, args, env)
         return self.lanes.apply(e.op, args, dict(e.attrs))
 
-    def within(self, mask: Value | None) -> _LaneMachine:
+    def mapped(self, e: Equation, args: Sequence[LaneValue], env: Environment) -> list[LaneValue]:
+        """Rows one after the other."""
+        t, count = self.t, e.args[0].type.shape[0]
+        rows = [Type(r.type.dtype, r.type.shape) for r in e.blocks[0].results]
+        each = any(a.each for a in args) or any(self.each_of(e.blocks[0], [a.each for a in args], env))
+        flags = [each] * len(rows)
+        zeros = [LaneValue(t.full(ZEROS[r.dtype], (count, *r.shape)), False) for r in rows]
+
+        def turn(k: Value, *made: Value) -> list[Value]:
+            row = [LaneValue(t.gather(a.value, k), a.each) for a in args]
+            results = self.values(self.block(e.blocks[0], row, env), flags)
+            return [t.put(m, r, k) for m, r in zip(made, results, strict=True)]
+
+        return [LaneValue(v, k) for v, k in zip(t.for_(count, turn, self.values(zeros, flags)), flags)]
+
+    def within(self, mask: Value | None) -> LaneMachine:
+        """Machine for the lanes of a mask."""
         return replace(self, mask=mask)
 
     def both(self, condition: Value) -> Value:
@@ -123,6 +147,7 @@ class _LaneMachine:
 
     # control flow
     def call(self, function: Function, args: Sequence[LaneValue]) -> list[LaneValue]:
+        """Results of a function of the program."""
         each: list[bool] = []
         names = [p.name for p in function.body.params]
 
@@ -140,6 +165,7 @@ class _LaneMachine:
         return [LaneValue(v, k) for v, k in zip(results, each, strict=True)]
 
     def branch(self, condition: LaneValue, blocks: Sequence[Block], env: Environment) -> list[LaneValue]:
+        """Results of a branch, of both sides where lanes differ."""
         flags = [k or condition.each for k in _either(*(self.each_of(b, (), env) for b in blocks))]
         t = self.t
         if not condition.each:
@@ -159,12 +185,12 @@ class _LaneMachine:
         t = self.t
 
         def nothing() -> list[Value]:
-            zeros = {DType.FLOAT: 0.0, DType.INT: 0, DType.BOOL: False}
-            return [t.full(zeros[r.type.dtype], (*r.type.shape, self.count)) for r in block.results]
+            return [t.full(ZEROS[r.type.dtype], (*r.type.shape, self.count)) for r in block.results]
 
         return list(t.if_(t.any(meant), lambda: [self.lanes.full(b) for b in self.block(block, (), env)], nothing))
 
     def counted(self, n: LaneValue, start: Sequence[LaneValue], body: Block, env: Environment) -> list[LaneValue]:
+        """Results of a loop of n turns."""
         t = self.t
         if n.each:
             return self.until_done(
@@ -179,6 +205,7 @@ class _LaneMachine:
         return [LaneValue(v, k) for v, k in zip(t.for_(n.value, turn, self.values(start, flags)), flags)]
 
     def loop(self, start: Sequence[LaneValue], blocks: Sequence[Block], env: Environment) -> list[LaneValue]:
+        """Results of a loop with a condition."""
         condition, body = blocks
         flags = self.fixed_point([a.each for a in start], lambda f: self.each_of(body, f, env))
         if self.each_of(condition, flags, env)[0]:
@@ -216,6 +243,7 @@ class _LaneMachine:
         return [LaneValue(v, True) for v in result[1:]]
 
     def values(self, results: Sequence[LaneValue], flags: Sequence[bool]) -> list[Value]:
+        """Traced values, with lanes where the flags say so."""
         return [self.lanes.full(b) if k else b.value for b, k in zip(results, flags, strict=True)]
 
     # which values have lanes
@@ -231,16 +259,16 @@ class _LaneMachine:
         return _Flags(self.functions).block(block, params, {n: b.each for n, b in env.items()})
 
 
-Condition = Callable[[_LaneMachine, Sequence[LaneValue]], Value]
-Body = Callable[[_LaneMachine, Sequence[LaneValue]], list[LaneValue]]
+Condition = Callable[[LaneMachine, Sequence[LaneValue]], Value]
+Body = Callable[[LaneMachine, Sequence[LaneValue]], list[LaneValue]]
 
 
 def _less_than(n: Value) -> Condition:
     return lambda machine, given: given[0].value < n
 
 
-def _counting(outer: _LaneMachine, body: Block, env: Environment) -> Body:
-    def turn(machine: _LaneMachine, given: Sequence[LaneValue]) -> list[LaneValue]:
+def _counting(outer: LaneMachine, body: Block, env: Environment) -> Body:
+    def turn(machine: LaneMachine, given: Sequence[LaneValue]) -> list[LaneValue]:
         return [LaneValue(given[0].value + 1, True), *machine.block(body, given, env)]
 
     return turn
@@ -274,6 +302,8 @@ class _Flags:
                 return [args[0] or k for k in _either(*(self.block(b, (), env) for b in e.blocks))]
             case "for" | "while":
                 return self.loop(e, args, env)
+            case "map":
+                return [any(args) or any(self.block(e.blocks[0], args, env))] * len(e.outs)
         return [any(args)] * len(e.outs)
 
     def loop(self, e: Equation, args: list[bool], env: Mapping[str, bool]) -> list[bool]:

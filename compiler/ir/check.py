@@ -122,11 +122,26 @@ class _Checker:
                 self.require(types[0] == Type(DType.INT) and len(blocks) == 1, lambda: f"form of {describe(e)}")
                 self.require(blocks[0] == ((Type(DType.INT), *carried), carried), lambda: f"body of {describe(e)}")
                 return carried
+            case "map":
+                return self.mapped(e, types, blocks)
         self.require(
             len(blocks) == 2 and blocks[0] == (types, (Type(DType.BOOL),)), lambda: f"condition of {describe(e)}"
         )
         self.require(blocks[1] == (types, types), lambda: f"body of {describe(e)}")
         return types
+
+    def mapped(self, e: Equation, types: tuple[Type, ...], blocks: list[Signature]) -> tuple[Type, ...]:
+        """Stacked results of the rows; a block that takes some of them at once has these as its last axis (`mapping`)."""
+        self.require(
+            len(blocks) == 1 and bool(types) and len({t.shape[:1] for t in types}) == 1,
+            lambda: f"form of {describe(e)}",
+        )
+        (params, results), rows = blocks[0], tuple(Type(t.dtype, t.shape[1:]) for t in types)
+        lanes = params[0].shape[len(rows[0].shape) :]
+        taken = tuple(Type(r.dtype, (*r.shape, *lanes)) for r in rows)
+        ends = all(r.shape[len(r.shape) - len(lanes) :] == lanes for r in results)
+        self.require(params == taken and len(lanes) <= 1 and ends, lambda: f"body of {describe(e)}")
+        return tuple(Type(r.dtype, (*types[0].shape[:1], *r.shape[: len(r.shape) - len(lanes)])) for r in results)
 
     def bind(self, var: Var, scope: dict[str, Type]) -> None:
         self.require(is_legal(var.name), lambda: f"the name {var.name!r} is not legal")

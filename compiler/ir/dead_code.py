@@ -95,6 +95,8 @@ def _equation(e: Equation, live: set[str]) -> Equation:
             return replace(e, outs=tuple(e.outs[k] for k in read), blocks=tuple(map(_block, blocks)))
         case "for" | "while":
             return _loop(e, live)
+        case "map":
+            return _map(e, live)
         case _:
             return e
 
@@ -119,6 +121,16 @@ def _loop(e: Equation, live: set[str]) -> Equation:
         blocks = [_block(replace(condition, params=tuple(condition.params[k] for k in order)))]
     args = (*e.args[:first], *(e.args[first + k] for k in order))
     return replace(e, outs=tuple(e.outs[k] for k in order), args=args, blocks=(*blocks, pruned))
+
+
+def _map(e: Equation, live: set[str]) -> Equation:
+    """Results that are read, from the rows that they need; of one argument at least, which has the number of rows."""
+    (body,), read = e.blocks, [k for k, v in enumerate(e.outs) if v.name in live]
+    pruned = _block(replace(body, results=tuple(body.results[k] for k in read)))
+    needed = sorted(_places(body.params, set(read_by(pruned))) or {0})
+    block = replace(pruned, params=tuple(body.params[k] for k in needed))
+    outs, args = tuple(e.outs[k] for k in read), tuple(e.args[k] for k in needed)
+    return replace(e, outs=outs, args=args, blocks=(block,))
 
 
 def _carrying(body: Block, needed: set[int], first: int) -> Block:

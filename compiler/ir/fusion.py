@@ -59,7 +59,8 @@ class _Plan:
     def control(self, e: Equation, made_by: Mapping[str, Equation]) -> None:
         self.stored |= {v.name for v in e.outs}
         for a in e.args:
-            self.read(a, _STORED if a.type.shape else 1.0)
+            for read in picked_rows(a, made_by) if e.op == "map" else (a,):
+                self.read(read, _STORED if read.type.shape else 1.0)
         for inner in e.blocks:
             self.stored |= {p.name for p in inner.params}
             before = dict(self.needed)
@@ -103,6 +104,13 @@ class _Plan:
         if nodes > LARGEST_EXPRESSION and e.op not in VIEWS:
             self.stored.add(e.outs[0].name)
         self.nodes[e.outs[0].name] = nodes
+
+
+def picked_rows(operand: Operand, made_by: Mapping[str, Equation]) -> tuple[Operand, ...]:
+    """The array whose rows a row of an operand is one of, and the places of these rows; the operand alone where it picks none."""
+    e = made_by.get(operand.name) if isinstance(operand, Var) else None
+    picks = e is not None and e.op == "gather" and len(e.args) == 2 and len(e.args[0].type.shape) == 2
+    return e.args if e is not None and picks and len(e.args[1].type.shape) == 1 else (operand,)
 
 
 def _in_other_shapes(operand: Operand, made_by: Mapping[str, Equation]) -> str:

@@ -24,7 +24,7 @@ def _block(block: Block) -> Block:
     equations: list[Equation] = []
     for e in block.equations:
         e = replace(e, blocks=tuple(map(_block, e.blocks))) if e.blocks else e
-        if e.op in ("for", "while"):
+        if e.op in ("for", "while", "map"):
             before, e = _loop(e)
             equations += before
         equations.append(e)

@@ -83,6 +83,9 @@ class _Machine:
                 while self.block(e.blocks[0], values, env)[0]:
                     values = self.block(e.blocks[1], values, env)
                 return values
+            case "map":
+                made = [self.block(e.blocks[0], row, env) for row in zip(*args, strict=True)]
+                return tuple(map(np.stack, zip(*made, strict=True)))
         value = OPS[e.op].meaning(*args, **dict(e.attrs))
         return tuple(value) if len(e.outs) > 1 else (value,)
 

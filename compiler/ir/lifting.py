@@ -64,7 +64,7 @@ def _calls(block: Block, name: str) -> Iterator[_Call]:
             yield _Call(e.args, in_loop, place)
         for b in e.blocks:
             for inner in b.equations:
-                yield from inside(inner, in_loop or e.op in ("for", "while"), place)
+                yield from inside(inner, in_loop or e.op in ("for", "while", "map"), place)
 
     for place, e in enumerate(block.equations):
         yield from inside(e, False, place)

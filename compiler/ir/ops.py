@@ -292,6 +292,7 @@ CONTROL: dict[str, str] = {
     "for": "for i in 0..n-1: values = body(i, values); args (n, *values), blocks (body,)",
     "while": "while condition(values): values = body(values); args values, blocks (condition, body)",
     "if": "then() or orelse(); args (condition,), blocks (then, orelse)",
+    "map": "body(row, ...) of each row of the args (K, ...), results stacked to (K, ...); blocks (body,)",
     "call": "the function named by the attribute `function`, applied to args",
 }
 

@@ -14,6 +14,7 @@ from oco.compiler.ir.dead_code import remove_dead_code
 from oco.compiler.ir.dot_products import make_dot_products
 from oco.compiler.ir.hoisting import hoist
 from oco.compiler.ir.lifting import lift
+from oco.compiler.ir.mapping import rows_at_once
 from oco.compiler.ir.program import Program
 from oco.compiler.ir.simplify import simplify
 from oco.compiler.ir.small_arrays import unroll_small_arrays
@@ -51,8 +52,8 @@ def lower(program: Program, skip: Collection[str] = (), *, check_each: bool = Fa
 
 
 def shorten(program: Program, skip: Collection[str] = (), *, check_each: bool = False) -> Program:
-    """The program for a target where every operation is a call, after every pass that `skip` does not name."""
-    return _after(CALLS, program, skip, check_each)
+    """The program for a target where every operation is a call: rows of maps together, then every pass that `skip` does not name."""
+    return _after(CALLS, rows_at_once(program), skip, check_each)
 
 
 def optimize(program: Program, skip: Collection[str] = (), *, check_each: bool = False) -> Program:

@@ -42,6 +42,12 @@ class Tracer(PrimitiveMethods):
         self._hints: dict[str, str] = {}
         self._count = 0
 
+    def begin_with(self, constants: Iterable[Global], functions: Iterable[Function]) -> None:
+        """Take over constants and functions of another program under their names."""
+        self.constants += constants
+        self.functions += functions
+        self._hints |= {g.var.name: g.var.name for g in self.constants}
+
     # names, notes and constants
     def note(self, text: str) -> None:
         """A comment on the next equation: `t.note("equation (8)")`."""
@@ -168,6 +174,24 @@ class Tracer(PrimitiveMethods):
         types = tuple(v.type for v in results)
         _same_types("if_", types, others)
         return self.emit("if", (self.lift(c),), types, (yes, no))
+
+    def map_(self, body: Callable[..., Result], *rows: Value) -> Values:
+        """Results of `body` of each row of the arrays (K, ...), stacked to (K, ...). No row sees what another one makes."""
+        block, results, _ = self._block(
+            body, [Type(r.dtype, r.shape[1:]) for r in rows], self._parameter_hints(body, rows)
+        )
+        return self.emit("map", rows, tuple(Type(v.dtype, (rows[0].shape[0], *v.shape)) for v in results), (block,))
+
+    def map_over(
+        self,
+        body: Callable[..., Result],
+        rows: Sequence[Value],
+        params: Sequence[Type],
+        hints: Sequence[str],
+        results: Sequence[Type],
+    ) -> Values:
+        """`map_` with a body that takes values of these types, several rows in each, under these names."""
+        return self.emit("map", tuple(rows), tuple(results), (self._block(body, params, hints)[0],))
 
     # functions
     def function(

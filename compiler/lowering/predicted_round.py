@@ -7,10 +7,11 @@ average of positions is no position. What is known before the decision needs no 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -96,6 +97,12 @@ def _real(expr: Expr, predicted: Mapping[str, int]) -> Expr:
     return rewrite(expr, real)
 
 
+def stated_value(p: Problem, expr: Expr) -> Value:
+    """Value of a stated prediction, one vector: of what is known before the round alone."""
+    nowhere = Point(tuple(p.tracer.zeros(b.shape) for b in p.task.canonical.blocks))
+    return p.values([expr], nowhere)
+
+
 def data_of(p: Problem) -> Value:
     """Data of the round that predictions stand for, one vector."""
     t = p.tracer
@@ -103,22 +110,26 @@ def data_of(p: Problem) -> Value:
     return parts[0] if len(parts) == 1 else t.concat(*parts)
 
 
+def parts_of(p: Problem, rows: Value) -> list[Value]:
+    """Predictions (K, entries) stream by stream: (K, size) of each."""
+    ends = np.cumsum([0, *predicted_of(p.task.canonical).streams.values()])
+    return [rows[:, int(a) : int(b)] for a, b in pairwise(ends)]
+
+
 def as_predicted(
-    p: Problem, data: Value | None, margins: Value, following: bool = False, whole: bool = False
+    p: Problem, data: Sequence[Value], margins: Value, following: bool = False, whole: bool = False
 ) -> Problem:
-    """View of the round, or of the `following` one, with these data (`data_of`; None where the problem has none) in place of its own.
+    """View of the round, or of the `following` one, with predictions in place of its data, a vector for each stream (`parts_of`).
 
     margins  (N,), in units of the rule
     whole    with the loss as the first inequality, where `Predicted` has that problem
     """
     if p.round is None:
         raise InternalError("no round has been played yet")
-    t, own, at = p.tracer, predicted_of(p.task.canonical), 0
+    t, own = p.tracer, predicted_of(p.task.canonical)
     seen, shapes = dict(p.seen), {s.name: s.shape for s in p.task.canonical.streams}
-    for name, size in own.streams.items():
-        assert data is not None
-        seen[f"{PREDICTED}{name}"] = t.reshape(data[at : at + size], shapes[name])
-        at += size
+    for name, values in zip(own.streams, data, strict=True):
+        seen[f"{PREDICTED}{name}"] = t.reshape(values, shapes[name])
     scales, at = p.task.scales, 0
     units = np.ones(p.constraint_count) if scales is None else scales.inequalities
     sized = margins if (units == 1).all() else margins * t.constant(units, "constraint_size", "G: margins are of g / G")

@@ -33,9 +33,11 @@ from oco.compiler.problem.previous import (
     standing_still,
     stream_of,
 )
+from oco.compiler.problem.stated_predictions import stated_predictions
 from oco.compiler.problem.stream_ranges import StreamRange as StreamRange
 from oco.compiler.problem.stream_ranges import stream_range
 from oco.compiler.problem.structure import Structure, structure_of
+from oco.compiler.problem.whole_decisions import REMARK, check_rounded
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, fail
 from oco.dsl.expressions import Expr, Kind, changes, constant, names
@@ -55,8 +57,9 @@ class Canonical:
     the known ones last.
 
     `known` holds the known inequalities where they are apart from the others (`learned`), `previous` the previous decisions as streams,
-    `moving` the loss over them where it has some: in `objective` they are the decision itself. `horizon` is None where the model says that
-    it is unknown; feedback comes `delay` rounds later at most. `unscaled` is the problem in the user's units where this one is in others.
+    `moving` the loss over them where it has some: in `objective` they are the decision itself. `predictions` has the stated prediction of
+    each stream that has one, `statistics` the streams that these use beside contexts. `horizon` is None where the model says that it is
+    unknown; feedback comes `delay` rounds later at most. `unscaled` is the problem in the user's units where this one is in others.
     """
 
     model: Model
@@ -72,6 +75,8 @@ class Canonical:
     previous: tuple[StreamRange, ...] = ()
     moving: Expr | None = None
     delay: int = 0
+    predictions: tuple[tuple[str, Expr], ...] = ()
+    statistics: tuple[StreamRange, ...] = ()
 
     def __hash__(self) -> int:
         return self._hash
@@ -113,15 +118,13 @@ class Canonical:
             return self
         inequalities, known = (tuple(c for c in self.inequalities if c.known is known) for known in (False, True))
         moving = tuple(replace(c, expr=c.moving, moving=c.expr) if c.moving is not None else c for c in known)
-        streams = (*self._own_streams, *self.previous)
-        return replace(self, inequalities=inequalities, known=moving, streams=streams)
+        return replace(self, inequalities=inequalities, known=moving, streams=(*self._own_streams, *self.previous))
 
     @cached_property
     def whole(self) -> Canonical:
         """Problem with all constraints, as it is measured: what is over previous decisions over what these were, margins left out."""
         known = (c if c.margin is None else replace(c, expr=c.margin.measured) for c in self.known)
-        result = self if not self.known else replace(self, inequalities=(*self.inequalities, *known), known=())
-        return result if self.moving is None else replace(result, objective=self.moving)
+        return (self if not self.known else replace(self, inequalities=(*self.inequalities, *known), known=())).played
 
     @cached_property
     def played(self) -> Canonical:
@@ -141,6 +144,11 @@ class Canonical:
         """Streams of the model itself."""
         added = {s.name for s in self.previous}
         return tuple(s for s in self.streams if s.name not in added)
+
+    @cached_property
+    def predicting(self) -> Canonical:
+        """Problem with the statistics of stated predictions as values that rounds leave to the next."""
+        return replace(self, streams=(*self.streams, *self.statistics), statistics=())
 
     @cached_property
     def context(self) -> tuple[str, ...]:
@@ -222,6 +230,8 @@ class Canonical:
         words = [f"{c.origin}, {c.when}: {c.margin.words}" for c in every if c.margin is not None]
         if states := [s.name for s in self.streams if s.stream.following is not None]:
             words.append(f"what a decision leaves to later rounds in {', '.join(states)} is not part of the regret")
+        if drawn := [b.name for b in self.blocks if b.rounded]:
+            words.append(REMARK.format(f"{', '.join(drawn)} {'is' if len(drawn) == 1 else 'are'}"))
         return tuple(words)
 
     def _named(self, parts: Sequence[tuple[str, str, tuple[int, ...]]]) -> tuple[str, ...]:
@@ -282,13 +292,14 @@ def canonical(model: Model) -> Canonical:
     objective = folding.fold(model.objective)
     carried = [s.following for s in streams if s.following is not None]
     before = _previous(blocks, [objective, *carried, *(c.expr for c in inequalities)], model)
-    inequalities = [_marked(model, c, before) for c in inequalities]
-    inequalities += [c for s in streams if s.following is not None for c in _ranges(model, s, folding, before)]
+    inequalities = [_marked(model, c, before, blocks) for c in inequalities]
+    inequalities += [c for s in streams if s.following is not None for c in _ranges(model, s, folding, before, blocks)]
     margins = [c.margin.range for c in inequalities if c.margin is not None]
     inequalities.sort(key=lambda c: c.known)
     moving = moving_loss(model, objective, {name: s.name for name, s in before.items()})
     for expr in (*carried, *(c.expr for c in inequalities), *(c.expr for c in equalities)):
         refuse_previous(expr)
+    check_rounded(blocks, objective, [*inequalities, *equalities], model.feedback)
     return Canonical(
         model,
         folding.horizon,
@@ -301,6 +312,7 @@ def canonical(model: Model) -> Canonical:
         previous=(*before.values(), *margins),
         moving=moving,
         delay=delay_of(model, folding, inequalities, streams),
+        **stated_predictions(model, folding, streams),
     )
 
 
@@ -317,12 +329,14 @@ def _in_share(
     return replace(c, timing=Timing.EACH_ROUND, margin=margin)
 
 
-def _marked(model: Model, c: Inequality, before: Mapping[str, StreamRange]) -> Inequality:
+def _marked(
+    model: Model, c: Inequality, before: Mapping[str, StreamRange], blocks: Sequence[DecisionBlock]
+) -> Inequality:
     """Constraint marked as known where the decision of each round can satisfy it: its streams are contexts or previous decisions."""
     exact = c.timing is Timing.EACH_ROUND and not c.penalties and model.feedback is Feedback.FULL
     if c.margin is not None:
         return _with_margin(c, c.margin, before)
-    if not exact or not is_known(model, c.expr, before):
+    if not exact or not is_known(model, c.expr, before, blocks):
         return c
     if not set(names(c.expr, Kind.STREAM)) & set(before):
         return replace(c, known=True)
@@ -330,14 +344,16 @@ def _marked(model: Model, c: Inequality, before: Mapping[str, StreamRange]) -> I
     return replace(c, known=True, expr=standing_still(c.expr), moving=moving)
 
 
-def _ranges(model: Model, s: StreamRange, folding: Folding, before: Mapping[str, StreamRange]) -> list[Inequality]:
+def _ranges(
+    model: Model, s: StreamRange, folding: Folding, before: Mapping[str, StreamRange], blocks: Sequence[DecisionBlock]
+) -> list[Inequality]:
     """Range of a state as known constraints on what a decision leaves to the next round; none where that is known only afterwards."""
     assert s.stream.following is not None
     following = folding.fold(s.stream.following)
     sides = {"least": difference(constant(s.lower), following), "most": difference(following, constant(s.upper))}
     labels = {end: f"{s.name}.{end}" for end in sides}
     made = (Inequality(labels[e], s.shape, x, Timing.EACH_ROUND, labels[e], s.stream.span) for e, x in sides.items())
-    return [c for c in (_marked(model, c, before) for c in made) if c.known and names(c.expr, Kind.DECISION)]
+    return [c for c in (_marked(model, c, before, blocks) for c in made) if c.known and names(c.expr, Kind.DECISION)]
 
 
 def _with_margin(c: Inequality, margin: ShareMargin, before: Mapping[str, StreamRange]) -> Inequality:
@@ -371,7 +387,7 @@ def _block(decision: Decision, folding: Folding, steps: int) -> DecisionBlock:
         cuts = decision.domain.cuts
         sides = [(difference(folding.fold(c.left), folding.fold(c.right)), c.relation, c.span) for c in cuts]
         domain = folding.sets.narrowed(domain, decision.name, sides, steps)
-    return DecisionBlock(decision.name, shape, domain, decision.span)
+    return DecisionBlock(decision.name, shape, domain, decision.span, decision.domain.rounded)
 
 
 def _previous(blocks: Sequence[DecisionBlock], exprs: Sequence[Expr], model: Model) -> dict[str, StreamRange]:

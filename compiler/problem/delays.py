@@ -19,7 +19,7 @@ LONGEST = 10_000
 def delay_of(model: Model, folding: Folding, inequalities: Sequence[Inequality], streams: Sequence[StreamRange]) -> int:
     """Rounds after which the feedback of a round is there at the latest; 0 where it comes at once.
 
-    Raises OCO539 for what is no number of rounds, and for what a round leaves to the next or knows of its number: each of the learners
+    Raises OCO540 for what is no number of rounds, and for what a round leaves to the next or knows of its number: each of the learners
     that take turns sees its own rounds alone.
     """
     if model.delay is None:
@@ -28,7 +28,7 @@ def delay_of(model: Model, folding: Folding, inequalities: Sequence[Inequality],
     value = folded.value.array if isinstance(folded, Constant) else None
     if value is None or value.shape or value.dtype.kind != "i" or not 0 <= int(value) <= LONGEST:
         message = f"a delay is a number of rounds from 0 to {LONGEST:,}, known before the first round"
-        raise fail("OCO539", message, model.delay.span, "write `feedback full delayed 3`")
+        raise fail("OCO540", message, model.delay.span, "write `feedback full delayed 3`")
     if not int(value):
         return 0
     for s in streams:
@@ -36,6 +36,8 @@ def delay_of(model: Model, folding: Folding, inequalities: Sequence[Inequality],
             raise _beside(
                 f"the state `{s.name}`", "what follows it is not known when the next round is decided", s.stream.span
             )
+    for s in model.predictions:
+        raise _beside(f"the prediction of `{s.stream}`", "each learner sees its own rounds alone", s.span)
     for c in inequalities:
         if c.margin is not None:
             raise _beside(f"`{c.origin}` {c.when}", "its margin moves by each round's feedback", c.span)
@@ -58,4 +60,4 @@ def _written(model: Model) -> Iterator[Expr]:
 def _beside(
     what: str, why: str, span: object, hint: str = "leave it out, or write `feedback` without `delayed`"
 ) -> Exception:
-    return fail("OCO539", f"{what} cannot stand beside delayed feedback: {why}", span, hint)  # type: ignore[arg-type]
+    return fail("OCO540", f"{what} cannot stand beside delayed feedback: {why}", span, hint)  # type: ignore[arg-type]

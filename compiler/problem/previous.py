@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from oco.compiler.problem.structure import is_affine
+from oco.compiler.problem.parts import DecisionBlock
+from oco.compiler.problem.sublevel import has_nearest_point
 from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms
 from oco.dsl.diagnostics import fail
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, constant, names, rewrite, walk
+from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, changes, constant, names, rewrite, walk
 from oco.dsl.model import Model
 from oco.dsl.previous import WORD, decision_of
 from oco.dsl.statements import Feedback
@@ -27,10 +28,10 @@ def stream_of(decision: str, exprs: Iterable[Expr], taken: Collection[str]) -> I
         yield name, own
 
 
-def is_known(model: Model, expr: Expr, before: Collection[str]) -> bool:
-    """True for an expression affine in the decisions whose streams, one or more, are contexts or those of `before`."""
+def is_known(model: Model, expr: Expr, before: Collection[str], blocks: Sequence[DecisionBlock]) -> bool:
+    """True for an expression that changes with the rounds, over contexts or streams of `before`, and that has a nearest point."""
     known, used = {s.name for s in model.streams if s.known} | set(before), set(names(expr, Kind.STREAM))
-    return bool(used) and used <= known and is_affine(expr, tuple(d.name for d in model.decisions))
+    return changes(expr) and used <= known and has_nearest_point(expr, blocks)
 
 
 def of_previous(expr: Expr, streams: Mapping[str, str]) -> Expr:

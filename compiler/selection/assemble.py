@@ -17,12 +17,13 @@ from oco.compiler.ir.build import Measure, Named, trace_program, with_certificat
 from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
-from oco.compiler.lowering.known_step import BEFORE, SYMBOLS, Remembering, WithinKnown, carried_field
 from oco.compiler.lowering.points import Point, Rows, Structured
 from oco.compiler.lowering.restarts import EPOCH, Restarted
 from oco.compiler.lowering.round_problem import Problem, TraceSpec
+from oco.compiler.lowering.rounding import rounded
 from oco.compiler.lowering.rule import Informed, Rule, State
 from oco.compiler.lowering.storage import StateLayout, decided, started
+from oco.compiler.proximal.known_step import BEFORE, SYMBOLS, Remembering, WithinKnown, carried_field
 
 MOST_SLOPES = 100_000
 """Entries of the constraints' gradients together, beyond which a learner does not look at their size."""
@@ -46,7 +47,7 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
     def decide(state: Named, drawn: Named) -> Mapping[str, Liftable]:
         constants = _open(task, state)
         p = Problem(t, task, {}, state["round"], drawn, constants=constants)
-        return layout.decision(p.units.outward(rule.decide(p, layout.state(state)))) | constants
+        return layout.decision(rounded(p, p.units.outward(rule.decide(p, layout.state(state))))) | constants
 
     def update(state: Named, seen: Named, drawn: Named) -> Mapping[str, Liftable]:
         constants = _open(task, state)
@@ -54,7 +55,7 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
         own = layout.state(state)
         following = layout.flat(rule.update(p, own)) | constants | watcher.after(p, state)
         if keeper.names:
-            following |= keeper.after(p, state, own, p.units.outward(rule.decide(p, own)))
+            following |= keeper.after(p, state, own, rounded(p, p.units.outward(rule.decide(p, own))))
         return following | {name: p.domain.starts.vectors[k] for k, name in layout.warm.items()}
 
     measure, slopes = _measures(t, task, layout, norm)

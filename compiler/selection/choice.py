@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
 from oco.compiler.algorithms.common import EXACT_STEP
 from oco.compiler.lowering.restarts import first_epoch, restarted
-from oco.compiler.proximal.solvable import step_rank
+from oco.compiler.proximal.solvable import known_objections, step_rank
 from oco.compiler.selection.ignored_settings import ignored_settings, unread, using_all_settings
 from oco.compiler.selection.pilots import Pilots
 from oco.compiler.selection.relaxed import asking_less, relaxed
@@ -139,7 +139,8 @@ def choose(
         judge(a, s, {k: v for k, v in settings.items() if k in (*SETTINGS[a.name], UNITS)}, span, policy)
         for a in ALGORITHMS
     ]
-    usable = sorted((v for v in judged if v.applicability is Applicability.APPLICABLE), key=rank)
+    usable = [v for v in judged if v.applicability is Applicability.APPLICABLE]
+    usable.sort(key=lambda v: (bool(s.canonical.predictions) and not v.algorithm.predicts, rank(v)))
     usable, ignoring = using_all_settings(usable, s, settings)
     refused = [*ignoring, *(v for v in judged if v.applicability is Applicability.REFUSED)]
     if not ignoring and (less := relaxed(s, refused, usable)) is not None:
@@ -231,9 +232,8 @@ def judge(
 
 def _required(a: Algorithm, s: Situation, asked: bool) -> list[Objection]:
     results = [o for h in a.requirements if isinstance(o := h.test(s), Objection)]
-    if s.canonical.known and not a.plays and not a.prepares(s.canonical):
-        labels = ", ".join(dict.fromkeys(f"`{c.origin}`" for c in s.canonical.known))
-        results.append(Objection(f"its decisions cannot be moved to what is known before them: {labels}"))
+    if s.canonical.known:
+        results += known_objections(s, bool(a.plays) or a.prepares(s.canonical))
     return [o for o in results if not (asked and (o.slow or o.unasked))]
 
 
@@ -378,7 +378,7 @@ def _inapplicable(a: Algorithm, s: Situation) -> list[Objection]:
         results.append(Objection("it needs each round's constraints as functions", "write `feedback full`"))
     if hard and s.equalities:
         results.append(Objection("it has no rule for equalities on average", "write `each round` after them"))
-    if hard and not s.constraints:
+    if hard and not s.constraints and all(t.violation is Violation.HARD for t in a.theorems):
         results.append(Objection("it has no rule without constraints", "write `using ogd`"))
     return results
 

@@ -16,6 +16,7 @@ from oco.compiler.certificates.form import certificate_form
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Program
 from oco.compiler.lowering.round_problem import TraceSpec
+from oco.compiler.lowering.rounding import rounding_draws
 from oco.compiler.lowering.storage import rooms
 from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.prover.budget import SearchBudget
@@ -149,7 +150,8 @@ class Plan:
 
     @cached_property
     def _task(self) -> TraceSpec:
-        problem = self.choice.situation.canonical
+        algorithm, problem = self._winner.algorithm, self.choice.situation.canonical
+        problem = problem.predicting if algorithm.predicts else problem
         structure, _ = problem.structure
         rows = self.choice.situation.dependent_rows
         task = TraceSpec(
@@ -158,9 +160,8 @@ class Plan:
         task = replace(task, restarts=self.choice.restarts, open=self.open, certify=self.certify)
         watch = self.watched is not None and self.watched.constraints is not None and not self.open
         task = replace(task, anytime=self.anytime, watch=watch)
-        algorithm = self._winner.algorithm
         kept = rooms(problem) if algorithm.frank_wolfe(task) else ()
-        return replace(task, draws=algorithm.draws(task), rooms=kept)
+        return replace(task, draws=(*algorithm.draws(task), *rounding_draws(problem)), rooms=kept)
 
     @property
     def kept_equalities(self) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from oco.compiler.algorithms import ALGORITHMS
 from oco.compiler.prover.notices import without_allowed
 from oco.compiler.prover.phrasing import number
 from oco.compiler.selection.choice import Choice
@@ -24,6 +25,13 @@ def _notices(choice: Choice) -> Iterator[Diagnostic]:
         message = f"the tradeoff {choice.policy.weight:g} weighs nothing: each constraint of {s.canonical.name} states its penalty"
         hint = "change the penalties, or leave them out where the tradeoff is to count"
         yield Diagnostic("OCO716", message, s.canonical.model.span, hint, Severity.WARNING)
+    if v is not None and s.canonical.predictions and not v.algorithm.predicts:
+        stated = ", ".join(f"`{n}`" for n, _ in s.canonical.predictions)
+        users = " or ".join(f"`using {a.name}`" for a in ALGORITHMS if a.predicts)
+        message = f"`{v.name}` makes no use of the stated predictions of {stated}"
+        yield Diagnostic(
+            "OCO717", message, s.canonical.model.span, f"{users} takes them, where it applies", Severity.WARNING
+        )
     if v is not None and v.theorem is not None and (why := withheld(v.theorem, s)):
         message = f"nothing is guaranteed of `{v.name}` here: {why}"
         yield Diagnostic("OCO704", message, s.canonical.model.horizon.span, "", Severity.WARNING)

@@ -65,8 +65,8 @@ SYNTAX: dict[str, Code] = {
     ),
     "OCO108": Code(
         "a line that begins no statement",
-        "Every statement begins with one of twelve words: model, horizon, param, decision, stream, let, minimize, subject to, measure, "
-        "feedback, assume, using. A constraint begins with its label.",
+        "Every statement begins with one of these words: model, horizon, index, param, decision, stream, context, state, let, minimize, "
+        "maximize, subject to, measure, feedback, assume, using. A constraint begins with its label.",
         _in_model("minimise sum(x)"),
         "Begin the line with one of these words, or a constraint with its label and a colon.",
     ),
@@ -111,12 +111,6 @@ SYNTAX: dict[str, Code] = {
         "The power of x to 2 is written `x ** 2`.",
         _in_model("minimize sum(x ^ 2)"),
         "Write `**`, or `square(x)`.",
-    ),
-    "OCO116": Code(
-        "a maximization",
-        "A model states what each round costs, so the objective is minimized. A gain is a negative cost.",
-        _in_model("maximize sum(x)"),
-        "Minimize the negative: `minimize -(...)`. The gain must be concave, so that its negative is convex.",
     ),
     "OCO117": Code(
         "unknown words at the end of a constraint",

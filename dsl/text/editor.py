@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from oco.dsl.text.words import LATER_WORDS, STATEMENT_WORDS
 
-PLACED_WORDS = ("in", "iid", "start", "unknown", "with")
+PLACED_WORDS = ("in", "iid", "rounded", "start", "unknown", "with")
 """Contextual words that are coloured wherever they stand apart; the others in the phrases below."""
 
 PHRASES = (

@@ -168,6 +168,7 @@ class DecisionStatement(Node):
     dims: tuple[Expression, ...]
     domain: Call
     cuts: tuple[CutClause, ...] = ()
+    rounded: bool = False
 
 
 @dataclass(frozen=True)
@@ -199,6 +200,14 @@ class StateStatement(Node):
 
 
 @dataclass(frozen=True)
+class PredictStatement(Node):
+    """Statement `predict name = value`."""
+
+    name: Identifier
+    value: Expression
+
+
+@dataclass(frozen=True)
 class LetStatement(Node):
     """Statement `let name = value`."""
 
@@ -208,9 +217,10 @@ class LetStatement(Node):
 
 @dataclass(frozen=True)
 class MinimizeStatement(Node):
-    """Statement `minimize objective`."""
+    """Statement `minimize objective`, or `maximize objective`."""
 
     objective: Expression
+    maximized: bool = False
 
 
 @dataclass(frozen=True)
@@ -283,6 +293,7 @@ Statement = (
     | DecisionStatement
     | StreamStatement
     | StateStatement
+    | PredictStatement
     | LetStatement
     | MinimizeStatement
     | SubjectToStatement

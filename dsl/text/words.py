@@ -11,8 +11,10 @@ STATEMENT_WORDS: dict[str, str] = {
     "stream": "stream name[shape] in [lo, hi]",
     "context": "context name[shape] in [lo, hi]",
     "state": "state name[shape] = expression in [lo, hi] start value",
+    "predict": "predict name = expression",
     "let": "let name = expression",
     "minimize": "minimize expression",
+    "maximize": "maximize expression",
     "subject": "subject to",
     "measure": "measure dynamic regret",
     "feedback": "feedback bandit",
@@ -20,6 +22,9 @@ STATEMENT_WORDS: dict[str, str] = {
     "using": "using coldq with epsilon = 0.5",
 }
 """Words that begin a statement, with the statement's form. They are reserved: nothing can be called so."""
+
+OBJECTIVES = {"maximize": "minimize"}
+"""Words of the statement with the objective beside the first of them."""
 
 CONSTRAINT_FORM = "label: expression <= expression  each round"
 
@@ -40,6 +45,7 @@ CONTEXTUAL_WORDS = (
     "penalty",
     "regret",
     "round",
+    "rounded",
     "rounds",
     "start",
     "static",
@@ -72,6 +78,11 @@ SYNONYMS: dict[str, str] = {
     "loss": "minimize",
     "cost": "minimize",
     "objective": "minimize",
+    "max": "maximize",
+    "argmax": "maximize",
+    "gain": "maximize",
+    "reward": "maximize",
+    "profit": "maximize",
     "constraints": "subject",
     "st": "subject",
     "such": "subject",

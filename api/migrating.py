@@ -6,16 +6,18 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from oco.backends.delayed import DelayedLearner
 from oco.backends.factors import names_of, points_of
 from oco.backends.identity import model_hash, plan_hash
-from oco.backends.journal import FILE, Journal, open_journal
+from oco.backends.journal import FILE, Journal
 from oco.backends.learner import Learner
+from oco.backends.opening import open_journal
 from oco.backends.python.state_file import pack
-from oco.backends.registry import restored, usable
+from oco.backends.registry import at_once, restored, usable
 from oco.backends.saved import read_saved
 from oco.compiler.ir.program import Field, Program
 from oco.dsl.diagnostics import fail
@@ -44,6 +46,8 @@ class Migration:
 def migrated(source: Any, plan: Plan, backend: str | None = None) -> Migration:
     """`oco.migrate`, for a state, a file of one, a journal's folder or a learner."""
     old = _learner(source)
+    for contract in (old.contract, plan.contract):
+        at_once(contract, "a learner that is carried to another plan")
     before, after = old.compiled.program, plan.program
     _check_interface(before, after)
     played, name = _rounds(old), backend or usable(old.compiled.backend)
@@ -69,8 +73,8 @@ def _noted(result: Migration) -> Migration:
 
 def _learner(source: Any) -> Learner:
     """Learner that is carried, from any of its forms."""
-    if isinstance(source, Learner):
-        return source
+    if isinstance(source, Learner | DelayedLearner):  # one under delays is refused by its contract
+        return cast(Learner, source)
     if isinstance(source, Mapping):
         return restored_learner(source)
     folder = Path(os.fsdecode(source))

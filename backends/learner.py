@@ -23,13 +23,14 @@ from oco.backends.contract import Contract
 from oco.backends.factors import decisions_of, fields_of, names_of, part_names, points_of
 from oco.backends.feedback import Feedback
 from oco.backends.known import Contexts
-from oco.backends.monitor import DUALS, Monitor, looked_at
+from oco.backends.monitor import Monitor, looked_at
 from oco.backends.named import by_position, named
 from oco.backends.out_of_bounds import CHOICES, NOTES, repaired
 from oco.backends.past_horizon import Continuing
 from oco.backends.portable import Portable, row_of
 from oco.backends.python.intake import Intake, NotFinite, StreamError
 from oco.backends.turns import Turns
+from oco.backends.watching import Watching
 from oco.compiler.certificates.certificate import Certificate
 from oco.compiler.theory.conditions import ConditionLine
 from oco.dsl.diagnostics import InternalError, fail
@@ -43,7 +44,7 @@ MOST_OUTSIDE = 50
 """Most listed rounds with data outside the bounds."""
 
 
-class Learner(Continuing, Turns, Portable):
+class Learner(Continuing, Turns, Watching, Portable):
     """Learner that decides round by round: `decide(...)` with the model's contexts by name, then `observe(...)` with the rest.
 
     Threads may use it in turns; one that comes while another is at work waits `timeout` seconds for its turn, then gets
@@ -302,20 +303,6 @@ class Learner(Continuing, Turns, Portable):
         """Give the warnings that are due after the round of this feedback."""
         if looked_at(feedback.round):
             self.look(feedback, feedback.decisions, tuple(feedback.values.values()))
-
-    def look(self, worth: Feedback, decisions: Sequence[Any], values: Sequence[Any]) -> None:
-        """Run the monitor after a round of these decisions and inputs: see `monitor`."""
-        with self._owned():
-            self.monitor.see(worth.loss, worth.constraints)
-            self.glance(worth.round, decisions, values)
-            duals = {name: np.asarray(self.value(name)) for name in self._places if name in DUALS}
-            self.monitor.look(worth.round, points_of(self.compiled.program, decisions), duals)
-
-    def glance(self, round: int, decisions: Sequence[Any], values: Sequence[Any]) -> None:
-        """Record the size of the gradients of a round at its decisions, where bounds of them are known."""
-        if self.compiled.slopes is not None and self.contract.constants.slopes:
-            with np.errstate(all="ignore"):
-                self.monitor.see_slopes(*self.compiled.slopes(round, *decisions, *values))
 
     def advance(self, inputs: Sequence[Any], rounds: int, keep: Collection[str]) -> Recorded:
         """Play many rounds in one call of a program that can run them; see `Compiled.run` and `play`."""

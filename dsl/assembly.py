@@ -357,8 +357,6 @@ class Assembly:
         check_using(chosen, [p.name for p in self.params], tuple(self.scope.labels))
         self.chosen_algorithm = chosen
 
-    # the whole
-
     def values_without_param(self, declared: Collection[str], excused: Collection[str] = ()) -> list[OcoError]:
         """Errors for values from the caller that belong to none of the params `declared`."""
         errors = []

@@ -192,8 +192,6 @@ class ModelBuilder:
         """Number of rounds."""
         return Term(Name("T", Kind.HORIZON, integer=True, span=caller_span()), self._scope)
 
-    # what is wanted
-
     def minimize(self, objective: Operand) -> None:
         """Set the loss of a round."""
         self._optimize(objective, False)
@@ -303,8 +301,6 @@ class ModelBuilder:
             raise wrong_argument("what `using` takes", "the name of an algorithm, or settings", None, span)
         texts = tuple((name, formula(value, name, span)) for name, value in settings.items())
         self._assembly.using(algorithm, texts, span)
-
-    # the result
 
     def build(self) -> Model:
         """Build the immutable model, equal to `oco.parse(m.to_oco())`."""

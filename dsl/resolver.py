@@ -386,9 +386,8 @@ class _Resolver:
         """Check for the statements that every model has, unless an unreadable statement may be one of them."""
         if "" in self.unread:
             return
-        there = set(self.seen) | {
-            OBJECTIVES.get(w, w) for w in self.unread | self.typer.doubtful
-        }  # two statements on one line, say
+        doubtful = {OBJECTIVES.get(w, w) for w in self.unread | self.typer.doubtful}  # two statements on one line, say
+        there = set(self.seen) | doubtful
         there |= {"decision" for s in self.file.statements if isinstance(s, syntax.DecisionStatement)}
         source, length = self.file.source, len(self.file.source.text.rstrip())
         start = self.file.statements[0].span.start if self.file.statements else length

@@ -14,6 +14,8 @@ import pytest
 import oco
 from oco.compiler.problem.canonical import canonical
 from oco.dsl.bind import bind
+from oco.evaluation.baselines.rules import Which, beside
+from oco.evaluation.cost import Trade
 
 T, DELAY = 41, 3
 TEXT = """\
@@ -258,6 +260,21 @@ def test_the_guarantee_is_the_sum_of_those_of_the_learners() -> None:
     texts = [LINEAR.replace("41", "4000").replace("delayed 3", f"delayed {d}") for d in (0, 3, 15)]
     sizes = [oco.compile(oco.parse(text)).guarantee.regret() for text in texts]
     np.testing.assert_allclose([sizes[1] / sizes[0], sizes[2] / sizes[0]], [2, 4], rtol=0.1)  # sqrt(d + 1)
+
+
+def test_rules_of_practice_know_no_round_before_its_feedback_came() -> None:
+    a = rounds(11)
+    other = a.copy()
+    other[20] = -other[20]
+    plan = plan_of(TEXT)
+    played = [[], []]
+    for results, data in zip(played, (a, other)):
+        trace = plan.run({"a": data})
+        results += beside(Which.SOME, trace.problem, trace.data, Trade.at_price(trace.problem, 1.0)).played
+    by_name = {rule.name: rule.decisions["x"] for rule in played[1]}
+    for rule in played[0]:
+        same = (rule.decisions["x"] == by_name[rule.name]).all(axis=1)
+        assert same[: 20 + DELAY + 1].all() and not same.all()
 
 
 def test_what_has_no_turns_says_so() -> None:

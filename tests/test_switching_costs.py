@@ -110,6 +110,7 @@ def test_facts_of_what_moving_costs() -> None:
     assert facts.value("loss.moves.standing.l2") == pytest.approx(0.5 * np.sqrt(2))
     assert facts.value("loss.moves.smoothness.l2") == pytest.approx(2 * 2)
     assert facts.value("loss.moves.lipschitz.l2") == pytest.approx(np.sqrt(2) * (0.5 + 2 * 2 * 2))
+    assert facts.warnings == ()  # a stream of the moves alone is used
     assert not [key for key in oco.check(oco.parse(TEXT.split(" + 0.5")[0])) if "moves" in key]
 
 

@@ -14,7 +14,7 @@ from oco.compiler.algorithms.predictions import Predictions, places
 from oco.compiler.algorithms.rehearsal import ROUNDS, is_whole, rehearsed
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows, repeated
-from oco.compiler.lowering.predicted_round import as_predicted, parts_of, predicted_of
+from oco.compiler.lowering.predicted_round import after, as_predicted, parts_of, predicted_of
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, rows
 from oco.compiler.problem.canonical import Canonical
@@ -262,7 +262,7 @@ def _gradient_experts(p: Problem, state: State, prices: Value) -> tuple[Value, V
             slope = slope + p.constraint_combination(own, factor * prices * t.to_float(g > 0.0))
         total = t.name("total", S + slope.squared_norm())
         eta = t.name("eta", size * D / t.sqrt(2.0 * t.maximum(total, TINY)))
-        return (_penalised(p.after(before), own, g, prices), total, *p.domain.project(own - eta * slope).blocks)
+        return (_penalised(after(p, before), own, g, prices), total, *p.domain.project(own - eta * slope).blocks)
 
     losses, total, *moved = t.map_(one, sizes, factors, S[:count], *(b[:count] for b in (*last, *x.blocks)))
     return losses, t.concat(total, S[count:]), Rows(tuple(t.concat(m, b[count:]) for m, b in zip(moved, x.blocks)))
@@ -273,7 +273,7 @@ def _judged(p: Problem, state: State, prices: Value, was: Value | None, solved: 
     t, N = p.tracer, p.constraint_count
     last, decided = ([b[len(GRADIENTS) :] for b in blocks] for blocks in (_last(p, state), rows(state, "x").blocks))
     if not N:
-        (losses,) = t.map_(lambda *x: (p.after(Point(x[: len(last)])).loss(Point(x[len(last) :])),), *last, *decided)
+        (losses,) = t.map_(lambda *x: (after(p, Point(x[: len(last)])).loss(Point(x[len(last) :])),), *last, *decided)
         return losses, {}
     quantiles = t.constant(np.array([q for _, _, q in solved]), "quantile")
     ends = t.constant(_begun(p, solved), "begun", "rounds after which predictions count as made")
@@ -282,7 +282,7 @@ def _judged(p: Problem, state: State, prices: Value, was: Value | None, solved: 
     def one(margin: Value, error: Value, quantile: Value, end: Value, *rest: Value) -> tuple[Value, ...]:
         rest, own = rest[: -len(decided)], Point(rest[-len(decided) :])
         g = t.name("g", p.constraints(own))
-        moved = p.after(Point(rest[len(data) :]))
+        moved = after(p, Point(rest[len(data) :]))
         predicted = as_predicted(moved, rest[: len(data)], none)
         changed = _margin(p, g - predicted.constraints(own), margin, error, quantile)
         counts = p.played > end
@@ -340,7 +340,7 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
     aware = len(solved) - len(blind(canonical))
     given = [sizes, S[first:], *margins, *data, *(b[first:] for b in x.blocks)]
     played, still = (predicted_of(c).whole is not None for c in (canonical.played, canonical))
-    parts = [t.map_(partial(solve, played, p.after), *(part[:aware] for part in given))]
+    parts = [t.map_(partial(solve, played, partial(after, p)), *(part[:aware] for part in given))]
     if aware < len(solved):
         parts.append(t.map_(partial(solve, still, lambda y: p), *(part[aware:] for part in given)))
     total, *blocks = (t.concat(before[:first], *moved) for before, *moved in zip((S, *x.blocks), *parts))

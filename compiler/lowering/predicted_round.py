@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -140,6 +141,17 @@ def as_predicted(
         scales = replace(scales, inequalities=np.concatenate([[scales.loss], scales.inequalities]))
     task = replace(p.task, canonical=problem, structure=problem.structure[0], scales=scales)
     return Problem(t, task, seen, _next(p) if following else p.round)
+
+
+def after(p: Problem, before: Point) -> Problem:
+    """View of the round whose loss is that after the decision `before`; the round itself where none is about the decision before."""
+    c = p.task.canonical
+    if c.moving is None:
+        return p
+    blocks, result = dict(zip(p.task.decisions, p.units.outward(before).blocks, strict=True)), copy(p)
+    result.task = replace(p.task, canonical=c.played)
+    result.seen = {**p.seen, **{s.name: blocks[s.stream.previous] for s in c.previous if s.stream.previous}}
+    return result
 
 
 def _next(p: Problem) -> Value:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from functools import cached_property, reduce
 
 import numpy as np
@@ -171,16 +170,6 @@ class Problem:
     def equality_count(self) -> int:
         """Number of equalities that have a multiplier."""
         return len(self.task.kept_equalities)
-
-    def after(self, before: Point) -> Problem:
-        """View of the round whose loss is that after the decision `before`; itself where none is about the decision before."""
-        c = self.task.canonical
-        if c.moving is None:
-            return self
-        blocks, result = dict(zip(self.task.decisions, self.units.outward(before).blocks, strict=True)), copy(self)
-        result.task = replace(self.task, canonical=c.played)
-        result.seen = {**self.seen, **{s.name: blocks[s.stream.previous] for s in c.previous if s.stream.previous}}
-        return result
 
     # Losses and constraints at a decision.
 

@@ -119,15 +119,13 @@ class Canonical:
             return self
         inequalities, known = (tuple(c for c in self.inequalities if c.known is known) for known in (False, True))
         moving = tuple(replace(c, expr=c.moving, moving=c.expr) if c.moving is not None else c for c in known)
-        streams = (*self._own_streams, *self.previous)
-        return replace(self, inequalities=inequalities, known=moving, streams=streams)
+        return replace(self, inequalities=inequalities, known=moving, streams=(*self._own_streams, *self.previous))
 
     @cached_property
     def whole(self) -> Canonical:
         """Problem with all constraints, as it is measured: what is over previous decisions over what these were, margins left out."""
         known = (c if c.margin is None else replace(c, expr=c.margin.measured) for c in self.known)
-        result = self if not self.known else replace(self, inequalities=(*self.inequalities, *known), known=())
-        return result if self.moving is None else replace(result, objective=self.moving)
+        return (self if not self.known else replace(self, inequalities=(*self.inequalities, *known), known=())).played
 
     @cached_property
     def played(self) -> Canonical:

@@ -53,6 +53,11 @@ class Inequality:
         return int(np.prod(self.shape, dtype=np.int64))
 
     @property
+    def proviso(self) -> str:
+        """Words after its name where more is asked than it says."""
+        return "" if self.margin is None else " with the greatest margin that it may learn"
+
+    @property
     def when(self) -> str:
         """Words of the model for the time at which it has to hold."""
         return str(self.timing) if self.margin is None else f"in {100 * (1 - self.margin.share):.10g}% of rounds"
@@ -67,6 +72,8 @@ class Equality:
     expr: Expr
     span: Span | None = field(default=None, compare=False, repr=False)
     penalties: tuple[float, ...] = ()
+
+    proviso = ""
 
     @property
     def size(self) -> int:

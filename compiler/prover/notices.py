@@ -31,15 +31,15 @@ def notices(setting: ProofContext) -> Iterator[Diagnostic]:
 
 
 def _unused(canonical: Canonical) -> Iterator[Diagnostic]:
-    exprs = [canonical.objective, *(c.expr for c in canonical.constraints)]
+    exprs = [canonical.played.objective, *(c.expr for c in canonical.constraints)]
     exprs += [c.moving for c in canonical.inequalities if c.moving is not None]
     exprs += [c.margin.measured for c in canonical.inequalities if c.margin is not None]
     exprs += [s.following for s in canonical.streams if s.following is not None]
     exprs += [e for _, e in canonical.predictions]
     used = {n for e in exprs for n in names(e, Kind.STREAM)}
     for s in canonical.streams:
-        if s.name not in used:
-            message = f"the stream `{s.name}` stands in no loss and no constraint"
+        if s.name not in used and not (s.stream.known and canonical.inequalities):  # experts regress on contexts
+            message = f"the {'context' if s.stream.known else 'stream'} `{s.name}` stands in no loss and no constraint"
             yield Diagnostic("OCO603", message, s.stream.span, "use it or leave it out", Severity.WARNING)
 
 

@@ -41,22 +41,17 @@ RIDGE = 1e-13
 """Keeps the Newton system solvable where rows are dependent: a share of each row's own curvature."""
 FLAT = 1e-14
 """Rounding error of a row's curvature, as a share of what it would be without the domain."""
-NOISE = 1e-14
-"""Rounding error of g(x), as a share of what it is made of."""
-NOISE_OF_D = 1e-13
-"""Rounding error of D, as a share of the size of its terms."""
+NOISE, NOISE_OF_D = 1e-14, 1e-13
+"""Rounding errors of g(x), as a share of what it is made of, and of D, as a share of the size of its terms."""
 TINY = 1e-290
 FEW_ROWS = 4
 """Rows up to which products of all pairs cost less than two products with a vector in each turn."""
 RISES = 0.5
 """Share of the slope along the common cut of a step that cutting each multiplier alone has to keep."""
 
-STEP_DOC = (
-    "argmin over the domain of <c, x - y> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+, by Newton's method on its dual."
-)
-IMPLICIT_DOC = (
-    "argmin over the domain of h_0(x) + alpha |x - y|^2 + sum_n Q_n [h_n(x)]_+, by Newton's method on its dual."
-)
+BY_NEWTON = "by Newton's method on its dual"
+STEP_DOC = f"argmin over the domain of <c, x - y> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+, {BY_NEWTON}."
+IMPLICIT_DOC = f"argmin over the domain of h_0(x) + alpha |x - y|^2 + sum_n Q_n [h_n(x)]_+, {BY_NEWTON}."
 NEAREST_DOC = "argmin over the domain of |x - y|^2 / 2 + sum_n Q_n [g_n(x)]_+, by Newton's method on its dual, and the multipliers."
 KINKED_DOC = "argmin over the domain of <c, x - y> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+: proximal points of the epigraph of kinks in g."
 ASCENT_DOC = "Newton's step of the multipliers, cut at the bounds [0, Q], and the gain that the whole of it promises."

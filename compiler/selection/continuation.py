@@ -26,7 +26,8 @@ def _uses_horizon(v: Verdict) -> bool:
 
 def continues(s: Situation, v: Verdict) -> bool:
     """True where a method that is made for a horizon can be begun anew after it."""
-    known = s.horizon is not None and v.theorem is not None and v.theorem.restart is not Restart.NEVER
+    at_once = s.horizon is not None and not s.canonical.delay
+    known = at_once and v.theorem is not None and v.theorem.restart is not Restart.NEVER
     return known and _uses_horizon(v)
 
 

@@ -34,6 +34,7 @@ from oco.compiler.selection.notebook import Explanation, plan_html, plan_latex
 from oco.compiler.selection.resolve_again import given_formulas, in_its_units, promised_again, revised
 from oco.compiler.selection.verdicts import Applicability, Verdict
 from oco.compiler.theory.best_constants import closed
+from oco.compiler.theory.objective import checked_tradeoff
 from oco.compiler.theory.resolve import all_formulas, formulas
 from oco.compiler.theory.settings import Setting
 from oco.compiler.theory.theorems import Free, Guarantee, Situation
@@ -369,14 +370,6 @@ def with_streams_of(given: Canonical, problem: Canonical) -> Canonical:
     own = {s.name: s for s in given.streams}
     streams = tuple(own.get(s.name, s) for s in problem.streams)
     return replace(problem, model=replace(problem.model, streams=given.model.streams), streams=streams)
-
-
-def checked_tradeoff(weight: float) -> float:
-    """The weight of the violations: a positive number whose square is one too. Raises OCO709."""
-    if not 1e-100 <= weight <= 1e100:
-        message = f"the tradeoff is a positive number from 1e-100 to 1e100, not {weight}"
-        raise fail("OCO709", message, None, "1 counts both alike")
-    return weight
 
 
 def explain_choice(

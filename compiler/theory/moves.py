@@ -66,7 +66,8 @@ def _with_moves(
         if own is None:
             return np.asarray(slope * diameter * (rounds.last - 1))
         step: Any = own(rounds, horizon)
-        d = np.minimum(step, rounds.constant(diameter))
+        longest: Any = rounds.constant(diameter)
+        d = np.minimum(step, longest)
         cost = slope * d
         if at_rest is not None and bend is not None:
             cost = np.minimum(cost, at_rest * d + (0.5 * bend) * (d * d))

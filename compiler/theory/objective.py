@@ -18,6 +18,7 @@ import numpy as np
 from oco.compiler.problem.canonical import Equality, Inequality
 from oco.compiler.theory.guarantees import Bound, Guarantee
 from oco.compiler.theory.theorems import Floats, Situation
+from oco.dsl.diagnostics import fail
 
 ANY_HORIZON = 10_000
 """Rounds at which guarantees are compared where the model leaves the horizon unknown."""
@@ -164,3 +165,11 @@ def _larger(t: SumTerm, usual: SumTerm) -> bool:
 def _share(t: SumTerm) -> float:
     """A bound in units of the trivial one; 0 where nothing can go wrong."""
     return (t.number or 0.0) / t.trivial if t.trivial else 0.0
+
+
+def checked_tradeoff(weight: float) -> float:
+    """The weight of the violations: a positive number whose square is one too. Raises OCO709."""
+    if not 1e-100 <= weight <= 1e100:
+        message = f"the tradeoff is a positive number from 1e-100 to 1e100, not {weight}"
+        raise fail("OCO709", message, None, "1 counts both alike")
+    return weight

@@ -160,7 +160,7 @@ def play(
     began = perf_counter()
     try:
         game = Game.of(problem, data, trade, seconds)
-        return game.play(rule.name, within_known(game, rule.decide(game)), perf_counter() - began)
+        return game.play(rule.name, within_known(game, decisions(rule, game)), perf_counter() - began)
     except GivenUp as reason:
         return LeftOut(rule.name, str(reason))
 
@@ -207,3 +207,15 @@ def apart_from(problem: Canonical, given: dict[str, Array], x: Array) -> tuple[E
         given[name] = x[:, column : column + b.domain.size].reshape(len(x), *b.shape)
         column += b.domain.size
     return objective, streams
+
+
+def decisions(rule: DecisionRule, game: Game) -> Array:
+    """Decisions (T, n) of a rule; under delayed feedback in turns, in each of which it knows the rounds before, as learners do."""
+    turns = min(game.problem.delay + 1, game.rounds)
+    if turns == 1:
+        return rule.decide(game)
+    x = np.zeros((game.rounds, sum(b.domain.size for b in game.problem.blocks)))
+    for i in range(turns):
+        own = {name: values[i::turns] for name, values in game.streams.items()}
+        x[i::turns] = rule.decide(replace(game, streams=own, rounds=len(x[i::turns])))
+    return x

@@ -344,14 +344,10 @@ class Feasibility:
         if result is None or scenario is None:
             return
         rows = irreducible(scenario, result.rows)
-        labels = list(dict.fromkeys(r.name for r in rows))
+        labels = [*dict.fromkeys(r.name + r.constraint.proviso for r in rows)]
         together = f"{conflict(labels, result.one_round)} {_when(scenario)}"
-        ways = [f"relax {row.name} by {number(amount)}{_line(row)}" for row, amount in relaxations(scenario, rows)]
-        hint = (
-            f"to fix it {', or '.join([*list(dict.fromkeys(ways))[:3], 'widen the domain'])}"
-            if ways
-            else "relax one of them"
-        )
+        ways = [*dict.fromkeys(f"relax {r.name} by {number(a)}{_line(r)}" for r, a in relaxations(scenario, rows))]
+        hint = f"to fix it {', or '.join([*ways[:3], 'widen the domain'])}" if ways else "relax one of them"
         yield Diagnostic("OCO605", together, rows[0].constraint.span, hint, Severity.WARNING)
 
     def _mean_is_open(self) -> bool:

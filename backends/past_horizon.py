@@ -15,7 +15,7 @@ from oco.compiler.ir.program import Program
 from oco.compiler.lowering.restarts import EPOCH
 
 ENDED = "settings stay those of its last, the guarantee has ended"
-ALONE = f"{ENDED}; a model with `horizon T unknown` goes on in epochs with a guarantee, and so do the learners of oco"
+ALONE = f"{ENDED}; with `horizon T unknown` it goes on"
 """Meaning of those rounds in a learner that was written to a file."""
 ANYTIME = "the method needs no horizon, and its bound goes on with the rounds"
 

@@ -15,7 +15,9 @@ from oco.compiler.ir.program import Program
 from oco.compiler.lowering.restarts import EPOCH
 
 ENDED = "settings stay those of its last, the guarantee has ended"
-ANYTIME = "the method needs none, and its bound goes on with the rounds"
+ALONE = f"{ENDED}; with `horizon T unknown` it goes on"
+"""Meaning of those rounds in a learner that was written to a file."""
+ANYTIME = "the method needs no horizon, and its bound goes on with the rounds"
 
 
 @dataclass(frozen=True, eq=False)

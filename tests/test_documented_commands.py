@@ -23,7 +23,7 @@ PROGRAMS = ("oco", "make", "pip", "cc")
 MODEL = """\
 # run: --data prices.csv
 model pages
-horizon T = 12
+horizon T = 40
 decision x[2] in box(-1, 1)
 stream a[2] in [-1, 1]
 minimize sum_squares(x - a)
@@ -146,6 +146,8 @@ def with_model(words: list[str]) -> list[str]:
         words = [*words[:at], "model.oco", *words[at:]]
     if name == "verify-certificate" and not files:
         words = [*words, "certificate.json", "trace.nc"]
+    if name == "migrate" and not files:
+        words = [*words, "state", "model.oco"]
     if name == "new" and words[at:] == []:
         words = [*words, "shop"]
     if name == "tune":
@@ -161,7 +163,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("desk")
     (folder / "model.oco").write_text(MODEL)
     (folder / "theirs.oco").write_text(MODEL.replace("# run: --data prices.csv\n", ""))
-    rows = (f"{((3 * k) % 7) / 7 - 0.4:.3f},{((5 * k) % 11) / 11 - 0.5:.3f}" for k in range(12))
+    rows = (f"{((3 * k) % 7) / 7 - 0.4:.3f},{((5 * k) % 11) / 11 - 0.5:.3f}" for k in range(40))
     (folder / "prices.csv").write_text("a[0],a[1]\n" + "\n".join(rows) + "\n")
     (folder / "examples").symlink_to(ROOT / "examples")
     with pytest.MonkeyPatch.context() as patch:
@@ -208,7 +210,7 @@ def test_command_lines_of_other_programs_are_named_with_a_reason() -> None:
 
 def test_the_table_of_commands_names_every_command() -> None:
     table = (ROOT / "README.md").read_text(encoding="utf-8").partition("## The commands")[2].partition("\n## ")[0]
-    named = set(re.findall(r"`oco ([a-z-]+)", table))
+    named = set(re.findall(r"`oco ([a-z][a-z-]+)", table))
     assert named == set(COMMANDS)
 
 

@@ -19,6 +19,7 @@ from oco.backends.c99.vectors import LANE, is_vector
 from oco.backends.c99.writer import Signature, comment
 from oco.backends.contract import Contract
 from oco.backends.identity import learner_hash
+from oco.backends.past_horizon import ALONE, ANYTIME
 from oco.backends.round_work import TURNS, work_of
 from oco.compiler.ir.mapping import rows_in_lanes
 from oco.compiler.ir.names import identifier
@@ -48,7 +49,7 @@ def emit(program: Program, contract: Contract, skip: Collection[str] = (), *, ve
     status = ReturnCodes(interface, contract.algorithm, identity)
     own = EntryPoints(interface, contract).lines(), state_lines(interface, identity), status.lines()
     body = assembled(program, interface, [*text, *(line for part in own for line in part)])
-    title = [*_title(program, contract), *_costs(interface, body)]
+    title = [*_title(program, contract), *_costs(interface, contract, body)]
     code = [
         *title,
         f'#include "{name}.h"',
@@ -61,8 +62,10 @@ def emit(program: Program, contract: Contract, skip: Collection[str] = (), *, ve
     return CSource(name, header, "\n".join(code).rstrip() + "\n", interface)
 
 
-def _costs(of: Interface, body: Sequence[str]) -> Iterator[str]:
-    """Comment on what a round takes: operations, stack and memory."""
+def _costs(of: Interface, contract: Contract, body: Sequence[str]) -> Iterator[str]:
+    """Comment on what a round takes: operations, stack and memory; and on rounds after the horizon."""
+    if contract.horizon is not None:
+        yield f"/* After round {contract.horizon}: {ANYTIME if contract.anytime else ALONE}. */"
     work = work_of(of.program)
     rounds = [f"{of.name}_{name}" for name in ("prepare", "decide", "observe")]
     stack = max(stack_bytes(body, name) for name in rounds)

@@ -10,6 +10,7 @@ MODEL = ""
 MODEL_HASH = ""
 PLAN_HASH = ""
 HORIZON: int | None = None
+AFTER_HORIZON = ""
 STATE: tuple[str, ...] = ("round",)
 START: dict[str, Any] = {}
 STREAMS: dict[str, Stream] = {}

@@ -15,6 +15,7 @@ import numpy as np
 
 from oco.backends.contract import Contract, Range
 from oco.backends.identity import model_hash, plan_hash
+from oco.backends.past_horizon import ALONE, ANYTIME
 from oco.backends.python.constants import array_source
 from oco.backends.python.functions import function_lines
 from oco.backends.python.helpers import HELPERS
@@ -163,6 +164,8 @@ def _interface(program: Program, contract: Contract) -> Iterator[str]:
     yield ""
     yield f"MODEL = {quoted(program.name)}"
     yield f"HORIZON = {contract.horizon}"
+    if contract.horizon is not None:
+        yield f"AFTER_HORIZON = {quoted(ANYTIME if contract.anytime else ALONE)}"
     yield f"MODEL_HASH = {quoted(model_hash(contract))}"
     yield f"PLAN_HASH = {quoted(plan_hash(program, contract))}"
     if program.prepare is None:

@@ -15,6 +15,7 @@ import numpy as np
 
 from oco.backends.python.intake import Intake, NotFinite, finite
 from oco.backends.python.interface import (
+    AFTER_HORIZON,
     CONSTRAINTS,
     CONTEXT,
     DRAWS,
@@ -162,7 +163,7 @@ class Learner:
             feedback = Feedback(self.round, float(loss), constraints, equalities)
             self._values, self._drawn, self._context = following, None, None
         if feedback.round - 1 == HORIZON:
-            warnings.warn(f"the horizon of {HORIZON} rounds is over: the guarantee has ended", stacklevel=2)
+            warnings.warn(f"the horizon of {HORIZON} rounds is over: {AFTER_HORIZON}", stacklevel=2)
         if LIPSCHITZ and feedback.round & (feedback.round - 1) == 0:
             self._look(feedback.round, decisions, values)
         return feedback

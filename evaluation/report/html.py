@@ -27,7 +27,7 @@ td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; } 
 code, pre { font: .875rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
 pre { background: var(--tint); padding: .9rem 1rem; border-radius: 6px; overflow-x: auto; }
 .gallery { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 26rem), 1fr)); gap: 1.25rem 2rem; }
-figure { margin: 0; } figure svg { width: 100%; height: auto; color: var(--ink); }
+figure { margin: 0; max-width: 44rem; } figure svg { width: 100%; height: auto; color: var(--ink); }
 figcaption { color: var(--soft); font-size: .875rem; }
 details { margin: .15rem 0; } details > details, details > p { margin-left: 1.1rem; }
 summary { cursor: pointer; } summary:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }

@@ -346,8 +346,8 @@ class Feasibility:
         rows = irreducible(scenario, result.rows)
         labels = [*dict.fromkeys(r.name + r.constraint.proviso for r in rows)]
         together = f"{conflict(labels, result.one_round)} {_when(scenario)}"
-        ways = [*dict.fromkeys(f"relax {r.name} by {number(a)}{_line(r)}" for r, a in relaxations(scenario, rows))]
-        hint = f"to fix it {', or '.join([*ways[:3], 'widen the domain'])}" if ways else "relax one of them"
+        ways = [f"relax {row.name} by {number(amount)}{_line(row)}" for row, amount in relaxations(scenario, rows)]
+        hint = "to fix it " + ", or ".join([*([*dict.fromkeys(ways)][:3] or ["relax one of them"]), "widen the domain"])
         yield Diagnostic("OCO605", together, rows[0].constraint.span, hint, Severity.WARNING)
 
     def _mean_is_open(self) -> bool:

@@ -29,7 +29,7 @@ PARTS: Mapping[str, tuple[Place, ...]] = {
     "without seasons": ((hedged, "longest_season", lambda f: lambda canonical: 1),),
     "without the stated distribution": ((hedged_rule, "places", _experts(lambda p: (p[0], p[1], (), *p[3:]))),),
     "without regression on contexts": ((hedged_rule, "places", _experts(lambda p: (*p[:3], (), *p[4:]))),),
-    "without forgetting": ((hedged_rule, "KEPT", lambda kept: (1.0,)),),
+    "without forgetting": ((hedged_rule, "KEPT", lambda kept: (1.0, 1.0)),),
 }
 """Parts that are left out, by name."""
 

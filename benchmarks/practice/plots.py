@@ -28,7 +28,7 @@ def draw(results: Sequence[Results], path: Path = PICTURE) -> None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    shown = [r for r in results if any(x.violation > 0 for p in r.priced for x in (p.default, *p.rules))]
+    shown = [r for r in results if any(x.violation > 0 for p in r.priced for x in p.rules)]
     rows = -(-len(shown) // ACROSS)
     with in_style(), rc_context({"svg.hashsalt": "oco"}):
         page = Figure(figsize=(4.0 * ACROSS, 3.0 * rows), layout="constrained")

@@ -190,7 +190,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     def spread(rounds: Rounds, horizon: int) -> Floats:
         return np.asarray(needed_range(s) + prices(horizon) @ most)
 
-    own = (
+    own: tuple[Quantity, ...] = (
         Quantity(
             "reach", r"(D_s + (D^2 + 2 D V)/D_s)/2", "D where the setting D_s is D and comparators are fixed", reach
         ),

@@ -46,6 +46,9 @@ def contract_of(plan: Plan) -> Contract:
         constants=_constants(plan),
         from_centre=plan.guarantee is not None and plan.guarantee.from_centre,
         terms=plan.terms,
+        anytime=plan.anytime,
+        watched=plan.watched,
+        delay=problem.delay,
     )
 
 
@@ -89,6 +92,8 @@ def _constants(plan: Plan) -> Constants:
     def known(what: str) -> list[float]:
         """Bounds for the loss and then for each constraint; infinite where nothing is known."""
         own, bounds = s.number(f"loss.{what}"), s.inequality_bounds(what)
+        if what == "bound" and learned.moving is not None:
+            own = None  # that is of a loss that stands still, and the learner pays for its moves
         return [
             np.inf if own is None else own,
             *map(float, np.full(len(labels), np.inf) if bounds is None else bounds),
@@ -141,6 +146,7 @@ def recipe_of(plan: Plan) -> dict[str, Any]:
     """
     effort = {} if plan.facts.effort == 1 else {"effort": plan.facts.effort}
     season = {} if plan.season == 1 else {"season": plan.season}
+    after = {} if plan.after is None else {"after": plan.after}
     return {
         "name": plan.model.name,
         "model": self_contained(plan.model).to_oco(),
@@ -151,6 +157,7 @@ def recipe_of(plan: Plan) -> dict[str, Any]:
         **effort,
         **({"certify": plan.certify} if plan.certify else {}),
         **season,
+        **after,
         "settled": {name: _exact(s) for name, s in plan.settings.items()},
     }
 

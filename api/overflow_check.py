@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from oco.backends import BACKENDS
-from oco.backends.choose import work_of
 from oco.backends.python.intake import NotFinite
+from oco.backends.round_work import work_of
 from oco.compiler.problem.canonical import StreamRange
 from oco.dsl.diagnostics import fail
 from oco.dsl.expressions import walk
@@ -82,11 +82,12 @@ def _play(plan: Plan, rounds: list[dict[str, Array]]) -> None:
     for t, streams in [*enumerate(rounds, 1), *enumerate(rounds, last)]:
         state = (type(state[0])(t), *state[1:])
         draws = [rng.random(f.type.shape) for f in program.draws]
-        decisions = compiled.decide(*state, *draws)
+        decisions, others = (compiled.decide(*state, *(sign * a for a in draws)) for sign in (1, -1))
         seen: Mapping[str, Any] = streams
         if plan.canonical.feedback is not Feedback.FULL:
             with np.errstate(all="ignore"):
-                *_, seen = revealed(dict(zip((f.name for f in program.decision), decisions)), streams, t)
+                names = [f.name for f in program.decision]
+                *_, seen = revealed(dict(zip(names, decisions)), streams, t, dict(zip(names, others)))
         before = {name: state[places[own]] for name, own in program.previous}
         seen = {**streams, **seen, **before}
         given = [

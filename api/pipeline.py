@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from oco.compiler.problem.canonical import Canonical
     from oco.compiler.prover.facts import Facts
     from oco.evaluation.report.trace import Trace
+    from oco.migrating import Migration
     from oco.plan import Plan
     from oco.tuning import Tuned
 
@@ -78,10 +79,11 @@ def compile(
                no algorithm is named, "optimal" or "unit-free", whichever does better in pilot runs
     backend    "numpy" or "c"; None takes the fastest one available
     params     values for the params that the model leaves open
-    tradeoff   weight of violation against regret where the two are added
-    data       rounds to plan for: the horizon becomes their number, and where no algorithm is named that one is taken
-               which does best in pilot runs of all that apply, on the first rounds. None draws pilot rounds from the
-               model where that is possible, for "tuned" and where every guarantee is vacuous
+    tradeoff   weight of violation against regret where the two are added, and on data the price of violations that state
+               no penalty, in ranges of the loss over the size of a constraint
+    data       rounds to plan for: the horizon becomes their number. Where no algorithm is named it is `hedged` where that
+               applies, else the one that does best in the second half of pilot runs on the first rounds. None draws pilot
+               rounds from the model where that is possible, for "tuned" and where every guarantee is vacuous
     seed       of pilot runs and of tuning
     effort     multiplies the number of steps that the proof searches may take, as for `check`
     budget     seconds of pilot runs, by a model of costs or by the clock, after which no other algorithm is begun; None: 30
@@ -157,7 +159,9 @@ def tune(
     effort: float = 1.0,
     seconds: float | None = None,
 ) -> Tuned:
-    """Choose the constants that the theorem leaves free on pilot data, judged on rounds that the search did not use.
+    """Choose settings on pilot data: the constants that the theorem leaves free, the price of violations, the memory, and the
+    algorithm where none is named. What is judged is the steady state: the second half of each trial of the search, then the
+    rounds that the search did not use, in one run from the first round. The default is kept where nothing costs less there.
 
     data    pilot rounds, a file or arrays with the round first; None draws them from the model. The plan is for the
             model's horizon
@@ -166,12 +170,18 @@ def tune(
 
     The result has the plan, the search, and the `using` line for the model file.
     """
-    from oco.evaluation.data import check_source
+    from oco.compiler.problem.canonical import canonical
+    from oco.evaluation.data import check_source, load_data
     from oco.tuning import TUNING_SECONDS, tuned
 
     check_source(data)
-    plan = compile(model, algorithm, "optimal", params=params, tradeoff=tradeoff, effort=effort)
-    return tuned(plan, data, seed, TUNING_SECONDS if seconds is None else seconds)
+    with contained("tuning"):
+        bound = _bound(model, params)
+        source = None if data is None else load_data(canonical(bound), data, seed=seed)
+        kind = None if algorithm is None else "optimal"
+        options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort}
+        plan = planned(bound, algorithm, kind, None, data=source, seed=seed, **options)
+        return tuned(plan, source, seed, TUNING_SECONDS if seconds is None else seconds)
 
 
 def restore(source: str | os.PathLike[str] | Mapping[str, Any], backend: str | None = None) -> Learner:
@@ -187,6 +197,32 @@ def restore(source: str | os.PathLike[str] | Mapping[str, Any], backend: str | N
     require(source, (str, os.PathLike, Mapping), "the path of a saved state, or a state")
     state = source if isinstance(source, Mapping) else read_saved(source)
     return restored_learner(state, backend)
+
+
+def migrate(
+    source: str | os.PathLike[str] | Mapping[str, Any] | Learner, plan: Plan, backend: str | None = None
+) -> Migration:
+    """Carry a learner to a plan of the same decisions and streams whose horizon, settings, bounds or data changed.
+
+    source   a saved state or its file, the folder of a journal (which stays as it is), or a learner
+    plan     that goes on from there
+    backend  by default the one that saved the state, where it works on this machine
+
+    Where both plans have the same rule with the same numbers, the state is one of the new plan, and its guarantee covers the rounds
+    that were played. Else the new plan begins at the decision reached, values that a round leaves to the next are carried, and over all
+    rounds the regret is at most the sum of both bounds. `result.kept` says which, and the learner has it among its warnings.
+
+    Raises OCO862 where decisions or streams differ, OCO850 and OCO851 for states, OCO854 to OCO858 for journals.
+    """
+    from oco.backends.learner import Learner
+    from oco.migrating import migrated
+    from oco.plan import Plan
+
+    require(
+        source, (str, os.PathLike, Mapping, Learner), "a saved state, its file, the folder of a journal, or a learner"
+    )
+    require(plan, Plan, "a plan", "oco.compile(model) makes one")
+    return migrated(source, plan, backend)
 
 
 def load_trace(path: str | os.PathLike[str]) -> Trace:
@@ -225,7 +261,7 @@ def open(
     OCO858 for one that is damaged, in use or not writable. The folder belongs to its learner while that is open: copy
     all of it, after `close`.
     """
-    from oco.backends.journal import open_journal
+    from oco.backends.opening import open_journal
 
     choice = plan.backend_for(plan.horizon, backend)
 
@@ -233,11 +269,11 @@ def open(
         name = choice.following(recorded).name
         return plan.learner(seed=seed, start=start, backend=name, on_out_of_bounds=on_out_of_bounds)
 
-    return open_journal(made, folder, snapshot_every, keep_rounds)
+    return open_journal(made, folder, snapshot_every, keep_rounds, turns=plan.canonical.delay + 1)
 
 
 def _bound(model: Model | ModelBuilder, params: Mapping[str, Any] | None) -> Model:
     built = model.build() if isinstance(model, ModelBuilder) else model
-    require(built, Model, "a model", "oco.load(path) reads one")
+    require(built, Model, "a model", "oco.parse(text) makes one of a text, oco.load(path) of a file")
     require(params, (Mapping, type(None)), "values by the names of params")
     return bind(built, params) if params else built

@@ -15,12 +15,14 @@ from oco.backends.learner import Learner
 from oco.backends.registry import backend as find_backend
 from oco.backends.registry import make_fleet, make_learner, restored, standalone_files, usable
 from oco.compiler.selection import plan as core
+from oco.compiler.selection.continuation import continues
 from oco.compiler.selection.plan_notices import plan_notices
 from oco.contract import Recipe, contract_of
 from oco.dsl.diagnostics import Diagnostic, contained
 from oco.dsl.load import parse
 from oco.dsl.writing import write_files
 from oco.evaluation.report.frontier import plot_frontier
+from oco.notebook_bar import notebook_bar
 
 if TYPE_CHECKING:
     from oco.backends.fleet import Fleet
@@ -34,7 +36,19 @@ if TYPE_CHECKING:
 
 PUBLIC = (
     *("algorithm", "certified", "choice", "explain", "facts", "files", "fleet", "for_rounds", "frontier", "guarantee"),
-    *("horizon", "learner", "model", "plot_frontier", "program", "recipe", "replay", "run", "settings", "source"),
+    *(
+        "horizon",
+        "interactive_frontier",
+        "learner",
+        "model",
+        "plot_frontier",
+        "program",
+        "recipe",
+        "replay",
+        "run",
+        "settings",
+        "source",
+    ),
     *("to_json", "usage", "verdicts", "warnings", "with_horizon", "write"),
 )
 """Names that `dir(plan)` lists."""
@@ -52,7 +66,10 @@ class Plan(core.Plan):
     def of(cls, plan: core.Plan, target: str | None = None) -> Self:
         """Bind a plan of the compiler to a backend."""
         find_backend(target)
-        return cls(**{f.name: getattr(plan, f.name) for f in fields(core.Plan)}, target=target)
+        result = cls(**{f.name: getattr(plan, f.name) for f in fields(core.Plan)}, target=target)
+        # A plan is a value: a program that was made of it is that of the same plan here.
+        vars(result).update({name: made for name, made in vars(plan).items() if name in ("traced", "program")})
+        return result
 
     @classmethod
     def from_recipe(cls, recipe: Any, target: str | None = None) -> Self:
@@ -77,7 +94,18 @@ class Plan(core.Plan):
     @cached_property
     def contract(self) -> Contract:
         """Contract of the plan, which backends print and learners check."""
-        return replace(contract_of(self), restored=restored_learner)
+        continued = self._epochs_after if continues(self.choice.situation, self._winner) else None
+        return replace(contract_of(self), restored=restored_learner, continued=continued)
+
+    @cached_property
+    def _continued(self) -> Self | None:
+        return self.continued()
+
+    def _epochs_after(self, backend: str) -> tuple[Compiled, Contract]:
+        """Program and contract of the epochs after the horizon."""
+        plan = self._continued
+        assert plan is not None
+        return plan.compiled(backend), plan.contract
 
     def __copy__(self) -> Self:
         return self
@@ -117,15 +145,17 @@ class Plan(core.Plan):
     def trial(self, rounds: int, runs: int) -> Callable[[Mapping[str, float], Data, int], Trace]:
         """Runs with other values of the free constants, of so many rounds each: numbers, data, seed -> trace.
 
-        They share one program; constants that are counts, and so set shapes of arrays, get one program for each value.
+        Settings are those of the plan's horizon, of which the rounds may be the beginning; without a horizon those of so
+        many rounds. Runs share one program; constants that are counts, and so set shapes of arrays, get one for each value.
         """
-        paper = self.with_constants({}, rounds).settings
+        horizon = self.horizon or rounds
+        paper = self.with_constants({}, horizon).settings
         usual = {f.name: paper[f.name].value if f.kind == "value" else 1.0 for f in self.free}
         counts = [f.name for f in self.free if f.kind == "count"]
 
         @cache
         def opened(*fixed: float) -> tuple[Plan, str]:
-            plan = self.opened(dict(zip(counts, fixed)), rounds)
+            plan = self.opened(dict(zip(counts, fixed)), horizon)
             return plan, plan.backend_for(rounds * (1 if counts else runs)).name
 
         def run(numbers: Mapping[str, float], data: Data, seed: int) -> Trace:
@@ -143,17 +173,18 @@ class Plan(core.Plan):
         draws: Mapping[str, Any] | None = None,
         backend: str | None = None,
         on_out_of_bounds: str = "error",
+        timeout: float | None = 0.0,
     ) -> Learner:
         """Learner before its first round.
 
         seed   of the algorithm's own random numbers; `draws` gives them as arrays instead, by name
         start  the first decision (a dict for several), by default the domain's centre
         on_out_of_bounds  "error", "clip" or "accept" data outside the bounds that the model states
+        timeout  seconds that a call waits while another thread uses the learner: 0 for an error at once, None for ever
         """
         compiled = self.compiled(self.backend_for(self.horizon, backend).name)
-        return make_learner(
-            compiled, self.contract, seed=seed, start=start, draws=draws, on_out_of_bounds=on_out_of_bounds
-        )
+        options: dict[str, Any] = {"draws": draws, "on_out_of_bounds": on_out_of_bounds, "timeout": timeout}
+        return make_learner(compiled, self.contract, seed=seed, start=start, **options)
 
     def fleet(
         self,
@@ -162,13 +193,14 @@ class Plan(core.Plan):
         seeds: Sequence[int] | None = None,
         backend: str | None = None,
         workers: int = 1,
+        timeout: float | None = 0.0,
     ) -> Fleet:
         """Independent learners that step together; arrays have the learner first, and `workers` threads share the work
-        in C.
+        in C. `timeout` is that of `learner`.
         """
         rounds = None if self.horizon is None else size * self.horizon
         compiled = self.compiled(self.backend_for(rounds, backend).name)
-        return make_fleet(compiled, self.contract, size, start=start, seeds=seeds, workers=workers)
+        return make_fleet(compiled, self.contract, size, start=start, seeds=seeds, workers=workers, timeout=timeout)
 
     def run(
         self,
@@ -195,12 +227,18 @@ class Plan(core.Plan):
         budget      of time and memory for the trace's comparators
         journal     a folder that records every round before it counts (see `oco.open`): the same call continues after a
                     crash
+        progress    called now and then with the round, the loss and the violation so far; None: a bar in notebooks
         """
         from oco.evaluation.report.trace import Trace
         from oco.evaluation.run import run
 
         options: dict[str, Any] = {"mapping": mapping, "journal": journal, "budget": budget, "on_missing": on_missing}
-        return Trace.of(run(self, data, rounds, seed, start, draws, backend, keep, progress, **options))
+        bar = notebook_bar(self.model.name, rounds or self.horizon) if progress is None else None
+        try:
+            return Trace.of(run(self, data, rounds, seed, start, draws, backend, keep, progress or bar, **options))
+        finally:
+            if bar is not None:
+                bar.close()
 
     def replay(self, trace: MeasuredRun, progress: Progress | None = None) -> Trace:
         """Repeat the run of a trace with the same data, draws and start, hence the same decisions, bit for bit.
@@ -219,6 +257,12 @@ class Plan(core.Plan):
     def plot_frontier(self, ax: Any = None) -> Any:
         """Draw `frontier()`: regret against violation over the weights. Returns the axes."""
         return plot_frontier(self.frontier(), ax)
+
+    def interactive_frontier(self) -> Any:
+        """Plotly figure of `frontier()`, whose points name their weight and both bounds."""
+        from oco.evaluation.report.interactive import frontier_figure
+
+        return frontier_figure(self.frontier())
 
     def with_horizon(self, T: int) -> Self:
         """Plan of the same algorithm for another horizon."""

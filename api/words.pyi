@@ -19,6 +19,7 @@ __all__ = [
     "dot",
     "ellipsoid",
     "entr",
+    "ewma",
     "exp",
     "exponential",
     "eye",
@@ -30,6 +31,7 @@ __all__ = [
     "inv_pos",
     "kl_div",
     "l1_ball",
+    "last",
     "log",
     "log1p",
     "log_sum_exp",
@@ -60,6 +62,7 @@ __all__ = [
     "range",
     "rel_entr",
     "repeat",
+    "season",
     "sigma_max",
     "simplex",
     "spectrahedron",
@@ -162,6 +165,9 @@ def entr(x: Operand, /) -> Term:
     Raises OcoError where the arguments do not fit.
     """
 
+def ewma(x: Operand, /, number: Operand) -> Term:
+    """Average of a stream that forgets at a rate, `ewma(price, 0.1)`, for `m.predict`."""
+
 def exp(x: Operand, /) -> Term:
     """`exp(x)`: e to the power x.
 
@@ -229,6 +235,9 @@ def l1_ball(r: Operand) -> Domain:
 
     Raises OcoError where the arguments do not fit.
     """
+
+def last(x: Operand, /) -> Term:
+    """Value of a stream in the round before, for `m.predict`."""
 
 def log(x: Operand, /) -> Term:
     """`log(x)`: the natural logarithm.
@@ -407,6 +416,9 @@ def repeat(v: Operand, /, k: Operand) -> Term:
 
     Raises OcoError where the arguments do not fit.
     """
+
+def season(x: Operand, /, number: Operand) -> Term:
+    """Value of a stream so many rounds before, `season(price, 24)`, for `m.predict`."""
 
 def sigma_max(x: Operand, /) -> Term:
     """`sigma_max(x)`: the largest singular value.

@@ -38,7 +38,7 @@ def _renamed(given: list[str], wanted: list[str]) -> tuple[str, str]:
     """Names that are given and not wanted, and the names meant: the nearest, or the only one that lacks a value."""
     unknown, missing = ([n for n in a if n not in b] for a, b in ((given, wanted), (wanted, given)))
     if not unknown or not missing:
-        return "", ""
+        return "", f"give {', '.join(f'`{n}=...`' for n in missing)} as well" if missing else ""
     near = nearest(unknown[0], missing) or (missing[0] if len(unknown) == len(missing) == 1 else None)
     more = f", and there is no {', '.join(f'`{n}`' for n in unknown)}"
     return more, f"did you mean `{near}`?" if near else f"give {', '.join(f'`{n}=...`' for n in missing)}"
@@ -74,7 +74,7 @@ def decision_within(name: str, given: Any, shape: tuple[int, ...], domain: Any) 
     if not np.isfinite(value).all():
         raise fail("OCO846", f"the start of {name} holds numbers that are not finite")
     if domain is not None and not domain.contains(value):
-        raise fail("OCO846", f"the start of {name} lies outside {domain}")
+        raise fail("OCO846", f"the start of {name} lies outside {domain}", hint=f"give a point of {domain}, or none")
     return value
 
 

@@ -1,4 +1,4 @@
-"""Certificates of learners and fleets: the sums of a state, and the program's entry that bounds with them."""
+"""Certificates of learners and fleets, and conditions of their guarantees: what the numbers of a state prove."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 from oco.backends.base import Compiled
 from oco.compiler.certificates import certificate
 from oco.compiler.certificates.certificate import Certificate, CertificateTerms
+from oco.compiler.certificates.conditions import WatchedConditions
+from oco.compiler.theory.conditions import ConditionLine
 from oco.dsl.diagnostics import fail
 
 
@@ -20,3 +22,11 @@ def certificate_of(compiled: Compiled, terms: CertificateTerms | None, state: Se
     with np.errstate(all="ignore"):
         results = compiled.certificate(*state)
     return certificate.certificate_of(compiled.program, terms, state, results)
+
+
+def conditions_of(
+    compiled: Compiled, watched: WatchedConditions | None, state: Sequence[Any]
+) -> tuple[ConditionLine, ...]:
+    """Outcome of each condition of the guarantee in the rounds that led to a state; none where there is none."""
+    fields = (f.name for f in compiled.program.state)
+    return () if watched is None else watched.lines(dict(zip(fields, state, strict=True)))

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from oco.backends.base import Compiled
 from oco.backends.monitor import Constants
 from oco.compiler.certificates.certificate import CertificateTerms
+from oco.compiler.certificates.conditions import WatchedConditions
 from oco.compiler.domains import Domain
 from oco.compiler.theory.guarantees import FROM_CENTRE
 from oco.dsl.labels import Axes
@@ -47,7 +49,11 @@ class Contract:
     from_centre True where the guarantee is for the plan's own first decision alone
     axes        names of the entries of decisions and inputs, where the model has an index for them
     terms       of certificates, where the program's state keeps their sums
+    watched     conditions of the guarantee, and how the program's state tells of them; None where there are none
+    delay       rounds by which feedback comes later, at most
     restored    function of a state and a backend that makes a learner in another process, where one is known
+    anytime     True where the guarantee needs no horizon: learners go on after it with the settings of each round
+    continued   function of a backend that gives the program and contract of the epochs after the horizon, where there are some
     """
 
     text: str
@@ -66,7 +72,11 @@ class Contract:
     from_centre: bool = False
     axes: Mapping[str, Axes] = field(default_factory=dict)
     terms: CertificateTerms | None = None
+    watched: WatchedConditions | None = None
+    delay: int = 0
     restored: Callable[[Mapping[str, Any], str], Any] | None = field(default=None, compare=False)
+    anytime: bool = False
+    continued: Callable[[str], tuple[Compiled, Contract]] | None = field(default=None, compare=False)
 
     def about_start(self, first: Mapping[str, Array]) -> str:
         """Consequence of these first decisions, by field, for the guarantee; "" where there is none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,14 @@ from oco.backends.base import Compiled
 from oco.backends.certified import certificate_of
 from oco.backends.contract import Contract
 from oco.backends.learner import Learner
+from oco.backends.named import learners_first, named
 from oco.backends.ownership import Owned
 from oco.backends.python.intake import Intake, Stream, StreamError
 from oco.compiler.certificates.certificate import Certificate
 from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import DType, Type
 from oco.dsl.diagnostics import OcoError, fail
+from oco.dsl.labels import Axes
 
 Array = np.ndarray[Any, Any]
 
@@ -61,8 +63,9 @@ class Fleet(Owned):
         start: Any = None,
         seeds: Sequence[int] | None = None,
         workers: int = 1,
+        timeout: float | None = 0.0,
     ) -> None:
-        super().__init__()
+        super().__init__(timeout)
         self.size = int(size)
         self.compiled = compiled
         self.contract = contract
@@ -126,16 +129,32 @@ class Fleet(Owned):
         context  values of the model's contexts, arrays with the learner first
         """
         with self._owned():
+            self._pass_horizon()
             self._learn_context(context)
             decided = self._decisions()
-        return decided[0] if len(decided) == 1 else dict(zip(self._names, decided))
+            self._answered = self.round
+        results = named(dict(zip(self._names, decided)), self._axes)
+        return results[self._names[0]] if len(decided) == 1 else results
+
+    @cached_property
+    def _axes(self) -> dict[str, Axes]:
+        """Names of the entries of decisions and inputs, after the learner."""
+        return {name: (None, *axes) for name, axes in self.contract.axes.items() if axes}
 
     def observe(self, /, **streams: Any) -> FleetFeedback:
-        """Take the data that the round revealed to each learner, arrays with the learner first, and go on."""
+        """Take the data that the round revealed to each learner, arrays with the learner first, and go on.
+
+        Where an index names the entries of a stream, it may come as a dict of names, each with an array with the learner first.
+        """
         with self._owned():
+            self._pass_horizon()
+            self._check_decided()
             given = all(name in streams for name in self._context)
             wanted = {n: made for n, made in self._inputs.items() if given or n not in self._context}
             return self._stepped(self._arrays(streams, wanted))
+
+    def _pass_horizon(self) -> None:
+        """Go over to the epochs after the horizon; learners that are called one by one do so themselves."""
 
     def _learn_context(self, context: Mapping[str, Any]) -> None:
         """Give each learner its contexts; nothing where none are given."""
@@ -159,7 +178,11 @@ class Fleet(Owned):
         if set(streams) != set(wanted):
             wrong = sorted(set(streams) ^ set(wanted))
             raise fail("OCO840", f"a fleet takes {', '.join(wanted)}; {', '.join(wrong)} is missing or too many")
-        return {name: self._array(name, streams[name], made) for name, made in wanted.items()}
+        own = self._axes
+        return {
+            name: self._array(name, learners_first(name, streams[name], own.get(name, ())), made)
+            for name, made in wanted.items()
+        }
 
     def _array(self, name: str, given: Any, made: Type) -> Array:
         """Data of a stream, (n, *shape): unchanged where it is an array of the right kind, else converted."""

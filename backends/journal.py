@@ -20,7 +20,7 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
@@ -38,7 +38,7 @@ from oco.dsl.writing import reason_of
 if TYPE_CHECKING:
     from oco.backends.learner import Learner
 
-FORMAT = "1"
+FORMAT, SKIPPED = "1", "skipped"
 FILE = "journal.sqlite"
 _TABLES = ("snapshots", "decided", "revealed")
 _COLUMNS = "round INTEGER PRIMARY KEY, content TEXT NOT NULL, checksum TEXT NOT NULL"
@@ -168,7 +168,7 @@ class Journal:
         text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
         self._base.execute(f"INSERT INTO {table} VALUES (?, ?, ?)", (round, text, _checksum(table, round, text)))
 
-    def _read(self, table: str, where: str, *values: int) -> Iterator[tuple[int, Any]]:
+    def read(self, table: str, where: str, *values: int) -> Iterator[tuple[int, Any]]:
         """Records in the order of their rounds, each checked."""
         with self._errors():
             rows = self._base.execute(f"SELECT round, content, checksum FROM {table} {where}", values).fetchall()
@@ -190,7 +190,7 @@ class Journal:
 
     def _one(self, table: str, round: int) -> Any:
         """Record of a round; None where there is none."""
-        return next((content for _, content in self._read(table, "WHERE round = ?", round)), None)
+        return next((content for _, content in self.read(table, "WHERE round = ?", round)), None)
 
     def _last(self, table: str) -> int:
         with self._errors():
@@ -209,6 +209,24 @@ class Journal:
                 self._decided = round
         elif packed != self._one("decided", round):
             raise fail("OCO857", f"round {round} of {self.path} was decided otherwise")
+
+    @property
+    def decided(self) -> int:
+        """Last round of which the decision is recorded."""
+        return self._decided
+
+    def forget(self, round: int) -> None:
+        """Take back the decision of a round that is left out, and count it."""
+        with self._counted():
+            with self._whole():
+                self._base.execute("DELETE FROM decided WHERE round = ?", (round,))
+                self._base.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (SKIPPED, str(self.skipped + 1)))
+            self._decided = min(self._decided, round - 1)
+
+    @property
+    def skipped(self) -> int:
+        """Number of rounds that were left out."""
+        return int(self._about().get(SKIPPED, 0))
 
     def reveal(self, feedback: Feedback, warnings: Sequence[str]) -> None:
         """Record the data of a round, with its decisions if `decide` was not called; compare where the round is
@@ -329,7 +347,7 @@ class Journal:
 
     def state(self, first: bool) -> dict[str, Any]:
         """First or last snapshot."""
-        round, state = next(self._read("snapshots", f"ORDER BY round {'ASC' if first else 'DESC'} LIMIT 1"))
+        round, state = next(self.read("snapshots", f"ORDER BY round {'ASC' if first else 'DESC'} LIMIT 1"))
         with self._legible("snapshots", round):
             return dict(state)
 
@@ -341,7 +359,7 @@ class Journal:
         """Bring a learner from a snapshot to its last round: every round again, its decision as it was recorded. Raises
         OCO854, OCO857.
         """
-        for round, revealed in self._read("revealed", "WHERE round >= ? ORDER BY round", learner.round):
+        for round, revealed in self.read("revealed", "WHERE round >= ? ORDER BY round", learner.round):
             if round != learner.round:
                 raise fail(
                     "OCO854", f"round {learner.round} is missing in {self.path}: the next there is round {round}"
@@ -361,38 +379,3 @@ class Journal:
 
 def _checksum(table: str, round: int, text: str) -> str:
     return hashlib.sha256(f"{table} {round} {text}".encode()).hexdigest()
-
-
-def open_journal(
-    made: Callable[[str | None], Learner],
-    folder: str | os.PathLike[str],
-    every: int = 100,
-    keep: int | None = None,
-    rewind: bool = False,
-) -> Learner:
-    """Learner of the journal in `folder`, in the state after the last recorded round.
-
-    made    gives a fresh learner, on the backend of this name where none was requested
-    rewind  returns it in its first round: rounds that are recorded are compared with their records, later ones are
-            appended
-
-    Raises OCO851 and OCO854 to OCO858.
-    """
-    journal = Journal(folder, every, keep)
-    try:
-        learner = fresh = made(journal.backend)
-        if not journal.begun:
-            journal.begin(fresh)
-        else:
-            journal.check_owner(fresh)
-            journal.seek()
-            learner = type(fresh).from_state(journal.state(first=rewind), fresh.compiled, fresh.contract)
-            if not rewind:
-                journal.replay(learner)
-        journal.tell_size(learner)
-        with learner._owned():
-            learner.journal = journal
-        return learner
-    except BaseException:
-        journal.close()
-        raise

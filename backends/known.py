@@ -24,6 +24,7 @@ class Contexts:
         self.names = tuple(names)
         self.awaited = bool(names) or decisive
         self._now: tuple[int, dict[str, Array]] | None = None
+        self._before: tuple[Any, ...] = ()
 
     def of(self, round: int) -> dict[str, Array] | None:
         """Values of a round by name; None where they are still to be given."""
@@ -50,9 +51,13 @@ class Contexts:
                 raise fail("OCO860", f"round {round} was decided with another {name}")
         return False
 
-    def take(self, round: int, values: Mapping[str, Array]) -> None:
-        """Keep the values of a round."""
-        self._now = round, dict(values)
+    def take(self, round: int, values: Mapping[str, Array], before: tuple[Any, ...]) -> None:
+        """Keep the values of a round, and the learner's state before it was prepared with them."""
+        self._now, self._before = (round, dict(values)), before
+
+    def unprepared(self, round: int, state: tuple[Any, ...]) -> tuple[Any, ...]:
+        """State of a round before it was prepared with its contexts; `state` itself where it was not."""
+        return state if not self.awaited or self.of(round) is None else self._before
 
     def drop(self) -> None:
         """Forget the values, as after a decision that failed."""

@@ -18,7 +18,7 @@ from oco.backends.arguments import (
     wrong_input,
 )
 from oco.backends.base import Compiled, Recorded
-from oco.backends.certified import certificate_of
+from oco.backends.certified import certificate_of, conditions_of
 from oco.backends.contract import Contract
 from oco.backends.factors import decisions_of, fields_of, names_of, part_names, points_of
 from oco.backends.feedback import Feedback
@@ -26,26 +26,28 @@ from oco.backends.known import Contexts
 from oco.backends.monitor import DUALS, Monitor, looked_at
 from oco.backends.named import by_position, named
 from oco.backends.out_of_bounds import CHOICES, NOTES, repaired
+from oco.backends.past_horizon import Continuing
 from oco.backends.portable import Portable, row_of
 from oco.backends.python.intake import Intake, NotFinite, StreamError
+from oco.backends.turns import Turns
 from oco.compiler.certificates.certificate import Certificate
+from oco.compiler.theory.conditions import ConditionLine
 from oco.dsl.diagnostics import InternalError, fail
 
 if TYPE_CHECKING:
     from oco.backends.journal import Journal
 
 Array = np.ndarray[Any, Any]
-OfRound = tuple[int, tuple[Any, ...]]
-"""Round with its arrays, tagged so that nothing has to be discarded when a round is over."""
 MOST_WARNINGS = 100
 MOST_OUTSIDE = 50
 """Most listed rounds with data outside the bounds."""
 
 
-class Learner(Portable):
+class Learner(Continuing, Turns, Portable):
     """Learner that decides round by round: `decide(...)` with the model's contexts by name, then `observe(...)` with the rest.
 
-    Threads may use it in turns; one that comes while another is at work gets OCO853, and the learner is unchanged.
+    Threads may use it in turns; one that comes while another is at work waits `timeout` seconds for its turn, then gets
+    OCO853, and the learner is unchanged.
 
     draws        the algorithm's random arrays by name, rounds first, instead of those from `seed`
     on_out_of_bounds  treatment of data outside the model's bounds: "error", "clip" or "accept"
@@ -61,10 +63,11 @@ class Learner(Portable):
         start: Any = None,
         draws: Mapping[str, Any] | None = None,
         on_out_of_bounds: str = "error",
+        timeout: float | None = 0.0,
     ) -> None:
         if on_out_of_bounds not in CHOICES:
             raise fail("OCO848", f'on_out_of_bounds is "error", "clip" or "accept", not {on_out_of_bounds!r}')
-        super().__init__()
+        super().__init__(timeout)
         program = compiled.program
         self.compiled = compiled
         self.contract = contract
@@ -83,8 +86,8 @@ class Learner(Portable):
         self._random = generator(seed)
         self._draws = None if draws is None else {n: np.asarray(a, dtype=np.float64) for n, a in draws.items()}
         self._state = self._started(start)
-        self._decided: OfRound | None = None
-        self._drawn: OfRound | None = None
+        self._decided = self._drawn = None
+        self.skipped = 0
 
     # Where it is.
 
@@ -131,6 +134,12 @@ class Learner(Portable):
         with self._owned():
             return certificate_of(self.compiled, self.contract.terms, self._state)
 
+    @property
+    def conditions(self) -> tuple[ConditionLine, ...]:
+        """Conditions of the guarantee in the rounds so far: held, failed from some round on, or cannot be told."""
+        with self._owned():
+            return conditions_of(self.compiled, self.contract.watched, self._state)
+
     # A round.
 
     def decide(self, /, **context: Any) -> Array | Any:  # `Any` stands for the dict: the model says which of the two
@@ -139,10 +148,16 @@ class Learner(Portable):
         context  values of the model's contexts by name; once they are given, a call without them gives the same decision
         """
         with self._owned():
+            self.pass_horizon()
             self.learn_context(context)
             result = self.decisions()
+            self._answered = self.round
             if self.journal is not None:
                 self.journal.decide(self.round, result, self.contexts.needed(self.round))
+        return self._named(result)
+
+    def _named(self, result: tuple[Any, ...]) -> Any:
+        """Decisions as they are given out: an array, or a dict of them by name."""
         decided = decisions_of(self.compiled.program, result)
         if self.contract.axes:
             decided = named(decided, self.contract.axes)
@@ -157,6 +172,17 @@ class Learner(Portable):
                 self._decided = self.round, self._decision()
         return self._decided[1]
 
+    def second_point(self) -> Any:
+        """Second point of a round of `feedback two_point`, the decision of the opposite draw, whose loss `observe` takes as `second_loss`.
+        Raises OCO841 where the model's feedback has none.
+        """
+        if "second_loss" not in self._wanted:
+            raise fail("OCO841", "this model's feedback has no second point", hint="write `feedback two_point`")
+        with self._owned(), self._naming_overflow("the second point"):
+            self.decisions()
+            result = self.compiled.decide(*self._state, *(-a for a in self._random_arrays()))
+        return self._named(result)
+
     def learn_context(self, given: Mapping[str, Any]) -> None:
         """Take the contexts of this round, checked, and decide with them; nothing where some are still to be given."""
         if not given and (self.contexts.names or not self.contexts.awaited):
@@ -167,7 +193,7 @@ class Learner(Portable):
             try:
                 with self._naming_overflow("the decision"):
                     self._prepare(tuple(values.values()))
-                self.contexts.take(self.round, values)
+                self.contexts.take(self.round, values, before)
                 self.decisions()
             except BaseException:
                 self._state = before
@@ -206,6 +232,7 @@ class Learner(Portable):
         with self._owned():
             if round is not None and (not is_integer(round) or round != self.round):
                 return self._other_round(round, streams)
+            self._check_decided()
             feedback = self.feedback(streams)
             self.update(feedback)
             return feedback
@@ -224,6 +251,7 @@ class Learner(Portable):
     def feedback(self, given: Mapping[str, Any]) -> Feedback:
         """Data of the round, contexts included, checked. Values of several decisions may come in dicts by decision."""
         with self._owned():
+            self.pass_horizon()
             self.learn_context({name: given[name] for name in self.contexts.names if name in given})
             decisions = self.decisions()
             before = {name: self.value(own) for name, own in self.compiled.program.previous}
@@ -256,14 +284,15 @@ class Learner(Portable):
 
     def _expects(self, feedback: Feedback) -> None:
         if feedback.round != self.round:
-            now = f"the learner is in round {self.round}"
-            raise fail("OCO847", f"this is the feedback of round {feedback.round}, and {now}")
+            message = f"this is the feedback of round {feedback.round}, and the learner is in round {self.round}"
+            raise fail("OCO847", message)
 
     def complete(self, feedback: Feedback, after: tuple[Any, ...]) -> None:
         """Go on to a state that `following` gave."""
         with self._owned():
             if self.journal is not None:
                 self.journal.reveal(feedback, self.warnings)
+            self._keep_last(feedback)
             self._state = after
             self._passed(feedback)
             if self.journal is not None:
@@ -271,7 +300,6 @@ class Learner(Portable):
 
     def _passed(self, feedback: Feedback) -> None:
         """Give the warnings that are due after the round of this feedback."""
-        self._see_horizon(feedback.round, feedback.round)
         if looked_at(feedback.round):
             self.look(feedback, feedback.decisions, tuple(feedback.values.values()))
 
@@ -294,19 +322,17 @@ class Learner(Portable):
         if self.compiled.run is None or self.compiled.program.draws or self.journal is not None:
             raise InternalError("a learner that runs round by round alone")
         with self._owned():
-            first = self.round
-            recorded = self.compiled.run(self._state, inputs, (), rounds, keep)
+            self.pass_horizon()
+            count = self._until_horizon(rounds)
+            recorded = self.compiled.run(self._state, [array[:count] for array in inputs], (), count, keep)
             self._state = recorded.state
-            self._see_horizon(first, first + recorded.rounds - 1)
             return recorded
 
-    def _see_horizon(self, first: int, last: int) -> None:
-        """Warn once when these rounds pass the horizon."""
-        horizon = self.contract.horizon
-        if horizon is not None and first <= horizon + 1 <= last:
-            self.warn(
-                f"the horizon of {horizon} rounds is over: settings stay those of its last, the guarantee has ended"
-            )
+    def _go_on(self, compiled: Compiled, contract: Contract, state: tuple[Any, ...]) -> None:
+        """Run another program from here, whose state this is."""
+        self.compiled, self.contract = compiled, contract
+        self._places = {f.name: i for i, f in enumerate(compiled.program.state)}
+        self._state = state
 
     def warn(self, message: str) -> None:
         """Keep a warning, once; of very many the first ones."""

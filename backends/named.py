@@ -67,6 +67,16 @@ def named(arrays: Mapping[str, Any], axes: Mapping[str, Axes]) -> dict[str, Any]
     return {n: NamedArray(a, axes[n]) if axes.get(n) else a for n, a in arrays.items()}
 
 
+def learners_first(name: str, given: Any, axes: Axes) -> Any:
+    """Data of a fleet, (n, *shape), from a dict of names, each with an array of which the learner comes first; other data as they are.
+
+    Raises OCO861 where names are missing or unknown.
+    """
+    if not isinstance(given, Mapping) or not axes:
+        return given
+    return np.moveaxis(by_position({name: given}, {name: axes[1:2]})[name], 0, 1)
+
+
 def by_position(given: Mapping[str, Any], axes: Mapping[str, Axes]) -> dict[str, Any]:
     """Values of a round in the order of their axes. Raises OCO861 where names are missing or unknown."""
 

@@ -5,22 +5,59 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from numbers import Real
 from pathlib import Path
-from threading import RLock
+from threading import TIMEOUT_MAX, RLock
 
-from oco.dsl.diagnostics import fail
+from oco.dsl.diagnostics import fail, require
 
 LOCKS = Path("/proc/locks")
 """Table of file locks on Linux: kind, process, device and number of the file."""
 
 
 class Owned:
-    """Object that one thread uses at a time; `kind` is its name in the error."""
+    """Object that one thread uses at a time; `kind` is its name in the error.
+
+    timeout  seconds that a call waits for its turn while another thread is at work: 0 for an error at once, None for ever
+
+    Where calls wait, the object is shared: a round is then observed once it was decided, since the decision of another thread may be
+    of the round before.
+    """
 
     kind = "learner"
 
-    def __init__(self) -> None:
+    def __init__(self, timeout: float | None = 0.0) -> None:
         self._owner = RLock()
+        self._answered = 0
+        self.timeout = timeout
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds that a call waits for its turn: 0 for an error at once, None for ever. Raises OCO526."""
+        return self._timeout
+
+    @timeout.setter
+    def timeout(self, seconds: float | None) -> None:
+        require(seconds, (Real, type(None)), "a number of seconds as the timeout, or None to wait for ever")
+        if seconds is not None and not 0 <= seconds <= TIMEOUT_MAX:
+            raise fail(
+                "OCO526", f"a timeout is a number of seconds from 0, or None to wait for ever; here it is {seconds}"
+            )
+        self._timeout = seconds
+        self._share()
+
+    @property
+    def shared(self) -> bool:
+        """True where calls of several threads wait for each other."""
+        return self._timeout != 0
+
+    def _share(self) -> None:
+        """Follow a change of `shared`."""
+
+    def _check_decided(self) -> None:
+        """Check that this round was decided, where threads share the object. Raises OCO863."""
+        if self.shared and self._answered != self.round:
+            raise fail("OCO863", f"round {self.round} is observed before it was decided")
 
     @property
     def round(self) -> int:
@@ -30,8 +67,9 @@ class Owned:
     @contextmanager
     def _owned(self) -> Iterator[None]:
         """Lock held while other threads must not see a partial change. Raises OCO853."""
-        if not self._owner.acquire(blocking=False):
-            raise fail("OCO853", f"another thread is using this {self.kind}, in round {self.round}")
+        if not self._owner.acquire(timeout=-1 if self._timeout is None else self._timeout):
+            waited = f", and was not done after {self._timeout:g} s" if self._timeout else ""
+            raise fail("OCO853", f"another thread is using this {self.kind}, in round {self.round}{waited}")
         try:
             yield
         finally:

@@ -12,6 +12,7 @@ from oco.backends.base import Compiled
 from oco.backends.contract import Contract, Range
 from oco.backends.factors import names_of
 from oco.backends.ownership import Owned
+from oco.backends.past_horizon import epochs_after, is_continued
 from oco.backends.python.state_file import write_state
 from oco.backends.saved import learner_state, restore_into
 from oco.compiler.ir.program import DType, Field
@@ -22,8 +23,18 @@ if TYPE_CHECKING:
     from oco.backends.learner import Learner
 
 PUBLIC = (
-    *("certificate", "close", "compiled", "contract", "decide", "feedback", "observe", "on_out_of_bounds", "round"),
-    *("save", "schema", "state", "update", "value", "values", "warnings"),
+    *(
+        "certificate",
+        "close",
+        "compiled",
+        "conditions",
+        "contract",
+        "decide",
+        "feedback",
+        "observe",
+        "on_out_of_bounds",
+    ),
+    *("round", "save", "schema", "second_point", "skip", "state", "timeout", "update", "value", "values", "warnings"),
 )
 """Names that `dir(learner)` lists."""
 
@@ -44,6 +55,8 @@ class Portable(Owned):
     @classmethod
     def from_state(cls, state: Mapping[str, Any], compiled: Compiled, contract: Contract) -> Self:
         """Learner from its `state`. Raises OCO850 where that is damaged, OCO851 where it is of another model or plan."""
+        after = epochs_after(compiled, contract) if is_continued(state.get("recipe")) else None
+        compiled, contract = (compiled, contract) if after is None else after
         learner = cls(compiled, contract)  # type: ignore[call-arg]
         restore_into(learner, state)  # type: ignore[arg-type]
         return learner
@@ -52,10 +65,7 @@ class Portable(Owned):
         """Write the state to a file, completely or not at all. Raises OCO903 where it cannot be written; the old file
         is then unchanged.
         """
-        try:
-            write_state(path, self.state())  # type: ignore[misc]
-        except (OSError, ValueError) as error:
-            raise fail("OCO903", f"{os.fspath(path)!r} cannot be written: {reason_of(error)}") from None
+        write_whole(path, self.state())  # type: ignore[misc]
 
     def __copy__(self) -> Self:
         """Learner that continues from here on its own, bit for bit; a journal stays with the original."""
@@ -86,6 +96,14 @@ class Portable(Owned):
 
     def __dir__(self) -> list[str]:
         return sorted(PUBLIC)
+
+
+def write_whole(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
+    """Write a state to a file. Raises OCO903 where it cannot be written."""
+    try:
+        write_state(path, state)
+    except (OSError, ValueError) as error:
+        raise fail("OCO903", f"{os.fspath(path)!r} cannot be written: {reason_of(error)}") from None
 
 
 def _object(properties: Mapping[str, Any]) -> dict[str, Any]:

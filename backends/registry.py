@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from oco.backends import BACKENDS
 from oco.backends.arguments import is_integer
 from oco.backends.base import Compiled
 from oco.backends.capabilities import Registered
 from oco.backends.contract import Contract
+from oco.backends.delayed import DelayedLearner
 from oco.backends.fleet import Fleet
 from oco.backends.learner import Learner
 from oco.compiler.ir.program import Program
@@ -81,6 +82,7 @@ def usable(name: Any) -> str | None:
 
 def standalone_files(name: str, program: Program, contract: Contract) -> dict[str, str]:
     """`Backend.files` of a backend. Raises OcoError (OCO734) where it writes none."""
+    at_once(contract, "a written module")
     if not registered(name).standalone:
         known = ", ".join(f'"{other}"' for other, row in BACKENDS.items() if row.standalone)
         raise fail(
@@ -89,14 +91,29 @@ def standalone_files(name: str, program: Program, contract: Contract) -> dict[st
     return backend(name).files(program, contract)
 
 
+def at_once(contract: Contract, what: str) -> None:
+    """Raise OCO540 where feedback comes later: what steps all learners together, or alone, has no turns."""
+    if contract.delay:
+        message = f"{what} takes the feedback of each round at once, and here it comes {contract.delay} rounds later"
+        raise fail(
+            "OCO540", message, hint="`plan.learner()` takes delayed feedback, with either backend; `plan.run` plays it"
+        )
+
+
 def make_learner(compiled: Compiled, contract: Contract, **options: Any) -> Learner:
     """Learner of the backend that compiled the program, with the options of `Learner`."""
-    return backend(compiled.backend).learner(compiled, contract, **options)
+    made = backend(compiled.backend).learner
+    if contract.delay:  # it plays the part of a learner
+        return cast(Learner, DelayedLearner.of(made, compiled, contract, **options))
+    return made(compiled, contract, **options)
 
 
 def restored(state: Mapping[str, Any], compiled: Compiled, contract: Contract) -> Learner:
     """Learner from its `Learner.state`. Raises OcoError (OCO850 to OCO859) where the state is of another one."""
-    return backend(compiled.backend).learner.from_state(state, compiled, contract)
+    made = backend(compiled.backend).learner
+    if contract.delay:
+        return cast(Learner, DelayedLearner.from_state(made, state, compiled, contract))
+    return made.from_state(state, compiled, contract)
 
 
 def make_fleet(
@@ -107,15 +124,17 @@ def make_fleet(
     start: Any = None,
     seeds: Sequence[int] | None = None,
     workers: int = 1,
+    timeout: float | None = 0.0,
 ) -> Fleet:
     """Fleet of `size` learners of the backend that compiled the program; `workers` threads share them where the backend
-    can.
+    can; `timeout` is that of `Owned`.
 
     Raises OcoError (OCO852) for sizes, seeds and workers that do not fit.
     """
+    at_once(contract, "a fleet")
     if not is_integer(size) or size < 1 or (seeds is not None and len(seeds) != size):
         raise fail("OCO852", f"a fleet has at least one learner, and a seed for each: {size!r} learners")
     if not is_integer(workers) or workers < 1:
         raise fail("OCO852", f"one thread or more share the work of a fleet, not {workers!r}")
     made = backend(compiled.backend).fleet(compiled.program)
-    return made(compiled, contract, size, start=start, seeds=seeds, workers=workers)
+    return made(compiled, contract, size, start=start, seeds=seeds, workers=workers, timeout=timeout)

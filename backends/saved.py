@@ -14,6 +14,7 @@ import numpy as np
 from oco.backends.contract import Contract
 from oco.backends.identity import model_hash, plan_hash, resolved_of
 from oco.backends.out_of_bounds import CHOICES
+from oco.backends.past_horizon import LastRound
 from oco.backends.python.state_file import StateError, check_round, entry_of, pack, read_state, unpack
 from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import Field, Program
@@ -32,19 +33,23 @@ def learner_state(learner: Learner) -> dict[str, Any]:
     """JSON values from which a learner continues bit for bit."""
     program, contract = learner.compiled.program, learner.contract
     drawn, draws = learner.drawn, learner._draws
-    return {
-        "model": program.name,
-        "backend": learner.compiled.backend,
-        "model_hash": model_hash(contract),
-        "plan_hash": plan_hash(program, contract),
-        "recipe": dict(contract.recipe),
-        "values": {f.name: pack(v) for f, v in zip(program.state, learner._state)},
-        "random": learner._random.bit_generator.state,
-        "drawn": [pack(a) for a in drawn] if drawn else None,
-        "draws": None if draws is None else {n: pack(a) for n, a in draws.items()},
-        "on_out_of_bounds": learner.on_out_of_bounds,
-        "warnings": list(learner.warnings),
-    } | _context_state(learner)
+    return (
+        {
+            "model": program.name,
+            "backend": learner.compiled.backend,
+            "model_hash": model_hash(contract),
+            "plan_hash": plan_hash(program, contract),
+            "recipe": dict(contract.recipe),
+            "values": {f.name: pack(v) for f, v in zip(program.state, learner.unprepared)},
+            "random": learner._random.bit_generator.state,
+            "drawn": [pack(a) for a in drawn] if drawn else None,
+            "draws": None if draws is None else {n: pack(a) for n, a in draws.items()},
+            "on_out_of_bounds": learner.on_out_of_bounds,
+            "warnings": list(learner.warnings),
+        }
+        | _round_state(learner)
+        | _last_state(learner)
+    )
 
 
 def restore_into(learner: Learner, state: Mapping[str, Any]) -> None:
@@ -60,6 +65,8 @@ def restore_into(learner: Learner, state: Mapping[str, Any]) -> None:
         learner._draws = None if draws is None else {str(n): np.asarray(unpack(a), float) for n, a in draws.items()}
         learner.on_out_of_bounds = CHOICES[CHOICES.index(state["on_out_of_bounds"])]
         learner.warnings = [str(w) for w in state["warnings"]]
+        learner._last = _last_round(state["last"], program) if "last" in state else None
+        learner.skipped = max(0, int(state.get("skipped", 0)))
         learner.learn_context({str(n): unpack(v) for n, v in state.get("context", {}).items()})
     except OcoError:
         raise
@@ -67,10 +74,23 @@ def restore_into(learner: Learner, state: Mapping[str, Any]) -> None:
         raise fail("OCO850", f"the saved state is not whole: {type(error).__name__}: {error}") from None
 
 
-def _context_state(learner: Learner) -> dict[str, Any]:
-    """Contexts of a round that is decided and not over, in a state; none where there are none."""
-    known = learner.contexts.of(learner.round)
-    return {"context": {n: pack(v) for n, v in known.items()}} if known else {}
+def _round_state(learner: Learner) -> dict[str, Any]:
+    """Contexts of a round that is decided and not over, and the number of rounds that were left out; what there is of them."""
+    known, skipped = learner.contexts.of(learner.round), learner.skipped
+    own: dict[str, Any] = {"context": {n: pack(v) for n, v in known.items()}} if known else {}
+    return own | ({"skipped": skipped} if skipped else {})
+
+
+def _last_state(learner: Learner) -> dict[str, Any]:
+    """Last round of the horizon, from which the next epoch begins, where it is over and none has begun."""
+    last = learner._last
+    parts = {} if last is None else {"state": last.state, "inputs": last.inputs, "draws": last.draws}
+    return {"last": {name: [pack(v) for v in values] for name, values in parts.items()}} if parts else {}
+
+
+def _last_round(last: Mapping[str, Any], program: Program) -> LastRound:
+    parts = {"state": program.state, "inputs": program.feedback, "draws": program.draws}
+    return LastRound(*(_all(last[name], fields) for name, fields in parts.items()))
 
 
 def _check_identity(state: Mapping[str, Any], program: Program, contract: Contract) -> None:
@@ -117,6 +137,6 @@ def read_saved(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         return read_state(path)
     except StateError as error:
-        raise fail("OCO850", str(error)) from None
+        raise fail("OCO850", str(error), hint="give a file that `learner.save` wrote, as it was written") from None
     except (OSError, ValueError) as error:
         raise fail("OCO850", f"{os.fspath(path)!r} cannot be read: {reason_of(error)}") from None

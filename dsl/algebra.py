@@ -101,19 +101,25 @@ def sub(a: Expr, b: Expr) -> Expr:
     return add(a, _args(b)[0]) if form_of(b) is forms.NEGATIVE else call("sub", a, b)
 
 
+def reads(expr: Expr, value: Expr, depth: int = DEPTH) -> bool:
+    """True where `expr` depends on `value` within `depth` calls, other than by steps, which say where it lies alone."""
+    if expr is value:
+        return True
+    if not depth or not isinstance(expr, Call) or regularity_of(expr) is Regularity.ANY:
+        return False
+    return any(reads(c, value, depth - 1) for c in expr.children)
+
+
 def where_equal(expr: Expr, old: Expr, new: Expr, depth: int = DEPTH) -> Expr:
     """`expr` at the entries at which `new` equals `old`, written with `new` where it depends on `old` entry by entry.
 
-    Values of `old` are looked for `depth` calls deep, and not in steps, which say where it lies alone: `expr` itself where there are none.
+    Values of `old` are looked for `depth` calls deep: `expr` itself where there are none.
     """
     if expr is old:
         return new
-    if not depth or not isinstance(expr, Call) or expr.shape != old.shape or not is_entrywise(expr):
+    if expr.shape != old.shape or not is_entrywise(expr) or not reads(expr, old, depth):
         return expr
-    if regularity_of(expr) is Regularity.ANY:
-        return expr
-    children = tuple(where_equal(c, old, new, depth - 1) for c in expr.children)
-    return expr if all(a is b for a, b in zip(children, expr.children)) else expr.with_children(children)
+    return expr.with_children(tuple(where_equal(c, old, new, depth - 1) for c in expr.children))
 
 
 def mul(a: Expr, b: Expr) -> Expr:

@@ -40,6 +40,7 @@ from oco.dsl.statements import (
     Let,
     Measure,
     Param,
+    Prediction,
     Relation,
     Stream,
     Timing,
@@ -74,9 +75,12 @@ class Assembly:
     streams: list[Stream] = field(default_factory=list)
     lets: list[Let] = field(default_factory=list)
     objective: Expr | None = None
+    maximized: bool = False
     constraints: list[Constraint] = field(default_factory=list)
+    predictions: list[Prediction] = field(default_factory=list)
     chosen_measure: Measure = Measure.STATIC
     chosen_feedback: Feedback = Feedback.FULL
+    chosen_delay: Expr | None = None
     assumptions: list[Assumption] = field(default_factory=list)
     chosen_algorithm: Using | None = None
 
@@ -287,8 +291,8 @@ class Assembly:
 
     # what is wanted
 
-    def minimize(self, objective: Expr) -> None:
-        """Set `minimize objective`: a scalar that depends on a decision."""
+    def minimize(self, objective: Expr, maximized: bool = False) -> None:
+        """Set `minimize objective`, or `maximize objective`: a scalar that depends on a decision."""
         if objective.shape:
             message = (
                 f"the objective must be one number; {describe(objective, 'this')} has shape {show(objective.shape)}"
@@ -296,7 +300,8 @@ class Assembly:
             raise fail("OCO324", message, objective.span, "add its entries up: sum(...)")
         if self.decisions and Kind.DECISION not in self.scope.kinds_in(objective):
             raise fail("OCO521", "the objective contains no decision, so every decision costs the same", objective.span)
-        self.objective = objective
+        self.objective = call("minus", objective, span=objective.span, shape=None) if maximized else objective
+        self.maximized = maximized
 
     def constraint(
         self,
@@ -389,6 +394,9 @@ class Assembly:
             self.chosen_feedback,
             tuple(self.assumptions),
             self.chosen_algorithm,
+            self.chosen_delay,
             self.scope.folder,
             self.span,
+            self.maximized,
+            tuple(self.predictions),
         )

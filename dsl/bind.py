@@ -11,6 +11,7 @@ from oco.dsl.assembly import Assembly
 from oco.dsl.diagnostics import Findings
 from oco.dsl.expressions import Array, Call, Expr, File, Index, Kind, Name, rewrite
 from oco.dsl.model import Model
+from oco.dsl.predictions import prediction
 from oco.dsl.scope import Scope
 from oco.dsl.statements import Distribution, DomainSpec, Param
 
@@ -61,7 +62,7 @@ class _Binder:
         rounds = None if m.horizon.rounds is None else self.expr(m.horizon.rounds)
         assembly.set_horizon(rounds, m.horizon.span)
         for d in m.decisions:
-            domain = DomainSpec(d.domain.kind, self.exprs(d.domain.args), d.domain.span)
+            domain = DomainSpec(d.domain.kind, self.exprs(d.domain.args), d.domain.span, rounded=d.domain.rounded)
             assembly.decision(d.name, self.exprs(d.dims), domain, d.span)
             for cut in d.domain.cuts:
                 assembly.cut(d.name, self.expr(cut.left), cut.relation, self.expr(cut.right), cut.span)
@@ -90,7 +91,10 @@ class _Binder:
     def _wishes(self) -> None:
         m, assembly = self.model, self.assembly
         if m.objective is not None:
-            assembly.minimize(self.expr(m.objective))
+            assembly.minimize(self.expr(m.objective if m.gain is None else m.gain), m.maximized)
+        assembly.chosen_delay = None if m.delay is None else self.expr(m.delay)
+        for p in m.predictions:
+            assembly.predictions.append(prediction(assembly, p.stream, self.expr(p.value), p.span))
         for c in m.constraints:
             left, right = self.expr(c.left), self.expr(c.right)
             penalty = None if c.penalty is None else self.expr(c.penalty)

@@ -21,6 +21,7 @@ from oco.dsl.keyed import by_name
 from oco.dsl.labels import axes_of
 from oco.dsl.limits import admitted
 from oco.dsl.model import Model
+from oco.dsl.predictions import prediction
 from oco.dsl.scope import Scope
 from oco.dsl.source import Span
 from oco.dsl.statements import Distribution, DomainSpec, Feedback, Measure, Relation, Timing
@@ -92,7 +93,7 @@ class ModelBuilder:
         name: str,
         shape: Shape = None,
         *,
-        domain: Any,
+        domain: Any = None,
         cuts: Callable[[Term], Comparison | Sequence[Comparison]] | None = None,
     ) -> Term:
         """Declare a decision of each round, in a domain such as `oco.box(0, 1)`.
@@ -102,7 +103,8 @@ class ModelBuilder:
         span = caller_span()
         spec = getattr(domain, "spec", None)
         if not isinstance(spec, DomainSpec):
-            raise wrong_argument("`domain`", "a domain such as oco.box(0, 1)", domain, span)
+            hint = 'write `m.decision("x", 3, domain=oco.box(0, 1))`'
+            raise wrong_argument("`domain`", "a domain such as oco.box(0, 1)", domain, span, hint)
         self._own(domain, span)
         with self._statement(name, "a decision", span):
             self._assembly.decision(name, self._dims(shape, span), spec, span)
@@ -194,17 +196,24 @@ class ModelBuilder:
 
     def minimize(self, objective: Operand) -> None:
         """Set the loss of a round."""
-        span = caller_span()
-        if self._assembly.objective is not None:
-            raise fail("OCO208", "the model has an objective already", span, "a model has one")
-        self._assembly.minimize(self._expr(objective, span))
+        self._optimize(objective, False)
 
     def maximize(self, gain: Operand) -> None:
         """Set the gain of a round: the loss is its negative."""
+        self._optimize(gain, True)
+
+    def _optimize(self, objective: Operand, maximized: bool) -> None:
         span = caller_span()
-        gained = term(gain, span)
-        self._own(gained, span)
-        self.minimize(-gained)
+        if self._assembly.objective is not None:
+            raise fail("OCO208", "the model has an objective already", span, "a model has one")
+        self._assembly.minimize(self._expr(objective, span), maximized)
+
+    def predict(self, stream: Term, value: Operand) -> None:
+        """State what a decision may assume of a stream: of contexts, and of `last`, `ewma`, `season` and `mean` of the rounds before."""
+        span = caller_span()
+        predicted, own = self._expr(stream, span), self._expr(value, span)
+        name = predicted.name if isinstance(predicted, Name) else ""
+        self._assembly.predictions.append(prediction(self._assembly, name, own, span))
 
     def subject_to(
         self,
@@ -238,7 +247,8 @@ class ModelBuilder:
     def _one(self, constraint: Any, name: str | None, duty: Duty, span: Span | None) -> None:
         each_round, penalty, percent = duty
         if not isinstance(constraint, Comparison):
-            raise wrong_argument("a constraint", "a comparison such as x <= 1", constraint, span)
+            hint = "compare an expression of decisions: `m.subject_to(x <= 1)`; numbers alone are compared by Python"
+            raise wrong_argument("a constraint", "a comparison such as x <= 1", constraint, span, hint)
         self._own(constraint.left, span)
         self._own(constraint.right, span)
         label = checked_name(name, "a constraint", span) if name is not None else self._free_label()
@@ -263,9 +273,10 @@ class ModelBuilder:
         """Choose "static" or "dynamic" regret."""
         self._assembly.chosen_measure = Measure(checked_word(regret, [m.value for m in Measure], "regret"))
 
-    def feedback(self, feedback: str) -> None:
-        """Set the feedback of a round: "full", "gradient" or "bandit"."""
+    def feedback(self, feedback: str, delayed: Operand | None = None) -> None:
+        """Set the feedback of a round: "full", "gradient", "two_point" or "bandit", `delayed` by so many rounds at most."""
         self._assembly.chosen_feedback = Feedback(checked_word(feedback, [f.value for f in Feedback], "feedback"))
+        self._assembly.chosen_delay = None if delayed is None else self._expr(delayed, caller_span())
 
     def assume(self, facts: str | Mapping[str, Operand]) -> None:
         """Assume what is known but cannot be proved: that a fact holds, `m.assume("feasible.common")`, or bounds,
@@ -337,7 +348,8 @@ class ModelBuilder:
 
     def _rounds(self, rounds: Operand | None, span: Span | None) -> Expr | None:
         if isinstance(rounds, str):
-            raise wrong_argument("`horizon`", "an integer number of rounds, or None where it is unknown", rounds, span)
+            wanted = "an integer number of rounds, or None where it is unknown"
+            raise wrong_argument("`horizon`", wanted, rounds, span, 'write `oco.Model("shop", horizon=1000)`')
         return None if rounds is None else self._expr(rounds, span)
 
     def _expr(self, value: Operand, span: Span | None) -> Expr:

@@ -18,6 +18,7 @@ from oco.dsl.expressions import Expr
 from oco.dsl.scope import Array, Scope, check_fixed
 from oco.dsl.source import Span
 from oco.dsl.statements import Decision, Distribution, DomainSpec, Relation, Stream
+from oco.dsl.statistics import STATISTICS
 from oco.dsl.suggest import did_you_mean, listed
 from oco.dsl.values import fixed_value, is_known
 
@@ -61,7 +62,7 @@ def _ordered(
         raise fail(code, _arity(signature, parameters, len(args)), span)
     missing = [p for p in parameters[:least] if p not in named]
     if missing:
-        raise fail(code, f"`{signature}` needs {listed(missing)}", span)
+        raise fail(code, f"`{signature}` needs {listed(missing)}", span, f"its arguments are {listed(parameters)}")
     given = [p for p in parameters if p in named]
     if tuple(given) != tuple(parameters[: len(given)]):
         raise fail(
@@ -219,6 +220,9 @@ def refuse_as_function(name: str, span: Span | None) -> OcoError:
             span,
             'write `param data[...] = file("...")` and use `data` here',
         )
+    if name in STATISTICS:
+        hint = f"write `predict price = {STATISTICS[name]}`"
+        return fail("OCO202", f"`{name}` is of the rounds before, and stands in predictions alone", span, hint)
     known = [a for a, row in ATOMS.items() if not a.startswith("_") and not row.operator]
     return fail(
         "OCO202",

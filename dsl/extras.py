@@ -12,6 +12,7 @@ EXTRAS = {
     "h5netcdf": "traces",
     "h5py": "traces",
     "pandas": "traces",
+    "plotly": "interactive",
 }
 """Extra that installs a package."""
 

@@ -17,6 +17,7 @@ from oco.dsl.limits import admitted
 from oco.dsl.previous import previous
 from oco.dsl.scope import Scope
 from oco.dsl.source import Span
+from oco.dsl.statistics import STATISTICS, statistic
 from oco.dsl.terms import DistributionTerm, DomainTerm, Operand, Term, apply, common_scope, term
 
 OPTIONS: dict[str, str] = {"axis": "int | None"}
@@ -72,6 +73,8 @@ def _function(name: str) -> Callable[..., Term]:
     row = ATOMS[name]
 
     def function(*operands: Operand, **options: Any) -> Term:
+        if name in STATISTICS and len(operands) > 1:
+            return _statistic(name, "")(*operands)
         while len(operands) - 1 < len(row.by_name) and operands and row.by_name[len(operands) - 1] in options:
             operands = (*operands, options.pop(row.by_name[len(operands) - 1]))
         return apply(name, *operands, **{n: v for n, v in options.items() if v is not None or n not in row.options})
@@ -129,6 +132,19 @@ def _prev(x: Operand, /) -> Term:
     return Term(previous(decision.expr, span), decision.scope)
 
 
+def _statistic(kind: str, doc: str) -> Callable[..., Term]:
+    """Function of a stream, and but for `last` a number, that stands in `predict` alone."""
+
+    def function(x: Operand, /, number: Operand | None = None) -> Term:
+        span = caller_span()
+        args = [term(a, span) for a in (x, number) if a is not None]
+        return Term(statistic(kind, [a.expr for a in args], span), common_scope(args, span))
+
+    second = [] if kind == "last" else [Parameter("number", Parameter.POSITIONAL_OR_KEYWORD, annotation="Operand")]
+    first = Parameter("x", Parameter.POSITIONAL_ONLY, annotation="Operand")
+    return _named(function, kind, doc, Signature([first, *second], return_annotation="Term"))
+
+
 _PREV = Signature([Parameter("x", Parameter.POSITIONAL_ONLY, annotation="Operand")], return_annotation="Term")
 
 FUNCTIONS: dict[str, Callable[..., Term]] = {
@@ -136,6 +152,9 @@ FUNCTIONS: dict[str, Callable[..., Term]] = {
 } | {
     "range": _function("range"),
     "prev": _named(_prev, "prev", "Decision of the round before; in round 1 the start.", _PREV),
+    "last": _statistic("last", "Value of a stream in the round before, for `m.predict`."),
+    "ewma": _statistic("ewma", "Average of a stream that forgets at a rate, `ewma(price, 0.1)`, for `m.predict`."),
+    "season": _statistic("season", "Value of a stream so many rounds before, `season(price, 24)`, for `m.predict`."),
 }
 """Functions of the language by name."""
 

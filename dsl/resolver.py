@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, assert_never
@@ -17,15 +18,16 @@ from oco.dsl.checks import distribution_spec, domain_spec, find
 from oco.dsl.diagnostics import Diagnostic, Findings, fail
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
-from oco.dsl.expressions import Expr, File, Kind
+from oco.dsl.expressions import Expr, Kind
 from oco.dsl.model import Model
+from oco.dsl.predictions import prediction
 from oco.dsl.scope import Scope, declared_already
 from oco.dsl.source import Span
 from oco.dsl.statements import Feedback, Measure, Relation, Timing
 from oco.dsl.suggest import did_you_mean
 from oco.dsl.text import syntax
-from oco.dsl.text.words import STATEMENT_WORDS
-from oco.dsl.typer import Typer, head_span
+from oco.dsl.text.words import OBJECTIVES, STATEMENT_WORDS
+from oco.dsl.typer import Typer, file_of, head_span
 
 Typed = TypeVar("Typed")
 ONCE = {
@@ -117,10 +119,12 @@ class _Resolver:
                 self._state(s)
             case syntax.LetStatement():
                 self._let(s)
+            case syntax.PredictStatement():
+                self._predict(s)
             case syntax.MinimizeStatement():
                 objective = self.typer.expr(s.objective)
                 if objective is not None:
-                    self._try(lambda: self.assembly.minimize(objective))
+                    self._try(lambda: self.assembly.minimize(objective, s.maximized))
             case syntax.SubjectToStatement():
                 self.under_subject_to = True
             case syntax.ConstraintStatement():
@@ -173,7 +177,7 @@ class _Resolver:
             self._try(lambda: self.assembly.set_horizon(rounds, s.span))
 
     def _index(self, s: syntax.IndexStatement) -> None:
-        file = None if s.file is None else self._try(partial(_file, s.file))
+        file = None if s.file is None else self._try(partial(file_of, s.file))
         if s.file is not None and file is None:
             self._break(s)
         else:
@@ -192,7 +196,7 @@ class _Resolver:
     def _param_value(self, value: syntax.Expression | None) -> Expr | None:
         """Value of a param, the only place where `file("...")` may occur."""
         if isinstance(value, syntax.Call) and value.name == "file" and not value.operator:
-            return self._try(lambda: _file(value))
+            return self._try(lambda: file_of(value))
         return None if value is None else self.typer.expr(value)
 
     def _decision(self, s: syntax.DecisionStatement) -> None:
@@ -204,6 +208,7 @@ class _Resolver:
             return
         spec = self._try(lambda: domain_spec(call.name, *parts, call.span)) if known and parts else None
         if spec is not None:
+            spec = replace(spec, rounded=s.rounded)
             self._declare(s, lambda: self.assembly.decision(s.name.name, dims, spec, s.name.span))
             self._cuts(s)
         else:
@@ -260,6 +265,11 @@ class _Resolver:
             self._break(s)
         else:
             self._declare(s, lambda: self.assembly.let(s.name.name, value, s.name.span))
+
+    def _predict(self, s: syntax.PredictStatement) -> None:
+        name, value = s.name, self.typer.prediction(s.value)
+        if value is not None and name.name not in self.typer.broken:
+            self._try(lambda: self.assembly.predictions.append(prediction(self.assembly, name.name, value, name.span)))
 
     def _declare(self, s: Declaring, step: Callable[[], None]) -> None:
         """Declare a name. Uses of one that is declared twice, perhaps with two shapes, are not checked."""
@@ -345,9 +355,10 @@ class _Resolver:
                 "OCO210",
                 f"there is no feedback `{s.feedback}`",
                 s.span,
-                did_you_mean(s.feedback, words, "full, gradient or bandit"),
+                did_you_mean(s.feedback, words, "full, gradient, two_point or bandit"),
             )
         self.assembly.chosen_feedback = Feedback(s.feedback)
+        self.assembly.chosen_delay = None if s.delay is None else self.typer.expr(s.delay)
 
     def _assume(self, s: syntax.AssumeStatement) -> None:
         start = s.span.start + max(0, s.span.text.find(s.key))
@@ -375,7 +386,9 @@ class _Resolver:
         """Check for the statements that every model has, unless an unreadable statement may be one of them."""
         if "" in self.unread:
             return
-        there = set(self.seen) | self.unread | self.typer.doubtful  # two statements on one line, say
+        there = set(self.seen) | {
+            OBJECTIVES.get(w, w) for w in self.unread | self.typer.doubtful
+        }  # two statements on one line, say
         there |= {"decision" for s in self.file.statements if isinstance(s, syntax.DecisionStatement)}
         source, length = self.file.source, len(self.file.source.text.rstrip())
         start = self.file.statements[0].span.start if self.file.statements else length
@@ -386,13 +399,3 @@ class _Resolver:
                 place = top if word in ("model", "horizon") else Span(source, length, length)
                 error = fail("OCO207", f"there is no `{word}` statement", place, f"add `{STATEMENT_WORDS[word]}`")
                 self.findings.add(error.diagnostics)
-
-
-def _file(call: syntax.Call) -> File:
-    options = dict(call.options)
-    column = options.pop("column", syntax.QuotedString("", span=call.span))
-    path = call.args[0] if len(call.args) == 1 else None
-    if options or not isinstance(path, syntax.QuotedString) or not isinstance(column, syntax.QuotedString):
-        hint = 'write file("data.csv"), or file("data.csv", column = "price")'
-        raise fail("OCO213", "`file` takes one name in quotes", call.span, hint)
-    return File(path.value, column.value, span=call.span)

@@ -20,12 +20,13 @@ from oco.dsl.ranges import check_index, whole_range
 from oco.dsl.readers.quota import Quota
 from oco.dsl.source import Span
 from oco.dsl.statements import Decision, Let, Param, Stream
+from oco.dsl.statistics import statistic_of
 from oco.dsl.text.words import LATER_WORDS, STATEMENT_WORDS
 
 Declaration = Param | Decision | Stream | Let
 Array = np.ndarray[Any, Any]
 
-OBSERVED_WORDS: tuple[str, ...] = ("round", "loss", "gradient", "constraints", "constraint_gradients")
+OBSERVED_WORDS: tuple[str, ...] = ("round", "loss", "second_loss", "gradient", "constraints", "constraint_gradients")
 
 
 def kind_of(declaration: Declaration) -> Kind:
@@ -81,6 +82,8 @@ class Scope:
         """Use of a declared name as an expression."""
         if x := decision_of(name):
             return previous(self.name(x), span)
+        if (s := statistic_of(name)) is not None:
+            return Name(name, Kind.STREAM, shape=self.name(s.stream).shape, span=span)
         declaration = self.declared[name]
         match declaration:
             case Let(value=value):

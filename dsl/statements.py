@@ -26,7 +26,13 @@ class Feedback(StrEnum):
 
     FULL = "full"
     GRADIENT = "gradient"
+    TWO_POINT = "two_point"
     BANDIT = "bandit"
+
+    @property
+    def gives_values_alone(self) -> bool:
+        """True where no gradients are revealed: values at one point or two."""
+        return self in (Feedback.TWO_POINT, Feedback.BANDIT)
 
 
 class Relation(StrEnum):
@@ -87,12 +93,16 @@ class Cut:
 
 @dataclass(frozen=True)
 class DomainSpec:
-    """Named set with its arguments, as written: `box(0, 1)` is `DomainSpec("box", (0, 1))`; `cuts` narrow it."""
+    """Named set with its arguments, as written: `box(0, 1)` is `DomainSpec("box", (0, 1))`; `cuts` narrow it.
+
+    rounded  decisions are drawn among its extreme points
+    """
 
     kind: str
     args: tuple[Expr, ...] = ()
     span: Span | None = field(default=None, compare=False, repr=False)
     cuts: tuple[Cut, ...] = ()
+    rounded: bool = False
 
 
 @dataclass(frozen=True)
@@ -174,6 +184,15 @@ class Constraint:
 
 
 @dataclass(frozen=True)
+class Prediction:
+    """Prediction `predict stream = value` of a round, from what is known before it."""
+
+    stream: str
+    value: Expr
+    span: Span | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
 class Assumption:
     """Assumption `assume key <= value` (or `>=`), known to the user and not provable by the compiler."""
 
@@ -196,7 +215,7 @@ class Using:
 
 @dataclass(frozen=True)
 class Statements:
-    """All statements of a model. Equality compares content, not where it was written."""
+    """All statements of a model. Equality compares content, not where it was written. `delay`: rounds by which feedback comes later."""
 
     name: str
     horizon: Horizon
@@ -210,5 +229,13 @@ class Statements:
     feedback: Feedback = Feedback.FULL
     assumptions: tuple[Assumption, ...] = ()
     using: Using | None = None
+    delay: Expr | None = None
     folder: Path | None = field(default=None, compare=False, repr=False)
     span: Span | None = field(default=None, compare=False, repr=False)
+    maximized: bool = False
+    predictions: tuple[Prediction, ...] = ()
+
+    @property
+    def gain(self) -> Expr | None:
+        """Gain of a round, which is maximized: the objective is its negative. None where a loss is minimized."""
+        return self.objective.children[0] if self.maximized and self.objective is not None else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeAlias, cast
 
 import numpy as np
@@ -249,6 +249,10 @@ class DomainTerm:
     spec: DomainSpec
     scope: Scope | None = None
 
+    def rounded(self) -> DomainTerm:
+        """Domain among whose extreme points decisions are drawn: `oco.simplex().rounded()`."""
+        return replace(self, spec=replace(self.spec, rounded=True))
+
 
 @dataclass(frozen=True)
 class DistributionTerm:
@@ -347,8 +351,8 @@ def file(path: str, column: str = "") -> Term:
     return Term(File(str(path), column, span=caller_span()))
 
 
-def wrong_argument(what: str, wanted: str, given: Any, span: Span | None) -> OcoError:
-    """Error for an argument of the builder that has the wrong type."""
+def wrong_argument(what: str, wanted: str, given: Any, span: Span | None, hint: str = "") -> OcoError:
+    """Error for an argument of the builder that has the wrong type; `hint` is the line to write."""
     if callable(given) and getattr(given, "__name__", "") in (*DOMAINS, *DISTRIBUTIONS):
         name = given.__name__
         row = DOMAINS[name] if name in DOMAINS else DISTRIBUTIONS[name]
@@ -356,4 +360,4 @@ def wrong_argument(what: str, wanted: str, given: Any, span: Span | None) -> Oco
         return fail("OCO526", f"{what} is {wanted}; here it is the function oco.{name} itself", span, hint)
     shown = repr(given)
     message = shown if len(shown) <= 40 else f"a {type(given).__name__}"
-    return fail("OCO526", f"{what} is {wanted}; here it is {message}", span)
+    return fail("OCO526", f"{what} is {wanted}; here it is {message}", span, hint)

@@ -14,11 +14,12 @@ from oco.dsl.checks import refuse_as_function
 from oco.dsl.diagnostics import MOST_MISTAKES, Findings, OcoError, fail
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
-from oco.dsl.expressions import Constant, Expr, Kind, Name, Slice, constant
+from oco.dsl.expressions import Constant, Expr, File, Kind, Name, Slice, constant
 from oco.dsl.labels import Axes, Axis
 from oco.dsl.previous import WORD, previous
 from oco.dsl.scope import Scope, kind_of
 from oco.dsl.source import Span
+from oco.dsl.statistics import STATISTICS, statistic
 from oco.dsl.suggest import did_you_mean, nearest
 from oco.dsl.text import syntax
 
@@ -42,12 +43,20 @@ class Typer:
         self.nameless = False
         self.reported: set[str] = set()
         self.asked = 0
+        self.predicting = False
 
     def exprs(self, nodes: Sequence[syntax.Expression]) -> tuple[Expr, ...] | None:
         """Typed expressions, or None when one of them cannot be typed."""
         typed = [self.expr(n) for n in nodes]
         kept = tuple(e for e in typed if e is not None)
         return kept if len(kept) == len(typed) else None
+
+    def prediction(self, node: syntax.Expression) -> Expr | None:
+        """Typed expression in which statistics of streams may stand; None after a mistake."""
+        self.predicting = True
+        value = self.expr(node)
+        self.predicting = False
+        return value
 
     def expr(self, node: syntax.Expression, inside: str = "") -> Expr | None:
         """Typed expression; None after a mistake, which is kept. `inside` is the `let` whose value this is."""
@@ -189,6 +198,12 @@ class Typer:
         args = [self.expr(a, inside) for a in node.args]
         if node.name == WORD and not node.operator:
             return self._previous(node, args)
+        if (
+            self.predicting
+            and node.name in STATISTICS
+            and not (node.options or (node.name in ATOMS and len(args) == 1))
+        ):
+            return self._statistic(node, args)
         kept = tuple(a for a in args if a is not None)
         options = self._options(node)
         if not node.operator and not self._is_function(node):
@@ -202,6 +217,10 @@ class Typer:
             return self._refuse(fail("OCO217", "`prev` takes the name of a decision", node.span, "write `prev(x)`"))
         x = args[0]
         return None if x is None else self._build(lambda: previous(x, node.span))
+
+    def _statistic(self, node: syntax.Call, args: list[Expr | None]) -> Expr | None:
+        kept = [a for a in args if a is not None]
+        return self._build(lambda: statistic(node.name, kept, node.span)) if len(kept) == len(args) else None
 
     def _is_function(self, node: syntax.Call) -> bool:
         name, head = node.name, head_span(node)
@@ -242,3 +261,14 @@ def head_span(call: syntax.Call) -> Span:
 
 def _declare_hint(name: str) -> str:
     return f"declare it: `param {name} = ...` for fixed data, `stream {name} in [lo, hi]` for data of each round"
+
+
+def file_of(call: syntax.Call) -> File:
+    """File that `file("data.csv")` names. Raises OCO213 where its arguments are no names in quotes."""
+    options = dict(call.options)
+    column = options.pop("column", syntax.QuotedString("", span=call.span))
+    path = call.args[0] if len(call.args) == 1 else None
+    if options or not isinstance(path, syntax.QuotedString) or not isinstance(column, syntax.QuotedString):
+        hint = 'write file("data.csv"), or file("data.csv", column = "price")'
+        raise fail("OCO213", "`file` takes one name in quotes", call.span, hint)
+    return File(path.value, column.value, span=call.span)

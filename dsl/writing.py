@@ -42,7 +42,8 @@ def replacing(path: Path) -> Iterator[Path]:
         finally:
             shutil.rmtree(room, ignore_errors=True)
     except (OSError, ValueError) as error:
-        raise fail("OCO903", f"{path} cannot be written: {reason_of(error)}") from None
+        hint = "name a file in it" if path.is_dir() else ""
+        raise fail("OCO903", f"{path} cannot be written: {reason_of(error)}", hint=hint) from None
 
 
 def write_text(path: Path, text: str) -> None:

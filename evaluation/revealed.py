@@ -27,21 +27,26 @@ class Revealed:
         self.names = tuple(b.name for b in problem.blocks)
 
     def __call__(
-        self, decision: Any, streams: Mapping[str, Array], t: int
+        self, decision: Any, streams: Mapping[str, Array], t: int, second: Any = None
     ) -> tuple[float, Array, Array, dict[str, Any]]:
-        """Loss, g (N,), h (M,), and the arguments of `observe`."""
-        parts = decision if isinstance(decision, dict) else {self.names[0]: decision}
-        env = {**streams, **parts}
+        """Loss, g (N,), h (M,), and the arguments of `observe`; `second` is the other point of `feedback two_point`."""
+        env = {**streams, **self._parts(decision)}
         loss = float(evaluate(self.problem.objective, env, t))
         g = self._stacked([c.expr for c in self.problem.inequalities], env, t)
         h = self._stacked([c.expr for c in self.problem.equalities], env, t)
         seen: dict[str, Any] = {"loss": loss}
         seen |= {"constraints": g} if len(g) else {}
         seen |= {"equalities": h} if len(h) else {}
+        if self.problem.feedback is Feedback.TWO_POINT:
+            seen["second_loss"] = float(evaluate(self.problem.objective, {**streams, **self._parts(second)}, t))
         if self.problem.feedback is Feedback.GRADIENT:
             for name in self.names:
                 seen |= self._gradients(name, env, t, len(g), len(h))
         return loss, g, h, seen
+
+    def _parts(self, decision: Any) -> Mapping[str, Any]:
+        """Decisions by name."""
+        return decision if isinstance(decision, dict) else {self.names[0]: decision}
 
     def _stacked(self, exprs: list[Expr], env: Mapping[str, Any], t: int) -> Array:
         return np.concatenate([np.zeros(0), *(np.ravel(evaluate(e, env, t)) for e in exprs)])

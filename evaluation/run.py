@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,9 +16,9 @@ import numpy as np
 from oco.backends.arguments import CODES, is_integer
 from oco.backends.choose import BackendChoice
 from oco.backends.factors import points_of
-from oco.backends.journal import open_journal
 from oco.backends.learner import Learner
 from oco.backends.monitor import glances
+from oco.backends.opening import open_journal
 from oco.backends.play import can_play, play
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.prover.facts import Facts
@@ -126,10 +127,11 @@ def run(
         feed, rounds = iter(loaded), loaded.rounds
     target = plan.backend_for(plan.canonical.horizon if rounds is None else rounds, backend)
     made = partial(plan.learner, seed=seed, start=start, draws=draws)
-    learner = _opened(lambda recorded: made(backend=target.following(recorded).name), journal)
+    delay = plan.canonical.delay
+    learner = _opened(lambda recorded: made(backend=target.following(recorded).name), journal, delay + 1)
     recorder = Recorder(plan.canonical, learner, rounds, keep, collect=loaded is None)
     with learner:
-        if loaded is not None and plan.canonical.feedback is Feedback.FULL and can_play(learner):
+        if loaded is not None and not delay and plan.canonical.feedback is Feedback.FULL and can_play(learner):
             _play(learner, loaded, recorder, progress)
         else:
             _drive(plan.canonical, learner, feed, recorder, progress)
@@ -147,9 +149,9 @@ def run(
     return MeasuredRun(plan.canonical, loaded, record, promise_of(plan, recorder.count), **parts)
 
 
-def _opened(made: Callable[[str | None], Learner], journal: str | Path | None) -> Learner:
+def _opened(made: Callable[[str | None], Learner], journal: str | Path | None, turns: int) -> Learner:
     """Fresh learner, or that of a journal at its first round; `made` takes the name of the journal's backend."""
-    return made(None) if journal is None else open_journal(made, journal, rewind=True)
+    return made(None) if journal is None else open_journal(made, journal, rewind=True, turns=turns)
 
 
 def _monitor(learner: Learner, record: Record, data: Data) -> None:
@@ -202,37 +204,49 @@ def _drive(
     recorder: Recorder,
     progress: Progress | None,
 ) -> None:
-    """Loop over the rounds: decide, reveal, observe, record."""
+    """Loop over the rounds: decide, reveal, observe, record; the feedback of a round comes after as many as the delay has."""
     reveal = None if problem.feedback is Feedback.FULL else Revealed(problem)
-    carried: Mapping[str, Array] = {}
+    open_ = deque[tuple[int, Any, Any, Mapping[str, Any]]]()
+
+    def over() -> None:
+        round, decision, second, values = open_.popleft()
+        carried: Mapping[str, Array] = {}
+        if reveal is None:
+            feedback = _observed(learner, round, values)
+            loss, constraints, equalities = feedback.loss, feedback.constraints, feedback.equalities
+            carried = feedback.values if problem.carried else {}
+        else:
+            loss, constraints, equalities, seen = reveal(decision, values, round, second)
+            learner.observe(**seen, round=round)
+        recorder.add(decision, loss, constraints, equalities, values, carried)
+
     every = 1 if recorder.expected is None else max(1, recorder.expected // 200)
     began = shown = perf_counter()
     for values in feed:
+        now = learner.round
         decision = learner.decide(**{name: values[name] for name in learner.contexts.names})
-        if reveal is None:
-            feedback = _observed(learner, values)
-            loss, constraints, equalities = feedback.loss, feedback.constraints, feedback.equalities
-            carried = feedback.values
-        else:
-            loss, constraints, equalities, seen = reveal(decision, values, learner.round)
-            learner.observe(**seen)
-        recorder.add(decision, loss, constraints, equalities, values, carried)
+        second = learner.second_point() if problem.feedback is Feedback.TWO_POINT else None
+        open_.append((now, decision, second, values))
+        if len(open_) > problem.delay:
+            over()
         if progress is not None and (recorder.count % every == 0 or perf_counter() > shown + TELL_EVERY):
             progress(recorder.count, recorder.loss_sum, recorder.violation_sum)
             shown = perf_counter()
+    while open_:
+        over()
     recorder.seconds = perf_counter() - began
     if not recorder.count:
         raise fail("OCO826", "the data has no rounds")
 
 
-def _observed(learner: Learner, values: Mapping[str, Any]) -> Any:
+def _observed(learner: Learner, round: int, values: Mapping[str, Any]) -> Any:
     """Result of observing a round; where the learner refuses the data, the error names the round."""
     try:
-        return learner.observe(**values)
+        return learner.observe(**values, round=round)
     except OcoError as error:
         if error.code not in CODES.values():
             raise
-        raise fail(error.code, f"round {learner.round} of the data: {error.message}", hint=error.hint) from None
+        raise fail(error.code, f"round {round} of the data: {error.message}", hint=error.hint) from None
 
 
 def _is_iterator(data: Any) -> bool:

@@ -9,15 +9,17 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.problem.canonical import Equality, Inequality
+from oco.compiler.theory.conditions import ConditionLine
 from oco.dsl.statements import Timing
 from oco.evaluation.baselines.held import held_lines
 from oco.evaluation.baselines.table import Beside, RuleLine, RuleTable, rule_line, rule_table
 from oco.evaluation.comparators import Comparator
-from oco.evaluation.conditions import ConditionLine, condition_lines
+from oco.evaluation.conditions import condition_lines
 from oco.evaluation.cost import Trade
 from oco.evaluation.measured_run import MeasuredRun, RegretKind
 
 ROUNDING = 1e-12  # of a constraint's scale: a constraint that binds exactly is not broken by the last bits of its sum
+MET = 1e-9  # of its scale: to that a known constraint is met
 
 
 @dataclass(frozen=True)
@@ -201,18 +203,24 @@ def _violations(trace: MeasuredRun) -> tuple[ViolationLine, ...]:
     timings = [c.when for c in trace.problem.inequalities for _ in range(c.size)]
     penalties = _penalties(trace.problem.inequalities)
     margins = [c.margin for c in trace.problem.inequalities for _ in range(c.size)]
+    shares = [rounding_of(c) for c in trace.problem.inequalities for _ in range(c.size)]
     totals = [trace.violation(kind)[-1] for kind in ("hard", "soft")] if timings else []
     lines = []
     for i, label in enumerate(trace.labels):
         g = trace.constraints[:, i]
         hard, soft = (float(total[i]) for total in totals)
         scale = _scale(trace, i)
-        slack = ROUNDING * scale if scale is not None and np.isfinite(scale) else 0.0
+        slack = shares[i] * scale if scale is not None and np.isfinite(scale) else 0.0
         broken, worst = int((g > slack).sum()), max(float(g.max()), 0.0)
         margin = margins[i]
         allowed = None if margin is None else margin.allowed(trace.rounds)
         lines.append(ViolationLine(label, timings[i], hard, soft, scale, broken, worst, penalties[i], allowed))
     return tuple(lines)
+
+
+def rounding_of(c: Inequality) -> float:
+    """Share of its scale by which a constraint may be off before it counts as broken."""
+    return MET if c.known else ROUNDING
 
 
 def _penalties(constraints: Sequence[Inequality | Equality]) -> list[float | None]:

@@ -117,6 +117,7 @@ LINES = (
     "measure dynamic regret",
     "feedback gradient",
     "feedback bandit",
+    "feedback two_point",
     "assume constraints.q.bound <= 10",
     "assume constraints.q[0].bound <= 10",
     "assume loss.lipschitz.l2 <= 10",
@@ -213,15 +214,18 @@ def outcome(text: str, settings: str = "optimal", rounds: int = 3) -> str:
             decided = learner.decide()
             assert plan.canonical.blocks[0].domain.contains(decided), (text, decided)
             streams = {s.name: drawn(s, rng) for s in plan.canonical.streams}
-            learner.observe(**shown(plan, decided, streams, learner.round))
+            second = learner.second_point() if plan.canonical.feedback.value == "two_point" else None
+            learner.observe(**shown(plan, decided, streams, learner.round, second))
     except OcoError as error:
         return error.code
     return ""
 
 
-def shown(plan: Plan, decided: Any, streams: dict[str, Any], round: int) -> Any:
-    """Values that the round reveals under the model's feedback."""
-    return streams if plan.canonical.feedback.value == "full" else Revealed(plan.canonical)(decided, streams, round)[-1]
+def shown(plan: Plan, decided: Any, streams: dict[str, Any], round: int, second: Any = None) -> Any:
+    """Values that the round reveals under the model's feedback, at the decision and at a second point."""
+    if plan.canonical.feedback.value == "full":
+        return streams
+    return Revealed(plan.canonical)(decided, streams, round, second)[-1]
 
 
 def drawn(stream: StreamRange, rng: np.random.Generator) -> Any:

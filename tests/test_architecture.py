@@ -42,11 +42,13 @@ ON_DEMAND = ("compiler", "backends", "evaluation", "evaluation.report")
 """Layers that a module of `api` may import in a function: `import oco` and the help of a command load none of them."""
 
 LAZY = {
+    "IPython.display": "loaded by the notebook that shows a bar",
     "cvxpy": "seconds; by checks that need a solver",
     "h5py": "by stored traces",
     "lark": "by `make tables` alone",
     "matplotlib": "half a second; by plots",
     "pandas": "half a second; by traces as tables",
+    "plotly": "an extra; by interactive plots",
     "pyarrow": "an extra; by Parquet and Arrow files",
     "ray": "an extra; by tables of runs on a cluster",
     "rich": "by output in colour, tables and progress",
@@ -79,10 +81,13 @@ LAZY = {
     "oco.dsl.text.notebook": "by models shown in a notebook",
     "oco.evaluation.comparators.compare": "loads solvers; by regret",
     "oco.evaluation.report.figure": "loads matplotlib",
+    "oco.evaluation.report.interactive": "loads matplotlib's plots; by interactive ones",
     "oco.evaluation.report.plots": "by traces that are shown; those of pilot runs are not",
     "oco.evaluation.report.run_page": "as `oco.evaluation.report.plots`",
     "oco.evaluation.report.run_table": "by traces that are shown",
     "oco.evaluation.storage": "by traces that are saved",
+    "oco.following": "loads the compiler and the backends",
+    "oco.migrating": "loads the compiler and the backends",
     "oco.overflow_check": "loads the compiler and the backends",
     "oco.plan": "loads the compiler and the backends",
     "oco.sweeps": "loads the compiler and the backends",

@@ -69,7 +69,7 @@ TEXTS = {
     R.PRODUCT_DOMAIN: "decision x[2] in box(0, 1)\ndecision y[2] in ball(1)\nminimize sum(x) + sum(y)\n",
     R.INTERIOR_POINT: "datacenter",
     R.DEPENDENT_ROW: "datacenter",
-    R.MIXTURE: "decision x[2] in box(-1, 1)\nminimize sum(x)\nsubject to\n    e: x[0] + 2 * x[1] == 0.3 each round\n",
+    R.MIXTURE: "decision x[2] in box(-1, 1)\nminimize sum(x)\nsubject to\n    e: 0.1 * x[0] + 0.7 * x[1] == 0.3 each round\n",
     R.MIXTURE_OF_EACH_ROUND: """decision x[2] in box(-1, 1)
 stream s in [0, 1]
 minimize sum(x)

@@ -30,13 +30,31 @@ def test_methods_of_terms_are_the_functions_of_their_names(spelling: str) -> Non
 
 
 def test_a_gain_is_minimized_as_its_negative() -> None:
-    texts = []
+    models = []
     for maximized in (True, False):
         m = oco.Model("gain", horizon=10)
         x, v = m.decision("x", 3, domain=oco.box(0, 1)), m.stream("v", 3, bounds=(0, 1))
-        m.maximize(v @ x) if maximized else m.minimize(-(v @ x))
-        texts.append(m.to_oco())
-    assert texts[0] == texts[1]
+        m.maximize(v @ x - oco.sum_squares(x)) if maximized else m.minimize(-(v @ x - oco.sum_squares(x)))
+        models.append(m.build())
+    gain, loss = models
+    assert repr(gain.objective) == repr(loss.objective)
+    assert gain.to_oco().splitlines()[-1] == "maximize v @ x - sum_squares(x)"
+    assert "minimize" in loss.to_oco()
+    assert oco.parse(gain.to_oco()) == gain != loss
+    assert r"\max" in gain._repr_latex_()
+    data = {"v": np.random.default_rng(0).uniform(0, 1, (10, 3))}
+    runs = [oco.compile(model).run(data, backend="numpy") for model in models]
+    np.testing.assert_array_equal(runs[0].decisions, runs[1].decisions)
+    np.testing.assert_array_equal(runs[0].loss, runs[1].loss)
+
+
+def test_errors_of_a_gain_speak_of_the_gain() -> None:
+    text = "model m\nhorizon T = 10\ndecision x[3] in box(0, 1)\nstream c[3] in [0, 1]\nmaximize c @ square(x)\n"
+    with pytest.raises(oco.OcoError, match=r"(?s)the gain is not concave.*put a minus before it") as caught:
+        oco.compile(oco.parse(text))
+    assert caught.value.diagnostics[0].code == "OCO501"
+    with pytest.raises(oco.OcoError, match="there is a `minimize` statement already"):
+        oco.parse(text + "minimize sum(x)\n")
 
 
 @pytest.mark.parametrize("table", [pd.DataFrame, pl.DataFrame, np.asarray, np.ndarray.tolist])

@@ -15,8 +15,9 @@ from test_c99 import STRICT, contract, has_compiler, queue
 
 import oco
 from oco.backends.c99.module import emit
-from oco.backends.choose import choose_backend, work_of
+from oco.backends.choose import choose_backend
 from oco.backends.registry import make_learner
+from oco.backends.round_work import work_of
 from oco.compiler.ir.passes import LOOPS, lower
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

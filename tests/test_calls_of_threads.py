@@ -130,4 +130,76 @@ def test_a_second_thread_is_told(monkeypatch):
     assert not os.path.exists("x")
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_calls_take_turns_where_they_may_wait(backend):
+    """With a timeout no call of many threads is refused, and every round that was answered is played once."""
+    plan = plan_of(MODEL)
+    learner, answered, both = plan.learner(backend=backend, timeout=30), [], threading.Lock()
+    mixed = [GOOD, GOOD | {"price": [0.5, -0.5, 1]}]
+
+    def work():
+        rng = random.Random(threading.get_ident())
+        for _ in range(60):
+            with both:
+                learner.decide()
+                answered.append(learner.observe(**mixed[rng.randrange(2)]).round)
+            learner.decide()
+
+    together(work)
+    assert sorted(answered) == list(range(1, 361)) and learner.round == 361
+
+
+@pytest.mark.parametrize(
+    "made", [lambda p, t: p.learner(backend="numpy", timeout=t), lambda p, t: p.fleet(2, backend="numpy", timeout=t)]
+)
+def test_a_call_waits_as_long_as_it_may(made):
+    for timeout, error in ((0.0, "in round 1"), (0.05, "was not done after 0.05 s"), (None, "")):
+        shared, began, leave = made(plan_of(MODEL), timeout), threading.Event(), threading.Event()
+
+        def hold(shared=shared, began=began, leave=leave):
+            with shared._owned():
+                began.set()
+                assert leave.wait(10)
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        assert began.wait(10)
+        if timeout is None:
+            threading.Timer(0.05, leave.set).start()
+            assert shared.decide() is not None
+        else:
+            with pytest.raises(OcoError, match="another thread is using this") as caught:
+                shared.decide()
+            assert (
+                caught.value.code == "OCO853" and error in caught.value.message and "timeout = 5" in caught.value.hint
+            )
+        leave.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("kind", ["learner", "fleet"])
+def test_what_is_shared_is_decided_before_it_is_observed(backend, kind):
+    plan = plan_of(MODEL)
+    shared = (
+        plan.learner(backend=backend, timeout=5) if kind == "learner" else plan.fleet(2, backend=backend, timeout=5)
+    )
+    data = GOOD if kind == "learner" else {n: np.stack([np.asarray(v)] * 2) for n, v in GOOD.items()}
+    for _ in range(2):
+        with pytest.raises(OcoError, match=f"round {shared.round} is observed before it was decided") as caught:
+            shared.observe(**data)
+        assert caught.value.code == "OCO863"
+        shared.decide()
+        shared.observe(**data)
+    shared.timeout = 0
+    assert shared.observe(**data).round == 3
+
+
+@pytest.mark.parametrize("timeout", [-1, float("nan"), "long", 1e300])
+def test_timeouts_are_seconds(timeout):
+    with pytest.raises(OcoError) as caught:
+        plan_of(MODEL).learner(backend="numpy", timeout=timeout)
+    assert caught.value.code == "OCO526"
+
+
 # Output.

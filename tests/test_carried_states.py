@@ -150,6 +150,18 @@ def test_journals_and_saved_states_carry_it(backend: str, tmp_path: Path) -> Non
     np.testing.assert_array_equal(one.value("kept_stock"), journaled.value("kept_stock"))
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("text", [BATTERY, SHOP])
+def test_iterators_are_played_as_arrays_are(text: str, backend: str) -> None:
+    plan, data = plan_of(text), data_of(text, 5)
+    trace = plan.run(data, backend=backend)
+    fed = plan.run(({n: v[t] for n, v in data.items()} for t in range(T)), backend=backend)
+    np.testing.assert_array_equal(fed.decisions, trace.decisions)
+    np.testing.assert_array_equal(fed.loss, trace.loss)
+    for name in (s.name for s in plan.canonical.carried):
+        np.testing.assert_array_equal(fed.data.array(name), trace.data.array(name))
+
+
 def test_traces_files_iterators_fleets_and_modules_carry_it(tmp_path: Path) -> None:
     plan, data = plan_of(SHOP), data_of(SHOP, 5)
     trace = plan.run(data)

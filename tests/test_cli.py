@@ -59,6 +59,25 @@ def test_the_script_is_installed_and_gives_its_status(tmp_path):
     assert "OCO901" in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("chosen", [None, "2"])
+def test_a_command_has_one_thread_of_linear_algebra_unless_the_user_says_otherwise(chosen):
+    """In the OpenBLAS of NumPy, which is loaded before the command begins; a machine of one core has no more."""
+    code = """if True:
+        import ctypes, os, sys
+        from oco.cli import main, threads
+        sys.argv = ["oco", "--version"]
+        main()
+        counts = [getattr(ctypes.CDLL(str(p)), "scipy_openblas_get_num_threads64_", lambda: 0)() for p in threads._libraries()]
+        print(os.environ["OPENBLAS_NUM_THREADS"], *counts)
+    """
+    environment = {k: v for k, v in os.environ.items() if k not in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}
+    environment |= {} if chosen is None else {"OPENBLAS_NUM_THREADS": chosen}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=60)
+    named, *counts = done.stdout.splitlines()[-1].split()
+    assert named == (chosen or "1") and {int(c) for c in counts} <= {0, 1, min(int(named), os.cpu_count() or 1)}, done
+    assert chosen is not None or {int(c) for c in counts} <= {0, 1}
+
+
 def test_a_tuned_run_is_of_the_rounds_that_the_search_did_not_see(oco, tmp_path):
     model = "model m\nhorizon T = 80\ndecision x[2] in box(-1, 1)\nstream p[2] in [-1, 1]\nminimize p @ x\nusing ogd\n"
     (tmp_path / "m.oco").write_text(model)
@@ -217,8 +236,13 @@ def test_an_interrupted_command_says_so_in_a_sentence(oco, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("oco.load", interrupted)
-    assert oco("check", "m.oco") == (1, "", "oco: interrupted\n")
+    def interrupted_in_a_class(*_):
+        """Python wraps what `__set_name__` raises in an error of its own."""
+        type("Owner", (), {"field": type("Field", (), {"__set_name__": interrupted})()})
+
+    for raised in (interrupted, interrupted_in_a_class):
+        monkeypatch.setattr("oco.load", raised)
+        assert oco("check", "m.oco") == (1, "", "oco: interrupted\n")
 
 
 def test_run_writes_its_results_once_and_again_only_with_force(oco, tmp_path, drawn):

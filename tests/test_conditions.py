@@ -9,7 +9,7 @@ import pytest
 from scipy.optimize import linprog
 
 import oco
-from oco.evaluation.conditions import ConditionAnswer
+from oco.compiler.theory.conditions import ConditionAnswer
 from oco.evaluation.load import load_trace
 from oco.evaluation.summary import summarize
 

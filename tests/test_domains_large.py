@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -22,27 +25,37 @@ def spectrum(values: np.ndarray, columns: int = N) -> np.ndarray:
     return (u * values) @ v.T
 
 
-blocks = np.zeros((M, N))
-blocks[0, 0] = 1.1
-blocks[1:60, 1:60] = 0.2
-CLOUDS = {
-    "flat": np.random.default_rng(0).standard_normal((M, N)),
-    "dominant": spectrum(np.r_[10.0, np.linspace(1, 0, M - 1)]),
-    "twins": spectrum(np.r_[2.0, 2.0, 2.0, np.linspace(1, 0, M - 3)]),
-    "near twins": spectrum(np.r_[2.0, 2.0 - 1e-7, np.linspace(1.9, 0, M - 2)]),
-    "rank one": np.outer(np.arange(M, dtype=float), np.ones(N)),
-    "single entry": np.eye(M, N)[::-1] * (np.arange(M)[:, None] == 7),
-    "longest row outside the top block": blocks,
+def in_blocks() -> np.ndarray:
+    blocks = np.zeros((M, N))
+    blocks[0, 0] = 1.1
+    blocks[1:60, 1:60] = 0.2
+    return blocks
+
+
+CLOUDS: dict[str, Callable[[], np.ndarray]] = {
+    "flat": lambda: np.random.default_rng(0).standard_normal((M, N)),
+    "dominant": lambda: spectrum(np.r_[10.0, np.linspace(1, 0, M - 1)]),
+    "twins": lambda: spectrum(np.r_[2.0, 2.0, 2.0, np.linspace(1, 0, M - 3)]),
+    "near twins": lambda: spectrum(np.r_[2.0, 2.0 - 1e-7, np.linspace(1.9, 0, M - 2)]),
+    "rank one": lambda: np.outer(np.arange(M, dtype=float), np.ones(N)),
+    "single entry": lambda: np.eye(M, N)[::-1] * (np.arange(M)[:, None] == 7),
+    "longest row outside the top block": in_blocks,
 }
+
+
+@cache
+def cloud(name: str) -> np.ndarray:
+    """Matrix of that name."""
+    return CLOUDS[name]()
 
 
 @pytest.mark.parametrize("name", CLOUDS)
 @pytest.mark.parametrize("scale", [1e-140, 1.0, 1e140])
 def test_nuclear_ball_minimises_by_the_top_pair(name: str, scale: float) -> None:
     d = domain("nuclear_ball", (M, N), 3.0)
-    c = scale * CLOUDS[name]
+    c = scale * cloud(name)
     x = d.lmo_array(c)
-    assert np.sum(c / scale * x) == pytest.approx(-3 * np.linalg.norm(CLOUDS[name], 2), rel=1e-9)
+    assert np.sum(c / scale * x) == pytest.approx(-3 * np.linalg.norm(cloud(name), 2), rel=1e-9)
     assert np.linalg.matrix_rank(x, tol=1e-9) == 1
     assert d.contains(x, 1e-9)
 
@@ -90,7 +103,7 @@ def test_sparse_operators_stay_sparse() -> None:
 
 def test_a_warm_start_reaches_a_loose_residual() -> None:
     """From the previous answer on a slightly changed matrix: the residual asked for, and a value good to its square."""
-    a = CLOUDS["dominant"]
+    a = cloud("dominant")
     nudged = a + 1e-3 * np.random.default_rng(8).standard_normal((M, N))
 
     def rule(t, a, start):  # type: ignore[no-untyped-def]

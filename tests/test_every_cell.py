@@ -35,7 +35,7 @@ KINDS = {
     "boundary": "    k: x[1] == 1 + 0.5 * c[0] on average\n",
     "equality each": "    k: x[0] - 0.5 * x[1] == 0.5 * c[0] each round\n",
 }
-FEEDBACKS, MEASURES = ("full", "gradient", "bandit"), ("static", "dynamic")
+FEEDBACKS, MEASURES = ("full", "gradient", "two_point", "bandit"), ("static", "dynamic")
 HEAD = """model cell
 horizon T = {T}
 decision x[2] in {domain}
@@ -85,6 +85,7 @@ def test_every_cell_has_a_learner_that_says_what_it_promises(scene: tuple[str, s
         kept = guarantee.regret_bound.measure == f"{measure} regret"
         assert kept != any("nothing is promised of dynamic regret" in r for r in guarantee.remarks), cell
         assert feedback != "bandit" or choice.winner.algorithm.reads is Feedback.BANDIT, cell
+        assert feedback != "two_point" or choice.winner.algorithm.reads_values_alone, cell
 
 
 @pytest.mark.parametrize(("scene", "feedback", "measure"), GIVEN_UP)

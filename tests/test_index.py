@@ -37,6 +37,7 @@ subject to
     tot: w @ x <= zone / 2       on average
 """
 NAMES, ORDER = ["MHK VL", "NYC", "WEST"], [2, 0, 1]
+OWN = ["NYC", "WEST", "MHK VL"]
 """Names in another order than that of the index, and their places in it."""
 TIMES = pd.date_range("2024-03-01", periods=40, freq="h")
 RNG = np.random.default_rng(7)
@@ -200,3 +201,34 @@ def test_traces_speak_names_and_times(tmp_path: Path) -> None:
     decisions = next(ax for ax in page.axes if ax.get_title(loc="left").startswith("decision"))
     assert any("x[" in text and "]" in text for text in decisions.get_legend_handles_labels()[1])
     assert any(label.get_text().startswith("2024-03-0") for label in decisions.get_xticklabels())
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_fleets_speak_names(backend: str) -> None:
+    plan = oco.compile(oco.parse(TEXT))
+    one, other = plan.fleet(2, backend=backend), plan.fleet(2, backend=backend)
+    for price, load in zip(PRICE[:5], LOAD):
+        x, y = one.decide(), other.decide()
+        np.testing.assert_array_equal(x[:, "MHK VL"], y.array[:, 2])
+        each = np.stack([price, 0.5 * price])
+        by_name = {name: each[:, k] for k, name in enumerate(OWN)}
+        first = one.observe(price=dict(reversed(by_name.items())), load=np.full(2, load))
+        second = other.observe(price=each, load=np.full(2, load))
+        np.testing.assert_array_equal(first.constraints, second.constraints)
+    wrong = {"NYC": np.zeros(2), "WEST": np.zeros(2), "MHKVL": np.zeros(2)}
+    error = code_of(one.observe, price=wrong, load=np.ones(2))
+    assert error.code == "OCO861" and "MHK VL" in error.message and "MHKVL" in error.message
+
+
+def test_emitted_modules_speak_names() -> None:
+    plan = oco.compile(oco.parse(TEXT))
+    space: dict[str, Any] = {"__name__": "zones"}
+    exec(compile(plan.source("numpy"), "zones.py", "exec"), space)
+    assert space["NAMES"]["x"] == (("NYC", "WEST", "MHK VL"),)
+    one, other = space["Learner"](), space["Learner"]()
+    for price, load in zip(PRICE[:5], LOAD):
+        np.testing.assert_array_equal(one.decide(), other.decide())
+        first = one.observe(price=dict(reversed(list(zip(OWN, price)))), load=load)
+        np.testing.assert_array_equal(first.constraints, other.observe(price=price, load=load).constraints)
+    with pytest.raises(ValueError, match="without MHK VL and with MHKVL"):
+        one.observe(price={"NYC": 1.0, "WEST": 0.0, "MHKVL": 0.0}, load=1)

@@ -40,7 +40,7 @@ minimize c * z - sqrt(x) - c * sqrt(1 - y)
 def test_decisions_keep_away_from_infinite_slopes(text: str, cut: str) -> None:
     plan = oco.compile(oco.parse(text))
     assert plan.algorithm != "bgd"
-    assert cut in plan.model.to_oco()
+    assert cut in plan.canonical.model.to_oco()
     assert any("because a gradient is infinite beyond" in remark for remark in plan.guarantee.remarks)
 
 
@@ -67,9 +67,40 @@ def test_cuts_are_no_more_than_are_needed() -> None:
 
 def test_a_named_algorithm_keeps_away_too() -> None:
     plan = oco.compile(oco.parse(TWO + "using ogd\n"))
-    assert plan.algorithm == "ogd" and "with y <= 0.995" in plan.model.to_oco()
+    assert plan.algorithm == "ogd" and "with y <= 0.995" in plan.canonical.model.to_oco()
 
 
 def test_bounded_slopes_need_no_cut() -> None:
     plan = oco.compile(oco.parse(SALES.replace("box(0, 5)", "box(1, 5)")))
-    assert "with" not in plan.model.to_oco()
+    assert "with" not in plan.canonical.model.to_oco()
+
+
+FLOW = """model flow
+horizon T = 400
+decision x[3] in simplex
+stream c[3] in [0, 1]
+minimize c @ x
+subject to
+    s: c @ x <= 0.9 on average
+measure dynamic regret
+feedback gradient
+"""
+
+
+def given_up(plan: oco.Plan) -> list[str]:
+    """Promises that a plan gives up, without the reasons, which name the method that comes nearest."""
+    return [r.split(", because")[0] for r in plan.guarantee.remarks if ", because" in r]
+
+
+@pytest.mark.parametrize("text", [ENTROPY, SALES, TWO + "using ogd\n", TWO + "measure dynamic regret\n", FLOW])
+def test_what_is_given_up_is_said_again_for_another_horizon_and_after_a_restore(text: str) -> None:
+    """Plans of the model as written: for 300 rounds, of a saved state, and of a recipe."""
+    plan = oco.compile(oco.parse(text))
+    assert plan.guarantee is not None and plan.guarantee.remarks
+    for other in (plan.with_horizon(300), type(plan).from_recipe(plan.recipe)):
+        assert other.guarantee is not None
+        assert other.algorithm == plan.algorithm and given_up(other) == given_up(plan) != []
+        for own, its in zip(plan.canonical.blocks, other.canonical.blocks, strict=True):
+            np.testing.assert_array_equal([own.domain.lower, own.domain.upper], [its.domain.lower, its.domain.upper])
+    learner = oco.restore(plan.learner(backend="numpy").state())
+    assert all(any(remark in line for line in learner.contract.guarantee) for remark in given_up(plan))

@@ -142,5 +142,5 @@ def test_words_are_coloured_in_their_place(line: str, scopes: dict[str, str]) ->
 
 
 def test_every_word_is_coloured_somewhere() -> None:
-    words = set(re.findall(r"[A-Za-z]+", " ".join(p["match"] for p in json.loads(textmate())["patterns"])))
+    words = set(re.findall(r"[A-Za-z_]+", " ".join(p["match"] for p in json.loads(textmate())["patterns"])))
     assert {*STATEMENT_WORDS, *CONTEXTUAL_WORDS, *LATER_WORDS} <= words

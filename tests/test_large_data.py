@@ -133,23 +133,30 @@ spill.LARGE = 1 << 20
 most, over = [0], threading.Event()
 def private():
     return sum(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
+def look():
+    most[0] = max(most[0], private())
 def watch():
     while not over.wait(0.002):
-        most[0] = max(most[0], private())
+        look()
 def feed():
     rng = np.random.default_rng(0)
     c, b = rng.uniform(-1, 1, (1000, 400)), rng.uniform(0, 2, 1000)
     for t in range(rounds):
+        if t % 50 == 0:
+            look()
         yield {"c": c[t % 1000], "b": b[t % 1000]}
 source = folder + "/rounds.parquet" if kind == "parquet" else feed()
 if kind == "npy":
     source = {n: np.load(folder + "/" + n + ".npy", mmap_mode="r") for n in "cb"}
-thread = threading.Thread(target=watch)
-thread.start()
+thread = threading.Thread(target=watch, daemon=True)  # an error of the run ends the process
+if kind != "iterator":  # it looks between its rounds
+    thread.start()
 trace = plan.run(source, backend="c", keep="last")
 over.set()
-thread.join()
-print(max(most[0], private()), len(trace.loss))
+if thread.ident is not None:
+    thread.join()
+look()
+print(most[0], len(trace.loss))
 """
 
 

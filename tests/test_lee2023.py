@@ -10,8 +10,11 @@ import pytest
 from driving import Run, trajectory
 from projection_free_cases import CASES, Case, Parts, Round, T, combine, model_of, rounds_of, total
 
-from oco.compiler.selection.plan import compile_plan, explain_choice
+from oco.compiler.algorithms.lee2023 import PROJECTION_FREE
+from oco.compiler.selection.plan import analyzed, compile_plan, explain_choice
 from oco.compiler.selection.verdicts import Applicability
+from oco.compiler.theory.resolve import theorem_settings
+from oco.compiler.theory.theorems import Theorem
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
 
@@ -230,3 +233,41 @@ def test_what_the_oracles_ask_for() -> None:
     assert not compile_plan(parse(rough), "projection-free", {"oracle": "sftrl"}).warnings
     with pytest.raises(OcoError, match="oracle is one of ocg, ospf, orgfw, sftrl"):
         compile_plan(parse(text), "projection-free", {"oracle": "lloo"})
+
+
+def theorem(name: str) -> Theorem:
+    return next(t for t in PROJECTION_FREE.theorems if t.name == name)
+
+
+OPEN = (
+    AVERAGE.replace("c[3] in [-1, 1]", "c[3] in [-1, 1] iid")
+    .replace("iid mean = [0.1, 0, 0]", "iid")
+    .replace("<= 0.2", "<= -0.2")
+)
+
+
+def test_strong_duality_is_a_condition_of_the_guarantee() -> None:
+    """With draws of unknown mean a margin s > 0 is a condition; the bound keeps the symbol s, and is a number where s is assumed."""
+    s = analyzed(parse(OPEN.format(T=1000)))
+    three = theorem("Theorem 3 with ocg")
+    assert not three.objections(s)
+    assert [c.key for c in three.conditions(s)] == ["feasible.mean", "slater.margin"]
+    settings = theorem_settings(three, s, {"oracle": "ocg"}, None)
+    guarantee = three.guarantee(s, settings)
+    assert guarantee.violation_bound is not None and guarantee.violation() is None
+    assert "s" in {str(x) for x in guarantee.violation_bound.expression.free_symbols}
+    stated = analyzed(parse(OPEN.format(T=1000) + "assume slater.margin >= 0.25\nassume feasible.mean\n"))
+    assert not three.conditions(stated)
+    known = three.guarantee(stated, settings)
+    v = {n: settings[n].value for n in ("K", "theta", "mu")}
+    Q, F = math.ceil(1000 / v["K"]), stated.loss_range
+    plain = theorem("Theorem 1 with ocg").guarantee(stated, settings)
+    dual = (1 / v["mu"] + Q * v["theta"]) * (F / 0.25 + 1) ** 2 / 2 + known.regret()
+    assert known.violation() == pytest.approx(min(dual, plain.violation()))
+
+
+def test_without_a_margin_bounded_multipliers_are_the_condition() -> None:
+    tight = OPEN.replace("side: a @ x <= -0.2", "flat: x[0] <= 0 on average\n    steep: x[0] >= 0")
+    s = analyzed(parse(tight.format(T=1000)))
+    (condition,) = theorem("Theorem 3 with ocg").conditions(s)
+    assert condition.key == "multipliers.bounded" and "strong duality" in condition.words

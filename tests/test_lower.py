@@ -77,7 +77,19 @@ def test_the_derivatives_of_the_cases_use_every_internal_atom() -> None:
     first = [expr for case in CASES for found in derivatives(case, rng).values() for expr in found]
     second = [expr for case in SMOOTH for expr in second_derivatives(case)]
     used = {node.atom for expr in (*first, *second) for node in walk(expr) if isinstance(node, Call)}
-    assert {a.name for a in INTERNAL} - {"_scatter"} <= used
+    assert {a.name for a in INTERNAL} - {"_scatter", "_masked"} <= used
+
+
+def test_an_infinite_slope_of_an_argument_that_is_not_extreme_is_masked() -> None:
+    """Slopes of the sum of sqrt(minimum(x, y)) are known: 1 / (2 sqrt) at the smaller one, 0 at the other, be it 0 or not."""
+    x, y = (Name(n, Kind.DECISION, shape=(3,)) for n in "xy")
+    slopes = vector_jacobian(call("sum", call("sqrt", call("minimum", x, y))), constant(1.0), {"x": (3,), "y": (3,)})
+    assert any(isinstance(node, Call) and node.atom == "_masked" for node in walk(slopes["x"]))
+    at = {"x": np.array([4.0, 1.0, 9.0]), "y": np.array([1.0, 4.0, 0.25])}
+    with np.errstate(divide="ignore"):
+        for name, known in (("x", [0, 0.5, 0]), ("y", [0.5, 0, 1.0])):
+            assert np.allclose(lowered(slopes[name], at), known)
+            assert np.allclose(evaluate(slopes[name], at), known)
 
 
 X = np.arange(24.0).reshape(2, 3, 4)

@@ -83,6 +83,7 @@ CASES = [
     ("oeg", FREE, ""),
     ("ofw", FREE, ""),
     ("bgd", FREE, "feedback bandit"),
+    ("two-point", FREE, "feedback two_point"),
 ]
 FROM_CENTRE = {("mirror-prox", STILL), ("mirror-descent", STILL), ("oeg", FREE)}
 
@@ -96,6 +97,8 @@ def alone(text: str, name: str) -> Plan:
 
 
 def data_of(text: str, x: Sequence[Array], rng: np.random.Generator) -> dict[str, Any]:
+    if "two_point" in text:
+        return {"loss": rng.uniform(-1, 1), "second_loss": rng.uniform(-1, 1)}
     if "bandit" in text:
         limits = {"constraints": np.array([x[0].sum() - 2])} if "side" in text else {}
         return {"loss": rng.uniform(-1, 1)} | limits

@@ -78,7 +78,7 @@ def test_other_values_in_data_are_named_at_their_place() -> None:
         ("stream y in {-1, 1", "OCO105"),
         ("stream y in {0, 1} ~ bernoulli(0.5)", "OCO427"),
         ("param y in {0, 1} = 1", "OCO120"),
-        ("decision y in {0, 1}", "OCO120"),
+        ("decision y in {0, 2}", "OCO120"),
         ("let y = {0, 1}", "OCO213"),
         ("let y = {w[0] + 1} * 2", "OCO213"),
     ],

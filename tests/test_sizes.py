@@ -10,7 +10,10 @@ import pytest
 import oco
 from oco.backends.python.walker import Walker
 from oco.compiler.algorithms import penalized
+from oco.compiler.problem.canonical import canonical
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.feasibility import slater
+from oco.compiler.prover.ranges.occurs_once import occurs_once
 from oco.compiler.proximal.entry_bounds import bounding_rows
 
 
@@ -104,3 +107,21 @@ def test_constraints_of_parts_conflict_however_many_they_are() -> None:
     assert fact.status == "condition" and fact.why is not None
     assert "the greatest margin of any decision is -0.2" in fact.why.claim or "at least 0.2" in fact.why.claim
     assert len(fact.why.claim) < 300
+
+
+@pytest.mark.parametrize(
+    ("row", "most", "exact"),
+    [
+        ("x[0] + 0.5 * x[1] - b[2]", 1.0, True),
+        ("x[0] - x[1] * 2 - b[2]", 2.5, True),
+        ("x[0] - 2 * x[0] - b[2]", 0.5, True),
+        ("x[0] + norm2(x[1:3]) - x[0] - b[2]", 2**0.5 - 0.5, False),
+    ],
+)
+def test_different_entries_of_a_box_are_numbers_of_their_own(row: str, most: float, exact: bool) -> None:
+    """Suprema over x in [-1, 1]^3 and b in [0.5, 2], by hand; the same entry twice is one number."""
+    head = "model m\nhorizon T = 9\ndecision x[3] in box(-1, 1)\nstream b[3] in [0.5, 2]\nminimize sum_squares(x)\n"
+    model = oco.parse(f"{head}subject to\n    r: {row} <= 0 each round\n")
+    assert oco.check(model)["constraints.r.upper"].value == pytest.approx(most)
+    problem = canonical(model)
+    assert occurs_once(ProofContext(problem), problem.inequalities[0].expr) is (exact and "2 * x[0]" not in row)

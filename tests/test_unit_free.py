@@ -84,6 +84,7 @@ PRICE = "stream price[3] in [-1, 1]\n"
 WORLDS: Mapping[str, str] = {
     "free": _world("box", LINEAR, streams=PRICE),
     "free curved": _world("box", CURVED, streams=PRICE),
+    "predicted": _world("box", CURVED, streams=PRICE + "predict price = 0.5 * last(price)\n"),
     "free simplex": _world("simplex", LINEAR, streams=PRICE),
     "each round": _world("box", LINEAR, TWO),
     "each round, ball": _world("ball", LINEAR, TWO),
@@ -98,6 +99,8 @@ WORLDS: Mapping[str, str] = {
     "fixed mean": _world("box", CURVED, FIXED.replace("MARK", "on average"), PRICE),
     "fixed mean, simplex": _world("simplex", CURVED, FIXED.replace("MARK", "on average"), PRICE),
     "free bandit": _world("box", CURVED, streams=PRICE, more="feedback bandit\n"),
+    "free, two points": _world("box", CURVED, streams=PRICE, more="feedback two_point\n"),
+    "free simplex, two points": _world("simplex", LINEAR, streams=PRICE, more="feedback two_point\n"),
     "free bandit, simplex": _world("simplex", LINEAR, streams=PRICE, more="feedback bandit\n"),
     "bandit": _world("box", LINEAR, TWO, more="feedback bandit\n"),
     "bandit curved": _world("box", CURVED, TWO, more="feedback bandit\n"),
@@ -113,6 +116,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
     "ofw-tvc": ("each round",),
     "scofw-tvc": ("curved",),
     "bgd": ("free bandit", "free bandit, simplex"),
+    "two-point": ("free, two points", "free simplex, two points"),
     "bfw-tvc": ("bandit",),
     "scbfw-tvc": ("bandit curved",),
     "mirror-descent": ("in the mean", "in the mean, simplex", "in the mean, equality"),
@@ -130,6 +134,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
     "pfs": ("fixed",),
     "nested": ("each round", "curved", "each round, ball", "fixed"),
     "hedged": ("priced", "priced, ball"),
+    "optimistic": ("predicted",),
 }
 CASES = [(name, world) for name, worlds in HOMES.items() for world in worlds]
 
@@ -161,7 +166,7 @@ def decisions(world: str, name: str, u: Units) -> Array:
         x = learner.decide()
         found.append(x)
         price, need = rng.uniform(-1, 1, 3), rng.uniform(0.25, 0.75)
-        if "bandit" not in world:
+        if "bandit" not in world and "two points" not in world:
             given = {"price": price, "need": need}
             learner.observe(
                 **{k: v for k, v in given.items() if k in {f.name for f in learner.compiled.program.feedback}}
@@ -171,6 +176,8 @@ def decisions(world: str, name: str, u: Units) -> Array:
         problem = plan.canonical
         g = [float(evaluate(c.expr, env)) for c in problem.inequalities]
         limits = {"constraints": np.array(g)} if g else {}
+        if "two points" in world:
+            limits["second_loss"] = float(evaluate(problem.objective, {**env, "x": learner.second_point()}))
         learner.observe(loss=float(evaluate(problem.objective, env)), **limits)
     return np.array([*found, learner.decide()])
 
@@ -268,7 +275,7 @@ def test_queues_come_back_in_the_users_units(name: str, world: str) -> None:
     u = powers_of_two(name, world)
     ours, theirs = (planned(world, name, units).run(data, seed=3).duals for units in (Units(), u))
     if not ours.shape[1]:
-        assert name in ("ogd", "oeg", "ofw", "pfs", "bgd", "nested", "hedged")
+        assert name in ("ogd", "oeg", "ofw", "pfs", "bgd", "two-point", "nested", "hedged", "optimistic")
         return
     own = np.array([1.0, 1.0] if name in WORST else [u.first, u.second])
     unit = u.loss / own if name.split()[0] in WEIGHS else own

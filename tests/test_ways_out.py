@@ -31,7 +31,7 @@ def test_a_set_is_cut_where_gradients_are_infinite(decision: str, rest: str) -> 
     """The plan is that of the model with the cut that is written into it."""
     text = f"{HEAD}{decision}\n{rest}"
     plan = oco.compile(oco.parse(text))
-    cut = re.search(r"(with w [<>]= [-0-9.e]+)", plan.model.to_oco())
+    cut = re.search(r"(with w [<>]= [-0-9.e]+)", plan.canonical.model.to_oco())
     assert cut and plan.guarantee is not None and plan.algorithm != "bgd"
     again = oco.compile(oco.parse(text.replace(decision, f"{decision} {cut[1]}")))
     assert again.guarantee is not None and again.algorithm == plan.algorithm

@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
+from oco.cli.threads import one_thread
 from oco.dsl.diagnostics import OcoError
 
 NEW_OBJECTS = 200_000  # between two searches for garbage: what a command imports and reads it keeps to its end
@@ -28,6 +29,8 @@ def _raise_again(message: sys.UnraisableHookArgs) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status. Without `argv` the process is the command's, and ends with it."""
+    if argv is None:
+        one_thread()
     status = _status(argv)
     if argv is None:
         # The work is done: Ctrl-C while Python lets go of it changes nothing.
@@ -50,6 +53,10 @@ def _status(argv: Sequence[str] | None) -> int:
             return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except KeyboardInterrupt:
         pass
+    except RuntimeError as error:
+        # Python gives what is raised while a class is made as the cause of another error.
+        if not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
     except OcoError as error:
         from oco.cli.output import show_error, show_json
 

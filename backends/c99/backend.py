@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from oco.backends.base import Compiled
+from oco.backends.c99.bindings import beside
 from oco.backends.c99.build import INSTALL, has_compiler, library
 from oco.backends.c99.example import example_main
 from oco.backends.c99.fleet import NativeFleet
@@ -56,12 +57,13 @@ class CBackend:
         )
 
     def files(self, program: Program, contract: Contract) -> dict[str, str]:
-        """Source, header and an example by file name."""
+        """Source, header, an example, a build and bindings by file name."""
         source = emit(program, contract)
         return {
             f"{source.name}.c": source.code,
             f"{source.name}.h": source.header,
             f"{source.name}_example.c": example_main(program, source, contract),
+            **beside(source),
         }
 
     def usage(self, path: str, names: Sequence[str], data: str) -> str:

@@ -18,9 +18,11 @@ from oco.backends.c99.learner import NativeLearner
 from oco.backends.c99.vectors import is_vector, without_lanes
 from oco.backends.contract import Contract
 from oco.backends.fleet import Array, Fleet, FleetFeedback
+from oco.backends.past_horizon import epochs_after
 from oco.backends.python.intake import NotFinite
 from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import DType, Type
+from oco.compiler.lowering.restarts import EPOCH
 from oco.dsl.diagnostics import OcoError, fail
 
 
@@ -38,9 +40,22 @@ class NativeFleet(Fleet):
         start: Any = None,
         seeds: Sequence[int] | None = None,
         workers: int = 1,
+        timeout: float | None = 0.0,
         skip: Collection[str] = (),
     ) -> None:
-        source = emit_fleet(replace(compiled.program, certificate=None), contract, skip)
+        self._skip = skip
+        self._last: tuple[dict[str, Array], dict[str, Array]] | None = None
+        self._lay_out(compiled, contract, size)
+        blocks = len(self._blocks)
+        parts = min(max(workers, 1), blocks)
+        self._ranges = [(k * blocks // parts, (k + 1) * blocks // parts) for k in range(parts)]
+        self._pool = ThreadPoolExecutor(parts) if parts > 1 else None
+        self._drawn: tuple[int, list[Array]] | None = None
+        super().__init__(compiled, contract, size, start=start, seeds=seeds, timeout=timeout)
+
+    def _lay_out(self, compiled: Compiled, contract: Contract, size: int) -> None:
+        """Library of a program for blocks of learners, and memory for the blocks."""
+        source = emit_fleet(replace(compiled.program, certificate=None), contract, self._skip)
         self._lanes, self._name = source.lanes, source.name
         self._library = fleet_library(source)
         self._members = source.block.members()
@@ -52,26 +67,37 @@ class NativeFleet(Fleet):
         blocks = -(-max(size, 1) // self._lanes)
         self._blocks = np.zeros(blocks, self._block)
         self._following = np.zeros(blocks, self._block)  # the states after this round, until all of them are there
-        parts = min(max(workers, 1), blocks)
-        self._ranges = [(k * blocks // parts, (k + 1) * blocks // parts) for k in range(parts)]
-        self._pool = ThreadPoolExecutor(parts) if parts > 1 else None
-        self._drawn: tuple[int, list[Array]] | None = None
-        super().__init__(compiled, contract, size, start=start, seeds=seeds)
 
     def _make(self, starts: list[dict[str, Array]], seeds: list[int]) -> None:
         """First states: a single one, if all learners start at the same decisions."""
         program, contract = self.compiled.program, self.contract
         firsts = starts if any(starts) else starts[:1]
         states = [NativeLearner(self.compiled, contract, start=start or None).values for start in firsts]
-        for (member, made), field in zip(self._members, program.state):
-            rows = np.stack([s[field.name] for s in states])
+        self._fill({f.name: np.stack([s[f.name] for s in states]) for f in program.state})
+        self._random = [generator(seed) for seed in seeds]
+        assert program.measure is not None
+        self._counts = [int(np.prod(r.type.shape)) for r in program.measure.body.results[1:]]
+
+    def _fill(self, values: Mapping[str, Array]) -> None:
+        """Set the states: values by field with the learner first, one for all or one for each."""
+        for (member, made), field in zip(self._members, self.compiled.program.state):
+            rows = values[field.name]
             if self._lanes > 1:
                 self._blocks[member] = self._in_blocks(rows) if self._has_lanes(made, field.type) else rows[0]
             else:
                 self._blocks[member] = rows
-        self._random = [generator(seed) for seed in seeds]
-        assert program.measure is not None
-        self._counts = [int(np.prod(r.type.shape)) for r in program.measure.body.results[1:]]
+
+    def _pass_horizon(self) -> None:
+        """Go over to the epochs after the horizon: the blocks of their program, and its last round played there."""
+        if self._last is None:
+            return
+        (values, streams), self._last = self._last, None
+        length = self.round - 1
+        if (after := epochs_after(self.compiled, self.contract)) is not None:
+            self.compiled, self.contract = after
+            self._lay_out(*after, self.size)
+            self._fill({**values, EPOCH: np.full(self.size, float(length))})
+            self._stepped(streams)
 
     def _kind(self, dtype: DType) -> type[np.generic]:
         """Element type of a field; truth values of a block are as wide as numbers."""
@@ -150,6 +176,8 @@ class NativeFleet(Fleet):
         loss = np.empty(self.size)
         g, h = (np.empty((self.size, count)) for count in self._counts)
         now, decisions = self.round, self._empty_decisions() if self._lanes == 1 else []
+        if now == self.contract.horizon and self.contract.continued is not None:
+            self._last = self._kept(), {n: np.array(a) for n, a in zip(self._inputs, arrays)}
         given = [_pointers([*arrays, *self._draws()]), _pointers(decisions)]
         if wrong := self._each("fleet_step", [*given, *map(_address, (loss, g, h, self._following))]):
             self._explain(values)

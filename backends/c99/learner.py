@@ -25,13 +25,18 @@ class NativeLearner(Learner):
     """Learner in C. Rounds with messages (wrong data, the end of the horizon, a journal) go through Python."""
 
     def __init__(self, compiled: Compiled, contract: Contract, **options: Any) -> None:
-        native = compiled.native
         self._quick: Any = None
+        self._lay_out(compiled)
+        super().__init__(compiled, contract, **options)
+        self._quicken()
+        self._share()
+
+    def _lay_out(self, compiled: Compiled) -> None:
+        """Memory for the struct of a program, and its fields as arrays over it."""
+        native = compiled.native
         self._memory = np.zeros(-(-ctypes.sizeof(native.layout) // 8))
         self._members = [(getattr(native.layout, m), f) for m, f in zip(native.members, compiled.program.state)]
         self._views = self._parts(self._memory)
-        super().__init__(compiled, contract, **options)
-        self._quicken()
 
     def _parts(self, memory: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
         """Fields of a struct as arrays over its memory."""
@@ -56,7 +61,7 @@ class NativeLearner(Learner):
         ):
             return
         addresses = [ctypes.cast(native.glue(name), ctypes.c_void_p).value for name in ("decide", "observe", "measure")]
-        horizon = -1 if self.contract.horizon is None else self.contract.horizon
+        horizon = -1 if self.contract.horizon is None else self.contract.horizon + (self.contract.continued is None)
         inputs = tuple((f.name, _CODES[f.type.dtype], f.type.shape) for f in program.feedback)
         decisions = tuple((f.name, "d", f.type.shape) for f in program.decision)
         counts = [int(np.prod(r.type.shape)) for r in program.measure.body.results[1:]]
@@ -75,7 +80,12 @@ class NativeLearner(Learner):
             try:
                 yield
             finally:
-                self._quick.busy = self.journal is not None
+                self._share()
+
+    def _share(self) -> None:
+        """Let all calls go through Python where a journal or other threads have a part in them."""
+        if self._quick is not None:
+            self._quick.busy = self.journal is not None or self.shared
 
     def memory(self) -> bytes:
         """Bytes of the struct."""
@@ -102,10 +112,22 @@ class NativeLearner(Learner):
         if self.compiled.program.draws or self.journal is not None:
             return super().advance(inputs, rounds, keep)
         with self._owned():
-            first, native = self.round, self.compiled.native
-            recorded: Recorded = native.run_at(self._struct, inputs, (), rounds, keep)
-            self._see_horizon(first, first + recorded.rounds - 1)
+            self.pass_horizon()
+            count = self._until_horizon(rounds)
+            given = [array[:count] for array in inputs]
+            recorded: Recorded = self.compiled.native.run_at(self._struct, given, (), count, keep)
             return recorded
+
+    def _go_on(self, compiled: Compiled, contract: Contract, state: tuple[Any, ...]) -> None:
+        """Run another program from here, in a struct of its own."""
+        self._lay_out(compiled)
+        super()._go_on(compiled, contract, state)
+        self.__dict__.pop("decide", None)
+        self.__dict__.pop("observe", None)
+        self._quick = None
+        self._quicken()
+        if self._quick is not None:
+            self._quick.busy = True  # until the call that passed the horizon is over
 
     def update(self, feedback: Feedback) -> None:
         """Go on to the next state, as any learner. Without a journal the struct changes in place: large states are not
@@ -116,6 +138,7 @@ class NativeLearner(Learner):
             return
         with self._owned():
             self._expects(feedback)
+            self._keep_last(feedback)
             with self._naming_overflow("the state after it"):
                 self.compiled.native.step_at(self._struct, feedback.values.values(), self._random_arrays())
             self._passed(feedback)

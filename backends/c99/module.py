@@ -12,11 +12,14 @@ from oco.backends.c99.entry_points import EntryPoints
 from oco.backends.c99.functions import function_lines
 from oco.backends.c99.interface import PUBLIC, Interface, kept_by
 from oco.backends.c99.names import module_name
+from oco.backends.c99.return_codes import STATUS_NAMES, ReturnCodes, bytes_of_struct
+from oco.backends.c99.stack import stack_bytes
 from oco.backends.c99.state import STATE_NAMES, state_lines, state_prototypes
 from oco.backends.c99.vectors import LANE, is_vector
 from oco.backends.c99.writer import Signature, comment
 from oco.backends.contract import Contract
 from oco.backends.identity import learner_hash
+from oco.backends.round_work import TURNS, work_of
 from oco.compiler.ir.mapping import rows_in_lanes
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.passes import lower
@@ -42,17 +45,29 @@ def emit(program: Program, contract: Contract, skip: Collection[str] = (), *, ve
     program = lower(rows_in_lanes(program, LANE) if vectors else program, skip)
     text, interface = rule(program, name)
     identity = learner_hash(program, contract)
-    lines = [*text, *EntryPoints(interface, contract).lines(), *state_lines(interface, identity)]
-    title = list(_title(program, contract))
+    status = ReturnCodes(interface, contract.algorithm, identity)
+    own = EntryPoints(interface, contract).lines(), state_lines(interface, identity), status.lines()
+    body = assembled(program, interface, [*text, *(line for part in own for line in part)])
+    title = [*_title(program, contract), *_costs(interface, body)]
     code = [
         *title,
         f'#include "{name}.h"',
         "",
         *(f"#include <{header}.h>" for header in ("float", "math", "stddef", "string")),
         "",
-        *assembled(program, interface, lines),
+        *body,
     ]
-    return CSource(name, "\n".join([*title, *_header(interface, contract)]), "\n".join(code).rstrip() + "\n", interface)
+    header = "\n".join([*title, *_header(interface, contract, status)])
+    return CSource(name, header, "\n".join(code).rstrip() + "\n", interface)
+
+
+def _costs(of: Interface, body: Sequence[str]) -> Iterator[str]:
+    """Comment on what a round takes: operations, stack and memory."""
+    work = work_of(of.program)
+    rounds = [f"{of.name}_{name}" for name in ("prepare", "decide", "observe")]
+    stack = max(stack_bytes(body, name) for name in rounds)
+    yield f"/* A round: about {work.entries:,.0f} operations on numbers (loops that end by a test count {TURNS} turns), at most"
+    yield f" * {stack:,} bytes of stack beside what libm takes. A learner: {bytes_of_struct(of):,} bytes. Nothing is allocated. */"
 
 
 def assembled(program: Program, interface: Interface, lines: Sequence[str]) -> list[str]:
@@ -64,7 +79,7 @@ def assembled(program: Program, interface: Interface, lines: Sequence[str]) -> l
 @cache
 def _taken() -> frozenset[str]:
     """Names of functions that identifiers of a program must not have."""
-    return library.names() | {*PUBLIC, *STATE_NAMES}
+    return library.names() | {*PUBLIC, *STATE_NAMES, *STATUS_NAMES}
 
 
 def _constant_name(name: str, prefix: str) -> str:
@@ -104,7 +119,7 @@ def rule(program: Program, prefix: str, mixed: bool = False) -> tuple[list[str],
     return lines, Interface(prefix, program, signatures)
 
 
-def _header(interface: Interface, contract: Contract) -> Iterator[str]:
+def _header(interface: Interface, contract: Contract, status: ReturnCodes) -> Iterator[str]:
     guard = f"OCO_{interface.name.upper()}_H"
     yield from (f"#ifndef {guard}", f"#define {guard}", "", "#include <stdbool.h>", "#include <stdint.h>", "")
     yield from ("#ifdef __cplusplus", 'extern "C" {', "#endif", "")
@@ -113,6 +128,7 @@ def _header(interface: Interface, contract: Contract) -> Iterator[str]:
     yield from _drawn(interface, contract)
     yield from interface.prototypes()
     yield from state_prototypes(interface)
+    yield from status.header()
     yield from ("#ifdef __cplusplus", "}", "#endif", "", "#endif", "")
 
 
@@ -125,6 +141,8 @@ def _drawn(interface: Interface, contract: Contract) -> Iterator[str]:
         distribution = WRITTEN_AS[contract.distributions.get(n.field.name, "uniform")]
         count = " x ".join(map(str, n.type.shape))
         yield f" *     {n.name}: {f'{count} numbers' if count else 'a number'}, {distribution}; {comment(n.field.doc)}"
+    if any(n.field.name == "second_loss" for n in interface.inputs):
+        yield " * The second point of the round, whose loss is second_loss, is what decide gives with all these numbers negated."
     yield from (" */", "")
 
 

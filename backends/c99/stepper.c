@@ -34,7 +34,7 @@ typedef struct {
     char busy; /* Python is at work on the learner: every call goes there, and is told so if it comes from another thread */
     void *self;
     int64_t *round;
-    int64_t horizon; /* -1: none */
+    int64_t horizon; /* calls of this round and the next go through Python; -1: of none */
     decide_function decide;
     observe_function observe;
     measure_function measure;
@@ -151,9 +151,13 @@ static Worth *new_worth(const Stepper *s) {
 
 /* Stepper */
 
+static bool at_horizon(const Stepper *s) {
+    return s->horizon >= 0 && (*s->round == s->horizon || *s->round == s->horizon + 1);
+}
+
 static PyObject *stepper_decide(Stepper *s, PyObject *ignored) {
     (void)ignored;
-    if (s->busy || s->decide(s->self, s->space) != 0) {
+    if (s->busy || at_horizon(s) || s->decide(s->self, s->space) != 0) {
         return PyObject_CallNoArgs(s->slow_decide);
     }
     const Form *forms = s->forms + s->inputs;
@@ -281,7 +285,7 @@ static PyObject *stepper_observe(Stepper *s, PyObject *const *args, Py_ssize_t c
     const void *inputs[MOST_INPUTS];
     double numbers[MOST_INPUTS];
     const int64_t round = *s->round;
-    if (s->busy || round == s->horizon + 1 || !gathered(s, args, count, names, inputs, numbers) || s->decide(s->self, s->space) != 0) {
+    if (s->busy || at_horizon(s) || !gathered(s, args, count, names, inputs, numbers) || s->decide(s->self, s->space) != 0) {
         return PyObject_Vectorcall(s->slow_observe, args, (size_t)count, names);
     }
     Worth *w = new_worth(s);

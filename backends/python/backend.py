@@ -15,9 +15,10 @@ from oco.backends.base import Arrays, Compiled
 from oco.backends.contract import Contract
 from oco.backends.fleet import Fleet
 from oco.backends.learner import Learner
-from oco.backends.python.intake import finite
-from oco.backends.python.module import emit, emit_rule
+from oco.backends.python.intake import NotFinite, finite
+from oco.backends.python.module import emit, rule_text
 from oco.compiler.ir.names import identifier
+from oco.compiler.ir.passes import shorten
 from oco.compiler.ir.program import Function, Program
 
 
@@ -52,34 +53,43 @@ class NumpyBackend:
     def compile(self, program: Program, contract: Contract | None = None) -> Compiled:
         """Program as functions of the emitted text."""
         entries = [f for f in program.entries if f not in (program.slopes, program.certificate)]
-        source = emit_rule(program, entries, self.skip)
+        short = shorten(program, self.skip)
+        source = rule_text(short, entries)
         result = _executed(program, source, entries)
         decide = _watched(result["decide"], [f.name for f in program.decision])
         update = _watched(result["update"], [f.name for f in program.state])
         state = [f.name for f in program.state]
         prepare = _watched(result["prepare"], state) if program.prepare is not None else None
-        entry = result["init"], decide, update, result.get("measure"), on_demand(program, program.slopes)
-        certificate = on_demand(program, program.certificate)
+        entry = result["init"], decide, update, result.get("measure"), on_demand(program, program.slopes, short)
+        certificate = on_demand(program, program.certificate, short)
         return Compiled(self.name, program, source, *entry, prepare=prepare, certificate=certificate)
 
 
 def _watched(function: Callable[..., Arrays], names: Sequence[str]) -> Callable[..., Arrays]:
-    """Function whose results are checked: it raises NotFinite where they are not finite."""
+    """Function whose results are checked: it raises NotFinite where they are not finite, or no eigenvalues come of what is not."""
 
     def watched(*values: Any) -> Arrays:
         with np.errstate(all="ignore"):
-            results: Arrays = finite(names, function(*values))
+            try:
+                results: Arrays = finite(names, function(*values))
+            except np.linalg.LinAlgError:
+                raise NotFinite("a matrix whose eigenvalues are taken") from None
         return results
 
     return watched
 
 
-def on_demand(program: Program, function: Function | None) -> Callable[..., Arrays] | None:
-    """Entry of a program that is needed now and then, for a learner on any backend: made on first use."""
+def on_demand(
+    program: Program, function: Function | None, short: Program | None = None
+) -> Callable[..., Arrays] | None:
+    """Entry of a program that is needed now and then, for a learner on any backend: made on first use.
+
+    short  the program after the passes for NumPy, where it is known
+    """
     if function is None:
         return None
     entries = [function]
-    made = cache(lambda: _executed(program, emit_rule(program, entries), entries)[function.name])
+    made = cache(lambda: _executed(program, rule_text(short or shorten(program), entries), entries)[function.name])
     return lambda *values: made()(*values)
 
 

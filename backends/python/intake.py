@@ -9,13 +9,16 @@ import numpy as np
 
 
 class Stream(NamedTuple):
-    """Shape of an input and range of its entries; `distribution` is the distribution that the model gives it."""
+    """Shape of an input and range of its entries; `distribution` is the distribution that the model gives it, `names` has the names of
+    the entries along each axis (None: counted from 0), and is empty where there are none.
+    """
 
     shape: tuple[int, ...]
     lower: Any = -np.inf
     upper: Any = np.inf
     integer: bool = False
     distribution: str = ""
+    names: tuple[tuple[str, ...] | None, ...] = ()
 
 
 class StreamError(ValueError):
@@ -67,7 +70,7 @@ class Intake:
         for name, shape, kind in self.forms:
             if name not in given:
                 raise self._wrong_names(given)
-            value = self._array(name, given[name])
+            value = self._array(name, arranged(name, given[name], self.streams[name].names))
             if value.dtype != kind:
                 value = self._converted(name, value, kind)
             if value.shape != shape:
@@ -135,6 +138,20 @@ class Intake:
                     "bounds", f"{result}, outside the model's bounds [{lower[place]:g}, {upper[place]:g}]"
                 )
         raise AssertionError("every entry is within its bounds")
+
+
+def arranged(name: str, given: Any, names: Any) -> Any:
+    """Value in the order of its names where it is a dict of them; any other value as it is. StreamError for missing or unknown ones."""
+    if not names or not isinstance(given, Mapping):
+        return given
+    own = names[0]
+    if own is None:
+        raise StreamError("name", f"{name} is a dict, and its first axis has no names")
+    missing, unknown = [n for n in own if n not in given], [str(n) for n in given if n not in own]
+    if missing or unknown:
+        wrong = [f"without {', '.join(missing)}"] * bool(missing) + [f"with {', '.join(unknown)}"] * bool(unknown)
+        raise StreamError("name", f"{name} comes {' and '.join(wrong)}; its names are {', '.join(own)}")
+    return [arranged(name, given[n], names[1:]) for n in own]
 
 
 def _entry(name: str, place: Any) -> str:

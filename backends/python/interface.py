@@ -13,6 +13,7 @@ HORIZON: int | None = None
 STATE: tuple[str, ...] = ("round",)
 START: dict[str, Any] = {}
 STREAMS: dict[str, Stream] = {}
+NAMES: dict[str, tuple[tuple[str, ...] | None, ...]] = {}
 DRAWS: dict[str, tuple[tuple[int, ...], str]] = {}
 CONSTRAINTS: tuple[str, ...] = ()
 EQUALITIES: tuple[str, ...] = ()

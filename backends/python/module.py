@@ -22,6 +22,7 @@ from oco.compiler.ir.dead_code import used_by
 from oco.compiler.ir.lower_bounds import lower_bounds
 from oco.compiler.ir.passes import shorten
 from oco.compiler.ir.program import DType, Field, Function, Program
+from oco.dsl.labels import Axes
 
 _RULE = 100
 _UNPACKED = '''
@@ -33,7 +34,7 @@ def unpacked(text, dtype, shape):
 
 def emit(program: Program, contract: Contract) -> str:
     """Text of the module."""
-    rule = list(_rule(program, program.entries))
+    rule = list(_rule(shorten(program), program.entries))
     return "\n".join(
         [
             _docstring(program, contract),
@@ -47,9 +48,7 @@ def emit(program: Program, contract: Contract) -> str:
             *_verbatim("intake"),
             "",
             "",
-            *_table(
-                "STREAMS", {f.name: stream_source(f, contract.ranges.get(f.name, Range())) for f in program.feedback}
-            ),
+            *_table("STREAMS", {f.name: stream_source(f, contract) for f in program.feedback}),
             *_verbatim("state_file"),
             *_verbatim("standalone"),
             "",
@@ -62,7 +61,12 @@ def emit_rule(program: Program, entries: Sequence[Function] = (), skip: Collecti
 
     `skip` names passes to leave out.
     """
-    rule = list(_rule(program, entries or program.entries, skip))
+    return rule_text(shorten(program, skip), entries or program.entries)
+
+
+def rule_text(program: Program, entries: Sequence[Function]) -> str:
+    """Text of constants and of entries by these names, of a program after the passes for NumPy."""
+    rule = list(_rule(program, entries))
     packed = ["base64", "zlib"] if _UNPACKED in rule else []
     modules = sorted([*packed, "math"] if _uses_math(rule) else packed)
     return "\n".join(
@@ -94,6 +98,11 @@ def _docstring(program: Program, contract: Contract) -> str:
         "",
         "`python THIS_FILE data.csv` runs it over a file with a column for each stream (`price`, or",
         "`price[0]`, `price[1]`, ..., or `price.ANYTHING`) and a row for each round.",
+        *(
+            ["`NAMES` has the names of the entries of decisions; data may come as dicts of names."]
+            if contract.axes
+            else []
+        ),
         "",
         "The model",
         "",
@@ -118,10 +127,9 @@ def comment(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-def _rule(program: Program, entries: Sequence[Function], skip: Collection[str] = ()) -> Iterator[str]:
+def _rule(program: Program, entries: Sequence[Function]) -> Iterator[str]:
     """Constants with their origins, then the functions."""
     names = {f.name for f in entries}
-    program = shorten(program, skip)
     entries = [f for f in program.entries if f.name in names]
     functions, read = used_by(program, entries)
     constants = [(g.var.name, array_source(g.value), comment(g.why)) for g in read]
@@ -162,6 +170,7 @@ def _interface(program: Program, contract: Contract) -> Iterator[str]:
     if program.certificate is None:
         yield "certificate = None"
     yield f"CONTEXT = {_strings(program.context)}"
+    yield from _table("NAMES", {f.name: _names(a) for f in program.decision if (a := contract.axes.get(f.name))})
     yield from _table("PREVIOUS", {name: quoted(own) for name, own in program.previous})
     yield f"STATE = {_strings(f.name for f in program.state)}"
     yield f"CONSTRAINTS = {_strings(program.labels)}"
@@ -207,13 +216,21 @@ def _strings(items: Iterable[str]) -> str:
     return line if len(line) < _RULE - 20 else "(\n" + "".join(f"    {part},\n" for part in parts) + ")"
 
 
-def stream_source(field: Field, given: Range) -> str:
+def _names(axes: Axes) -> str:
+    """Source of the names of the entries along each axis: `(("NYC", "WEST"), None)`."""
+    return f"({', '.join('None' if a is None else _strings(a.names) for a in axes)},)"
+
+
+def stream_source(field: Field, contract: Contract) -> str:
     """Source of a stream, as `Stream((10,), -1000.0, 3000.0)`."""
+    given, axes = contract.ranges.get(field.name, Range()), contract.axes.get(field.name)
     parts = [repr(field.type.shape), _bound(given.lower), _bound(given.upper)]
     if field.type.dtype is DType.INT:
         parts.append("integer=True")
     if given.distribution:
         parts.append(f"distribution={quoted(given.distribution)}")
+    if axes:
+        parts.append(f"names={_names(axes)}")
     return f"Stream({', '.join(parts)})"
 
 

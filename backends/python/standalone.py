@@ -115,8 +115,18 @@ class Learner:
         with self._owned(), np.errstate(all="ignore"):
             self._learn_context(context)
             result = self._finite(START, decide(*self._values, *self._draw()))
-        result = result if len(START) > 1 else result[0]
-        return np.array(result) if len(START) == 1 else {n: np.array(v) for n, v in zip(START, result)}
+        return self._named(result)
+
+    def second_point(self) -> Any:
+        """Second point of a round that reveals the loss at two, as `second_loss`: the decision of the opposite draw."""
+        if "second_loss" not in STREAMS:
+            raise ValueError("this model's feedback has no second point")
+        with self._owned(), np.errstate(all="ignore"):
+            return self._named(self._finite(START, decide(*self._values, *(-a for a in self._draw()))))
+
+    def _named(self, result: tuple[Any, ...]) -> Any:
+        """Decisions as they are given out: an array, or a dict of them by name."""
+        return np.array(result[0]) if len(START) == 1 else {n: np.array(v) for n, v in zip(START, result)}
 
     def _learn_context(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Contexts of this round, taken where they are given. ValueError where they are missing or change."""

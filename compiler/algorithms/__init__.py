@@ -1,5 +1,6 @@
 """The algorithms, one file a paper. `ALGORITHMS` lists them."""
 
+from oco.compiler.algorithms.agarwal2010 import TWO_POINT
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import OEG, OGD
 from oco.compiler.algorithms.flaxman2005 import BGD
@@ -12,6 +13,7 @@ from oco.compiler.algorithms.lee2023 import PROJECTION_FREE
 from oco.compiler.algorithms.lee2023_meta import META_FRANK_WOLFE
 from oco.compiler.algorithms.mahdavi2012 import MAHDAVI
 from oco.compiler.algorithms.qiu_wei2020 import MIRROR_PROX
+from oco.compiler.algorithms.rakhlin_sridharan2013 import OPTIMISTIC
 from oco.compiler.algorithms.sinha_vaze2024 import SINHA_VAZE
 from oco.compiler.algorithms.vaze_sinha2025 import NESTED
 from oco.compiler.algorithms.wang_wan_zhang2025 import OFW_TVC, SCOFW_TVC
@@ -34,8 +36,10 @@ ALGORITHMS: tuple[Algorithm, ...] = (
     BFW_TVC,
     SCBFW_TVC,
     BGD,
+    TWO_POINT,
     OGD,
     OEG,
+    OPTIMISTIC,
     OFW,
     DPP,
     YU_NEELY,

@@ -33,6 +33,7 @@ class Algorithm:
     departures    in what the rule or its settings are not the paper's
     plays         the point of its state that is its decision, where its update goes on from that: known constraints may move it
     prepares      whether its rule waits for what is known before the decision of a round, and keeps to the known constraints itself
+    predicts      whether its rule takes the predictions that the model states
     frank_wolfe   whether the rule adds up linear minimisers and gradients alone, so that large matrices can be kept as factors
     """
 
@@ -55,4 +56,10 @@ class Algorithm:
     departures: tuple[str, ...] = ()
     plays: str = ""
     prepares: Callable[[Canonical], bool] = lambda canonical: False
+    predicts: bool = False
     frank_wolfe: Callable[[TraceSpec], bool] = lambda task: False
+
+    @property
+    def reads_values_alone(self) -> bool:
+        """True where its rule reads no gradients, whatever the feedback reveals."""
+        return self.reads is not None and self.reads.gives_values_alone

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from oco.compiler.algorithms.common import PROJECTION
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, point
+from oco.compiler.theory.moves import path_length
 from oco.compiler.theory.schedule import Rounds, Schedule
 from oco.compiler.theory.settings import Default, Setting
 from oco.compiler.theory.theorems import (
@@ -31,7 +32,7 @@ from oco.compiler.theory.theorems import (
     needed,
     scheduled,
 )
-from oco.dsl.statements import Feedback, Measure
+from oco.dsl.statements import Measure
 
 
 class OnlineGradientDescent:
@@ -90,9 +91,10 @@ def _no_constraints(s: Situation) -> Objection | None:
 
 
 def _not_bandit(s: Situation) -> Objection | None:
-    if s.canonical.feedback is Feedback.BANDIT:
+    if s.canonical.feedback.gives_values_alone:
         return Objection(
-            "bandit feedback gives only values, and it needs the gradient of the loss", "write `feedback gradient`"
+            f"{s.canonical.feedback} feedback gives only values, and it needs the gradient of the loss",
+            "write `feedback gradient`",
         )
     return None
 
@@ -138,15 +140,6 @@ def path_weight(alpha: Schedule, step: float, path: float) -> Floats:
     walked = np.where(first > 0, before - total[stretch] + alpha.part(first, stretch), before)
     partial = np.where(first > 0, np.minimum(path - step * full, step) * alpha.at(first, stretch), 0.0)
     return np.asarray(step * walked + partial)
-
-
-def path_length(s: Situation, rounds: int) -> float:
-    """The path of the comparators: none for a fixed one, else what the facts know, else the worst case."""
-    if s.canonical.measure is Measure.STATIC:
-        return 0.0
-    worst = needed(s, "domain.diameter.l2") * max(rounds - 1, 0)
-    known = s.number("path_length")
-    return worst if known is None else min(known, worst)
 
 
 def _gradient_settings(s: Situation) -> Mapping[str, Default]:
@@ -218,6 +211,18 @@ def _exponential_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Gua
     return Guarantee("Hazan 2016, chapter 5", s.horizon, bound, from_centre=True)
 
 
+def _gradient_step(s: Situation, settings: Mapping[str, Setting]) -> Callable[[Rounds, int], Schedule]:
+    """eta_t G: x_t is in X, so its projection moves no farther than the step itself."""
+    eta, slope = scheduled(settings, "eta"), needed(s, "loss.lipschitz.l2")
+    return lambda rounds, horizon: slope * eta(rounds, horizon)
+
+
+def _mirror_step(s: Situation, settings: Mapping[str, Setting]) -> Callable[[Rounds, int], Schedule]:
+    """eta s G in l1: |x - x'|_1^2 / s <= D(x, x') + D(x', x) <= eta <grad f, x - x'> for the step from x to x'."""
+    eta, slope, scale = scheduled(settings, "eta"), needed(s, "loss.lipschitz.l1"), s.domains[0].radius
+    return lambda rounds, horizon: (slope * scale) * eta(rounds, horizon)
+
+
 _BASIC = (NO_CONSTRAINTS, GRADIENTS_SEEN, CONVEX_LOSS, BOUNDED_DOMAIN, BOUNDED_GRADIENT)
 
 OGD = Algorithm(
@@ -237,6 +242,7 @@ OGD = Algorithm(
             free=(Free("eta", 0.001, 1000),),
             positive=("eta",),
             guarantee=_strong_guarantee,
+            step_length=_gradient_step,
             rates={"static regret": "log(T)"},
         ),
         Theorem(
@@ -248,6 +254,7 @@ OGD = Algorithm(
             free=(Free("eta", powers=(-1, 1)),),
             positive=("eta",),
             guarantee=_convex_guarantee,
+            step_length=_gradient_step,
             rates={"static regret": "sqrt(T)", "dynamic regret": "T**(1/2 + V_x)"},
         ),
     ),
@@ -282,6 +289,7 @@ OEG = Algorithm(
             restart=Restart.FROM_CENTRE,
             positive=("eta",),
             guarantee=_exponential_guarantee,
+            step_length=_mirror_step,
             rates={"static regret": "sqrt(T * log(d))"},
             checks=constant_settings,
         ),

@@ -13,7 +13,6 @@ from oco.compiler.algorithms.classic import (
     BOUNDED_GRADIENT,
     CONVEX_LOSS,
     NO_CONSTRAINTS,
-    path_length,
 )
 from oco.compiler.algorithms.common import PROJECTION, ROUNDS
 from oco.compiler.algorithms.perturbation import (
@@ -28,6 +27,7 @@ from oco.compiler.algorithms.perturbation import (
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, point
+from oco.compiler.theory.moves import path_length
 from oco.compiler.theory.settings import Default, Setting, number
 from oco.compiler.theory.theorems import (
     Bound,

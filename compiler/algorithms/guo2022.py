@@ -13,7 +13,6 @@ from oco.compiler.algorithms.classic import (
     BOUNDED_GRADIENT,
     CONVEX_LOSS,
     GRADIENTS_SEEN,
-    path_length,
     path_weight,
 )
 from oco.compiler.algorithms.common import (
@@ -30,6 +29,7 @@ from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, point
 from oco.compiler.proximal.penalty import penalized_step
+from oco.compiler.theory.moves import path_length
 from oco.compiler.theory.schedule import Rounds, Schedule
 from oco.compiler.theory.settings import Default, Setting
 from oco.compiler.theory.theorems import (

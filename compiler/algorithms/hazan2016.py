@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, point
-from oco.compiler.theory.schedule import Rounds
+from oco.compiler.theory.schedule import Rounds, Schedule
 from oco.compiler.theory.settings import Default, Setting, number
 from oco.compiler.theory.theorems import (
     Bound,
@@ -161,6 +162,18 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     return Guarantee("Hazan 2016, chapter 7", s.horizon, bound)
 
 
+def _step_length(s: Situation, settings: Mapping[str, Setting]) -> Callable[[Rounds, int], Schedule]:
+    """sigma_t D with sigma_t = min(1, 2 / sqrt(t)): x_{t+1} is on the way from x_t to a vertex."""
+    diameter = needed(s, "domain.diameter.l2")
+
+    def length(rounds: Rounds, horizon: int) -> Schedule:
+        t: Any = rounds.t
+        step: Schedule = np.minimum(1.0, 2.0 / np.sqrt(t)) * diameter
+        return step
+
+    return length
+
+
 OFW = Algorithm(
     name="ofw",
     frank_wolfe=lambda task: True,
@@ -184,6 +197,7 @@ OFW = Algorithm(
             free=(Free("eta"),),
             positive=("eta",),
             guarantee=_guarantee,
+            step_length=_step_length,
             rates={"static regret": "T**(3/4)"},
             checks=constant_settings,
         ),

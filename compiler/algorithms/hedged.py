@@ -27,6 +27,9 @@ and the price of the weights, 2 Delta_T <= M sqrt((4 + ln K) T) among K experts 
 
     sum P_t(x_t) - P_t(u_t) <= R = (D_s + (D^2 + 2 D V)/D_s)/2 G sqrt(2 T) + M (sqrt((4 + ln K) T) + sqrt((4 + ln 2) T)).
 
+Where the loss is about the decision before, P_t(x, y), experts are judged by P_t(x^k_t, x^k_{t-1}), and the theorem is of P_t(x, x): with c
+the most that a move costs, what the weighted decision pays, what experts are judged by and what gradient descent pays are c apart each.
+
 With B rounds rehearsed S_0 <= G^2 B, and T + B stands for T in the first term. For u_t that satisfy each round's constraints P_t(u_t) =
 f_t(u_t). So the regret is at most R, less what is paid for violations; and with F the range of the loss, the violations are at most
 (R + F T) / min_n price_n together. A projection onto X_t moves no expert away from u_t in X_t.
@@ -46,7 +49,6 @@ from oco.compiler.algorithms.classic import (
     CONVEX_LOSS,
     GRADIENTS_SEEN,
     NO_CONSTRAINTS,
-    path_length,
 )
 from oco.compiler.algorithms.common import EXACT_STEP, FEASIBLE_COMPARATOR, FUNCTIONS_SEEN, ROUNDS, SOME_INEQUALITY
 from oco.compiler.algorithms.hedged_rule import LARGE, Hedged, expert_count, gap_to_best, is_informed
@@ -54,6 +56,7 @@ from oco.compiler.algorithms.predictions import longest_season
 from oco.compiler.algorithms.rehearsal import is_whole, rehearsed
 from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
 from oco.compiler.lowering.predicted_round import picking
+from oco.compiler.theory.moves import path_length
 from oco.compiler.theory.objective import stated_prices
 from oco.compiler.theory.schedule import Rounds
 from oco.compiler.theory.settings import Default, Setting, count, number
@@ -163,8 +166,9 @@ def _settings(s: Situation) -> Mapping[str, Default]:
 
 def _season(s: Situation) -> Default:
     """Rounds of a season; 1 for none."""
-    if 1 < s.season <= longest_season(s.canonical):
-        return Default(float(s.season), "rounds after which the data repeat themselves, measured on data")
+    season = s.season // math.gcd(s.season, s.canonical.delay + 1)
+    if 1 < season <= longest_season(s.canonical):
+        return Default(float(season), "rounds after which the data repeat themselves, measured on data")
     return Default(1.0, "no season is known: `season = 24` states one of 24 rounds")
 
 
@@ -174,6 +178,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     most = sizes if upper is None else np.minimum(sizes, np.maximum(upper, 0.0))
     stated = stated_prices(s.canonical.inequalities)
     given = stated.size > 0 and settings["penalty"].given
+    moves = _most_of_a_move(s)
     experts = expert_count(s.canonical, count(settings, "season", s.horizon or 1))
 
     def prices(horizon: int) -> Floats:
@@ -188,7 +193,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         return np.asarray(needed(s, "loss.lipschitz.l2") + prices(horizon) @ needed_bounds(s, "lipschitz.l2"))
 
     def spread(rounds: Rounds, horizon: int) -> Floats:
-        return np.asarray(needed_range(s) + prices(horizon) @ most)
+        return np.asarray(needed_range(s) + prices(horizon) @ most + moves)
 
     own: tuple[Quantity, ...] = (
         Quantity(
@@ -203,6 +208,9 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     own += (Quantity("B", "B", "rounds rehearsed before the first one", float(before)),) if before else ()
     slopes = "reach * G * sqrt(2 * (T + B))" if before else "reach * G * sqrt(2 * T)"
     regret = f"{slopes} + M * (sqrt((4 + K) * T) + sqrt((4 + log(2)) * T))"
+    if moves:
+        own += (Quantity("c", "c", "most that a move costs", moves),)
+        regret = f"{regret} + 2 * c * T"
     broken = (
         Quantity("F", "F", "range of the loss", needed_range(s)),
         Quantity("price", r"\min_n p_n", "least price", lambda rounds, T: np.asarray(prices(T).min())),
@@ -216,6 +224,12 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     first = Bound(f"{measure} regret", rate, regret, own, s.loss_range, note=note)
     second = Bound("hard violation", "T", f"({regret} + F * T) / price", (*own, *broken), s.violation_range)
     return Guarantee(title, s.horizon, first, second)
+
+
+def _most_of_a_move(s: Situation) -> float:
+    """Bound of what a move costs; 0 where none does, or none is known (the guarantee is no number then)."""
+    slope, diameter = s.number("loss.moves.lipschitz.l2"), s.number("domain.diameter.l2")
+    return 0.0 if slope is None or diameter is None else slope * diameter
 
 
 def needed_range(s: Situation) -> float:
@@ -271,6 +285,7 @@ HEDGED = Algorithm(
         ),
     ),
     prepares=is_informed,
+    predicts=True,
     cost="a projection onto the domain under predicted constraints for each of some 20 to 50 experts",
     cost_rank=5,
     symbols={
@@ -279,6 +294,7 @@ HEDGED = Algorithm(
         "gap": "what mixing has cost so far",
         "L_of": "what each of these weightings of the experts has paid",
         "gap_of": "what mixing them has cost so far",
+        "x_last": "the decision of each expert in the round before",
         "S": "sums of the squared slopes of each expert",
         "margin": "margins of the constraints as predicted",
         "error": "largest error of the constraints as predicted",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
 from itertools import product
 from typing import Any
 
@@ -13,12 +13,13 @@ from oco.compiler.algorithms.de_rooij2014 import mixability_gap, weights
 from oco.compiler.algorithms.predictions import Predictions, places
 from oco.compiler.algorithms.rehearsal import ROUNDS, is_whole, rehearsed
 from oco.compiler.ir.value import Value
-from oco.compiler.lowering.known_step import BEFORE, nearest_known, rows_known
 from oco.compiler.lowering.points import Point, Rows, repeated
 from oco.compiler.lowering.predicted_round import as_predicted, parts_of, predicted_of
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, rows
 from oco.compiler.problem.canonical import Canonical
+from oco.compiler.proximal.known_point import nearest_known, rows_known
+from oco.compiler.proximal.known_step import kept_after, kept_at_start
 from oco.compiler.proximal.penalty import implicit_step, penalized_step
 from oco.compiler.theory.objective import stated_prices
 
@@ -27,7 +28,7 @@ GRADIENTS = ((0.1, 1.0), (1.0, 1.0))
 SOLVED = (*product((0, 1), (0.3, 3.0), (0.75, 0.9, 0.98, 0.995, 1.0)), *product((2,), (3.0,), (0.75, 0.9, 0.98, 0.995)))
 """Experts that solve the next round: the average, its place in `FORGETTING`; the reach as a factor of AdaGrad's step; the quantile."""
 FOLLOWING = tuple(product((3.0, 30.0), (0.5, 0.75, 0.9, 0.98, 0.995)))
-"""Reach and quantile of the experts that solve the round on each of the other predictions: of the season, of the contexts."""
+"""Reach and quantile of the experts that solve the round on each other prediction: of the season, of the contexts, of the model."""
 UNCONSTRAINED = (0.03, 0.3, 3.0, 30.0)
 """Reach of the experts that solve the round on each prediction where there are no constraints, and no margins to learn."""
 REACH, NO_MARGIN = 3.0, 2.0
@@ -44,21 +45,29 @@ REHEARSED = ("x", "S", "margin", "error")
 """Parts of the first state that a rehearsal leaves; the decisions alone where no distribution of the loss's data is stated."""
 AT_CENTRE = 1e-9
 """Share of a width within which a start is the middle of the domain."""
-MULTIPLIERS = "mu"
+MULTIPLIERS, LAST = "mu", "x_last"
 Solved = tuple[tuple[int, float, float], ...]
 Floats = np.ndarray[Any, Any]
 
 
 def solving(canonical: Canonical, season: int) -> Solved:
-    """Experts that solve the next round: the row of the prediction, the reach, the quantile."""
+    """Experts that solve the next round: the row of the prediction, the reach, the quantile. The last of them are those of `blind`."""
+    last = blind(canonical)
     if not canonical.inequalities:
         rows = range(sum(map(len, places(canonical, season)))) if predicted_of(canonical).size else (0,)
-        return tuple((row, c, NO_MARGIN) for row in rows for c in UNCONSTRAINED)
+        return (*((row, c, NO_MARGIN) for row in rows for c in UNCONSTRAINED), *last)
     if not predicted_of(canonical).size:
-        return SOLVED
-    _, seasonal, stated, regression = places(canonical, season)
-    followed = ((row, c, q) for row in (*seasonal, *regression) for c, q in FOLLOWING)
-    return (*SOLVED, *followed, *((row, REACH, NO_MARGIN) for row in stated))
+        return (*SOLVED, *last)
+    _, seasonal, stated, regression, own = places(canonical, season)
+    followed = ((row, c, q) for row in (*seasonal, *regression, *own) for c, q in FOLLOWING)
+    return (*SOLVED, *followed, *((row, REACH, NO_MARGIN) for row in stated), *last)
+
+
+def blind(canonical: Canonical) -> Solved:
+    """Experts that solve the round as if moves cost nothing, where the loss charges them: what a move costs now later rounds may earn."""
+    if canonical.moving is None:
+        return ()
+    return SOLVED if canonical.inequalities else tuple((0, c, NO_MARGIN) for c in UNCONSTRAINED)
 
 
 def expert_count(canonical: Canonical, season: int) -> int:
@@ -67,8 +76,8 @@ def expert_count(canonical: Canonical, season: int) -> int:
 
 
 def is_informed(canonical: Canonical) -> bool:
-    """True where a round has something that is known before its decision, which then waits for it."""
-    return bool(canonical.known or canonical.context)
+    """True where a round has something that is known before its decision, or that the round before leaves to it."""
+    return bool(canonical.known or canonical.context or canonical.carried or canonical.predictions)
 
 
 class Hedged:
@@ -94,7 +103,8 @@ class Hedged:
             **({"margin": t.zeros((solved, N)), "error": t.zeros((solved, N))} if N else {}),
             **Predictions(p).init(),
             **({MULTIPLIERS: t.zeros((count, rows_known(canonical)))} if canonical.known else {}),
-            **_before(p, start),
+            **({LAST: repeated(t, start, count)} if canonical.moving is not None else {}),
+            **kept_at_start(p, start),
         }
 
     def decide(self, p: Problem, state: State) -> Point:
@@ -110,6 +120,7 @@ class Hedged:
 
     def update(self, p: Problem, state: State) -> State:
         t, x, weighting = p.tracer, rows(state, "x"), Weighting(p, state)
+        played = x.combine(weighting.combined)
         canonical, predictions = p.task.canonical, Predictions(p)
         solved = solving(canonical, predictions.season)
         prices, was = _prices(p), predictions.before(state)
@@ -125,7 +136,8 @@ class Hedged:
             "S": S,
             **learned,
             **predictions.update(state, was),
-            **_before(p, x.combine(weighting.combined)),
+            **({LAST: x} if canonical.moving is not None else {}),
+            **kept_after(p, played),
         }
         if is_informed(canonical):
             return after
@@ -206,11 +218,6 @@ class Weighting:
         }
 
 
-def _before(p: Problem, x: Point) -> State:
-    """State that keeps this round's decision for the next round, where a constraint is about it."""
-    return {BEFORE: p.units.outward(x)} if p.task.canonical.previous else {}
-
-
 def _prices(p: Problem) -> Value:
     """Price of a unit of violation of each constraint, shape (N,), in units of the rule."""
     if not p.constraint_count:
@@ -235,44 +242,53 @@ def _constraints(p: Problem, x: Point) -> Value | None:
     return p.tracer.name("g", p.constraints(x)) if p.constraint_count else None
 
 
+def _last(p: Problem, state: State) -> list[Value]:
+    """Decisions of the experts in the round before, block by block, where the loss is about them; else none."""
+    return list(rows(state, LAST).blocks) if p.task.canonical.moving is not None else []
+
+
 def _gradient_experts(p: Problem, state: State, prices: Value) -> tuple[Value, Value, Rows]:
     """Losses of the gradient experts, and S and the decisions of all with theirs after the round."""
     t, D, x, S, count = p.tracer, p.setting("D"), rows(state, "x"), array(state, "S"), len(GRADIENTS)
     sizes = t.constant(np.array([c for c, _ in GRADIENTS]), "steps", "factors of the steps")
     factors = t.constant(np.array([r for _, r in GRADIENTS]), "factors", "factors of the prices")
 
-    def one(size: Value, factor: Value, S: Value, *blocks: Value) -> tuple[Value, ...]:
-        own = Point(blocks)
+    last = _last(p, state)
+
+    def one(size: Value, factor: Value, S: Value, *rest: Value) -> tuple[Value, ...]:
+        before, own = Point(rest[: len(last)]), Point(rest[len(last) :])
         g, slope = _constraints(p, own), p.gradient(own)
         if g is not None:
             slope = slope + p.constraint_combination(own, factor * prices * t.to_float(g > 0.0))
         total = t.name("total", S + slope.squared_norm())
         eta = t.name("eta", size * D / t.sqrt(2.0 * t.maximum(total, TINY)))
-        return (_penalised(p, own, g, prices), total, *p.domain.project(own - eta * slope).blocks)
+        return (_penalised(p.after(before), own, g, prices), total, *p.domain.project(own - eta * slope).blocks)
 
-    losses, total, *moved = t.map_(one, sizes, factors, S[:count], *(b[:count] for b in x.blocks))
+    losses, total, *moved = t.map_(one, sizes, factors, S[:count], *(b[:count] for b in (*last, *x.blocks)))
     return losses, t.concat(total, S[count:]), Rows(tuple(t.concat(m, b[count:]) for m, b in zip(moved, x.blocks)))
 
 
 def _judged(p: Problem, state: State, prices: Value, was: Value | None, solved: Solved) -> tuple[Value, State]:
     """Losses of the experts that solved the round, and their margins and errors after it."""
-    t, N, decided = p.tracer, p.constraint_count, [b[len(GRADIENTS) :] for b in rows(state, "x").blocks]
+    t, N = p.tracer, p.constraint_count
+    last, decided = ([b[len(GRADIENTS) :] for b in blocks] for blocks in (_last(p, state), rows(state, "x").blocks))
     if not N:
-        (losses,) = t.map_(lambda *x: (p.loss(Point(x)),), *decided)
+        (losses,) = t.map_(lambda *x: (p.after(Point(x[: len(last)])).loss(Point(x[len(last) :])),), *last, *decided)
         return losses, {}
     quantiles = t.constant(np.array([q for _, _, q in solved]), "quantile")
     ends = t.constant(_begun(p, solved), "begun", "rounds after which predictions count as made")
     data, none = _rows_of(p, was, solved), t.zeros((N,))
 
     def one(margin: Value, error: Value, quantile: Value, end: Value, *rest: Value) -> tuple[Value, ...]:
-        own = Point(rest[len(data) :])
+        rest, own = rest[: -len(decided)], Point(rest[-len(decided) :])
         g = t.name("g", p.constraints(own))
-        predicted = as_predicted(p, rest[: len(data)], none)
-        moved = _margin(p, g - predicted.constraints(own), margin, error, quantile)
+        moved = p.after(Point(rest[len(data) :]))
+        predicted = as_predicted(moved, rest[: len(data)], none)
+        changed = _margin(p, g - predicted.constraints(own), margin, error, quantile)
         counts = p.played > end
-        return (_penalised(p, own, g, prices), *(t.where(counts, a, b) for a, b in zip(moved, (margin, error))))
+        return (_penalised(moved, own, g, prices), *(t.where(counts, a, b) for a, b in zip(changed, (margin, error))))
 
-    given = [array(state, "margin"), array(state, "error"), quantiles, ends, *data, *decided]
+    given = [array(state, "margin"), array(state, "error"), quantiles, ends, *data, *last, *decided]
     losses, margin, error = t.map_(one, *given)
     return losses, {"margin": margin, "error": error}
 
@@ -298,32 +314,37 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
     data = _rows_of(p, array(state, "predicted") if predictions.size else None, solved)
     sizes = t.constant(np.array([c for _, c, _ in solved]), "reach", "factors of the steps")
     caps = t.full(1.0, (N,)) * p.setting("Q") if N else t.zeros((0,))
-    implicit = predicted_of(canonical).whole is not None
-    weights = caps if not implicit else t.concat(t.ones((1,)), caps) if N else t.ones((1,))
     begun = p.played > 1.5
 
-    def one(size: Value, before: Value, *rest: Value) -> tuple[Value, ...]:
+    def solve(
+        implicit: bool, moved: Callable[[Point], Problem], size: Value, before: Value, *rest: Value
+    ) -> list[Value]:
         margin, rest = (rest[0], rest[1:]) if N else (caps, rest)
         row, y = rest[: len(data)], Point(rest[len(data) :])
-        own = as_predicted(p, row, margin, following)
+        own = as_predicted(moved(y), row, margin, following)
         slope = own.gradient(y)
         total = t.name("total", before + slope.squared_norm())
         alpha = t.name("alpha", t.sqrt(2.0 * t.maximum(total, TINY)) / (2.0 * size * D))
         if implicit:
-            step = implicit_step(as_predicted(p, row, margin, following, whole=True), y, alpha, weights)
+            weights = t.concat(t.ones((1,)), caps) if N else t.ones((1,))
+            step = implicit_step(as_predicted(moved(y), row, margin, following, whole=True), y, alpha, weights)
         elif not N:
             step = p.domain.project(y - slope / (2.0 * alpha))
         else:
-            step = penalized_step(own, y, slope, alpha, weights, own.constraints(y))
+            step = penalized_step(own, y, slope, alpha, caps, own.constraints(y))
         if not following:
             step, total = step.map(lambda a, b: t.where(begun, a, b), y), t.where(begun, total, before)
-        return (total, *step.blocks)
+        return [total, *step.blocks]
 
     margins = [array(state, "margin")] if N else []
+    aware = len(solved) - len(blind(canonical))
     given = [sizes, S[first:], *margins, *data, *(b[first:] for b in x.blocks)]
-    total, *moved = t.map_(one, *given)
-    blocks = (t.concat(b[:first], m) for b, m in zip(x.blocks, moved))
-    return {"S": t.concat(S[:first], total), "x": Rows(tuple(blocks))}
+    played, still = (predicted_of(c).whole is not None for c in (canonical.played, canonical))
+    parts = [t.map_(partial(solve, played, p.after), *(part[:aware] for part in given))]
+    if aware < len(solved):
+        parts.append(t.map_(partial(solve, still, lambda y: p), *(part[aware:] for part in given)))
+    total, *blocks = (t.concat(before[:first], *moved) for before, *moved in zip((S, *x.blocks), *parts))
+    return {"S": total, "x": Rows(tuple(blocks))}
 
 
 def _within_known(p: Problem, state: State) -> State:

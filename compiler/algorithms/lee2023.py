@@ -14,7 +14,17 @@ import numpy as np
 
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, GRADIENTS_SEEN
-from oco.compiler.algorithms.common import FEASIBLE_MEAN, SOME_INEQUALITY, domain_offers, sizes, unknown
+from oco.compiler.algorithms.common import (
+    FEASIBLE_MEAN,
+    SLATER,
+    SOME_INEQUALITY,
+    domain_offers,
+    margin_note,
+    named_constraints,
+    sizes,
+    slater_margin,
+    unknown,
+)
 from oco.compiler.algorithms.hazan2016 import OCG
 from oco.compiler.algorithms.hazan_minasyan2020 import OSPF, SFTRL
 from oco.compiler.algorithms.oracles import Oracle
@@ -31,6 +41,7 @@ from oco.compiler.theory.schedule import Rounds
 from oco.compiler.theory.settings import Default, Setting, number
 from oco.compiler.theory.theorems import (
     Bound,
+    Condition,
     Floats,
     Free,
     Guarantee,
@@ -139,19 +150,13 @@ def _stochastic_loss(s: Situation) -> Objection | None:
     return None
 
 
-def _strong_duality(s: Situation) -> Objection | None:
-    if multipliers(s) is not None:
-        return None
-    return Objection(
-        "no Slater point of the mean constraints is known, so that no bound of the multipliers is",
-        "loosen the constraints, or `assume slater.margin >= ...`",
-    )
-
-
-def multipliers(s: Situation) -> float | None:
-    """sum_n lambda*_n <= (range of the mean loss) / margin, where a Slater point is known."""
-    margin = s.number("slater.margin")
-    return s.loss_range / margin if margin is not None and margin > 0 and s.loss_range is not None else None
+def _strong_duality(s: Situation) -> Objection | Condition | None:
+    """Slater's condition in the mean, by which sum_n lambda*_n <= F/s; where it fails the multipliers are bounded by a condition alone."""
+    answer = SLATER.test(s)
+    if not isinstance(answer, Objection):
+        return answer
+    words = f"strong duality holds for {named_constraints(s)} in the mean, with bounded multipliers"
+    return Condition("multipliers.bounded", words)
 
 
 FUNCTIONS_REVEALED = Hypothesis("Losses and constraints are revealed as functions.", _functions_seen)
@@ -250,8 +255,9 @@ IN_THE_MEAN = ", against the best decision in the mean"
 # fixed before; where the oracle's own bound is one for drawn losses, the best in the mean.
 REGRET = "blocks * (G**2 * K**2 * mu + A + N * A**2 / (2 * theta * (1 - 2*theta*mu)))"
 VIOLATION = f"sqrt(2 * N * (1/mu + blocks*theta) * (F*n + {REGRET}))"
-# Theorem 3: by Lemma 6.1 the violation is at most the left side at lambda* + 1 (where V_n > 0). Its proof prints lambda* there.
-DUAL_VIOLATION = f"(1/mu + blocks*theta) * (multipliers + sqrt(N))**2 / 2 + {REGRET}"
+# Theorem 3: by Lemma 6.1 the violation is at most the left side at lambda* + 1 (where V_n > 0), and |lambda*|_1 <= F/s by Slater's
+# condition. Its proof prints lambda* there.
+DUAL_VIOLATION = f"(1/mu + blocks*theta) * (F/s + sqrt(N))**2 / 2 + {REGRET}"
 
 
 def _guarantee(s: Situation, settings: Mapping[str, Setting], duality: bool) -> Guarantee:
@@ -274,12 +280,11 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], duality: bool) -> 
         Quantity("n", "n", "rounds", lambda rounds, T: rounds.last),
         *setting_quantities(settings, {"K": "K", "theta": r"\theta", "mu": r"\mu"}),
     ]
-    known = multipliers(s) if duality else None
-    if known is not None:
-        quantities += [Quantity("multipliers", r"|\lambda^*|_1", "largest sum of the multipliers", known)]
-    violation = VIOLATION if known is None else f"min({VIOLATION}, {DUAL_VIOLATION})"
+    if duality:
+        quantities += [Quantity("s", "s", "Slater margin", slater_margin(s))]
+    violation = f"min({VIOLATION}, {DUAL_VIOLATION})" if duality else VIOLATION
     of_regret, of_violation = _rates(oracle, settings["beta"].formula, duality)
-    message = "in expectation"
+    message, note = "in expectation", margin_note(s) if duality else ""
     return Guarantee(
         f"Lee, Ho-Nguyen & Lee 2023, {'Theorems 1 and 3' if duality else 'Theorem 1'}, with {oracle.cite}",
         s.horizon,
@@ -291,7 +296,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], duality: bool) -> 
             s.loss_range,
             message + (IN_THE_MEAN if oracle.stochastic else ""),
         ),
-        Bound("soft violation", of_violation, violation, tuple(quantities), s.violation_range, message),
+        Bound("soft violation", of_violation, violation, tuple(quantities), s.violation_range, message + note),
     )
 
 

@@ -13,14 +13,20 @@ import numpy as np
 
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, CONVEX_LOSS
-from oco.compiler.algorithms.common import FEASIBLE_MEAN, SOME_INEQUALITY, domain_offers, sizes
+from oco.compiler.algorithms.common import (
+    FEASIBLE_MEAN,
+    SOME_INEQUALITY,
+    domain_offers,
+    margin_note,
+    sizes,
+    slater_margin,
+)
 from oco.compiler.algorithms.lee2023 import (
     FUNCTIONS_REVEALED,
     SMOOTH,
     STOCHASTIC_LOSS,
     STRONG_DUALITY,
     largest_bend,
-    multipliers,
 )
 from oco.compiler.algorithms.wang_wan_zhang2025 import setting_quantities
 from oco.compiler.algorithms.wang_yan_liu2025 import MEAN_INEQUALITIES_ONLY
@@ -210,8 +216,8 @@ def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
 # Lambda_t = sum_n lambda_t^n <= sqrt(N) |lambda_t|; D R is for the first decision, which is no leader's.
 REGRET = "D*R + R/delta + n * (G**2 * mu + a + b + N * (a + 2*b)**2 / (4 * (theta/2 - theta**2 * mu - N*b)))"
 VIOLATION = f"sqrt(2 * N * (1/mu + n*theta) * (F*n + {REGRET}))"
-# Theorem 4: by Lemma 6.2 the violation is at most the left side at lambda* + 1. Its proof prints lambda* there.
-DUAL_VIOLATION = f"(1/mu + n*theta) * (multipliers + sqrt(N))**2 / 2 + {REGRET}"
+# Theorem 4: by Lemma 6.2 the violation is at most the left side at lambda* + 1, and |lambda*|_1 <= F/s. Its proof prints lambda* there.
+DUAL_VIOLATION = f"(1/mu + n*theta) * (F/s + sqrt(N))**2 / 2 + {REGRET}"
 
 
 def _guarantee(s: Situation, settings: Mapping[str, Setting], duality: bool) -> Guarantee:
@@ -236,9 +242,8 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], duality: bool) -> 
         Quantity("n", "n", "rounds", lambda rounds, T: rounds.last),
         *setting_quantities(settings, {"R": "R", "D": "D", "theta": r"\theta", "mu": r"\mu", "delta": r"\delta"}),
     ]
-    known = multipliers(s) if duality else None
-    if known is not None:
-        quantities += [Quantity("multipliers", r"|\lambda^*|_1", "largest sum of the multipliers", known)]
+    if duality:
+        quantities += [Quantity("s", "s", "Slater margin", slater_margin(s))]
     beta, half = settings["beta"].formula, exact(0.5)
     regret = f"T**({half + beta})"
     message = "in expectation"
@@ -249,10 +254,10 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], duality: bool) -> 
         Bound(
             "soft violation",
             regret if duality else f"T**({half * (half + 1) - beta / 2})",
-            VIOLATION if known is None else f"min({VIOLATION}, {DUAL_VIOLATION})",
+            f"min({VIOLATION}, {DUAL_VIOLATION})" if duality else VIOLATION,
             tuple(quantities),
             s.violation_range,
-            message,
+            message + (margin_note(s) if duality else ""),
         ),
     )
 

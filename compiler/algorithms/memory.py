@@ -92,6 +92,13 @@ class Memory:
         """Numbers kept of each observed expression."""
         return tuple(math.prod(known(e.shape)) for e in self.observed)
 
+    def cut(self, worst: Floats) -> tuple[Inequality, ...]:
+        """Inequalities that these running maxima cut, shape (sum of `sizes`,), without data."""
+        ends = np.cumsum([0, *self.sizes])
+        parts = zip(self.names, self.observed, ends, ends[1:])
+        values = {n: constant(np.reshape(worst[a:b], known(e.shape))) for n, e, a, b in parts}
+        return tuple(replace(c, expr=_streams_replaced(c.expr, values)) for c in self.canonical.inequalities)
+
     def words(self) -> str:
         """Text for a reader: `service` additive: 1 number."""
         return "; ".join(f"`{k.label}` {k.why}" for k in self.kept)
@@ -142,7 +149,7 @@ def _rows(c: Inequality, k: KeptConstraint, canonical: Canonical, worst: Callabl
         # phi(x) + max b = [g(x; s) - g(c; s)] + max g(c; s) for any data s and one decision c: no need to take g apart.
         own = _at_reference(c.expr, canonical)
         base = evaluate(own, _centre(canonical))
-        return [algebra.add(algebra.sub(own, constant(base)), worst(_at_centre(c.expr, canonical)))]
+        return [algebra.add(algebra.sub(own, constant(base)), worst(at_centre(c.expr, canonical)))]
     if k.form is MemoryForm.MONOTONE:
         bounds: dict[str, Expr] = {}
         for node in c.expr._within[0]:
@@ -275,7 +282,7 @@ def _centre(canonical: Canonical) -> dict[str, Floats]:
     return {b.name: b.domain.centre() for b in canonical.blocks}
 
 
-def _at_centre(expr: Expr, canonical: Canonical) -> Expr:
+def at_centre(expr: Expr, canonical: Canonical) -> Expr:
     """The expression at the centre of the domain."""
     values = {n: constant(np.asarray(v, dtype=np.float64)) for n, v in _centre(canonical).items()}
     return rewrite(expr, lambda n: values[n.name] if isinstance(n, Name) and n.kind is Kind.DECISION else n)
@@ -328,7 +335,7 @@ def violation_bounds(canonical: Canonical, upper: tuple[float, ...]) -> Floats:
     setting = ProofContext(canonical)
     ranges, results, start = Enclosure(setting.box), list[Floats](), 0
     for c, k in zip(canonical.inequalities, kept_of(canonical)):
-        at_start = ranges(_at_centre(c.expr, canonical))
+        at_start = ranges(at_centre(c.expr, canonical))
         high, low = (np.broadcast_to(e, c.shape).reshape(-1) for e in (at_start.hi, at_start.lo))
         most = np.asarray(upper[start : start + c.size], dtype=np.float64)
         first = np.maximum(most, 0.0)

@@ -4,6 +4,7 @@
 * with a season of k rounds the average of rounds k apart, one for each of the k phases, and a level, the average that forgets of what
   the rounds were above it. Until a phase has come the mean of all rounds stands for it;
 * where a stream of stated distribution enters constraints alone, in one direction, its quantile, and the last average of the others;
+* the model's own predictions, of the streams that it predicts, and the last average of the others;
 * with contexts z the linear regression mean + C_sz (C_zz + diag(C_zz)/t)^-1 (z - mean z) on all rounds so far, cut to the streams' ranges.
 
 A profile takes k numbers for each entry of the data, whatever the number of rounds.
@@ -21,7 +22,7 @@ import numpy as np
 from oco.compiler.algorithms.memory import direction
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Structured
-from oco.compiler.lowering.predicted_round import data_of, picking, predicted_of
+from oco.compiler.lowering.predicted_round import data_of, picking, predicted_of, stated_value
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.canonical import Canonical
@@ -47,7 +48,7 @@ LARGEST = 1e300
 
 def contexts(canonical: Canonical) -> tuple[str, ...]:
     """Contexts of a regression: those that pick no entries; none where they are too many, or nothing is predicted."""
-    own = [s for s in canonical.streams if s.stream.known and s.name not in picking(canonical)]
+    own = [s for s in canonical.streams if s.name in canonical.context and s.name not in picking(canonical)]
     size = sum(math.prod(s.shape) for s in own)
     return tuple(s.name for s in own) if size <= MOST_CONTEXTS and predicted_of(canonical).size else ()
 
@@ -73,12 +74,13 @@ def quantiles(canonical: Canonical) -> Floats | None:
 
 
 def places(canonical: Canonical, season: int) -> tuple[tuple[int, ...], ...]:
-    """Rows of the averages, of the seasonal predictions, of the stated quantiles and of the regression."""
+    """Rows of the averages, of the seasons, of the stated quantiles, of the regression and of the model's own predictions."""
     sizes = (
         len(FORGETTING),
         len(PROFILES) if season > 1 else 0,
-        0 if quantiles(canonical.unscaled or canonical) is None else len(STATED),
+        0 if quantiles((canonical.unscaled or canonical).played) is None else len(STATED),
         1 if contexts(canonical) else 0,
+        1 if any(n in predicted_of(canonical).streams for n, _ in canonical.predictions) else 0,
     )
     ends = np.cumsum((0, *sizes))
     return tuple(tuple(range(a, b)) for a, b in pairwise(ends))
@@ -93,6 +95,7 @@ class Predictions:
         self.size = predicted_of(p.task.canonical).size
         self.count = sum(map(len, places(p.task.canonical, self.season)))
         self.known = contexts(p.task.canonical)
+        *_, self.regression, self.stated = places(p.task.canonical, self.season)
 
     def init(self) -> State:
         """State before the first round."""
@@ -136,23 +139,44 @@ class Predictions:
             rows.append(t.where(t.constant(~np.isnan(table), "stated"), worse, t.broadcast(average[-1], table.shape)))
         if self.known:
             after |= self._regression(state, now - was[OVERALL])
-            rows.append(t.reshape(average[OVERALL], (1, self.size)))
+        waiting = len(self.regression) + len(self.stated)
+        rows += [t.reshape(average[OVERALL], (1, self.size))] * waiting
         return {"predicted": rows[0] if len(rows) == 1 else t.concat(*rows), **after}
 
     def prepared(self, state: State) -> State:
-        """State once the contexts of the round are known: with their regression in the last row."""
-        if not self.known:
+        """State once what is known before the round is: with the regression on it, and with the model's own predictions."""
+        if not (self.regression or self.stated):
             return {}
-        t, made = self.t, array(state, "predicted")
-        z, C, width = array(state, "z"), array(state, "C_zz"), self._width
+        made = array(state, "predicted")
+        for place in self.regression:
+            made = self.t.put(made, self._regressed(state, made[OVERALL]), place)
+        for place in self.stated:
+            made = self.t.put(made, self._own(made[len(FORGETTING) - 1]), place)
+        return {"predicted": made}
+
+    def _regressed(self, state: State, mean: Value) -> Value:
+        t, width = self.t, self._width
+        z, C = array(state, "z"), array(state, "C_zz")
         self.p.note("regression of the data on the contexts")
         spread = t.sum(C * t.eye(width), axis=1)
         ridge = t.where(spread > 0.0, spread * (SHRINK + 1.0 / self.p.played), 1.0)
         weights = t.solve(C + t.diag(ridge), self._context() - z)
-        row = made[OVERALL] + array(state, "C_sz") @ weights
-        lower, upper = self._ranges()
-        row = t.minimum(t.maximum(row, t.constant(lower, "least")), t.constant(upper, "greatest"))
-        return {"predicted": t.put(made, row, self.count - 1)}
+        return self._within_ranges(mean + array(state, "C_sz") @ weights)
+
+    def _own(self, others: Value) -> Value:
+        """Predictions that the model states, and `others` where it states none; within the ranges of the streams."""
+        t, own, at = self.t, dict(self.p.task.canonical.predictions), 0
+        parts = list[Value]()
+        self.p.note("predictions that the model states")
+        for name, size in predicted_of(self.p.task.canonical).streams.items():
+            row = stated_value(self.p, own[name]) if name in own else others[at : at + size]
+            parts.append(row)
+            at += size
+        return self._within_ranges(parts[0] if len(parts) == 1 else t.concat(*parts))
+
+    def _within_ranges(self, row: Value) -> Value:
+        t, (lower, upper) = self.t, self._ranges()
+        return t.minimum(t.maximum(row, t.constant(lower, "least")), t.constant(upper, "greatest"))
 
     def _seasonal(self, state: State, mean: Value, after: Value, now: Value) -> tuple[Value, State]:
         """Predictions (profiles, entries) of the next round, and the state that they come from; `mean` of all rounds before and after."""

@@ -22,7 +22,6 @@ from oco.compiler.algorithms.wang_wan_zhang2025 import (
 from oco.compiler.algorithms.wang_yan_liu2025 import comparator_remarks
 from oco.compiler.theory.settings import Setting, number
 from oco.compiler.theory.theorems import Bound, Guarantee, Quantity, Situation, needed
-from oco.dsl.statements import Feedback
 
 NOTE = "in expectation, for data that does not answer the perturbations"
 
@@ -156,4 +155,4 @@ def strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee
 def remarks(s: Situation) -> tuple[str, ...]:
     """Remarks on the comparator, and on gradients that the model reveals in vain."""
     wasted = "it uses the values of what the model reveals, and no gradients"
-    return comparator_remarks(s) + (() if s.canonical.feedback is Feedback.BANDIT else (wasted,))
+    return comparator_remarks(s) + (() if s.canonical.feedback.gives_values_alone else (wasted,))

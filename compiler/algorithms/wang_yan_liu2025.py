@@ -16,7 +16,6 @@ from oco.compiler.algorithms.classic import (
     BOUNDED_GRADIENT,
     CONVEX_LOSS,
     STRONGLY_CONVEX,
-    path_length,
     path_weight,
 )
 from oco.compiler.algorithms.common import EXACT_STEP, FEASIBLE_COMPARATOR, common_comparator, nothing_to_learn
@@ -26,6 +25,7 @@ from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, point
 from oco.compiler.proximal.penalty import penalized_step
+from oco.compiler.theory.moves import path_length
 from oco.compiler.theory.schedule import Rounds, Schedule
 from oco.compiler.theory.settings import Default, Setting, number
 from oco.compiler.theory.theorems import (

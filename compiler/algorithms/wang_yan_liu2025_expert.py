@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from oco.compiler.algorithms.base import Algorithm
-from oco.compiler.algorithms.classic import path_length, path_weight
+from oco.compiler.algorithms.classic import path_weight
 from oco.compiler.algorithms.wang_yan_liu2025 import (
     BASIC,
     COLDQ,
@@ -25,6 +25,7 @@ from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, rows
 from oco.compiler.proximal.penalty import penalized_step
 from oco.compiler.theory.formula_values import evaluated
+from oco.compiler.theory.moves import path_length
 from oco.compiler.theory.schedule import Rounds, Schedule
 from oco.compiler.theory.settings import Default, Setting, count, number
 from oco.compiler.theory.theorems import (

@@ -190,6 +190,10 @@ def _unavailable(problem: Canonical) -> str:
     """Why no certificate can be kept; "" where it can."""
     if problem.feedback is not Feedback.FULL:
         return f"`feedback {problem.feedback}` does not reveal losses as functions"
+    if problem.delay:
+        return "under delayed feedback learners take turns, and each keeps sums of its own rounds alone"
+    if problem.moving is not None:
+        return "the loss is about the decision before, and the sums are of losses of single decisions"
     for b in problem.blocks:
         if b.domain.lmo_start is not None:
             return f"linear functions over {b.domain} are minimised by an iteration that proves no bound"

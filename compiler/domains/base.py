@@ -12,6 +12,7 @@ import numpy as np
 
 from oco.compiler.domains.norms import Floats, vector_norm
 from oco.compiler.domains.properties import EntrySum, FactorForm, Greatest, QuadraticInequality
+from oco.compiler.domains.vertices import decomposed
 from oco.compiler.ir.program import DType, Type
 from oco.dsl.diagnostics import InternalError, fail
 
@@ -100,6 +101,20 @@ class Domain(ABC):
     def lmo_from(self, t: Tracer, c: Value | Combination, start: Value) -> tuple[Value | Combination, Value]:
         """`lmo` from where the last one ended, and where this one ends."""
         raise InternalError(f"{self} minimises linear functions without a start")
+
+    @property
+    def fractional(self) -> str:
+        """Why not all extreme points are known to have entries 0 and 1 alone, in words; "" where they are."""
+        return f"extreme points of {self} are not known to have entries 0 and 1 alone"
+
+    @property
+    def vertex_draws(self) -> int:
+        """Number of uniform draws that `vertex` takes."""
+        return 1
+
+    def vertex(self, t: Tracer, x: Value, u: Value) -> Value:
+        """An extreme point of entries 0 and 1 whose mean is x, for draws u that are uniform on [0, 1)."""
+        return decomposed(t, self, x, u)
 
     def bregman_step(self, t: Tracer, x: Value, p: Value) -> Value:
         """argmin <p, u> + D(u, x) over u in the set, with D the Bregman divergence of `geometry`."""

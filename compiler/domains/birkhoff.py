@@ -38,6 +38,7 @@ class Birkhoff(Domain):
 
     projection_cost = "about ten solutions of n equations (semismooth Newton method)"
     lmo_cost = "O(n^3), an assignment problem"
+    fractional = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "n", int(np.asarray(self.n)))

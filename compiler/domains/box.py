@@ -11,6 +11,7 @@ import numpy as np
 from oco.compiler.domains.arguments import filling, written
 from oco.compiler.domains.base import MAX_VERTICES, Domain, Halfspaces, euclidean_radius_of_hull
 from oco.compiler.domains.norms import Floats, exact_sum, unit_rows, vector_norm
+from oco.compiler.domains.vertices import not_whole
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
@@ -38,6 +39,17 @@ class Box(Domain):
             return t.constant(value, name, f"`{name}` of {self.kind}") if value.ndim else float(value)
 
         return bound(self.lo, "lo"), bound(self.hi, "hi")
+
+    @property
+    def fractional(self) -> str:
+        return not_whole(self, self.lower, self.upper)
+
+    @property
+    def vertex_draws(self) -> int:
+        return self.size
+
+    def vertex(self, t: Tracer, x: Value, u: Value) -> Value:
+        return self.shaped(t, t.to_float(u < self.flat(t, x)))
 
     def violation(self, x: Floats) -> float:
         below, above = self.lower - x, x - self.upper

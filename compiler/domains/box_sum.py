@@ -18,6 +18,7 @@ from oco.compiler.domains.norms import Floats, exact_sum, unit_rows, vector_norm
 from oco.compiler.domains.sampling import hit_and_run, sampling_cost
 from oco.compiler.domains.simplex import WEIGHT_FLOOR
 from oco.compiler.domains.totals import extreme_points, largest_transfer, spread_of_transfer
+from oco.compiler.domains.vertices import not_whole, systematic
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
@@ -83,6 +84,13 @@ class BoxSum(Domain):
         return frozenset(loose)
 
     # Membership.
+
+    @property
+    def fractional(self) -> str:
+        return not_whole(self, np.asarray(self.lo), np.asarray(self.hi), self.total)
+
+    def vertex(self, t: Tracer, x: Value, u: Value) -> Value:
+        return systematic(t, self, x, u, self.total)
 
     def violation(self, x: Floats) -> float:
         outside = np.maximum(self.lo - x, x - self.hi)

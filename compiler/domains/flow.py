@@ -37,6 +37,7 @@ class Flow(Polyhedron):
     labels: tuple[int, ...] = (0, 1)
 
     lmo_cost = "O(number of edges), a shortest path"
+    fractional = ""
 
     def __post_init__(self) -> None:
         if not self._paths_from[self.source]:

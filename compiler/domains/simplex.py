@@ -12,6 +12,7 @@ from oco.compiler.domains.arguments import number, written
 from oco.compiler.domains.base import MAX_VERTICES, Domain, Halfspaces
 from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.properties import EntrySum, Greatest
+from oco.compiler.domains.vertices import not_whole, systematic
 from oco.dsl.intervals import Interval, point
 
 if TYPE_CHECKING:
@@ -74,6 +75,13 @@ class Simplex(Domain):
     @property
     def geometry(self) -> str:
         return "entropy"
+
+    @property
+    def fractional(self) -> str:
+        return not_whole(self, self.lower * 0.0, self.upper * 0.0 + 1.0, self.s)
+
+    def vertex(self, t: Tracer, x: Value, u: Value) -> Value:
+        return systematic(t, self, x, u, self.s)
 
     def violation(self, x: Floats) -> float:
         share = x / self.s

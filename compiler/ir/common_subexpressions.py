@@ -32,8 +32,8 @@ class _Sharing:
         available = dict(outer)
         kept: list[tuple[Equation, bool]] = []
         for e in block.equations:
-            e = replace(e, args=tuple(map(self.read, e.args)))
-            e = replace(e, blocks=tuple(self.block(b, available) for b in e.blocks))
+            e = e.having(tuple(map(self.read, e.args)))
+            e = e.having(e.args, tuple(self.block(b, available) for b in e.blocks)) if e.blocks else e
             key = _key(e)
             known = available.get(key) if not e.blocks else None
             if known is None:

@@ -50,10 +50,10 @@ class _Folding:
     def block(self, block: Block) -> Block:
         kept: list[tuple[Equation, bool]] = []
         for e in block.equations:
-            e = replace(e, args=tuple(map(self.read, e.args)))
+            e = e.having(tuple(map(self.read, e.args)))
             folded = self.folded(e)
             if folded is None:
-                e = replace(e, blocks=tuple(map(self.block, e.blocks)))
+                e = e.having(e.args, tuple(map(self.block, e.blocks))) if e.blocks else e
             else:
                 self.values[e.outs[0].name] = folded
             kept.append((e, folded is None))

@@ -73,6 +73,22 @@ class Equation:
         """Attribute of a name. Raises KeyError where there is none."""
         return dict(self.attrs)[name]
 
+    def having(
+        self,
+        args: tuple[Operand, ...],
+        blocks: tuple[Block, ...] | None = None,
+        outs: tuple[Var, ...] | None = None,
+    ) -> Equation:
+        """Equation with other arguments, blocks and results; `replace` takes thrice the time, and each pass makes every equation anew."""
+        return Equation(
+            self.outs if outs is None else outs,
+            self.op,
+            args,
+            self.attrs,
+            self.blocks if blocks is None else blocks,
+            self.note,
+        )
+
     def __str__(self) -> str:
         bound = ", ".join(f"{v}: {v.type}" for v in self.outs)
         given = "; ".join(part for part in (_listed(self.args), ", ".join(f"{k}={v}" for k, v in self.attrs)) if part)

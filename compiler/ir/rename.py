@@ -37,4 +37,4 @@ class _Renaming:
     def equation(self, e: Equation) -> Equation:
         args = tuple(self.operand(a) for a in e.args)
         blocks = tuple(self.block(b) for b in e.blocks)
-        return replace(e, outs=tuple(self.bind(v) for v in e.outs), args=args, blocks=blocks)
+        return e.having(args, blocks, tuple(self.bind(v) for v in e.outs))

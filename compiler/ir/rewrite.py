@@ -67,7 +67,7 @@ def substitute(block: Block, values: Mapping[str, Operand]) -> Block:
 
     def equation(e: Equation) -> Equation:
         blocks = tuple(substitute(b, values) for b in e.blocks)
-        return replace(e, outs=tuple(map(bound, e.outs)), args=tuple(map(read, e.args)), blocks=blocks)
+        return e.having(tuple(map(read, e.args)), blocks, tuple(map(bound, e.outs)))
 
     equations = tuple(equation(e) for e in block.equations)
     return Block(tuple(map(bound, block.params)), equations, tuple(map(read, block.results)))

@@ -32,12 +32,12 @@ class _Simplifier:
     def block(self, block: Block) -> Block:
         kept: list[tuple[Equation, bool]] = []
         for e in block.equations:
-            e = replace(e, args=tuple(map(self.read, e.args)))
+            e = e.having(tuple(map(self.read, e.args)))
             answer = self.simpler(e)
             while isinstance(answer, Equation):
                 e, answer = answer, self.simpler(answer)
             if answer is None:
-                e = replace(e, blocks=tuple(map(self.block, e.blocks)))
+                e = e.having(e.args, tuple(map(self.block, e.blocks))) if e.blocks else e
                 self.made_by |= {v.name: e for v in e.outs}
             else:
                 self.values[e.outs[0].name] = answer

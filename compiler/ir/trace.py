@@ -238,7 +238,7 @@ class Tracer(PrimitiveMethods):
     def _known(self, function: Function) -> str:
         """The name under which the program has this very function, adding it if it is new."""
         for other in self.functions:
-            if repr(other.body) == repr(function.body) and other.name.startswith(function.name):
+            if other.name.startswith(function.name) and repr(other.body) == repr(function.body):
                 return other.name
         unique = identifier(function.name, self._global_names())
         self.functions.append(Function(unique, function.body, function.result_names, function.doc))

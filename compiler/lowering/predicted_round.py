@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from oco.compiler.ir.value import Value
+from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.problem.canonical import Canonical, Inequality
 from oco.compiler.problem.structure import is_affine, separable_over_box
@@ -51,14 +52,19 @@ def picking(canonical: Canonical) -> tuple[str, ...]:
 
 
 def _exprs(canonical: Canonical) -> tuple[Expr, ...]:
-    return canonical.objective, *(c.expr for c in canonical.inequalities)
+    moving = () if canonical.moving is None else (canonical.moving,)
+    return canonical.objective, *moving, *(c.expr for c in canonical.inequalities)
 
 
 @lru_cache(maxsize=16)
 def predicted_of(canonical: Canonical) -> Predicted:
     """Problem of a round as predicted."""
     used = {n for e in _exprs(canonical) for n in names(e, Kind.STREAM)}
-    sizes = {s.name: math.prod(s.shape) for s in canonical.streams if s.name in used and not s.stream.known}
+    sizes = {
+        s.name: math.prod(s.shape)
+        for s in canonical.streams
+        if s.name in used and not (s.stream.known or s.stream.previous)
+    }
     objective = _real(canonical.objective, sizes)
     rows = tuple(
         replace(c, expr=algebra.add(_real(c.expr, sizes), Name(f"{MARGIN}{i}", Kind.STREAM, shape=c.shape)))
@@ -88,6 +94,12 @@ def _real(expr: Expr, predicted: Mapping[str, int]) -> Expr:
         return node
 
     return rewrite(expr, real)
+
+
+def stated_value(p: Problem, expr: Expr) -> Value:
+    """Value of a stated prediction, one vector: of what is known before the round alone."""
+    nowhere = Point(tuple(p.tracer.zeros(b.shape) for b in p.task.canonical.blocks))
+    return p.values([expr], nowhere)
 
 
 def data_of(p: Problem) -> Value:

@@ -75,17 +75,22 @@ def needs_horizon(theorem: Theorem) -> bool:
 
 def restarted(theorem: Theorem) -> Theorem:
     """The theorem of the restarted method: the same but for the horizon, which it need not know."""
-    if theorem.restart is Restart.NEVER or not needs_horizon(theorem):
-        return theorem
+    return theorem if theorem.restart is Restart.NEVER or not needs_horizon(theorem) else in_epochs(theorem)
+
+
+def in_epochs(theorem: Theorem, first: int | None = None) -> Theorem:
+    """Theorem of the method begun anew in epochs of T_0, 2 T_0, ... rounds; `first` is T_0 where it is given."""
     return replace(
         theorem,
         name=f"{theorem.name}, restarted",
         hypotheses=tuple(h for h in theorem.hypotheses if not h.of_horizon),
-        guarantee=lambda s, settings: restarted_guarantee(theorem, s, settings),
+        guarantee=lambda s, settings: restarted_guarantee(theorem, s, settings, first),
         rates={measure: restarted_rate(rate) for measure, rate in theorem.rates.items()},
-        checks=lambda s, settings: _checks(theorem, s, settings),
+        checks=lambda s, settings: _checks(theorem, s, settings, first or LONGEST_FIRST),
         free=(),
+        step_length=None,
         restarts=theorem,
+        first_epoch=first,
     )
 
 
@@ -115,13 +120,15 @@ def _objections_of_length(theorem: Theorem, s: Situation) -> list[Objection]:
     return [o for h, o in results if not isinstance(h.test(replace(s, horizon=VERY_LONG)), Objection)]
 
 
-def _checks(theorem: Theorem, s: Situation, settings: Mapping[str, Setting]) -> list[str]:
-    return theorem.checks(replace(s, horizon=LONGEST_FIRST), settings)
+def _checks(theorem: Theorem, s: Situation, settings: Mapping[str, Setting], length: int) -> list[str]:
+    return theorem.checks(replace(s, horizon=length), settings)
 
 
-def restarted_guarantee(theorem: Theorem, s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
-    """The sum over the epochs of the theorem's bounds."""
-    first = first_epoch(theorem, s, settings)
+def restarted_guarantee(
+    theorem: Theorem, s: Situation, settings: Mapping[str, Setting], given: int | None = None
+) -> Guarantee:
+    """The sum over the epochs of the theorem's bounds; `given` is the length of the first where it is known."""
+    first = first_epoch(theorem, s, settings) if given is None else given
     epochs: dict[int, Guarantee] = {}
 
     def epoch(T: int) -> Guarantee:
@@ -129,7 +136,7 @@ def restarted_guarantee(theorem: Theorem, s: Situation, settings: Mapping[str, S
             epochs[T] = theorem.guarantee(replace(s, horizon=T), settings)
         return epochs[T]
 
-    one = epoch(LONGEST_FIRST)
+    one = epoch(LONGEST_FIRST if given is None else given)
 
     def summed(which: int) -> Bound:
         bound = one.bounds[which]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property, reduce
 
 import numpy as np
@@ -29,7 +30,6 @@ from oco.dsl.expressions import Expr, Kind, Name, changes
 from oco.dsl.statements import Feedback
 
 FLOAT = DType.FLOAT
-
 
 __all__ = ["Draw", "Epoch", "Problem", "TraceSpec"]
 
@@ -83,13 +83,13 @@ class Problem:
 
     @cached_property
     def t(self) -> Value:
-        """min(round, T) as a float: after round T a learner goes on with the settings of T."""
+        """Round as a float, at most T where the settings are made for T rounds."""
         with self.tracer.outermost():
             if self.epoch is not None:
                 return self.tracer.name("t", self.played)
             if self.round is None:
                 raise InternalError("no round has been played yet")
-            horizon = self.task.horizon
+            horizon = None if self.task.anytime else self.task.horizon
             now = self.round if horizon is None else self.tracer.minimum(self.round, horizon)
             return self.tracer.name("t", self.tracer.to_float(now))
 
@@ -172,6 +172,16 @@ class Problem:
         """Number of equalities that have a multiplier."""
         return len(self.task.kept_equalities)
 
+    def after(self, before: Point) -> Problem:
+        """View of the round whose loss is that after the decision `before`; itself where none is about the decision before."""
+        c = self.task.canonical
+        if c.moving is None:
+            return self
+        blocks, result = dict(zip(self.task.decisions, self.units.outward(before).blocks, strict=True)), copy(self)
+        result.task = replace(self.task, canonical=c.played)
+        result.seen = {**self.seen, **{s.name: blocks[s.stream.previous] for s in c.previous if s.stream.previous}}
+        return result
+
     # Losses and constraints at a decision.
 
     @property
@@ -190,6 +200,10 @@ class Problem:
         if not self.full:
             return self.units.of_loss(self.seen["loss"])
         return self.units.of_loss(self._shaped(self._lowering(x)(self.task.canonical.objective), ()))
+
+    def second_loss(self, x: Point) -> Value:
+        """f_t(x) at the second point that a round is asked about."""
+        return self.loss(x) if self.full else self.units.of_loss(self.seen["second_loss"])
 
     def gradient(self, x: Point) -> Point:
         """grad f_t(x)."""

@@ -41,7 +41,8 @@ class TraceSpec:
     `scales` are the units of the problem that the rule sees (None: the user's); `canonical` is in the user's. `rooms` says which decisions
     are kept as factors (empty: none). `restarts`: the rounds of the first epoch of a restarted method, and where its epochs begin. `open`:
     symbols in the settings whose numbers are given with the first decision, so that one program serves many of them. `certify`: kind of
-    regret that the state keeps the sums of a certificate for, "" for none.
+    regret that the state keeps the sums of a certificate for, "" for none. `anytime`: settings go on with the rounds after the horizon.
+    `watch`: the state keeps what tells whether one decision satisfied all rounds.
     """
 
     canonical: Canonical
@@ -55,6 +56,8 @@ class TraceSpec:
     restarts: tuple[int, Restart] | None = None
     open: tuple[str, ...] = ()
     certify: str = ""
+    anytime: bool = False
+    watch: bool = False
 
     @cached_property
     def domains(self) -> tuple[Domain, ...]:
@@ -90,7 +93,9 @@ class TraceSpec:
         results += [Field("loss", Type(FLOAT), "the loss at the decision")]
         results += [Field("constraints", Type(FLOAT, (n,)), "the values of g at the decision")] if n else []
         results += [Field("equalities", Type(FLOAT, (m,)), "the values of h at the decision")] if m else []
-        if c.feedback is Feedback.BANDIT:
+        if c.feedback is Feedback.TWO_POINT:
+            results.insert(len(c.context) + 1, Field("second_loss", Type(FLOAT), "the loss at the second point"))
+        if c.feedback.gives_values_alone:
             return tuple(results)
         for b in c.blocks:
             end = "" if len(c.blocks) == 1 else f"_{b.name}"

@@ -15,6 +15,7 @@ import numpy as np
 
 from oco.compiler.problem.constraint_parts import difference, penalties_of
 from oco.compiler.problem.cuts import steps_each
+from oco.compiler.problem.delays import delay_of
 from oco.compiler.problem.equalities import has_multipliers
 from oco.compiler.problem.families import Families, families
 from oco.compiler.problem.folding import Folding
@@ -24,10 +25,20 @@ from oco.compiler.problem.parts import DecisionBlock as DecisionBlock
 from oco.compiler.problem.parts import Equality as Equality
 from oco.compiler.problem.parts import Inequality as Inequality
 from oco.compiler.problem.parts import entry_labels as entry_labels
-from oco.compiler.problem.previous import is_known, of_previous, refuse_previous, standing_still, stream_of
+from oco.compiler.problem.previous import (
+    is_known,
+    moving_loss,
+    of_previous,
+    refuse_previous,
+    standing_still,
+    stream_of,
+)
+from oco.compiler.problem.stated_predictions import stated_predictions
 from oco.compiler.problem.stream_ranges import StreamRange as StreamRange
 from oco.compiler.problem.stream_ranges import stream_range
 from oco.compiler.problem.structure import Structure, structure_of
+from oco.compiler.problem.sublevel import has_nearest_point
+from oco.compiler.problem.whole_decisions import REMARK, check_rounded
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, fail
 from oco.dsl.expressions import Expr, Kind, changes, constant, names
@@ -46,8 +57,10 @@ class Canonical:
     """The problem of one round: minimize `objective` over the blocks, subject to inequalities and equalities in the order of the text,
     the known ones last.
 
-    `known` holds the known inequalities where they are apart from the others (`learned`), `previous` the previous decisions as streams.
-    `horizon` is None where the model says that it is unknown. `unscaled` is the problem in the user's units where this one is in others.
+    `known` holds the known inequalities where they are apart from the others (`learned`), `previous` the previous decisions as streams,
+    `moving` the loss over them where it has some: in `objective` they are the decision itself. `predictions` has the stated prediction of
+    each stream that has one, `statistics` the streams that these use beside contexts. `horizon` is None where the model says that it is
+    unknown; feedback comes `delay` rounds later at most. `unscaled` is the problem in the user's units where this one is in others.
     """
 
     model: Model
@@ -61,6 +74,10 @@ class Canonical:
     unscaled: Canonical | None = None
     known: tuple[Inequality, ...] = ()
     previous: tuple[StreamRange, ...] = ()
+    moving: Expr | None = None
+    delay: int = 0
+    predictions: tuple[tuple[str, Expr], ...] = ()
+    statistics: tuple[StreamRange, ...] = ()
 
     def __hash__(self) -> int:
         return self._hash
@@ -86,6 +103,11 @@ class Canonical:
         return self.model.feedback
 
     @property
+    def learner_rounds(self) -> int | None:
+        """Rounds that one learner plays, at most: under delays as many learners take turns as rounds are open at once."""
+        return None if self.horizon is None else -(-self.horizon // (self.delay + 1))
+
+    @property
     def constraints(self) -> tuple[Inequality | Equality, ...]:
         """All constraints: the inequalities, then the equalities on average."""
         return (*self.inequalities, *self.equalities)
@@ -93,26 +115,43 @@ class Canonical:
     @cached_property
     def learned(self) -> Canonical:
         """Problem that an algorithm sees: the known inequalities stand apart, since each decision satisfies them."""
-        if not any(c.known for c in self.inequalities):
+        if self.moving is None and not any(c.known for c in self.inequalities):
             return self
         inequalities, known = (tuple(c for c in self.inequalities if c.known is known) for known in (False, True))
         moving = tuple(replace(c, expr=c.moving, moving=c.expr) if c.moving is not None else c for c in known)
-        return replace(self, inequalities=inequalities, known=moving, streams=(*self.streams, *self.previous))
+        streams = (*self._own_streams, *self.previous)
+        return replace(self, inequalities=inequalities, known=moving, streams=streams)
 
     @cached_property
     def whole(self) -> Canonical:
-        """Problem with all constraints, as it is measured: those of previous decisions over what these were, margins left out."""
+        """Problem with all constraints, as it is measured: what is over previous decisions over what these were, margins left out."""
         known = (c if c.margin is None else replace(c, expr=c.margin.measured) for c in self.known)
-        return self if not self.known else replace(self, inequalities=(*self.inequalities, *known), known=())
+        result = self if not self.known else replace(self, inequalities=(*self.inequalities, *known), known=())
+        return result if self.moving is None else replace(result, objective=self.moving)
+
+    @cached_property
+    def played(self) -> Canonical:
+        """Problem whose loss is over previous decisions where it has some: `learned` once these are known."""
+        return self if self.moving is None else replace(self, objective=self.moving)
 
     @cached_property
     def standing(self) -> Canonical:
         """Problem with all constraints in which no decision moves, as comparators see it; `learned` of it is this one again."""
-        if not self.known:
+        if not self.known and self.moving is None:
             return self
         still = tuple(replace(c, expr=c.moving, moving=c.expr) if c.moving is not None else c for c in self.known)
-        streams = self.streams[: len(self.streams) - len(self.previous)]
-        return replace(self, inequalities=(*self.inequalities, *still), known=(), streams=streams)
+        return replace(self, inequalities=(*self.inequalities, *still), known=(), streams=self._own_streams)
+
+    @property
+    def _own_streams(self) -> tuple[StreamRange, ...]:
+        """Streams of the model itself."""
+        added = {s.name for s in self.previous}
+        return tuple(s for s in self.streams if s.name not in added)
+
+    @cached_property
+    def predicting(self) -> Canonical:
+        """Problem with the statistics of stated predictions as values that rounds leave to the next."""
+        return replace(self, streams=(*self.streams, *self.statistics), statistics=())
 
     @cached_property
     def context(self) -> tuple[str, ...]:
@@ -194,6 +233,8 @@ class Canonical:
         words = [f"{c.origin}, {c.when}: {c.margin.words}" for c in every if c.margin is not None]
         if states := [s.name for s in self.streams if s.stream.following is not None]:
             words.append(f"what a decision leaves to later rounds in {', '.join(states)} is not part of the regret")
+        if drawn := [b.name for b in self.blocks if b.rounded]:
+            words.append(REMARK.format(f"{', '.join(drawn)} {'is' if len(drawn) == 1 else 'are'}"))
         return tuple(words)
 
     def _named(self, parts: Sequence[tuple[str, str, tuple[int, ...]]]) -> tuple[str, ...]:
@@ -224,9 +265,7 @@ def canonical(model: Model) -> Canonical:
     if model.objective is None:
         raise fail("OCO207", "the model has nothing to minimize", model.span, "add a line: minimize EXPRESSION")
     check_entries(model)
-    blocks: list[DecisionBlock] = []
-    streams: list[StreamRange] = []
-    steps = steps_each(model)
+    blocks, streams, steps = list[DecisionBlock](), list[StreamRange](), steps_each(model)
     for decision in model.decisions:
         with findings.guard():
             blocks.append(_block(decision, folding, steps))
@@ -235,8 +274,7 @@ def canonical(model: Model) -> Canonical:
             streams.append(stream_range(stream, folding))
     findings.raise_if_any()
     drawn = {s.name for s in streams if s.stochastic}
-    inequalities: list[Inequality] = []
-    equalities: list[Equality] = []
+    inequalities, equalities = list[Inequality](), list[Equality]()
     for c in model.constraints:
         shape = folding.shape(c.shape, c.span)
         left, right = folding.fold(c.left), folding.fold(c.right)
@@ -257,22 +295,27 @@ def canonical(model: Model) -> Canonical:
     objective = folding.fold(model.objective)
     carried = [s.following for s in streams if s.following is not None]
     before = _previous(blocks, [objective, *carried, *(c.expr for c in inequalities)], model)
-    inequalities = [_marked(model, c, before) for c in inequalities]
-    inequalities += [c for s in streams if s.following is not None for c in _ranges(model, s, folding, before)]
-    margins = [c.margin.range for c in inequalities if c.margin is not None]
+    inequalities = [_marked(model, c, before, blocks) for c in inequalities]
+    inequalities += [c for s in streams if s.following is not None for c in _ranges(model, s, folding, before, blocks)]
+    inequalities = _with_fixed(model, inequalities, blocks)
     inequalities.sort(key=lambda c: c.known)
-    for expr in (objective, *carried, *(c.expr for c in inequalities), *(c.expr for c in equalities)):
+    moving = moving_loss(model, objective, {name: s.name for name, s in before.items()})
+    for expr in (*carried, *(c.expr for c in inequalities), *(c.expr for c in equalities)):
         refuse_previous(expr)
+    check_rounded(blocks, objective, [*inequalities, *equalities], model.feedback)
     return Canonical(
         model,
         folding.horizon,
         tuple(blocks),
         tuple(streams),
-        objective,
+        objective if moving is None else standing_still(objective),
         tuple(inequalities),
         tuple(equalities),
         assumptions,
-        previous=(*before.values(), *margins),
+        previous=(*before.values(), *(c.margin.range for c in inequalities if c.margin is not None)),
+        moving=moving,
+        delay=delay_of(model, folding, inequalities, streams),
+        **stated_predictions(model, folding, streams),
     )
 
 
@@ -289,12 +332,13 @@ def _in_share(
     return replace(c, timing=Timing.EACH_ROUND, margin=margin)
 
 
-def _marked(model: Model, c: Inequality, before: Mapping[str, StreamRange]) -> Inequality:
+def _marked(
+    model: Model, c: Inequality, before: Mapping[str, StreamRange], blocks: Sequence[DecisionBlock]
+) -> Inequality:
     """Constraint marked as known where the decision of each round can satisfy it: its streams are contexts or previous decisions."""
-    exact = c.timing is Timing.EACH_ROUND and not c.penalties and model.feedback is Feedback.FULL
     if c.margin is not None:
         return _with_margin(c, c.margin, before)
-    if not exact or not is_known(model, c.expr, before):
+    if not _is_exact(model, c) or not is_known(model, c.expr, before, blocks):
         return c
     if not set(names(c.expr, Kind.STREAM)) & set(before):
         return replace(c, known=True)
@@ -302,14 +346,28 @@ def _marked(model: Model, c: Inequality, before: Mapping[str, StreamRange]) -> I
     return replace(c, known=True, expr=standing_still(c.expr), moving=moving)
 
 
-def _ranges(model: Model, s: StreamRange, folding: Folding, before: Mapping[str, StreamRange]) -> list[Inequality]:
+def _is_exact(model: Model, c: Inequality) -> bool:
+    return c.timing is Timing.EACH_ROUND and not c.penalties and model.feedback is Feedback.FULL
+
+
+def _with_fixed(model: Model, marked: list[Inequality], blocks: Sequence[DecisionBlock]) -> list[Inequality]:
+    """Constraints with those of fixed data alone known too, where others are: the step that meets these meets them as well."""
+    if not any(c.known and c.margin is None for c in marked):
+        return marked
+    fixed = [_is_exact(model, c) and not changes(c.expr) and has_nearest_point(c.expr, blocks) for c in marked]
+    return [replace(c, known=True) if f else c for c, f in zip(marked, fixed)]
+
+
+def _ranges(
+    model: Model, s: StreamRange, folding: Folding, before: Mapping[str, StreamRange], blocks: Sequence[DecisionBlock]
+) -> list[Inequality]:
     """Range of a state as known constraints on what a decision leaves to the next round; none where that is known only afterwards."""
     assert s.stream.following is not None
     following = folding.fold(s.stream.following)
     sides = {"least": difference(constant(s.lower), following), "most": difference(following, constant(s.upper))}
     labels = {end: f"{s.name}.{end}" for end in sides}
     made = (Inequality(labels[e], s.shape, x, Timing.EACH_ROUND, labels[e], s.stream.span) for e, x in sides.items())
-    return [c for c in (_marked(model, c, before) for c in made) if c.known and names(c.expr, Kind.DECISION)]
+    return [c for c in (_marked(model, c, before, blocks) for c in made) if c.known and names(c.expr, Kind.DECISION)]
 
 
 def _with_margin(c: Inequality, margin: ShareMargin, before: Mapping[str, StreamRange]) -> Inequality:
@@ -343,7 +401,7 @@ def _block(decision: Decision, folding: Folding, steps: int) -> DecisionBlock:
         cuts = decision.domain.cuts
         sides = [(difference(folding.fold(c.left), folding.fold(c.right)), c.relation, c.span) for c in cuts]
         domain = folding.sets.narrowed(domain, decision.name, sides, steps)
-    return DecisionBlock(decision.name, shape, domain, decision.span)
+    return DecisionBlock(decision.name, shape, domain, decision.span, decision.domain.rounded)
 
 
 def _previous(blocks: Sequence[DecisionBlock], exprs: Sequence[Expr], model: Model) -> dict[str, StreamRange]:

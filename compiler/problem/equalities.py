@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from oco.dsl.expressions import Expr, Kind, names
 from oco.dsl.model import Model
-from oco.dsl.statements import Feedback, Measure, Timing
+from oco.dsl.statements import Measure, Timing
 
 
 def has_multipliers(model: Model, expr: Expr, drawn: Collection[str]) -> bool:
@@ -17,4 +17,4 @@ def has_multipliers(model: Model, expr: Expr, drawn: Collection[str]) -> bool:
     """
     has_mean = not names(expr, Kind.ROUND) and set(names(expr, Kind.STREAM)) <= set(drawn)
     soft = all(c.timing is Timing.ON_AVERAGE for c in model.constraints)
-    return has_mean and soft and model.feedback is not Feedback.BANDIT and model.measure is Measure.STATIC
+    return has_mean and soft and not model.feedback.gives_values_alone and model.measure is Measure.STATIC

@@ -17,12 +17,13 @@ from oco.dsl.statements import Relation, Timing
 
 @dataclass(frozen=True)
 class DecisionBlock:
-    """One decision and the set it lies in."""
+    """One decision and the set it lies in; `rounded`: what is played is drawn among the extreme points of that set."""
 
     name: str
     shape: tuple[int, ...]
     domain: Domain
     span: Span | None = field(default=None, compare=False, repr=False)
+    rounded: bool = False
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ class Inequality:
     """`expr <= 0` entry by entry, for the entries of `shape`. `origin` is the label in the text.
 
     `penalties` holds the loss that a unit of violation of each entry is worth, in the units of the problem; empty where none is stated.
-    `known`: each round, affine in the decisions, and made of contexts, previous decisions and fixed data beside, so that the decision can
-    satisfy it exactly. `moving` is its expression over previous decisions where there are some; in `expr` they are the decision itself.
+    `known`: each round, and made of contexts, previous decisions, the round and fixed data beside, so that the decision can satisfy it
+    exactly. `moving` is its expression over previous decisions where there are some; in `expr` they are the decision itself.
     `margin` is that of a constraint in a share of the rounds: `expr` then has the greatest margin, `moving` that of the round.
     """
 

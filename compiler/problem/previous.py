@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from oco.compiler.problem.structure import is_affine
+import numpy as np
+
+from oco.compiler.problem.parts import DecisionBlock
+from oco.compiler.problem.sublevel import has_nearest_point
+from oco.dsl import algebra
+from oco.dsl.atoms import form_of, forms
 from oco.dsl.diagnostics import fail
-from oco.dsl.expressions import Expr, Kind, Name, names, rewrite, walk
+from oco.dsl.dims import known
+from oco.dsl.evaluate import evaluate
+from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, changes, constant, names, rewrite, walk
 from oco.dsl.model import Model
 from oco.dsl.previous import WORD, decision_of
+from oco.dsl.statements import Feedback
 
 
 def stream_of(decision: str, exprs: Iterable[Expr], taken: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -20,10 +28,10 @@ def stream_of(decision: str, exprs: Iterable[Expr], taken: Collection[str]) -> I
         yield name, own
 
 
-def is_known(model: Model, expr: Expr, before: Collection[str]) -> bool:
-    """True for an expression affine in the decisions whose streams, one or more, are contexts or those of `before`."""
+def is_known(model: Model, expr: Expr, before: Collection[str], blocks: Sequence[DecisionBlock]) -> bool:
+    """True for an expression that changes with the rounds, over contexts or streams of `before`, and that has a nearest point."""
     known, used = {s.name for s in model.streams if s.known} | set(before), set(names(expr, Kind.STREAM))
-    return bool(used) and used <= known and is_affine(expr, tuple(d.name for d in model.decisions))
+    return changes(expr) and used <= known and has_nearest_point(expr, blocks)
 
 
 def of_previous(expr: Expr, streams: Mapping[str, str]) -> Expr:
@@ -38,19 +46,58 @@ def of_previous(expr: Expr, streams: Mapping[str, str]) -> Expr:
 
 
 def standing_still(expr: Expr) -> Expr:
-    """Expression with each `prev(x)` as x."""
+    """Expression with each `prev(x)` as x; differences of equal parts are zero."""
 
     def still(node: Expr) -> Expr:
         if isinstance(node, Name) and (x := decision_of(node.name)):
             return Name(x, Kind.DECISION, shape=node.shape, span=node.span)
-        return node
+        return _without_zeros(node) if isinstance(node, Call) else node
 
     return rewrite(expr, still)
 
 
-def refuse_previous(expr: Expr) -> None:
+def _without_zeros(node: Call) -> Expr:
+    """Zero where a call is the difference of equal parts or a product with zero; a sum without its zeros."""
+    match form_of(node), node.children:
+        case forms.DIFFERENCE, (a, b) if a == b:
+            return _zero(node)
+        case forms.Bilinear(), (a, b) if _is_zero(a) or _is_zero(b):
+            return _zero(node)
+        case forms.SUM, (a, b) if _is_zero(a) or _is_zero(b):
+            return algebra.add(a, b)
+    if not all(map(_is_zero, node.children)):
+        return node
+    with np.errstate(all="ignore"):
+        value = np.asarray(evaluate(node, {}))
+    return constant(value, node.span) if np.isfinite(value).all() else node
+
+
+def _is_zero(expr: Expr) -> bool:
+    return isinstance(expr, Constant) and not expr.value.array.any()
+
+
+def _zero(node: Expr) -> Expr:
+    return constant(np.zeros(known(node.shape)), node.span)
+
+
+def moving_loss(model: Model, loss: Expr, streams: Mapping[str, str]) -> Expr | None:
+    """Loss over the streams of previous decisions; None where it has none. Raises OCO217 where rounds do not reveal it as a function."""
+    moving = of_previous(loss, streams)
+    if moving is loss:
+        return None
+    if model.feedback is not Feedback.FULL:
+        refuse_previous(
+            loss, f"in the loss, of which `feedback {model.feedback}` reveals no function", "write `feedback full`"
+        )
+    return moving
+
+
+def refuse_previous(
+    expr: Expr,
+    where: str = "outside the loss and the constraints that the decision of each round meets exactly",
+    fix: str = "",
+) -> None:
     """Raise OCO217 where an expression holds a previous decision."""
     for node in walk(expr):
         if isinstance(node, Name) and decision_of(node.name):
-            message = f"`{node.name}` stands outside the constraints that the decision of each round meets exactly"
-            raise fail("OCO217", message, node.span)
+            raise fail("OCO217", f"`{node.name}` stands {where}", node.span, fix)

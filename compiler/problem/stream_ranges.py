@@ -76,6 +76,17 @@ def stream_range(stream: Stream, folding: Folding) -> StreamRange:
     )
 
 
+def middle(stream: StreamRange) -> Floats:
+    """Stated mean of a stream, or the middle of its range; its finite end, or 0, where that is unbounded."""
+    if stream.mean is not None:
+        return np.broadcast_to(np.asarray(stream.mean, dtype=np.float64), stream.shape)
+    low, high = (np.broadcast_to(np.asarray(e, dtype=np.float64), stream.shape) for e in (stream.lower, stream.upper))
+    finite = np.isfinite(low), np.isfinite(high)
+    ends = np.where(finite[0], low, np.where(finite[1], high, 0.0)), np.where(finite[1], high, low)
+    both = finite[0] & finite[1]
+    return np.where(both, ends[0] / 2 + np.where(both, ends[1], 0.0) / 2, ends[0])
+
+
 def _state(made: StreamRange, first: Expr, following: Expr, folding: Folding) -> StreamRange:
     """State with its value in round 1 and what a round leaves to the next, cut to the range. Raises OCO529."""
     if folding.model.feedback is not Feedback.FULL:

@@ -19,6 +19,7 @@ from oco.compiler.prover.facts import Deferred, Facts
 from oco.compiler.prover.feasibility import feasible
 from oco.compiler.prover.function import ScalarFunction
 from oco.compiler.prover.measured import Observed, Rounds, observed
+from oco.compiler.prover.moves import move_facts
 from oco.compiler.prover.notices import notices, without_allowed
 from oco.compiler.prover.overflow import overflows
 from oco.compiler.prover.phrasing import number
@@ -127,6 +128,7 @@ def _worked_out(setting: ProofContext, functions: Functions) -> Iterator[Fact]:
     yield from domain_facts(setting.canonical)
     yield from oracle_facts(setting)
     yield from functions[LOSS][0].facts()
+    yield from move_facts(setting.canonical, setting.budget)
     for c in setting.canonical.constraints:
         yield from constraint_facts(setting, c, functions[c.label])
 

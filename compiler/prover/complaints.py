@@ -16,13 +16,14 @@ from oco.dsl.expressions import Call, Expr
 from oco.dsl.source import Span
 from oco.dsl.statements import Relation
 
+LOSS, GAIN = "the loss", "the gain"
+
 
 def complaints(setting: ProofContext, facts: Mapping[str, Fact]) -> Iterator[Diagnostic]:
     """An error for each function that is refuted, a warning for each that is not decided."""
     canonical = setting.canonical
-    yield from _judged(
-        setting, canonical.objective, facts["loss.convex"], "the loss", "OCO501", canonical.objective.span
-    )
+    objective, gain = canonical.objective, canonical.model.maximized
+    yield from _judged(setting, objective, facts["loss.convex"], GAIN if gain else LOSS, "OCO501", objective.span)
     reported: set[str] = set()
     for h in canonical.equalities:
         if setting.curvatures(setting.simplify(h.expr)) not in FLAT_KINDS:
@@ -53,15 +54,16 @@ def _judged(
     culprit = next(setting.curvatures.culprits(expr), None)
     where = culprit.expr.span if culprit is not None and culprit.expr.span is not None else span
     named = f": {say(culprit.expr)} {_described(culprit)}" if culprit is not None else ""
+    shape = "concave" if what == GAIN else "convex"
     if fact.status is Status.REFUTED:
         hint = "; ".join(p for p in (_way_out(culprit, what), side) if p)
         note = fact.witness.words if fact.witness is not None else ""
-        yield Diagnostic(code, f"{what} is not convex{named}", where, hint, note=note)
+        yield Diagnostic(code, f"{what} is not {shape}{named}", where, hint, note=note)
         return
     hint = "no decision was found that refutes it either; theorems that need convexity do not apply"
     if fact.why is not None and fact.why.rule == ProofRule.NOT_SEARCHED:
         hint = f"{ProofRule.NOT_SEARCHED}: {setting.search.advice}; as long as it is not known, theorems that need convexity do not apply"
-    yield Diagnostic("OCO602", f"it is not known whether {what} is convex{named}", where, hint, Severity.WARNING)
+    yield Diagnostic("OCO602", f"it is not known whether {what} is {shape}{named}", where, hint, Severity.WARNING)
 
 
 def _described(culprit: Culprit) -> str:
@@ -81,8 +83,10 @@ def _way_out(culprit: Culprit | None, what: str) -> str:
         return "one factor of a product must be a number, a param or a stream"
     if culprit.wanted is Curvature.AFFINE and isinstance(culprit.inside, Call):
         return _affine_place(node, culprit.inside)
-    if culprit.own is Curvature.CONCAVE and what == "the loss":
-        return f"the compiler minimizes; to make {say(node)} large, put a minus before it"
+    if culprit.own is Curvature.CONCAVE and what == LOSS:
+        return f"the compiler minimizes; to make {say(node)} large, put a minus before it, or write `maximize`"
+    if culprit.own is Curvature.CONVEX and what == GAIN:
+        return f"a gain is concave; to make {say(node)} small, put a minus before it"
     if culprit.own is Curvature.CONVEX and culprit.wanted is Curvature.CONCAVE:
         return f"{say(node)} stands where its negative counts, as after a minus or on the other side of the relation"
     return ""

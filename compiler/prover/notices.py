@@ -35,6 +35,7 @@ def _unused(canonical: Canonical) -> Iterator[Diagnostic]:
     exprs += [c.moving for c in canonical.inequalities if c.moving is not None]
     exprs += [c.margin.measured for c in canonical.inequalities if c.margin is not None]
     exprs += [s.following for s in canonical.streams if s.following is not None]
+    exprs += [e for _, e in canonical.predictions]
     used = {n for e in exprs for n in names(e, Kind.STREAM)}
     for s in canonical.streams:
         if s.name not in used:

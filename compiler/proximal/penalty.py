@@ -36,8 +36,7 @@ from oco.compiler.proximal.smooth_response import SmoothResponse, data_of_constr
 
 TOLERANCE = 1e-12
 """Error of the decision, as a share of the domain's diameter, at which the search ends."""
-MAX_STEPS = 200
-MAX_TRIES = 100
+MAX_STEPS, MAX_TRIES = 200, 100
 RIDGE = 1e-13
 """Keeps the Newton system solvable where rows are dependent: a share of each row's own curvature."""
 FLAT = 1e-14
@@ -58,6 +57,7 @@ STEP_DOC = (
 IMPLICIT_DOC = (
     "argmin over the domain of h_0(x) + alpha |x - y|^2 + sum_n Q_n [h_n(x)]_+, by Newton's method on its dual."
 )
+NEAREST_DOC = "argmin over the domain of |x - y|^2 / 2 + sum_n Q_n [g_n(x)]_+, by Newton's method on its dual, and the multipliers."
 KINKED_DOC = "argmin over the domain of <c, x - y> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+: proximal points of the epigraph of kinks in g."
 ASCENT_DOC = "Newton's step of the multipliers, cut at the bounds [0, Q], and the gain that the whole of it promises."
 ALONG_DOC = "Along the step, at this share of it: the dual's value, the size of its terms, its slope, the constraints, the decision."
@@ -136,6 +136,21 @@ def implicit_step(p: Problem, y: Point, alpha: Value, Q: Value) -> Point:
     return Point(call_over(t, "implicit_step", step, Q, *response.parts, doc=IMPLICIT_DOC))
 
 
+def nearest_step(p: Problem, y: Point, Q: Value, first: Value) -> tuple[Point, Value]:
+    """Minimizer of |x - y|^2 / 2 + sum_n Q_n [g_n(x)]_+ and multipliers, from those of `first` where no kink is lifted."""
+    t, y, half = p.tracer, y.named(p.tracer, "y"), p.tracer.lift(0.5)
+    if lifted(p.task.canonical) is not None:
+        return penalized_step(p, y, y * 0.0, half, Q, p.constraints(y)), first
+    response = _response(p, y, y * 0.0, half, lambda: p.constraints(y))
+
+    def step(Q: Value, first: Value, *parts: Structured) -> tuple[Value, ...]:
+        lam, x = _Ascent(p, response.over(*parts), Q).run(t.minimum(first, Q))
+        return (lam, *x.blocks)
+
+    lam, *blocks = call_over(t, "nearest_step", step, Q, first, *response.parts, doc=NEAREST_DOC)
+    return Point(tuple(blocks)), lam
+
+
 def weighted_step(p: Problem, y: Point, c: Point, alpha: Value, weights: Value) -> Point:
     """argmin over the domain of <c, x> + alpha |x - y|^2 + sum_n weights_n g_n(x), for weights that are not negative."""
     if p.structure is Structure.AFFINE:
@@ -180,8 +195,7 @@ def _bent(p: Problem) -> type[SeparableResponse] | type[SmoothResponse]:
 
 
 class _Ascent:
-    """Maximizes D over the box [0, Q]; `fixed` multipliers stay. The state: lambda, g = grad D, the next step and its promise, a count, the
-    track."""
+    """Maximizes D over the box [0, Q]; `fixed` multipliers stay. State: lambda, g = grad D, next step, its promise, a count, the track."""
 
     def __init__(self, p: Problem, response: Response, Q: Value, fixed: Floats | None = None) -> None:
         self.p, self.t, self.response, self.Q, self.fixed = p, p.tracer, response, Q, fixed
@@ -273,8 +287,7 @@ class _Ascent:
 
     def own(self, bend: Value) -> Value:
         """The diagonal of the curvature, shape (N,)."""
-        count = self.Q.shape[0]
-        if count == 1:
+        if (count := self.Q.shape[0]) == 1:
             return self.t.reshape(bend, (1,))
         return self.t.sum(bend * self.t.diag(self.t.full(1.0, (count,))), axis=1)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 from oco.compiler.problem.canonical import Inequality
-from oco.compiler.problem.structure import MOST_ENTRIES, Structure, separable_over_box
+from oco.compiler.problem.structure import MOST_ENTRIES, Structure, is_affine, separable_over_box
 from oco.compiler.prover.epigraph import NoEpigraph, epigraph, has_kinks, kinks_hinder
 from oco.compiler.prover.step_cost import step_cost
+from oco.compiler.proximal.known_point import known_rows
 from oco.compiler.theory.theorems import Objection, Situation
 from oco.compiler.theory.ways_out import way_to_bound
 from oco.dsl.atoms import ATOMS, form_of, forms
@@ -56,6 +57,38 @@ def solver_objection(s: Situation) -> Objection | None:
             f"linearise `{label}`, or decide in a box under sums of functions of single entries",
         )
     return None
+
+
+@lru_cache(maxsize=16)
+def known_objections(s: Situation, moves: bool) -> tuple[Objection, ...]:
+    """Why decisions cannot be moved to the nearest point within the known constraints; `moves`: the algorithm lets them be moved."""
+    labels = ", ".join(dict.fromkeys(f"`{c.origin}`" for c in s.canonical.known))
+    if not moves:
+        return (Objection(f"its decisions cannot be moved to what is known before them: {labels}"),)
+    decisions, rows = tuple(b.name for b in s.canonical.blocks), known_rows(s.canonical)
+    structure, _ = rows.structure
+    bent = [c for c in s.canonical.known if not is_affine(c.expr, decisions)]
+    results = [
+        Objection(
+            f"it is not proved that `{c.origin}` is convex, and its decisions are moved to what is known before them"
+        )
+        for c in bent
+        if not s.holds(f"constraints.{c.label}.convex")
+    ]
+    if structure is Structure.AFFINE or separable_over_box(structure, s.domains):
+        return tuple(results)
+    for d in s.domains:
+        if why := d.unavailable_reason("project_jacobian")[0]:
+            message = f"moving its decisions to what is known before them needs a projection onto {d}: {why}"
+            results.append(Objection(message, "decide in a set that has one, such as a box, a ball or a simplex"))
+    try:
+        if kinks_hinder(rows):
+            epigraph(rows)
+    except NoEpigraph as found:
+        results.append(Objection(f"no decision is moved to what is known before it, {labels}: {found.why}"))
+    unbounded = [c for c in rows.inequalities if c in bent and not has_kinks(c)]
+    results += [_unsolved(s, c, "") for c in unbounded if s.entries(c.label, c.shape, "smoothness.l2") is None]
+    return tuple(results)
 
 
 def _unsolved(s: Situation, c: Inequality, why: str) -> Objection:

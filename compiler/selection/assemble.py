@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import cast
 
 from oco.compiler.algorithms.base import Algorithm
+from oco.compiler.certificates.conditions import SYMBOLS as WATCHED
+from oco.compiler.certificates.conditions import ConditionKeeper, watched_constraints
 from oco.compiler.certificates.keeper import CertificateKeeper
 from oco.compiler.certificates.sums import SYMBOLS as SUMMED
 from oco.compiler.domains.combination import Combination
@@ -15,13 +17,13 @@ from oco.compiler.ir.build import Measure, Named, trace_program, with_certificat
 from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
-from oco.compiler.lowering.known_step import BEFORE, SYMBOLS, WithinKnown, carried_field
 from oco.compiler.lowering.points import Point, Rows, Structured
 from oco.compiler.lowering.restarts import EPOCH, Restarted
 from oco.compiler.lowering.round_problem import Problem, TraceSpec
+from oco.compiler.lowering.rounding import rounded
 from oco.compiler.lowering.rule import Informed, Rule, State
 from oco.compiler.lowering.storage import StateLayout, decided, started
-from oco.dsl.statements import Feedback
+from oco.compiler.proximal.known_step import BEFORE, SYMBOLS, Remembering, WithinKnown, carried_field
 
 MOST_SLOPES = 100_000
 """Entries of the constraints' gradients together, beyond which a learner does not look at their size."""
@@ -33,26 +35,27 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
     rule, informed = _rule(algorithm, task)
     layout = _Layout(t, task, algorithm.frank_wolfe(task))
     keeper = CertificateKeeper(t, task, algorithm.multipliers)
-    layout.beside = keeper.names
+    watcher = ConditionKeeper(t, watched_constraints(task.canonical.standing) if task.watch else None)
+    layout.beside = (*keeper.names, *watcher.names)
 
     def init(start: Named) -> Mapping[str, Liftable]:
         constants = _open(task, start)
         p = Problem(t, task, {}, constants=constants)
         begun = layout.flat(rule.init(p, p.units.inward(layout.point(start))))
-        return begun | layout.first_starts() | constants | keeper.start()
+        return begun | layout.first_starts() | constants | keeper.start() | watcher.start()
 
     def decide(state: Named, drawn: Named) -> Mapping[str, Liftable]:
         constants = _open(task, state)
         p = Problem(t, task, {}, state["round"], drawn, constants=constants)
-        return layout.decision(p.units.outward(rule.decide(p, layout.state(state)))) | constants
+        return layout.decision(rounded(p, p.units.outward(rule.decide(p, layout.state(state))))) | constants
 
     def update(state: Named, seen: Named, drawn: Named) -> Mapping[str, Liftable]:
         constants = _open(task, state)
         p = Problem(t, task, seen, state["round"], drawn, layout.starts(state), constants)
         own = layout.state(state)
-        following = layout.flat(rule.update(p, own)) | constants
+        following = layout.flat(rule.update(p, own)) | constants | watcher.after(p, state)
         if keeper.names:
-            following |= keeper.after(p, state, own, p.units.outward(rule.decide(p, own)))
+            following |= keeper.after(p, state, own, rounded(p, p.units.outward(rule.decide(p, own))))
         return following | {name: p.domain.starts.vectors[k] for k, name in layout.warm.items()}
 
     measure, slopes = _measures(t, task, layout, norm)
@@ -68,7 +71,9 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
         update=update,
         measure=measure,
         slopes=slopes,
-        state_docs=layout.docs({EPOCH: "the number of rounds of this epoch", **SYMBOLS, **algorithm.symbols}) | SUMMED,
+        state_docs=layout.docs({EPOCH: "the number of rounds of this epoch", **SYMBOLS, **algorithm.symbols})
+        | SUMMED
+        | WATCHED,
         labels=task.canonical.whole.constraint_names,
     )
     program = replace(program, context=task.canonical.context, previous=_previous(task))
@@ -79,6 +84,7 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
 def _measures(t: Tracer, task: TraceSpec, layout: _Layout, norm: str) -> tuple[Measure, Measure | None]:
     """Loss and constraints of a round, and norms of their gradients where these are looked at."""
     whole = replace(task, scales=None, canonical=task.canonical.whole)
+    still = replace(whole, canonical=replace(whole.canonical, objective=task.canonical.objective))
 
     def measure(now: Value, decisions: Named, seen: Named) -> tuple[Liftable, Liftable, Liftable]:
         p = Problem(t, whole, seen, now)
@@ -88,13 +94,13 @@ def _measures(t: Tracer, task: TraceSpec, layout: _Layout, norm: str) -> tuple[M
         return p.loss(x), g, p.all_equalities(x) if task.canonical.equalities else empty
 
     def slopes(now: Value, decisions: Named, seen: Named) -> tuple[Liftable, Liftable]:
-        p = Problem(t, whole, seen, now)
+        p = Problem(t, still, seen, now)
         x, g = layout.point(decisions), t.zeros((0,))
         if 0 < p.constraint_count * task.canonical.size <= MOST_SLOPES:
             g = p.constraint_gradients(x).dual_norms(norm)
         return p.gradient(x).dual_norm(norm), g
 
-    return measure, None if any(task.rooms) or task.canonical.feedback is Feedback.BANDIT else slopes
+    return measure, None if any(task.rooms) or task.canonical.feedback.gives_values_alone else slopes
 
 
 def _rule(algorithm: Algorithm, task: TraceSpec) -> tuple[Rule, Informed | None]:
@@ -104,10 +110,10 @@ def _rule(algorithm: Algorithm, task: TraceSpec) -> tuple[Rule, Informed | None]
         rule = Restarted(rule, *task.restarts)
     if algorithm.prepares(task.canonical):
         return rule, cast(Informed, rule)
-    if task.canonical.known or task.canonical.carried:
+    if task.canonical.known:
         within = WithinKnown(rule, algorithm.plays)
         return within, within
-    return rule, None
+    return Remembering(rule) if task.canonical.carried else rule, None
 
 
 def _prepare(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
 from oco.compiler.algorithms.common import EXACT_STEP
 from oco.compiler.lowering.restarts import first_epoch, restarted
-from oco.compiler.proximal.solvable import step_rank
+from oco.compiler.proximal.solvable import known_objections, step_rank
+from oco.compiler.selection.given_units import numbers_given, unit_word
 from oco.compiler.selection.ignored_settings import ignored_settings, unread, using_all_settings
 from oco.compiler.selection.pilots import Pilots
-from oco.compiler.selection.relaxed import relaxed
+from oco.compiler.selection.relaxed import asking_less, relaxed
 from oco.compiler.selection.resolve_again import in_its_units, with_provisos
 from oco.compiler.selection.verdicts import (
     Applicability,
@@ -25,20 +26,15 @@ from oco.compiler.selection.verdicts import (
     withheld,
 )
 from oco.compiler.theory.best_constants import optimum
+from oco.compiler.theory.delays import in_turns
+from oco.compiler.theory.moves import promise
 from oco.compiler.theory.resolve import GivenSettings, theorem_settings
+from oco.compiler.theory.seen_worst import on_data
 from oco.compiler.theory.settings import Setting
-from oco.compiler.theory.theorems import (
-    Objection,
-    Restart,
-    Situation,
-    Theorem,
-    UnknownFact,
-    Violation,
-    without_sense,
-)
+from oco.compiler.theory.theorems import Objection, Restart, Situation, Theorem, UnknownFact, Violation, without_sense
 from oco.compiler.theory.unit_free import in_user_units, unit_free, without_units
 from oco.dsl.diagnostics import Diagnostic, OcoError, Severity, fail
-from oco.dsl.settings import SETTINGS, UNIT_WORDS, UNITS, WORD_SETTINGS
+from oco.dsl.settings import SETTINGS, UNITS
 from oco.dsl.source import Span
 from oco.dsl.statements import Feedback
 from oco.dsl.suggest import did_you_mean, nearest
@@ -85,7 +81,7 @@ class Choice:
         if v is None or v.theorem is None or v.theorem.restarts is None:
             return None
         s = self.situation if v.scales is None else unit_free(self.situation, v.scales)
-        return first_epoch(v.theorem.restarts, s, v.settings), v.theorem.restart
+        return v.theorem.first_epoch or first_epoch(v.theorem.restarts, s, v.settings), v.theorem.restart
 
     @property
     def usable(self) -> tuple[Verdict, ...]:
@@ -145,7 +141,8 @@ def choose(
         judge(a, s, {k: v for k, v in settings.items() if k in (*SETTINGS[a.name], UNITS)}, span, policy)
         for a in ALGORITHMS
     ]
-    usable = sorted((v for v in judged if v.applicability is Applicability.APPLICABLE), key=rank)
+    usable = [v for v in judged if v.applicability is Applicability.APPLICABLE]
+    usable.sort(key=lambda v: (bool(s.canonical.predictions) and not v.algorithm.predicts, rank(v)))
     usable, ignoring = using_all_settings(usable, s, settings)
     refused = [*ignoring, *(v for v in judged if v.applicability is Applicability.REFUSED)]
     if not ignoring and (less := relaxed(s, refused, usable)) is not None:
@@ -237,10 +234,9 @@ def judge(
 
 def _required(a: Algorithm, s: Situation, asked: bool) -> list[Objection]:
     results = [o for h in a.requirements if isinstance(o := h.test(s), Objection)]
-    if s.canonical.known and not a.plays and not a.prepares(s.canonical):
-        labels = ", ".join(dict.fromkeys(f"`{c.origin}`" for c in s.canonical.known))
-        results.append(Objection(f"its decisions cannot be moved to what is known before them: {labels}"))
-    return [o for o in results if not (asked and (o.slow or o.unasked))]
+    if s.canonical.known:
+        results += known_objections(s, bool(a.plays) or a.prepares(s.canonical))
+    return [o for o in results if not (asked and o.slow) and not (o.unasked and (asked or s.seen is not None))]
 
 
 def _objections(theorem: Theorem, s: Situation, scaled: bool) -> list[Objection]:
@@ -271,31 +267,18 @@ def _promised(
     settings = settings if best is None else dict(best.settings)
     if why := withheld(theorem, s):
         return Verdict(a, Applicability.APPLICABLE, theorem, (), settings, reason=why, scales=scales, best=best)
-    guarantee = best.guarantee if best is not None else theorem.guarantee(inner, settings)
+    guarantee = on_data(best.guarantee if best is not None else promise(theorem, inner, settings), s, scales)
     informativeness, score = weigh(inner, guarantee, policy.weight)
     guarantee = with_provisos(theorem, s, guarantee)
-    promised = guarantee if scales is None else in_user_units(guarantee, s, scales)
+    promised = in_turns(guarantee if scales is None else in_user_units(guarantee, s, scales), s.canonical)
     return Verdict(
         a, Applicability.APPLICABLE, theorem, (), settings, promised, score, informativeness, "", scales, best
     )
 
 
-def numbers_given(given: GivenSettings) -> bool:
-    """True if some setting that is not a word is given."""
-    return any(n not in WORD_SETTINGS and n != UNITS for n in given)
-
-
 def made_without_units(given: GivenSettings, span: Span | None, policy: Policy) -> bool:
     """True if settings are made for the problem without units: where that is asked for, or nothing is given."""
     return unit_word(given, span) == "free" or (policy.optimal and UNITS not in given and not numbers_given(given))
-
-
-def unit_word(given: GivenSettings, span: Span | None) -> str:
-    """The units of given settings: the user's, or those of the problem without units. Raises OCO721."""
-    word = str(given.get(UNITS, UNIT_WORDS[0])).strip('"')
-    if word not in UNIT_WORDS:
-        raise fail("OCO721", f"the setting {UNITS} is one of {', '.join(UNIT_WORDS)}, not `{word}`", span)
-    return word
 
 
 # An algorithm that the user names.
@@ -305,11 +288,11 @@ def _forced(s: Situation, a: Algorithm, given: GivenSettings, span: Span | None,
     check_setting_names(given, a, span)
     verdict = judge(a, s, given, span, policy, asked=True)
     warnings: list[Diagnostic] = []
-    if verdict.applicability is Applicability.REFUSED and (less := relaxed(s, [verdict])) is not None:
-        is_same_rule = less.canonical.equalities == s.canonical.equalities
-        if is_same_rule or _required(a, s, True) or _inapplicable(a, s):
-            again = judge(a, less, given, span, policy, asked=True)
-            s, verdict = (s, verdict) if again.applicability is Applicability.REFUSED else (less, again)
+    if verdict.applicability is Applicability.REFUSED:
+        again = partial(judge, a, given=given, span=span, policy=policy, asked=True)
+        s, verdict = asking_less(
+            s, verdict, again, lambda less: not (_required(a, less, True) or _inapplicable(a, less))
+        )
     if verdict.applicability is Applicability.REFUSED:
         verdict = _against_objections(a, verdict, s, given, span, policy)
         message = "; ".join(verdict.reasons)
@@ -377,10 +360,9 @@ def _inapplicable(a: Algorithm, s: Situation) -> list[Objection]:
     results: list[Objection] = []
     hard = any(t.violation is Violation.HARD for t in a.theorems)
     reads = a.reads or (Feedback.FULL if hard else Feedback.GRADIENT)
-    if s.canonical.feedback is Feedback.BANDIT and reads is not Feedback.BANDIT:
-        results.append(
-            Objection("it needs gradients, and bandit feedback gives only values", "write `feedback gradient`")
-        )
+    if s.canonical.feedback.gives_values_alone and not reads.gives_values_alone:
+        message = f"it needs gradients, and {s.canonical.feedback} feedback gives only values"
+        results.append(Objection(message, "write `feedback gradient`"))
     if reads is Feedback.FULL and s.canonical.feedback is not Feedback.FULL:
         results.append(Objection("it needs each round's constraints as functions", "write `feedback full`"))
     if hard and s.equalities:

@@ -8,6 +8,7 @@ import textwrap
 from typing import Any
 
 from oco.compiler.algorithms.base import Algorithm
+from oco.compiler.selection.brief import brief_lines
 from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.explain_settings import settings_data, settings_lines, vacuous_lines
 from oco.compiler.selection.verdicts import Applicability, Informativeness, Verdict, constraint_words, withheld
@@ -20,10 +21,11 @@ WIDTH = 116
 
 
 def explain_text(choice: Choice) -> str:
-    """Text of `oco explain`: a table, a line an algorithm, then the details of each."""
+    """Text of `oco explain`: three lines on the chosen algorithm, a table, a line an algorithm, then the details of each."""
     s = choice.situation
-    horizon = "unknown" if s.horizon is None else str(s.horizon)
-    lines = [f"{s.canonical.name}: {constraint_words(s)}, T = {horizon}", "", *table_lines(choice), ""]
+    horizon = "unknown" if s.rounds is None else str(s.rounds)
+    head = f"{s.canonical.name}: {constraint_words(s)}, T = {horizon}"
+    lines = [head, "", *brief_lines(choice), "", *table_lines(choice), ""]
     for words in s.canonical.remarks:
         lines += [*_wrapped("", words, WIDTH), ""]
     for v in choice.verdicts:
@@ -35,7 +37,7 @@ def explain_text(choice: Choice) -> str:
 
 def table_lines(choice: Choice) -> list[str]:
     """Each algorithm with its sum of regret and violations, and whether it applies or why not, in a few words."""
-    rounds = choice.situation.horizon or ANY_HORIZON
+    rounds = choice.situation.rounds or ANY_HORIZON
     lines = [f"{'algorithm':<17} {'sum':>10}  at T = {rounds}, in units of the most that a round can cost"]
     for v in choice.verdicts:
         message = {Informativeness.VACUOUS: "vacuous; ", Informativeness.RATES: "a rate without a number; "}.get(
@@ -151,6 +153,8 @@ def bound_text(bound: Bound, guarantee: Guarantee) -> str:
     message = f"{bound.measure} <= {number:.6g} = {rate}: {per_round:.4g} a round{note}"
     if bound.vacuous(rounds) and bound.trivial is not None:
         worst = "cost more than" if "regret" in bound.measure else "add more to it than"
+        if bound.most != bound.trivial:
+            return f"{message}; vacuous: on the data no decisions {worst} {bound.worst:.4g} a round in the mean"
         return f"{message}; vacuous: no round can {worst} {bound.worst:.4g}"
     return message
 
@@ -160,7 +164,7 @@ def explain_data(choice: Choice) -> dict[str, Any]:
     winner = choice.winner
     return {
         "measure": str(choice.situation.canonical.measure),
-        "horizon": choice.situation.horizon,
+        "horizon": choice.situation.rounds,
         "algorithm": None if winner is None else winner.name,
         "settings": {} if winner is None else {n: _setting_data(x) for n, x in winner.settings.items()},
         "guarantee": None if winner is None or winner.guarantee is None else guarantee_data(winner.guarantee),

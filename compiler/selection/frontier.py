@@ -34,7 +34,7 @@ def frontier(s: Situation, v: Verdict, weights: tuple[float, ...] = WEIGHTS) -> 
         best = judge(v.algorithm, s, words, None, Policy(True, weight))
         if best.best is None or best.best.least is None or best.guarantee is None:
             return ()
-        results.append(_point(best, weight, s.horizon or ANY_HORIZON))
+        results.append(_point(best, weight, s.rounds or ANY_HORIZON))
     return tuple(results)
 
 

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 from oco.compiler.selection.resolve_again import in_its_units, revised
 from oco.compiler.selection.verdicts import Verdict
+from oco.compiler.theory.delays import in_turns
 from oco.compiler.theory.guarantees import Guarantee
+from oco.compiler.theory.moves import promise
+from oco.compiler.theory.seen_worst import on_data
 from oco.compiler.theory.theorems import Situation, UnknownFact
 from oco.dsl.diagnostics import OcoError
 
@@ -34,12 +37,12 @@ class Useful:
 
 def useful_from(s: Situation, v: Verdict) -> dict[str, Useful]:
     """For each vacuous measure of a verdict, the horizon from which it is not."""
-    if v.guarantee is None or v.theorem is None or s.horizon is None:
+    if v.guarantee is None or v.theorem is None or s.rounds is None:
         return {}
     results = {}
     for k, bound in enumerate(v.guarantee.bounds):
-        if bound.vacuous(s.horizon):
-            results[bound.measure] = _first(_Shares(s, v, k), s.horizon)
+        if bound.vacuous(s.rounds):
+            results[bound.measure] = _first(_Shares(s, v, k), s.rounds)
     return results
 
 
@@ -61,7 +64,8 @@ class _Shares:
     def guarantee(self, T: int) -> Guarantee:
         s, v = revised(self.s, self.v, horizon=T)
         assert v.theorem is not None
-        return v.theorem.guarantee(in_its_units(s, v), v.settings)
+        guarantee = on_data(promise(v.theorem, in_its_units(s, v), v.settings), s, v.scales)
+        return in_turns(guarantee, s.canonical)
 
 
 def _first(share: Callable[[int], float], horizon: int) -> Useful:

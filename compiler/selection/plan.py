@@ -11,10 +11,12 @@ from types import MappingProxyType
 from typing import Self
 
 from oco.compiler.certificates.certificate import CertificateTerms, terms_of
+from oco.compiler.certificates.conditions import WatchedConditions, watched_conditions
 from oco.compiler.certificates.form import certificate_form
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Program
 from oco.compiler.lowering.round_problem import TraceSpec
+from oco.compiler.lowering.rounding import rounding_draws
 from oco.compiler.lowering.storage import rooms
 from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.prover.budget import SearchBudget
@@ -25,6 +27,7 @@ from oco.compiler.prover.measured import Rounds
 from oco.compiler.prover.seasons import season_of
 from oco.compiler.selection.assemble import assemble
 from oco.compiler.selection.choice import Choice, Policy, choose, judge
+from oco.compiler.selection.continuation import continued, continues, is_anytime
 from oco.compiler.selection.explain import explain_data, refusal
 from oco.compiler.selection.frontier import FrontierPoint, frontier
 from oco.compiler.selection.notebook import Explanation, plan_html, plan_latex
@@ -49,7 +52,12 @@ MODES = ("paper", LEAST, PLAIN, "tuned")
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Result of `compile_plan`. Immutable; `program` is traced when it is first asked for."""
+    """Result of `compile_plan`. Immutable; `program` is traced when it is first asked for.
+
+    model      as it was given
+    canonical  problem that is played: that of the model, or one that asks for less where the plan gives promises up (`relaxed`)
+    after  horizon behind which its learners go on in epochs (`continued`); None where they begin at round 1
+    """
 
     model: Model
     canonical: Canonical
@@ -60,6 +68,7 @@ class Plan:
     tradeoff: float = 1.0
     open: tuple[str, ...] = ()
     certify: str = ""
+    after: int | None = None
 
     @property
     def _winner(self) -> Verdict:
@@ -121,6 +130,12 @@ class Plan:
         return replace(terms_of(form), gap=self._winner.algorithm.gap, gap_unit=unit)
 
     @cached_property
+    def watched(self) -> WatchedConditions | None:
+        """Conditions of the guarantee, with what learners keep of the constraints to tell whether they hold; None where there are none."""
+        conditions = () if self.guarantee is None or self.canonical.delay else self.guarantee.conditions
+        return watched_conditions(conditions, self.canonical) if conditions else None
+
+    @cached_property
     def traced(self) -> Program:
         """The learner in the step IR, as its rule was traced."""
         a, theorem = self._winner.algorithm, self._winner.theorem
@@ -134,14 +149,18 @@ class Plan:
 
     @cached_property
     def _task(self) -> TraceSpec:
-        problem = self.choice.situation.canonical
+        algorithm, problem = self._winner.algorithm, self.choice.situation.canonical
+        problem = problem.predicting if algorithm.predicts else problem
         structure, _ = problem.structure
         rows = self.choice.situation.dependent_rows
-        task = TraceSpec(problem, self.settings, structure, self.horizon, rows, scales=self._winner.scales)
+        task = TraceSpec(
+            problem, self.settings, structure, self.choice.situation.horizon, rows, scales=self._winner.scales
+        )
         task = replace(task, restarts=self.choice.restarts, open=self.open, certify=self.certify)
-        algorithm = self._winner.algorithm
+        watch = self.watched is not None and self.watched.constraints is not None and not self.open
+        task = replace(task, anytime=self.anytime, watch=watch)
         kept = rooms(problem) if algorithm.frank_wolfe(task) else ()
-        return replace(task, draws=algorithm.draws(task), rooms=kept)
+        return replace(task, draws=(*algorithm.draws(task), *rounding_draws(problem)), rooms=kept)
 
     @property
     def kept_equalities(self) -> tuple[int, ...]:
@@ -165,6 +184,21 @@ class Plan:
             return result
         return replace(result, choice=result.choice.chosen_by(self.choice.pilots, self._winner.reason))
 
+    @property
+    def anytime(self) -> bool:
+        """True where theorem and settings know no horizon, and hold as long as rounds come."""
+        return is_anytime(self._winner)
+
+    def continued(self) -> Self | None:
+        """Plan of a learner that goes on after the horizon T, in epochs of T, 2 T, 4 T, ... rounds, with the sum of their bounds;
+        None where the method needs no horizon, or cannot be begun anew.
+        """
+        if not continues(self.choice.situation, self._winner):
+            return None
+        s, verdict = continued(self.choice.situation, self._winner, self.tradeoff)
+        choice = replace(self.choice, situation=s, judged=(verdict,), forced=True, others=tuple)
+        return replace(self, canonical=s.canonical.standing, choice=choice, after=self.horizon)
+
     def with_constants(self, numbers: Mapping[str, float] | None = None, T: int | None = None) -> Self:
         """Plan with other numbers of the theorem's free constants, for this horizon or another; algorithm and facts are kept.
 
@@ -186,7 +220,7 @@ class Plan:
 
     def _revised(self, s: Situation, verdict: Verdict) -> Self:
         choice = replace(self.choice, situation=s, judged=(verdict,), forced=True, others=tuple)
-        return replace(self, model=self.model.with_horizon(s.horizon), canonical=s.canonical.standing, choice=choice)
+        return replace(self, model=self.model.with_horizon(s.rounds), canonical=s.canonical.standing, choice=choice)
 
     @property
     def free(self) -> tuple[Free, ...]:
@@ -291,7 +325,7 @@ def compile_plan(
     choice = choose(situation, name, given | formulas, span, policy)
     if choice.winner is not None and keep is not None and choice.winner.name != keep:
         choice = choose(situation, keep, given | formulas, span, policy)
-    return plan_of(choice, mode, formulas, tradeoff)
+    return plan_of(choice, situation.canonical.model, mode, formulas, tradeoff)
 
 
 def analyzed(
@@ -308,18 +342,22 @@ def analyzed(
     if season is None:
         unknown = (s.name for s in problem.streams if not s.stream.known)
         season = 1 if seen is None else season_of(seen, unknown)
-    return Situation(problem.learned, facts, problem.horizon, weight, seen=conditions, season=season)
+    return Situation(problem.learned, facts, problem.learner_rounds, weight, seen=conditions, season=season)
 
 
 def plan_of(
-    choice: Choice, mode: str = "paper", given: Mapping[str, str | float] = MappingProxyType({}), tradeoff: float = 1.0
+    choice: Choice,
+    model: Model,
+    mode: str = "paper",
+    given: Mapping[str, str | float] = MappingProxyType({}),
+    tradeoff: float = 1.0,
 ) -> Plan:
-    """The plan of the algorithm that was chosen. Raises OCO708 where none was."""
-    problem, facts = choice.situation.canonical.standing, choice.situation.facts
+    """The plan of the algorithm that was chosen for a model. Raises OCO708 where none was."""
     if choice.winner is None:
         message, hint, place = refusal(choice)
-        raise fail("OCO708", message, place or problem.model.span, hint)
-    return Plan(problem.model, problem, facts, choice, mode, given, tradeoff)
+        raise fail("OCO708", message, place or model.span, hint)
+    situation = choice.situation
+    return Plan(model, situation.canonical.standing, situation.facts, choice, mode, given, tradeoff)
 
 
 def checked_tradeoff(weight: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from oco.compiler.algorithms import ALGORITHMS
 from oco.compiler.prover.notices import without_allowed
 from oco.compiler.prover.phrasing import number
 from oco.compiler.selection.choice import Choice
@@ -24,17 +25,24 @@ def _notices(choice: Choice) -> Iterator[Diagnostic]:
         message = f"the tradeoff {choice.policy.weight:g} weighs nothing: each constraint of {s.canonical.name} states its penalty"
         hint = "change the penalties, or leave them out where the tradeoff is to count"
         yield Diagnostic("OCO716", message, s.canonical.model.span, hint, Severity.WARNING)
+    if v is not None and s.canonical.predictions and not v.algorithm.predicts:
+        predicted = ", ".join(f"`{n}`" for n, _ in s.canonical.predictions)
+        users = " or ".join(f"`using {a.name}`" for a in ALGORITHMS if a.predicts)
+        message = f"`{v.name}` makes no use of the stated predictions of {predicted}"
+        yield Diagnostic(
+            "OCO717", message, s.canonical.model.span, f"{users} takes them, where it applies", Severity.WARNING
+        )
     if v is not None and v.theorem is not None and (why := withheld(v.theorem, s)):
         message = f"nothing is guaranteed of `{v.name}` here: {why}"
         yield Diagnostic("OCO704", message, s.canonical.model.horizon.span, "", Severity.WARNING)
-    if v is None or v.guarantee is None or s.horizon is None:
+    if v is None or v.guarantee is None or s.rounds is None:
         return
     span, useful = s.canonical.model.horizon.span, useful_from(s, v)
     for bound in v.guarantee.bounds:
         if bound.measure not in useful or bound.worst is None:
             continue
-        promised = bound.number(s.horizon)
-        most = f"{s.horizon} rounds of at most {number(bound.worst)} each"
+        promised = bound.number(s.rounds)
+        most = f"{s.rounds} rounds of at most {number(bound.worst)} each"
         message = (
             f"the guarantee of {v.name} says nothing: {bound.measure} <= {number(promised or 0.0)}, no less than {most}"
         )
@@ -42,7 +50,5 @@ def _notices(choice: Choice) -> Iterator[Diagnostic]:
         yield Diagnostic("OCO608", message, span, hint, Severity.WARNING)
         from_then = useful[bound.measure]
         if from_then.horizon is not None:
-            message = (
-                f"T = {s.horizon} is too short for the settings of {v.name} to promise anything of {bound.measure}"
-            )
+            message = f"T = {s.rounds} is too short for the settings of {v.name} to promise anything of {bound.measure}"
             yield Diagnostic("OCO609", message, span, str(from_then), Severity.WARNING)

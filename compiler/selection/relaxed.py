@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 
 from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.prover.budget import SearchBudget
 from oco.compiler.prover.check import LOSS, check_canonical
-from oco.compiler.selection.verdicts import Verdict
+from oco.compiler.selection.verdicts import Applicability, Verdict
 from oco.compiler.theory.theorems import Situation
 from oco.compiler.theory.ways_out import borders_of_slopes
 from oco.dsl.expressions import Expr
-from oco.dsl.statements import Feedback, Measure
+from oco.dsl.statements import Measure
 
 
 def relaxed(s: Situation, judged: Sequence[Verdict], usable: Sequence[Verdict] = ()) -> Situation | None:
@@ -49,9 +49,26 @@ def relaxed(s: Situation, judged: Sequence[Verdict], usable: Sequence[Verdict] =
     return None
 
 
+def asking_less(
+    s: Situation, verdict: Verdict, again: Callable[[Situation], Verdict], runs: Callable[[Situation], bool]
+) -> tuple[Situation, Verdict]:
+    """Situation that asks for less of one algorithm, and the verdict on it; those given where no theorem holds there either.
+
+    again  verdict of the algorithm on a situation
+    runs   whether its rule can play a situation: equalities then stay what they are
+    """
+    less, refusal = s, verdict
+    while refusal.applicability is Applicability.REFUSED:
+        weaker = relaxed(less, [refusal])
+        if weaker is None or (weaker.canonical.equalities != less.canonical.equalities and runs(less)):
+            return s, verdict
+        less, refusal = weaker, again(weaker)
+    return less, refusal
+
+
 def _values_only(s: Situation, usable: Sequence[Verdict]) -> bool:
     """True where rules that read values alone apply for want of bounded gradients, though the model gives gradients."""
-    return s.canonical.feedback is not Feedback.BANDIT and all(v.algorithm.reads is Feedback.BANDIT for v in usable)
+    return not s.canonical.feedback.gives_values_alone and all(v.algorithm.reads_values_alone for v in usable)
 
 
 def _kept_from_infinite_slopes(s: Situation) -> Situation | None:

@@ -8,7 +8,10 @@ from typing import Any
 
 from oco.compiler.algorithms.common import FEASIBLE_COMPARATOR
 from oco.compiler.selection.verdicts import Verdict, weigh, withheld
+from oco.compiler.theory.delays import in_turns
+from oco.compiler.theory.moves import promise
 from oco.compiler.theory.resolve import FreeNumbers, theorem_settings
+from oco.compiler.theory.seen_worst import on_data
 from oco.compiler.theory.theorems import Condition, Guarantee, Situation, Theorem
 from oco.compiler.theory.unit_free import in_user_units, without_units
 
@@ -38,8 +41,9 @@ def revised(
     theorem = v.theorem
     if theorem is None:
         return s, v
-    if horizon not in (None, s.horizon):
-        s = replace(s, canonical=replace(s.canonical, horizon=horizon), horizon=horizon)
+    if horizon not in (None, s.rounds):
+        longer = replace(s.canonical, horizon=horizon)
+        s = replace(s, canonical=longer, horizon=longer.learner_rounds)
     inner = in_its_units(s, v)
     chosen = numbers if numbers is not None else None if v.best is None else v.best.numbers
     return s, replace(
@@ -66,7 +70,7 @@ def promised_again(s: Situation, v: Verdict, weight: float) -> Verdict:
     if withheld(v.theorem, s):
         return v
     inner = in_its_units(s, v)
-    guarantee = with_provisos(v.theorem, s, v.theorem.guarantee(inner, v.settings))
+    guarantee = with_provisos(v.theorem, s, on_data(promise(v.theorem, inner, v.settings), s, v.scales))
     informativeness, score = weigh(inner, guarantee, weight)
-    shown = guarantee if v.scales is None else in_user_units(guarantee, s, v.scales)
+    shown = in_turns(guarantee if v.scales is None else in_user_units(guarantee, s, v.scales), s.canonical)
     return replace(v, guarantee=shown, informativeness=informativeness, score=score)

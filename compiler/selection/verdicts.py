@@ -100,9 +100,8 @@ def withheld(theorem: Theorem, s: Situation) -> str:
     """Why nothing is promised although a theorem's hypotheses hold, where decisions are moved into known constraints; else ""."""
     if not s.canonical.known:
         return ""
-    if any(p.stream.previous for p in s.canonical.previous):
-        own = {p.name for p in s.canonical.previous if p.stream.previous}
-        moving = ", ".join(dict.fromkeys(f"`{c.origin}`" for c in s.canonical.known if own & set(names(c.expr))))
+    own = {p.name for p in s.canonical.previous if p.stream.previous}
+    if moving := ", ".join(dict.fromkeys(f"`{c.origin}`" for c in s.canonical.known if own & set(names(c.expr)))):
         return f"{moving} asks of decisions to stay near the learner's own ones before, and comparators do not"
     if not theorem.moves:
         return "its proof is for a domain that stays the same, and known constraints cut it in every round"

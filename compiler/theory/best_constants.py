@@ -18,6 +18,7 @@ from itertools import combinations
 import numpy as np
 
 from oco.compiler.theory.formula_values import Partial, symbols_of
+from oco.compiler.theory.moves import promise
 from oco.compiler.theory.objective import (
     ANY_HORIZON,
     ROUNDING,
@@ -125,7 +126,7 @@ class _Search:
     def at(self, numbers: Mapping[str, float]) -> Optimum:
         """The settings and the guarantee with these numbers, as the paper has the others."""
         settings = theorem_settings(self.theorem, self.s, self.given, None, numbers)
-        guarantee = self.theorem.guarantee(self.s, settings)
+        guarantee = promise(self.theorem, self.s, settings)
         return Optimum(settings, guarantee, total(terms(self.s, guarantee, self.weight)))
 
     def terms_at(self, logs: Logs) -> Terms | None:
@@ -141,7 +142,7 @@ class _Search:
         try:
             if self.theorem.checks(self.s, settings):
                 return None
-            return terms(self.s, self.theorem.guarantee(self.s, settings), self.weight)
+            return terms(self.s, promise(self.theorem, self.s, settings), self.weight)
         except (OcoError, UnknownFact, OverflowError, ZeroDivisionError, ValueError):
             return None  # the guarantee has no value here
 

@@ -30,6 +30,8 @@ from oco.dsl.source import Span
 from oco.dsl.statements import Measure
 
 Floats = np.ndarray[Any, Any]
+OF_ALL_ROUNDS = ("variation.gradient", "variation.constraint", "V_x", "V_g")
+"""Facts on all rounds in their order, which under delays no learner plays."""
 ANY_LENGTH = 1000
 """Rounds for which settings are looked at where their number is unknown."""
 
@@ -43,7 +45,7 @@ class Violation(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Situation:
-    """All that a theorem may look at: the problem, its facts, the horizon (None: unknown), the weight of violations against
+    """All that a theorem may look at: the problem, its facts, the horizon of a learner (None: unknown), the weight of violations against
     regret, sentences on promises that are given up, what data show of conditions (None: no data), in units of `margin_unit`, and
     their season in rounds (1: none).
     """
@@ -59,6 +61,11 @@ class Situation:
     _numbers: dict[str, float | None] = field(default_factory=dict, init=False, repr=False)
     _bounds: dict[str, Floats | None] = field(default_factory=dict, init=False, repr=False)
     """Values that `number` returned before: a search over settings asks thousands of times."""
+
+    @property
+    def rounds(self) -> int | None:
+        """Rounds of a run; under delays each learner plays `horizon` of them."""
+        return self.canonical.horizon
 
     @property
     def domains(self) -> tuple[Domain, ...]:
@@ -101,7 +108,7 @@ class Situation:
     def number(self, key: str) -> float | None:
         """The value of a fact that may be relied on, in the model's units; None where it is unknown or no finite number."""
         if key not in self._numbers:
-            value = self.facts.value(key)
+            value: Any = None if self.canonical.delay and key in OF_ALL_ROUNDS else self.facts.value(key)
             known = value is not None and not isinstance(value, bool) and np.ndim(value) == 0
             self._numbers[key] = float(value) if known and np.isfinite(float(value)) else None
         return self._numbers[key]
@@ -230,8 +237,10 @@ class Theorem:
     best               settings whose best value is known as a formula in the others: they are so where free constants are varied
     moves              it holds as well where each decision is moved to the nearest point of a convex set that holds the comparator
     norm               in which decisions and gradients are measured, "l2" or "l1": the unit-free problem has radius one in it
+    step_length        bound of |x_{t+1} - x_t| in that norm for each round; None where the proof gives none (see `moves.py`)
     restart            where an epoch begins when the number of rounds is unknown
     restarts           the theorem whose method is begun anew in ever longer epochs (see `restarts.py`)
+    first_epoch        rounds of the first of them, where they are given
     """
 
     name: str
@@ -254,8 +263,10 @@ class Theorem:
     best: Mapping[str, Default] = field(default_factory=dict)
     moves: bool = False
     norm: str = "l2"
+    step_length: Callable[[Situation, Mapping[str, Setting]], Callable[[Rounds, int], Schedule]] | None = None
     restart: Restart = Restart.FROM_DECISION
     restarts: Theorem | None = None
+    first_epoch: int | None = None
 
     def speaks_for(self, given: Mapping[str, str | float]) -> bool:
         """True if the words among the given settings are its own."""

@@ -27,6 +27,8 @@ from oco.compiler.prover.domain import domain_facts, downward, upward
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.facts import Deferred, Facts
 from oco.compiler.prover.feasibility.feasible import KEYS, Feasibility
+from oco.compiler.prover.moves import KEYS as MOVES
+from oco.compiler.prover.moves import PREFIX
 from oco.compiler.prover.types import ProofRule, Status, Step
 from oco.compiler.theory.scales import Scales
 from oco.compiler.theory.theorems import Bound, Guarantee, Situation
@@ -126,6 +128,7 @@ LENGTHS: Mapping[str, int] = {
     "lipschitz.l1": 1,
     "smoothness.l2": 2,
     "strong_convexity.l2": 2,
+    "standing.l2": 1,
 }
 """Power of the decision's unit in 1 / unit of each constant of a function; it is linear in the function's own unit."""
 
@@ -154,6 +157,8 @@ class _Scaling:
     def _of_loss(self) -> Iterator[Fact]:
         for what in LENGTHS:
             yield from self._scaled(f"loss.{what}", what, self.scales.loss)
+        for key in MOVES:
+            yield from self._scaled(key, key.removeprefix(f"{PREFIX}."), self.scales.loss)
 
     def _of_constraint(self, c: Inequality | Equality, sizes: Floats) -> Iterator[Fact]:
         """The facts of the entries in their own units, and those of the worst entry."""

@@ -57,8 +57,11 @@ def _extreme_vjp(largest: bool) -> Any:
                 other = after[0] if len(after) == 1 else e.call(c.atom, *after)
                 here = e.call("_nonneg", e.sub(arg, other) if largest else e.sub(other, arg))
                 share, left = e.mul(left, here), e.mul(left, e.sub(e.number(1), here))
-            slope = e.where_equal(g, c, e.broadcast(arg, c.shape))
-            mine = e.mul(share, g) if slope is g else e.call("_masked", share, e.broadcast(slope, c.shape))
+            if e.reads(g, c):
+                slope = e.where_equal(g, c, e.broadcast(arg, c.shape))
+                mine = e.call("_masked", share, e.broadcast(slope, c.shape))
+            else:
+                mine = e.mul(share, g)
             results.append(e.collapse(e.broadcast(mine, c.shape), c.shape, arg.shape))
         return tuple(results)
 

@@ -21,6 +21,15 @@ BUILDING: dict[str, Code] = {
         _HEAD + "minimize sum(c)\n",
         "Use a decision in the objective.",
     ),
+    "OCO539": Code(
+        "a decision that cannot be rounded",
+        "A decision of 0 and 1 is drawn among the extreme points of its set, with the fractional decision as its mean. That costs nothing "
+        "on average where the loss is linear, there are no constraints beside the set, and the set has no other extreme points: boxes, "
+        "simplices, capped simplices, flows, the Birkhoff polytope.",
+        _HEAD.replace("box(0, 1)", "{0, 1}") + "minimize sum_squares(x) + c @ x\n",
+        "State a linear loss, write constraints into the set, or leave `rounded` out and round the decisions yourself.",
+        Stage.CHECK,
+    ),
     "OCO529": Code(
         "a state that cannot be",
         "`state s = EXPR in [lo, hi] start v` is what a round leaves to the next: v lies in the range, EXPR has the shape of s, and the "
@@ -40,6 +49,15 @@ BUILDING: dict[str, Code] = {
         "A penalty is the loss that a unit of violation of its constraint is worth: one positive number, or one for each entry.",
         _HEAD + "minimize c @ x\nsubject to\n    cap: sum(x) <= 1  each round, penalty 0\n",
         "Write a positive number in units of the loss, `penalty 50` say, or leave it out: `--tradeoff` then says what violations count.",
+        Stage.CHECK,
+    ),
+    "OCO540": Code(
+        "what cannot stand beside delayed feedback",
+        "`feedback full delayed 3` says that the data of a round come by the end of the third round after it. Four learners take turns, so "
+        "that none decides before it knows its last round; what a round leaves to the next (`prev`, `state`, `in 99% of rounds`) and the "
+        "number `t` of the round are not theirs.",
+        _HEAD + "minimize c @ x + norm1(x - prev(x))\nfeedback full delayed 3\n",
+        "Leave one of both out; give the number of the round as a `context`.",
         Stage.CHECK,
     ),
     "OCO530": Code(

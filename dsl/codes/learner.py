@@ -98,10 +98,10 @@ LEARNER: dict[str, Code] = {
     ),
     "OCO853": Code(
         "two threads use one learner at once",
-        "Threads may take turns with a learner. While one of them is within decide, observe or save, another gets this error, and "
-        "the learner stays as it was.",
+        "Threads may take turns with a learner or a fleet. While one of them is within decide, observe or save, another waits for "
+        "`timeout` seconds (none by default), then gets this error, and the learner stays as it was.",
         "threading.Thread(target=learner.decide).start(); learner.observe(price=3.0)",
-        "Give each thread a learner of its own, or hold a lock around each round.",
+        "Make calls wait for their turn with `learner.timeout = 5`; a round of two calls needs a lock of your own around both.",
         Stage.RUN,
     ),
     "OCO854": Code(
@@ -156,12 +156,36 @@ LEARNER: dict[str, Code] = {
         "Give every context of the model to `decide`: `learner.decide(load=7.0)`.",
         Stage.RUN,
     ),
+    "OCO869": Code(
+        "feedback that is late, early or given twice",
+        "Under `delayed d` the feedback of round t is given by `observe(..., round=t)` before round t + d + 1 is decided, in any order; "
+        "`skip(round=t)` says that it never comes.",
+        "learner.observe(price=31.5, round=9)",
+        "Give the rounds that the message lists, or skip them; `learner.pending` has the open ones.",
+        Stage.RUN,
+    ),
     "OCO861": Code(
         "values by name that do not fit the index",
         "Where an axis is an `index`, the values of a round may come by name, in any order: as a dict, a series of pandas, an array of "
         "xarray with coordinates. Each name of the index has one value.",
         'learner.observe(price={"NYC": 31.5})',
         "Add the names that are listed as missing, and take out or correct those that the index does not have.",
+        Stage.RUN,
+    ),
+    "OCO862": Code(
+        "the state is of other decisions or streams",
+        "A learner is carried to a plan whose horizon, settings, bounds or data changed. Decisions and streams must be the same in name "
+        "and shape, since nothing else says what becomes of them.",
+        'oco.migrate("state_of_ten_regions", plan_for_eleven)',
+        "Begin anew with `plan.learner(start=...)`, from a decision of the shape that the plan has.",
+        Stage.RUN,
+    ),
+    "OCO863": Code(
+        "a round is observed before it was decided",
+        "A learner that threads share (`timeout=`) takes the data of a round once `decide` has answered it: what a thread decided before "
+        "may belong to a round that another thread has observed already.",
+        "plan.learner(timeout=5).observe(price=3.0)",
+        "Call `decide` first, with a lock of your own around both calls, and give `observe(..., round=t)` the round that was decided.",
         Stage.RUN,
     ),
 }

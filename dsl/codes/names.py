@@ -73,7 +73,7 @@ NAMES: dict[str, Code] = {
     ),
     "OCO210": Code(
         "no such regret or feedback",
-        "Regret is static or dynamic; feedback is full, gradient or bandit.",
+        "Regret is static or dynamic; feedback is full, gradient, two_point or bandit.",
         'm = oco.Model("m", horizon=10)\nm.measure("adaptive")\n',
         "Take one of the words.",
         Stage.BUILDER,
@@ -113,6 +113,19 @@ NAMES: dict[str, Code] = {
         'Give one: `--param k=3` on the command line, `params={"k": 3}` in Python, or `param k = 3` in the file.',
         Stage.CHECK,
     ),
+    "OCO219": Code(
+        "nothing is predicted of this",
+        "`predict` states what a decision may assume of a stream before its round, one line a stream; contexts and states are known then.",
+        _model(_REST.replace("minimize", "predict x = 2\nminimize")),
+        "Name a stream that has no prediction yet, and give the prediction its shape, or one number.",
+    ),
+    "OCO220": Code(
+        "this is not known before the round",
+        "A prediction is made of contexts, states, fixed data, the round, and statistics of streams over the rounds before: `last(price)`, "
+        "`mean(price, 24)`, `ewma(price, 0.1)`, `season(price, 24)`.",
+        _model(_REST.replace("minimize", "predict c = 2 * c\nminimize")),
+        "Write `last(c)` for the value of the round before, or another statistic.",
+    ),
     "OCO218": Code(
         "this is no list of names",
         "An index names the entries of the axes that it gives the length of: words, whole numbers, or texts in quotes, each once, or the "
@@ -122,10 +135,11 @@ NAMES: dict[str, Code] = {
     ),
     "OCO217": Code(
         "the previous decision cannot stand here",
-        "`prev(x)` is the decision x of the round before. It stands in constraints each round that are affine in the decisions and made of "
-        "contexts and fixed data besides: these are met exactly, as `p - prev(p) <= ramp`.",
-        _model(_REST.replace("minimize", "minimize sum(prev(x)) +")),
-        "Take `prev` out of the loss and of other constraints; write `abs(x - prev(x)) <= r` as two constraints.",
+        "`prev(x)` is the decision x of the round before. It stands in the loss, where feedback is full, as `norm1(x - prev(x))`, and in "
+        "constraints each round that are made of contexts and fixed data besides: these are met exactly, as `p - prev(p) <= ramp` or "
+        "`norm2(p - prev(p)) <= reach`. A length stands alone on its side.",
+        _model(_REST + "subject to\n    calm: sum(x - prev(x)) <= 1  on average\n"),
+        "Take `prev` out of other constraints; write `norm2(x - prev(x)) <= r`, one length a constraint, each round.",
         Stage.CHECK,
     ),
 }

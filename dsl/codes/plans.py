@@ -122,6 +122,13 @@ PLANS: dict[str, Code] = {
         "Change the penalties in the model, or leave them out.",
         Stage.COMPILE,
     ),
+    "OCO717": Code(
+        "predictions without effect",
+        "The model states predictions of streams, and the algorithm makes no use of predictions.",
+        _LOSS.replace("minimize", "predict c = 0.5 * last(c)\nminimize") + "using ogd\n",
+        "Choose an algorithm that takes predictions, or leave the lines out.",
+        Stage.COMPILE,
+    ),
     "OCO733": Code(
         "a backend that does not work on this machine",
         "A backend may need more than Python, such as a compiler, which is missing here or fails.",

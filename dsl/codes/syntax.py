@@ -65,8 +65,8 @@ SYNTAX: dict[str, Code] = {
     ),
     "OCO108": Code(
         "a line that begins no statement",
-        "Every statement begins with one of twelve words: model, horizon, param, decision, stream, let, minimize, subject to, measure, "
-        "feedback, assume, using. A constraint begins with its label.",
+        "Every statement begins with one of these words: model, horizon, index, param, decision, stream, context, state, let, minimize, "
+        "maximize, subject to, measure, feedback, assume, using. A constraint begins with its label.",
         _in_model("minimise sum(x)"),
         "Begin the line with one of these words, or a constraint with its label and a colon.",
     ),
@@ -112,12 +112,6 @@ SYNTAX: dict[str, Code] = {
         _in_model("minimize sum(x ^ 2)"),
         "Write `**`, or `square(x)`.",
     ),
-    "OCO116": Code(
-        "a maximization",
-        "A model states what each round costs, so the objective is minimized. A gain is a negative cost.",
-        _in_model("maximize sum(x)"),
-        "Minimize the negative: `minimize -(...)`. The gain must be concave, so that its negative is convex.",
-    ),
     "OCO117": Code(
         "unknown words at the end of a constraint",
         "A constraint ends in `each round` (no round makes up for another) or `on average` (a round may make up for another; also when "
@@ -158,7 +152,7 @@ SYNTAX: dict[str, Code] = {
     ),
     "OCO123": Code(
         "an unknown measure or feedback",
-        "What is measured is `static regret` or `dynamic regret`; what comes back is `full`, `gradient` or `bandit` feedback.",
+        "What is measured is `static regret` or `dynamic regret`; what comes back is `full`, `gradient`, `two_point` or `bandit` feedback.",
         _in_model("minimize sum(x)", "measure dynamical regret"),
         "Write one of the words that the message lists.",
     ),

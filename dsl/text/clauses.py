@@ -77,7 +77,9 @@ def domain_of(domain: syntax.Expression) -> syntax.Call:
         raise missing
     hint = "write the name of a domain: box(lo, hi), ball(r), simplex, ..."
     if isinstance(domain, syntax.ValueSet):
-        hint = "decisions lie in convex sets: box(0, 1) holds what lies between"
+        if sorted(number_of(i) for i in domain.items) == [0, 1]:
+            return syntax.Call("box", tuple(sorted(domain.items, key=number_of)), span=domain.span)
+        hint = "decisions lie in convex sets, or in {0, 1}: box(lo, hi) holds what lies between"
     if isinstance(domain, syntax.ArrayLiteral) and len(domain.items) == 2:
         hint = f"write box({canonical(domain.items[0].span.text)}, {canonical(domain.items[1].span.text)})"
     raise fail("OCO120", "a decision lies in a domain", domain.span, hint)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from oco.dsl.text.words import LATER_WORDS, STATEMENT_WORDS
 
-PLACED_WORDS = ("in", "iid", "start", "unknown", "with")
+PLACED_WORDS = ("in", "iid", "rounded", "start", "unknown", "with")
 """Contextual words that are coloured wherever they stand apart; the others in the phrases below."""
 
 PHRASES = (
@@ -19,7 +19,7 @@ PHRASES = (
     r"(?<=,)\s+(penalty)\b",
     r"\b(static|dynamic)\s+(regret)\b",
     r"(?<=iid)\s+(mean)\b",
-    r"(?<=feedback)\s+(full|gradient|bandit)\b",
+    r"(?<=feedback)\s+(full|gradient|two_point|bandit)\b(?:\s+(delayed)\b)?",
     r"(?<=subject)\s+(to)\b",
     r"(?<=horizon)\s+(T)\b",
 )

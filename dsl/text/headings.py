@@ -72,8 +72,6 @@ def _misspelt(tokens: list[Token], under_subject_to: bool, compares: bool) -> He
         size = tokens[1].text.lower()
         hint = f"shapes are numbers: write `param {size} = 24`, then `decision x[{size}] in ...`"
         return Heading("param", name, Diagnostic("OCO108", "`set` begins no statement", first.span, hint), None)
-    if lowered.startswith("maximi") or (lowered in ("max", "argmax") and second in OPERAND_STARTS - {"LPAR"}):
-        return _maximize(tokens)
     if second == "EQUAL":
         name = syntax.Identifier(first.text, span=first.span)
         hint = f"write `let {first.text} = ...`"
@@ -96,14 +94,6 @@ def _misspelt(tokens: list[Token], under_subject_to: bool, compares: bool) -> He
         return Heading("subject", None, problem, None)
     right = [first._replace(type=word.upper()), *tokens[1:]]
     return Heading(word, _declared(word, tokens), problem, right)
-
-
-def _maximize(tokens: list[Token]) -> Heading:
-    rest = canonical(tokens[1].span.to(tokens[-1].span).text) if len(tokens) > 1 else "..."
-    hint = f"minimize the negative: `minimize -({rest if len(rest) <= LONGEST else '...'})`"
-    return Heading(
-        "minimize", None, Diagnostic("OCO116", "losses are minimized; nothing is maximized", tokens[0].span, hint), None
-    )
 
 
 def _without_word(tokens: list[Token], under_subject_to: bool, compares: bool) -> Heading:

@@ -132,9 +132,10 @@ def escaped(text: str) -> str:
 def model_latex(model: Statements) -> str:
     """LaTeX display of the model: decisions, loss, constraints, and knowledge of the data."""
     rounds = "unknown" if model.horizon.rounds is None else expression_latex(model.horizon.rounds)
-    worst = r"\min" if model.objective is not None else ""
+    gain = model.gain
+    worst = "" if model.objective is None else r"\min" if gain is None else r"\max"
     decided = ", ".join(_decision(d) for d in model.decisions)
-    loss = "" if model.objective is None else expression_latex(model.objective)
+    loss = "" if model.objective is None else expression_latex(model.objective if gain is None else gain)
     lines = [rf"{worst}_{{{decided}}} \quad & {loss} && t = 1, \ldots, {rounds if rounds != 'unknown' else 'T'}"]
     for number, constraint in enumerate(model.constraints):
         lines.append((r"\text{subject to} \quad & " if number == 0 else "& ") + _constraint(constraint))

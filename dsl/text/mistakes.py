@@ -199,7 +199,7 @@ def _closed_list(trouble: Trouble) -> Diagnostic | None:
     if trouble.word == "measure":
         form = "write `measure static regret` or `measure dynamic regret`"
     else:
-        form = "write `feedback full`, `feedback gradient` or `feedback bandit`"
+        form = "write `feedback full`, `feedback gradient`, `feedback two_point` or `feedback bandit`"
     if trouble.at is not None and (near := nearest(trouble.at.text, words)):
         form = f"did you mean `{near}`?"
     return Diagnostic(
@@ -320,9 +320,12 @@ def _adjacent(trouble: Trouble) -> Diagnostic | None:
     at = trouble.at
     if at is None or not trouble.operand_before() or "PLUS" not in trouble.expected:
         return None
-    if at.text in LOOP_WORDS:
+    if word := next((w for w in (trouble.before, at) if w.text in LOOP_WORDS), None):
         hint = "there are no loops and conditions; operations work on whole arrays: `sum(a * x)`"
-        return Diagnostic("OCO100", f"`{at.text}` means nothing here", at.span, hint)
+        if word.text == "if":
+            data = "what changes from round to round is a stream, as `least` in `sum(x) >= least`"
+            hint = f"there are no conditions: operations work on whole arrays, and {data}"
+        return Diagnostic("OCO100", f"`{word.text}` means nothing here", word.span, hint)
     if at.type == "LPAR":
         return Diagnostic(
             "OCO100", "only a function's name can stand before `(`", at.span, "a product is written with `*`"

@@ -201,10 +201,11 @@ def print_model(model: Statements) -> str:
         [_decision(d) for d in model.decisions],
         [print_stream(s) for s in model.streams],
         [f"let {let.name} = {print_expr(let.value)}" for let in model.lets],
-        [f"minimize {print_expr(model.objective)}"] if model.objective is not None else [],
+        [f"predict {p.stream} = {print_expr(p.value)}" for p in model.predictions],
+        _objective(model),
         ["subject to", *_constraints(model.constraints)] if model.constraints else [],
         [f"measure {model.measure} regret"] if model.measure is not Measure.STATIC else [],
-        [f"feedback {model.feedback}"] if model.feedback is not Feedback.FULL else [],
+        _feedback(model),
         [_assumption(a) for a in model.assumptions],
         [_using(model.using)] if model.using is not None else [],
     ]
@@ -212,6 +213,13 @@ def print_model(model: Statements) -> str:
     if len(text) > TEXT_LIMIT:
         raise _too_long(model.span)
     return text
+
+
+def _objective(model: Statements) -> list[str]:
+    if model.objective is None:
+        return []
+    gain = model.gain
+    return [f"minimize {print_expr(model.objective)}" if gain is None else f"maximize {print_expr(gain)}"]
 
 
 def _too_long(span: Span | None) -> OcoError:
@@ -285,7 +293,7 @@ def _decision(decision: Decision) -> str:
 def _domain(domain: DomainSpec) -> str:
     kind = f"{domain.kind}({', '.join(map(print_expr, domain.args))})" if domain.args else domain.kind
     cuts = ", ".join(f"{print_expr(c.left)} {c.relation} {print_expr(c.right)}" for c in domain.cuts)
-    return f"{kind} with {cuts}" if cuts else kind
+    return f"{kind}{' with ' if cuts else ''}{cuts}{' rounded' if domain.rounded else ''}"
 
 
 def print_distribution(distribution: Distribution) -> str:
@@ -314,6 +322,13 @@ def _constraints(constraints: tuple[Constraint, ...]) -> list[str]:
     lines = [f"    {c.label}: {print_expr(c.left)} {c.relation} {print_expr(c.right)}" for c in constraints]
     column = max((len(line) for line in lines if len(line) <= WIDTH), default=0)
     return [f"{line.ljust(column)}  {c.when}{_penalty(c)}" for line, c in zip(lines, constraints)]
+
+
+def _feedback(model: Statements) -> list[str]:
+    if model.feedback is Feedback.FULL and model.delay is None:
+        return []
+    delay = "" if model.delay is None else f" delayed {print_expr(model.delay)}"
+    return [f"feedback {model.feedback}{delay}"]
 
 
 def _penalty(c: Constraint) -> str:

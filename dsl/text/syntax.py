@@ -168,6 +168,7 @@ class DecisionStatement(Node):
     dims: tuple[Expression, ...]
     domain: Call
     cuts: tuple[CutClause, ...] = ()
+    rounded: bool = False
 
 
 @dataclass(frozen=True)
@@ -199,6 +200,14 @@ class StateStatement(Node):
 
 
 @dataclass(frozen=True)
+class PredictStatement(Node):
+    """Statement `predict name = value`."""
+
+    name: Identifier
+    value: Expression
+
+
+@dataclass(frozen=True)
 class LetStatement(Node):
     """Statement `let name = value`."""
 
@@ -208,9 +217,10 @@ class LetStatement(Node):
 
 @dataclass(frozen=True)
 class MinimizeStatement(Node):
-    """Statement `minimize objective`."""
+    """Statement `minimize objective`, or `maximize objective`."""
 
     objective: Expression
+    maximized: bool = False
 
 
 @dataclass(frozen=True)
@@ -240,9 +250,10 @@ class MeasureStatement(Node):
 
 @dataclass(frozen=True)
 class FeedbackStatement(Node):
-    """Statement `feedback full`, `feedback gradient` or `feedback bandit`."""
+    """Statement `feedback` with `full`, `gradient`, `two_point` or `bandit`, perhaps `delayed` by a number of rounds."""
 
     feedback: str
+    delay: Expression | None = None
 
 
 @dataclass(frozen=True)
@@ -282,6 +293,7 @@ Statement = (
     | DecisionStatement
     | StreamStatement
     | StateStatement
+    | PredictStatement
     | LetStatement
     | MinimizeStatement
     | SubjectToStatement

@@ -96,8 +96,9 @@ class TreeBuilder:
     def decision(self, c: Children) -> syntax.DecisionStatement:
         """Statement `decision`."""
         _, declared, _, domain, *rest = c
-        cuts = tuple(_nodes(rest))
-        return syntax.DecisionStatement(declared.name, declared.dims, domain_of(domain), cuts, span=_span(c))
+        cuts, whole = tuple(_nodes(rest)), isinstance(domain, syntax.ValueSet)
+        rounded = whole or any(isinstance(r, Token) and r.type == "ROUNDED" for r in rest)
+        return syntax.DecisionStatement(declared.name, declared.dims, domain_of(domain), cuts, rounded, span=_span(c))
 
     def stream(self, c: Children) -> syntax.StreamStatement:
         """Statement `stream`. Raises OCO124 for a repeated clause."""
@@ -125,13 +126,17 @@ class TreeBuilder:
         bounds, _ = bounds_of(within)
         return syntax.StateStatement(declared.name, declared.dims, following, bounds, first, span=_span(c))
 
+    def predict(self, c: Children) -> syntax.PredictStatement:
+        """Statement `predict`."""
+        return syntax.PredictStatement(c[1], c[3], span=_span(c))
+
     def let(self, c: Children) -> syntax.LetStatement:
         """Statement `let`."""
         return syntax.LetStatement(c[1], c[3], span=_span(c))
 
     def minimize(self, c: Children) -> syntax.MinimizeStatement:
-        """Statement `minimize`."""
-        return syntax.MinimizeStatement(c[1], span=_span(c))
+        """Statement `minimize` or `maximize`."""
+        return syntax.MinimizeStatement(c[1], c[0].type == "MAXIMIZE", span=_span(c))
 
     def subject(self, c: Children) -> syntax.SubjectToStatement:
         """Words `subject to`."""
@@ -149,7 +154,7 @@ class TreeBuilder:
 
     def feedback(self, c: Children) -> syntax.FeedbackStatement:
         """Statement `feedback`."""
-        return syntax.FeedbackStatement(c[1].text, span=_span(c))
+        return syntax.FeedbackStatement(c[1].text, c[3], span=_span(c))
 
     def assume(self, c: Children) -> syntax.AssumeStatement:
         """Statement `assume`."""

@@ -11,8 +11,10 @@ STATEMENT_WORDS: dict[str, str] = {
     "stream": "stream name[shape] in [lo, hi]",
     "context": "context name[shape] in [lo, hi]",
     "state": "state name[shape] = expression in [lo, hi] start value",
+    "predict": "predict name = expression",
     "let": "let name = expression",
     "minimize": "minimize expression",
+    "maximize": "maximize expression",
     "subject": "subject to",
     "measure": "measure dynamic regret",
     "feedback": "feedback bandit",
@@ -21,12 +23,16 @@ STATEMENT_WORDS: dict[str, str] = {
 }
 """Words that begin a statement, with the statement's form. They are reserved: nothing can be called so."""
 
+OBJECTIVES = {"maximize": "minimize"}
+"""Words of the statement with the objective beside the first of them."""
+
 CONSTRAINT_FORM = "label: expression <= expression  each round"
 
 CONTEXTUAL_WORDS = (
     "T",
     "average",
     "bandit",
+    "delayed",
     "dynamic",
     "each",
     "full",
@@ -39,10 +45,12 @@ CONTEXTUAL_WORDS = (
     "penalty",
     "regret",
     "round",
+    "rounded",
     "rounds",
     "start",
     "static",
     "to",
+    "two_point",
     "unknown",
     "with",
 )
@@ -70,6 +78,11 @@ SYNONYMS: dict[str, str] = {
     "loss": "minimize",
     "cost": "minimize",
     "objective": "minimize",
+    "max": "maximize",
+    "argmax": "maximize",
+    "gain": "maximize",
+    "reward": "maximize",
+    "profit": "maximize",
     "constraints": "subject",
     "st": "subject",
     "such": "subject",

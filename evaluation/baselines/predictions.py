@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from oco.compiler.problem.canonical import Canonical, StreamRange
+from oco.compiler.problem.canonical import Canonical
+from oco.compiler.problem.stream_ranges import middle
 from oco.dsl.expressions import Call, Expr, Index, Kind, Name, names, rewrite, walk
 from oco.evaluation.baselines.base import Game
 
@@ -73,17 +74,6 @@ class Stated:
 
     def __call__(self, values: Array, first: Array) -> Array:
         return np.broadcast_to(first, values.shape)
-
-
-def middle(stream: StreamRange) -> Array:
-    """Stated mean of a stream, or the middle of its range; its finite end, or 0, where that is unbounded."""
-    if stream.mean is not None:
-        return np.broadcast_to(np.asarray(stream.mean, dtype=np.float64), stream.shape)
-    low, high = (np.broadcast_to(np.asarray(e, dtype=np.float64), stream.shape) for e in (stream.lower, stream.upper))
-    finite = np.isfinite(low), np.isfinite(high)
-    ends = np.where(finite[0], low, np.where(finite[1], high, 0.0)), np.where(finite[1], high, low)
-    both = finite[0] & finite[1]
-    return np.where(both, ends[0] / 2 + np.where(both, ends[1], 0.0) / 2, ends[0])
 
 
 def predicted(game: Game, predictor: Predictor, contexts: bool = True) -> dict[str, Array]:

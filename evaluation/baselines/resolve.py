@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -23,6 +24,8 @@ from oco.evaluation.data import Data
 Array = np.ndarray[Any, Any]
 
 PREFIX = "_margin_"
+MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+"""Odd number whose powers weigh the entries of a hash (Knuth, The Art of Computer Programming 3, section 6.4)."""
 TIMES = 3  # times that a margin which depends on the decision is found anew
 
 
@@ -76,7 +79,8 @@ class Resolving:
         equalities = tuple(replace(c, expr=as_real(c.expr, kept)) for c in problem.equalities)
         objective = as_real(problem.objective, kept)
         streams = (*problem.streams, *margins)
-        return replace(problem, objective=objective, inequalities=with_margin, equalities=equalities, streams=streams)
+        still = replace(problem, objective=objective, moving=None, streams=streams)
+        return replace(still, inequalities=with_margin, equalities=equalities)
 
     @cached_property
     def constraints(self) -> int:
@@ -102,9 +106,7 @@ class Resolving:
         given = {name: values[:rounds] for name, values in self.data.items()}
         chosen, back = np.arange(rounds), np.arange(rounds)
         if not self.dated:
-            flat = [v.reshape(rounds, -1).astype(np.float64) for v in given.values()]
-            whole = np.concatenate([np.zeros((rounds, 1)), *flat, margins], axis=1)
-            _, chosen, back = np.unique(whole, axis=0, return_index=True, return_inverse=True)
+            chosen, back = distinct([*given.values(), margins])
         given = {name: values[chosen] for name, values in given.items()}
         column = 0
         for k, c in enumerate(self.problem.inequalities):
@@ -117,7 +119,7 @@ class Resolving:
         if best.losses is None:
             raise GivenUp(best.why)
         parts = [best.decision[b.name].reshape(len(chosen), -1) for b in self.problem.blocks]
-        return np.concatenate(parts, axis=1)[np.ravel(back)]
+        return np.concatenate(parts, axis=1)[back]
 
     def expected(self, x: Array, data: dict[str, Array] | None = None) -> Array:
         """Constraints at x (R, n) with the predicted data, or with other data of these rounds (R, N)."""
@@ -133,6 +135,28 @@ class Resolving:
     def excess(self, x: Array) -> Array:
         """Excess of the constraints at x (R, n) over what was predicted (R, N)."""
         return self.true(x).constraints - self.expected(x)
+
+
+def distinct(arrays: Sequence[Array]) -> tuple[Array, Array]:
+    """First place (D,) of each different round in arrays with the round first, and which of them each round is (R,).
+
+    By hashes, since sorting whole rows takes longer than the solver; where two different rounds have the same one, by sorting.
+    """
+    rounds = len(arrays[0])
+    flat = [np.asarray(v).reshape(rounds, -1) for v in arrays]
+    hashes, factor = np.zeros(rounds, dtype=np.uint64), np.uint64(1)
+    for column in (column for v in flat for column in v.T):
+        changes = column.strides[0] if len(column) > 1 else 0
+        with np.errstate(over="ignore"):
+            factor = factor * MULTIPLIER
+            if changes:
+                hashes += np.ascontiguousarray(column, dtype=np.float64).view(np.uint64) * factor
+    _, chosen, back = np.unique(hashes, return_index=True, return_inverse=True)
+    first = chosen[back]
+    if all(np.array_equal(v, v[first]) for v in flat):
+        return chosen, back
+    _, chosen, back = np.unique(np.concatenate(flat, axis=1), axis=0, return_index=True, return_inverse=True)
+    return chosen, np.ravel(back)
 
 
 def _margin(constraint: Inequality, index: int) -> StreamRange:

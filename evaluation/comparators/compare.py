@@ -17,6 +17,7 @@ from oco.evaluation.comparators.fixed import StaticProblem, prefixes, static
 from oco.evaluation.comparators.functions import RoundArrays
 from oco.evaluation.comparators.lift import least_loss, lift
 from oco.evaluation.comparators.make import entries_of
+from oco.evaluation.comparators.moves import moving_freely, paying_moves
 from oco.evaluation.comparators.parts import by_parts
 from oco.evaluation.comparators.region import region
 from oco.evaluation.comparators.rounds import Formulation, dynamic
@@ -40,6 +41,9 @@ def compare(problem: Canonical, data: Data, kind: Kind, budget: ComparatorBudget
     budget = budget or ComparatorBudget()
     if why := _beyond_all(problem, data, budget):
         return unsolved(kind, why, data.rounds * least_loss(problem, data.rounds), perf_counter())
+    if kind == "dynamic" and problem.moving is not None and data.nbytes <= budget.memory:
+        free = _dynamic(moving_freely(problem), data, budget)
+        return paying_moves(free, lambda: compare(problem, data, "static", budget), _all_rounds(problem, data))
     if kind == "dynamic":
         return _dynamic(problem, data, budget)
     problem = in_expectation(problem)

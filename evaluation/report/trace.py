@@ -11,6 +11,7 @@ from oco.evaluation.measured_run import MeasuredRun
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
+    from plotly.graph_objects import Figure as PlotlyFigure
     from xarray import Dataset
 
     from oco.evaluation.report.run_table import MeasureTable
@@ -62,6 +63,14 @@ class Trace(MeasuredRun):
         from oco.evaluation.report.plots import figure
 
         return figure(self, **options)
+
+    def interactive(self) -> PlotlyFigure:
+        """Plotly figure of regret, violation and losses, whose points name the round, its time and its decision. Raises
+        OCO911 without Plotly, which the extra `interactive` installs.
+        """
+        from oco.evaluation.report.interactive import run_figure
+
+        return run_figure(self)
 
     def to_dataset(self) -> Dataset:
         """Dataset (xarray) with dims round, constraint, equality and those of the decisions."""

@@ -15,7 +15,7 @@ from oco.evaluation.baselines.table import RuleLine
 from oco.evaluation.comparators.base import ComparatorStatus
 from oco.evaluation.measured_run import MeasuredRun
 from oco.evaluation.numbers import counted, number
-from oco.evaluation.summary import ROUNDING, RegretLine, RunSummary
+from oco.evaluation.summary import ROUNDING, RegretLine, RunSummary, rounding_of
 
 Array = np.ndarray[Any, Any]
 
@@ -186,12 +186,14 @@ def kept_constraints(trace: MeasuredRun) -> list[ConstraintRecord]:
     inequalities = trace.problem.inequalities
     ends = np.cumsum([0, *(c.size for c in inequalities)])
     columns: dict[tuple[str, Timing], list[int]] = {}
+    shares: dict[str, float] = {}
     for c, start, end in zip(inequalities, ends, ends[1:]):
         name = c.label.removesuffix(".above").removesuffix(".below")
         columns.setdefault((name, c.timing), []).extend(range(start, end))
+        shares[name] = rounding_of(c)
     results = []
     for (label, timing), where in columns.items():
-        g, slack = trace.constraints[:, where], _slack(trace.promise.scales, where)
+        g, slack = trace.constraints[:, where], _slack(trace.promise.scales, where, shares[label])
         words, broken = _each_round(g, slack) if timing is Timing.EACH_ROUND else _on_average(g, slack)
         results.append(ConstraintRecord(label, words, broken))
     start = 0
@@ -204,12 +206,12 @@ def kept_constraints(trace: MeasuredRun) -> list[ConstraintRecord]:
     return results
 
 
-def _slack(scales: Array | None, columns: Sequence[int]) -> Array:
+def _slack(scales: Array | None, columns: Sequence[int], share: float = ROUNDING) -> Array:
     """Excess of each entry below which it is rounding."""
     if scales is None:
         return np.full(len(columns), NOTHING)
     known = scales[list(columns)]
-    return np.asarray(ROUNDING * np.where(np.isfinite(known), np.maximum(known, 1.0), 1.0))
+    return np.asarray(share * np.where(np.isfinite(known), np.maximum(known, 1.0), 1.0))
 
 
 def _each_round(g: Array, slack: Array) -> tuple[str, bool]:

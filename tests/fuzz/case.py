@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from fuzz.meaning import EXTENDED, Evaluator
 from fuzz.nodes import Apply, Array, Node
-from fuzz.typed import Constraint, Minimize, Tree
+from fuzz.typed import Constraint, Minimize, State, Tree
 from fuzz.writer import drawn
 
 import oco
@@ -147,6 +147,11 @@ class Case:
                 found |= {f"{c.label}.above": above, f"{c.label}.below": below}
             else:
                 found[c.label] = below if c.comparison.relation == ">=" else above
+        kept = {c.label for c in self.problem.inequalities}
+        for s in self.tree.of(State):  # its range, where what follows is known before the decision
+            (low, high), after = s.bounds, s.following
+            ends = {f"{s.name}.least": Apply("sub", (low, after)), f"{s.name}.most": Apply("sub", (after, high))}
+            found |= {label: node for label, node in ends.items() if label in kept}
         return found
 
     @cached_property
@@ -169,6 +174,19 @@ class Case:
     def streams(self, rng: np.random.Generator) -> dict[str, Array]:
         """Values that a round may reveal: ends, or anything between them."""
         return {s.name: drawn(rng, s) for s in self.problem.streams}
+
+    @cached_property
+    def carried(self) -> dict[str, Array]:
+        """What each state is in round 1."""
+        return {s.name: np.asarray(self.evaluator(s.first, {}), dtype=float) for s in self.tree.of(State)}
+
+    def following(self, env: Mapping[str, Array], t: float) -> dict[str, Array]:
+        """What each state is after a round."""
+        found = {}
+        for s in self.tree.of(State):
+            low, high = (self.evaluator(b, {}) for b in s.bounds)
+            found[s.name] = np.asarray(np.clip(self.evaluator(s.following, env, t), low, high), dtype=float)
+        return found
 
     def decisions(self, rng: np.random.Generator) -> dict[str, Array]:
         """A point of the domain: inside, at an extreme point, or between the two."""

@@ -13,7 +13,7 @@ import numpy as np
 from fuzz.arguments import definite, distribution_arguments, domain_arguments, node_of, round_array, small
 from fuzz.growth import AFFINE, CONSTANT, Growth, Term, fixed, joined
 from fuzz.meaning import Evaluator
-from fuzz.nodes import Literal, Node, Number, Ref, Shape
+from fuzz.nodes import Apply, Literal, Node, Number, Ref, Shape
 from fuzz.objective import minimize, subject
 from fuzz.typed import (
     Assume,
@@ -22,10 +22,12 @@ from fuzz.typed import (
     Decision,
     Feedback,
     Horizon,
+    Index,
     Let,
     Measure,
     Param,
     Set,
+    State,
     Stream,
     Tree,
     Using,
@@ -59,6 +61,12 @@ GENEROUS = {"<=": 1e5, ">=": 1e-6}
 
 def horizon(w: Writer) -> None:
     w.add(Horizon(w.pick(HORIZONS)))
+
+
+def index(w: Writer) -> None:
+    """In some models names for an axis."""
+    if w.seed % 8 == 5:
+        w.add(Index(w.name("i"), tuple(f"e{k}" for k in range(w.n))))
 
 
 def param(w: Writer) -> None:
@@ -215,6 +223,17 @@ def context(w: Writer) -> None:
         w.tree = replace(w.tree, statements=tuple(known if s is streams[-1] else s for s in w.tree.statements))
 
 
+def state(w: Writer) -> None:
+    """In some models a round leaves a number to the next: half of what there was, and a decision."""
+    if w.seed % 9 == 4:
+        x, name = w.tree.of(Decision)[0].ref(), w.name("s")
+        own = Ref(name, Kind.STREAM, ())
+        total = Apply("sum", (x,)) if x.of else x
+        following = Apply("add", (Apply("mul", (Number(0.5), own)), total))
+        one = State(name, (), (), following, (Number(-4), Number(4)), Number(1))
+        w.declare(one, -4.0, 4.0)
+
+
 def _stream(w: Writer, kind: str, law: str) -> Stream | None:
     name, shape = w.name(w.pick("cs")), w.shape()
     dims = w.dims(shape)
@@ -281,7 +300,11 @@ def measure(w: Writer) -> None:
 
 def feedback(w: Writer) -> None:
     if w.chance(0.3 if w.tree.of(Constraint) else 0.6):
-        w.add(Feedback(w.pick(("full", "gradient", "bandit"))))
+        w.add(Feedback(w.pick(("full", "gradient", "two_point", "bandit"))))
+    if w.seed % 10 == 7 and not w.tree.of(State):
+        own = w.tree.first(Feedback) or Feedback("full")
+        rest = tuple(s for s in w.tree.statements if not isinstance(s, Feedback))
+        w.tree = replace(w.tree, statements=(*rest, replace(own, delay=w.seed // 10 % 4)))
 
 
 def assume(w: Writer) -> None:
@@ -309,10 +332,12 @@ def using(w: Writer) -> None:
 
 MAKERS: Mapping[str, Callable[[Writer], None]] = {
     "horizon": horizon,
+    "index": index,
     "param": param,
     "decision": decision,
     "stream": stream,
     "context": context,
+    "state": state,
     "let": let,
     "minimize": minimize,
     "subject": subject,

@@ -123,7 +123,7 @@ def statement(rng: random.Random) -> str:
                 + rng.choice(("each round", "on average", "", "each"))
             ),
             lambda: f"measure {rng.choice(('static', 'dynamic', 'no'))} regret",
-            lambda: f"feedback {rng.choice(('full', 'gradient', 'bandit', 'none'))}",
+            lambda: f"feedback {rng.choice(('full', 'gradient', 'two_point', 'bandit', 'none'))}",
             lambda: f"assume {rng.choice(KEYS)} {rng.choice(('<=', '>='))} {expression(rng, 1)}",
             lambda: (
                 f"using {rng.choice(ALGORITHMS)} with {rng.choice(('eta', 'alpha', 'V', 'nothing'))} = {expression(rng, 2)}"

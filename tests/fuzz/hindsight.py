@@ -58,8 +58,9 @@ def revealed(case: Case, rng: np.random.Generator, rounds: int) -> Data:
     """Data of a few rounds, within all bounds."""
     drawn = streams(case, rng, rounds)
     arrays = {s.name: np.stack([d[s.name] for d in drawn]) for s in case.problem.streams}
+    carried = {name: arrays.pop(name) for name in case.carried}
     with product():
-        return load_data(case.problem, arrays or None, rounds=rounds)
+        return load_data(case.problem, arrays or None, rounds=rounds).joined(carried)
 
 
 def _judge(case: Case, data: Data, found: Comparator, parts: Sequence[list[int]], kind: str) -> None:

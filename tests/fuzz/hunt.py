@@ -110,9 +110,14 @@ def tried(name: str, law: Law, case: Case, seconds: float = math.inf) -> Found |
 
 
 def minimised(found: Found, effort: float = 1.0, seconds: float = 60.0) -> Tree:
-    """The smallest model that was come upon on which the law fails as it did."""
-    fails = same_failure(LAWS[found.law], found.kind, found.seed, effort)
-    return shrunk(found.tree, fails, seconds) if fails(found.tree) else found.tree
+    """Smallest model tried within the seconds on which the law fails as it did."""
+    fails, end = same_failure(LAWS[found.law], found.kind, found.seed, effort), monotonic() + seconds
+    try:
+        with within(seconds):
+            again = fails(found.tree)
+    except OutOfTime:
+        return found.tree
+    return shrunk(found.tree, fails, end - monotonic()) if again else found.tree
 
 
 def main() -> int:

@@ -151,7 +151,7 @@ LAWS = (
     "~ constant({k})",
 )
 
-MEASURES = ("", "", "", "measure dynamic regret\n", "feedback gradient\n", "feedback bandit\n")
+MEASURES = ("", "", "", "measure dynamic regret\n", "feedback gradient\n", "feedback two_point\n", "feedback bandit\n")
 
 SIZES = (1, 2, 3, 7, 15, 40, 100, 250, 1000)
 COUNTS = (30, 60, 120, 250, 400, 700, 1200, 3000)

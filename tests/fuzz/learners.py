@@ -111,8 +111,9 @@ class Player:
     def observe(self, decision: Point, streams: Round) -> Any:
         """The feedback of the round of this decision."""
         if self.revealed is None:
-            return self.learner.observe(**streams)
-        *_, seen = self.revealed(decision, streams, self.learner.round)
+            return self.learner.observe(**{n: v for n, v in streams.items() if n not in self.case.carried})
+        second = self.learner.second_point() if self.case.problem.feedback is Feedback.TWO_POINT else None
+        *_, seen = self.revealed(decision, streams, self.learner.round, second)
         return self.learner.observe(**seen)
 
 
@@ -121,6 +122,7 @@ def played(case: Case, plan: Plan, rounds: Sequence[Round]) -> Life:
     player = Player(case, plan.learner(seed=7, backend="numpy"))
     copy: Player | None = None
     decisions: list[Point] = []
+    left: dict[str, Array] = dict(case.carried)
     began, middle = perf_counter(), len(rounds) // 2
     for k, revealed in enumerate(rounds):
         x = player.decide(revealed)
@@ -133,7 +135,10 @@ def played(case: Case, plan: Plan, rounds: Sequence[Round]) -> Life:
         if copy is not None:
             copy.observe(x, revealed)
         if k % 7 == 0:
-            worth(case, plan, x, revealed, k + 1, feedback)
+            last = decisions[-1] if decisions else x
+            before = {f"prev({n})": value for n, value in last.items()}
+            worth(case, plan, x, {**revealed, **left, **before}, k + 1, feedback)
+        left = case.following({**revealed, **left, **x}, k + 1)
         if k + 1 == middle:
             copy = Player(case, twin(case, plan, player.learner))
         decisions.append(x)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from fuzz.nodes import Apply, Array, At, Literal, Node, Number, Part, Ref, Stack
-from fuzz.typed import Let, Param, Tree
+from fuzz.typed import Index, Let, Param, Tree
 
 from oco.dsl.expressions import Kind
 
@@ -103,6 +103,8 @@ class Evaluator:
         self.lets: Mapping[str, Node] = {s.name: s.value for s in tree.of(Let)}
         self.horizon = tree.horizon
         self.params: dict[str, Array] = {}
+        for index in tree.of(Index):
+            self.params[index.name] = np.asarray(len(index.labels))
         for p in tree.of(Param):
             self.params[p.name] = np.broadcast_to(p.given if p.value is None else self(p.value, {}), p.shape)
         self.largest = 0.0
@@ -134,7 +136,7 @@ class Evaluator:
             case Ref(name=name, kind=Kind.PARAM):
                 return self.params[name]
             case Ref(name=name):
-                return env[name]
+                return env[name] if name in env else env[name.removeprefix("prev(").removesuffix(")")]  # standing still
             case Apply(atom=atom, args=args, options=options):
                 values = [self._value(a, env, t) for a in args]
                 if atom in ("pow", "power"):

@@ -51,6 +51,7 @@ ALGORITHMS = (
     "projection-free",
     "bfw-tvc",
     "bgd",
+    "two-point",
     "ofw-tvc",
     "recoo",
     "pfs",

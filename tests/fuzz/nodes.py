@@ -106,6 +106,11 @@ class Ref(Node):
         return self.name, CALL
 
 
+def before(x: Ref) -> Ref:
+    """The decision x of the round before."""
+    return Ref(f"prev({x.name})", Kind.STREAM, x.of)
+
+
 @dataclass(frozen=True, eq=False)
 class Apply(Node):
     """An atom of the language. `named`: its last argument is written by its name, as in power(x, p = 2)."""

@@ -13,6 +13,7 @@ from oco.dsl import expressions as ast
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.dsl.evaluate import evaluate
+from oco.dsl.expressions import Kind
 from oco.dsl.fact_keys import is_claim
 from oco.dsl.model import Model
 
@@ -64,6 +65,8 @@ class Reader:
         value = None if p.value is None else self.node(p.value)
         dims, shape = tuple(map(self.node, p.dims)), self.shape(p.dims)
         given: Array | None = p.data if p.value is None else None
+        if p.labels:
+            return self.declared(typed.Index(p.name, tuple(p.labels)))
         return self.declared(typed.Param(p.name, dims, shape, value, self.pair(p.bounds), p.integer, given))
 
     def decision(self, d: Any) -> Statement:
@@ -76,6 +79,8 @@ class Reader:
         return typed.Decision(d.name, plain.dims, plain.of, typed.Set(d.domain.kind, args, False, cuts))
 
     def stream(self, s: Any) -> Statement:
+        if s.following is not None:
+            return self._state(s)
         law = None
         if s.distribution is not None:
             options = {k: self.node(v) for k, v in s.distribution.options}
@@ -87,6 +92,13 @@ class Reader:
         if s.values:
             bounds = None
         return self.declared(typed.Stream(s.name, dims, shape, bounds, s.integer, s.iid, mean, law, s.values, s.known))
+
+    def _state(self, s: Any) -> Statement:
+        dims, shape = tuple(map(self.node, s.dims)), self.shape(s.dims)
+        self.refs[s.name] = Ref(s.name, Kind.STREAM, shape)
+        bounds = self.pair(s.bounds)
+        assert bounds is not None
+        return typed.State(s.name, dims, shape, self.node(s.following), bounds, self.node(s.first))
 
 
 def tree_of(model: Model) -> Tree:
@@ -103,7 +115,8 @@ def tree_of(model: Model) -> Tree:
     for c in model.constraints:
         sides = Comparison(r.node(c.left), str(c.relation), r.node(c.right))
         found.append(typed.Constraint(c.label, sides, str(c.timing)))
-    found += [typed.Measure(str(model.measure)), typed.Feedback(str(model.feedback))]
+    delay = None if model.delay is None else int(evaluate(model.delay, r.params))
+    found += [typed.Measure(str(model.measure)), typed.Feedback(str(model.feedback), delay)]
     for a in model.assumptions:
         found.append(typed.Assume(*((a.key,) if is_claim(a.key) else (a.key, str(a.relation), r.node(a.value)))))
     if model.using is not None:

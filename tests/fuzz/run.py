@@ -17,11 +17,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from clock import OutOfTime, within
 from target import run
 
 from grammar import corpus, mutated, sentence
 
 FOUND = Path(__file__).parent / "found"
+LONGEST = 60.0
+"""Seconds after which a text is left."""
 
 
 @dataclass
@@ -49,7 +52,10 @@ def fuzz(seconds: float, seed: int) -> Report:
             return report
         began = time.process_time()
         try:
-            report.paths[run(text)] += 1
+            with within(LONGEST):
+                report.paths[run(text)] += 1
+        except OutOfTime:
+            report.paths[("no time",)] += 1
         except Exception as error:  # whatever it is, it is what is looked for
             place = traceback.extract_tb(error.__traceback__)[-1]
             kind = f"{type(error).__name__} {Path(place.filename).name}:{place.lineno}"

@@ -115,6 +115,45 @@ class Param(Declaration):
 
 
 @dataclass(frozen=True, eq=False)
+class Index(Declaration):
+    """Names of the entries of an axis; as a number it is how many there are."""
+
+    name: str
+    labels: tuple[str, ...]
+    dims: tuple[Node, ...] = ()
+    of: Shape = ()
+    integer: bool = True
+
+    @property
+    def text(self) -> str:
+        return f"index {self.name} = [{', '.join(self.labels)}]"
+
+    def ref(self) -> Ref:
+        return Ref(self.name, Kind.PARAM, (), True)
+
+
+@dataclass(frozen=True, eq=False)
+class State(Declaration):
+    """What a round leaves to the next: `following`, cut to the bounds; in round 1 `first`."""
+
+    name: str
+    dims: tuple[Node, ...]
+    of: Shape
+    following: Node
+    bounds: tuple[Node, Node]
+    first: Node
+    integer: bool = False
+
+    @property
+    def text(self) -> str:
+        low, high = (b.text for b in self.bounds)
+        return f"state {self.declared} = {self.following.text} in [{low}, {high}] start {self.first.text}"
+
+    def ref(self) -> Ref:
+        return Ref(self.name, Kind.STREAM, self.of)
+
+
+@dataclass(frozen=True, eq=False)
 class Decision(Declaration):
     name: str
     dims: tuple[Node, ...]
@@ -199,10 +238,11 @@ class Measure(Statement):
 @dataclass(frozen=True, eq=False)
 class Feedback(Statement):
     kind: str
+    delay: int | None = None
 
     @property
     def text(self) -> str:
-        return f"feedback {self.kind}"
+        return f"feedback {self.kind}" + ("" if self.delay is None else f" delayed {self.delay}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from fuzz.typed import (
     Decision,
     Declaration,
     Horizon,
+    Index,
     Minimize,
     Param,
     Set,
@@ -78,12 +79,13 @@ class Writer:
     def dims(self, shape: Shape) -> tuple[Node, ...]:
         """The shape as it is written: numbers, or params that have that value."""
         whole = {int(p.value.value): p for p in self.tree.of(Param) if isinstance(p.value, Number) and p.integer}
+        whole |= {len(i.labels): i for i in self.tree.of(Index)}
         return tuple(whole[k].ref() if k in whole and self.chance(0.7) else Number(k) for k in shape)
 
     def check(self, statement: Decision | Stream) -> Canonical | None:
         """The problem of a declaration over the params so far; None where the language refuses it, as for an empty set."""
         x = statement if isinstance(statement, Decision) else PLAIN
-        wanted = (Horizon(1), *self.tree.of(Param), *([] if statement is x else [x]), statement)
+        wanted = (Horizon(1), *self.tree.of(Index), *self.tree.of(Param), *([] if statement is x else [x]), statement)
         declared = Tree((*wanted, Minimize(Apply("sum", (x.ref(),)))))
         try:
             return canonical(parse(declared.text, params=declared.given or None))

@@ -347,7 +347,11 @@ class Feasibility:
         labels = list(dict.fromkeys(r.name for r in rows))
         together = f"{conflict(labels, result.one_round)} {_when(scenario)}"
         ways = [f"relax {row.name} by {number(amount)}{_line(row)}" for row, amount in relaxations(scenario, rows)]
-        hint = "to fix it " + ", or ".join(list(dict.fromkeys(ways))[:3]) if ways else "relax one of them"
+        hint = (
+            f"to fix it {', or '.join([*list(dict.fromkeys(ways))[:3], 'widen the domain'])}"
+            if ways
+            else "relax one of them"
+        )
         yield Diagnostic("OCO605", together, rows[0].constraint.span, hint, Severity.WARNING)
 
     def _mean_is_open(self) -> bool:

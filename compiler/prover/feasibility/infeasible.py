@@ -16,7 +16,7 @@ from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import Equality, Inequality, entry_labels
 from oco.compiler.prover.feasibility.scenario import Scenario, worst_streams
 from oco.compiler.prover.feasibility.slater import cheap_points
-from oco.compiler.prover.feasibility.solver import affords_program, decision_variables, into_domain, solve, values
+from oco.compiler.prover.feasibility.solver import affords_program, decision_variables, least_violation, solve
 from oco.compiler.prover.phrasing import number
 from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.compiler.prover.ranges.support import support
@@ -174,36 +174,19 @@ def _least_of(scenario: Scenario, row: ConstraintEntry, others: list[ConstraintE
 
 def _least_violation(scenario: Scenario, rows: list[ConstraintEntry]) -> tuple[float, Floats, dict[str, Floats]] | None:
     """min over the domain of max_n g_n: the value, multipliers, and the decision."""
-    blocks = scenario.setting.canonical.blocks
-    if not rows or not scenario.bounded or not affords_program(blocks, scenario.search):
-        return None
-    import cvxpy as cp
-
-    variables, domain = decision_variables(blocks)
-    twins = _twins(scenario, rows, variables)
-    if twins is None:
-        return None
-    violation = cp.Variable()
-    constraints = [g <= violation for g in twins]
-    least = solve(cp.Minimize(violation), [*domain, *constraints])
-    if least is None or not np.isfinite(least):
-        return None
-    weights = np.maximum(np.concatenate([np.ravel(c.dual_value) for c in constraints]), 0.0)
-    return least, weights, into_domain(blocks, values(variables))
+    least = least_violation(scenario, _grouped(rows)) if scenario.bounded else None
+    return None if least is None else (least.value, least.weights, least.x)
 
 
-def _twins(scenario: Scenario, rows: list[ConstraintEntry], variables: Mapping[str, Any]) -> list[Any] | None:
-    """CVXPY expressions of the rows in their order, of all rows of an inequality together where it has such a form."""
-    results: list[Any] = []
+def _grouped(rows: list[ConstraintEntry]) -> list[Expr]:
+    """Expressions of the rows in their order, that of an inequality where all its rows follow each other."""
+    results: list[Expr] = []
     k = 0
     while k < len(rows):
         c = rows[k].constraint
         whole = isinstance(c, Inequality) and all(r.constraint is c for r in rows[k : k + c.size])
         whole = whole and c.size > 1 and len(rows) >= k + c.size
-        twins = scenario.in_cvxpy(c.expr if whole else rows[k].expr, variables)
-        if twins is None:
-            return None
-        results += twins
+        results.append(c.expr if whole else rows[k].expr)
         k += c.size if whole else 1
     return results
 

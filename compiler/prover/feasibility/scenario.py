@@ -15,6 +15,7 @@ import numpy as np
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import Equality, StreamRange
 from oco.compiler.problem.cvxpy_form import to_cvxpy
+from oco.compiler.problem.jacobians import jacobian
 from oco.compiler.prover.budget import Allowance, size
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.curvature.composition import FLAT_KINDS, Curvatures
@@ -87,26 +88,78 @@ class Scenario:
 
         None where there is no such form, or no steps are left.
         """
-        import cvxpy as cp
+        parts = self.spelled_out(expr)
+        return None if parts is None else self.twins(parts, variables)
 
+    def spelled_out(self, expr: Expr) -> list[Expr] | None:
+        """Expressions that are written out for a program: that of all entries together where each has streams of its own, or none; else
+        one an entry. None where no steps are left.
+        """
         whole = _apart(expr)
         entries = 1 if whole else math.prod(known(expr.shape))
         if not self.search.take((TWIN + PART * size(expr)) * entries):
             return None
-        spelled_out = [expr] if whole else [entry(expr, at) for at in np.ndindex(*known(expr.shape))]
-        message = [self.setting.simplify(g) for g in spelled_out]
+        parts = [expr] if whole else [entry(expr, at) for at in np.ndindex(*known(expr.shape))]
+        return [self.setting.simplify(g) for g in parts]
+
+    def twins(self, parts: Iterable[Expr], variables: Mapping[str, Any]) -> list[Any] | None:
+        """CVXPY expressions that are at least the parts at every stream value; None where one has no such form."""
+        import cvxpy as cp
+
         results: list[Any] = []
-        for g in message:
+        for g in parts:
             twin = self._twin(cp, g, variables)
             if twin is None or not twin.is_convex():
                 return None
             results.append(twin)
         return results
 
+    def rows(self, parts: Iterable[Expr]) -> tuple[Floats, Floats] | None:
+        """Coefficients, a row for each entry of the parts, and constants of functions affine in the decisions that are at least these
+        entries at every stream value; None where a part has no such form.
+        """
+        blocks, t = self.setting.canonical.blocks, self._last_round()
+        centre = {b.name: b.domain.centre() for b in blocks}
+        flat = np.concatenate([np.ravel(v) for v in centre.values()])
+        matrices: list[Floats] = []
+        constants: list[Floats] = []
+        for g in parts:
+            worst = self._worst_ends(g) if self.setting.curvatures(g) in FLAT_KINDS else None
+            if worst is None or any(names(slope, Kind.DECISION) for _, slope in worst[1]):
+                return None
+            env, shape, count = {**worst[0], **centre}, known(g.shape), math.prod(known(g.shape))
+            slopes = jacobian(g, list(centre))
+            matrices.append(
+                np.hstack(
+                    [
+                        np.broadcast_to(evaluate(slopes[b.name], env, t), (*shape, *b.shape)).reshape(count, -1)
+                        for b in blocks
+                    ]
+                )
+            )
+            sizes = [radius * np.abs(evaluate(slope, env, t)) for radius, slope in worst[1]]
+            value = evaluate(g, env, t) + sum(v if shape else np.sum(v) for v in sizes)
+            constants.append(np.broadcast_to(value, shape).reshape(count) - matrices[-1] @ flat)
+        return np.concatenate(matrices), np.concatenate(constants)
+
     def _twin(self, cp: Any, g: Expr, variables: Mapping[str, Any]) -> Any:
         """g at the worst end of each stream in which it is monotone, plus the radius times |dg/ds| where it is linear.
 
         The entries of an array have each their own entry of a stream.
+        """
+        worst = self._worst_ends(g)
+        if worst is None:
+            return None
+        env, spread = worst
+        twin = to_cvxpy(g, variables, env, self._last_round())
+        for radius, slope in spread:
+            sizes = cp.multiply(radius, cp.abs(to_cvxpy(slope, variables, env, self._last_round())))
+            twin = twin + (sizes if g.shape else cp.sum(sizes))
+        return twin
+
+    def _worst_ends(self, g: Expr) -> tuple[dict[str, Floats], list[tuple[Floats, Expr]]] | None:
+        """The worst end of each stream in which g is monotone, the middle of those in which it is linear, and for these their radius
+        and dg/ds; None where it is neither.
         """
         box = {**self.setting.box, **self.streams}
         ranges = Enclosure(box, self.setting.refiner)
@@ -126,11 +179,7 @@ class Scenario:
             env[name] = np.where(mixed, lo / 2 + hi / 2, np.where(low >= 0, hi, lo))
             if mixed.any():
                 spread.append((np.where(mixed, hi / 2 - lo / 2, 0.0), slope))
-        twin = to_cvxpy(g, variables, env, self._last_round())
-        for radius, slope in spread:
-            sizes = cp.multiply(radius, cp.abs(to_cvxpy(slope, variables, env, self._last_round())))
-            twin = twin + (sizes if g.shape else cp.sum(sizes))
-        return twin
+        return env, spread
 
     def _last_round(self) -> float:
         return float(self.setting.canonical.horizon or 1)

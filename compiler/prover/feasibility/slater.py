@@ -16,8 +16,8 @@ import numpy as np
 from oco.compiler.domains.norms import distinct
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.prover.budget import size
-from oco.compiler.prover.feasibility.scenario import Scenario, worst_streams
-from oco.compiler.prover.feasibility.solver import affords_program, decision_variables, into_domain, solve, values
+from oco.compiler.prover.feasibility.scenario import Scenario, stream_gradient, worst_streams
+from oco.compiler.prover.feasibility.solver import least_violation
 from oco.compiler.prover.phrasing import coordinates, number
 from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.compiler.prover.terms.entry import entry
@@ -145,7 +145,8 @@ def _best_vertex(scenario: Scenario) -> tuple[dict[str, Floats], float] | None:
     """A linear minimiser that gives the row with the least to spare as much as any decision does, where all rows have that there.
 
     For fixed streams s, a row g is at least g(z, s) + <grad g(z, s), x - z>, and its minimiser over the domain is looked at with the s
-    towards which g grows at the centre z; where g at its own worst is no greater there, nothing is gained elsewhere.
+    towards which g grows at the centre z, and with those in the middle that do not matter there; where g at its own worst is no greater
+    at the minimiser, nothing is gained elsewhere. Where the slope is 0, the centre is one.
     """
     setting, search = scenario.setting, scenario.search
     blocks, inequalities = setting.canonical.blocks, setting.canonical.inequalities
@@ -157,44 +158,50 @@ def _best_vertex(scenario: Scenario) -> tuple[dict[str, Floats], float] | None:
         if not search.take(ENTRY + PART * size(c.expr) + 2 * scenario.cost([c.expr])):
             return None
         g = setting.simplify(c.expr)
-        env = {**worst_streams(scenario, g, centre), **centre}
-        slopes = {n: np.broadcast_to(evaluate(s, env, 1.0), centre[n].shape) for n, s in gradient(g, [*centre]).items()}
-        if not all(np.isfinite(s).all() for s in slopes.values()):
-            return None
-        x = {b.name: b.domain.lmo_array(slopes[b.name]) for b in blocks}
-        if not all(b.domain.contains(x[b.name], ROUNDING) for b in blocks):
-            return None
-        least = float(evaluate(g, env, 1.0)) + sum(float(np.vdot(slopes[n], x[n] - centre[n])) for n in x)
-        own = float(scenario.worst(g, x).greatest)
-        others = max(
-            (float(scenario.worst(e, x).greatest) for e in _exprs(scenario) if e is not c.expr), default=-np.inf
-        )
-        if max(own, others) <= least + EXACT * max(abs(least), abs(own)):
-            return x, -least
+        worst = worst_streams(scenario, g, centre)
+        for streams in (worst, _undecided_in_the_middle(scenario, g, centre, worst)):
+            result = None if streams is None else _minimiser(scenario, g, {**streams, **centre})
+            if result is not None and _serves_all(scenario, g, *result):
+                return result[0], -result[1]
     return None
+
+
+def _undecided_in_the_middle(
+    scenario: Scenario, g: Expr, z: Mapping[str, Floats], worst: Mapping[str, Floats]
+) -> dict[str, Floats] | None:
+    """The worst streams, with those towards which g neither grows nor falls at z in the middle; None where there are none."""
+    middle = {n: lo / 2 + hi / 2 for n in worst for lo, hi in [scenario.streams[n].expanded()]}
+    slopes = stream_gradient(g, [*worst])
+    still = {n: np.broadcast_to(evaluate(slopes[n], {**middle, **z}, 1.0), middle[n].shape) == 0 for n in worst}
+    if not any(flags.any() for flags in still.values()):
+        return None
+    return {n: np.where(still[n], middle[n], worst[n]) for n in worst}
+
+
+def _minimiser(scenario: Scenario, g: Expr, env: Mapping[str, Floats]) -> tuple[dict[str, Floats], float] | None:
+    """A decision that minimises the tangent of g at the centre over the domain, with streams as given, and the least value there."""
+    blocks = scenario.setting.canonical.blocks
+    gradients = gradient(g, [b.name for b in blocks])
+    slopes = {b.name: np.broadcast_to(evaluate(gradients[b.name], env, 1.0), b.shape) for b in blocks}
+    if not all(np.isfinite(s).all() for s in slopes.values()):
+        return None
+    x = {b.name: b.domain.lmo_array(s) if (s := slopes[b.name]).any() else env[b.name] for b in blocks}
+    if not all(b.domain.contains(x[b.name], ROUNDING) for b in blocks):
+        return None
+    return x, float(evaluate(g, env, 1.0)) + sum(float(np.vdot(slopes[n], x[n] - env[n])) for n in x)
+
+
+def _serves_all(scenario: Scenario, g: Expr, x: Mapping[str, Floats], least: float) -> bool:
+    """True if no row is above what g is at least anywhere."""
+    own = float(scenario.worst(g, x).greatest)
+    most = max([own, *(float(scenario.worst(e, x).greatest) for e in _exprs(scenario))])
+    return most <= least + EXACT * max(abs(least), abs(own))
 
 
 def _solved(scenario: Scenario) -> tuple[dict[str, Floats] | None, float | None]:
     """max m subject to g + m <= 0 in the domain: the point, and the value."""
-    blocks = scenario.setting.canonical.blocks
-    if not affords_program(blocks, scenario.search):
-        return None, None
-    import cvxpy as cp
-
-    variables, constraints = decision_variables(blocks)
-    margin = cp.Variable()
-    twins = []
-    for c in scenario.setting.canonical.inequalities:
-        result = scenario.in_cvxpy(c.expr, variables)
-        if result is None:
-            return None, None
-        twins += result
-    if not twins:
-        return None, None
-    best = solve(cp.Maximize(margin), [*constraints, *(g + margin <= 0 for g in twins)])
-    if best is None or not np.isfinite(best):
-        return None, None
-    return into_domain(blocks, values(variables)), best
+    least = least_violation(scenario, _exprs(scenario))
+    return (None, None) if least is None else (least.x, -least.value)
 
 
 def cheap_points(scenario: Scenario) -> Iterator[Mapping[str, Floats]]:

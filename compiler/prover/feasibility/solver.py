@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from oco.compiler.problem.canonical import DecisionBlock
 from oco.compiler.prover.budget import Allowance
+from oco.compiler.prover.feasibility.linear import MOST_COLUMNS, MOST_ROWS, LeastMaximum, least_maximum
+from oco.compiler.prover.feasibility.scenario import Scenario
+from oco.dsl.expressions import Expr
 
 Floats = np.ndarray[Any, Any]
 PROGRAM, NUMBER, PAIR, DENSE_ENTRY = 10_000, 5, 2, 5
@@ -62,6 +66,66 @@ def solve(
     if problem.status not in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE):
         return None
     return float(problem.value)
+
+
+@dataclass(frozen=True, eq=False)
+class LeastViolation:
+    """Least value over the domain of the greatest entry, multipliers of all entries in C order, and the decision."""
+
+    value: float
+    weights: Floats
+    x: dict[str, Floats]
+
+
+def least_violation(scenario: Scenario, exprs: Sequence[Expr]) -> LeastViolation | None:
+    """Minimum over the domain of the greatest entry of the expressions in the scenario; None where it has no such program, no steps
+    are left, or no solver answers.
+    """
+    blocks = scenario.setting.canonical.blocks
+    if not exprs or not affords_program(blocks, scenario.search):
+        return None
+    parts: list[Expr] = []
+    for expr in exprs:
+        spelled_out = scenario.spelled_out(expr)
+        if spelled_out is None:
+            return None
+        parts += spelled_out
+    return _linear_program(scenario, parts) or _convex_program(scenario, parts)
+
+
+def _linear_program(scenario: Scenario, parts: list[Expr]) -> LeastViolation | None:
+    """Over a box, of affine expressions: without the time that CVXPY takes to start."""
+    blocks = scenario.setting.canonical.blocks
+    if not all(b.domain.is_box for b in blocks) or sum(b.domain.size for b in blocks) > MOST_COLUMNS:
+        return None
+    rows = scenario.rows(parts)
+    if rows is None or len(rows[1]) > MOST_ROWS:
+        return None
+    lower, upper = (np.concatenate([np.ravel(getattr(b.domain, end)) for b in blocks]) for end in ("lower", "upper"))
+    result: LeastMaximum | None = least_maximum(*rows, lower, upper)
+    if result is None:
+        return None
+    ends = np.cumsum([b.domain.size for b in blocks])
+    x = {b.name: result.x[end - b.domain.size : end].reshape(b.shape) for b, end in zip(blocks, ends)}
+    return LeastViolation(result.value, result.weights, x)
+
+
+def _convex_program(scenario: Scenario, parts: list[Expr]) -> LeastViolation | None:
+    """With CVXPY, for whatever is convex."""
+    import cvxpy as cp
+
+    blocks = scenario.setting.canonical.blocks
+    variables, domain = decision_variables(blocks)
+    twins = scenario.twins(parts, variables)
+    if twins is None:
+        return None
+    violation = cp.Variable()
+    constraints = [g <= violation for g in twins]
+    least = solve(cp.Minimize(violation), [*domain, *constraints])
+    if least is None or not np.isfinite(least):
+        return None
+    weights = np.maximum(np.concatenate([np.ravel(c.dual_value) for c in constraints]), 0.0)
+    return LeastViolation(least, weights, into_domain(blocks, values(variables)))
 
 
 def values(variables: Mapping[str, Any]) -> dict[str, Floats]:

@@ -7,6 +7,7 @@ For a continuous function of independent numbers each of which occurs once, the 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,16 +23,15 @@ if TYPE_CHECKING:
 
 def occurs_once(setting: ProofContext, expr: Expr) -> bool:
     """True if the range of `expr` by intervals is its range exactly."""
-    taken = {id(n): n for n in walk(expr) if is_one_entry(setting, n)}
+    taken = {id(n): n for n in walk(expr) if isinstance(n, Index) and is_one_entry(setting, n)}
     nodes = [*taken.values(), *(n for n in walk(expr, taken))]
-    used = [n.name for m in taken.values() for n in walk(m) if isinstance(n, Name)]
-    if len(used) != len(set(used)):
+    if not _independent(setting, taken.values()):
         return False
     uses: dict[int, int] = {}
     for node in nodes:
         for child in node.children:
             uses[id(child)] = uses.get(id(child), 0) + 1
-    seen = set(used)
+    seen = {n.name for m in taken.values() for n in walk(m) if isinstance(n, Name)}
     for node in nodes:
         if isinstance(node, (Constant, Slice)):
             continue
@@ -42,6 +42,21 @@ def occurs_once(setting: ProofContext, expr: Expr) -> bool:
                 return False
             seen.add(node.name)
     return True
+
+
+def _independent(setting: ProofContext, taken: Collection[Index]) -> bool:
+    """True if these entries and their indices are numbers of their own: of one decision only fixed and different entries of a box."""
+    places: dict[str, list[tuple[int, ...] | None]] = {}
+    indices = [i.name for m in taken for i in m.items if isinstance(i, Name)]
+    for m in taken:
+        assert isinstance(m.base, Name)
+        fixed = tuple(int(i.value.array) for i in m.items if isinstance(i, Constant))
+        places.setdefault(m.base.name, []).append(fixed if len(fixed) == len(m.items) else None)
+    for name, own in places.items():
+        alone = len(own) == 1 or (None not in own and len(set(own)) == len(own) and setting.blocks[name].domain.is_box)
+        if not alone or name in indices:
+            return False
+    return len(indices) == len(set(indices))
 
 
 def is_one_entry(setting: ProofContext, node: Expr) -> bool:

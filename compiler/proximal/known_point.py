@@ -1,10 +1,20 @@
-"""Known constraints: the decision of a round is the point nearest to the rule's own that satisfies them, found before it is played.
+"""Nearest point within the known constraints of a round, in the rule's units, from the multipliers of the round before.
 
-X_t is the domain cut by the constraints of round t whose streams are contexts; they are affine: g_t(x) = C x - r, with C and r traced
-values. Where X_t is empty the decision is a point of the domain with the least sum of squares of what the rows, of norm one, are broken by.
+X_t is the domain cut by the constraints of round t whose streams are contexts or previous decisions. Where all its rows are affine,
+g_t(x) = C x - r with C and r traced values, it is found by Newton's method on the multipliers of the rows (`CutDual`), and where X_t is
+empty it is a point of the domain with the least sum of squares of what the rows, of norm one, are broken by. Else it is a penalized step,
+
+    argmin over the domain of |x - y|^2 / 2 + sum_n Q_n [g_n(x)]_+,
+
+whose penalties Q are so large that it breaks the rows only where X_t is empty: then it has the least sum of violations, over rows of slope
+one at y, up to |x - y|^2 / Q.
 """
 
 from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -14,97 +24,73 @@ from oco.compiler.domains.dual_newton import CutDual
 from oco.compiler.domains.product import Product
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
-from oco.compiler.lowering.points import Point, Structured
+from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import Rule, State, array, point
-from oco.compiler.problem.canonical import Canonical, Inequality, StreamRange
+from oco.compiler.problem.canonical import Canonical, Inequality
+from oco.compiler.problem.structure import Structure
+from oco.compiler.problem.sublevel import sublevel_rows
+from oco.compiler.proximal.penalty import nearest_step
 
-PLAYED, START, MULTIPLIERS, BEFORE = "played", "mu_before", "mu", "before"
-CARRIED = "kept_"
-SYMBOLS = {
-    PLAYED: "the decision of this round within its known constraints",
-    START: "multipliers of the known constraints, of the round before",
-    MULTIPLIERS: "multipliers of the known constraints, of this round",
-    BEFORE: "the decision of the round before, in the user's units",
-}
 MET = 1e-9
 """Part of the domain's size by which a row may be missed before the constraints count as impossible."""
 GIVE, MOST_REPEATS, AT_REST = 1e-4, 100, 1e-11
 """Weight, number and least length of the proximal steps towards the least violating point."""
+LARGE = 1e6
+"""Penalty of a row of slope one, in diameters of the domain."""
 ABOVE = ".above"
 """Ending of the label of the first of the two inequalities that make an equality."""
+TINY = 1e-290
 
 
 def rows_known(canonical: Canonical) -> int:
     """Number of multipliers of the known constraints."""
-    loose, tight = _parts(canonical.known)
-    return sum(c.size for c in (*loose, *tight))
+    rows = known_rows(canonical)
+    if _is_affine(rows):
+        loose, tight = _parts(rows.inequalities)
+        return sum(c.size for c in (*loose, *tight))
+    return sum(c.size for c in rows.inequalities)
 
 
-class WithinKnown:
-    """Any rule that plays a point x of its state, with x moved into X_t: the rule goes on from the decision that was played."""
-
-    def __init__(self, rule: Rule, x: str) -> None:
-        self.rule, self.x = rule, x
-
-    def init(self, p: Problem, start: Point) -> State:
-        none = p.tracer.zeros((rows_known(p.task.canonical),))
-        return {**self.rule.init(p, start), PLAYED: start, START: none, MULTIPLIERS: none, **_first(p, start)}
-
-    def decide(self, p: Problem, state: State) -> Point:
-        return point(state, PLAYED)
-
-    def prepare(self, p: Problem, state: State) -> State:
-        """State with the decision of this round, once its contexts are known."""
-        y, multipliers = self.rule.decide(p, _own(state)), array(state, START)
-        if p.task.canonical.known:
-            y, multipliers = nearest_known(p, y, multipliers)
-        return {**state, PLAYED: y, MULTIPLIERS: multipliers}
-
-    def update(self, p: Problem, state: State) -> State:
-        after = self.rule.update(p, {**_own(state), self.x: point(state, PLAYED)})
-        multipliers = array(state, MULTIPLIERS)
-        before = _before(p, point(state, PLAYED))
-        return {**after, PLAYED: self.rule.decide(p, after), START: multipliers, MULTIPLIERS: multipliers, **before}
+@lru_cache(maxsize=16)
+def known_rows(canonical: Canonical) -> Canonical:
+    """Problem whose inequalities are the rows of the known constraints."""
+    rows = sublevel_rows(canonical.known, tuple(b.name for b in canonical.blocks))
+    return replace(canonical, inequalities=rows, equalities=(), known=())
 
 
-def carried_field(name: str) -> str:
-    """Field of the state with the value of a stream that a round leaves to the next."""
-    return f"{CARRIED}{name}"
-
-
-def _first(p: Problem, start: Point) -> State:
-    """State that keeps what the first round is left with."""
-    carried = {carried_field(s.name): p.tracer.constant(s.first, s.name) for s in _carried(p) if s.first is not None}
-    return {**_decided(p, start), **carried}
-
-
-def _before(p: Problem, x: Point) -> State:
-    """State that keeps what this round, with its decision x, leaves to the next."""
-    results = _decided(p, x)
-    for s in _carried(p):
-        if s.following is not None:
-            results[carried_field(s.name)] = p.tracer.reshape(p.values([s.following], x), s.shape)
-    return results
-
-
-def _decided(p: Problem, x: Point) -> dict[str, Structured]:
-    """Decision in the user's units, where a constraint is about the decision before."""
-    return {BEFORE: p.units.outward(x)} if any(s.stream.previous for s in _carried(p)) else {}
-
-
-def _carried(p: Problem) -> tuple[StreamRange, ...]:
-    return p.task.canonical.carried
+def _is_affine(rows: Canonical) -> bool:
+    return rows.structure[0] is Structure.AFFINE
 
 
 def nearest_known(p: Problem, y: Point, start: Value) -> tuple[Point, Value]:
     """Point of X_t nearest to y, in the rule's units, and its multipliers; the search begins with the multipliers `start`."""
+    rows = known_rows(p.task.canonical)
+    return _nearest_affine(p, rows, y, start) if _is_affine(rows) else _nearest_convex(p, rows, y, start)
+
+
+def _nearest_convex(p: Problem, rows: Canonical, y: Point, start: Value) -> tuple[Point, Value]:
+    """Penalized step under the rows. Multipliers at their bounds are those of no such point: the next search begins without them."""
+    t, scales, count = p.tracer, p.task.scales, sum(c.size for c in rows.inequalities)
+    scales = None if scales is None else replace(scales, inequalities=np.ones(count))
+    task = replace(
+        p.task, canonical=rows, structure=rows.structure[0], scales=scales, rooms=(), dependent_rows=frozenset()
+    )
+    own = Problem(t, task, p.seen, p.round, constants=p.constants)
+    diameter = math.sqrt(sum(d.diameter("l2") ** 2 for d in p.domain.domains)) or 1.0
+    slopes = t.sqrt(own.constraint_gradients(y).squared_norms())
+    most = LARGE * diameter / t.maximum(t.maximum(slopes, abs(own.constraints(y)) / diameter), TINY)
+    x, multipliers = nearest_step(own, y, t.name("most", most), start)
+    return x, t.where(t.any(multipliers >= 0.5 * most), 0.0, multipliers)
+
+
+def _nearest_affine(p: Problem, rows: Canonical, y: Point, start: Value) -> tuple[Point, Value]:
+    """Point of X_t nearest to y where all rows are affine."""
     t, blocks = p.tracer, p.task.canonical.blocks
     own = p.units.outward(y)
     domains = [b.domain for b in blocks]
     base: Domain = domains[0] if len(domains) == 1 else Product((sum(d.size for d in domains),), blocks=tuple(domains))
     size = float(base.radius) or 1.0
-    C, r, inequalities = _rows(p, y, own)
+    C, r, inequalities = _rows(p, rows, y, own)
     v = _flat(t, own) / size
     x, multipliers = _within(t, in_units(base, np.zeros(()), size), C, r / size, inequalities, v, start)
     x = x * size
@@ -140,9 +126,9 @@ def _within(
     return x, t.where(missed, 0.0, multipliers)
 
 
-def _rows(p: Problem, y: Point, own: Point) -> tuple[Value, Value, int]:
+def _rows(p: Problem, rows: Canonical, y: Point, own: Point) -> tuple[Value, Value, int]:
     """C (m, n) with rows of norm one and r (m,) of the known constraints in the user's units, inequalities first, and their number."""
-    t, (loose, tight) = p.tracer, _parts(p.task.canonical.known)
+    t, (loose, tight) = p.tracer, _parts(rows.inequalities)
     exprs = [c.expr for c in (*loose, *tight)]
     blocks = p.slopes_of(exprs, y).blocks
     flat = [t.reshape(m, (m.shape[0], m.size // m.shape[0])) for m in blocks]
@@ -162,8 +148,3 @@ def _parts(known: tuple[Inequality, ...]) -> tuple[list[Inequality], list[Inequa
 def _flat(t: Tracer, x: Point) -> Value:
     parts = [t.reshape(b, (b.size,)) for b in x.blocks]
     return parts[0] if len(parts) == 1 else t.concat(*parts)
-
-
-def _own(state: State) -> State:
-    """State of the rule alone."""
-    return {n: value for n, value in state.items() if n not in SYMBOLS and not n.startswith(CARRIED)}

@@ -1,0 +1,61 @@
+"""Statistics of a stream over the rounds before, for predictions: `last(price)` stands as a name that is known before the decision."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from oco.dsl.diagnostics import fail
+from oco.dsl.expressions import Constant, Expr, Kind, Name
+from oco.dsl.source import Span
+
+STATISTICS: Mapping[str, str] = {
+    "last": "last(price)",
+    "mean": "mean(price, 24)",
+    "ewma": "ewma(price, 0.1)",
+    "season": "season(price, 24)",
+}
+"""Statistics of the rounds before, each with an example."""
+LONGEST = 10_000
+"""Greatest number of rounds that a statistic looks back."""
+_WRITTEN = re.compile(r"(last|mean|ewma|season)\((\w+)(?:, ([0-9.e+-]+))?\)")
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """Statistic of a stream: `last`, `mean` and `season` of so many rounds, `ewma` with this rate."""
+
+    kind: str
+    stream: str
+    number: float = 1.0
+
+
+def statistic(kind: str, args: Sequence[Expr], span: Span | None) -> Name:
+    """Name `mean(price, 24)` of a statistic. Raises OCO220 where the arguments are none of such a statistic."""
+    form = f"write `{STATISTICS[kind]}`"
+    if not args or not isinstance(args[0], Name) or args[0].kind is not Kind.STREAM or len(args) > 2:
+        raise fail("OCO220", f"`{kind}` takes the name of a stream here", span, form)
+    of, number = args[0], args[1] if len(args) == 2 else None
+    if (kind == "last") != (number is None):
+        raise fail(
+            "OCO220", f"`{kind}` takes {'one argument' if kind == 'last' else 'a stream and a number'}", span, form
+        )
+    if number is None:
+        return Name(f"last({of.name})", Kind.STREAM, shape=of.shape, span=span)
+    value = float(number.value.array) if isinstance(number, Constant) and number.shape == () else float("nan")
+    if kind == "ewma" and not 0 < value <= 1:
+        raise fail("OCO220", "the rate of `ewma` is a number above 0 and at most 1", number.span or span, form)
+    if kind != "ewma" and not (1 <= value <= LONGEST and value == int(value)):
+        message = f"`{kind}` looks back a number of rounds from 1 to {LONGEST:,}"
+        raise fail("OCO220", message, number.span or span, form)
+    text = f"{value!r}" if kind == "ewma" else str(int(value))
+    return Name(f"{kind}({of.name}, {text})", Kind.STREAM, shape=of.shape, span=span)
+
+
+def statistic_of(name: str) -> Statistic | None:
+    """Statistic that a name writes; None for any other name."""
+    if (match := _WRITTEN.fullmatch(name)) is None:
+        return None
+    kind, stream, number = match.groups()
+    return Statistic(kind, stream, float(number or 1))

@@ -33,12 +33,12 @@ class Quote:
     def pattern(self) -> re.Pattern[str]:
         """The passage with any numbers, wherever lines end."""
         words = (re.escape(part) for part in self.passage.format(*["@@"] * self.passage.count("{}")).split())
-        return re.compile(r"\s+".join(words).replace("@@", r"([\d,]+)"))
+        return re.compile(r"\s+".join(words).replace("@@", r"([\d,.]*\d)"))
 
     def quoted(self, text: str) -> tuple[int, ...]:
         """Numbers that stand in the text. ValueError where the passage is not there exactly once."""
         (numbers,) = self.pattern.findall(text)
-        return tuple(int(n.replace(",", "")) for n in ([numbers] if isinstance(numbers, str) else numbers))
+        return tuple(round(float(n.replace(",", ""))) for n in ([numbers] if isinstance(numbers, str) else numbers))
 
     def written(self, text: str) -> str:
         """The text with the numbers of today."""
@@ -78,7 +78,7 @@ QUOTES = (
     ),
     Quote(
         "README.md",
-        "(`price[10] in [-132, 711]`) the default costs {} and delays {} jobs in {} rounds, the same.",
+        "(`price[10] in [-132, 711]`) the default costs {} and delays {} jobs in {} rounds.",
         lambda: played(prices="[-132, 711]"),
     ),
     Quote("README.md", "\nthe learner {} {} {} of 744 rounds", played),

@@ -265,7 +265,6 @@ class _Ascent:
             largest = self.p.domain.of_bounds(lambda lo, hi: np.maximum(abs(lo), abs(hi)), full=True)
             slope = c.map(abs) if self.response.bounds is None else c.map(abs) + self.response.bounds.reach
             if lam.shape[0] <= FEW_ROWS and isinstance(self.response, AffineResponse):
-                t.note("the slopes stay: what does not hang on the multipliers is worked out once")
                 return sizes.apply(largest + slope / double) + (sizes.gram(sizes) / double) @ lam
             return sizes.apply(largest + (slope + sizes.combine(lam)) / double)
         norms = t.name("sizes", t.sqrt(rows.squared_norms()))

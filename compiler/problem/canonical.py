@@ -284,10 +284,8 @@ def canonical(model: Model) -> Canonical:
             inequalities += _pair(c.label, shape, (above, below), c.timing, c.span, penalties)
             continue
         g = above if c.relation is Relation.LE else below
-        inequality = Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties)
-        inequalities.append(
-            inequality if c.percent is None else _in_share(inequality, c.percent, folding, blocks, streams)
-        )
+        own = Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties)
+        inequalities.append(own if c.percent is None else _in_share(own, c.percent, folding, blocks, streams))
     assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
     objective = folding.fold(model.objective)
     carried = [s.following for s in streams if s.following is not None]

@@ -79,10 +79,11 @@ def compile(
                no algorithm is named, "optimal" or "unit-free", whichever does better in pilot runs
     backend    "numpy" or "c"; None takes the fastest one available
     params     values for the params that the model leaves open
-    tradeoff   weight of violation against regret where the two are added
-    data       rounds to plan for: the horizon becomes their number, and where no algorithm is named that one is taken
-               which does best in pilot runs of all that apply, on the first rounds. None draws pilot rounds from the
-               model where that is possible, for "tuned" and where every guarantee is vacuous
+    tradeoff   weight of violation against regret where the two are added, and on data the price of violations that state
+               no penalty, in ranges of the loss over the size of a constraint
+    data       rounds to plan for: the horizon becomes their number. Where no algorithm is named it is `hedged` where that
+               applies, else the one that does best in the second half of pilot runs on the first rounds. None draws pilot
+               rounds from the model where that is possible, for "tuned" and where every guarantee is vacuous
     seed       of pilot runs and of tuning
     effort     multiplies the number of steps that the proof searches may take, as for `check`
     budget     seconds of pilot runs, by a model of costs or by the clock, after which no other algorithm is begun; None: 30
@@ -158,7 +159,9 @@ def tune(
     effort: float = 1.0,
     seconds: float | None = None,
 ) -> Tuned:
-    """Choose the constants that the theorem leaves free on pilot data, judged on rounds that the search did not use.
+    """Choose settings on pilot data: the constants that the theorem leaves free, the price of violations, the memory, and the
+    algorithm where none is named. What is judged is the steady state: the second half of each trial of the search, then the
+    rounds that the search did not use, in one run from the first round. The default is kept where nothing costs less there.
 
     data    pilot rounds, a file or arrays with the round first; None draws them from the model. The plan is for the
             model's horizon
@@ -167,12 +170,18 @@ def tune(
 
     The result has the plan, the search, and the `using` line for the model file.
     """
-    from oco.evaluation.data import check_source
+    from oco.compiler.problem.canonical import canonical
+    from oco.evaluation.data import check_source, load_data
     from oco.tuning import TUNING_SECONDS, tuned
 
     check_source(data)
-    plan = compile(model, algorithm, "optimal", params=params, tradeoff=tradeoff, effort=effort)
-    return tuned(plan, data, seed, TUNING_SECONDS if seconds is None else seconds)
+    with contained("tuning"):
+        bound = _bound(model, params)
+        source = None if data is None else load_data(canonical(bound), data, seed=seed)
+        kind = None if algorithm is None else "optimal"
+        options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort}
+        plan = planned(bound, algorithm, kind, None, data=source, seed=seed, **options)
+        return tuned(plan, source, seed, TUNING_SECONDS if seconds is None else seconds)
 
 
 def restore(source: str | os.PathLike[str] | Mapping[str, Any], backend: str | None = None) -> Learner:

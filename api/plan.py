@@ -145,15 +145,17 @@ class Plan(core.Plan):
     def trial(self, rounds: int, runs: int) -> Callable[[Mapping[str, float], Data, int], Trace]:
         """Runs with other values of the free constants, of so many rounds each: numbers, data, seed -> trace.
 
-        They share one program; constants that are counts, and so set shapes of arrays, get one program for each value.
+        Settings are those of the plan's horizon, of which the rounds may be the beginning; without a horizon those of so
+        many rounds. Runs share one program; constants that are counts, and so set shapes of arrays, get one for each value.
         """
-        paper = self.with_constants({}, rounds).settings
+        horizon = self.horizon or rounds
+        paper = self.with_constants({}, horizon).settings
         usual = {f.name: paper[f.name].value if f.kind == "value" else 1.0 for f in self.free}
         counts = [f.name for f in self.free if f.kind == "count"]
 
         @cache
         def opened(*fixed: float) -> tuple[Plan, str]:
-            plan = self.opened(dict(zip(counts, fixed)), rounds)
+            plan = self.opened(dict(zip(counts, fixed)), horizon)
             return plan, plan.backend_for(rounds * (1 if counts else runs)).name
 
         def run(numbers: Mapping[str, float], data: Data, seed: int) -> Trace:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from itertools import islice
 from typing import Any
 
 from oco.backends.choose import usual_seconds
@@ -14,12 +15,14 @@ from oco.compiler.selection.explain import bound_text
 from oco.compiler.selection.explain_settings import literal
 from oco.compiler.selection.pilots import Pilots
 from oco.compiler.selection.plan import LEAST, PLAIN, explain_choice, plan_of
+from oco.compiler.selection.resolve_again import given_formulas
+from oco.compiler.selection.variants import starts_of, variants
 from oco.compiler.selection.verdicts import Applicability, Informativeness, Verdict
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.model import Model
 from oco.evaluation.data import Data, load_data, problem_for
 from oco.evaluation.pilot import Candidate, beside, pilot
-from oco.evaluation.tuning import Tuning, searched, tune
+from oco.evaluation.tuning import SearchSpace, Tuning, searched, tune
 from oco.plan import Plan
 
 PILOT_ROUNDS, MOST_PILOT_ROUNDS = 200, 2000
@@ -32,6 +35,8 @@ PILOT_CANDIDATES = 4
 PILOT_SECONDS = 30.0
 TUNING_ROUNDS = 2000
 """Rounds that are drawn to tune on where there is no data."""
+OTHERS = 6
+"""Algorithms beside the default that a search tries."""
 TUNING_SECONDS = 600.0
 """Time that a search may take."""
 FAR = 4
@@ -62,17 +67,23 @@ def piloted(
 
 
 def _mixture(choice: Choice, data: Any) -> Verdict | None:
-    """Algorithm that weighs rules by the prices of constraints, where it applies: on data, and where every guarantee is vacuous.
+    """Algorithm that weighs rules as the rounds come, where it applies: on data, and where every guarantee is vacuous.
 
-    Without constraints it is one candidate among others.
+    Where a constraint states no penalty the tradeoff is the price of its violation. Without constraints it is one candidate among others.
     """
     usable = () if not choice.situation.constraints else choice.candidates if data is None else choice.usable
     return next((v for v in usable if v.algorithm.mixes), None)
 
 
+def _priced(choice: Choice) -> bool:
+    """True where each inequality states a penalty."""
+    return all(c.penalties for c in choice.situation.canonical.inequalities)
+
+
 def _led(choice: Choice, v: Verdict) -> Choice:
     """Choice of that verdict, without pilot runs."""
-    weighs = "weighs rules as the rounds come, by the penalties that the model states"
+    price = "the penalties that the model states" if _priced(choice) else "the tradeoff, in ranges of the loss"
+    weighs = f"weighs rules as the rounds come, by {price}"
     others = [x for x in choice.judged if x is not v]
     for k, x in enumerate(others):
         if x.applicability is not Applicability.REFUSED:
@@ -165,7 +176,8 @@ def explained(
     choice = explain_choice(problem, kind, tradeoff, effort, seen)
     if not _tried(choice, data):
         return choice
-    plan = Plan.of(plan_of(choice, model, kind, tradeoff=tradeoff))
+    given = problem if isinstance(problem, Canonical) else canonical(problem)
+    plan = Plan.of(plan_of(choice, given, kind, tradeoff=tradeoff))
     return plan.choice if plan.mode == "paper" else piloted(plan, data, seed, settings is None, seconds).choice
 
 
@@ -182,26 +194,37 @@ class Tuned:
 
 
 def tuned(plan: Plan, data: Any = None, seed: int = 0, seconds: float = TUNING_SECONDS) -> Tuned:
-    """Plan with its free constants chosen on pilot data: rounds given, or drawn from the model; within so many seconds.
+    """Plan with its settings chosen on pilot data: rounds given, or drawn from the model; within so many seconds.
 
-    Raises OcoError where the algorithm leaves no constant free, and where there are no rounds to tune on.
+    Raises OcoError where nothing can be chosen, and where there are no rounds to tune on.
     """
-    winner = plan.choice.winner
-    assert winner is not None
-    free = plan.free
-    if not free:
+    spaces = search_spaces(plan)
+    if len(spaces) == 1 and not plan.free:
         raise fail("OCO711", f"`{plan.algorithm}` leaves no constant free here", hint='use settings="optimal"')
     source, _ = rounds_for(plan, data, seed, TUNING_ROUNDS)
     if source.rounds < 2:
         raise fail("OCO710", "there is one round only to tune on", hint="give more rounds with --data")
-    factors = {f.name: 1.0 for f in free if f.kind != "value"}
-    starts: dict[str, Mapping[str, float]] = {"paper": factors}
-    if winner.best is not None and winner.best.constants:
-        starts["optimal"] = winner.best.numbers
-    result = tune(plan, free, starts, source, plan.choice.situation, plan.tradeoff, seed, plan.allows, seconds)
-    given = plan.given_constants(result.best.numbers)
-    why = chosen_why(result, plan.horizon)
-    return Tuned(_with(plan, given, result.best.numbers, why), result, using_line(plan.algorithm, given))
+    result = tune(spaces, source, plan.choice.situation, plan.tradeoff, seed, seconds)
+    best, why = result.best, chosen_why(result, plan.horizon)
+    chosen: Plan = spaces[best.space].plan  # type: ignore[assignment]
+    given = chosen.given_constants(best.numbers) if chosen.free else dict(given_formulas(chosen.choice.judged[0]))
+    if "season" in chosen.settings and chosen.season > 1:  # measured on data, which a model file does not have
+        given = {**given, "season": chosen.season}
+    numbers = best.numbers if chosen.free else None
+    return Tuned(_with(chosen, given, numbers, why), result, using_line(chosen.algorithm, given))
+
+
+def search_spaces(plan: Plan) -> dict[str, SearchSpace]:
+    """Settings that are searched, by name: those of the plan, of its other prices and memories, and of other algorithms where
+    none was named.
+    """
+    spaces = {plan.algorithm: SearchSpace(plan, plan.free, starts_of(plan.choice, plan.tradeoff), plan.allows)}
+    others = (v for v in plan.choice.usable[1:] if not v.algorithm.reads_values_alone)
+    for name, v in (*variants(plan.choice).items(), *((v.name, v) for v in islice(others, OTHERS))):
+        other = plan.taking(v)
+        numbers = {} if v.best is None else v.best.numbers
+        spaces[name] = SearchSpace(other, other.free, {name: numbers}, other.allows)
+    return spaces
 
 
 def chosen_why(search: Tuning, horizon: int | None) -> str:
@@ -213,19 +236,20 @@ def chosen_why(search: Tuning, horizon: int | None) -> str:
     )
 
 
-def _with(plan: Plan, given: Mapping[str, str | float], numbers: Mapping[str, float], why: str) -> Plan:
-    """Plan with these constants and the guarantee that follows from them."""
-    chosen = plan.with_constants(numbers).promised()
+def _with(plan: Plan, given: Mapping[str, str | float], numbers: Mapping[str, float] | None, why: str) -> Plan:
+    """Plan with these constants (None: its own) and the guarantee that follows from them."""
+    chosen = plan if numbers is None else plan.with_constants(numbers).promised()
     winner = chosen.choice.winner
     assert winner is not None
-    message = replace(winner, reason=f"its free constants are tuned on pilot rounds: {why}", best=None)
+    message = replace(winner, reason=f"its settings are tuned on pilot rounds: {why}", best=None)
     choice = replace(chosen.choice, judged=(message, *chosen.choice.judged[1:]))
     return replace(plan, choice=choice, mode="tuned", given=dict(given))
 
 
 def using_line(algorithm: str, given: Mapping[str, str | float]) -> str:
     """Line that gives a model file these settings."""
-    return f"using {algorithm} with " + ", ".join(f"{name} = {value}" for name, value in given.items())
+    settings = ", ".join(f"{name} = {value}" for name, value in given.items())
+    return f"using {algorithm} with {settings}" if settings else f"using {algorithm}"
 
 
 def tuning_text(result: Tuned) -> str:
@@ -235,15 +259,17 @@ def tuning_text(result: Tuned) -> str:
         f"{result.plan.algorithm}: {len(search.tried)} settings, searched on rounds 1 to {search.split}, judged on rounds "
         f"{search.split + 1} to {search.rounds} (seed {search.seed})",
         "",
-        f"{'':<12}{'rounds':>8}{'searched':>14}{'held out':>14}  constants",
+        f"{'':<16}{'rounds':>8}{'searched':>14}{'held out':>14}  constants",
     ]
     for t in sorted(search.tried[:10], key=lambda t: t is not search.best):
         held = "" if t.held_out is None else f"{t.held_out:.6g}"
+        growing = " (violation grows)" if t.grows else ""
         constants = ", ".join(f"{n} {x:g}" for n, x in t.numbers.items())
-        lines.append(f"{t.name:<12}{t.rounds:>8}{t.searched:>14.6g}{held:>14}  {constants}")
+        lines.append(f"{t.name:<16}{t.rounds:>8}{t.searched:>14.6g}{held:>14}  {constants}{growing}")
     lines += [
         "",
-        "Costs a round: loss / range of the loss + tradeoff (violations / their scales).",
+        "Costs a round, in the second half of the rounds searched and in those held out: loss / range of the loss +",
+        "tradeoff (violations / their scales, or at their penalties).",
         f"Chosen: {chosen_why(search, result.plan.horizon)}.",
     ]
     guarantee = result.plan.guarantee

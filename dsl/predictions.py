@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from oco.dsl.diagnostics import fail
-from oco.dsl.expressions import Expr, Kind, Name, names, walk
-from oco.dsl.previous import decision_of
+from oco.dsl.expressions import Expr, Kind, Name, walk
 from oco.dsl.scope import Scope
 from oco.dsl.source import Span
-from oco.dsl.statements import Prediction, Stream
+from oco.dsl.statements import Let, Prediction, Stream
 from oco.dsl.statistics import STATISTICS, statistic_of
 
 
@@ -32,24 +31,22 @@ def prediction(model: Declared, stream: str, value: Expr, at: Span | None) -> Pr
         raise fail("OCO219", f"`{stream}` {what}, so nothing is predicted of it", at, "predict a `stream`")
     if value.shape not in ((), own.shape):
         raise fail("OCO219", f"the prediction has another shape than `{stream}`", value.span or at, "match the shapes")
-    for node in walk(value):
-        if not isinstance(node, Name):
-            continue
-        late = node.kind is Kind.DECISION or (node.kind is Kind.STREAM and not _is_early(node.name, declared))
-        if late or (node.kind is Kind.LET and _reads_late(declared[node.name].value, declared)):
-            hint = f"use contexts and `{STATISTICS['last'].replace('price', stream)}`, or another statistic"
-            raise fail(
-                "OCO220", f"`{node.name}` is not known before the round that it would predict", node.span or at, hint
-            )
+    if (late := _late(value, declared)) is not None:
+        hint = f"use contexts and `{STATISTICS['last'].replace('price', stream)}`, or another statistic"
+        message = f"`{late.name}` is not known before the round that it would predict"
+        raise fail("OCO220", message, late.span or at, hint)
     return Prediction(stream, value, at)
 
 
-def _is_early(name: str, declared: Mapping[str, Any]) -> bool:
-    return statistic_of(name) is not None or bool(getattr(declared.get(name), "known", False))
-
-
-def _reads_late(value: Expr, declared: Mapping[str, Any]) -> bool:
-    streams = (n for n in names(value, Kind.STREAM) if not decision_of(n))
-    lets = (declared[n].value for n in names(value, Kind.LET))
-    late = bool(names(value, Kind.DECISION)) or any(not _is_early(n, declared) for n in streams)
-    return late or any(_reads_late(v, declared) for v in lets)
+def _late(value: Expr, declared: Mapping[str, Any]) -> Name | None:
+    """Name in an expression that is not known before a round, itself or by what it abbreviates; None where there is none."""
+    for node in walk(value):
+        if not isinstance(node, Name):
+            continue
+        own = declared.get(node.name)
+        if isinstance(own, Let) and _late(own.value, declared) is not None:
+            return node
+        early = statistic_of(node.name) is not None or (isinstance(own, Stream) and own.known)
+        if node.kind is Kind.DECISION or (node.kind is Kind.STREAM and not early):
+            return node
+    return None

@@ -12,7 +12,10 @@ from oco.dsl.diagnostics import fail
 from oco.dsl.readers import arrow
 from oco.dsl.readers import parquet as sizes
 from oco.dsl.readers.quota import Quota
-from oco.evaluation.table import BATCH, COLUMN, Array, Parts, Table, check_header, uneven
+from oco.evaluation.table import COLUMN, Array, Parts, Table, check_header, uneven
+
+BATCH = 1 << 19
+"""Numbers of a file that are read together: 4 MB, so that the time for a batch of a column is that of its numbers."""
 
 
 def read_arrow_table(path: Path, suffix: str, quota: Quota) -> Table:

@@ -15,7 +15,9 @@ from oco.evaluation.measures import equality_violation, violation
 
 Array = np.ndarray[Any, Any]
 STEADY = 0.02
-"""Share of the sum of a constraint's sizes in the second half of a run within which its violation counts as the same: what fluctuates."""
+"""Share of a constraint's mean size within which its mean counts as 0, as does what a standard error of the mean allows."""
+TREND = 3.0
+"""Number of times that room by which the second half of some rounds breaks a constraint more than the first where violation rises."""
 
 
 class Measured(Protocol):
@@ -32,6 +34,40 @@ class Measured(Protocol):
     @property
     def equalities(self) -> Array:
         """Values of h (T, M)."""
+
+
+@dataclass(frozen=True)
+class SteadyCost:
+    """Cost of a run where it has come to rest, a round: in units of the trade, and loss and violation in the model's own.
+
+    grows  the violation of a constraint on average without a penalty does not end (`Trade.grows`)
+    """
+
+    value: float
+    grows: bool = False
+    loss: float = 0.0
+    violation: float = 0.0
+    own_loss: float = 0.0
+    own_violation: float = 0.0
+
+    @property
+    def order(self) -> tuple[bool, float]:
+        """Key by which costs are ordered: what grows comes last."""
+        return self.grows, self.value
+
+
+@dataclass(frozen=True, eq=False)
+class LaterRounds:
+    """Rounds of a run: loss (T,), constraints (T, N), equalities (T, M)."""
+
+    loss: Array
+    constraints: Array
+    equalities: Array
+
+    @classmethod
+    def of(cls, run: Measured, start: int) -> LaterRounds:
+        """Rounds from `start` (from 0) on."""
+        return cls(run.loss[start:], run.constraints[start:], run.equalities[start:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,18 +131,40 @@ class Trade:
         total = float((self.broken(run)[kept] / self.units[kept]).sum()) / len(run.loss)
         return loss, total, loss + self.weight * total
 
-    def grows(self, run: Measured) -> bool:
-        """True if the violation of a constraint on average without a penalty is clearly larger after the last round than after half.
+    def steady(self, run: Measured, start: int | None = None) -> SteadyCost:
+        """Cost of a run in its rounds from `start` (from 0; None: in the second half of its rounds), whatever it earned or saved before.
 
-        What earlier rounds saved hides it from the sum of a short run, and no price says what it would cost in a long one.
+        Early rounds show how a rule comes from its first decision to where it stays; a long run is made of those after them.
         """
-        T = len(run.loss)
-        if self.unpriced is None or not self.unpriced.any() or T < 2:
+        later = LaterRounds.of(run, len(run.loss) // 2 if start is None else start)
+        loss, violation, cost = self.score(later)
+        own = float(later.loss.mean()), float(self.broken(later).sum()) / len(later.loss)
+        return SteadyCost(cost, self.grows(later), loss, violation, *own)
+
+    def each(self, run: Measured) -> Array:
+        """Cost of each round (T,) in units of the trade: loss, and violations of the constraints that bind each round."""
+        kept = np.flatnonzero(self.hard & (self.units[: len(self.hard)] > 0))
+        broken = np.maximum(run.constraints[:, kept], 0.0) / self.units[kept]
+        return np.asarray(run.loss / self.loss_unit + self.weight * broken.sum(axis=1))
+
+    def grows(self, run: Measured) -> bool:
+        """True if a constraint on average without a penalty is clearly broken over these rounds, or ever more in their second half.
+
+        Where a run has come to rest such a violation grows for ever, and no price says what that would cost.
+        """
+        if self.unpriced is None or not self.unpriced.any() or not len(run.loss):
             return False
-        values = np.concatenate([run.constraints, run.equalities], axis=1)
-        soft = np.concatenate([violation(run.constraints, "soft"), equality_violation(run.equalities)], axis=1)
-        room = STEADY * np.abs(values[T // 2 :]).sum(axis=0)
-        return bool(np.any((soft[-1] > soft[T // 2 - 1] + room)[self.unpriced]))
+        values, half = np.concatenate([run.constraints, run.equalities], axis=1)[:, self.unpriced], len(run.loss) // 2
+        signed = np.arange(len(self.unpriced))[self.unpriced] < run.constraints.shape[1]
+
+        def excess(part: Array) -> Array:
+            return np.asarray(np.where(signed, part.mean(axis=0), np.abs(part.mean(axis=0))))
+
+        room = np.maximum(STEADY * np.abs(values).mean(axis=0), values.std(axis=0) / np.sqrt(len(values)))
+        broken = excess(values) > room
+        if half:
+            broken |= excess(values[half:]) > np.maximum(excess(values[:half]), 0.0) + TREND * room
+        return bool(broken.any())
 
     @property
     def prices(self) -> Array:

@@ -39,12 +39,13 @@ class Piloted(Protocol):
 
 
 def score(trace: MeasuredRun, s: Situation, weight: float) -> tuple[float, float, float]:
-    """Loss and violation of a run per round, in units of the loss's range and of the constraints' scales, and their
-    sum.
+    """Loss and violation of a run per round in the second half of its rounds, in units of the loss's range and of the
+    constraints' scales, and their sum.
 
-    A constraint that binds each round counts its hard violation; one on average, the excess of its sum over all rounds.
+    A constraint that binds each round counts its hard violation; one on average, the excess of its sum over these rounds.
     """
-    return Trade.of(s, weight).score(trace)
+    cost = Trade.of(s, weight).steady(trace)
+    return cost.loss, cost.violation, cost.value
 
 
 def pilot(
@@ -56,8 +57,8 @@ def pilot(
     note: str,
     seconds: float = math.inf,
 ) -> Pilots:
-    """Run every plan over the same rounds with each seed. The cheapest run is first, after these those whose violation grows
-    (`Trade.grows`); of equals the constants of the least guarantee.
+    """Run every plan over the same rounds with each seed. The cheapest in the second half of the rounds is first, after
+    these those whose violation grows there (`Trade.grows`); of equals the constants of the least guarantee.
 
     plans    functions that make them, by candidate, in the order in which they are run
     seconds  that the runs may take by the model of costs, which is the same on every machine, or by the clock where that
@@ -91,8 +92,8 @@ def beside(
 def _scores(plan: Piloted, source: Data, seeds: Sequence[int], s: Situation, weight: float) -> Array:
     """Loss, violation, their sum, and 1 where the violation grows; one row for each seed."""
     trade = Trade.of(s, weight)
-    runs = (plan.run(replace(source, seed=k), seed=k) for k in seeds)
-    return np.array([(*trade.score(run), float(trade.grows(run))) for run in runs])
+    costs = (trade.steady(plan.run(replace(source, seed=k), seed=k)) for k in seeds)
+    return np.array([(c.loss, c.violation, c.value, float(c.grows)) for c in costs])
 
 
 def _result(of: Candidate, scores: Array, best: Array) -> PilotResult:

@@ -1,14 +1,16 @@
-"""Tuning of a theorem's free constants: successive halving on the first part of a stretch of data, judged on what comes after it.
+"""Tuning of settings: successive halving on the first part of a stretch of data, judged on what comes after it.
 
-Data of rounds are a time series: nothing is shuffled, every run begins at the start of its part, and the part on which the result is
-judged is read only when the search has ended.
+Data of rounds are a time series: nothing is shuffled, and the part on which the result is judged is read only when the search has ended.
+What is judged is the steady state: every run begins at round 1, as the run that settings are for will; a trial of the search costs what
+its second half costs, and the rounds held out are the end of one run over all rounds. Settings under which a constraint on average without
+a penalty is broken there, whatever was saved before, come after all others (`Trade.grows`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from time import perf_counter
 from typing import Protocol
@@ -16,16 +18,18 @@ from typing import Protocol
 import numpy as np
 
 from oco.compiler.theory.theorems import Free, Situation
-from oco.dsl.diagnostics import OcoError, fail
+from oco.dsl.diagnostics import InternalError, OcoError, fail
+from oco.evaluation.cost import LaterRounds, SteadyCost, Trade
 from oco.evaluation.data import Data
 from oco.evaluation.measured_run import MeasuredRun
-from oco.evaluation.pilot import score
 
 SEARCHED = 0.6
 """Share of the rounds that the search may see."""
 CANDIDATES = 45
 KEPT = 3
-"""One candidate in KEPT goes on to a stretch KEPT times as long."""
+"""One candidate in KEPT goes on to a longer stretch."""
+SHORTEST = 1 / 3
+"""Share of the searched rounds that the first trials run: in fewer they would not come to rest."""
 SPREAD = math.log(1000.0)
 """Largest distance of a constant from its start, in log."""
 FAR = math.log(1e6)
@@ -39,6 +43,8 @@ TRIES = 4
 
 Numbers = Mapping[str, float]
 Run = Callable[[Numbers, Data, int], MeasuredRun]
+NEVER = SteadyCost(math.inf)
+"""Cost of what cannot run."""
 
 
 class Tunable(Protocol):
@@ -50,25 +56,53 @@ class Tunable(Protocol):
         """
 
 
+@dataclass(frozen=True, eq=False)
+class SearchSpace:
+    """Plan, the constants that its theorem leaves free, and values of them to begin with, by name; the last are the plan's own.
+
+    allowed  True where the theorem holds with these constants; others are not tried
+    """
+
+    plan: Tunable
+    free: tuple[Free, ...]
+    starts: Mapping[str, Numbers]
+    allowed: Callable[[Numbers], bool] = lambda numbers: True
+
+    @property
+    def own(self) -> str:
+        """Name of the plan's own constants."""
+        return list(self.starts)[-1]
+
+
 @dataclass(frozen=True)
 class Tried:
-    """Constants with their cost per round on the searched part and, where they were judged, on the part after it."""
+    """Constants with their costs a round in the searched part and, where they were judged, in the part after it.
+
+    space     name of the settings that the constants belong to
+    searched  in units of the trade, as `held_out`; `grows` and `held` are `SteadyCost.grows` and all of the cost held out
+    each      costs of the rounds held out, one by one
+    """
 
     name: str
     numbers: Mapping[str, float]
     searched: float
     rounds: int
     held_out: float | None = None
+    grows: bool = False
+    held: SteadyCost = NEVER
+    space: str = ""
+    each: tuple[float, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
 class Tuning:
     """Trials in the order of the search. `split` is the first round (from 0) of the part held out.
 
-    winner  the best of the search
-    cut     number of trials that the time did not suffice for
-    best    the constants chosen: the winner, or the `reference` (the optimal constants) where that cost no more on the
-            rounds held out
+    reference  name of the default: what is taken without tuning
+    winner     the best of the search
+    cut        number of trials that the time did not suffice for
+    best       the trial that is chosen: the winner, or the default where that costs no more on the rounds held out, a standard
+               error of the difference aside
     """
 
     tried: tuple[Tried, ...]
@@ -84,76 +118,168 @@ class Tuning:
         return self.tried[0]
 
     @property
+    def default(self) -> Tried:
+        """Trial of what is taken without tuning."""
+        return next(t for t in self.tried if t.name == self.reference)
+
+    @property
     def best(self) -> Tried:
         """Trial that is chosen, by its cost on the rounds held out."""
-        kept = next(t for t in self.tried if t.name == self.reference)
-        return kept if _held_out(kept) <= _held_out(self.winner) else self.winner
+        ours, default = self.winner.held, self.default.held
+        if ours.grows != default.grows:
+            return self.default if ours.grows else self.winner
+        return self.winner if ours.value < default.value - self.error else self.default
+
+    @property
+    def error(self) -> float:
+        """Standard error of the mean difference between winner and default, round by round: what chance may gain."""
+        ours, default = np.array(self.winner.each), np.array(self.default.each)
+        if len(ours) < 2 or len(ours) != len(default):
+            return 0.0
+        return float((ours - default).std(ddof=1) / math.sqrt(len(ours)))
+
+    @property
+    def gained(self) -> float:
+        """Cost a round that the choice saves on the rounds held out, in units of the trade; never negative where no violation grows."""
+        return 0.0 if self.best is self.default else self.default.held.value - self.best.held.value
 
     def __str__(self) -> str:
         """Explanation of the choice."""
         left = f" ({self.cut} trials were left out: the time was over)" if self.cut else ""
         if self.winner.name == self.reference:
-            return f"the search found nothing better than the {self.reference} constants{left}"
-        kept = next(t for t in self.tried if t.name == self.reference)
-        costs = f"{_held_out(self.winner):.6g} a round, with the {self.reference} ones {_held_out(kept):.6g}"
-        end = "so they are taken" if self.best is self.winner else "so those are kept"
-        return f"on the rounds held out the constants that the search found cost {costs}: {end}{left}"
+            return f"the search found nothing better than the {self.reference} settings{left}"
+        ours, default = self.winner.held, self.default.held
+        costs = f"{ours.value:.6g} a round, with the {self.reference} ones {default.value:.6g}"
+        loss = f"loss {ours.own_loss:.6g} and {default.own_loss:.6g}, violation {ours.own_violation:.4g} and {default.own_violation:.4g}"
+        return f"on the rounds held out the settings that the search found cost {costs} ({loss}{self._growth()}), {self._end()}{left}"
 
+    def _end(self) -> str:
+        """Clause on what is taken, and why."""
+        if self.best is self.winner:
+            return f"so they are taken: {self._gain()}"
+        less = self.winner.held.order < self.default.held.order
+        chance = f", for chance may do as much (standard error {self.error:.2g})" if less else ""
+        return f"so those are kept: nothing is gained{chance}"
 
-def _held_out(t: Tried) -> float:
-    return math.inf if t.held_out is None else t.held_out
+    def _gain(self) -> str:
+        if self.default.held.grows > self.winner.held.grows:
+            return "no violation grows"
+        share = self.gained / abs(self.default.held.value) if self.default.held.value else math.inf
+        return f"{share:.1%} is gained" if math.isfinite(share) else f"{self.gained:.4g} a round is gained"
+
+    def _growth(self) -> str:
+        """Clause on violation that does not end."""
+        of = {"these": self.winner, f"the {self.reference} ones": self.default}
+        growing = [whose for whose, t in of.items() if t.held.grows]
+        return f"; with {' and '.join(growing)} a violation grows to the end" if growing else ""
 
 
 def tune(
-    plan: Tunable,
-    free: tuple[Free, ...],
-    starts: Mapping[str, Numbers],
+    spaces: Mapping[str, SearchSpace],
     data: Data,
     s: Situation,
     weight: float = 1.0,
     seed: int = 0,
-    allowed: Callable[[Numbers], bool] = lambda numbers: True,
     seconds: float = math.inf,
 ) -> Tuning:
-    """Search the constants around `starts` (by name: the paper's, the optimal ones), reproducibly from the seed where the time suffices.
+    """Search settings, reproducibly from the seed where the time suffices: first which of the `spaces` costs least with its
+    own constants, then its constants around their starts.
 
-    The rounds held out then decide between the winner of the search and the last of the starts, and nothing else.
+    The rounds held out then decide between the winner of the search and the first space's own constants, and nothing else.
 
-    allowed  True where the theorem holds with these constants; others are not tried
-    seconds  time that it may take: the starts are tried in any case, and what was left out is counted
+    spaces   by name, the default first; names of starts differ between spaces
+    seconds  time that it may take: the first space's starts are tried in any case, and what was left out is counted
 
     Raises OcoError where the data is too short to be split.
     """
     split = searched(data)
     if split < LEAST_ROUNDS:
         raise fail("OCO710", f"{data.rounds} rounds are too few to tune on and to judge", hint="give 40 or more")
-    rng, until = np.random.default_rng(seed), perf_counter() + SEARCH_TIME * seconds
-    alive = {**starts, **_samples(free, starts, rng, allowed)}
-    past = data.first(split)
-    rungs = max(1, round(math.log(len(alive), KEPT)))
-    scored: dict[str, Tried] = {}
-    cut = 0
-    for rung in range(rungs):
-        rounds = max(LEAST_ROUNDS, split // KEPT ** (rungs - 1 - rung))
-        if scored and perf_counter() > until:
-            cut += len(alive)
-            break
-        costs = _costs(plan, alive, past.first(rounds), s, weight, seed, until, 1 if scored else len(starts))
-        results = [Tried(n, x, costs[n], rounds) for n, x in alive.items() if n in costs]
-        cut += len(alive) - len(results)
-        scored |= {t.name: t for t in results}
-        ranked = sorted(results, key=lambda t: (t.searched, t.name))
-        kept = ranked[: max(KEPT, len(ranked) // KEPT)]
-        alive = {t.name: t.numbers for t in kept}
-        if rung + 1 < rungs:
-            alive |= _children(free, kept[:KEPT], SPREAD / 4 ** (rung + 1), rng, allowed)
-    order = sorted(scored.values(), key=lambda t: (-t.rounds, t.searched, t.name))
-    judged = [t for t in order if t.rounds == split or t is order[0] or t.name in starts]
-    future = data.after(split)
-    costs = _costs(plan, {t.name: t.numbers for t in judged}, future, s, weight, seed)
-    held = [replace(t, held_out=costs[t.name]) for t in judged]
+    search = _Search(Trade.of(s, weight), data.first(split), seed, perf_counter() + SEARCH_TIME * seconds)
+    first = next(iter(spaces))
+    chosen = search.best_space(spaces) if len(spaces) > 1 else first
+    search.halving(chosen, spaces[chosen])
+    order = sorted(search.scored.values(), key=lambda t: (-t.rounds, t.grows, t.searched, t.name))
+    reference = spaces[first].own
+    if reference not in search.scored:
+        raise InternalError(f"the default `{reference}` was not tried")
+    judged = [t for t in order if t is order[0] or t.name == reference or t.name in spaces[chosen].starts]
+    held = [_held_out(t, spaces[t.space], data, split, search.trade, seed, len(judged)) for t in judged]
     tried = (*held, *(t for t in order if t not in judged))
-    return Tuning(tried, list(starts)[-1], split, data.rounds, seed, cut)
+    return Tuning(tried, reference, split, data.rounds, seed, search.cut)
+
+
+def _held_out(t: Tried, space: SearchSpace, data: Data, split: int, trade: Trade, seed: int, runs: int) -> Tried:
+    """Trial with its cost in the rounds held out, of a run over all rounds."""
+    made = _ran(space.plan.trial(data.rounds, runs), t.numbers, data, seed)
+    cost = NEVER if made is None else _finite(trade.steady(made, split))
+    each = () if made is None else tuple(trade.each(LaterRounds.of(made, split)).tolist())
+    return replace(t, held_out=cost.value, held=cost, each=each)
+
+
+class _Search:
+    """State of a search on the first part of the data: trials by name, and the number of those that were left out."""
+
+    def __init__(self, trade: Trade, past: Data, seed: int, until: float) -> None:
+        self.trade, self.past, self.seed, self.until = trade, past, seed, until
+        self.rng = np.random.default_rng(seed)
+        self.scored: dict[str, Tried] = {}
+        self.cut = 0
+
+    def best_space(self, spaces: Mapping[str, SearchSpace]) -> str:
+        """Name of the space whose own constants cost least on the whole searched part; the first is tried in any case."""
+        for name, space in spaces.items():
+            own = {space.own: space.starts[space.own]}
+            self._try(name, space, own, self.past.rounds, 0 if self.scored else 1)
+        return min(self.scored.values(), key=lambda t: (t.grows, t.searched)).space
+
+    def halving(self, name: str, space: SearchSpace) -> None:
+        """Successive halving over the constants of a space."""
+        drawn = _samples(space.free, space.starts, self.rng, space.allowed) if space.free else {}
+        alive = {**space.starts, **drawn}
+        rungs = max(1, round(math.log(len(alive), KEPT))) if len(alive) > 1 else 1
+        for rung in range(rungs):
+            share = SHORTEST + (1 - SHORTEST) * (rung / (rungs - 1) if rungs > 1 else 1.0)
+            rounds = max(LEAST_ROUNDS, round(share * self.past.rounds))
+            if rung and perf_counter() > self.until:
+                self.cut += len(alive)
+                break
+            results = self._try(name, space, alive, rounds, len(space.starts) if not rung else 1)
+            ranked = sorted(results, key=lambda t: (t.grows, t.searched, t.name))
+            kept = ranked[: max(KEPT, len(ranked) // KEPT)]
+            alive = {t.name: t.numbers for t in kept}
+            if rung + 1 < rungs:
+                alive |= _children(space.free, kept[:KEPT], SPREAD / 4 ** (rung + 1), self.rng, space.allowed)
+
+    def _try(
+        self, name: str, space: SearchSpace, trials: Mapping[str, Numbers], rounds: int, least: int
+    ) -> list[Tried]:
+        """Results of trials over the first rounds. The first `least` are made in any case, the others while there is time."""
+        run, data = space.plan.trial(rounds, len(trials)), self.past.first(rounds)
+        made = takewhile(lambda k: k[0] < least or perf_counter() <= self.until, enumerate(trials.items()))
+        costs = {n: _cost(run, x, data, self.trade, self.seed) for _, (n, x) in made}
+        self.cut += len(trials) - len(costs)
+        results = [Tried(n, trials[n], c.value, rounds, None, c.grows, NEVER, name) for n, c in costs.items()]
+        longer = {n for n, t in self.scored.items() if t.rounds > rounds}
+        self.scored |= {t.name: t for t in results if t.name not in longer}
+        return results
+
+
+def _cost(run: Run, numbers: Numbers, data: Data, trade: Trade, seed: int) -> SteadyCost:
+    """Cost of constants in the steady state; infinite where a setting has no value or a decision is not finite."""
+    made = _ran(run, numbers, data, seed)
+    return NEVER if made is None else _finite(trade.steady(made))
+
+
+def _ran(run: Run, numbers: Numbers, data: Data, seed: int) -> MeasuredRun | None:
+    try:
+        return run(numbers, data, seed)
+    except OcoError:
+        return None
+
+
+def _finite(cost: SteadyCost) -> SteadyCost:
+    return cost if math.isfinite(cost.value) else NEVER
 
 
 def _samples(
@@ -211,33 +337,6 @@ def _near(f: Free, centre: float, rng: np.random.Generator, spread: float = SPRE
     if f.kind == "count":  # few different ones, as each makes a program of its own
         drawn = 2.0 ** round(math.log2(drawn))
     return float(f"{min(max(drawn, f.low), f.high):.4g}")
-
-
-def _costs(
-    plan: Tunable,
-    candidates: Mapping[str, Numbers],
-    data: Data,
-    s: Situation,
-    weight: float,
-    seed: int,
-    until: float = math.inf,
-    least: int = 0,
-) -> dict[str, float]:
-    """Cost per round of each trial's constants, by name; infinite where a setting has no value or a decision is not
-    finite. The first `least` are tried in any case, the others while it is earlier than `until`.
-    """
-    run = plan.trial(data.rounds, len(candidates))
-
-    def cost(numbers: Numbers) -> float:
-        try:
-            trace = run(numbers, data, seed)
-        except OcoError:
-            return math.inf
-        result = score(trace, s, weight)[2]
-        return result if math.isfinite(result) else math.inf
-
-    tried = takewhile(lambda k: k[0] < least or perf_counter() <= until, enumerate(candidates.items()))
-    return {name: cost(numbers) for _, (name, numbers) in tried}
 
 
 def searched(data: Data) -> int:

@@ -287,7 +287,7 @@ def test_every_refusal_says_what_would_mend_it(text: str, change: tuple[str, str
 def test_the_table_has_a_line_for_each_algorithm() -> None:
     """The sum is that of the verdict; what is refused has none and says why in the first words of its reason."""
     choice = explain_choice(load(EXAMPLES / "online_qp.oco"))
-    lines = explain_text(choice).split("\n\n")[1].splitlines()[1:]
+    lines = explain_text(choice).split("\n\n")[2].splitlines()[1:]
     starts = [line for line in lines if not line.startswith(" ")]
     assert [line.split()[0] for line in starts] == [v.name for v in choice.verdicts]
     for line, v in zip(starts, choice.verdicts):

@@ -73,7 +73,7 @@ def test_tables_times_decisions_are_arrays_times_decisions() -> None:
 def test_spellings_that_work() -> None:
     m, x, p = made()
     m.maximize(x.sum() - p @ x)
-    assert "minimize" in m.to_oco()
+    assert "maximize" in m.to_oco()
     assert np.array([x[0], x[1]], dtype=object).shape == (2,)
 
 

@@ -225,14 +225,16 @@ def test_the_guarantee_counts_its_own_prices() -> None:
 
 
 def test_where_the_model_states_penalties_it_is_the_default() -> None:
-    """On data, and where every guarantee is vacuous; without penalties pilots decide, and tuning takes a line that compiles again."""
+    """On data, where the tradeoff has the price that no penalty states, and tuning takes a line that compiles again."""
     rng, rounds = np.random.default_rng(6), 60
     data = {"c": rng.uniform(-1, 1, (60, 3)), "A": rng.uniform(0, 1, (60, 2, 3)), "b": rng.uniform(0.2, 1.5, (60, 2))}
     stated, silent = parse(AFFINE.text(", penalty [2, 5]", rounds)), parse(AFFINE.text("", rounds))
     plan = oco.compile(stated, data=data)
     assert plan.algorithm == "hedged" and plan.choice.pilots is None
     assert "by the penalties that the model states" in str(plan.explain())
-    assert oco.compile(silent, data=data).algorithm != "hedged"
+    unpriced = oco.compile(silent, data=data)
+    assert unpriced.algorithm == "hedged" and "by the tradeoff, in ranges of the loss" in str(unpriced.explain())
+    assert oco.compile(silent).algorithm != "hedged"
     tuned = oco.tune(stated, data, "hedged", seconds=2.0)
     assert oco.parse(f"{AFFINE.text(', penalty [2, 5]', rounds)}{tuned.line}\n").using is not None
 

@@ -158,7 +158,7 @@ subject to
     f: sum_squares(p) <= 3 + load  each round
     g: p[0] == 0.1 * load  each round
 """
-    assert known_of(model("box(0, 8)", rules)) == ["a", "f", "g.above", "g.below"]
+    assert known_of(model("box(0, 8)", rules)) == ["a", "e", "f", "g.above", "g.below"]
     assert known_of(model("box(0, 8)", rules + "feedback gradient\n")) == []
     whole = canonical(oco.parse(model("box(0, 8)", rules)))
     assert whole.learned.whole.constraint_labels == whole.constraint_labels

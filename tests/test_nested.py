@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import cvxpy as cp
@@ -305,3 +306,14 @@ def test_no_horizon_is_needed() -> None:
     known = trajectory(compile_plan(parse(CASES["additive, affine"].text()), algorithm="nested"), rounds)
     assert all(np.array_equal(a, b) for a, b in zip(trajectory(plan, rounds), known))
     assert plan.guarantee is not None and plan.guarantee.violation(10**6) == plan.guarantee.violation(10)
+
+
+@pytest.mark.parametrize("name", ["job_scheduling", "online_qp", "tracking"])
+def test_the_guarantee_says_something_on_every_example_that_it_fits(name: str) -> None:
+    text = (Path(__file__).parent.parent / "examples" / f"{name}.oco").read_text()
+    plan = compile_plan(parse(text.replace("dynamic regret", "static regret")), "nested")
+    guarantee = plan.guarantee
+    assert guarantee is not None and guarantee.horizon is not None
+    for bound in guarantee.bounds:
+        share = bound.share(guarantee.horizon)
+        assert share is not None and share < 0.1

@@ -287,7 +287,7 @@ def test_the_page_of_practice_counts_rules_that_dominate_and_rows_that_are_won()
     lost = Priced(1.0, "coldq", line("default", 10.0, 2.0), (better, other))
     won = Priced(10.0, "coldq", line("default", 8.0, 0.5), (better, other))
     assert dominating(lost) == [better] and dominating(won) == []
-    text = page([Results("p", "words of it", 80, (lost, won), (LeftOut("slow", "it takes long"),), 1.0)])
+    text = page([Results("p", "words of it", 80, (lost, won), (LeftOut("slow", "it takes long"),))])
     assert "no more than the best rule in 1 of 2 rows, and is dominated by no rule in 1." in text
     assert "| p | 1 | `coldq` | 10 | 2 | 12 | less of both | 9 | 1 | 10 | 1 of 2 |" in text
     assert "Left out: slow (it takes long)." in text and "## Algorithms" not in text
@@ -301,6 +301,6 @@ def test_the_page_of_practice_counts_rows_near_the_picked_rule_and_best_algorith
     own = line("hedged", 100.0, 2.0), line("nested", 80.0, 30.0)
     near = Priced(1.0, "hedged", own[0], rules, own, "picked")
     far = Priced(0.1, "nested", own[1], rules, own[:1], "best")
-    text = page([Results("p", "words of it", 80, (near, far), (), 1.0)])
+    text = page([Results("p", "words of it", 80, (near, far))])
     assert "| p | 1 | 102 | 100 | 7 | **102** | 110 |" in text and "| 83 | 6.1 | 6.1 | **100.2** | - |" in text
     assert "plus 2% in 1 of 2 rows, and as little as the best algorithm in 2." in text

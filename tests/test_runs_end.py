@@ -47,7 +47,8 @@ class Counted:
 def searched(seconds: float) -> tuple[Counted, tuning.Tuning]:
     plan, data = Counted(), load_data(canonical(parse(MODEL)), None, rounds=60)
     starts = {"paper": {"a": 1.0, "b": 1.0}, "optimal": {"a": 2.0, "b": 1.0}}
-    return plan, tuning.tune(plan, FREE, starts, data, situation(MODEL), seconds=seconds)
+    space = {"rule": tuning.SearchSpace(plan, FREE, starts)}
+    return plan, tuning.tune(space, data, situation(MODEL), seconds=seconds)
 
 
 def test_a_search_without_time_tries_the_starts_and_says_what_it_left_out() -> None:

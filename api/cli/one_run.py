@@ -137,14 +137,13 @@ def _sentence(plan: Plan) -> str:
     """Algorithm with its source, and the way that it was chosen."""
     winner = plan.choice.winner
     assert winner is not None
-    reasons = " ".join(winner.reasons)
-    how = (
-        "chosen by pilot runs"
-        if "pilot" in reasons
-        else "as asked for"
-        if plan.choice.forced
-        else "chosen by its guarantee"
-    )
+    pilots = plan.choice.pilots
+    if plan.choice.forced:
+        how = "as asked for"
+    elif pilots is not None and pilots.results:
+        how = "chosen by pilot runs"
+    else:
+        how = "the default on data" if winner.algorithm.mixes else "chosen by its guarantee"
     return f"{plan.algorithm} ({how}): {winner.algorithm.title}, {winner.algorithm.cite}"
 
 

@@ -1,4 +1,4 @@
-"""Seventy models of many fields, each compiled and run: `python -m benchmarks.corpus [NAME ...] [--write]`.
+"""Models of many fields, each compiled and run: `python -m benchmarks.corpus [NAME ...] [--write]`.
 
 `--write` puts the table into docs/corpus.md.
 """
@@ -18,8 +18,8 @@ HEAD = """# Models of many fields
 `python -m benchmarks.corpus --write` writes this page. The models are those of `benchmarks/corpus/models`, written from the reference
 alone. Each is compiled without data and run for 50 rounds: on ordinary rounds (a season and noise within the ranges of the streams) and on
 extreme ones (every value at the upper end of its range). A dash stands where the guarantee has no conditions, or where a comparator would
-take long (over 5,000 entries). Seconds are those of compiling by the clock, on two cores that were busy with
-other work.
+take long (over 5,000 entries). Seconds are those of a processor to
+compile it, one of two that were busy with other work.
 
 | model | compiled | seconds | algorithm | vacuous | conditions on ordinary rounds | on extreme rounds |
 | --- | --- | --- | --- | --- | --- | --- |

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,6 @@ import numpy as np
 import oco
 from oco.compiler.problem.canonical import Canonical, StreamRange
 from oco.dsl.diagnostics import OcoError
-from oco.dsl.statements import Feedback
 from oco.evaluation.summary import summarize
 
 ROUNDS = 50
@@ -24,7 +23,7 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Result:
-    """One model: seconds to compile, the algorithm, what of its guarantee is vacuous, and its conditions on both kinds of rounds.
+    """One model: processor seconds to compile it, algorithm, vacuous parts of the guarantee, and its conditions on both kinds of rounds.
 
     `refused` is the code and the message of an error, "" where there is none.
     """
@@ -40,12 +39,12 @@ class Result:
 
 def result_of(path: Path, rounds: int = ROUNDS) -> Result:
     """Compile a model and run it twice. An OcoError is part of the result; anything else is raised."""
-    name, began = path.stem, perf_counter()
+    name, began = path.stem, process_time()
     try:
         plan = oco.compile(oco.load(path))
     except OcoError as error:
-        return Result(name, perf_counter() - began, refused=f"{error.code}: {error.message}")
-    seconds = perf_counter() - began
+        return Result(name, process_time() - began, refused=f"{error.code}: {error.message}")
+    seconds = process_time() - began
     guarantee = plan.guarantee
     vacuous = () if guarantee is None else guarantee.vacuous
     outcomes = [_run(plan, rounds_of(plan.canonical, rounds, extreme)) for extreme in (False, True)]
@@ -61,7 +60,7 @@ def _run(plan: Any, data: Mapping[str, Array]) -> tuple[str, ...]:
         assert np.isfinite(x).all() and block.domain.contains(x[-1]), (
             f"{plan.model.name}: {block.name} leaves its domain"
         )
-    small = plan.canonical.size <= 5000 and plan.canonical.feedback is not Feedback.BANDIT
+    small = plan.canonical.size <= 5000 and not plan.canonical.feedback.gives_values_alone
     return tuple(c.text.split(":")[0] for c in summarize(trace).conditions) if small else ()
 
 

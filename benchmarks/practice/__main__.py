@@ -1,10 +1,11 @@
 """Default learner against rules that a practitioner would write, on the last 80% of the rounds.
 
-Run: python -m benchmarks.practice [--problems nyiso,tracking] [--portfolios DIR] [--seconds 10] [--seed 0] [--write]
+Run: python -m benchmarks.practice [--only nyiso,tracking] [--parts default,rules] [--portfolios DIR] [--write]
 
 --portfolios is a folder with files MARKET_relatives.csv of daily price relatives, a row a day; without it there are no portfolios.
-Results are kept in --kept, a file for each problem, and a problem that is there already is not run again, but for those named by
---problems. `--write` puts the tables into docs/practice.md.
+Results are kept in --kept as soon as they are there, a price and a part at a time; what is there is not played again without --again,
+so that a run which was stopped goes on. `--write` makes docs/practice.md and its picture of what is kept, and plays nothing where
+`--only none` says so.
 """
 
 from __future__ import annotations
@@ -15,25 +16,29 @@ from pathlib import Path
 
 from benchmarks.practice.page import page, write_page
 from benchmarks.practice.problems import PROBLEMS, ROOT, problems
-from benchmarks.practice.runs import Results, compare
+from benchmarks.practice.runs import Kept, Part, compare
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--problems", default="", help="names, separated by commas; all by default")
+    parser.add_argument("--only", default="", help="names of problems, separated by commas; all by default")
+    parser.add_argument("--parts", default=",".join(Part), help="parts of the results; all by default")
     parser.add_argument("--portfolios", type=Path, default=None, help="folder of price relatives")
-    parser.add_argument("--seconds", type=float, default=10.0, help="of one rule")
+    parser.add_argument("--seconds", type=float, default=600.0, help="of one rule")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--kept", type=Path, default=ROOT / "build" / "practice", help="folder of results")
+    parser.add_argument("--kept", type=Path, default=ROOT / "benchmarks" / "practice" / "results.json")
+    parser.add_argument("--every-price", action="store_true", help="tune, all algorithms and ablation at every price")
+    parser.add_argument("--again", action="store_true", help="play what is kept again")
     parser.add_argument("--write", action="store_true", help="write docs/practice.md")
     o = parser.parse_args()
-    there = problems(o.portfolios, o.seed)
-    asked = [w for w in o.problems.split(",") if w]
-    for name in asked or [n for n in there if not (o.kept / f"{n}.json").exists()]:
-        found = compare(there[name](), o.seconds)
-        found.save(o.kept)
-        print(f"{name}: {found.seconds:.0f} s", file=sys.stderr)
-    results = [Results.load(path) for n in PROBLEMS if (path := o.kept / f"{n}.json").exists()]
+    there, kept = problems(o.portfolios, o.seed), Kept(o.kept)
+    parts = [Part(word) for word in o.parts.split(",") if word]
+    asked = [w for w in o.only.split(",") if w]
+    for name in (n for n in there if n in asked or not asked):
+        compare(
+            there[name](), kept, parts, o.seconds, o.every_price, o.again, lambda text: print(text, file=sys.stderr)
+        )
+    results = [kept.results[n] for n in PROBLEMS if n in kept.results]
     print(page(results))
     if o.write:
         write_page(results)

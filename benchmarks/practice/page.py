@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from benchmarks.practice.plots import draw
 from benchmarks.practice.problems import ROOT
 from benchmarks.practice.runs import Priced, Results
 from oco.dsl.writing import write_text
@@ -15,19 +17,21 @@ ALIKE = 1e-6
 """Two numbers that are nearer, relatively, are equal: no rule dominates by less."""
 NEAR = 0.02
 """Share of the picked rule's total by which the default may be above it."""
+LEAST_GAIN = 0.002
+"""Share of the total below which a part gains nothing."""
 SHOWN = 10
 """Number of rules in the table of a problem."""
 
 WORDS = """\
 # Against rules that people write
 
-Written by `python -m benchmarks.practice --portfolios DIR --write`. The default learner, compiled as `oco run --data` does where the model
-states the price as the penalty of its constraints, beside every algorithm that applies and every rule of `evaluation/baselines` that fits
-the model. All decide from the rounds before; all totals are of the last 80% of the rounds. Rules with a margin, a penalty or a step to
-tune choose it on the first 20%. The best rule of a row is known only afterwards, so it flatters the rules; the picked one was the cheapest
-on the first 20%. Violation is in the constraint's own units: the sum of what the rounds were broken by where it binds each round, the
-excess of their sum where it binds on average. The total is loss + price x violation. A rule dominates where it has no more loss and no
-more violation, and less of one.
+Written by `python -m benchmarks.practice --portfolios DIR --write` from `benchmarks/practice/results.json`, to which every run adds what is
+not there yet. The default learner, compiled as `oco run --data` does where the model states the price as the penalty of its constraints,
+beside every rule of `evaluation/baselines` that fits the model. All decide from the rounds before; all totals are of the last 80% of the
+rounds. Rules with a margin, a penalty or a step to tune choose it on the first 20%. The best rule of a row is known only afterwards, so it
+flatters the rules; the picked one was the cheapest on the first 20%. Violation is in the constraint's own units: the sum of what the rounds
+were broken by where it binds each round, the excess of their sum where it binds on average. The total is loss + price x violation. A rule
+dominates where it has no more loss and no more violation, and less of one. Algorithms, tuning and ablation are of the middle price.
 """
 
 
@@ -50,13 +54,17 @@ def page(results: Sequence[Results]) -> str:
         "violation",
         "total",
     )
+    results = [replace(r, priced=rows) for r in results if (rows := tuple(p for p in r.priced if p.rules))]
     rows = [_row(r, p) for r in results for p in r.priced]
-    parts = [WORDS, table((*head, "dominated by"), rows), _verdict(results), *_by_algorithm(results)]
+    picture = "![loss against violation](practice.svg)"
+    parts = [WORDS, table((*head, "dominated by"), rows), _verdict(results), picture]
+    parts += [*_tuned(results), *_by_algorithm(results), *_ablation(results)]
     return "\n\n".join([*(p.rstrip() for p in parts), *map(_problem, results)]) + "\n"
 
 
 def write_page(results: Sequence[Results]) -> None:
-    """Write docs/practice.md."""
+    """Write docs/practice.md and its picture."""
+    draw(results)
     write_text(PAGE, page(results))
 
 
@@ -83,6 +91,48 @@ def _row(r: Results, p: Priced) -> tuple[str, ...]:
     cells = [(number(x.loss), number(x.violation), number(total(x, p.price))) for x in (p.default, best)]
     by = f"{len(dominating(p))} of {len(p.rules)}"
     return r.name, number(p.price), f"`{p.algorithm}`", *cells[0], best.name, *cells[1], by
+
+
+def _tuned(results: Sequence[Results]) -> list[str]:
+    """Totals of the default, the tuned learner and the rule that was picked, a row a problem and price."""
+    found = [(r, p, p.tuned) for r in results for p in r.priced if p.tuned is not None]
+    if not found:
+        return []
+    rows = []
+    for r, p, tuned in found:
+        picked = next((number(total(x, p.price)) for x in p.rules if x.name == p.picked), "-")
+        totals = number(total(p.default, p.price)), number(total(tuned, p.price)), picked
+        rows.append((r.name, number(p.price), *totals, f"`{tuned.name.removeprefix('tuned: ')}`"))
+    better = sum(total(t, p.price) < total(p.default, p.price) * (1 - ALIKE) for _, p, t in found)
+    worse = sum(
+        total(t, p.price) > total(p.default, p.price) + NEAR * abs(total(p.default, p.price)) for _, p, t in found
+    )
+    words = (
+        "`oco tune` on the first fifth alone, its choice then run from the first round. It costs less than the default in "
+        f"{better} of {len(found)} rows, and more by over 2% in {worse}."
+    )
+    return [f"## Tuned\n\n{words}", table(("problem", "price", "default", "tuned", "picked rule", "settings"), rows)]
+
+
+def _ablation(results: Sequence[Results]) -> list[str]:
+    """Change of the default's total as each part is left out, a row a problem."""
+    found = [(r, p) for r in results for p in r.priced if p.ablation and p.algorithm == "hedged"]
+    if not found:
+        return []
+    names = [x.name for x in found[0][1].ablation]
+    change = {name: [_change(p, next(x for x in p.ablation if x.name == name)) for _, p in found] for name in names}
+    rows = [(r.name, *(f"{change[n][k]:+.1%}" for n in names)) for k, (r, _) in enumerate(found)]
+    idle = [f'"{n}"' for n in names if max(change[n]) < LEAST_GAIN]
+    words = (
+        "Change of the total of `hedged` at the middle price as a part of the construction is left out: above 0 the part gains. "
+        f"Parts that gain {LEAST_GAIN:.1%} on no problem: {', '.join(idle) if idle else 'none'}."
+    )
+    return [f"## Ablation\n\n{words}", table(("problem", *names), rows)]
+
+
+def _change(p: Priced, x: RuleLine) -> float:
+    own = total(p.default, p.price)
+    return (total(x, p.price) - own) / abs(own) if own else 0.0
 
 
 def _verdict(results: Sequence[Results]) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 import oco
+from benchmarks.practice import fields
 from oco.compiler.problem.canonical import canonical
 from oco.dsl.expressions import constant
 from oco.dsl.model import Model
@@ -18,8 +18,10 @@ from oco.evaluation.data import Data, load_data
 
 Array = np.ndarray[Any, Any]
 ROOT = Path(__file__).resolve().parent.parent.parent
+NYISO = ROOT / "examples" / "data" / "nyiso_2017-05.csv"
 MARKETS = ("djia", "sp500", "tse", "msci")
-PROBLEMS = ("nyiso", "tracking", "newsvendor", "charging", "bandwidth", "pacing", *MARKETS)
+FIELDS = ("dispatch", "autoscaling", "bloodbank", "irrigation")
+PROBLEMS = ("nyiso", "tracking", "newsvendor", "charging", "bandwidth", "pacing", *FIELDS, *MARKETS)
 
 NEWSVENDOR = """\
 model newsvendor
@@ -72,6 +74,9 @@ decision w[n] in simplex
 stream relative[n] in [0.2, 5]
 minimize -log(relative @ w)
 """
+SCALING = "machines for the load of three regions, daily seasons and sudden crowds, drawn"
+BLOOD = "orders of a blood bank, weekly seasons, one day in twenty missing from the records, drawn"
+WATER = "irrigation of three fields, seasons, rain, a drought, drawn"
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,14 @@ def problems(portfolios: Path | None, seed: int) -> dict[str, Callable[[], Probl
         "charging": lambda: _charging(seed),
         "bandwidth": lambda: _bandwidth(seed),
         "pacing": lambda: _pacing(seed),
+        "dispatch": lambda: _dispatch(seed),
+        "autoscaling": lambda: _given(
+            "autoscaling", fields.AUTOSCALING, fields.autoscaling(seed), (3.0, 30.0, 300.0), SCALING
+        ),
+        "bloodbank": lambda: _given("bloodbank", fields.BLOODBANK, fields.bloodbank(seed), (3.0, 30.0, 300.0), BLOOD),
+        "irrigation": lambda: _given(
+            "irrigation", fields.IRRIGATION, fields.irrigation(seed), (3.0, 30.0, 300.0), WATER
+        ),
     }
     for market in MARKETS if portfolios is not None else ():
         found[market] = lambda path=portfolios / f"{market}_relatives.csv", market=market: _market(market, path)  # type: ignore[misc]
@@ -107,12 +120,11 @@ def problems(portfolios: Path | None, seed: int) -> dict[str, Callable[[], Probl
 
 
 def _nyiso(seed: int) -> Problem:
-    path = ROOT / "examples" / "data" / "nyiso_2017-05.csv"
     model = oco.load(ROOT / "examples" / "job_scheduling.oco").with_horizon(744)
     words = (
         "`examples/job_scheduling.oco` on NYISO's hourly prices of May 2017, jobs drawn; a price is $ for a late job"
     )
-    return Problem("nyiso", model, load_data(canonical(model), path, seed=seed), (3e4, 1e5, 3e5), words)
+    return Problem("nyiso", model, load_data(canonical(model), NYISO, seed=seed), (3e4, 1e5, 3e5), words)
 
 
 def _tracking(seed: int) -> Problem:
@@ -179,6 +191,13 @@ def _pacing(seed: int) -> Problem:
     )
 
 
+def _dispatch(seed: int) -> Problem:
+    """Prices of NYISO's ten zones in May 2017; loads and their forecasts are drawn."""
+    prices = load_data(canonical(oco.load(ROOT / "examples" / "dispatch.oco")), NYISO, seed=seed).array("price")
+    words = "power for a load that is forecast, NYISO's hourly prices of May 2017, loads drawn"
+    return _given("dispatch", fields.DISPATCH, {**fields.loads(seed), "price": prices}, (100.0, 300.0, 1000.0), words)
+
+
 def _market(name: str, path: Path) -> Problem:
     values = np.loadtxt(path, delimiter=",")
     text = MARKET.format(n=values.shape[1], rounds=len(values))
@@ -188,6 +207,6 @@ def _market(name: str, path: Path) -> Problem:
 
 
 def _given(name: str, text: str, streams: dict[str, Array], prices: Sequence[float], words: str) -> Problem:
+    """Problem on these rounds; values that are missing are those of the round before."""
     model = oco.parse(text)
-    rounds = len(next(iter(streams.values())))
-    return Problem(name, model, Data(canonical(model), rounds, MappingProxyType(streams)), prices, words)
+    return Problem(name, model, load_data(canonical(model), streams, on_missing="hold"), prices, words)

@@ -8,7 +8,7 @@ constraint that they do not describe is watched at the middle of the domain, whi
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -74,7 +74,8 @@ class WatchedConstraints:
         """Lower bound of each number, whatever a round reveals, shape (numbers,)."""
         ranges = Enclosure(ProofContext(self.problem).box)
         parts = [np.broadcast_to(ranges(e).lo, known(e.shape)).ravel() for e in self.observed]
-        return np.maximum(np.concatenate([np.zeros(0), *parts]), UNSEEN)
+        lower: Floats = np.concatenate([np.zeros(0), *parts])
+        return np.maximum(lower, UNSEEN)
 
     def feasible(self, worst: Floats, exact: bool) -> bool | None:
         """Answer whether some decision satisfies the constraints that these maxima cut; None where it is not proved either way.
@@ -123,14 +124,14 @@ def watched_constraints(problem: Canonical) -> WatchedConstraints | None:
     ):
         return None
     kept = list(zip(problem.inequalities, kept_of(problem)))
-    memories = []
-    for inner in (False, True):
+
+    def memory(inner: bool) -> Memory | None:
         own = tuple(c for c, k in kept if k.form is not None and k.inner is inner)
-        memories.append(memory_of(replace(problem, inequalities=own)) if own else None)
-    others = tuple((at_centre(c.expr, problem), c.origin) for c, k in kept if k.form is None)
-    result = WatchedConstraints(
-        problem, *memories, tuple(e for e, _ in others), tuple(dict.fromkeys(o for _, o in others))
-    )
+        return memory_of(replace(problem, inequalities=own)) if own else None
+
+    rest = [c for c, k in kept if k.form is None]
+    others, labels = tuple(at_centre(c.expr, problem) for c in rest), tuple(dict.fromkeys(c.origin for c in rest))
+    result = WatchedConstraints(problem, memory(inner=False), memory(inner=True), others, labels)
     return result if 0 < result.numbers <= MOST_NUMBERS else None
 
 
@@ -206,7 +207,7 @@ class WatchedConditions:
 
 def _since(own: WatchedConstraints, worst: Floats, raised: Floats) -> int:
     """Least round up to which the last raises, with all later numbers at their least, leave no decision."""
-    rounds: Sequence[float] = np.unique(raised)
+    rounds = np.unique(raised)
     low, high = 0, len(rounds) - 1
     while low < high:
         middle = (low + high) // 2

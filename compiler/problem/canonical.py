@@ -37,6 +37,7 @@ from oco.compiler.problem.stated_predictions import stated_predictions
 from oco.compiler.problem.stream_ranges import StreamRange as StreamRange
 from oco.compiler.problem.stream_ranges import stream_range
 from oco.compiler.problem.structure import Structure, structure_of
+from oco.compiler.problem.sublevel import has_nearest_point
 from oco.compiler.problem.whole_decisions import REMARK, check_rounded
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, fail
@@ -292,7 +293,7 @@ def canonical(model: Model) -> Canonical:
     before = _previous(blocks, [objective, *carried, *(c.expr for c in inequalities)], model)
     inequalities = [_marked(model, c, before, blocks) for c in inequalities]
     inequalities += [c for s in streams if s.following is not None for c in _ranges(model, s, folding, before, blocks)]
-    margins = [c.margin.range for c in inequalities if c.margin is not None]
+    inequalities = _with_fixed(model, inequalities, blocks)
     inequalities.sort(key=lambda c: c.known)
     moving = moving_loss(model, objective, {name: s.name for name, s in before.items()})
     for expr in (*carried, *(c.expr for c in inequalities), *(c.expr for c in equalities)):
@@ -307,7 +308,7 @@ def canonical(model: Model) -> Canonical:
         tuple(inequalities),
         tuple(equalities),
         assumptions,
-        previous=(*before.values(), *margins),
+        previous=(*before.values(), *(c.margin.range for c in inequalities if c.margin is not None)),
         moving=moving,
         delay=delay_of(model, folding, inequalities, streams),
         **stated_predictions(model, folding, streams),
@@ -331,15 +332,26 @@ def _marked(
     model: Model, c: Inequality, before: Mapping[str, StreamRange], blocks: Sequence[DecisionBlock]
 ) -> Inequality:
     """Constraint marked as known where the decision of each round can satisfy it: its streams are contexts or previous decisions."""
-    exact = c.timing is Timing.EACH_ROUND and not c.penalties and model.feedback is Feedback.FULL
     if c.margin is not None:
         return _with_margin(c, c.margin, before)
-    if not exact or not is_known(model, c.expr, before, blocks):
+    if not _is_exact(model, c) or not is_known(model, c.expr, before, blocks):
         return c
     if not set(names(c.expr, Kind.STREAM)) & set(before):
         return replace(c, known=True)
     moving = of_previous(c.expr, {name: s.name for name, s in before.items()})
     return replace(c, known=True, expr=standing_still(c.expr), moving=moving)
+
+
+def _is_exact(model: Model, c: Inequality) -> bool:
+    return c.timing is Timing.EACH_ROUND and not c.penalties and model.feedback is Feedback.FULL
+
+
+def _with_fixed(model: Model, marked: list[Inequality], blocks: Sequence[DecisionBlock]) -> list[Inequality]:
+    """Constraints with those of fixed data alone known too, where others are: the step that meets these meets them as well."""
+    if not any(c.known and c.margin is None for c in marked):
+        return marked
+    fixed = [_is_exact(model, c) and not changes(c.expr) and has_nearest_point(c.expr, blocks) for c in marked]
+    return [replace(c, known=True) if f else c for c, f in zip(marked, fixed)]
 
 
 def _ranges(

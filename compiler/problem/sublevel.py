@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import reduce
 
 from oco.compiler.problem.parts import DecisionBlock, Inequality
 from oco.compiler.problem.structure import MOST_ENTRIES, is_affine, is_separable
@@ -85,5 +84,7 @@ def _terms(expr: Expr, weight: float) -> Iterator[tuple[float, Expr]]:
 
 
 def _total(terms: Sequence[tuple[float, Expr]]) -> Expr:
-    parts = [e if w == 1 else algebra.mul(algebra.number(w), e) for w, e in terms]
-    return reduce(algebra.add, parts, algebra.number(0.0))
+    total: Expr = algebra.number(0.0)
+    for weight, e in terms:
+        total = algebra.add(total, e if weight == 1 else algebra.mul(algebra.number(weight), e))
+    return total

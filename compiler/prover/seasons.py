@@ -19,6 +19,8 @@ DIP = 0.1
 ALIKE = 0.9
 """Share of the largest correlation at which a shorter season is preferred to its multiples."""
 MOST_ENTRIES = 200
+AT_ONCE = 8
+"""Entries that are transformed at once: the spectra of all would take several times the memory of the data."""
 USUAL = (7, 12, 24, 48, 52, 96, 168, 288, 336, 365, 672)
 """Seasons of calendars and clocks, one of which is taken where it is near a peak and its correlation nearly as large."""
 NEAR, NEARLY = 0.1, 0.8
@@ -40,13 +42,20 @@ def _correlations(values: Floats) -> Floats:
     rounds = len(values)
     line = np.stack([np.ones(rounds), np.linspace(-1.0, 1.0, rounds)], axis=1)
     rest = values - line @ np.linalg.lstsq(line, values, rcond=None)[0]
-    power = np.abs(np.fft.rfft(rest, 2 * rounds, axis=0)) ** 2
     lags = np.arange(rounds // 2 + 1)
-    products = np.fft.irfft(power, axis=0)[lags] / (rounds - lags)[:, None]
-    moving = products[0] > 1e-12 * np.maximum((values**2).mean(axis=0), 1e-300)
-    if not moving.any():
-        return np.zeros(len(lags))
-    return np.asarray((products[:, moving] / products[0, moving]).mean(axis=1))
+    moving = np.flatnonzero((rest**2).mean(axis=0) > 1e-12 * np.maximum((values**2).mean(axis=0), 1e-300))
+    total, padded = np.zeros(len(lags)), _fast_length(rounds + len(lags))
+    for k in range(0, len(moving), AT_ONCE):
+        columns = np.ascontiguousarray(rest[:, moving[k : k + AT_ONCE]].T)
+        spectrum = np.fft.rfft(columns, padded)
+        products = np.fft.irfft(spectrum.real**2 + spectrum.imag**2, padded)[:, : len(lags)]
+        total += (products / products[:, :1]).sum(axis=0)
+    return total / max(len(moving), 1) * rounds / (rounds - lags)
+
+
+def _fast_length(least: int) -> int:
+    """Smallest product of 2, 3 and 5 from `least` on: a length of fast transforms."""
+    return min(m << max(0, int(np.ceil(np.log2(least / m)))) for m in (1, 3, 5, 9, 15, 25, 45, 75, 225))
 
 
 def _repeats(r: Floats, least: float) -> int:

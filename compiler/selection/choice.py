@@ -10,6 +10,7 @@ from oco.compiler.algorithms import ALGORITHMS, Algorithm
 from oco.compiler.algorithms.common import EXACT_STEP
 from oco.compiler.lowering.restarts import first_epoch, restarted
 from oco.compiler.proximal.solvable import known_objections, step_rank
+from oco.compiler.selection.given_units import numbers_given, unit_word
 from oco.compiler.selection.ignored_settings import ignored_settings, unread, using_all_settings
 from oco.compiler.selection.pilots import Pilots
 from oco.compiler.selection.relaxed import asking_less, relaxed
@@ -28,11 +29,12 @@ from oco.compiler.theory.best_constants import optimum
 from oco.compiler.theory.delays import in_turns
 from oco.compiler.theory.moves import promise
 from oco.compiler.theory.resolve import GivenSettings, theorem_settings
+from oco.compiler.theory.seen_worst import on_data
 from oco.compiler.theory.settings import Setting
 from oco.compiler.theory.theorems import Objection, Restart, Situation, Theorem, UnknownFact, Violation, without_sense
 from oco.compiler.theory.unit_free import in_user_units, unit_free, without_units
 from oco.dsl.diagnostics import Diagnostic, OcoError, Severity, fail
-from oco.dsl.settings import SETTINGS, UNIT_WORDS, UNITS, WORD_SETTINGS
+from oco.dsl.settings import SETTINGS, UNITS
 from oco.dsl.source import Span
 from oco.dsl.statements import Feedback
 from oco.dsl.suggest import did_you_mean, nearest
@@ -234,7 +236,7 @@ def _required(a: Algorithm, s: Situation, asked: bool) -> list[Objection]:
     results = [o for h in a.requirements if isinstance(o := h.test(s), Objection)]
     if s.canonical.known:
         results += known_objections(s, bool(a.plays) or a.prepares(s.canonical))
-    return [o for o in results if not (asked and (o.slow or o.unasked))]
+    return [o for o in results if not (asked and o.slow) and not (o.unasked and (asked or s.seen is not None))]
 
 
 def _objections(theorem: Theorem, s: Situation, scaled: bool) -> list[Objection]:
@@ -265,7 +267,7 @@ def _promised(
     settings = settings if best is None else dict(best.settings)
     if why := withheld(theorem, s):
         return Verdict(a, Applicability.APPLICABLE, theorem, (), settings, reason=why, scales=scales, best=best)
-    guarantee = best.guarantee if best is not None else promise(theorem, inner, settings)
+    guarantee = on_data(best.guarantee if best is not None else promise(theorem, inner, settings), s, scales)
     informativeness, score = weigh(inner, guarantee, policy.weight)
     guarantee = with_provisos(theorem, s, guarantee)
     promised = in_turns(guarantee if scales is None else in_user_units(guarantee, s, scales), s.canonical)
@@ -274,22 +276,9 @@ def _promised(
     )
 
 
-def numbers_given(given: GivenSettings) -> bool:
-    """True if some setting that is not a word is given."""
-    return any(n not in WORD_SETTINGS and n != UNITS for n in given)
-
-
 def made_without_units(given: GivenSettings, span: Span | None, policy: Policy) -> bool:
     """True if settings are made for the problem without units: where that is asked for, or nothing is given."""
     return unit_word(given, span) == "free" or (policy.optimal and UNITS not in given and not numbers_given(given))
-
-
-def unit_word(given: GivenSettings, span: Span | None) -> str:
-    """The units of given settings: the user's, or those of the problem without units. Raises OCO721."""
-    word = str(given.get(UNITS, UNIT_WORDS[0])).strip('"')
-    if word not in UNIT_WORDS:
-        raise fail("OCO721", f"the setting {UNITS} is one of {', '.join(UNIT_WORDS)}, not `{word}`", span)
-    return word
 
 
 # An algorithm that the user names.

@@ -8,6 +8,7 @@ import textwrap
 from typing import Any
 
 from oco.compiler.algorithms.base import Algorithm
+from oco.compiler.selection.brief import brief_lines
 from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.explain_settings import settings_data, settings_lines, vacuous_lines
 from oco.compiler.selection.verdicts import Applicability, Informativeness, Verdict, constraint_words, withheld
@@ -20,10 +21,11 @@ WIDTH = 116
 
 
 def explain_text(choice: Choice) -> str:
-    """Text of `oco explain`: a table, a line an algorithm, then the details of each."""
+    """Text of `oco explain`: three lines on the chosen algorithm, a table, a line an algorithm, then the details of each."""
     s = choice.situation
     horizon = "unknown" if s.rounds is None else str(s.rounds)
-    lines = [f"{s.canonical.name}: {constraint_words(s)}, T = {horizon}", "", *table_lines(choice), ""]
+    head = f"{s.canonical.name}: {constraint_words(s)}, T = {horizon}"
+    lines = [head, "", *brief_lines(choice), "", *table_lines(choice), ""]
     for words in s.canonical.remarks:
         lines += [*_wrapped("", words, WIDTH), ""]
     for v in choice.verdicts:
@@ -151,6 +153,8 @@ def bound_text(bound: Bound, guarantee: Guarantee) -> str:
     message = f"{bound.measure} <= {number:.6g} = {rate}: {per_round:.4g} a round{note}"
     if bound.vacuous(rounds) and bound.trivial is not None:
         worst = "cost more than" if "regret" in bound.measure else "add more to it than"
+        if bound.most != bound.trivial:
+            return f"{message}; vacuous: on the data no decisions {worst} {bound.worst:.4g} a round in the mean"
         return f"{message}; vacuous: no round can {worst} {bound.worst:.4g}"
     return message
 

@@ -11,6 +11,7 @@ from oco.compiler.selection.verdicts import Verdict
 from oco.compiler.theory.delays import in_turns
 from oco.compiler.theory.guarantees import Guarantee
 from oco.compiler.theory.moves import promise
+from oco.compiler.theory.seen_worst import on_data
 from oco.compiler.theory.theorems import Situation, UnknownFact
 from oco.dsl.diagnostics import OcoError
 
@@ -63,7 +64,8 @@ class _Shares:
     def guarantee(self, T: int) -> Guarantee:
         s, v = revised(self.s, self.v, horizon=T)
         assert v.theorem is not None
-        return in_turns(promise(v.theorem, in_its_units(s, v), v.settings), s.canonical)
+        guarantee = on_data(promise(v.theorem, in_its_units(s, v), v.settings), s, v.scales)
+        return in_turns(guarantee, s.canonical)
 
 
 def _first(share: Callable[[int], float], horizon: int) -> Useful:

@@ -10,11 +10,12 @@ WITH_LEAST = "with those of the least guarantee"
 
 @dataclass(frozen=True)
 class PilotResult:
-    """One algorithm over all seeds: means a round of the normalized loss and violation, and of their weighted sum.
+    """One algorithm over all seeds: means a round, in the second half of the rounds, of the normalized loss and violation, and of
+    their weighted sum.
 
     `behind` is how much the sum is above the best run's in the mean, `error` the standard error of that difference, seed by seed.
-    `plain`: with the paper's constants on the problem without units, else with those that make the guarantee least. `grows`: the violation
-    of a constraint on average without a penalty still grew in the second half of the rounds.
+    `plain`: with the paper's constants on the problem without units, else with those that make the guarantee least. `grows`: a constraint
+    on average without a penalty was broken in the second half of the rounds, whatever was saved before.
     """
 
     algorithm: str
@@ -76,7 +77,7 @@ class Pilots:
             )
         if algorithm != self.order[0]:
             return f"in the pilot runs it cost {result.behind:.3g} a round more (standard error {result.error:.2g})"
-        runs = f"{self.seeds} pilot run{'s' if self.seeds > 1 else ''} of {self.rounds} rounds {self.source}"
+        runs = f"{self.seeds} pilot run{'s' if self.seeds > 1 else ''} of {self.rounds} rounds {self.source}, judged on the second half"
         message = "; ".join(f"{name} {self._both(name)}" for name in self.order)
         vacuous = "every guarantee is vacuous at this horizon" if promised else "nothing is promised"
         chosen = f"{vacuous}, so it is chosen by pilot, on"

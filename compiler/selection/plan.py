@@ -221,7 +221,8 @@ class Plan:
 
     def _revised(self, s: Situation, verdict: Verdict) -> Self:
         choice = replace(self.choice, situation=s, judged=(verdict,), forced=True, others=tuple)
-        return replace(self, model=self.model.with_horizon(s.rounds), canonical=s.canonical.standing, choice=choice)
+        played = with_streams_of(self.canonical, s.canonical.standing)
+        return replace(self, model=self.model.with_horizon(s.rounds), canonical=played, choice=choice)
 
     @property
     def free(self) -> tuple[Free, ...]:
@@ -326,7 +327,7 @@ def compile_plan(
     choice = choose(situation, name, given | formulas, span, policy)
     if choice.winner is not None and keep is not None and choice.winner.name != keep:
         choice = choose(situation, keep, given | formulas, span, policy)
-    return plan_of(choice, situation.canonical.model, mode, formulas, tradeoff)
+    return plan_of(choice, situation.canonical, mode, formulas, tradeoff)
 
 
 def analyzed(
@@ -348,17 +349,27 @@ def analyzed(
 
 def plan_of(
     choice: Choice,
-    model: Model,
+    given: Canonical,
     mode: str = "paper",
-    given: Mapping[str, str | float] = MappingProxyType({}),
+    formulas: Mapping[str, str | float] = MappingProxyType({}),
     tradeoff: float = 1.0,
 ) -> Plan:
-    """The plan of the algorithm that was chosen for a model. Raises OCO708 where none was."""
+    """The plan of the algorithm that was chosen for a problem. Raises OCO708 where none was."""
     if choice.winner is None:
         message, hint, place = refusal(choice)
-        raise fail("OCO708", message, place or model.span, hint)
+        raise fail("OCO708", message, place or given.model.span, hint)
     situation = choice.situation
-    return Plan(model, situation.canonical.standing, situation.facts, choice, mode, given, tradeoff)
+    played = with_streams_of(given, situation.canonical.standing)
+    return Plan(given.model, played, situation.facts, choice, mode, formulas, tradeoff)
+
+
+def with_streams_of(given: Canonical, problem: Canonical) -> Canonical:
+    """Problem with the streams of the given one: its guarantee may be for narrower ranges, and data need not keep to these."""
+    if problem.model.streams == given.model.streams:
+        return problem
+    own = {s.name: s for s in given.streams}
+    streams = tuple(own.get(s.name, s) for s in problem.streams)
+    return replace(problem, model=replace(problem.model, streams=given.model.streams), streams=streams)
 
 
 def explain_choice(

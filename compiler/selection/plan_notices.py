@@ -26,9 +26,9 @@ def _notices(choice: Choice) -> Iterator[Diagnostic]:
         hint = "change the penalties, or leave them out where the tradeoff is to count"
         yield Diagnostic("OCO716", message, s.canonical.model.span, hint, Severity.WARNING)
     if v is not None and s.canonical.predictions and not v.algorithm.predicts:
-        stated = ", ".join(f"`{n}`" for n, _ in s.canonical.predictions)
+        predicted = ", ".join(f"`{n}`" for n, _ in s.canonical.predictions)
         users = " or ".join(f"`using {a.name}`" for a in ALGORITHMS if a.predicts)
-        message = f"`{v.name}` makes no use of the stated predictions of {stated}"
+        message = f"`{v.name}` makes no use of the stated predictions of {predicted}"
         yield Diagnostic(
             "OCO717", message, s.canonical.model.span, f"{users} takes them, where it applies", Severity.WARNING
         )

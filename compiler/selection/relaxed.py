@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import reduce
 
+import numpy as np
+
 from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.prover.budget import SearchBudget
 from oco.compiler.prover.check import LOSS, check_canonical
+from oco.compiler.prover.phrasing import number
 from oco.compiler.selection.verdicts import Applicability, Verdict
 from oco.compiler.theory.theorems import Situation
 from oco.compiler.theory.ways_out import borders_of_slopes
-from oco.dsl.expressions import Expr
+from oco.dsl.expressions import Expr, constant
+from oco.dsl.model import Model
 from oco.dsl.statements import Measure
+
+RARE = 1e-3
+"""Probability with which some value of a run lies outside the range that a guarantee takes of its distribution."""
 
 
 def relaxed(s: Situation, judged: Sequence[Verdict], usable: Sequence[Verdict] = ()) -> Situation | None:
     """Situation that asks for less, with a sentence on what is given up and why; None where nothing is left to give up.
 
-    Losses whose slope is infinite at the border of the domain are played a little inside of it. Equalities on average without
-    proved multipliers become two inequalities each; of dynamic regret static regret is left.
+    Streams of a stated distribution without ends are taken to lie where they do with high probability. Losses whose slope is infinite
+    at the border of the domain are played a little inside of it. Equalities on average without proved multipliers become two
+    inequalities each; of dynamic regret static regret is left.
 
     judged  verdicts on what is asked for that are refusals
     usable  the others; beside those of rules that read gradients nothing is given up
     """
     if usable and not _values_only(s, usable):
         return None
-    if (inside := _kept_from_infinite_slopes(s)) is not None:
-        return inside
+    if (narrower := _within_likely_ranges(s) or _kept_from_infinite_slopes(s)) is not None:
+        return narrower
     if usable:
         return None
     if s.canonical.equalities:
@@ -71,16 +80,41 @@ def _values_only(s: Situation, usable: Sequence[Verdict]) -> bool:
     return not s.canonical.feedback.gives_values_alone and all(v.algorithm.reads_values_alone for v in usable)
 
 
+def _within_likely_ranges(s: Situation) -> Situation | None:
+    """Situation in which streams of a distribution without ends lie where they do in all rounds with probability 1 - `RARE`."""
+    c = s.canonical
+    endless = [r for r in c.streams if r.distribution is not None and not np.isfinite([r.lower, r.upper]).all()]
+    if not endless or c.horizon is None:
+        return None
+    share = RARE / (2 * c.horizon * sum(math.prod(r.shape) for r in endless))
+    model, ranges = c.model, list[str]()
+    for r in endless:
+        assert r.distribution is not None
+        low, high = (np.broadcast_to(r.distribution.quantile(q), r.shape) for q in (share, 1 - share))
+        low, high = np.where(np.isfinite(r.lower), r.lower, low), np.where(np.isfinite(r.upper), r.upper, high)
+        ends = constant(low), constant(high)
+        bounded = tuple(replace(x, bounds=ends) if x.name == r.name else x for x in model.streams)
+        model = replace(model, streams=bounded)
+        ranges.append(f"`{r.name}` lies in [{number(float(low.min()))}, {number(float(high.max()))}]")
+    words = f"{' and '.join(ranges)}, as stated distributions have it in all rounds with probability {1 - RARE:g}"
+    return _on_model(s, model, f"the guarantee is for sequences for which {words}")
+
+
 def _kept_from_infinite_slopes(s: Situation) -> Situation | None:
     """Situation with cuts of the decisions' sets that bound all gradients; None where they are bounded or cuts do not help."""
     c = s.canonical
     exprs = [e for e, prefix in _slopes(c) if s.number(f"{prefix}.lipschitz.l2") is None]
     if not exprs or not (away := borders_of_slopes(c, exprs)):
         return None
-    problem = canonical(reduce(lambda model, border: border.cut(model), away, c.model))
-    facts = check_canonical(problem.model, problem, budget=SearchBudget(s.facts.effort))
     cuts = " and ".join(f"`{border}`" for border in away)
     words = f"decisions are kept where {cuts}, and compared with such decisions alone, because a gradient is infinite beyond"
+    return _on_model(s, reduce(lambda model, border: border.cut(model), away, c.model), words)
+
+
+def _on_model(s: Situation, model: Model, words: str) -> Situation:
+    """Situation of a narrower model, with the sentence on what is given up."""
+    problem = canonical(model)
+    facts = check_canonical(problem.model, problem, budget=SearchBudget(s.facts.effort))
     seen = None if s.seen is None else replace(s.seen, problem=problem)
     return replace(s, canonical=problem.learned, facts=facts, given_up=(*s.given_up, words), seen=seen)
 

@@ -11,6 +11,7 @@ from oco.compiler.selection.verdicts import Verdict, weigh, withheld
 from oco.compiler.theory.delays import in_turns
 from oco.compiler.theory.moves import promise
 from oco.compiler.theory.resolve import FreeNumbers, theorem_settings
+from oco.compiler.theory.seen_worst import on_data
 from oco.compiler.theory.theorems import Condition, Guarantee, Situation, Theorem
 from oco.compiler.theory.unit_free import in_user_units, without_units
 
@@ -69,7 +70,7 @@ def promised_again(s: Situation, v: Verdict, weight: float) -> Verdict:
     if withheld(v.theorem, s):
         return v
     inner = in_its_units(s, v)
-    guarantee = with_provisos(v.theorem, s, promise(v.theorem, inner, v.settings))
+    guarantee = with_provisos(v.theorem, s, on_data(promise(v.theorem, inner, v.settings), s, v.scales))
     informativeness, score = weigh(inner, guarantee, weight)
     shown = in_turns(guarantee if v.scales is None else in_user_units(guarantee, s, v.scales), s.canonical)
     return replace(v, guarantee=shown, informativeness=informativeness, score=score)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -46,8 +47,9 @@ class Bound:
 
     `rate` is text in T (and V_x, V_g where nothing is known of them). `trivial` is the most that one round can add: the range of the
     loss, or the sum over the constraints of their largest proved values; where that is 0, as over a domain of one point, so is the
-    bound, whatever the formula gives. Both it and the formula are in the theorem's units; `unit` brings them to the user's,
-    `label_units` the same for each constraint alone.
+    bound, whatever the formula gives. `seen` is the most that a round added in the mean over rounds of data, whatever was decided.
+    All of these and the formula are in the theorem's units; `unit` brings them to the user's, `label_units` the same for each
+    constraint alone.
     """
 
     measure: str
@@ -57,6 +59,7 @@ class Bound:
     trivial: float | None = None
     note: str = ""
     unit: float = 1.0
+    seen: float | None = None
     label_units: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
@@ -130,19 +133,27 @@ class Bound:
         return {} if result is None else {label: unit * result for label, unit in self.label_units.items()}
 
     def share(self, rounds: int) -> float | None:
-        """The bound after all rounds in units of the trivial one, T times `trivial`; None where that or the number is not known.
+        """The bound after all rounds in units of the trivial one, T times `most`; None where that or the number is not known.
 
         0 where nothing can go wrong: a constraint that no decision breaks.
         """
-        result = self._last(rounds, rounds)
-        if result is None or self.trivial is None:
+        result, most = self._last(rounds, rounds), self.most
+        if result is None or most is None:
             return None
-        return result / (self.trivial * rounds) if self.trivial != 0 else 0.0
+        if most == 0:
+            return math.inf if result > 0 else 0.0
+        return result / (most * rounds)
+
+    @property
+    def most(self) -> float | None:
+        """Most that a round can add: `trivial`, or what it was in the rounds seen where that is less."""
+        known = [x for x in (self.trivial, self.seen) if x is not None]
+        return min(known) if known else None
 
     @property
     def worst(self) -> float | None:
-        """Largest cost of one round, in the user's units."""
-        return None if self.trivial is None else self.unit * self.trivial
+        """Largest cost of one round, in the user's units; the mean over the rounds seen where that is less."""
+        return None if self.most is None else self.unit * self.most
 
     def vacuous(self, rounds: int) -> bool:
         """True if the number is no better than what every sequence of decisions satisfies."""

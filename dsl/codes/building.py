@@ -28,6 +28,7 @@ BUILDING: dict[str, Code] = {
         "simplices, capped simplices, flows, the Birkhoff polytope.",
         _HEAD.replace("box(0, 1)", "{0, 1}") + "minimize sum_squares(x) + c @ x\n",
         "State a linear loss, write constraints into the set, or leave `rounded` out and round the decisions yourself.",
+        Stage.CHECK,
     ),
     "OCO529": Code(
         "a state that cannot be",

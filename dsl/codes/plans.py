@@ -32,7 +32,7 @@ PLANS: dict[str, Code] = {
     "OCO706": Code(
         "a setting has no value",
         "The theorem computes a setting from a fact that nothing proves, and the model gives no formula in its place.",
-        _LOSS.replace("in [-1, 1]", "~ normal(0, 1)") + "using ogd\n",
+        _LOSS.replace("in [-1, 1]", "iid") + "using ogd\n",
         "Give the setting: `using ogd with eta = 0.1`; or declare the fact with `assume`.",
         Stage.COMPILE,
     ),

@@ -6,13 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
 
-from oco.compiler.problem.canonical import Canonical
-from oco.dsl.expressions import Expr
+from oco.compiler.problem.canonical import Canonical, StreamRange
+from oco.dsl import algebra
+from oco.dsl.expressions import Expr, Kind, Name
+from oco.dsl.statements import Stream
 from oco.evaluation.batch import values_of
+from oco.evaluation.comparators.base import ComparatorBudget
+from oco.evaluation.comparators.compare import compare
 from oco.evaluation.comparators.functions import RoundArrays
 from oco.evaluation.comparators.moves import moving_losses
 from oco.evaluation.cost import Trade
@@ -23,6 +28,7 @@ Array = np.ndarray[Any, Any]
 FIRST = 0.2  # share of the rounds on which a rule may choose its numbers
 MEMORY = 1 << 29  # bytes of data beyond which rules are left out
 SECONDS = 20.0  # for one rule
+KNOWN = 1e-6  # of its size: excess of a known constraint within what solvers leave
 
 
 class GivenUp(Exception):
@@ -154,9 +160,53 @@ def play(
     began = perf_counter()
     try:
         game = Game.of(problem, data, trade, seconds)
-        return game.play(rule.name, decisions(rule, game), perf_counter() - began)
+        return game.play(rule.name, within_known(game, decisions(rule, game)), perf_counter() - began)
     except GivenUp as reason:
         return LeftOut(rule.name, str(reason))
+
+
+def within_known(game: Game, x: Array) -> Array:
+    """Decisions x (T, n), each moved to the nearest one that satisfies the known constraints of its round where it breaks one.
+
+    Raises GivenUp where the solver ends without a decision.
+    """
+    problem = game.problem
+    known = tuple(c for c in problem.inequalities if c.known)
+    if not known:
+        return x
+    g = stacked(game.table, [c.expr for c in known], x)
+    rows = np.flatnonzero((g > KNOWN * np.maximum(np.abs(g).max(axis=0), 1.0)).any(axis=1))
+    if not len(rows):
+        return x
+    given = {name: values[rows] for name, values in game.streams.items()}
+    objective, targets = apart_from(problem, given, x[rows])
+    numbers = replace(
+        problem, objective=objective, inequalities=known, equalities=(), streams=(*problem.streams, *targets)
+    )
+    best = compare(
+        numbers, Data(numbers, len(rows), MappingProxyType(given)), "dynamic", ComparatorBudget(game.seconds)
+    )
+    if best.losses is None:
+        raise GivenUp(best.why)
+    moved = x.copy()
+    moved[rows] = np.concatenate([best.decision[b.name].reshape(len(rows), -1) for b in problem.blocks], axis=1)
+    return moved
+
+
+def apart_from(problem: Canonical, given: dict[str, Array], x: Array) -> tuple[Expr, list[StreamRange]]:
+    """Squared distance of the decisions from points x (R, n), whose entries join the data `given` as streams; these streams."""
+    objective: Expr = algebra.number(0)
+    streams, column = [], 0
+    ends = np.asarray(-np.inf), np.asarray(np.inf)
+    for b in problem.blocks:
+        name = f"_target_{b.name}"
+        own = Name(b.name, Kind.DECISION, shape=b.shape)
+        apart = algebra.sub(own, Name(name, Kind.STREAM, shape=b.shape))
+        objective = algebra.add(objective, algebra.call("sum_squares", apart))
+        streams.append(StreamRange(name, b.shape, *ends, False, Stream(name, (), b.shape, None)))
+        given[name] = x[:, column : column + b.domain.size].reshape(len(x), *b.shape)
+        column += b.domain.size
+    return objective, streams
 
 
 def decisions(rule: DecisionRule, game: Game) -> Array:

@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from oco.compiler.problem.canonical import Canonical, StreamRange
+from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.degrees import degree
-from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms
-from oco.dsl.expressions import Call, Expr, Kind, Name
-from oco.dsl.statements import Stream
-from oco.evaluation.baselines.base import Game, GivenUp
+from oco.dsl.expressions import Call, Expr
+from oco.evaluation.baselines.base import Game, GivenUp, apart_from
 from oco.evaluation.baselines.predictions import Last, predicted
 from oco.evaluation.baselines.resolve import Resolving
 from oco.evaluation.comparators.functions import RoundArrays
@@ -161,19 +159,8 @@ def nearest_in_norm(A: Array, y: Array) -> Array:
 
 def nearest(game: Game, x: Array) -> Array:
     """Decisions nearest to x (T, n) that satisfy each round's constraints with stated means and last values."""
-    problem, streams, column = game.problem, [], 0
-    objective: Expr = algebra.number(0)
-    data = predicted(game, Last())
-    for b in problem.blocks:
-        name = f"_target_{b.name}"
-        own = Name(b.name, Kind.DECISION, shape=b.shape)
-        apart = algebra.sub(own, Name(name, Kind.STREAM, shape=b.shape))
-        objective = algebra.add(objective, algebra.call("sum_squares", apart))
-        ends = np.asarray(-np.inf), np.asarray(np.inf)
-        streams.append(StreamRange(name, b.shape, *ends, False, Stream(name, (), b.shape, None)))
-        data[name] = x[:, column : column + b.domain.size].reshape(len(x), *b.shape)
-        column += b.domain.size
-    of = Resolving(
-        replace(game, problem=replace(problem, objective=objective, streams=(*problem.streams, *streams))), data
-    )
+    problem, data = game.problem, predicted(game, Last())
+    objective, targets = apart_from(problem, data, x)
+    own = replace(problem, objective=objective, streams=(*problem.streams, *targets))
+    of = Resolving(replace(game, problem=own), data)
     return of.solved(of.zeros())

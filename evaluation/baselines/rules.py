@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 
 from oco.compiler.problem.canonical import Canonical
-from oco.evaluation.baselines.base import SECONDS, DecisionRule, LeftOut, Played, hangs_on_rounds, play
+from oco.evaluation.baselines.base import SECONDS, DecisionRule, Game, GivenUp, LeftOut, Played, hangs_on_rounds, play
 from oco.evaluation.baselines.gradients import DualAscent, FixedPenalty
 from oco.evaluation.baselines.portfolios import (
     BuyAndHold,
@@ -18,12 +19,14 @@ from oco.evaluation.baselines.portfolios import (
 from oco.evaluation.baselines.predictions import Last, Mean, Predictor, Stated, unstated
 from oco.evaluation.baselines.resolve import Learned, Margin, NoMargin, Resolve, TunedMargin, WorstSeen
 from oco.evaluation.baselines.stated import Deviations, OfModel, Quantile, WorstOfRange, stated_in_constraints
+from oco.evaluation.baselines.stepwise import StepRule, play_stepwise
 from oco.evaluation.baselines.table import Beside
 from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data
 
 PREDICTORS: Sequence[Predictor] = (Last(), Mean(3), Mean(24), Mean(168), Last(24), Mean())
 CHEAP_SECONDS = 5.0  # for one rule beside a run
+TOGETHER = 4  # rules whose time those may take that are played side by side, a round at a time
 
 
 class Which(StrEnum):
@@ -79,19 +82,36 @@ def portfolio_rules(problem: Canonical) -> tuple[DecisionRule, ...]:
 def beside(
     which: Which, problem: Canonical, data: Data, trade: Trade, seconds: float | None = None, start: int = 0
 ) -> Beside:
-    """Play rules over the data; `seconds` are for each of them. They are ordered by what they cost from the round
-    `start` (from 0) on.
+    """Play rules over the data; `seconds` are for each of them, for `TOGETHER` where all are played side by side. They are
+    ordered by what they cost from the round `start` (from 0) on.
     """
-    chosen: list[DecisionRule] = []
-    if which is not Which.NONE:
-        chosen = cheap_rules(problem) if which is Which.SOME else rules(problem)
-    if hangs_on_rounds(problem):  # rules decide all rounds at once, and would move as they like
-        absent = LeftOut(
-            "all rules", "they decide all rounds at once, and know nothing of what a round leaves to the next"
-        )
-        return Beside((), (absent,) if chosen else (), trade)
     allowed = seconds or (CHEAP_SECONDS if which is Which.SOME else SECONDS)
-    results = [play(rule, problem, data, trade, allowed) for rule in chosen]
+    results: list[Played | LeftOut] = []
+    if which is not Which.NONE and hangs_on_rounds(problem):
+        results = _stepwise(which, problem, data, trade, allowed)
+    elif which is not Which.NONE:
+        chosen = cheap_rules(problem) if which is Which.SOME else rules(problem)
+        results = [play(rule, problem, data, trade, allowed) for rule in chosen]
     played = [r.after(start) for r in results if isinstance(r, Played)]
     order = sorted(played, key=lambda r: trade.score(r)[2])
     return Beside(tuple(order), tuple(r for r in results if isinstance(r, LeftOut)), trade)
+
+
+def step_rules(problem: Canonical) -> list[StepRule]:
+    """Rules for a problem whose rounds leave something to the next, the two cheap ones first."""
+    predictors = PREDICTORS if unstated(problem) else (Stated(),)
+    learned = sum(c.size for c in problem.learned.inequalities)
+    margins = (0.95, 0.99, 1.0) if learned else ()
+    first = [StepRule(p) for p in (*predictors[:1], *predictors[-1:])]
+    others = [StepRule(p, m) for p in predictors for m in (None, *margins)]
+    return list(dict.fromkeys((*first, *others)))
+
+
+def _stepwise(which: Which, problem: Canonical, data: Data, trade: Trade, seconds: float) -> list[Played | LeftOut]:
+    chosen = step_rules(problem)[: 2 if which is Which.SOME else None]
+    try:
+        revealed = replace(problem, streams=problem.revealed)
+        game = Game.of(revealed, replace(data, problem=revealed), trade, TOGETHER * seconds)
+    except GivenUp as reason:
+        return [LeftOut(r.name, str(reason)) for r in chosen]
+    return play_stepwise(chosen, replace(game, problem=problem))

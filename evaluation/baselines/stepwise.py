@@ -1,0 +1,173 @@
+"""Rules played round after round, where a round leaves something to the next: previous decisions, states, margins of shares of rounds.
+
+All rules are solved side by side, a round at a time: each has its own past. Known constraints are met with what is known before the
+decision, and a constraint in a share of the rounds with the margin that the model's own learner would have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.problem.canonical import Canonical, StreamRange
+from oco.dsl.expressions import Expr, Kind, Name, rewrite
+from oco.dsl.statements import Stream
+from oco.evaluation.baselines.base import Game, GivenUp, LeftOut, Played, measured, stacked
+from oco.evaluation.baselines.predictions import Predictor, as_real, indices, predicted
+from oco.evaluation.baselines.resolve import PREFIX, Resolving
+from oco.evaluation.batch import values_of
+from oco.evaluation.comparators.base import ComparatorBudget
+from oco.evaluation.comparators.compare import compare
+from oco.evaluation.comparators.functions import RoundArrays
+from oco.evaluation.data import Data
+
+Array = np.ndarray[Any, Any]
+ROUND = "_round"
+WINDOW = 200
+"""Rounds whose errors a margin is a quantile of."""
+
+
+@dataclass(frozen=True)
+class StepRule:
+    """Rule that solves each round on predictions, with a quantile of its errors so far as margin of what is learned (None: no margin)."""
+
+    predictor: Predictor
+    quantile: float | None = None
+
+    @property
+    def name(self) -> str:
+        """Rule in words."""
+        head = f"re-solve with {self.predictor.words}"
+        if self.quantile is None:
+            return head
+        return f"{head}, margin: {self.quantile:.4g} quantile of the last {WINDOW} errors"
+
+    def margin(self, errors: Array) -> Array:
+        """Margins (N,) from the errors so far (t, N)."""
+        if self.quantile is None or not len(errors):
+            return np.zeros(errors.shape[1])
+        return np.asarray(np.quantile(errors[-WINDOW:], self.quantile, axis=0))
+
+
+def play_stepwise(rules: Sequence[StepRule], game: Game) -> list[Played | LeftOut]:
+    """Play rules together over all rounds of a game, whose problem may have previous decisions and states."""
+    began = perf_counter()
+    try:
+        steps = _Steps(rules, game)
+        for t in range(game.rounds):
+            steps.play(t)
+    except GivenUp as reason:
+        return [LeftOut(r.name, str(reason)) for r in rules]
+    seconds = (perf_counter() - began) / max(len(rules), 1)
+    return [steps.played(k, r.name, seconds) for k, r in enumerate(rules)]
+
+
+class _Steps:
+    """Decisions of K rules up to a round, what each left to the next, and the errors of the constraints that it predicted."""
+
+    def __init__(self, rules: Sequence[StepRule], game: Game) -> None:
+        learned = game.problem.learned
+        self.rules, self.game = rules, game
+        self.measured, self.own = _with_round(learned.whole), _with_round(learned)
+        solving = replace(learned, inequalities=(*learned.inequalities, *learned.known), known=())
+        self.solving = Resolving(replace(game, problem=_with_round(solving)), {}).problem
+        self.learned = sum(c.size for c in learned.inequalities)
+        self.revealed = [s for s in learned.revealed if s.name in game.streams]
+        self.carried = learned.carried
+        self.predictions = [predicted(replace(game, problem=_revealed(learned)), r.predictor) for r in rules]
+        self.kept = indices(learned)
+        K, T = len(rules), game.rounds
+        centre = {b.name: b.domain.centre() for b in learned.blocks}
+        first = {s.name: centre[s.stream.previous] if s.stream.previous else np.asarray(s.first) for s in self.carried}
+        self.left = {
+            name: np.array(np.broadcast_to(v, (K, *np.shape(v))), dtype=np.float64) for name, v in first.items()
+        }
+        self.past = {s.name: np.zeros((K, T, *s.shape)) for s in self.carried}
+        self.x = np.zeros((K, T, learned.size))
+        self.errors = np.zeros((K, T, self.learned))
+
+    def play(self, t: int) -> None:
+        """Decide round t (from 0) for all rules, and take over what it leaves to the next."""
+        if t % 16 == 0:
+            self.game.check_time()
+        for name, values in self.left.items():
+            self.past[name][:, t] = values
+        margins = np.array([r.margin(self.errors[k, :t]) for k, r in enumerate(self.rules)])
+        as_predicted = self._given(
+            t, {s.name: np.stack([p[s.name][t] for p in self.predictions]) for s in self.revealed}
+        )
+        x = self.x[:, t] = self._solved(as_predicted, margins)
+        true = self._given(
+            t, {s.name: np.repeat(self.game.streams[s.name][t : t + 1], len(x), axis=0) for s in self.revealed}
+        )
+        exprs = [c.expr for c in self.own.inequalities]
+        expected = stacked(self._table(as_predicted), [as_real(e, self.kept) for e in exprs], x)
+        self.errors[:, t] = stacked(self._table(true), exprs, x) - expected
+        self.left = self._following(true, x)
+
+    def _given(self, t: int, values: Mapping[str, Array]) -> dict[str, Array]:
+        """Data of round t for each rule, with what its round before left."""
+        return {**values, **self.left, ROUND: np.full(len(self.rules), float(t + 1))}
+
+    def _table(self, data: Mapping[str, Array]) -> RoundArrays:
+        return RoundArrays.of(self.measured, data, np.arange(len(self.rules)) + 1)
+
+    def _solved(self, data: Mapping[str, Array], margins: Array) -> Array:
+        """Best decisions (K, n) on these data with margins (K, N) of what is learned."""
+        given, column, K = dict(data), 0, len(self.rules)
+        wide = np.concatenate(
+            [margins, np.zeros((K, sum(c.size for c in self.solving.inequalities) - self.learned))], axis=1
+        )
+        for k, c in enumerate(self.solving.inequalities):
+            given[f"{PREFIX}{k}"] = wide[:, column : column + c.size].reshape(K, *c.shape)
+            column += c.size
+        budget = ComparatorBudget(self.game.seconds)
+        best = compare(self.solving, Data(self.solving, K, MappingProxyType(given)), "dynamic", budget)
+        if best.losses is None:
+            raise GivenUp(best.why)
+        return np.concatenate([best.decision[b.name].reshape(K, -1) for b in self.solving.blocks], axis=1)
+
+    def _following(self, data: Mapping[str, Array], x: Array) -> dict[str, Array]:
+        """Values that the round leaves to the next."""
+        table, K = self._table(data), len(self.rules)
+        results: dict[str, Array] = {}
+        for s in self.carried:
+            if s.stream.previous:
+                results[s.name] = x[:, table.places[s.stream.previous]].reshape(K, *s.shape)
+            elif s.following is not None:
+                values = values_of(table.evaluate(_dated(s.following), x, np.arange(K)), K)
+                results[s.name] = np.array(np.broadcast_to(values, (K, *s.shape)), dtype=np.float64)
+        return results
+
+    def played(self, k: int, name: str, seconds: float) -> Played:
+        """Losses and constraints of a rule in all rounds."""
+        T = self.game.rounds
+        streams = {**self.game.streams, **{n: v[k] for n, v in self.past.items()}, ROUND: np.arange(T) + 1.0}
+        return measured(RoundArrays.of(self.measured, streams, np.arange(T) + 1), name, self.x[k], seconds)
+
+
+def _revealed(problem: Canonical) -> Canonical:
+    """Problem with the streams that data give alone."""
+    return replace(problem, streams=problem.revealed)
+
+
+def _with_round(problem: Canonical) -> Canonical:
+    """Problem in which the round's number is a stream: rows of a table are rules, all in one round."""
+    ends = np.asarray(-np.inf), np.asarray(np.inf)
+    number = StreamRange(ROUND, (), *ends, False, Stream(ROUND, (), (), None, known=True))
+    return replace(
+        problem,
+        objective=_dated(problem.objective),
+        inequalities=tuple(replace(c, expr=_dated(c.expr)) for c in problem.inequalities),
+        equalities=tuple(replace(c, expr=_dated(c.expr)) for c in problem.equalities),
+        streams=(*problem.streams, number),
+    )
+
+
+def _dated(expr: Expr) -> Expr:
+    return rewrite(expr, lambda n: Name(ROUND, Kind.STREAM) if isinstance(n, Name) and n.kind is Kind.ROUND else n)

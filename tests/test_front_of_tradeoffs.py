@@ -1,0 +1,72 @@
+"""The dial of the default on data: dearer violations are fewer and lose more, over two orders of magnitude, on three problems."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import oco
+
+ROUNDS = 48
+STOCK = """model stock
+horizon T = 48
+decision order[2] in box(0, 80)
+stream need[2] in [0, 80]
+minimize 0.2 * sum(order) + sum(maximum(order - need, 0))
+subject to
+    enough: need - order <= 0             each round{penalty}
+"""
+LIMIT = """model limit
+horizon T = 48
+decision x[2] in box(0, 10)
+stream wish[2] in [0, 15]
+stream room in [2, 25]
+minimize sum_squares(x - wish)
+subject to
+    cap: sum(x) <= room                   each round{penalty}
+"""
+LINK = """model link
+horizon T = 48
+decision x[2] in box(0, 10)
+stream load[2] in [0, 10]
+stream price[2] in [0, 5]
+minimize price @ x - 4 * sum(log(1 + x))
+subject to
+    link: load @ x <= 30                  each round{penalty}
+"""
+FACTORS = (0.1, 1.0, 10.0)
+UNIT = {STOCK: 2.0, LIMIT: 30.0, LINK: 0.5}
+"""Price of a unit of violation that the factors multiply."""
+SLACK = 0.01
+"""Share of what loss and violation move by over the grid within which neighbours count as equal."""
+
+
+def rounds(text: str) -> dict[str, np.ndarray]:
+    rng, t = np.random.default_rng(7), np.arange(ROUNDS)[:, None]
+    season = np.sin(2 * np.pi * t / 12 + np.arange(2))
+    if text is STOCK:
+        return {"need": np.clip(rng.poisson(20 + 8 * season), 0, 80).astype(np.float64)}
+    if text is LIMIT:
+        return {"wish": 6 + 3 * season + rng.normal(0, 0.5, (ROUNDS, 2)), "room": 9 + rng.normal(0, 1.0, ROUNDS)}
+    return {
+        "load": np.clip(4 + 2 * season + rng.normal(0, 0.8, (ROUNDS, 2)), 0, 10),
+        "price": np.clip(1 + rng.normal(0, 0.3, (ROUNDS, 2)), 0, 5),
+    }
+
+
+CASES = [(STOCK, "tradeoff"), (LIMIT, "tradeoff"), (LINK, "tradeoff"), (LIMIT, "penalty")]
+
+
+@pytest.mark.parametrize(("text", "dial"), CASES, ids=["stock", "limit", "link", "limit, penalty"])
+def test_dearer_violations_are_fewer_and_lose_more(text: str, dial: str) -> None:
+    data, points = rounds(text), []
+    for factor in FACTORS:
+        penalty = f", penalty {UNIT[text] * factor:g}" if dial == "penalty" else ""
+        options = {"tradeoff": factor} if dial == "tradeoff" else {}
+        plan = oco.compile(oco.parse(text.format(penalty=penalty)), data=data, backend="numpy", **options)
+        run = plan.run(data)
+        points.append((float(run.loss.sum()), float(np.maximum(run.constraints, 0).sum())))
+    loss, violation = np.array(points).T
+    assert (np.diff(violation) <= SLACK * np.ptp(violation)).all(), points
+    assert (np.diff(loss) >= -SLACK * np.ptp(loss)).all(), points
+    assert violation[0] > 2 * violation[-1] and loss[0] < loss[-1]

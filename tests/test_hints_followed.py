@@ -57,7 +57,7 @@ EDITS: dict[str, tuple[str, str | None, str, *tuple[str, ...]]] = {
     ),
     "OCO214": ("`subject to` above it", "cap:", "subject to\n    cap:"),
     "OCO217": ("Take `prev` out", "x - prev(x)", "x"),
-    "OCO539": ("without `delayed`", " delayed 3", ""),
+    "OCO540": ("without `delayed`", " delayed 3", ""),
     "OCO302": ("A.T", "x @ A", "x @ A.T"),
     "OCO303": ("maximum(...)", "max(x, 0)", "sum(maximum(x, 0))"),
     "OCO311": ("without a decimal point", "x[1.5]", "x[1]"),

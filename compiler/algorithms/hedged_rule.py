@@ -42,7 +42,7 @@ LARGE = 1e4
 """Largest multiplier of a constraint as predicted, in units of the loss's slope times the diameter over the size of a constraint."""
 TINY = 1e-290
 REHEARSED = ("x", "S", "margin", "error")
-"""Parts of the first state that a rehearsal leaves; the decisions alone where no distribution of the loss's data is stated."""
+"""State that a rehearsal leaves; the decisions alone where no distribution of the loss's data is stated."""
 AT_CENTRE = 1e-9
 """Share of a width within which a start is the middle of the domain."""
 MULTIPLIERS, LAST = "mu", "x_last"

@@ -19,7 +19,7 @@ from oco.compiler.problem.delays import delay_of
 from oco.compiler.problem.equalities import has_multipliers
 from oco.compiler.problem.families import Families, families
 from oco.compiler.problem.folding import Folding
-from oco.compiler.problem.margins import ShareMargin, margin_of
+from oco.compiler.problem.margins import ShareMargin
 from oco.compiler.problem.parts import Assumed as Assumed
 from oco.compiler.problem.parts import DecisionBlock as DecisionBlock
 from oco.compiler.problem.parts import Equality as Equality
@@ -33,6 +33,7 @@ from oco.compiler.problem.previous import (
     standing_still,
     stream_of,
 )
+from oco.compiler.problem.shares import in_share
 from oco.compiler.problem.stated_predictions import stated_predictions
 from oco.compiler.problem.stream_ranges import StreamRange as StreamRange
 from oco.compiler.problem.stream_ranges import stream_range
@@ -42,7 +43,6 @@ from oco.compiler.problem.whole_decisions import REMARK, check_rounded
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, fail
 from oco.dsl.expressions import Expr, Kind, changes, constant, names
-from oco.dsl.intervals import interval
 from oco.dsl.labels import Axes
 from oco.dsl.limits import check_entries
 from oco.dsl.model import Model
@@ -285,10 +285,8 @@ def canonical(model: Model) -> Canonical:
             inequalities += _pair(c.label, shape, (above, below), c.timing, c.span, penalties)
             continue
         g = above if c.relation is Relation.LE else below
-        inequality = Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties)
-        inequalities.append(
-            inequality if c.percent is None else _in_share(inequality, c.percent, folding, blocks, streams)
-        )
+        own = Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties)
+        inequalities.append(own if c.percent is None else in_share(own, c.percent, folding, blocks, streams))
     assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
     objective = folding.fold(model.objective)
     carried = [s.following for s in streams if s.following is not None]
@@ -315,19 +313,6 @@ def canonical(model: Model) -> Canonical:
         delay=delay_of(model, folding, inequalities, streams),
         **stated_predictions(model, folding, streams),
     )
-
-
-def _in_share(
-    c: Inequality, percent: float, folding: Folding, blocks: Sequence[DecisionBlock], streams: Sequence[StreamRange]
-) -> Inequality:
-    """Constraint in a share of the rounds, with its margin; one that is known before the decision holds in each round."""
-    if folding.model.feedback is not Feedback.FULL:
-        message = f"`{c.label}` holds in a share of the rounds, for which its margin is learned from full feedback"
-        raise fail("OCO528", message, c.span, "write `each round`, or leave out the `feedback` line")
-    boxes = {b.name: interval(b.domain.lower, b.domain.upper, b.shape) for b in blocks}
-    boxes["t"] = interval(1.0, float(folding.horizon or np.inf), ())
-    margin = margin_of(c.label, c.expr, 1 - percent / 100, folding, boxes, streams, c.span)
-    return replace(c, timing=Timing.EACH_ROUND, margin=margin)
 
 
 def _marked(

@@ -191,9 +191,7 @@ class Plan:
         return is_anytime(self._winner)
 
     def continued(self) -> Self | None:
-        """Plan of a learner that goes on after the horizon T, in epochs of T, 2 T, 4 T, ... rounds, with the sum of their bounds;
-        None where the method needs no horizon, or cannot be begun anew.
-        """
+        """Plan of a learner that goes on after the horizon T in epochs of T, 2 T, ... rounds; None where none is begun anew."""
         if not continues(self.choice.situation, self._winner):
             return None
         s, verdict = continued(self.choice.situation, self._winner, self.tradeoff)
@@ -288,9 +286,8 @@ class Plan:
 
     def to_json(self) -> str:
         """The plan as JSON, version 1: algorithm, settings, guarantee, verdicts."""
-        return json.dumps(
-            {"version": 1, "model": self.model.name, "settings_kind": self.mode} | explain_data(self.choice), indent=2
-        )
+        about = {"version": 1, "model": self.model.name, "settings_kind": self.mode}
+        return json.dumps(about | explain_data(self.choice), indent=2)
 
 
 def compile_plan(
@@ -358,9 +355,8 @@ def plan_of(
     if choice.winner is None:
         message, hint, place = refusal(choice)
         raise fail("OCO708", message, place or given.model.span, hint)
-    situation = choice.situation
-    played = with_streams_of(given, situation.canonical.standing)
-    return Plan(given.model, played, situation.facts, choice, mode, formulas, tradeoff)
+    played = with_streams_of(given, choice.situation.canonical.standing)
+    return Plan(given.model, played, choice.situation.facts, choice, mode, formulas, tradeoff)
 
 
 def with_streams_of(given: Canonical, problem: Canonical) -> Canonical:
@@ -381,14 +377,9 @@ def explain_choice(
 ) -> Choice:
     """The verdicts on a model, also where no algorithm applies."""
     situation = analyzed(model, effort, checked_tradeoff(tradeoff), seen)
-    using = situation.canonical.model.using
-    return choose(
-        situation,
-        using.algorithm if using else None,
-        dict(using.settings) if using else {},
-        using.span if using else None,
-        _policy(_mode(settings)[0], tradeoff),
-    )
+    u = situation.canonical.model.using
+    name, given, span = (u.algorithm, dict(u.settings), u.span) if u else (None, {}, None)
+    return choose(situation, name, given, span, _policy(_mode(settings)[0], tradeoff))
 
 
 def _policy(mode: str, tradeoff: float) -> Policy:
@@ -399,13 +390,10 @@ def _mode(settings: SettingsMode) -> tuple[str, dict[str, str | float]]:
     if not isinstance(settings, str):
         for name, value in settings.items():
             if isinstance(value, bool) or not isinstance(value, str | Real):
-                hint = 'such as {"alpha": "2 * sqrt(t)"}'
-                raise fail(
-                    "OCO721", f"the setting {name} is {value!r:.60}: a number or a formula is wanted", None, hint
-                )
+                message = f"the setting {name} is {value!r:.60}: a number or a formula is wanted"
+                raise fail("OCO721", message, None, 'such as {"alpha": "2 * sqrt(t)"}')
         return "paper", dict(settings)
     if settings in MODES:
         return settings, {}
-    raise fail(
-        "OCO709", f'there are no settings "{settings}"', None, f"there are {', '.join(MODES)}, or formulas by name"
-    )
+    hint = f"there are {', '.join(MODES)}, or formulas by name"
+    raise fail("OCO709", f'there are no settings "{settings}"', None, hint)

@@ -177,11 +177,11 @@ class Case:
 
     @cached_property
     def carried(self) -> dict[str, Array]:
-        """What each state is in round 1."""
+        """Values of the states in round 1."""
         return {s.name: np.asarray(self.evaluator(s.first, {}), dtype=float) for s in self.tree.of(State)}
 
     def following(self, env: Mapping[str, Array], t: float) -> dict[str, Array]:
-        """What each state is after a round."""
+        """Values of the states after a round."""
         found = {}
         for s in self.tree.of(State):
             low, high = (self.evaluator(b, {}) for b in s.bounds)

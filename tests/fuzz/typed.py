@@ -134,7 +134,7 @@ class Index(Declaration):
 
 @dataclass(frozen=True, eq=False)
 class State(Declaration):
-    """What a round leaves to the next: `following`, cut to the bounds; in round 1 `first`."""
+    """Value that a round leaves to the next: `following`, cut to the bounds; in round 1 `first`."""
 
     name: str
     dims: tuple[Node, ...]

@@ -57,7 +57,7 @@ class Portable(Owned):
         """Learner from its `state`. Raises OCO850 where that is damaged, OCO851 where it is of another model or plan."""
         after = epochs_after(compiled, contract) if is_continued(state.get("recipe")) else None
         compiled, contract = (compiled, contract) if after is None else after
-        learner = cls(compiled, contract)  # type: ignore[call-arg,arg-type]
+        learner = cls(compiled, contract)  # type: ignore[call-arg, arg-type]
         restore_into(learner, state)  # type: ignore[arg-type]
         return learner
 

@@ -132,8 +132,8 @@ class ReturnCodes:
             yield "    }"
         yield "    switch (code) {"
         yield '    case -1: @text(text, "the decision would not be finite"); break;'
-        for _, n, place in self.state:
-            yield f'    case {-place}: @text(text, "{_quoted(n.field.name)} would not be finite after the round"); break;'
+        for _, n, code in self.state:
+            yield f'    case {-code}: @text(text, "{_quoted(n.field.name)} would not be finite after the round"); break;'
         yield '    default: @text(text, "no code of this learner");'
         yield "    }"
         yield "    return text;"

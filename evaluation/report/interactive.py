@@ -70,8 +70,8 @@ def _regret(trace: MeasuredRun) -> list[Scatter]:
 
     curves, top = [], 0.0
     for kind in ("static", "dynamic"):
-        if trace.comparator(kind).losses is not None:  # type: ignore[arg-type]
-            values = trace.regret(kind)  # type: ignore[arg-type]
+        if trace.comparator(kind).losses is not None:
+            values = trace.regret(kind)
             top = max(top, float(np.abs(values).max(initial=0.0)))
             curves.append(_curve(trace, f"{kind} regret", values))
     if trace.own_certificate is not None:
@@ -91,7 +91,7 @@ def _violation(trace: MeasuredRun) -> list[Scatter]:
     soft = "soft" in trace.promise.measures.get("violation", "")
     result = np.concatenate([trace.violation("soft" if soft else "hard"), trace.equality_violation()], axis=1)
     labels = [*trace.labels, *(f"{label} (equality)" for label in trace.equality_labels)]
-    order = np.argsort(-result[-1], kind="stable")[:LINES] if len(labels) else []
+    order: list[int] = np.argsort(-result[-1], kind="stable")[:LINES].tolist() if labels else []
     return [_curve(trace, labels[k], result[:, k]) for k in order]
 
 

@@ -94,6 +94,7 @@ def test_text_and_builder_say_the_same() -> None:
         ("sum_squares(x - a)", "sum_squares(x - a) * (1 + t / T)", "`t`"),
         ("minimize", "state s = s + x[0] in [0, 9] start 1\n\nminimize", "state `s`"),
         ("feedback", "subject to\n    cap: sum(x) + a[0] <= 1  in 90% of rounds\n\nfeedback", "`cap`"),
+        ("minimize", "predict a = last(a)\n\nminimize", "prediction of `a`"),
     ],
 )
 def test_what_cannot_stand_beside_it(old: str, new: str, words: str) -> None:
@@ -286,3 +287,16 @@ def test_what_has_no_turns_says_so() -> None:
     with pytest.raises(oco.OcoError) as caught:
         plan.certified()
     assert caught.value.code == "OCO735"
+
+
+def test_the_second_point_of_an_open_round_is_that_of_its_decision() -> None:
+    """Of two open rounds each has its own, and runs play both in their order."""
+    model = oco.parse(TEXT.replace("feedback full delayed 3", "feedback two_point delayed 1"))
+    learner = oco.compile(model).learner(seed=2)
+    points = [(learner.decide(), learner.second_point()) for _ in range(2)]
+    assert learner.pending == (1, 2)
+    for round, (x, second) in enumerate(points, 1):
+        assert np.array_equal(learner.second_point(round=round), second) and not np.array_equal(x, second)
+        learner.observe(loss=float(x @ x), second_loss=float(second @ second), round=round)
+    trace = oco.compile(model).run({"a": np.zeros((41, 2))}, seed=2)
+    assert np.array_equal(trace.decisions[:2], [x for x, _ in points])

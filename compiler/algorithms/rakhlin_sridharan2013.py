@@ -100,14 +100,13 @@ def _projected(p: Problem, v: Point, state: State) -> tuple[Point, State]:
     return x, {MULTIPLIERS: mu}
 
 
-def _predicted(p: Problem, state: State) -> Value | None:
-    """Data of the round as the model predicts them; of streams without a prediction those of the round before."""
-    canonical, t, at = p.task.canonical, p.tracer, 0
-    own, parts = dict(canonical.predictions), list[Value]()
-    for name, size in predicted_of(canonical).streams.items():
+def _predicted(p: Problem, state: State) -> list[Value]:
+    """Data of the round as the model predicts them, stream by stream; of those without a prediction, those of the round before."""
+    own, parts, at = dict(p.task.canonical.predictions), list[Value](), 0
+    for name, size in predicted_of(p.task.canonical).streams.items():
         parts.append(stated_value(p, own[name]) if name in own else array(state, "seen")[at : at + size])
         at += size
-    return None if not parts else parts[0] if len(parts) == 1 else t.concat(*parts)
+    return parts
 
 
 # The theorem.

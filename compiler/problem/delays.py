@@ -36,8 +36,8 @@ def delay_of(model: Model, folding: Folding, inequalities: Sequence[Inequality],
             raise _beside(
                 f"the state `{s.name}`", "what follows it is not known when the next round is decided", s.stream.span
             )
-    for s in model.predictions:
-        raise _beside(f"the prediction of `{s.stream}`", "each learner sees its own rounds alone", s.span)
+    for stated in model.predictions:
+        raise _beside(f"the prediction of `{stated.stream}`", "each learner sees its own rounds alone", stated.span)
     for c in inequalities:
         if c.margin is not None:
             raise _beside(f"`{c.origin}` {c.when}", "its margin moves by each round's feedback", c.span)

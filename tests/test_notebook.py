@@ -72,7 +72,16 @@ def test_models_show_themselves(path: Path) -> None:
     model = oco.load(path)
     balanced(model._repr_latex_())
     shown = text_of(model._repr_html_())
-    assert f"model {model.name}" in shown and "minimize" in shown
+    assert f"model {model.name}" in shown and ("minimize" if model.gain is None else "maximize") in shown
+
+
+def test_a_model_shows_its_predictions_and_its_feedback() -> None:
+    text = SMALL + "\npredict c = last(c)\nfeedback gradient delayed 3\n"
+    shown = oco.parse(text)._repr_latex_()
+    assert r"\text{predicted} \quad & \hat{c}_{t} = " in shown
+    assert r"\text{feedback} \quad & \text{gradient}\text{, } 3 \text{ rounds later}" in shown
+    assert "feedback" not in oco.parse(SMALL)._repr_latex_()
+    balanced(shown)
 
 
 def test_a_model_is_its_text_in_a_shell() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from oco.dsl.atoms import ATOMS
 from oco.dsl.chains import Signed, flat, width
 from oco.dsl.expressions import Array, Call, Constant, Expr, File, Index, Kind, Name, Slice, walk
 from oco.dsl.previous import decision_of
-from oco.dsl.statements import Constraint, Decision, Measure, Relation, Statements, Stream
+from oco.dsl.statements import Constraint, Decision, Feedback, Measure, Prediction, Relation, Statements, Stream
 from oco.dsl.text.printer import ATOMIC, print_distribution, print_expr
 
 GREEK = frozenset(
@@ -137,17 +137,37 @@ def model_latex(model: Statements) -> str:
     decided = ", ".join(_decision(d) for d in model.decisions)
     loss = "" if model.objective is None else expression_latex(model.objective if gain is None else gain)
     lines = [rf"{worst}_{{{decided}}} \quad & {loss} && t = 1, \ldots, {rounds if rounds != 'unknown' else 'T'}"]
-    for number, constraint in enumerate(model.constraints):
-        lines.append((r"\text{subject to} \quad & " if number == 0 else "& ") + _constraint(constraint))
-    lines += [(r"\text{where} \quad & " if k == 0 else "& ") + f"{_let(n, v)}" for k, (n, v) in enumerate(_lets(model))]
-    states = [s for s in model.streams if s.following is not None]
-    lines += [(r"\text{state} \quad & " if k == 0 else "& ") + _state(s) for k, s in enumerate(states)]
+    lines += _group("subject to", map(_constraint, model.constraints))
+    lines += _group("where", (_let(n, v) for n, v in _lets(model)))
+    lines += _group("state", (_state(s) for s in model.streams if s.following is not None))
     for word, known in (("known", True), ("data", False)):
-        streams = [s for s in model.streams if s.known is known and s.following is None]
-        lines += [(rf"\text{{{word}}} \quad & " if k == 0 else "& ") + _stream(s) for k, s in enumerate(streams)]
-    measure = rf"\text{{{model.measure} regret}}" if model.measure is not Measure.STATIC else ""
-    lines += [rf"\text{{measured by}} \quad & {measure}"] if measure else []
+        lines += _group(word, (_stream(s) for s in model.streams if s.known is known and s.following is None))
+    lines += _group("predicted", map(_prediction, model.predictions))
+    lines += _group("feedback", _feedback(model))
+    lines += _group("measured by", _measure(model))
     return "$$\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}$$"
+
+
+def _group(word: str, lines: Iterable[str]) -> Iterator[str]:
+    """Lines of the display, the first of them behind a word."""
+    for number, line in enumerate(lines):
+        yield (rf"\text{{{word}}} \quad & " if number == 0 else "& ") + line
+
+
+def _measure(model: Statements) -> Iterator[str]:
+    if model.measure is not Measure.STATIC:
+        yield rf"\text{{{model.measure} regret}}"
+
+
+def _feedback(model: Statements) -> Iterator[str]:
+    """LaTeX of the feedback, where it is not that of all data at once."""
+    late = "" if model.delay is None else rf"\text{{, }} {expression_latex(model.delay)} \text{{ rounds later}}"
+    if late or model.feedback is not Feedback.FULL:
+        yield rf"\text{{{escaped(model.feedback)}}}{late}"
+
+
+def _prediction(prediction: Prediction) -> str:
+    return rf"\hat{{{_name(prediction.stream)}}}_{{t}} = {expression_latex(prediction.value)}"
 
 
 def _lets(model: Statements) -> list[tuple[str, Expr]]:

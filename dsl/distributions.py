@@ -229,7 +229,7 @@ class TruncatedDistribution:
             low, high = np.where(reached, low, middle + 1 if self.discrete else middle), np.where(reached, middle, high)
 
     def _finite(self, low: Array, high: Array) -> tuple[Array, Array]:
-        """Finite ends that leave out only negligible probability."""
+        """Finite ends that leave out only negligible probability; the ends themselves where doubles hold none."""
         anchor = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
         total, reach = self.probability(), 1.0
         while np.isfinite(reach):
@@ -238,7 +238,8 @@ class TruncatedDistribution:
             if np.all(FAMILIES[self.kind].moment(0, self.args, left, right) >= (1 - 1e-12) * total):
                 return left, right
             reach *= 2.0
-        raise InternalError(f"no finite range holds the distribution {self.kind}")
+        largest = np.finfo(np.float64).max
+        return np.where(np.isinf(low), -largest, low), high
 
 
 def truncated(

@@ -106,7 +106,7 @@ def models(algorithm: str, of: Set, horizon: int) -> Iterator[str]:
     cap, fixed = f"cap: {of.row} - need - 0.5 <= 0", f"cap: {of.row} - 0.5 <= 0  on average"
     share = f"share: {of.row} - 0.1 * need - 0.5 == 0  on average"
     constraints = [(f"{cap}  each round", ""), (fixed, ""), (f"{cap}  on average", "iid "), (share, "iid "), ("", "")]
-    for feedback in ("", "feedback bandit"):
+    for feedback in ("", "predict c = last(c)", "feedback two_point", "feedback bandit"):
         for loss in (of.linear, f"{of.linear} + sum_squares(x)"):
             for constraint, distribution in constraints:
                 yield TEXT.format(

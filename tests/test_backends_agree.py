@@ -37,6 +37,8 @@ UNCONSTRAINED = HEAD + "minimize sum_squares(x - a) + a @ x\n"
 FIXED = HEAD + "minimize a @ x\nsubject to\n    cap: sum_squares(x) + x[0] <= 0.9 on average\n"
 MODELS = {
     "in_a_ball": UNCONSTRAINED.format(name="in_a_ball", domain="ball(1)"),
+    "two_points": UNCONSTRAINED.format(name="two_points", domain="ball(1)") + "feedback two_point\n",
+    "predicted": UNCONSTRAINED.format(name="predicted", domain="box(0, 1)") + "predict a = last(a)\n",
     "on_a_simplex": UNCONSTRAINED.format(name="on_a_simplex", domain="simplex"),
     "fixed_cap": FIXED.format(name="fixed_cap", domain="box(0, 1)"),
     "separable": "model separable\nhorizon T = 200\ndecision x[4] in box(0, 3)\nstream a[4] in [-2, 2]\nminimize a @ x\n"
@@ -81,7 +83,7 @@ def worst_difference(plan: Any, count: int, interpreted: int) -> float:
     state, worst = interpret(program, "init", [given.start[f.name] for f in program.decision]), 0.0
     for k, streams in enumerate(rounds_of(plan, count)):
         decisions = [np.asarray(a.decide()) for a in learners]
-        if not program.draws and k < interpreted:
+        if not program.draws and program.prepare is None and k < interpreted:
             decisions.append(interpret(program, "decide", state)[0])
             state = interpret(program, "update", [*state, *(streams[f.name] for f in program.feedback)])
         scale = max(1.0, float(np.abs(decisions[0]).max()))

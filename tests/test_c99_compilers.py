@@ -104,7 +104,7 @@ def test_emitted_text_is_the_same_every_time_and_has_no_statics():
     plan = oco.compile(oco.load(EXAMPLES / "tracking.oco"), algorithm="coldq", settings="paper")
     again = oco.compile(oco.load(EXAMPLES / "tracking.oco"), algorithm="coldq", settings="paper")
     text = plan.source("c")
-    assert text == again.source("c") and len(text.splitlines()) <= 600
+    assert text == again.source("c") and len(text.splitlines()) <= 700
     kept = [line for line in text.splitlines() if line.startswith("static") and "(" not in line]
     assert kept and all(line.startswith("static const") for line in kept)
     assert not any(word in text for word in ("malloc", "printf", "stdio", "__DATE__", "__TIME__"))

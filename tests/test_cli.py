@@ -116,7 +116,7 @@ def test_run_on_real_prices_prints_the_plan_and_the_measures_and_writes_them(oco
     assert status == 0, err
     for words in (
         "loss.convex",
-        "nested",
+        "hedged",
         "guarantee",
         "static regret",
         "dynamic regret",

@@ -181,7 +181,7 @@ def test_steps_are_as_good_as_those_of_cvxpy_on_hard_rows(domain: str) -> None:
     for _ in range(40):
         c, (A, b) = rng.normal(size=6) * 10.0 ** rng.integers(-2, 5), hard_rows(rng)
         Q = 10.0 ** rng.uniform(-2, 5, 5)
-        run.state = (*begin[:2], Q)
+        run.state = (*begin[:2], Q, *begin[3:])
         run.play({"c": c, "A": A, "b": b})
         v = cp.Variable(6)
         size = max(1.0, float(np.abs(c).max()), float((Q * np.abs(A).max(axis=1)).max()))

@@ -98,7 +98,7 @@ QUEUES = {
 @pytest.mark.parametrize("using, exponent", QUEUES.values(), ids=QUEUES.keys())
 def test_exponentials_of_queues(backend: str, using: str, exponent: Callable[[Any, float], float]) -> None:
     """A constraint that is broken in every round makes the queue grow past what exp of it could be."""
-    made = plan(using, constraints=BROKEN)
+    made = plan(using, constraints=BROKEN, horizon="= 4000")
     learner = made.learner(backend=backend)
     for _ in range(3000):
         learner.observe(c=np.array([-1.0, -1.0, 1.0]), need=0.0)

@@ -73,9 +73,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 def watch(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the journal of a learner.")],
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, metavar="N", help="Port of the page; 0: any free one.")
-    ] = 0,
+    port: Annotated[int, typer.Option("--port", min=0, metavar="PORT", help="Port of the page; 0: any free one.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Watch a running learner: a page on this machine with its last rounds, losses, violations and certificate.

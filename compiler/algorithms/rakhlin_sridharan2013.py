@@ -71,7 +71,7 @@ class Optimistic:
         """State with the decision of this round, from its predicted gradient."""
         t, y, S, M = p.tracer, point(state, "y"), array(state, "S"), array(state, "M")
         p.note("the gradient of the round as predicted")
-        own = as_predicted(p, _predicted(p, state), t.zeros((0,)))
+        own = as_predicted(p, _predicted(p, state), t.zeros((p.constraint_count,)))
         m = own.gradient(y).map(lambda g: t.where(M > 0.0, g, 0.0)).named(t, "m")
         x, mu = _projected(p, y - _step(p, S, M) * m, state)
         return {**state, "x": x, "m": m, **mu}

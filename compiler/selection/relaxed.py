@@ -92,6 +92,8 @@ def _within_likely_ranges(s: Situation) -> Situation | None:
         assert r.distribution is not None
         low, high = (np.broadcast_to(r.distribution.quantile(q), r.shape) for q in (share, 1 - share))
         low, high = np.where(np.isfinite(r.lower), r.lower, low), np.where(np.isfinite(r.upper), r.upper, high)
+        if not np.isfinite([low, high]).all():
+            return None
         ends = constant(low), constant(high)
         bounded = tuple(replace(x, bounds=ends) if x.name == r.name else x for x in model.streams)
         model = replace(model, streams=bounded)

@@ -25,7 +25,9 @@ from fuzz.typed import (
     Index,
     Let,
     Measure,
+    Minimize,
     Param,
+    Predict,
     Set,
     State,
     Stream,
@@ -234,6 +236,22 @@ def state(w: Writer) -> None:
         w.declare(one, -4.0, 4.0)
 
 
+def predict(w: Writer) -> None:
+    """In some models a stream is predicted from the rounds before."""
+    streams = [s for s in w.tree.of(Stream) if not s.known]
+    if w.seed % 7 == 3 and streams:
+        own = streams[0].ref()
+        form = ("last({})", "mean({}, 3)", "ewma({}, 0.2)", "season({}, 4)")[w.seed // 7 % 4]
+        w.add(Predict(own, Ref(form.format(own.name), Kind.STREAM, own.of)))
+
+
+def maximize(w: Writer) -> None:
+    """In some models the loss is written as a gain."""
+    if w.seed % 5 == 1:
+        as_gain = [replace(s, maximized=True) if isinstance(s, Minimize) else s for s in w.tree.statements]
+        w.tree = replace(w.tree, statements=tuple(as_gain))
+
+
 def _stream(w: Writer, kind: str, law: str) -> Stream | None:
     name, shape = w.name(w.pick("cs")), w.shape()
     dims = w.dims(shape)
@@ -338,8 +356,10 @@ MAKERS: Mapping[str, Callable[[Writer], None]] = {
     "stream": stream,
     "context": context,
     "state": state,
+    "predict": predict,
     "let": let,
     "minimize": minimize,
+    "maximize": maximize,
     "subject": subject,
     "measure": measure,
     "feedback": feedback,

@@ -111,7 +111,8 @@ def tree_of(model: Model) -> Tree:
     for let in model.lets:
         found.append(r.declared(typed.Let(let.name, r.node(let.value))))
     assert model.objective is not None
-    found.append(typed.Minimize(r.node(model.objective)))
+    found += [typed.Predict(r.refs[p.stream], r.node(p.value)) for p in model.predictions]
+    found.append(typed.Minimize(r.node(model.objective), model.gain is not None))
     for c in model.constraints:
         sides = Comparison(r.node(c.left), str(c.relation), r.node(c.right))
         found.append(typed.Constraint(c.label, sides, str(c.timing)))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from fuzz.nodes import Array, Node, Ref, Shape, number_text, walk
+from fuzz.nodes import Apply, Array, Node, Ref, Shape, number_text, walk
 
 from oco.dsl.expressions import Kind
 
@@ -206,11 +206,26 @@ class Let(Statement):
 
 @dataclass(frozen=True, eq=False)
 class Minimize(Statement):
+    """The loss; `maximized` where it is written as a gain, its negative."""
+
+    value: Node
+    maximized: bool = False
+
+    @property
+    def text(self) -> str:
+        return f"maximize {Apply('minus', (self.value,)).text}" if self.maximized else f"minimize {self.value.text}"
+
+
+@dataclass(frozen=True, eq=False)
+class Predict(Statement):
+    """Prediction of a stream by a name like `last(c)`."""
+
+    stream: Ref
     value: Node
 
     @property
     def text(self) -> str:
-        return f"minimize {self.value.text}"
+        return f"predict {self.stream.name} = {self.value.text}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -57,6 +57,7 @@ class Run:
         self.state = self.compiled.init(*(np.array(p, dtype=np.float64) for p in points))
         self.names = [f.name for f in plan.program.state]
         self.draws = draws or {}
+        self.prepared = False
 
     @property
     def drawn(self) -> list[Array]:
@@ -65,14 +66,23 @@ class Run:
 
     @property
     def decisions(self) -> tuple[Array, ...]:
+        if self.compiled.prepare is not None and not self.prepared:
+            self.state, self.prepared = self.compiled.prepare(*self.state), True
         found = self.compiled.decide(*self.state, *self.drawn)
         return found if isinstance(found, tuple) else (found,)
+
+    @property
+    def second(self) -> tuple[Array, ...]:
+        """The second point of a round: the decision of the negated draws."""
+        return tuple(self.compiled.decide(*self.state, *(-a for a in self.drawn)))
 
     def value(self, name: str) -> Array:
         return np.asarray(self.state[self.names.index(name)])
 
     def play(self, data: Round) -> None:
         fields = self.compiled.program.feedback
+        data = {**data, **{name: self.value(own) for name, own in self.compiled.program.previous}}
+        self.prepared = False
         self.state = self.compiled.update(*self.state, *(np.asarray(data[f.name]) for f in fields), *self.drawn)
 
 

@@ -55,7 +55,7 @@ def adversary(c: Case, aim: str, seed: int) -> Streams:
             )
         _, loss, g, v = max(tried, key=lambda row: row[0])
         lost += [c.at(p, v, t)[0] for p in points]
-        c.feed(run, v, loss, g)
+        c.feed(run, v, loss, g, t)
         rows.append(v)
     return {n: np.array([r[n] for r in rows]) for n in rows[0]}
 

@@ -82,7 +82,7 @@ class Case:
 
     def play(self, streams: Streams, seed: int) -> tuple[Array, Array, Array]:
         """Losses (T,), values of the inequalities (T, N) and of the equalities (T, M)."""
-        if self.plan.canonical.feedback is Feedback.BANDIT:
+        if self.plan.canonical.feedback.gives_values_alone or self.plan.program.prepare is not None:
             rows = list(self.stepped(streams, seed))
             kept = {n: np.array([row[i] for row in rows]) for i, n in enumerate(("loss", "constraints"))}
             return kept["loss"], kept["constraints"], np.zeros((self.rounds, 0))
@@ -104,16 +104,19 @@ class Case:
         loss, constraints = self.functions
         return float(loss(env, t)), np.concatenate([np.zeros(0), *(np.ravel(g(env, t)) for g in constraints)])
 
-    def feed(self, run: Run, values: Mapping[str, Array], loss: float, constraints: Array) -> None:
-        blind = self.plan.canonical.feedback is Feedback.BANDIT
-        run.play({"loss": loss, "constraints": constraints} if blind else values)
+    def feed(self, run: Run, values: Mapping[str, Array], loss: float, constraints: Array, t: int) -> None:
+        feedback = self.plan.canonical.feedback
+        seen = {"loss": loss, "constraints": constraints} if feedback.gives_values_alone else values
+        if feedback is Feedback.TWO_POINT:
+            seen = {**seen, "second_loss": self.at(run.second, values, t)[0]}
+        run.play(seen)
 
     def stepped(self, streams: Streams, seed: int) -> Iterator[tuple[float, Array]]:
         run = self.started(seed)
         for t in range(self.rounds):
             values = {n: v[t] for n, v in streams.items()}
             loss, g = self.at(run.decisions, values, t + 1)
-            self.feed(run, values, loss, g)
+            self.feed(run, values, loss, g, t + 1)
             yield loss, g
 
     @property

@@ -26,8 +26,15 @@ def row(c: Case, worst: Mapping[str, Worst]) -> str:
     return f"| {c.algorithm} | {c.shape} | {cell(worst['regret'])} | {cell(worst['violation'])} |"
 
 
-def rows_of(algorithm: str, seeds: int) -> list[str]:
-    return [row(c, attacked(c, seeds)) for c in cases(algorithm)]
+def rows_of(algorithm: str, seeds: int, kept: Mapping[tuple[str, str], str]) -> list[str]:
+    """Rows of an algorithm: those that are kept, by algorithm and shape, as they are."""
+    return [kept.get((c.algorithm, c.shape)) or row(c, attacked(c, seeds)) for c in cases(algorithm)]
+
+
+def rows_of_page() -> dict[tuple[str, str], str]:
+    """Rows of the page, by algorithm and shape."""
+    rows = PAGE.read_text(encoding="utf-8").split(HEAD)[1].strip().splitlines()
+    return {(algorithm.strip(), shape.strip()): r for r in rows for _, algorithm, shape, *_ in [r.split("|")]}
 
 
 def write_page(rows: Sequence[str]) -> None:

@@ -65,19 +65,15 @@ measure dynamic regret
 subject to
     cap: x[0] <= 0.25 WHEN
 """,
-    "predicted, box, quadratic": """decision x[3] in box(-1, 1)
+    "box, predicted": """decision x[3] in box(-1, 1)
 stream c[3] in [-1, 1]
 predict c = last(c)
 minimize sum_squares(x - c)
-subject to
-    cap: x[0] <= 0.25 WHEN
 """,
-    "two points, ball, quadratic": """decision x[2] in ball(1)
+    "ball, two points": """decision x[2] in ball(1)
 stream a[2] in [-1, 1]
 feedback two_point
 minimize sum_squares(x - a)
-subject to
-    cap: x[0] + 0.5 * a[0] <= 0.5 WHEN
 """,
     "bandit, ball, quadratic": """decision x[2] in ball(1)
 stream a[2] in [-1, 1]

@@ -83,7 +83,7 @@ def test_sums_over_rows_are_formed_once_in_a_search_over_settings(monkeypatch: p
 
 def test_rows_with_much_to_spare_are_proved_however_many_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """A corner of the box satisfies 5,000 rows: proved without a solver where its steps are not left."""
-    monkeypatch.setattr(slater, "affords_program", lambda blocks, search: False)
+    monkeypatch.setattr(slater, "least_violation", lambda scenario, exprs: None)
     m = oco.Model("rows", horizon=100)
     a = m.param("a", value=np.random.default_rng(0).uniform(0.1, 1, (5000, 5)))
     x = m.decision("x", 5, domain=oco.box(0, 1))

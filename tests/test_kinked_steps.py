@@ -124,7 +124,7 @@ def test_steps_are_as_good_as_those_of_cvxpy_on_hard_pieces(domain: str) -> None
         elif k % 3 == 2:
             A[2], A[4] = A[0] + A[1], 0
         b, Q = A @ rng.uniform(-1, 1, 6) + rng.normal(size=5) * rng.choice([0, 0.1, 1]), 10.0 ** rng.uniform(-2, 5, 3)
-        run.state = (*begin[:2], Q)
+        run.state = (*begin[:2], Q, *begin[3:])
         run.play({"c": c, "A": A, "b": b})
 
         def parts(v: Any, c: Array = c, A: Array = A, b: Array = b) -> list[Any]:

@@ -45,7 +45,7 @@ def plans_by(name: str, theorem: int) -> Iterator[tuple[str, Plan]]:
     spoken = algorithm.theorems[theorem]
     for world in worlds_of(name):
         s = situation(world)
-        found = judge(replace(algorithm, theorems=(spoken,)), s, spoken.words, None, PLAIN)
+        found = judge(replace(algorithm, theorems=(spoken,)), s, spoken.words, None, PLAIN, asked=True)
         if found.applicability is Applicability.APPLICABLE and found.guarantee is not None:
             verdict = replace(found, algorithm=algorithm, applicability=Applicability.CHOSEN)
             yield world, Plan(s.canonical.model, s.canonical, s.facts, Choice(s, (verdict,), True, policy=PLAIN))

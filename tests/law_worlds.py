@@ -102,6 +102,8 @@ CONSTRAINTS = {
         1,
     ),
 }
+PREDICTED = "free, predicted"
+CONSTRAINTS[PREDICTED] = replace(CONSTRAINTS["free"], streams="predict c = last(c)")
 LOSSES = {"linear": "c @ x", "quadratic": "sum_squares(x - c)"}
 
 
@@ -197,8 +199,10 @@ WORLDS = (
     *(
         World(region, loss, constraint)
         for constraint in CONSTRAINTS
+        if constraint != PREDICTED
         for region, loss in (("box", "linear"), ("ball", "quadratic"), ("simplex", "linear"), ("segment", "quadratic"))
     ),
+    World("ball", "quadratic", PREDICTED),
     World("box", "linear", "random on average", independent=True),
     World("ball", "quadratic", "random on average", independent=True),
 )
@@ -260,11 +264,32 @@ def play(plan: Plan, streams: Streams, seed: int, start: list[Array] | None = No
     rounds = len(next(iter(streams.values())))
     draws = draws_of(plan, rounds, seed)
     state = functions.init(*(start or centre(plan)))
+    if functions.prepare is not None:
+        return _stepped(plan, streams, draws, state)
     assert functions.run is not None
     inputs = [streams[f.name] for f in program.feedback]
     kept = functions.run(state, inputs, draws, rounds, ["decisions", "loss", "constraints"])
     assert kept.rounds == rounds
     return Played(kept.kept["decisions"], kept.kept["loss"], kept.kept["constraints"])
+
+
+def _stepped(plan: Plan, streams: Streams, draws: list[Array], state: tuple[Array, ...]) -> Played:
+    """A run round by round, where something is made of what is known before the decision; data of the model alone."""
+    program, functions = plan.program, compiled(plan)
+    places = {f.name: i for i, f in enumerate(program.state)}
+    own, rounds = {name: places[field] for name, field in program.previous}, len(next(iter(streams.values())))
+    assert functions.prepare is not None and not program.context
+    rows = []
+    for t in range(rounds):
+        drawn = [d[t] for d in draws]
+        state = functions.prepare(*state)
+        x = functions.decide(*state, *drawn)
+        data = [state[own[f.name]] if f.name in own else streams[f.name][t] for f in program.feedback]
+        worth = functions.measure(t + 1, *x, *data)
+        rows.append((np.ravel(x[0]), worth[0], np.ravel(np.concatenate([np.zeros(0), *map(np.ravel, worth[1:])]))))
+        state = functions.update(*state, *data, *drawn)
+    x, loss, g = (np.array(column) for column in zip(*rows))
+    return Played(x, loss, g)
 
 
 @dataclass(frozen=True)
@@ -301,11 +326,13 @@ VARIANTS = {"projection-free": tuple((("oracle", oracle),) for oracle in ("ocg",
 def lives(algorithm: str, rounds: int, variants: bool = False) -> list[tuple[Life, Plan]]:
     """The worlds in which a theorem speaks for the algorithm, with its plans; with `variants` those of each of its methods.
 
-    A world of independent losses counts where they make another theorem apply.
+    A world of independent losses counts where they make another theorem apply, one with a prediction where there is no other.
     """
     found = []
     for settings in VARIANTS.get(algorithm, ((),)) if variants else ((),):
         for world in WORLDS:
+            if world.constraint == PREDICTED and found:
+                continue
             plan = plan_in(algorithm, world, rounds, settings)
             same = (
                 plan_in(algorithm, replace(world, independent=False), rounds, settings) if world.independent else None

@@ -33,7 +33,7 @@ LINES: list[tuple[str, list[str]]] = [
     ("stream kind in 0..n-1", ["stream kind in 0..n-", "stream kind in 0..k-1", "stream kind in 0.5..n-1", "stream kind in 0...n"]),
     ("let cost = price @ x", ["let cost = price @ xx", "let cost = price @ x)", "cost = price @ x", "let cost = prev @ x"]),
     ("let spread = sum_squares(y)", ["let spread = sum_square(y)", "let spread = sum_squares(y, y)", "let spread = y ^ 2"]),
-    ("minimize cost + spread", ["maximize cost + spread", "minimize cost + + spread", "minimize cost + spraed", "minimise cost + spread"]),
+    ("minimize cost + spread", ["minimze cost + spread", "minimize cost + + spread", "minimize cost + spraed", "minimise cost + spread"]),
     ("subject to", ["subject", "subject to:", "subjet to"]),
     (
         "    cap: A @ x <= limit  each round",

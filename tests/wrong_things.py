@@ -46,7 +46,7 @@ MODELS: dict[str, str] = {
     "a product of decisions": changed("price @ x", "x[0] * x[1]"),
     "a concave loss": changed("price @ x", "0 - sum_squares(x)"),
     "a loss without the decision": changed("price @ x", "sum(price)"),
-    "a profit to maximize": changed("minimize price @ x", "maximize price @ x"),
+    "a convex profit to maximize": changed("minimize price @ x", "maximize price @ square(x)"),
     "two objectives": changed("minimize price @ x", "minimize price @ x\nminimize sum(x)"),
     "a strict inequality": changed("<= 0", "< 0"),
     "a condition": changed("demand - sum(x) <= 0", "if demand > 3: sum(x) >= 3"),

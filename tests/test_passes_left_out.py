@@ -110,10 +110,11 @@ def test_algorithms_without_passes(algorithm: str, name: str, tmp_path: Path, re
     """The decisions of some rounds."""
     plan = oco.compile(model_of(name), algorithm=algorithm)
     rng, program = np.random.default_rng(0), plan.traced
-    rounds = [
-        ([streams[f.name] for f in program.feedback], [rng.random(f.type.shape) for f in program.draws])
-        for streams in rounds_of(plan, 3)
-    ]
+    rounds = []
+    for streams in rounds_of(plan, 3):
+        left = {f.name: rng.random(f.type.shape) for f in program.feedback if f.name not in streams}
+        values = streams | left
+        rounds.append(([values[f.name] for f in program.feedback], [rng.random(f.type.shape) for f in program.draws]))
 
     def path(step: Step) -> Array:
         state, found = step("init", [plan.contract.start[f.name] for f in program.decision]), []

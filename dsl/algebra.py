@@ -110,6 +110,15 @@ def reads(expr: Expr, value: Expr, depth: int = DEPTH) -> bool:
     return any(reads(c, value, depth - 1) for c in expr.children)
 
 
+def may_overflow(expr: Expr, value: Expr, depth: int = DEPTH) -> bool:
+    """True where `expr` divides by what depends on `value`, or takes its logarithm, within `depth` calls: infinite where that is 0."""
+    if not depth or not isinstance(expr, Call):
+        return False
+    if form_of(expr) in (forms.QUOTIENT, forms.LOGARITHM) and reads(expr.children[-1], value, depth - 1):
+        return True
+    return any(may_overflow(c, value, depth - 1) for c in expr.children)
+
+
 def where_equal(expr: Expr, old: Expr, new: Expr, depth: int = DEPTH) -> Expr:
     """`expr` at the entries at which `new` equals `old`, written with `new` where it depends on `old` entry by entry.
 

@@ -68,6 +68,12 @@ def _extreme_vjp(largest: bool) -> Any:
     return rule
 
 
+def _where(e: Any, c: Call, g: Expr, active: Expr) -> Expr:
+    """Cotangent g where a part of a function is active (1, not 0), else 0, also where g is infinite because the part is 0."""
+    step = e.call("_positive", active)
+    return e.call("_masked", step, e.broadcast(g, c.shape)) if e.may_overflow(g, c) else e.mul(g, step)
+
+
 KINKED: tuple[Atom, ...] = (
     Atom(
         "abs",
@@ -98,7 +104,7 @@ KINKED: tuple[Atom, ...] = (
         bounds=lambda c, x: x.maximum(_ZERO),
         curvature=hinged_at(0.0),
         monotone=up,
-        vjp=lambda e, c, g: (e.mul(g, e.call("_positive", c.args[0])),),
+        vjp=lambda e, c, g: (_where(e, c, g, c.args[0]),),
         cvxpy=lambda cp, c, x: cp.pos(x),
         integer=whole,
         proximal=proximal.positive_part,
@@ -118,7 +124,7 @@ KINKED: tuple[Atom, ...] = (
         bounds=lambda c, x: (-x).maximum(_ZERO),
         curvature=hinged_at(0.0),
         monotone=down,
-        vjp=lambda e, c, g: (e.minus(e.mul(g, e.call("_positive", e.minus(c.args[0])))),),
+        vjp=lambda e, c, g: (e.minus(_where(e, c, g, e.minus(c.args[0]))),),
         cvxpy=lambda cp, c, x: cp.neg(x),
         integer=whole,
         proximal=proximal.negative_part,
@@ -137,7 +143,7 @@ KINKED: tuple[Atom, ...] = (
         bounds=lambda c, x: (_ONE - x).maximum(_ZERO),
         curvature=hinged_at(1.0),
         monotone=down,
-        vjp=lambda e, c, g: (e.minus(e.mul(g, e.call("_positive", e.sub(e.number(1), c.args[0])))),),
+        vjp=lambda e, c, g: (e.minus(_where(e, c, g, e.sub(e.number(1), c.args[0]))),),
         cvxpy=lambda cp, c, x: cp.pos(1 - x),
         proximal=proximal.hinge,
         form=forms.HINGE,

@@ -77,7 +77,9 @@ def solve_certified(
     slope_x = np.zeros_like(x)
     slope_x[:, view.free] = slope / view.width
     lagrangian = jet.f + (lam * jet.g).sum(axis=1) + (v.nu * off).sum(axis=1)
-    bound = lagrangian + programs.least(slope_x, rows) - (slope_x * x).sum(axis=1)
+    with np.errstate(invalid="ignore"):
+        tangent = lagrangian + programs.least(slope_x, rows) - (slope_x * x).sum(axis=1)
+    bound = np.where(np.isfinite(slope_x).all(axis=1), tangent, -np.inf)  # an infinite slope bounds nothing
     near = np.maximum(jet.g.max(axis=1, initial=0.0), np.abs(off).max(axis=1, initial=0.0))
     weight = view.weight_f
     return Certified(

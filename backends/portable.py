@@ -23,18 +23,9 @@ if TYPE_CHECKING:
     from oco.backends.learner import Learner
 
 PUBLIC = (
-    *(
-        "certificate",
-        "close",
-        "compiled",
-        "conditions",
-        "contract",
-        "decide",
-        "feedback",
-        "observe",
-        "on_out_of_bounds",
-    ),
-    *("round", "save", "schema", "second_point", "skip", "state", "timeout", "update", "value", "values", "warnings"),
+    *("certificate", "close", "compiled", "conditions", "contract", "decide", "feedback", "observe"),
+    *("on_out_of_bounds", "round", "save", "schema", "second_point", "skip", "state", "timeout", "update"),
+    *("value", "values", "warnings"),
 )
 """Names that `dir(learner)` lists."""
 

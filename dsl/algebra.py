@@ -110,13 +110,27 @@ def reads(expr: Expr, value: Expr, depth: int = DEPTH) -> bool:
     return any(reads(c, value, depth - 1) for c in expr.children)
 
 
-def may_overflow(expr: Expr, value: Expr, depth: int = DEPTH) -> bool:
-    """True where `expr` divides by what depends on `value`, or takes its logarithm, within `depth` calls: infinite where that is 0."""
+def may_be_infinite(expr: Expr, value: Expr, depth: int = DEPTH) -> bool:
+    """True where `expr` is infinite at some values of `value`: it divides by what depends on it, within `depth` calls, takes its
+    logarithm, or a negative power.
+    """
     if not depth or not isinstance(expr, Call):
         return False
-    if form_of(expr) in (forms.QUOTIENT, forms.LOGARITHM) and reads(expr.children[-1], value, depth - 1):
+    base = _singular_at_zero(expr)
+    if base is not None and reads(base, value, depth - 1):
         return True
-    return any(may_overflow(c, value, depth - 1) for c in expr.children)
+    return any(may_be_infinite(c, value, depth - 1) for c in expr.children)
+
+
+def _singular_at_zero(node: Call) -> Expr | None:
+    """Part of a call at whose zeros it is infinite; None where it has none."""
+    match form_of(node), node.children:
+        case (forms.Quotient(), (_, base)) | (forms.Logarithm(), (base,)):
+            return base
+        case forms.Power(exponent), (base, *rest):
+            power = value_of(rest[0]) if exponent is None and rest else exponent
+            return base if power is not None and power < 0 else None
+    return None
 
 
 def where_equal(expr: Expr, old: Expr, new: Expr, depth: int = DEPTH) -> Expr:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from atom_cases import CASES, FIXED_CASES, Case
@@ -83,13 +85,29 @@ def test_the_derivatives_of_the_cases_use_every_internal_atom() -> None:
 def test_an_infinite_slope_of_an_argument_that_is_not_extreme_is_masked() -> None:
     """Slopes of the sum of sqrt(minimum(x, y)) are known: 1 / (2 sqrt) at the smaller one, 0 at the other, be it 0 or not."""
     x, y = (Name(n, Kind.DECISION, shape=(3,)) for n in "xy")
-    slopes = vector_jacobian(call("sum", call("sqrt", call("minimum", x, y))), constant(1.0), {"x": (3,), "y": (3,)})
+    slopes = vector_jacobian(call("sum", call("sqrt", call("minimum", x, y))), constant(1.0), ["x", "y"])
     assert any(isinstance(node, Call) and node.atom == "_masked" for node in walk(slopes["x"]))
     at = {"x": np.array([4.0, 1.0, 9.0]), "y": np.array([1.0, 4.0, 0.25])}
     with np.errstate(divide="ignore"):
         for name, known in (("x", [0, 0.5, 0]), ("y", [0.5, 0, 1.0])):
             assert np.allclose(lowered(slopes[name], at), known)
             assert np.allclose(evaluate(slopes[name], at), known)
+
+
+@pytest.mark.parametrize(
+    ("part", "at", "slope"),
+    [("pos", [-1.0, 0.25], [0, 1]), ("neg", [1.0, -0.25], [0, -1]), ("hinge", [2.0, 0.75], [0, -1])],
+)
+@pytest.mark.parametrize("root", [lambda e: call("sqrt", e), lambda e: call("pow", e, 0.5)], ids=["sqrt", "pow"])
+def test_an_infinite_slope_of_a_part_that_is_not_active_is_masked(
+    root: Callable[[Expr], Expr], part: str, at: list[float], slope: list[float]
+) -> None:
+    """Slopes of the root of a part are known: 0 where the part is 0, and 1 / (2 sqrt) times its own elsewhere."""
+    x = Name("x", Kind.DECISION, shape=(2,))
+    slopes = vector_jacobian(call("sum", root(call(part, x))), constant(1.0), ["x"])["x"]
+    with np.errstate(divide="ignore"):
+        assert np.allclose(lowered(slopes, {"x": np.array(at)}), slope)
+        assert np.allclose(evaluate(slopes, {"x": np.array(at)}), slope)
 
 
 X = np.arange(24.0).reshape(2, 3, 4)

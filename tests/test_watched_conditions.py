@@ -9,21 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from test_conditions import TEXT as ORDER
 
 import oco
 from oco.compiler.theory.conditions import ConditionAnswer
 
-ORDER = """
-model inventory
-horizon T = 200
-decision order[2] in box(0, 10)
-stream demand[2] in [0, 15]
-stream price[2] in [1, 3]
-minimize price @ order
-subject to
-    service: order >= demand each round
-    room: sum(order) <= 14 each round
-"""
 GAINS = """
 model gains
 horizon T = 200

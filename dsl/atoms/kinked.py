@@ -69,9 +69,9 @@ def _extreme_vjp(largest: bool) -> Any:
 
 
 def _where(e: Any, c: Call, g: Expr, active: Expr) -> Expr:
-    """Cotangent g where a part of a function is active (1, not 0), else 0, also where g is infinite because the part is 0."""
+    """Cotangent g where `active` is above 0, else 0, also where g is infinite because the part is 0 there."""
     step = e.call("_positive", active)
-    return e.call("_masked", step, e.broadcast(g, c.shape)) if e.may_overflow(g, c) else e.mul(g, step)
+    return e.call("_masked", step, e.broadcast(g, c.shape)) if e.may_be_infinite(g, c) else e.mul(g, step)
 
 
 KINKED: tuple[Atom, ...] = (

@@ -71,7 +71,9 @@ def _extreme_vjp(largest: bool) -> Any:
 def _where(e: Any, c: Call, g: Expr, active: Expr) -> Expr:
     """Cotangent g where `active` is above 0, else 0, also where g is infinite because the part is 0 there."""
     step = e.call("_positive", active)
-    return e.call("_masked", step, e.broadcast(g, c.shape)) if e.may_be_infinite(g, c) else e.mul(g, step)
+    masked = e.may_be_infinite(g, c)
+    result: Expr = e.call("_masked", step, e.broadcast(g, c.shape)) if masked else e.mul(g, step)
+    return result
 
 
 KINKED: tuple[Atom, ...] = (

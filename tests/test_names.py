@@ -45,6 +45,8 @@ ROWS = tuple(f"oco.compiler.ir.{name}_rules" for name in ("type", "lane", "mark"
 SHARED = {
     "Call": "node of a text, and of the expression that it means",
     "Domain": "public face of a set, and the compiler's",
+    "Fact": "public face of a fact, and the compiler's",
+    "Facts": "public face of facts, and the compiler's",
     "Feedback": "kind of information in a model, its arrays in a learner, and its numbers in an emitted module",
     "Learner": "learner here, and in an emitted module",
     "Level": "precedence of operators in C, and in Python",

@@ -30,7 +30,6 @@ from oco.compiler.selection.choice import Choice, Policy, choose, judge
 from oco.compiler.selection.continuation import continued, continues, is_anytime
 from oco.compiler.selection.explain import explain_data, refusal
 from oco.compiler.selection.frontier import FrontierPoint, frontier
-from oco.compiler.selection.notebook import Explanation, plan_html, plan_latex
 from oco.compiler.selection.resolve_again import given_formulas, in_its_units, promised_again, revised
 from oco.compiler.selection.verdicts import Applicability, Verdict
 from oco.compiler.theory.best_constants import closed
@@ -271,18 +270,8 @@ class Plan:
         """Bounds of regret and violation with settings for several weights of the violations."""
         return frontier(self.choice.situation, self._winner)
 
-    def explain(self) -> Explanation:
-        """Every algorithm: chosen, applicable, or why not and what would make it apply."""
-        return Explanation.of(self.choice)
-
     def __repr__(self) -> str:
         return f"Plan({self.model.name}, {self.algorithm})"
-
-    def _repr_html_(self) -> str:
-        return plan_html(self._winner)
-
-    def _repr_latex_(self) -> str:
-        return plan_latex(self._winner)
 
     def to_json(self) -> str:
         """The plan as JSON, version 1: algorithm, settings, guarantee, verdicts."""

@@ -36,6 +36,12 @@ BANNED = {
     "pictures": "plots",
     "reckoning": "monitor",
     "hearing": "using",
+    "bend": "curvature, second derivative, smoothness",
+    "bends": "curvatures, nonlinear terms",
+    "twin": "form in CVXPY",
+    "twins": "forms in CVXPY",
+    "dearer": "costlier",
+    "hindrance": "reason",
 }
 """Words that no identifier of the product contains, and the words of the field."""
 PROTOCOLS = ("init", "decide", "update", "begin", "step")

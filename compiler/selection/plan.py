@@ -17,7 +17,7 @@ from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Program
 from oco.compiler.lowering.round_problem import TraceSpec
 from oco.compiler.lowering.rounding import rounding_draws
-from oco.compiler.lowering.storage import rooms
+from oco.compiler.lowering.storage import low_rank_layouts
 from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.prover.budget import SearchBudget
 from oco.compiler.prover.check import check_canonical
@@ -159,8 +159,8 @@ class Plan:
         task = replace(task, restarts=self.choice.restarts, open=self.open, certify=self.certify)
         watch = self.watched is not None and self.watched.constraints is not None and not self.open
         task = replace(task, anytime=self.anytime, watch=watch)
-        kept = rooms(problem) if algorithm.frank_wolfe(task) else ()
-        return replace(task, draws=(*algorithm.draws(task), *rounding_draws(problem)), rooms=kept)
+        kept = low_rank_layouts(problem) if algorithm.frank_wolfe(task) else ()
+        return replace(task, draws=(*algorithm.draws(task), *rounding_draws(problem)), low_rank_layouts=kept)
 
     @property
     def kept_equalities(self) -> tuple[int, ...]:

@@ -97,15 +97,17 @@ class Calculus(Attack):
             return AuditOutcome.FAILED, "it is no pair of eigenvalues"
         least, most = step.value
         for sign, claimed in ((1, most), (-1, -least)):
-            rate, slack = self._steepest_bend(step.subject, sign)
+            rate, slack = self._steepest_second_derivative(step.subject, sign)
             if rate > claimed + slack:
                 return AuditOutcome.FAILED, f"a second difference of {sign * rate:g} was found"
         return AuditOutcome.TESTED, ""
 
-    def _steepest_bend(self, expr: Expr, sign: int) -> tuple[float, float]:
+    def _steepest_second_derivative(self, expr: Expr, sign: int) -> tuple[float, float]:
         """The largest second difference (`sign` 1) or minus the least that is found, with what rounding may have added."""
         pairs = [(p, q) for p, q in zip(self.places[:24], self.places[1:])]
-        best, pair = max(((self._bend(expr, p, q, sign), (p, q)) for p, q in pairs), key=lambda result: result[0])
+        best, pair = max(
+            ((self._second_derivative(expr, p, q, sign), (p, q)) for p, q in pairs), key=lambda result: result[0]
+        )
         for _ in range(math.ceil(SEARCH * self.effort)):
             p, q = pair
             other = self.places[int(self.rng.integers(self.count))]
@@ -117,12 +119,12 @@ class Calculus(Attack):
                 one = np.arange(np.size(p[name])).reshape(np.shape(p[name])) == self.rng.integers(np.size(p[name]))
                 trials.append((p, {**p, name: np.where(one, q[name], p[name])}))
             for trial in trials:
-                result = self._bend(expr, *trial, sign)
+                result = self._second_derivative(expr, *trial, sign)
                 if result > best:
                     best, pair = result, trial
         return best, 1e-6 * max(1.0, abs(best))
 
-    def _bend(self, expr: Expr, p: Place, q: Place, sign: int) -> float:
+    def _second_derivative(self, expr: Expr, p: Place, q: Place, sign: int) -> float:
         """The second difference between two decisions with the streams of the first place, less what rounding may add."""
         x, y = ({n: v[n] for n in self.decisions} for v in (p, q))
         gap = sum(float(np.sum((x[n] - y[n]) ** 2)) for n in x)

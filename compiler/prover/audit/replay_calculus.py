@@ -13,7 +13,7 @@ from oco.compiler.prover.audit.falsify import LARGEST_BY_DIFFERENCES, Attack, Au
 from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.expressions import Array, Call, Expr, Index
 
-BENDS = {"convex": (1,), "concave": (-1,), "affine": (1, -1)}
+CURVATURE_SIGNS = {"convex": (1,), "concave": (-1,), "affine": (1, -1)}
 SEARCH = 25  # exchanges that are tried to find the largest and the least second difference
 EIGENVALUES = (ProofRule.SECOND_DERIVATIVE_BY_TERMS, ProofRule.SECOND_DERIVATIVE_WRITTEN_OUT)
 
@@ -79,7 +79,7 @@ class Calculus(Attack):
 
     def _curvature(self, step: Step) -> Verdict:
         """Values halfway between two decisions against the mean of the two."""
-        if step.value not in BENDS or not isinstance(step.subject, Expr):
+        if step.value not in CURVATURE_SIGNS or not isinstance(step.subject, Expr):
             return AuditOutcome.FAILED, "it is no claim of curvature"
         for p, q in zip(self.places[:60], self.places[1:]):
             x, y = ({n: v[n] for n in self.decisions} for v in (p, q))
@@ -87,7 +87,7 @@ class Calculus(Attack):
             middle = self._value(step.subject, {**p, **{n: x[n] / 2 + y[n] / 2 for n in x}})
             bulge = middle - (ends[0] / 2 + ends[1] / 2)
             slack = 1e-9 * np.maximum(1.0, np.maximum(np.abs(ends[0]), np.abs(ends[1])))
-            if any(np.any(s * bulge > slack) for s in BENDS[step.value]):
+            if any(np.any(s * bulge > slack) for s in CURVATURE_SIGNS[step.value]):
                 return AuditOutcome.FAILED, "two decisions were found between which it bends the other way"
         return AuditOutcome.TESTED, ""
 

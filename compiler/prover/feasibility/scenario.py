@@ -32,7 +32,7 @@ from oco.dsl.intervals import Interval, interval
 Floats = np.ndarray[Any, Any]
 SHARE = 1 / 3  # of the steps of a budget, those for feasibility
 RANGE = 20  # steps that the range of a part takes
-TWIN, PART = 300, 200  # steps that an entry takes that is spelled out to CVXPY, and more for each of its parts
+CVXPY_STEPS, PART = 300, 200  # steps that an entry takes that is spelled out to CVXPY, and more for each of its parts
 MOST_SEPARATE = 1 << 20  # entries of a decision that have a range each
 MEAN_SLACK = 1e-9  # the means of distributions that are not stated are computed to better than this, relative
 
@@ -97,7 +97,7 @@ class Scenario:
         """
         whole = _apart(expr)
         entries = 1 if whole else math.prod(known(expr.shape))
-        if not self.search.take((TWIN + PART * size(expr)) * entries):
+        if not self.search.take((CVXPY_STEPS + PART * size(expr)) * entries):
             return None
         parts = [expr] if whole else [entry(expr, at) for at in np.ndindex(*known(expr.shape))]
         return [self.setting.simplify(g) for g in parts]

@@ -99,7 +99,7 @@ def _constants(plan: Plan) -> Constants:
             *map(float, np.full(len(labels), np.inf) if bounds is None else bounds),
         ]
 
-    bends = [bend and bend * diameter for bend in known("smoothness.l2")]
+    smoothnesses = [smoothness and smoothness * diameter for smoothness in known("smoothness.l2")]
 
     def limits(what: str, of: str, loss: bool, constraints: bool) -> tuple[Limit, ...]:
         """Limits for the loss and then for each constraint, without a bound where none is known. The flags: do settings
@@ -110,8 +110,8 @@ def _constants(plan: Plan) -> Constants:
         for label, name in zip(labels, learned.constraint_names, strict=True):
             results.append((name, f"constraints.{label}.{what}", all_ask, not adapts and (all_ask or constraints)))
         return tuple(
-            Limit(name, bound, fact, of, rests, sets, bend if of else 0.0)
-            for (name, fact, rests, sets), bound, bend in zip(results, known(what), bends, strict=True)
+            Limit(name, bound, fact, of, rests, sets, smoothness if of else 0.0)
+            for (name, fact, rests, sets), bound, smoothness in zip(results, known(what), smoothnesses, strict=True)
         )
 
     adapts = winner is not None and winner.algorithm.adapts

@@ -15,8 +15,8 @@ from oco.dsl.model import Model
 if TYPE_CHECKING:
     from oco.backends.learner import Learner
     from oco.compiler.problem.canonical import Canonical
-    from oco.compiler.prover.facts import Facts
     from oco.evaluation.report.trace import Trace
+    from oco.facts import Facts
     from oco.migrating import Migration
     from oco.plan import Plan
     from oco.tuning import Tuned
@@ -35,11 +35,12 @@ def check(
     """
     from oco.compiler.prover.budget import SearchBudget
     from oco.compiler.prover.check import check as prove
+    from oco.facts import Facts
 
     with contained("checking"):
         bound = _bound(model, params)
         budget = SearchBudget(effort)
-        return prove(bound, *(() if data is None else _observed(bound, data)), budget=budget)
+        return Facts.of(prove(bound, *(() if data is None else _observed(bound, data)), budget=budget))
 
 
 def _observed(model: Model, source: Any) -> tuple[dict[str, Any], Mapping[str, Any] | None]:

@@ -22,6 +22,8 @@ from oco.dsl.diagnostics import Diagnostic, contained
 from oco.dsl.load import parse
 from oco.dsl.writing import write_files
 from oco.evaluation.report.frontier import plot_frontier
+from oco.evaluation.report.plan_page import Explanation, plan_html, plan_latex
+from oco.facts import Facts
 from oco.notebook_bar import notebook_bar
 
 if TYPE_CHECKING:
@@ -60,13 +62,15 @@ class Plan(core.Plan):
     fastest.
     """
 
+    facts: Facts
     target: str | None = None
 
     @classmethod
     def of(cls, plan: core.Plan, target: str | None = None) -> Self:
         """Bind a plan of the compiler to a backend."""
         find_backend(target)
-        result = cls(**{f.name: getattr(plan, f.name) for f in fields(core.Plan)}, target=target)
+        parts = {f.name: getattr(plan, f.name) for f in fields(core.Plan)} | {"facts": Facts.of(plan.facts)}
+        result = cls(**parts, target=target)
         # A plan is a value: a program that was made of it is that of the same plan here.
         vars(result).update({name: made for name, made in vars(plan).items() if name in ("traced", "program")})
         return result
@@ -253,6 +257,16 @@ class Plan(core.Plan):
         start, draws = dict(trace.origin.start) or None, dict(trace.origin.draws) or None
         backend = trace.backend or None
         return Trace.of(run(self, trace.data, None, trace.seed, start, draws, backend, progress=progress))
+
+    def explain(self) -> Explanation:
+        """Every algorithm: chosen, applicable, or why not and what would make it apply."""
+        return Explanation.of(self.choice)
+
+    def _repr_html_(self) -> str:
+        return plan_html(self._winner)
+
+    def _repr_latex_(self) -> str:
+        return plan_latex(self._winner)
 
     def plot_frontier(self, ax: Any = None) -> Any:
         """Draw `frontier()`: regret against violation over the weights. Returns the axes."""

@@ -11,11 +11,11 @@ import oco
 from oco.backends.feedback import Feedback
 from oco.backends.fleet import Fleet
 from oco.backends.learner import Learner
-from oco.compiler.prover.facts import Facts
 from oco.dsl.atoms import ATOMS
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.evaluation.report.trace import Trace
+from oco.facts import Facts
 from oco.plan import Plan
 
 TITLE = """# The Python interface

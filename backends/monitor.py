@@ -44,7 +44,7 @@ class Limit:
     fact   the key to correct or assume; `norm` of a gradient, "" for a value
     rests  True where a hypothesis of the theorem needs it; the guarantee's numbers may use it all the same
     sets   True where settings depend on it
-    bend   largest difference of a gradient between two decisions, with the same data; infinite where that is not known
+    smoothness  largest difference of a gradient between two decisions, with the same data; infinite where that is not known
     """
 
     name: str
@@ -53,7 +53,7 @@ class Limit:
     norm: str = ""
     rests: bool = True
     sets: bool = True
-    bend: float = 0.0
+    smoothness: float = 0.0
 
     @property
     def subject(self) -> str:
@@ -75,7 +75,7 @@ class Limit:
         """Warning that a bound is too wide: settings depend on `fact`; `others` is the number of similar constraints."""
         more = f" (and so with {others} other constraint{'s' if others > 1 else ''})" if others else ""
         where = self.measured or " at the decisions that were made"
-        where += f", from which it differs by at most {self.bend:.4g} at others" if self.bend else ""
+        where += f", from which it differs by at most {self.smoothness:.4g} at others" if self.smoothness else ""
         size = (
             f"was at most {seen:.4g}{where}, and its bound is {self.bound:.4g}, more than {WIDE:g} times as much{more}"
         )
@@ -202,7 +202,7 @@ class Monitor:
                 both.insert(0, (self.constants.slopes[k], float(self.slopes[k])))
             facts = [limit.fact for limit, _ in both if limit.sets]
             wide = bool(facts) and all(
-                size > 0 and WIDE * (size + limit.bend) < limit.bound < np.inf for limit, size in both
+                size > 0 and WIDE * (size + limit.smoothness) < limit.bound < np.inf for limit, size in both
             )
             yield (*both[0], facts[0]) if wide else None
 

@@ -29,7 +29,7 @@ class Case:
     """Rows over a box: as the model has them, as CVXPY has them, and how many entries a decision has."""
 
     rows: tuple[Row, ...]
-    twins: tuple[Row, ...]
+    cvxpy_forms: tuple[Row, ...]
     entries: int = ENTRIES
     matrix: bool = False
 
@@ -105,7 +105,7 @@ def clarabel_seconds(case: Case, A: Floats, drawn: Mapping[str, Floats], Q: Floa
     given = dict(seen)
     seen["A"] = A
     price, weight = cp.Parameter(case.entries), cp.Parameter(len(Q), nonneg=True)
-    broken, rows = cp.Variable(len(Q), nonneg=True), [row(x, seen) for row in case.twins]
+    broken, rows = cp.Variable(len(Q), nonneg=True), [row(x, seen) for row in case.cvxpy_forms]
     stacked = rows[0] if len(rows) == 1 else cp.hstack(rows)
     objective = price @ x + ALPHA * cp.sum_squares(x) + weight @ broken
     problem = cp.Problem(cp.Minimize(objective), [x >= 0, x <= 1, stacked <= broken])

@@ -18,7 +18,11 @@ Floats = np.ndarray[Any, Any]
 Places = dict[str, Floats]
 Score = Callable[[Mapping[str, Floats], int], Floats]
 SHARES = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01)
-SLOPE, BEND, INSIDE = 1e-4, 1e-5, 1e-4  # steps of differences; how far towards the middle second derivatives are taken
+SLOPE, DERIVATIVE_STEPS, INSIDE = (
+    1e-4,
+    1e-5,
+    1e-4,
+)  # steps of differences; how far towards the middle second derivatives are taken
 NORMS = ("bound", "lipschitz.l2", "lipschitz.l1")
 SECOND = ("smoothness.l2", "strong_convexity.l2")
 
@@ -158,8 +162,8 @@ class Attained:
         inside = {n: v if n not in self.middles else v + INSIDE * (self.middles[n] - v) for n, v in places.items()}
         columns = []
         for d in self.directions.T:
-            ends = [self._gradients(self._moved(inside, sign * BEND * d), count) for sign in (1, -1)]
-            columns.append((ends[0] - ends[1]) / (2 * BEND))
+            ends = [self._gradients(self._moved(inside, sign * DERIVATIVE_STEPS * d), count) for sign in (1, -1)]
+            columns.append((ends[0] - ends[1]) / (2 * DERIVATIVE_STEPS))
         product = np.stack(columns, axis=2)
         fine = np.isfinite(product).all(axis=(1, 2))
         product = np.where(fine[:, None, None], product, 0.0)

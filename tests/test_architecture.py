@@ -68,8 +68,6 @@ LAZY = {
     "oco.cli.results": "loads tables of `rich`; by `oco run`",
     "oco.compiler.domains.box_row": "by domains that rows cut",
     "oco.compiler.domains.cut_sets": "by domains that rows cut",
-    "oco.compiler.prover.notebook": "by facts shown in a notebook",
-    "oco.compiler.prover.notebook_steps": "by facts shown in a notebook",
     "oco.compiler.ir.interpret": "loads the tracer; by domains that are used alone, with arrays",
     "oco.contract": "loads the compiler",
     "oco.dsl.codes": "by the first diagnostic",
@@ -86,6 +84,7 @@ LAZY = {
     "oco.evaluation.report.run_page": "as `oco.evaluation.report.plots`",
     "oco.evaluation.report.run_table": "by traces that are shown",
     "oco.evaluation.storage": "by traces that are saved",
+    "oco.facts": "loads the compiler",
     "oco.following": "loads the compiler and the backends",
     "oco.migrating": "loads the compiler and the backends",
     "oco.overflow_check": "loads the compiler and the backends",
@@ -259,6 +258,13 @@ class K:
         Import("a", 9),
         Import("h", 14, lazy=True),
     ]
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if layer_of(n) in ("compiler", "backends", "evaluation")])
+def test_pages_are_made_by_the_report_alone(name):
+    """Layers below the report know no HTML; models print themselves, in `dsl/text/`."""
+    assert not {"html", "oco.dsl.text.notebook"} & {i.name for i in IMPORTS[name]}
+    assert "_repr_html_" not in NAMES[name].read_text()
 
 
 def test_every_folder_with_code_is_shipped():

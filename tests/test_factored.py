@@ -73,9 +73,9 @@ def rounds(columns: int) -> dict[str, np.ndarray]:
 def play(plan: oco.Plan, terms: int | None, target: str) -> tuple[np.ndarray, np.ndarray]:
     """Decisions (T, M, N or M) and losses (T,) with the matrix kept as so many outer products, or as an array."""
     algorithm = next(a for a in ALGORITHMS if a.name == plan.algorithm)
-    kept = storage.rooms(plan.canonical, terms) if terms else ()
+    kept = storage.low_rank_layouts(plan.canonical, terms) if terms else ()
     assert not terms or kept[0] is not None
-    program = optimize(assemble(algorithm, replace(plan._task, rooms=kept), ""))
+    program = optimize(assemble(algorithm, replace(plan._task, low_rank_layouts=kept), ""))
     (block,) = plan.canonical.blocks
     middle = block.domain.centre()
     ends = {"X": middle, "X_diagonal": middle[0, 0]}

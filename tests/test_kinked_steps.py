@@ -221,4 +221,4 @@ def test_kinks_are_lifted_from_the_inside_out() -> None:
         "nodes": (15, 32, 2),
         "smooth": (5, 10, 1),
     }
-    assert found["smooth"].bends.tolist().count(2.0) == 1 and not found["nodes"].bends.any()
+    assert found["smooth"].second_derivatives.tolist().count(2.0) == 1 and not found["nodes"].second_derivatives.any()

@@ -36,6 +36,12 @@ BANNED = {
     "pictures": "plots",
     "reckoning": "monitor",
     "hearing": "using",
+    "bend": "curvature, second derivative, smoothness",
+    "bends": "curvatures, nonlinear terms",
+    "twin": "form in CVXPY",
+    "twins": "forms in CVXPY",
+    "dearer": "costlier",
+    "hindrance": "reason",
 }
 """Words that no identifier of the product contains, and the words of the field."""
 PROTOCOLS = ("init", "decide", "update", "begin", "step")
@@ -45,6 +51,8 @@ ROWS = tuple(f"oco.compiler.ir.{name}_rules" for name in ("type", "lane", "mark"
 SHARED = {
     "Call": "node of a text, and of the expression that it means",
     "Domain": "public face of a set, and the compiler's",
+    "Fact": "public face of a fact, and the compiler's",
+    "Facts": "public face of facts, and the compiler's",
     "Feedback": "kind of information in a model, its arrays in a learner, and its numbers in an emitted module",
     "Learner": "learner here, and in an emitted module",
     "Level": "precedence of operators in C, and in Python",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from driving import Run, plan_of
 
-from oco.compiler.lowering.entry_functions import bends_of
+from oco.compiler.lowering.entry_functions import nonlinear_terms
 from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.proximal import separable_response
 from oco.compiler.selection.plan import compile_plan
@@ -56,8 +56,8 @@ def text(case: tuple[Any, ...]) -> str:
     return MODEL.format(g=case[0], width=case[2], low=case[3][0], high=case[3][1])
 
 
-def bends(problem: Canonical) -> Any:
-    return bends_of([c.expr for c in problem.inequalities], tuple(b.name for b in problem.blocks))
+def terms_of(problem: Canonical) -> Any:
+    return nonlinear_terms([c.expr for c in problem.inequalities], tuple(b.name for b in problem.blocks))
 
 
 def drawn(rng: np.random.Generator, case: tuple[Any, ...], t: int) -> dict[str, Any]:
@@ -122,10 +122,10 @@ def test_closed_forms_equal_newtons_method_in_other_units(monkeypatch: pytest.Mo
     """Several decisions, each with a bend of its own, in the units of the optimal settings."""
     found: list[Array] = []
     problem = canonical(parse(MIXED))
-    assert bends(problem) is not None
+    assert terms_of(problem) is not None
     for closed in (True, False):
         if not closed:
-            monkeypatch.setattr(separable_response, "bends_of", lambda exprs, decisions: None)
+            monkeypatch.setattr(separable_response, "nonlinear_terms", lambda exprs, decisions: None)
         plan = compile_plan(parse(MIXED), algorithm="coldq")
         assert "Q" in [f.name for f in plan.program.state]
         run, rng, path = Run(plan), np.random.default_rng(2), list[Array]()
@@ -150,13 +150,13 @@ def test_closed_forms_equal_newtons_method_in_other_units(monkeypatch: pytest.Mo
 )
 def test_what_has_no_closed_form_is_left_to_newtons_method(g: str) -> None:
     source = MODEL.format(g=g, width=2, low=1, high=9)
-    assert bends(canonical(parse(source))) is None
+    assert terms_of(canonical(parse(source))) is None
 
 
 def test_sums_along_an_axis_bend_along_it() -> None:
     X = Name("X", Kind.DECISION, shape=(2, 3))
     constraint = call("sub", call("norm1", X, axis=0), 1.0)
-    bends = bends_of([constraint], ["X"])
+    bends = nonlinear_terms([constraint], ["X"])
     assert bends is not None and bends.names == ("_bend_X",)
     at = np.array([[1.0, -2.0, 0.5], [0.25, 3.0, -1.0]])
     found = evaluate(bends.affine[0], {"_bend_X": np.abs(at)})

@@ -136,9 +136,9 @@ def algorithm_2(case: Case, rounds: Sequence[Round], beta: float, gamma: float, 
 def line_search(F: Any, x: Parts, v: Parts) -> Parts:
     """The best point between x and v for a quadratic F, by its values at three points."""
     along = [F(combine(1 - s, x, s, v)) for s in (0.0, 0.5, 1.0)]
-    bend = 2 * (along[0] + along[2] - 2 * along[1])
-    first = along[2] - along[0] - bend
-    sigma = min(max(-first / (2 * bend), 0.0), 1.0) if bend > 0 else float(first < 0)
+    smoothness = 2 * (along[0] + along[2] - 2 * along[1])
+    first = along[2] - along[0] - smoothness
+    sigma = min(max(-first / (2 * smoothness), 0.0), 1.0) if smoothness > 0 else float(first < 0)
     return combine(1 - sigma, x, sigma, v)
 
 

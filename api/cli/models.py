@@ -38,8 +38,8 @@ from oco.dsl.diagnostics import fail
 from oco.dsl.suggest import nearest
 
 if TYPE_CHECKING:
-    from oco.compiler.prover.facts import Facts
     from oco.evaluation.data import Data
+    from oco.facts import Facts
 
 Algorithm = Annotated[
     str | None, typer.Option("--algorithm", metavar="NAME", help="Take this one instead of choosing.")

@@ -192,13 +192,21 @@ HYPOTHESES = (
 def _settings(s: Situation, oracle: Oracle) -> Mapping[str, Default]:
     """(3), whose exponents are those of the oracle."""
     a, theta = oracle.block_exponent, oracle.alpha * oracle.block_exponent
-    bends = [s.number("loss.smoothness.l2"), s.inequality_bounds("smoothness.l2")]
-    bend = 0.0 if not oracle.smooth else "loss.smoothness.l2" if any(b is None for b in bends) else largest_bend(s)
+    smoothnesses = [s.number("loss.smoothness.l2"), s.inequality_bounds("smoothness.l2")]
+    smoothness = (
+        0.0
+        if not oracle.smooth
+        else "loss.smoothness.l2"
+        if any(b is None for b in smoothnesses)
+        else largest_smoothness(s)
+    )
     return {
         "oracle": Default(oracle.name, oracle.why),
         "R": Default("domain.diameter.l2", "diameter of the domain"),
         "D": Default(unknown(s, "lipschitz.l2") or largest_slope(s), "Lipschitz constant of losses and constraints"),
-        "L": Default(bend, "smoothness of losses and constraints" if oracle.smooth else "no smoothness is asked for"),
+        "L": Default(
+            smoothness, "smoothness of losses and constraints" if oracle.smooth else "no smoothness is asked for"
+        ),
         "beta": Default(0, "0: the least sum of the rates (Theorem 1)"),
         **oracle.settings(s),
         "Q": Default(f"ceiling(T**({1 - a}))", f"T^({1 - a}) blocks (3)"),
@@ -208,7 +216,7 @@ def _settings(s: Situation, oracle: Oracle) -> Mapping[str, Default]:
     }
 
 
-def largest_bend(s: Situation) -> float:
+def largest_smoothness(s: Situation) -> float:
     """L: a Lipschitz constant of the gradients of the loss and of every constraint."""
     return float(max([needed(s, "loss.smoothness.l2"), *needed_bounds(s, "smoothness.l2")]))
 
@@ -230,8 +238,10 @@ def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
         f"D must bound the gradients: it is at least {largest_slope(s):.6g}": value["D"] >= largest_slope(s) * room,
     }
     if oracle.smooth:
-        bend = largest_bend(s)
-        rules[f"L must bound how fast gradients change: it is at least {bend:.6g}"] = value["L"] >= bend * room
+        smoothness = largest_smoothness(s)
+        rules[f"L must bound how fast gradients change: it is at least {smoothness:.6g}"] = (
+            value["L"] >= smoothness * room
+        )
     if "delta" in value:
         rules["delta must be positive"] = value["delta"] > 0
     if "k" in value:

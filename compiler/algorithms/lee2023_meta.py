@@ -26,7 +26,7 @@ from oco.compiler.algorithms.lee2023 import (
     SMOOTH,
     STOCHASTIC_LOSS,
     STRONG_DUALITY,
-    largest_bend,
+    largest_smoothness,
 )
 from oco.compiler.algorithms.wang_wan_zhang2025 import setting_quantities
 from oco.compiler.algorithms.wang_yan_liu2025 import MEAN_INEQUALITIES_ONLY
@@ -222,10 +222,10 @@ DUAL_VIOLATION = f"(1/mu + n*theta) * (F/s + sqrt(N))**2 / 2 + {REGRET}"
 
 def _guarantee(s: Situation, settings: Mapping[str, Setting], duality: bool) -> Guarantee:
     """Theorem 2 in numbers, before its settings are put in; with `duality` the violation is the smaller of those of Theorems 2 and 4."""
-    bounds, bend, diameter = sizes(s), largest_bend(s), needed(s, "domain.diameter.l2")
+    bounds, smoothness, diameter = sizes(s), largest_smoothness(s), needed(s, "domain.diameter.l2")
 
     def curved(rounds: Rounds, horizon: int) -> np.ndarray:
-        return np.asarray(2 * bend * diameter**2 / (number(settings, "K", horizon) + 1))
+        return np.asarray(2 * smoothness * diameter**2 / (number(settings, "K", horizon) + 1))
 
     def pull(rounds: Rounds, horizon: int) -> np.ndarray:
         R, D, delta = (number(settings, n, horizon) for n in ("R", "D", "delta"))

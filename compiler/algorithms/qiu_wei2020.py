@@ -193,11 +193,11 @@ def _settings(s: Situation) -> Mapping[str, Default]:
         if (most := s.number(f"loss.{slope}")) is None or s.horizon is not None:
             raise UnknownFact("variation.gradient")
         variation = f"{4 * most**2!r} * (T - 1)"
-    sizes, slopes, bends = (s.inequality_bounds(w) for w in ("bound", slope, "smoothness.l2"))
+    sizes, slopes, smoothnesses = (s.inequality_bounds(w) for w in ("bound", slope, "smoothness.l2"))
     results = {
         "V": Default(variation, "V_*(T): gradient variation, known or the worst case of the facts"),
         "L_f": Default("loss.smoothness.l2", "Lipschitz constant of the gradient of the loss"),
-        "L_g": Default(_most(bends), "Lipschitz constant of the constraints' gradients"),
+        "L_g": Default(_most(smoothnesses), "Lipschitz constant of the constraints' gradients"),
         "G": Default(_total(sizes), "bound of sum_k |g_k|"),
         "H": Default(_total(slopes), "sum of the constraints' Lipschitz constants"),
         "rho": Default(1.0, "modulus of the mirror map"),
@@ -213,10 +213,10 @@ def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
         return results
     value = {n: number(settings, n, s.horizon or 1) for n in settings}
     slope = "lipschitz.l1" if entropic(s.domains) else "lipschitz.l2"
-    sizes, slopes, bends = (s.inequality_bounds(w) for w in ("bound", slope, "smoothness.l2"))
+    sizes, slopes, smoothnesses = (s.inequality_bounds(w) for w in ("bound", slope, "smoothness.l2"))
     least = {
         "L_f": ("how fast the gradient of the loss changes", needed(s, "loss.smoothness.l2")),
-        "L_g": ("how fast the gradients of the constraints change", _most(bends)),
+        "L_g": ("how fast the gradients of the constraints change", _most(smoothnesses)),
         "G": ("the sum of |g_k|", _total(sizes)),
         "H": ("the sum of the constraints' Lipschitz constants", _total(slopes)),
     }

@@ -44,8 +44,8 @@ class ProofSymbols:
     @property
     def base(self) -> float:
         """alpha without its queue, (21) and (52)."""
-        bends = self.eta * self.L_f**2 + self.gamma**2 * (2 * self.L_g * self.G + self.H**2)
-        return (self.factor * bends + 2 / self.eta) / self.rho
+        smoothnesses = self.eta * self.L_f**2 + self.gamma**2 * (2 * self.L_g * self.G + self.H**2)
+        return (self.factor * smoothnesses + 2 / self.eta) / self.rho
 
     @property
     def per_queue(self) -> float:

@@ -127,8 +127,8 @@ class StronglyConvexFrankWolfe:
 def exact_step(p: Problem, slope: Point, d: Point, curvature: Value) -> Value:
     """argmin over [0, 1] of sigma <slope, d> + curvature sigma^2 |d|^2."""
     t = p.tracer
-    bend = 2.0 * curvature * d.squared_norm()
-    full = -slope.dot(d) / t.where(bend > 0.0, bend, 1.0)
+    smoothness = 2.0 * curvature * d.squared_norm()
+    full = -slope.dot(d) / t.where(smoothness > 0.0, smoothness, 1.0)
     return t.name("sigma", t.minimum(t.maximum(full, 0.0), 1.0))
 
 

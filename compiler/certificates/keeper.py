@@ -89,6 +89,6 @@ def _sums(t: Tracer, task: TraceSpec) -> CertificateSums:
     form = certificate_form(task.canonical.standing)
     if isinstance(form, str):
         raise fail("OCO735", f"there is no certificate of this model: {form}")
-    if any(task.rooms):
+    if any(task.low_rank_layouts):
         raise fail("OCO735", "there is no certificate of this model: a decision is kept as factors")
     return CertificateSums.of(t, form, task)

@@ -79,7 +79,7 @@ class Summed(Protocol):
     def most_loss(self) -> Value:
         """Upper bound of the function; infinite where none is known."""
 
-    def bend(self) -> Value | None:
+    def curvature(self) -> Value | None:
         """Upper bound of the curvature; None where none is known."""
 
     def bent_step(self, y: Value, c: Value, alpha: Value) -> Value | None:
@@ -133,20 +133,20 @@ class _BoundSearch:
     ) -> tuple[Value, ...]:
         """Step from y; a longer one follows where the bound rose and the loss bends little along it, else a shorter one.
 
-        A step along which the loss bends by more than the proximal term (`bends` > 1) may overshoot and is not taken.
+        A step along which the loss bends by more than the proximal term (`relative_change` > 1) may overshoot and is not taken.
         """
         t = self.t
         z, own = self.step(y, sigma)
         value, rounding = self.proved(z, own)
         result, before = value - rounding, bound - slack
-        bends = self.bends(y, z, sigma)
+        relative_change = self.relative_change(y, z, sigma)
         finite = t.and_(t.isfinite(result), t.isfinite(t.sum(own)) if self.count else t.lift(True))
         better = t.and_(finite, result > before)
         gained = t.and_(better, result - before > rounding)
-        longer = t.where(bends < 0.25, t.minimum(sigma * 4.0, self.longest), sigma)
-        shorter = t.where(t.and_(bends < 0.5, self.problem.curved), sigma, t.maximum(sigma * 0.5, SHORTEST))
+        longer = t.where(relative_change < 0.25, t.minimum(sigma * 4.0, self.longest), sigma)
+        shorter = t.where(t.and_(relative_change < 0.5, self.problem.curved), sigma, t.maximum(sigma * 0.5, SHORTEST))
         return (
-            t.where(t.and_(finite, bends <= 1.0), z, y),
+            t.where(t.and_(finite, relative_change <= 1.0), z, y),
             t.where(better, longer, shorter),
             t.where(better, value, bound),
             t.where(better, z, best),
@@ -156,7 +156,7 @@ class _BoundSearch:
             k + 1,
         )
 
-    def bends(self, y: Value, z: Value, sigma: Value) -> Value:
+    def relative_change(self, y: Value, z: Value, sigma: Value) -> Value:
         """Change of the loss from y to z beyond its slope at y, over the proximal term; 0 for an affine loss."""
         t = self.t
         if not self.problem.curved:
@@ -197,7 +197,7 @@ class _BoundSearch:
 
     def _longest(self) -> Value:
         """Longest step: one over the greatest curvature, where that is known."""
-        bend = self.problem.bend()
-        if bend is None:
+        curvature = self.problem.curvature()
+        if curvature is None:
             return self.t.lift(LONGEST)
-        return self.t.minimum(self.scale / self.t.maximum(bend * self.radius * self.radius, TINY), LONGEST)
+        return self.t.minimum(self.scale / self.t.maximum(curvature * self.radius * self.radius, TINY), LONGEST)

@@ -92,7 +92,7 @@ class AllRounds:
         """True where losses are kept at the means of the streams."""
         return self.form.curvature is HessianForm.MEAN
 
-    def bend(self) -> Value | None:
+    def curvature(self) -> Value | None:
         """Upper bound of the curvature of the loss; None where no Hessian is summed."""
         if CURVE not in self.state:
             return None
@@ -258,7 +258,7 @@ class OneRound:
         value, slope, _ = self.loss_at(zero)
         return value + abs(slope) @ self.bounds
 
-    def bend(self) -> Value | None:
+    def curvature(self) -> Value | None:
         """None: the curvature of a round is not bounded."""
         return None
 

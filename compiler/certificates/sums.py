@@ -65,7 +65,7 @@ class CertificateSums:
     @classmethod
     def of(cls, t: Tracer, form: CertificateForm, task: TraceSpec) -> CertificateSums:
         """Sums of a form, for the problem of a task, which may be in other units."""
-        standing = replace(task, canonical=form.problem, scales=None, restarts=None, rooms=())
+        standing = replace(task, canonical=form.problem, scales=None, restarts=None, low_rank_layouts=())
         return cls(t, form, standing)
 
     @property

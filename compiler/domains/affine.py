@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from oco.compiler.domains.arguments import filling, number, written
+from oco.compiler.domains.arguments import filled_to, number, written
 from oco.compiler.domains.base import Domain, Halfspaces
 from oco.compiler.domains.norms import Floats, vector_norm
 
@@ -28,7 +28,7 @@ class Affine(Domain):
     scale: float = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shift", filling("shift", self.shift, self.shape))
+        object.__setattr__(self, "shift", filled_to("shift", self.shift, self.shape))
         object.__setattr__(self, "scale", number("scale", self.scale))
 
     @property

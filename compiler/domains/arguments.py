@@ -27,7 +27,7 @@ def number(name: str, value: Any) -> float:
     return float(finite(name, value).reshape(()))
 
 
-def filling(name: str, value: Any, shape: tuple[int, ...]) -> Floats:
+def filled_to(name: str, value: Any, shape: tuple[int, ...]) -> Floats:
     """`value` as one number (shape ()) where it is one, else stretched to `shape`."""
     array = finite(name, value)
     return array.reshape(()) if array.size == 1 else np.broadcast_to(array, shape)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from oco.compiler.domains.arguments import filling, written
+from oco.compiler.domains.arguments import filled_to, written
 from oco.compiler.domains.base import MAX_VERTICES, Domain, Halfspaces, euclidean_radius_of_hull
 from oco.compiler.domains.norms import Floats, exact_sum, unit_rows, vector_norm
 from oco.compiler.domains.vertices import not_whole
@@ -31,8 +31,8 @@ class Box(Domain):
     hi: Floats = field(default_factory=lambda: np.ones(()))
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lo", filling("lo", self.lo, self.shape))
-        object.__setattr__(self, "hi", filling("hi", self.hi, self.shape))
+        object.__setattr__(self, "lo", filled_to("lo", self.lo, self.shape))
+        object.__setattr__(self, "hi", filled_to("hi", self.hi, self.shape))
 
     def _bounds(self, t: Tracer) -> tuple[Value | float, Value | float]:
         def bound(value: Floats, name: str) -> Value | float:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oco.compiler.domains.arguments import filling, number
+from oco.compiler.domains.arguments import filled_to, number
 from oco.compiler.domains.base import Domain, Halfspaces
 from oco.compiler.domains.budget_multiplier import Bound, Scalings, Shifts
 from oco.compiler.domains.greedy_allocation import filled
@@ -34,8 +34,8 @@ class BoxSum(Domain):
     total: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lo", filling("lo", self.lo, self.shape))
-        object.__setattr__(self, "hi", filling("hi", self.hi, self.shape))
+        object.__setattr__(self, "lo", filled_to("lo", self.lo, self.shape))
+        object.__setattr__(self, "hi", filled_to("hi", self.hi, self.shape))
         object.__setattr__(self, "total", number("total", self.total))
 
     @property

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from oco.compiler.domains.arguments import filling, finite, written
+from oco.compiler.domains.arguments import filled_to, finite, written
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.norms import Floats, direction, exact_sum, scaled_norm, vector_norm
 from oco.compiler.domains.properties import QuadraticInequality
@@ -37,7 +37,7 @@ class Ellipsoid(Domain):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "P", finite("P", self.P))
-        object.__setattr__(self, "c", filling("c", self.c, self.shape))
+        object.__setattr__(self, "c", filled_to("c", self.c, self.shape))
 
     @property
     def quadratic(self) -> QuadraticInequality:

@@ -22,8 +22,8 @@ def filled(t: Tracer, prices: Value, room: Value, amount: float) -> Value:
         order = t.argsort(prices)
         return t.put(t.zeros(prices.shape), _in_turn(t, t.gather(room, order), amount), order)
     last = t.weighted_quantile(prices, room, amount)
-    cheaper, dearer = room * t.to_float(prices < last), room * t.to_float(prices > last)
-    tied = room - cheaper - dearer
+    cheaper, costlier = room * t.to_float(prices < last), room * t.to_float(prices > last)
+    tied = room - cheaper - costlier
     left, of_tied = t.maximum(amount - t.sum(cheaper), 0.0), t.sum(tied)
     in_turn = t.and_(of_tied > left, of_tied > t.max(tied))
     return cheaper + t.if_(in_turn, lambda: _in_turn(t, tied, left), lambda: t.minimum(tied, left))[0]

@@ -26,7 +26,7 @@ MOST_NODES = 2000
 
 
 @dataclass(frozen=True)
-class Bend:
+class NonlinearTerm:
     """f(z) of a decision: the call, its argument z, dz/dx of the decision's shape, and the name that stands for the call."""
 
     call: Call
@@ -55,7 +55,7 @@ class Bend:
 class EntryFunctions:
     """Nonlinearity of each decision, by its place (None: it has none); `affine`: the constraints over the names of the bends."""
 
-    blocks: tuple[Bend | None, ...]
+    blocks: tuple[NonlinearTerm | None, ...]
     affine: tuple[Expr, ...]
 
     @property
@@ -64,33 +64,33 @@ class EntryFunctions:
         return tuple(b.name.name for b in self.blocks if b is not None)
 
 
-def bends_of(exprs: Sequence[Expr], decisions: Sequence[str]) -> EntryFunctions | None:
+def nonlinear_terms(exprs: Sequence[Expr], decisions: Sequence[str]) -> EntryFunctions | None:
     """The bends of these constraints, at most one a decision; None where they are not of this form."""
     if sum(1 for e in exprs for _ in walk(e)) > MOST_NODES:
         return None
-    results: dict[str, list[Bend]] = {d: [] for d in decisions}
+    results: dict[str, list[NonlinearTerm]] = {d: [] for d in decisions}
 
-    def name_bends(node: Expr) -> Expr:
+    def named(node: Expr) -> Expr:
         if isinstance(node, Call) and isinstance(form := form_of(node), forms.Total) and form.entrywise:
-            return applied("sum", (name_bends(algebra.call(form.of, *node.args)),), node.options)
-        within = _bend(node, decisions)
+            return applied("sum", (named(algebra.call(form.of, *node.args)),), node.options)
+        within = _nonlinear_term(node, decisions)
         if within is None:
             return node
-        decision, bend = within
+        decision, term = within
         for known in results[decision]:
-            if known.call == bend.call:
+            if known.call == term.call:
                 return known.name
-        results[decision].append(bend)
-        return bend.name
+        results[decision].append(term)
+        return term.name
 
-    affine = tuple(rewrite(e, name_bends) for e in exprs)
+    affine = tuple(rewrite(e, named) for e in exprs)
     if any(len(several) > 1 for several in results.values()):
         return None
-    bends = EntryFunctions(tuple(next(iter(results[d]), None) for d in decisions), affine)
-    return bends if all(is_affine(e, (*decisions, *bends.names)) for e in affine) else None
+    functions = EntryFunctions(tuple(next(iter(results[d]), None) for d in decisions), affine)
+    return functions if all(is_affine(e, (*decisions, *functions.names)) for e in affine) else None
 
 
-def _bend(node: Expr, decisions: Sequence[str]) -> tuple[str, Bend] | None:
+def _nonlinear_term(node: Expr, decisions: Sequence[str]) -> tuple[str, NonlinearTerm] | None:
     """A call that bends in one decision, entry by entry."""
     if not isinstance(node, Call) or not _closed(node):
         return None
@@ -101,7 +101,7 @@ def _bend(node: Expr, decisions: Sequence[str]) -> tuple[str, Bend] | None:
     slope = diagonal(node.args[0], within[0])
     if slope is None or slope.shape not in ((), node.shape):
         return None
-    return within[0], Bend(node, slope, Name(f"_bend_{within[0]}", Kind.DECISION, shape=node.shape))
+    return within[0], NonlinearTerm(node, slope, Name(f"_bend_{within[0]}", Kind.DECISION, shape=node.shape))
 
 
 def _closed(node: Call) -> bool:

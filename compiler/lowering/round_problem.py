@@ -151,8 +151,10 @@ class Problem:
 
     def no_gradient(self, x: Point) -> Point:
         """Zero, as a sum of gradients begins: of the shape of x, in the room that such a sum has."""
-        t, rooms = self.tracer, self.task.rooms or (None,) * len(x.blocks)
-        zeros = (t.zeros(b.shape) if r is None else r.no_gradient(t, b.shape) for r, b in zip(rooms, x.blocks))
+        t, low_rank_layouts = self.tracer, self.task.low_rank_layouts or (None,) * len(x.blocks)
+        zeros = (
+            t.zeros(b.shape) if r is None else r.no_gradient(t, b.shape) for r, b in zip(low_rank_layouts, x.blocks)
+        )
         return Point(tuple(zeros))
 
     def note(self, text: str) -> None:
@@ -291,13 +293,13 @@ class Problem:
         ones = {b.name: algebra.broadcast(algebra.number(1), b.shape) for b in self.task.canonical.blocks}
         return self._points([hessian_vector(total, ones)], x, env)
 
-    def proximal_point(self, bends: EntryFunctions, y: Point, c: Point, scale: Value, weights: Value) -> Point:
+    def proximal_point(self, functions: EntryFunctions, y: Point, c: Point, scale: Value, weights: Value) -> Point:
         """argmin_x <c, x> + scale |x - y|^2 / 2 + sum_n weights_n g_t^n(x) over the whole space: y - (slope + pulls) / scale."""
-        parts = [(e, k.size) for e, k in zip(bends.affine, self.task.canonical.inequalities)]
+        parts = [(e, k.size) for e, k in zip(functions.affine, self.task.canonical.inequalities)]
         slope = c + self._combination(parts, y, self.units.of_weights(weights, 1))
         symbols, env = self._weights(parts, self.units.of_weights(weights, 2))
         lower, result = self._lowering(y, env), list[Value]()
-        for b, at, tilt in zip(bends.blocks, y.blocks, slope.blocks, strict=True):
+        for b, at, tilt in zip(functions.blocks, y.blocks, slope.blocks, strict=True):
             result.append(at - tilt / scale)
             if b is None:
                 continue
@@ -342,7 +344,7 @@ class Problem:
     def _block(self, lower: Lowering, k: int, slope: Expr) -> Block:
         """A derivative towards a decision: an array, or the list of the entries that it has."""
         shape = self.task.canonical.blocks[k].shape
-        if self.task.rooms and self.task.rooms[k] is not None:
+        if self.task.low_rank_layouts and self.task.low_rank_layouts[k] is not None:
             return sparse_gradient(self.tracer, lower, slope, shape)
         return self._shaped(lower(slope), shape)
 

@@ -58,17 +58,17 @@ class LowRankLayout:
         return Combination(((1.0, Sparse(t.zeros((self.entries,)), none, none, (m, n), t.lift(0))),))
 
 
-def rooms(problem: Canonical, terms: int | None = None) -> tuple[LowRankLayout | None, ...]:
+def low_rank_layouts(problem: Canonical, terms: int | None = None) -> tuple[LowRankLayout | None, ...]:
     """Layouts of the decisions that a method of adding up atoms and gradients keeps as factors: those whose array
     would be larger; None for the others.
 
     It takes a nuclear ball or a spectrahedron, a known number of rounds, functions that are revealed in full, and entries of the decision
     alone, gathered by integers. `terms` keeps a decision of any size so.
     """
-    return tuple(_room(problem, b, terms) for b in problem.blocks)
+    return tuple(_layout_of(problem, b, terms) for b in problem.blocks)
 
 
-def _room(problem: Canonical, block: DecisionBlock, terms: int | None) -> LowRankLayout | None:
+def _layout_of(problem: Canonical, block: DecisionBlock, terms: int | None) -> LowRankLayout | None:
     factors = block.domain.factors
     fits = problem.feedback is Feedback.FULL and problem.horizon is not None
     if factors is None or not fits or any(s.name == f"{block.name}_{f}" for s in problem.streams for f in FACTORS):

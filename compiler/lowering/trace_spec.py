@@ -52,7 +52,7 @@ class TraceSpec:
     dependent_rows: frozenset[str] = frozenset()
     draws: tuple[Draw, ...] = ()
     scales: Scales | None = None
-    rooms: tuple[LowRankLayout | None, ...] = ()
+    low_rank_layouts: tuple[LowRankLayout | None, ...] = ()
     restarts: tuple[int, Restart] | None = None
     open: tuple[str, ...] = ()
     certify: str = ""

@@ -34,7 +34,7 @@ def to_cvxpy(expr: Expr, variables: Mapping[str, Any], env: Mapping[str, Any], t
             results[id(node)] = cp.Constant(_number(node, results, env, t))
         else:
             depends.add(id(node))
-            results[id(node)] = _twin(cp, node, results)
+            results[id(node)] = _in_cvxpy(cp, node, results)
     return results[id(expr)]
 
 
@@ -53,7 +53,7 @@ def _as_constant(node: Expr, value: Any) -> Constant:
     return constant(np.rint(array).astype(np.int64) if whole else array)
 
 
-def _twin(cp: Any, node: Expr, results: Mapping[int, Any]) -> Any:
+def _in_cvxpy(cp: Any, node: Expr, results: Mapping[int, Any]) -> Any:
     match node:
         case Call(atom=atom, args=args):
             row = ATOMS[atom]

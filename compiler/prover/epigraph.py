@@ -47,14 +47,14 @@ class Epigraph:
     canonical  over the decisions and one more block, the levels, shape (K,); first the constraints of the model, then the rows u - z <= 0
     nodes      what the variables stand for: expressions in the decisions, with K entries together
     owner      of each row the level that stands above it, shape (P,)
-    bends      of each row a bound of how fast its gradient changes, shape (P,)
+    second_derivatives  of each row a bound of how fast its gradient changes, shape (P,)
     depth      how deep nodes stand in nodes
     """
 
     canonical: Canonical
     nodes: tuple[Expr, ...]
     owner: Floats
-    bends: Floats
+    second_derivatives: Floats
     depth: int
 
     @property
@@ -123,8 +123,8 @@ def epigraph(canonical: Canonical) -> Epigraph:
         inequalities=(*(replace(c, expr=written(c.expr)) for c in roots), *rows),
     )
     _check(above, [*roots, *(replace(row.of, expr=row.piece) for row in lifting.rows)])
-    bends = _bends(above, [*canonical.inequalities, *(row.of for row in lifting.rows)])[len(roots) :]
-    each = [np.full(c.size, bend) for c, bend in zip(rows, bends)]
+    second_derivatives = _curvatures(above, [*canonical.inequalities, *(row.of for row in lifting.rows)])[len(roots) :]
+    each = [np.full(c.size, second_derivative) for c, second_derivative in zip(rows, second_derivatives)]
     depth = max(n.depth for n in lifting.nodes)
     return Epigraph(above, tuple(n.value for n in lifting.nodes), np.concatenate(owner), np.concatenate(each), depth)
 
@@ -247,7 +247,7 @@ def _check(lifted: Canonical, parts: list[Inequality]) -> None:
                 raise NoEpigraph(_MIXED.format(part.origin))
 
 
-def _bends(lifted: Canonical, origins: list[Inequality]) -> list[float]:
+def _curvatures(lifted: Canonical, origins: list[Inequality]) -> list[float]:
     """Smoothness constants of the lifted constraints; raises where nothing bounds that of one with kinks."""
     setting, decisions, result = ProofContext(lifted), tuple(b.name for b in lifted.blocks), list[float]()
     for c, origin in zip(lifted.inequalities, origins, strict=True):
@@ -260,8 +260,8 @@ def _bends(lifted: Canonical, origins: list[Inequality]) -> list[float]:
             else [algebra.index(algebra.reshape(c.expr, (c.size,)), (constant(i),)) for i in range(c.size)]
         )
         ends = [setting.hessians.eigenvalues(setting.simplify(e))[:2] for e in exprs]
-        bend = reduce(max, (max(abs(a), abs(b)) for a, b in ends), 0.0)
-        if not math.isfinite(bend):
+        second_derivative = reduce(max, (max(abs(a), abs(b)) for a, b in ends), 0.0)
+        if not math.isfinite(second_derivative):
             raise NoEpigraph(f"nothing bounds how fast the gradient of a piece of `{origin.origin}` changes")
-        result.append(bend)
+        result.append(second_derivative)
     return result

@@ -7,7 +7,6 @@ from typing import Any
 
 from oco.compiler.prover.derivation import step_lines, value_text, witness_lines
 from oco.compiler.prover.types import Status, Step, Witness
-from oco.dsl.shown import shown_as_text
 
 
 @dataclass(frozen=True)
@@ -41,15 +40,3 @@ class Fact:
 
     def __repr__(self) -> str:
         return f"Fact({self.key!r}, {self.value!r}, {self.status.value})"
-
-    _repr_pretty_ = shown_as_text
-
-    def _repr_html_(self) -> str:
-        from oco.compiler.prover.notebook_steps import derivation_html
-
-        return derivation_html(self.key, self.value, self.status, self.grade, self.why)
-
-    def _repr_latex_(self) -> str:
-        from oco.compiler.prover.notebook_steps import derivation_latex
-
-        return derivation_latex(self.key, self.value, self.status, self.why)

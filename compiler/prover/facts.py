@@ -11,7 +11,6 @@ from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.ledger import facts_data, ledger_text
 from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import Diagnostic, contained
-from oco.dsl.shown import shown_as_text
 from oco.dsl.text.printer import print_model
 
 VERSION = 1
@@ -92,15 +91,3 @@ class Facts(Mapping[str, Fact]):
 
     def __repr__(self) -> str:
         return f"Facts({self.model.name})"
-
-    _repr_pretty_ = shown_as_text
-
-    def _repr_html_(self) -> str:
-        from oco.compiler.prover.notebook import facts_html
-
-        return facts_html(self, self.warnings)
-
-    def _repr_latex_(self) -> str:
-        from oco.compiler.prover.notebook import facts_latex
-
-        return facts_latex(self)

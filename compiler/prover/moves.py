@@ -29,8 +29,8 @@ from oco.dsl.statements import Stream
 
 PREFIX = "loss.moves"
 STANDING = f"{PREFIX}.standing.l2"
-BEND = f"{PREFIX}.smoothness.l2"
-KEYS = (f"{PREFIX}.lipschitz.l2", f"{PREFIX}.lipschitz.l1", BEND, STANDING)
+SMOOTHNESS = f"{PREFIX}.smoothness.l2"
+KEYS = (f"{PREFIX}.lipschitz.l2", f"{PREFIX}.lipschitz.l1", SMOOTHNESS, STANDING)
 
 
 def move_facts(problem: Canonical, budget: SearchBudget) -> Iterator[Fact]:
@@ -76,21 +76,23 @@ def _near(setting: ProofContext, swapped: ProofContext) -> Iterator[Fact]:
     for part in _summands(swapped.canonical.objective):
         (smooth if swapped.hessians.differentiable(part) else kinked).append(part)
     at_rest, steps = 0.0, list[Step]()
-    bend = 0.0
+    smoothness = 0.0
     if smooth:
         whole = ScalarFunction(swapped, reduce(_plus, smooth), PREFIX, "the smooth part of what moving costs")
-        own = {f.key: f for f in whole.facts()}[BEND]
+        own = {f.key: f for f in whole.facts()}[SMOOTHNESS]
         slope = _slope_at_rest(setting, whole.original, [b.name for b in swapped.canonical.blocks])
-        at_rest, bend, steps = slope.value, math.inf if own.value is None else float(own.value), [slope.step]
+        at_rest, smoothness, steps = slope.value, math.inf if own.value is None else float(own.value), [slope.step]
         steps += [] if own.why is None else [own.why]
     if kinked:
         rest = ScalarFunction(swapped, reduce(_plus, kinked), PREFIX, "what moving costs with kinks")
         steep = next(f for f in rest.facts() if f.key == f"{PREFIX}.lipschitz.l2")
         at_rest += math.inf if steep.value is None else float(steep.value)
         steps += [] if steep.why is None else [steep.why]
-    words = f"a short move costs at most {number(at_rest)} times its length, and {number(bend)} times half its square"
+    words = (
+        f"a short move costs at most {number(at_rest)} times its length, and {number(smoothness)} times half its square"
+    )
     yield bounded(STANDING, at_rest, Step(ProofRule.LARGEST, words, at_rest, tuple(steps)), tight=True)
-    yield bounded(BEND, bend, Step(ProofRule.LARGEST, words, bend, tuple(steps)), tight=True)
+    yield bounded(SMOOTHNESS, smoothness, Step(ProofRule.LARGEST, words, smoothness, tuple(steps)), tight=True)
 
 
 def _summands(expr: Expr) -> Iterator[Expr]:

@@ -56,7 +56,7 @@ class KinkedStep:
         """Incidence of levels and rows: 1 where a level stands above a row, shape (P, K)."""
         self.own = radius / units
         """The slope of each row towards its own level of steepness 1, without its sign, shape (P,)."""
-        self.bends = self.epigraph.bends * radius * radius * self.diameter / units
+        self.second_derivatives = self.epigraph.second_derivatives * radius * radius * self.diameter / units
 
     def run(self, weights: Value, first: Value) -> Point:
         """Point of the step, from weights (N,) and first multipliers."""
@@ -93,8 +93,8 @@ class KinkedStep:
         """Bounds on the change of each node with the decision, from the inside out."""
         t = self.t
         reach = t.sqrt(Rows(tuple(b[self.count :] for b in rows.blocks[:-1])).squared_norms())
-        if self.epigraph.bends.any():
-            reach = reach + self._constant(self.bends, "bends")
+        if self.epigraph.second_derivatives.any():
+            reach = reach + self._constant(self.second_derivatives, "bends")
         own, above = self._constant(self.own, "own"), self._constant(self.above, "above")
         result = t.zeros((self.epigraph.levels,))
         for _ in range(self.epigraph.depth):
@@ -140,7 +140,7 @@ def _lifted(task: TraceSpec, result: Epigraph) -> tuple[TraceSpec, Floats]:
             inequalities=np.concatenate([scales.inequalities[:count], units]),
         )
     structure, _ = result.canonical.structure
-    return replace(task, canonical=result.canonical, structure=structure, scales=scales, rooms=()), units
+    return replace(task, canonical=result.canonical, structure=structure, scales=scales, low_rank_layouts=()), units
 
 
 def _starts(task: TraceSpec) -> list[int]:

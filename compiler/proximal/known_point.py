@@ -73,7 +73,12 @@ def _nearest_convex(p: Problem, rows: Canonical, y: Point, start: Value) -> tupl
     t, scales, count = p.tracer, p.task.scales, sum(c.size for c in rows.inequalities)
     scales = None if scales is None else replace(scales, inequalities=np.ones(count))
     task = replace(
-        p.task, canonical=rows, structure=rows.structure[0], scales=scales, rooms=(), dependent_rows=frozenset()
+        p.task,
+        canonical=rows,
+        structure=rows.structure[0],
+        scales=scales,
+        low_rank_layouts=(),
+        dependent_rows=frozenset(),
     )
     own = Problem(t, task, p.seen, p.round, constants=p.constants)
     diameter = math.sqrt(sum(d.diameter("l2") ** 2 for d in p.domain.domains)) or 1.0

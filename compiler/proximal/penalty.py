@@ -243,8 +243,8 @@ class _Ascent:
         t = self.t
         t.note("what is no more than rounding of g(x) counts as zero")
         g = t.name("g_x", t.where(abs(g) <= NOISE * self.rounded(lam, track[-1]), 0.0, g))
-        bend = t.name("bend", self.response.curvature(lam, track))
-        newton = t.name("newton", self.newton(lam, g, bend, self.ridge(bend, track[-1])))
+        hessian = t.name("bend", self.response.curvature(lam, track))
+        newton = t.name("newton", self.newton(lam, g, hessian, self.ridge(hessian, track[-1])))
         promise = t.name("promise", t.sum(g * newton))
         bound = t.name("bound", t.where(newton < 0.0, 0.0, self.Q))
         shares = t.name("shares", abs(bound - lam) / t.maximum(abs(newton), TINY))
@@ -270,23 +270,23 @@ class _Ascent:
         norms = t.name("sizes", t.sqrt(rows.squared_norms()))
         return (self.diameter + (t.sqrt(c.squared_norm()) + t.sum(lam * norms)) / double) * norms
 
-    def ridge(self, bend: Value, x: Point) -> Value:
+    def ridge(self, hessian: Value, x: Point) -> Value:
         """Ridge added to the diagonal of the curvature, shape (N,). A row along which projections onto a bent domain do not move has a
         curvature of rounding, of either sign: there the ridge is above that."""
-        t, own = self.t, self.own(bend)
+        t, own = self.t, self.own(hessian)
         ridge = RIDGE * own + TINY
         if self.p.domain.is_entrywise:
             return ridge
         flat = FLAT * self.response.slopes(x).squared_norms() / (2.0 * self.response.alpha)
         return t.name("ridge", t.where(own <= flat, 2.0 * flat + TINY, ridge))
 
-    def own(self, bend: Value) -> Value:
+    def own(self, hessian: Value) -> Value:
         """The diagonal of the curvature, shape (N,)."""
         if (count := self.Q.shape[0]) == 1:
-            return self.t.reshape(bend, (1,))
-        return self.t.sum(bend * self.t.diag(self.t.full(1.0, (count,))), axis=1)
+            return self.t.reshape(hessian, (1,))
+        return self.t.sum(hessian * self.t.diag(self.t.full(1.0, (count,))), axis=1)
 
-    def newton(self, lam: Value, g: Value, bend: Value, ridge: Value) -> Value:
+    def newton(self, lam: Value, g: Value, hessian: Value, ridge: Value) -> Value:
         """The Newton step of the free multipliers. One at a bound that the step would push out is held too, and the rest solved again."""
         t, count = self.t, self.Q.shape[0]
         low, high = t.name("low", lam <= 0.0), t.name("high", lam >= self.Q * (1.0 - 1e-15))
@@ -294,14 +294,14 @@ class _Ascent:
         if self.fixed is not None:
             held = t.or_(held, t.constant(self.fixed, "fixed", "multipliers that are given"))
         if count == 1:
-            return t.where(held, 0.0, g / (t.reshape(bend, (1,)) + ridge))
+            return t.where(held, 0.0, g / (t.reshape(hessian, (1,)) + ridge))
 
         def not_converged(newton: Value, held: Value, again: Value) -> Value:
             return again
 
         def solve(newton: Value, held: Value, again: Value) -> tuple[Value, Value, Value]:
             free = t.name("free", t.to_float(t.not_(held)))
-            newton = t.solve(bend * t.outer(free, free) + t.diag(t.where(held, 1.0, ridge)), free * g)
+            newton = t.solve(hessian * t.outer(free, free) + t.diag(t.where(held, 1.0, ridge)), free * g)
             outward = t.or_(t.and_(low, newton < 0.0), t.and_(high, newton > 0.0))
             blocked = t.and_(t.not_(held), outward)
             return newton, t.or_(held, blocked), t.any(blocked)

@@ -13,7 +13,7 @@ from functools import reduce
 import numpy as np
 
 from oco.compiler.ir.value import Value
-from oco.compiler.lowering.entry_functions import EntryFunctions, bends_of
+from oco.compiler.lowering.entry_functions import EntryFunctions, nonlinear_terms
 from oco.compiler.lowering.points import Point, Rows, Structured, call_over
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.proximal.entry_bounds import EntryBounds
@@ -47,8 +47,8 @@ class SeparableResponse:
     def at(self, multipliers: Value, near: list[Point]) -> list[Point]:
         """Track at multipliers lambda, shape (N,), by Newton's method from a track near it."""
         t = self.p.tracer
-        bends = bends_of([c.expr for c in self.p.task.canonical.inequalities], self.p.task.decisions)
-        if bends is None:
+        functions = nonlinear_terms([c.expr for c in self.p.task.canonical.inequalities], self.p.task.decisions)
+        if functions is None:
 
             def newton(multipliers: Value, near: Point, *parts: Structured) -> tuple[Value, ...]:
                 return self.over(*parts).entries(multipliers, near).blocks
@@ -57,14 +57,14 @@ class SeparableResponse:
         else:
 
             def closed(multipliers: Value, *parts: Structured) -> tuple[Value, ...]:
-                return self.over(*parts).closed(bends, multipliers).blocks
+                return self.over(*parts).closed(functions, multipliers).blocks
 
             result = call_over(t, "response", closed, multipliers, *self.parts, doc=CLOSED_DOC)
         return [Point(result).named(t, "x")]
 
-    def closed(self, bends: EntryFunctions, multipliers: Value) -> Point:
+    def closed(self, functions: EntryFunctions, multipliers: Value) -> Point:
         """The proximal point of every entry, cut to its bounds."""
-        return self.p.domain.clip(self.p.proximal_point(bends, self.y, self.c, 2.0 * self.alpha, multipliers))
+        return self.p.domain.clip(self.p.proximal_point(functions, self.y, self.c, 2.0 * self.alpha, multipliers))
 
     def entries(self, multipliers: Value, near: Point) -> Point:
         """Newton's method in every entry at once, kept between points where the left side was negative and positive."""
@@ -79,10 +79,10 @@ class SeparableResponse:
 
         def improve(*state: Value) -> tuple[Value, ...]:
             x, below, above = (Point(tuple(state[k * n : (k + 1) * n])) for k in range(3))
-            slope, bend = self.equation(multipliers, x)
+            slope, second_derivative = self.equation(multipliers, x)
             below = slope.map(lambda s, a, b: t.where(s <= 0.0, a, b), x, below)
             above = slope.map(lambda s, a, b: t.where(s >= 0.0, a, b), x, above)
-            newton = self.p.domain.clip(x - slope.map(lambda s, b: s / b, bend))
+            newton = self.p.domain.clip(x - slope.map(lambda s, b: s / b, second_derivative))
             middle = self.p.domain.clip(0.5 * (below + above))
             inside = newton.map(lambda y, a, b: t.and_(y > a, y < b), below, above)
             # A move of rounding may end on a bracket, and has to end the search all the same.
@@ -98,8 +98,8 @@ class SeparableResponse:
         """The left side of the equation of each entry, and its derivative, which is at least 2 alpha."""
         scale = 2.0 * self.alpha
         slope = self.c + scale * (x - self.y) + self.p.constraint_combination(x, multipliers)
-        bend = self.p.curvature_of_combination(x, multipliers).map(lambda b: b + scale)
-        return slope, bend
+        second_derivative = self.p.curvature_of_combination(x, multipliers).map(lambda b: b + scale)
+        return slope, second_derivative
 
     def constraints(self, x: Point) -> Value:
         """Values of the constraints at x, shape (N,)."""
@@ -112,8 +112,8 @@ class SeparableResponse:
     def curvature(self, multipliers: Value, track: list[Point]) -> Value:
         """J S J', S the inverse slopes of the equations that hold; entries at a bound or at a kink do not move."""
         (x,) = track
-        slope, bend = self.equation(multipliers, x)
+        slope, second_derivative = self.equation(multipliers, x)
         where, widths = self.p.tracer.where, self.p.domain.of_bounds(lambda lo, hi: 1e-9 * (hi - lo))
-        moves = slope.map(lambda s, b, w: where(abs(s) <= w * b, 1.0 / b, 0.0), bend, widths)
+        moves = slope.map(lambda s, b, w: where(abs(s) <= w * b, 1.0 / b, 0.0), second_derivative, widths)
         rows = self.p.constraint_gradients(x)
         return rows.gram(rows.scale(moves))

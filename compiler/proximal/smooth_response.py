@@ -138,8 +138,8 @@ class SmoothResponse:
         t = self.t
         rows = Rows(tuple(self.split(t.eye(self.size))))
         J = self.matrix(self.p.domain.project_jacobian(v, p, rows))
-        bend = self.p.hessian_of_combination(x, multipliers) + 2.0 * self.alpha * t.eye(self.size)
-        return (1.0 + RIDGE) * t.eye(self.size) - J + J @ bend / L, J
+        hessian = self.p.hessian_of_combination(x, multipliers) + 2.0 * self.alpha * t.eye(self.size)
+        return (1.0 + RIDGE) * t.eye(self.size) - J + J @ hessian / L, J
 
     def constraints(self, x: Point) -> Value:
         """Values of the constraints at x, shape (N,)."""

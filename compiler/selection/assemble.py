@@ -34,15 +34,15 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
     t = Tracer(task.canonical.name)
     rule, informed = _rule(algorithm, task)
     layout = _Layout(t, task, algorithm.frank_wolfe(task))
-    keeper = CertificateKeeper(t, task, algorithm.multipliers)
+    certificates = CertificateKeeper(t, task, algorithm.multipliers)
     watcher = ConditionKeeper(t, watched_constraints(task.canonical.standing) if task.watch else None)
-    layout.beside = (*keeper.names, *watcher.names)
+    layout.beside = (*certificates.names, *watcher.names)
 
     def init(start: Named) -> Mapping[str, Liftable]:
         constants = _open(task, start)
         p = Problem(t, task, {}, constants=constants)
         begun = layout.flat(rule.init(p, p.units.inward(layout.point(start))))
-        return begun | layout.first_starts() | constants | keeper.start() | watcher.start()
+        return begun | layout.first_starts() | constants | certificates.start() | watcher.start()
 
     def decide(state: Named, drawn: Named) -> Mapping[str, Liftable]:
         constants = _open(task, state)
@@ -54,8 +54,8 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
         p = Problem(t, task, seen, state["round"], drawn, layout.starts(state), constants)
         own = layout.state(state)
         following = layout.flat(rule.update(p, own)) | constants | watcher.after(p, state)
-        if keeper.names:
-            following |= keeper.after(p, state, own, rounded(p, p.units.outward(rule.decide(p, own))))
+        if certificates.names:
+            following |= certificates.after(p, state, own, rounded(p, p.units.outward(rule.decide(p, own))))
         return following | {name: p.domain.starts.vectors[k] for k, name in layout.warm.items()}
 
     measure, slopes = _measures(t, task, layout, norm)
@@ -78,7 +78,7 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
     )
     program = replace(program, context=task.canonical.context, previous=_previous(task))
     program = with_prepare(t, program, _prepare(t, task, layout, informed))
-    return with_certificate(t, program, keeper.certificate if keeper.names else None)
+    return with_certificate(t, program, certificates.certificate if certificates.names else None)
 
 
 def _measures(t: Tracer, task: TraceSpec, layout: _Layout, norm: str) -> tuple[Measure, Measure | None]:
@@ -100,7 +100,7 @@ def _measures(t: Tracer, task: TraceSpec, layout: _Layout, norm: str) -> tuple[M
             g = p.constraint_gradients(x).dual_norms(norm)
         return p.gradient(x).dual_norm(norm), g
 
-    return measure, None if any(task.rooms) or task.canonical.feedback.gives_values_alone else slopes
+    return measure, None if any(task.low_rank_layouts) or task.canonical.feedback.gives_values_alone else slopes
 
 
 def _rule(algorithm: Algorithm, task: TraceSpec) -> tuple[Rule, Informed | None]:
@@ -149,7 +149,9 @@ class _Layout:
     def __init__(self, t: Tracer, task: TraceSpec, frank_wolfe: bool) -> None:
         self.t = t
         self.symbols = task.names
-        self.blocks = list(zip(task.canonical.blocks, task.rooms or (None,) * len(task.canonical.blocks), strict=True))
+        self.blocks = list(
+            zip(task.canonical.blocks, task.low_rank_layouts or (None,) * len(task.canonical.blocks), strict=True)
+        )
         self.decided = [
             (Field(b.name, Type(DType.FLOAT, b.shape), f"in {b.domain}"),) if room is None else room.fields(b)
             for b, room in self.blocks
@@ -159,7 +161,7 @@ class _Layout:
         self.open = task.open
         self.beside: tuple[str, ...] = ()
         self.kinds: dict[str, type[Point] | type[Rows]] = {}
-        self.keeper = StateLayout(t)
+        self.state_layout = StateLayout(t)
 
     # Decisions.
 
@@ -192,7 +194,7 @@ class _Layout:
             if isinstance(value, Point | Rows):
                 self.kinds[symbol] = type(value)
                 for name, block in zip(self.symbols(symbol), value.blocks, strict=True):
-                    kept = self.keeper.fields(name, block) if isinstance(block, Combination) else {name: block}
+                    kept = self.state_layout.fields(name, block) if isinstance(block, Combination) else {name: block}
                     results |= kept
             else:
                 results[symbol] = value
@@ -201,9 +203,9 @@ class _Layout:
     def state(self, fields: Named) -> State:
         """The rule's state from its fields; `init` was traced before, so it is known which symbols are points."""
         results: dict[str, Structured] = {
-            s: k(tuple(self.keeper.block(f, fields) for f in self.symbols(s))) for s, k in self.kinds.items()
+            s: k(tuple(self.state_layout.block(f, fields) for f in self.symbols(s))) for s, k in self.kinds.items()
         }
-        used = {name for s in self.kinds for f in self.symbols(s) for name in self.keeper.names(f)}
+        used = {name for s in self.kinds for f in self.symbols(s) for name in self.state_layout.names(f)}
         used |= {"round", *self.warm.values(), *self.open, *self.beside}
         return results | {name: v for name, v in fields.items() if name not in used}
 

@@ -17,7 +17,7 @@ from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Program
 from oco.compiler.lowering.round_problem import TraceSpec
 from oco.compiler.lowering.rounding import rounding_draws
-from oco.compiler.lowering.storage import rooms
+from oco.compiler.lowering.storage import low_rank_layouts
 from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.prover.budget import SearchBudget
 from oco.compiler.prover.check import check_canonical
@@ -30,7 +30,6 @@ from oco.compiler.selection.choice import Choice, Policy, choose, judge
 from oco.compiler.selection.continuation import continued, continues, is_anytime
 from oco.compiler.selection.explain import explain_data, refusal
 from oco.compiler.selection.frontier import FrontierPoint, frontier
-from oco.compiler.selection.notebook import Explanation, plan_html, plan_latex
 from oco.compiler.selection.resolve_again import given_formulas, in_its_units, promised_again, revised
 from oco.compiler.selection.verdicts import Applicability, Verdict
 from oco.compiler.theory.best_constants import closed
@@ -160,8 +159,8 @@ class Plan:
         task = replace(task, restarts=self.choice.restarts, open=self.open, certify=self.certify)
         watch = self.watched is not None and self.watched.constraints is not None and not self.open
         task = replace(task, anytime=self.anytime, watch=watch)
-        kept = rooms(problem) if algorithm.frank_wolfe(task) else ()
-        return replace(task, draws=(*algorithm.draws(task), *rounding_draws(problem)), rooms=kept)
+        kept = low_rank_layouts(problem) if algorithm.frank_wolfe(task) else ()
+        return replace(task, draws=(*algorithm.draws(task), *rounding_draws(problem)), low_rank_layouts=kept)
 
     @property
     def kept_equalities(self) -> tuple[int, ...]:
@@ -271,18 +270,8 @@ class Plan:
         """Bounds of regret and violation with settings for several weights of the violations."""
         return frontier(self.choice.situation, self._winner)
 
-    def explain(self) -> Explanation:
-        """Every algorithm: chosen, applicable, or why not and what would make it apply."""
-        return Explanation.of(self.choice)
-
     def __repr__(self) -> str:
         return f"Plan({self.model.name}, {self.algorithm})"
-
-    def _repr_html_(self) -> str:
-        return plan_html(self._winner)
-
-    def _repr_latex_(self) -> str:
-        return plan_latex(self._winner)
 
     def to_json(self) -> str:
         """The plan as JSON, version 1: algorithm, settings, guarantee, verdicts."""

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.prover.moves import BEND, STANDING
+from oco.compiler.prover.moves import SMOOTHNESS, STANDING
 from oco.compiler.theory.guarantees import Bound, Guarantee, Quantity, exponent_of
 from oco.compiler.theory.schedule import Rounds
 from oco.compiler.theory.settings import Setting
@@ -58,7 +58,7 @@ def promise(theorem: Theorem, s: Situation, settings: Mapping[str, Setting]) -> 
 def _with_moves(
     bound: Bound, theorem: Theorem, s: Situation, settings: Mapping[str, Setting], slope: float, diameter: float
 ) -> Bound:
-    at_rest, bend = s.number(STANDING), s.number(BEND)
+    at_rest, smoothness = s.number(STANDING), s.number(SMOOTHNESS)
     length = theorem.step_length
     own = None if length is None else length(s, settings)
 
@@ -69,8 +69,8 @@ def _with_moves(
         longest: Any = rounds.constant(diameter)
         d = np.minimum(step, longest)
         cost = slope * d
-        if at_rest is not None and bend is not None:
-            cost = np.minimum(cost, at_rest * d + (0.5 * bend) * (d * d))
+        if at_rest is not None and smoothness is not None:
+            cost = np.minimum(cost, at_rest * d + (0.5 * smoothness) * (d * d))
         return np.asarray(cost.sums() - cost.last)
 
     def followed(rounds: Rounds, horizon: int) -> Floats:

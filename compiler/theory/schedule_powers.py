@@ -25,7 +25,7 @@ class Powers:
     def range(self, q: float) -> Interval:
         """The least and the greatest t^q from the round before each stretch to its last."""
         if q not in self._ranges:
-            self._room()
+            self._make_room()
             self._ranges[q] = hull(self.before**q, self.last**q)
         return self._ranges[q]
 
@@ -36,7 +36,7 @@ class Powers:
             self._sums[q] = np.cumsum(total(self.count, self.last**q, slope, self.range(q)[1]))
         return self._sums[q]
 
-    def _room(self) -> None:
+    def _make_room(self) -> None:
         if len(self._ranges) >= MOST:
             self._ranges.clear()
             self._sums.clear()

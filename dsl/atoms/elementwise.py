@@ -68,7 +68,7 @@ def _huber_curvature(call: Call, intervals: Intervals, varies: Varies) -> Curvat
     return UNKNOWN if len(varies) > 1 and varies[1] else CONVEX
 
 
-def _huber_twin(cp: Any, call: Call, x: Any, m: Any = 1.0) -> Any:
+def _huber_in_cvxpy(cp: Any, call: Call, x: Any, m: Any = 1.0) -> Any:
     """CVXPY expression, whose huber takes one number for M; those of entries scale an M of 1."""
     if not np.ndim(m):
         return cp.huber(x, m)
@@ -225,7 +225,7 @@ ELEMENTWISE: tuple[Atom, ...] = (
         curvature=_huber_curvature,
         monotone=even,
         vjp=_huber_vjp,
-        cvxpy=_huber_twin,
+        cvxpy=_huber_in_cvxpy,
         allowed=_huber_allowed,
         proximal=proximal.huber,
         parameters=("x", "M"),

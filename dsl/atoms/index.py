@@ -154,7 +154,7 @@ def places(sizes: Shape, items: Sequence[Expr], values: Sequence[Any]) -> np.nda
     return np.asarray(np.arange(math.prod(whole)).reshape(whole)[chosen])
 
 
-def twin_scatter(cp: Any, call: Call, values: Any, *items: Any) -> Any:
+def cvxpy_scatter(cp: Any, call: Call, values: Any, *items: Any) -> Any:
     """Transpose of selecting, as a sparse matrix of ones."""
     from scipy.sparse import csr_matrix
 

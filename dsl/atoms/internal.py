@@ -9,7 +9,7 @@ import numpy as np
 from oco.dsl.atoms import forms, pieces, replay
 from oco.dsl.atoms.base import Atom, Regularity
 from oco.dsl.atoms.constructors import no_vjp
-from oco.dsl.atoms.index import lower_scatter, slice_ends, twin_scatter
+from oco.dsl.atoms.index import cvxpy_scatter, lower_scatter, slice_ends
 from oco.dsl.atoms.reductions import AXIS
 from oco.dsl.atoms.rules import AFFINE, NEITHER, UNKNOWN, UP, always, axis, kept, neither, up
 from oco.dsl.atoms.shapes import entrywise
@@ -369,7 +369,7 @@ INTERNAL: tuple[Atom, ...] = (
         lower=lower_scatter,
         bounds=_scatter_bounds,
         vjp=lambda e, c, g: (e.index(e.broadcast(g, c.shape), c.args[1:]), *(None for _ in c.args[1:])),
-        cvxpy=twin_scatter,
+        cvxpy=cvxpy_scatter,
         form=forms.Scattered(),
         regularity=Regularity.SMOOTH,
         **_LINEAR,

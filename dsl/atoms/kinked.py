@@ -29,15 +29,15 @@ from oco.dsl.intervals import Interval, point
 _ZERO, _ONE = point(0.0), point(1.0)
 
 
-def _extreme_curvature(bends: Curvature) -> Any:
+def _extreme_curvature(kind: Curvature) -> Any:
     """Curvature of maximum and minimum: affine when one argument is beyond all others on the whole range."""
 
     def rule(call: Call, intervals: Intervals, varies: Varies) -> Curvature:
-        signed = intervals if bends is CONVEX else tuple(-i for i in intervals)
+        signed = intervals if kind is CONVEX else tuple(-i for i in intervals)
         for i, one in enumerate(signed):
             if all(bool(np.all(one.lo > other.hi)) for j, other in enumerate(signed) if j != i):
                 return AFFINE
-        return bends
+        return kind
 
     return rule
 

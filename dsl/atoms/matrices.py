@@ -100,7 +100,7 @@ def _half_line(sign: int, matrix: Interval, squares: Interval) -> tuple[Any, Any
     return (-slack, np.asarray(np.inf)) if sign > 0 else (np.asarray(-np.inf), slack)
 
 
-def _quadratic_twin(cp: Any, c: Call, x: Any, matrix: Any) -> Any:
+def _quadratic_in_cvxpy(cp: Any, c: Call, x: Any, matrix: Any) -> Any:
     """CVXPY expression, which needs the symmetric part of a numeric matrix, or a numeric vector."""
     return x @ matrix @ x if x.is_constant() else cp.quad_form(x, (matrix.value + matrix.value.T) / 2)
 
@@ -174,7 +174,7 @@ MATRICES: tuple[Atom, ...] = (
         curvature=_quadratic_curvature,
         monotone=_quadratic_monotone,
         vjp=_quadratic_vjp,
-        cvxpy=_quadratic_twin,
+        cvxpy=_quadratic_in_cvxpy,
         integer=whole,
         form=forms.Quadratic(),
         regularity=Regularity.SMOOTH,

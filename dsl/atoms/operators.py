@@ -64,7 +64,7 @@ def _divisor_allowed(call: Call, above: Interval, below: Interval) -> str:
     return "" if below.positive or (-below).positive else f"the divisor's range {below} holds 0"
 
 
-def _quotient_twin(cp: Any, c: Call, above: Any, below: Any) -> Any:
+def _quotient_in_cvxpy(cp: Any, c: Call, above: Any, below: Any) -> Any:
     """CVXPY expression, which divides by data and by positive variables; a nonpositive divisor changes sign."""
     if below.is_constant():
         return above / below
@@ -204,7 +204,7 @@ OPERATORS: tuple[Atom, ...] = (
         curvature=_quotient_curvature,
         monotone=_quotient_monotone,
         vjp=_quotient_vjp,
-        cvxpy=_quotient_twin,
+        cvxpy=_quotient_in_cvxpy,
         operator="/",
         ufunc="divide",
         precedence=3,

@@ -116,23 +116,23 @@ def vjp(e: Any, call: Call, g: Expr) -> tuple[Expr | None, Expr | None]:
     )
 
 
-def twin(cp: Any, call: Call, x: Any, p: Any) -> Any:
+def cvxpy_form(cp: Any, call: Call, x: Any, p: Any) -> Any:
     """CVXPY expression, whose power takes one fixed number; a varying exponent gives an exponential, convex over a
     positive base alone.
     """
     if p.is_constant() and p.ndim == 0:
-        return _twin_of_one(cp, x, float(p.value))
+        return _power_of_number_in_cvxpy(cp, x, float(p.value))
     if p.is_constant():
         powers = p.value + np.zeros(np.broadcast_shapes(x.shape, p.shape))
         bases = cp.vec(x + np.zeros(powers.shape), order="C")
-        parts = [_twin_of_one(cp, bases[k], float(power)) for k, power in enumerate(powers.ravel())]
+        parts = [_power_of_number_in_cvxpy(cp, bases[k], float(power)) for k, power in enumerate(powers.ravel())]
         return cp.reshape(cp.hstack(parts), powers.shape, order="C")
     if x.is_constant() and np.all(x.value > 0):
         return cp.exp(cp.multiply(np.log(x.value), p))
     return cp.exp(cp.multiply(p, cp.log(x + 0 * p)))
 
 
-def _twin_of_one(cp: Any, x: Any, p: float) -> Any:
+def _power_of_number_in_cvxpy(cp: Any, x: Any, p: float) -> Any:
     """Number for p = 0: CVXPY treats x**0 as constant, and fails on objectives that are sums with it."""
     return cp.power(x, p) if p else cp.Constant(np.ones(x.shape))
 
@@ -143,6 +143,6 @@ POWER_RULES: dict[str, Any] = {
     "curvature": curvature,
     "monotone": monotone,
     "vjp": vjp,
-    "cvxpy": twin,
+    "cvxpy": cvxpy_form,
     "allowed": allowed,
 }

@@ -100,33 +100,35 @@ class Composite(OfRounds):
 
     def hessian(self, x: Array, weights: Array, rows: Array) -> Array:
         linear = self._linear(rows)
-        bend = self.outer.hessian(self.inner.values(x, rows), weights, rows)
-        middle = bend[:, :, None] * linear if self.outer.diagonal else np.matmul(bend, linear)
+        hessians = self.outer.hessian(self.inner.values(x, rows), weights, rows)
+        middle = hessians[:, :, None] * linear if self.outer.diagonal else np.matmul(hessians, linear)
         return np.asarray(np.matmul(linear.transpose(0, 2, 1), middle))
 
     def added_hessian(self, x: Array, weights: Array, rows: Array, cuts: Array) -> Array:
         linear = self._linear(rows)
-        bend = self.outer.hessian(self.inner.values(x, rows), weights, rows)
-        return np.stack([self._folded(bend[p], linear[p]) for p in stretches(cuts, len(rows))])
+        hessians = self.outer.hessian(self.inner.values(x, rows), weights, rows)
+        return np.stack([self._folded(hessians[p], linear[p]) for p in stretches(cuts, len(rows))])
 
     def hessian_between(self, x: Array, weights: Array, starts: Array, ends: Array) -> Array:
         linears = [self._between(start, end) for start, end in zip(starts, ends)]
         points = np.concatenate([linear @ point for linear, point in zip(linears, x)])
         of_round = np.concatenate([np.arange(start, end) for start, end in zip(starts, ends)])
         spread = np.repeat(weights, ends - starts, axis=0)
-        bend = self.outer.hessian(points + self._constant(of_round), spread, of_round)
+        hessians = self.outer.hessian(points + self._constant(of_round), spread, of_round)
         cuts = np.cumsum(ends - starts)[:-1]
-        return np.stack([self._folded(part, linear) for part, linear in zip(np.split(bend, cuts), linears)])
+        return np.stack([self._folded(part, linear) for part, linear in zip(np.split(hessians, cuts), linears)])
 
-    def _folded(self, bend: Array, linear: Array) -> Array:
+    def _folded(self, hessians: Array, linear: Array) -> Array:
         """Sum sum_t L_t' B_t L_t: (n, n). The functions are convex, so that a diagonal B_t has a root."""
-        if not np.isfinite(bend).all():
-            whole = np.where(np.eye(bend.shape[1]) > 0, bend[:, :, None], 0.0) if self.outer.diagonal else bend
+        if not np.isfinite(hessians).all():
+            whole = (
+                np.where(np.eye(hessians.shape[1]) > 0, hessians[:, :, None], 0.0) if self.outer.diagonal else hessians
+            )
             return np.asarray(_steep(_steep(whole, linear).transpose(0, 2, 1), linear).sum(axis=0))
         if self.outer.diagonal:
-            half = _forms(linear * np.sqrt(np.maximum(bend, 0.0))[:, :, None])
+            half = _forms(linear * np.sqrt(np.maximum(hessians, 0.0))[:, :, None])
             return np.asarray(half.T @ half)
-        return np.asarray(_forms(linear).T @ _forms(np.matmul(bend, linear)))
+        return np.asarray(_forms(linear).T @ _forms(np.matmul(hessians, linear)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -142,8 +142,8 @@ class Bent:
             ahead = t * space.own
             own = {n: _shaped(cp, z, _later(p, ahead), shape) for n, p, shape in places if n not in shared}
             env = {n: values[t] for n, values in rounds.streams.items()}
-            twin = to_cvxpy(self.words or self.expr, shared | own, env, float(rounds.numbers[t]))
-            results.append(cp.reshape(twin, (self._function.entries,), order="C"))
+            cvxpy_form = to_cvxpy(self.words or self.expr, shared | own, env, float(rounds.numbers[t]))
+            results.append(cp.reshape(cvxpy_form, (self._function.entries,), order="C"))
         return sum(results) / len(results) if self.mean else cp.hstack(results)
 
 
@@ -281,9 +281,9 @@ class ConicProgram:
 
     def objective(self, z: Array) -> tuple[float, Array]:
         """Value and gradient of f."""
-        bend = self.square @ z[: self.common]
-        value, slope = self.constant + self.linear @ z + bend @ z[: self.common] / 2, self.linear.copy()
-        slope[: self.common] += bend
+        curved = self.square @ z[: self.common]
+        value, slope = self.constant + self.linear @ z + curved @ z[: self.common] / 2, self.linear.copy()
+        slope[: self.common] += curved
         if self.loss is not None:
             times = np.full(1, float(self.space.rounds.count))
             value += float(times @ self.loss.at(z))

@@ -141,11 +141,11 @@ def _minimize(problem: _Lagrangian, x: Array, step: float, until: float, toleran
             new = region.project(y - step * gradient)
             move = new - y
             reached, new_gradient, *_ = problem.at(new)
-            bend, rise = float(move @ move) / (2 * step), float(gradient @ move)
-            if bend > NOISE * abs(value):
-                short = reached <= value + rise + bend
+            quadratic, rise = float(move @ move) / (2 * step), float(gradient @ move)
+            if quadratic > NOISE * abs(value):
+                short = reached <= value + rise + quadratic
             else:  # values differ by rounding alone, slopes do not
-                short = float(new_gradient @ move) - rise <= 2 * bend
+                short = float(new_gradient @ move) - rise <= 2 * quadratic
             if short:
                 break
             step *= 0.5

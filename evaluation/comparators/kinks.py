@@ -177,8 +177,8 @@ class Kinked:
 
     def _smooth(self, x: Array) -> tuple[float, Array]:
         """Value and gradient of the objective without norms and maxima."""
-        bend, linear = self.square @ x, self.program.linear[: self.region.size]
-        f, df = self.program.constant + float((bend / 2 + linear) @ x), bend + linear
+        curved, linear = self.square @ x, self.program.linear[: self.region.size]
+        f, df = self.program.constant + float((curved / 2 + linear) @ x), curved + linear
         if (loss := self.program.loss) is None:
             return f, df
         z, times = self.padded(x), np.full(1, float(self.program.space.rounds.count))

@@ -76,10 +76,10 @@ class Newton:
 
     def _product(self, dx: Array, dlam: Array, dnu: Array) -> tuple[Array, Array, Array]:
         """Left-hand sides of the system."""
-        bend = self.hessian * dx if self.hessian.ndim == 2 else applied(self.hessian, dx)
+        curved = self.hessian * dx if self.hessian.ndim == 2 else applied(self.hessian, dx)
         pull = pulled(self.jacobian, dlam) + pulled(self.matrix, dnu)
         slide = applied(self.jacobian, dx) - self.ratio * dlam
-        return bend + self.diagonal * dx + pull, slide, applied(self.matrix, dx)
+        return curved + self.diagonal * dx + pull, slide, applied(self.matrix, dx)
 
     def _once(self, a: Array, b: Array, c: Array) -> tuple[Array, Array, Array]:
         if self.folded:

@@ -13,7 +13,7 @@ from oco.compiler.prover.audit.falsify import LARGEST_BY_DIFFERENCES, Attack, Au
 from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.expressions import Array, Call, Expr, Index
 
-BENDS = {"convex": (1,), "concave": (-1,), "affine": (1, -1)}
+CURVATURE_SIGNS = {"convex": (1,), "concave": (-1,), "affine": (1, -1)}
 SEARCH = 25  # exchanges that are tried to find the largest and the least second difference
 EIGENVALUES = (ProofRule.SECOND_DERIVATIVE_BY_TERMS, ProofRule.SECOND_DERIVATIVE_WRITTEN_OUT)
 
@@ -79,7 +79,7 @@ class Calculus(Attack):
 
     def _curvature(self, step: Step) -> Verdict:
         """Values halfway between two decisions against the mean of the two."""
-        if step.value not in BENDS or not isinstance(step.subject, Expr):
+        if step.value not in CURVATURE_SIGNS or not isinstance(step.subject, Expr):
             return AuditOutcome.FAILED, "it is no claim of curvature"
         for p, q in zip(self.places[:60], self.places[1:]):
             x, y = ({n: v[n] for n in self.decisions} for v in (p, q))
@@ -87,7 +87,7 @@ class Calculus(Attack):
             middle = self._value(step.subject, {**p, **{n: x[n] / 2 + y[n] / 2 for n in x}})
             bulge = middle - (ends[0] / 2 + ends[1] / 2)
             slack = 1e-9 * np.maximum(1.0, np.maximum(np.abs(ends[0]), np.abs(ends[1])))
-            if any(np.any(s * bulge > slack) for s in BENDS[step.value]):
+            if any(np.any(s * bulge > slack) for s in CURVATURE_SIGNS[step.value]):
                 return AuditOutcome.FAILED, "two decisions were found between which it bends the other way"
         return AuditOutcome.TESTED, ""
 
@@ -97,15 +97,17 @@ class Calculus(Attack):
             return AuditOutcome.FAILED, "it is no pair of eigenvalues"
         least, most = step.value
         for sign, claimed in ((1, most), (-1, -least)):
-            rate, slack = self._steepest_bend(step.subject, sign)
+            rate, slack = self._steepest_second_derivative(step.subject, sign)
             if rate > claimed + slack:
                 return AuditOutcome.FAILED, f"a second difference of {sign * rate:g} was found"
         return AuditOutcome.TESTED, ""
 
-    def _steepest_bend(self, expr: Expr, sign: int) -> tuple[float, float]:
+    def _steepest_second_derivative(self, expr: Expr, sign: int) -> tuple[float, float]:
         """The largest second difference (`sign` 1) or minus the least that is found, with what rounding may have added."""
         pairs = [(p, q) for p, q in zip(self.places[:24], self.places[1:])]
-        best, pair = max(((self._bend(expr, p, q, sign), (p, q)) for p, q in pairs), key=lambda result: result[0])
+        best, pair = max(
+            ((self._second_derivative(expr, p, q, sign), (p, q)) for p, q in pairs), key=lambda result: result[0]
+        )
         for _ in range(math.ceil(SEARCH * self.effort)):
             p, q = pair
             other = self.places[int(self.rng.integers(self.count))]
@@ -117,12 +119,12 @@ class Calculus(Attack):
                 one = np.arange(np.size(p[name])).reshape(np.shape(p[name])) == self.rng.integers(np.size(p[name]))
                 trials.append((p, {**p, name: np.where(one, q[name], p[name])}))
             for trial in trials:
-                result = self._bend(expr, *trial, sign)
+                result = self._second_derivative(expr, *trial, sign)
                 if result > best:
                     best, pair = result, trial
         return best, 1e-6 * max(1.0, abs(best))
 
-    def _bend(self, expr: Expr, p: Place, q: Place, sign: int) -> float:
+    def _second_derivative(self, expr: Expr, p: Place, q: Place, sign: int) -> float:
         """The second difference between two decisions with the streams of the first place, less what rounding may add."""
         x, y = ({n: v[n] for n in self.decisions} for v in (p, q))
         gap = sum(float(np.sum((x[n] - y[n]) ** 2)) for n in x)

@@ -79,8 +79,8 @@ class Terms:
             case forms.LENGTH, (base,) if not options_of(node) and self._affine(base):
                 return self._length(node, base)
         body = summed_up(node)
-        bends = None if body is None else of_entries(self.setting, body)
-        return self._by_curvature(node) if bends is None or not bends.continuous else self._entries(node, bends)
+        inner = None if body is None else of_entries(self.setting, body)
+        return self._by_curvature(node) if inner is None or not inner.continuous else self._entries(node, inner)
 
     def _by_curvature(self, node: Expr) -> HessianBounds:
         kind = self.setting.composition(node)
@@ -113,29 +113,29 @@ class Terms:
             body = call("add", body, b)
         if total.diagonal[name].is_point or any(b.shape != self.setting.variables[name].shape for b in bodies):
             return total
-        bends = of_entries(self.setting, self.setting.simplify(body))
-        if bends is None or not bends.continuous or len(bends.moving) != 1:
+        inner = of_entries(self.setting, self.setting.simplify(body))
+        if inner is None or not inner.continuous or len(inner.moving) != 1:
             return total
-        ((leaf, _),) = bends.moving.items()
-        return total.met(name, bends.ranges()[leaf, leaf])
+        ((leaf, _),) = inner.moving.items()
+        return total.met(name, inner.ranges()[leaf, leaf])
 
     # ---- functions of entries
 
-    def _entries(self, node: Expr, bends: NonlinearEntries) -> HessianBounds:
-        if all(map(self._affine, bends.moving.values())):
-            return self._of_affine(bends)
-        return self._by_curvature(node) if bends.split.shape else self._chain(bends)
+    def _entries(self, node: Expr, inner: NonlinearEntries) -> HessianBounds:
+        if all(map(self._affine, inner.moving.values())):
+            return self._of_affine(inner)
+        return self._by_curvature(node) if inner.split.shape else self._chain(inner)
 
-    def _of_affine(self, bends: NonlinearEntries) -> HessianBounds:
-        shape, pairs = bends.split.shape, bends.ranges()
-        weights = eigenvalues_of_pairs(pairs, list(bends.moving), shape)
+    def _of_affine(self, inner: NonlinearEntries) -> HessianBounds:
+        shape, pairs = inner.split.shape, inner.ranges()
+        weights = eigenvalues_of_pairs(pairs, list(inner.moving), shape)
         total = HessianBounds()
-        for leaf in bends.moving.values():
+        for leaf in inner.moving.values():
             total += self._through(weights, leaf)
-        ((_, leaf), *others) = bends.moving.items()
+        ((_, leaf), *others) = inner.moving.items()
         if not others and isinstance(leaf, Name) and leaf.shape == shape and self._is_coupled(leaf):
-            total = total.sharing(leaf.name, bends.share())
-        return total if others else replace(total, exact=bends.exact)
+            total = total.sharing(leaf.name, inner.share())
+        return total if others else replace(total, exact=inner.exact)
 
     def _is_coupled(self, leaf: Name) -> bool:
         return not self.setting.blocks[leaf.name].domain.is_box
@@ -159,11 +159,11 @@ class Terms:
             self._jacobians[id(leaf)] = leaf, self.stretch.rows(leaf, MOST_NUMBERS)
         return self._jacobians[id(leaf)][1]
 
-    def _chain(self, bends: NonlinearEntries) -> HessianBounds:
+    def _chain(self, inner: NonlinearEntries) -> HessianBounds:
         total = HessianBounds()
-        slopes = bends.slope_ranges()
-        weights = eigenvalues_of_pairs(bends.ranges(), list(bends.moving), ())
-        for name, leaf in bends.moving.items():
+        slopes = inner.slope_ranges()
+        weights = eigenvalues_of_pairs(inner.ranges(), list(inner.moving), ())
+        for name, leaf in inner.moving.items():
             total += self(leaf).times(slopes[name])
             total += self._through(weights, leaf) if self._affine(leaf) else self._along(weights, leaf)
         return total

@@ -21,7 +21,7 @@ from oco.dsl.intervals import Interval, interval
 if TYPE_CHECKING:
     from oco.compiler.prover.context import ProofContext
 
-BEND = 40  # steps that a node takes for each part
+DERIVATIVE_STEPS = 40  # steps that a node takes for each part
 MANY_CELLS = 4000  # of several leaves together
 MANY_TIMES = 6  # as many ranges of all cells are evaluated for both ends
 FEW_NUMBERS = 5000  # cells times entries where there are no steps left for all
@@ -30,7 +30,7 @@ FLAT = (Curvature.AFFINE, Curvature.CONSTANT)
 
 def by_second_derivative(setting: ProofContext, node: Call) -> tuple[Curvature, Step] | None:
     """Convex or concave where the second derivative has one sign on the whole domain, for every value of the streams."""
-    if not setting.search.take(BEND * size(node)):
+    if not setting.search.take(DERIVATIVE_STEPS * size(node)):
         return None
     if is_entrywise(node):
         result = _entry_by_entry(setting, node)
@@ -48,34 +48,32 @@ def _entry_by_entry(setting: ProofContext, node: Call) -> tuple[Curvature, Step]
     if len(moving) != 1 or not smooth(split.body) or setting.composition(split.leaves[moving[0]]) not in FLAT:
         return None
     box = {n: setting.ranges(leaf).broadcast(split.shape) for n, leaf in split.leaves.items()}
-    second = split.bends()[moving[0], moving[0]]
-    bend = _narrowed(setting, Entrywise(second, split.leaves), Enclosure({**setting.box, **box})(second))
-    if not (bend.nonnegative or bend.nonpositive):
+    second = split.second_derivatives()[moving[0], moving[0]]
+    second_derivative = _narrowed(setting, Entrywise(second, split.leaves), Enclosure({**setting.box, **box})(second))
+    if not (second_derivative.nonnegative or second_derivative.nonpositive):
         return None
-    kind = Curvature.CONVEX if bend.nonnegative else Curvature.CONCAVE
-    words = (
-        f"{say(node)} is {kind}: its second derivative in {say(split.leaves[moving[0]])} lies in {span_of_values(bend)}"
-    )
+    kind = Curvature.CONVEX if second_derivative.nonnegative else Curvature.CONCAVE
+    words = f"{say(node)} is {kind}: its second derivative in {say(split.leaves[moving[0]])} lies in {span_of_values(second_derivative)}"
     premises = tuple(setting.ranges.step(leaf) for leaf in split.leaves.values())
     return kind, Step(ProofRule.SECOND_DERIVATIVE_OF_ENTRIES, words, str(kind), premises, node.span, node)
 
 
-def _narrowed(setting: ProofContext, second: Entrywise, bend: Interval) -> Interval:
+def _narrowed(setting: ProofContext, second: Entrywise, second_derivative: Interval) -> Interval:
     """The range of the second derivative again, over cells of its leaves, where its sign is open."""
-    if bend.nonnegative or bend.nonpositive or not bend.bounded:
-        return bend
+    if second_derivative.nonnegative or second_derivative.nonpositive or not second_derivative.bounded:
+        return second_derivative
     upward = Entrywise(setting.simplify(second.body), second.leaves)
     numbers = _numbers(setting, upward)
     if not numbers:
-        return bend
+        return second_derivative
     suprema = EntrySup(setting)
     try:
         most = suprema.largest(upward, numbers).value
         downward = Entrywise(setting.simplify(call("minus", second.body)), second.leaves)
         least = -suprema.largest(downward, numbers).value
     except NotCovered:
-        return bend
-    return interval(max(least, bend.least), min(most, bend.greatest))
+        return second_derivative
+    return interval(max(least, second_derivative.least), min(most, second_derivative.greatest))
 
 
 def _numbers(setting: ProofContext, second: Entrywise) -> int:

@@ -26,7 +26,9 @@ from oco.dsl.intervals import Interval, interval
 if TYPE_CHECKING:
     from oco.compiler.prover.context import ProofContext
 
-BEND = 200  # steps that second derivatives take for each part and each leaf: they are written for each pair of leaves
+DERIVATIVE_STEPS = (
+    200  # steps that second derivatives take for each part and each leaf: they are written for each pair of leaves
+)
 FEWEST = 2_000  # cells times entries where there are no steps for more
 TIMES = 3  # ranges of all cells are evaluated for one end
 TINY = float(np.nextafter(0.0, 1.0))
@@ -147,6 +149,6 @@ def _stand_once(second: Expr) -> bool:
 def of_entries(setting: ProofContext, body: Expr) -> NonlinearEntries | None:
     """The entries of `body` over leaves that mix entries; None where there is no steps left for their second derivatives."""
     split = entrywise(body, lambda n: not setting.depends(n) or isinstance(n, Name))
-    if not setting.search.take(BEND * max(1, len(split.leaves)) * size(body)):
+    if not setting.search.take(DERIVATIVE_STEPS * max(1, len(split.leaves)) * size(body)):
         return None
     return NonlinearEntries(setting, split, {n: leaf for n, leaf in split.leaves.items() if setting.depends(leaf)})

@@ -164,10 +164,10 @@ def _least_of(scenario: Scenario, row: ConstraintEntry, others: list[ConstraintE
     if not affords_program(scenario.setting.canonical.blocks, scenario.search):
         return None
     variables, domain = decision_variables(scenario.setting.canonical.blocks)
-    twins = [scenario.in_cvxpy(r.expr, variables) for r in (row, *others)]
-    if any(t is None for t in twins):
+    cvxpy_forms = [scenario.in_cvxpy(r.expr, variables) for r in (row, *others)]
+    if any(t is None for t in cvxpy_forms):
         return None
-    objective, *rest = (t[0] for t in twins if t is not None)
+    objective, *rest = (t[0] for t in cvxpy_forms if t is not None)
     value = solve(cp.Minimize(objective), [*domain, *(g <= 0 for g in rest)])
     return value if value is not None and np.isfinite(value) else None
 

@@ -136,13 +136,13 @@ class _Claim:
         aside, program, decisions = cp.Variable(), [], []
         for corner in corners:
             variables, within = decision_variables(blocks)
-            twins = [self.scenario.in_cvxpy(c.expr, variables) for c in self.others]
-            if any(t is None for t in twins):
+            cvxpy_forms = [self.scenario.in_cvxpy(c.expr, variables) for c in self.others]
+            if any(t is None for t in cvxpy_forms):
                 return None
             flat = cp.hstack([cp.vec(variables[b.name], order="C") for b in blocks])
             program += [*within, (rows.matrix / scale[:, None]) @ flat - rows.right / scale == aside * corner]
             sizes = [float(self.scenario.setting.ranges(c.expr).magnitude.max()) for c in self.others]
-            program += [g + ASIDE * size <= 0 for t, size in zip(twins, sizes) for g in t or ()]
+            program += [g + ASIDE * size <= 0 for t, size in zip(cvxpy_forms, sizes) for g in t or ()]
             decisions.append(variables)
         most = solve(cp.Maximize(aside), program)
         if most is None or not ASIDE < most < np.inf:

@@ -32,7 +32,7 @@ from oco.dsl.intervals import Interval, interval
 Floats = np.ndarray[Any, Any]
 SHARE = 1 / 3  # of the steps of a budget, those for feasibility
 RANGE = 20  # steps that the range of a part takes
-TWIN, PART = 300, 200  # steps that an entry takes that is spelled out to CVXPY, and more for each of its parts
+CVXPY_STEPS, PART = 300, 200  # steps that an entry takes that is spelled out to CVXPY, and more for each of its parts
 MOST_SEPARATE = 1 << 20  # entries of a decision that have a range each
 MEAN_SLACK = 1e-9  # the means of distributions that are not stated are computed to better than this, relative
 
@@ -89,7 +89,7 @@ class Scenario:
         None where there is no such form, or no steps are left.
         """
         parts = self.spelled_out(expr)
-        return None if parts is None else self.twins(parts, variables)
+        return None if parts is None else self.cvxpy_forms(parts, variables)
 
     def spelled_out(self, expr: Expr) -> list[Expr] | None:
         """Expressions that are written out for a program: that of all entries together where each has streams of its own, or none; else
@@ -97,21 +97,21 @@ class Scenario:
         """
         whole = _apart(expr)
         entries = 1 if whole else math.prod(known(expr.shape))
-        if not self.search.take((TWIN + PART * size(expr)) * entries):
+        if not self.search.take((CVXPY_STEPS + PART * size(expr)) * entries):
             return None
         parts = [expr] if whole else [entry(expr, at) for at in np.ndindex(*known(expr.shape))]
         return [self.setting.simplify(g) for g in parts]
 
-    def twins(self, parts: Iterable[Expr], variables: Mapping[str, Any]) -> list[Any] | None:
+    def cvxpy_forms(self, parts: Iterable[Expr], variables: Mapping[str, Any]) -> list[Any] | None:
         """CVXPY expressions that are at least the parts at every stream value; None where one has no such form."""
         import cvxpy as cp
 
         results: list[Any] = []
         for g in parts:
-            twin = self._twin(cp, g, variables)
-            if twin is None or not twin.is_convex():
+            cvxpy_form = self._in_cvxpy(cp, g, variables)
+            if cvxpy_form is None or not cvxpy_form.is_convex():
                 return None
-            results.append(twin)
+            results.append(cvxpy_form)
         return results
 
     def rows(self, parts: Iterable[Expr]) -> tuple[Floats, Floats] | None:
@@ -142,7 +142,7 @@ class Scenario:
             constants.append(np.broadcast_to(value, shape).reshape(count) - matrices[-1] @ flat)
         return np.concatenate(matrices), np.concatenate(constants)
 
-    def _twin(self, cp: Any, g: Expr, variables: Mapping[str, Any]) -> Any:
+    def _in_cvxpy(self, cp: Any, g: Expr, variables: Mapping[str, Any]) -> Any:
         """g at the worst end of each stream in which it is monotone, plus the radius times |dg/ds| where it is linear.
 
         The entries of an array have each their own entry of a stream.
@@ -151,11 +151,11 @@ class Scenario:
         if worst is None:
             return None
         env, spread = worst
-        twin = to_cvxpy(g, variables, env, self._last_round())
+        cvxpy_form = to_cvxpy(g, variables, env, self._last_round())
         for radius, slope in spread:
             sizes = cp.multiply(radius, cp.abs(to_cvxpy(slope, variables, env, self._last_round())))
-            twin = twin + (sizes if g.shape else cp.sum(sizes))
-        return twin
+            cvxpy_form = cvxpy_form + (sizes if g.shape else cp.sum(sizes))
+        return cvxpy_form
 
     def _worst_ends(self, g: Expr) -> tuple[dict[str, Floats], list[tuple[Floats, Expr]]] | None:
         """The worst end of each stream in which g is monotone, the middle of those in which it is linear, and for these their radius

@@ -116,11 +116,11 @@ def _convex_program(scenario: Scenario, parts: list[Expr]) -> LeastViolation | N
 
     blocks = scenario.setting.canonical.blocks
     variables, domain = decision_variables(blocks)
-    twins = scenario.twins(parts, variables)
-    if twins is None:
+    cvxpy_forms = scenario.cvxpy_forms(parts, variables)
+    if cvxpy_forms is None:
         return None
     violation = cp.Variable()
-    constraints = [g <= violation for g in twins]
+    constraints = [g <= violation for g in cvxpy_forms]
     least = solve(cp.Minimize(violation), [*domain, *constraints])
     if least is None or not np.isfinite(least):
         return None

@@ -103,7 +103,7 @@ class EntrySup:
         results: dict[str, tuple[str, ...]] = {}
         if not continuous(split.body):
             return results
-        bends = split.bends() if smooth(split.body) else {}
+        second_derivatives = split.second_derivatives() if smooth(split.body) else {}
         for name, slope in split.slopes().items():
             if name not in leaves:
                 continue
@@ -112,7 +112,7 @@ class EntrySup:
                 results[name] = ("hi",)
             elif rate.nonpositive:
                 results[name] = ("lo",)
-            elif self._convex(split, name, whole, bends.get((name, name))):
+            elif self._convex(split, name, whole, second_derivatives.get((name, name))):
                 results[name] = ("lo", "hi")
         return results
 
@@ -120,11 +120,13 @@ class EntrySup:
         """True if phi is smooth and convex in one leaf, whatever the others are."""
         if not smooth(split.body):
             return False
-        return self._convex(split, name, {**self.setting.box, **self.box(split)}, split.bends().get((name, name)))
+        return self._convex(
+            split, name, {**self.setting.box, **self.box(split)}, split.second_derivatives().get((name, name))
+        )
 
-    def _convex(self, split: Entrywise, name: str, box: Mapping[str, Interval], bend: Expr | None) -> bool:
+    def _convex(self, split: Entrywise, name: str, box: Mapping[str, Interval], second_derivative: Expr | None) -> bool:
         """True if phi is convex in one leaf, by its second derivative or by composition."""
-        if bend is not None and over_cells(bend, box, {}, 1).nonnegative:
+        if second_derivative is not None and over_cells(second_derivative, box, {}, 1).nonnegative:
             return True
         return Curvatures(Enclosure(box), frozenset({name}))(split.body) in CONVEX_KINDS
 

@@ -32,7 +32,7 @@ class Entrywise:
         """The derivative of each entry towards the same entry of each leaf."""
         return self.derivatives(self.body)
 
-    def bends(self) -> dict[tuple[str, str], Expr]:
+    def second_derivatives(self) -> dict[tuple[str, str], Expr]:
         """The second derivatives of each entry, once for each pair of leaves."""
         results: dict[tuple[str, str], Expr] = {}
         names = list(self.leaves)

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from oco.compiler.prover.derivation import value_text
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.ledger import listed, reason
-from oco.compiler.prover.notebook_steps import LIST, grade_html, key_html, steps_html, value_latex
 from oco.dsl.diagnostics import Diagnostic
 from oco.dsl.text.latex import escaped
 from oco.dsl.text.notebook import marked
+from oco.evaluation.report.derivation_page import LIST, grade_html, key_html, steps_html, value_latex
 
 _CELL = "text-align:left;padding:2px 10px 2px 0;vertical-align:top;border-top:1px solid rgba(128,128,128,.3)"
 

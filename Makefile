@@ -72,6 +72,7 @@ HUNT_SECONDS ?= 3600
 FUZZ_SECONDS ?= 600
 fuzz: $(VENV)/.installed
 	$(BIN)/python -m pytest tests/test_states.py tests/test_journal.py --kills 500
+	$(BIN)/python -m pytest tests/test_hostile_models.py --hostile-seconds 2
 	$(BIN)/python tests/fuzz/hunt.py $(HUNT_SECONDS)
 	$(BIN)/python tests/fuzz/run.py $(FUZZ_SECONDS)
 	$(BIN)/python tests/fuzz/shapes.py $(FUZZ_SECONDS)

@@ -262,9 +262,9 @@ class Ran:
 class Examiner:
     """Process that parses, checks and compiles texts, each in a fork of its own with the limits of `oco --untrusted`."""
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self, folder: Path | None = None, seconds: float = SECONDS) -> None:
         environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
-        command = [sys.executable, "-c", _RUN, str(SECONDS), str(MEMORY)]
+        command = [sys.executable, "-c", _RUN, str(seconds), str(MEMORY)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder, env=environment
         )

@@ -158,8 +158,8 @@ def lives_of(algorithm: str, every: bool = False) -> list[Life]:
 
 
 def horizons_of(life: Life) -> tuple[int, ...]:
-    """Powers of two up to 2^14; up to 2^12 where rounds ask for more oracle calls the longer the run is, or are played one by one."""
+    """Powers of two up to 2^14; up to 2^12 where rounds ask for more oracle calls the longer the run is."""
     algorithm = next(a for a in ALGORITHMS if a.name == life.algorithm)
     leaders = dict(life.settings).get("oracle") in ("ospf", "sftrl")
     grows = leaders or "T" in algorithm.cost.replace("log2(T)", "")
-    return tuple(2**k for k in range(8, 13)) if grows or algorithm.name == "optimistic" else HORIZONS
+    return tuple(2**k for k in range(8, 13)) if grows else HORIZONS

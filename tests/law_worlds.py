@@ -264,32 +264,19 @@ def play(plan: Plan, streams: Streams, seed: int, start: list[Array] | None = No
     rounds = len(next(iter(streams.values())))
     draws = draws_of(plan, rounds, seed)
     state = functions.init(*(start or centre(plan)))
-    if functions.prepare is not None:
-        return _stepped(plan, streams, draws, state)
-    assert functions.run is not None
-    inputs = [streams[f.name] for f in program.feedback]
-    kept = functions.run(state, inputs, draws, rounds, ["decisions", "loss", "constraints"])
+    values = {**streams, **_kept(plan, streams, state)}
+    inputs = [values[f.name] for f in program.feedback]
+    kept = functions.native.run(state, inputs, draws, rounds, ["decisions", "loss", "constraints"])
     assert kept.rounds == rounds
     return Played(kept.kept["decisions"], kept.kept["loss"], kept.kept["constraints"])
 
 
-def _stepped(plan: Plan, streams: Streams, draws: list[Array], state: tuple[Array, ...]) -> Played:
-    """A run round by round, where something is made of what is known before the decision; data of the model alone."""
-    program, functions = plan.program, compiled(plan)
-    places = {f.name: i for i, f in enumerate(program.state)}
-    own, rounds = {name: places[field] for name, field in program.previous}, len(next(iter(streams.values())))
-    assert functions.prepare is not None and not program.context
-    rows = []
-    for t in range(rounds):
-        drawn = [d[t] for d in draws]
-        state = functions.prepare(*state)
-        x = functions.decide(*state, *drawn)
-        data = [state[own[f.name]] if f.name in own else streams[f.name][t] for f in program.feedback]
-        worth = functions.measure(t + 1, *x, *data)
-        rows.append((np.ravel(x[0]), worth[0], np.ravel(np.concatenate([np.zeros(0), *map(np.ravel, worth[1:])]))))
-        state = functions.update(*state, *data, *drawn)
-    x, loss, g = (np.array(column) for column in zip(*rows))
-    return Played(x, loss, g)
+def _kept(plan: Plan, streams: Streams, state: tuple[Array, ...]) -> Streams:
+    """Values `last_c` of the round before, in the first round those of the first state."""
+    places, own = {f.name: i for i, f in enumerate(plan.program.state)}, dict(plan.program.previous)
+    assert all(field == f"kept_{name}" for name, field in own.items()), "values of rounds before, and no decisions"
+    first = {name: state[places[field]][None] for name, field in own.items()}
+    return {name: np.concatenate([first[name], streams[name.removeprefix("last_")][:-1]]) for name in own}
 
 
 @dataclass(frozen=True)

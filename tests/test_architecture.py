@@ -7,17 +7,17 @@ import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from sources import ROOT, nodes, parsed, statements
 
 from oco.backends import BACKENDS
 from oco.cli.app import COMMANDS
 from oco.dsl.domains import DOMAINS
 
-ROOT = Path(__file__).parent.parent
 LAYERS = ("grammar", "dsl", "compiler", "backends", "evaluation", "evaluation.report", "api")
 STAGES = (
     "ir",
@@ -34,9 +34,6 @@ STAGES = (
 """Packages of `compiler`, in the order of their imports."""
 HEAVY = ("cvxpy", "sympy", "scipy.optimize", "matplotlib", "pandas", "xarray")
 MODULES = [path for layer in LAYERS if "." not in layer for path in sorted((ROOT / layer).rglob("*.py"))]
-
-parsed = lru_cache(maxsize=None)(ast.parse)
-"""Syntax tree of a text; six tests look at those of all modules."""
 
 ON_DEMAND = ("compiler", "backends", "evaluation", "evaluation.report")
 """Layers that a module of `api` may import in a function: `import oco` and the help of a command load none of them."""
@@ -137,8 +134,8 @@ def imports(text: str, modules: Set[str]) -> list[Import]:
     """All imports in a text. `from a import b` is of `a.b` where that is a module, else of `a`."""
 
     def within(node: ast.AST, lazy: bool, typing: bool) -> Iterator[Import]:
-        for child in ast.iter_child_nodes(node):
-            inner = lazy or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for child in statements(node):
+            inner = lazy or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef)
             annotating = typing or (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING")
             if isinstance(child, ast.Import):
                 yield from (Import(alias.name, child.lineno, inner, annotating) for alias in child.names)
@@ -152,7 +149,10 @@ def imports(text: str, modules: Set[str]) -> list[Import]:
     return list(within(parsed(text), False, False))
 
 
-IMPORTS = {name: imports(path.read_text(), NAMES.keys()) for name, path in NAMES.items()}
+@cache
+def all_imports() -> dict[str, list[Import]]:
+    """Imports of each module."""
+    return {name: imports(path.read_text(), NAMES.keys()) for name, path in NAMES.items()}
 
 
 def cycle(graph: Mapping[str, Set[str]]) -> list[str]:
@@ -176,25 +176,26 @@ def layer_of(module: str) -> str:
     return next((n for k in range(len(parts), 0, -1) if (n := ".".join(parts[:k])) in LAYERS), "api")
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_imports_go_one_way(name):
-    own = layer_of(name)
-    allowed = set(LAYERS[: LAYERS.index(own) + 1])
-    wrong = {i.name for i in IMPORTS[name] if i.name.split(".")[0] == "oco" and layer_of(i.name) not in allowed}
-    assert not wrong, f"{own} may not import {wrong}"
+def test_imports_go_one_way():
+    for name, found in all_imports().items():
+        own = layer_of(name)
+        allowed = set(LAYERS[: LAYERS.index(own) + 1])
+        wrong = {i.name for i in found if i.name.split(".")[0] == "oco" and layer_of(i.name) not in allowed}
+        assert not wrong, f"{name} lies in {own}, which may not import {wrong}"
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if n.count(".") > 2 and layer_of(n) == "compiler"])
-def test_stages_of_the_compiler_go_one_way(name):
+def test_stages_of_the_compiler_go_one_way():
     """Imports within `compiler`, those in functions too; types alone may come from a later stage."""
-    allowed = set(STAGES[: STAGES.index(name.split(".")[2]) + 1])
-    found = {i.name for i in IMPORTS[name] if layer_of(i.name) == "compiler" and i.name.count(".") > 1 and not i.typing}
-    assert not (wrong := {n for n in found if n.split(".")[2] not in allowed}), f"{name} may not import {wrong}"
+    for name in (n for n in NAMES if n.count(".") > 2 and layer_of(n) == "compiler"):
+        allowed = set(STAGES[: STAGES.index(name.split(".")[2]) + 1])
+        others = (i for i in all_imports()[name] if layer_of(i.name) == "compiler" and i.name.count(".") > 1)
+        wrong = {i.name for i in others if not i.typing and i.name.split(".")[2] not in allowed}
+        assert not wrong, f"{name} may not import {wrong}"
 
 
 def test_no_module_imports_itself_through_others():
     """Imports in functions count, and imports by the names in a table."""
-    graph = {name: {i.name for i in found if not i.typing and i.name in NAMES} for name, found in IMPORTS.items()}
+    graph = {name: {i.name for i in found if not i.typing and i.name in NAMES} for name, found in all_imports().items()}
     graph |= {name: graph[name] | others for name, others in BY_NAME.items()}
     assert not (found := cycle(graph)), " -> ".join(found)
     assert cycle({"a": {"b"}, "b": {"c"}, "c": {"a"}}), "a cycle is seen"
@@ -203,17 +204,17 @@ def test_no_module_imports_itself_through_others():
 def test_modules_that_annotate_each_other_are_named():
     graph = {
         name: {i.name for i in found if i.name in NAMES and not (i.typing and i.name in MUTUAL)}
-        for name, found in IMPORTS.items()
+        for name, found in all_imports().items()
     }
     assert not (found := cycle(graph)), " -> ".join(found)
     for name in MUTUAL:
-        back = {n: s | {i.name for i in IMPORTS[n] if i.name == name} for n, s in graph.items()}
+        back = {n: s | {i.name for i in all_imports()[n] if i.name == name} for n, s in graph.items()}
         assert cycle(back), f"{name} closes no cycle"
 
 
 def test_imports_in_functions_are_for_the_start_alone():
     wrong, used = [], set()
-    for name, found in IMPORTS.items():
+    for name, found in all_imports().items():
         for i in (i for i in found if i.lazy and not i.typing):
             entry = listed(i.name)
             used.add(entry)
@@ -228,7 +229,7 @@ def test_imports_by_name_are_those_of_tables():
     importing = {
         name
         for name, path in NAMES.items()
-        for node in ast.walk(parsed(path.read_text()))
+        for node in nodes(path)
         if isinstance(node, ast.Call)
         and ast.unparse(node.func) in ("import_module", "importlib.import_module", "__import__")
     }
@@ -333,7 +334,7 @@ def test_starting_up_imports_nothing_heavy(what):
 
 def test_no_pickle_no_unguarded_except():
     for path in MODULES:
-        for node in ast.walk(parsed(path.read_text())):
+        for node in nodes(path):
             if isinstance(node, ast.ExceptHandler):
                 assert node.type is not None, f"{path}:{node.lineno}: bare except"
             if isinstance(node, ast.Import | ast.ImportFrom):
@@ -349,7 +350,7 @@ def test_files_and_functions_stay_small():
     long_functions = {
         f"{path.relative_to(ROOT)}:{node.name}": size
         for path in files
-        for node in ast.walk(parsed(path.read_text()))
+        for node in nodes(path)
         if isinstance(node, ast.FunctionDef) and (size := (node.end_lineno or 0) - node.lineno + 1) > 60
     }
     assert not long_files and not long_functions

@@ -24,11 +24,15 @@ from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.lowering.expressions import lower_expr
 from oco.compiler.problem.calculus import vector_jacobian
-from oco.compiler.selection.choice import Applicability
-from oco.compiler.selection.plan import explain_choice
+from oco.compiler.problem.canonical import canonical
+from oco.compiler.prover.check import check
+from oco.compiler.selection.choice import Applicability, choose
+from oco.compiler.selection.plan import Plan
+from oco.compiler.theory.theorems import Situation
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import constant
 from oco.dsl.statements import Feedback
+from oco.plan import Plan as RunnablePlan
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SHORT = 40
@@ -57,9 +61,23 @@ def model_of(name: str) -> Any:
 
 
 @cache
+def situation_of(name: str) -> Situation:
+    """A model's problem and facts, which all algorithms share."""
+    problem = canonical(model_of(name))
+    return Situation(problem, check(problem.model), problem.horizon)
+
+
+@cache
 def applicable(name: str) -> list[str]:
     """The algorithms that take a model."""
-    return [v.name for v in explain_choice(model_of(name)).verdicts if v.applicability is not Applicability.REFUSED]
+    return [v.name for v in choose(situation_of(name)).verdicts if v.applicability is not Applicability.REFUSED]
+
+
+def plan_with(name: str, algorithm: str) -> RunnablePlan:
+    """Plan of an algorithm with the settings of its paper."""
+    s = situation_of(name)
+    plan = Plan(s.canonical.model, s.canonical, s.facts, choose(s, algorithm, {}), "paper", {})
+    return RunnablePlan.of(plan, "numpy")
 
 
 def rounds_of(plan: Any, count: int) -> Any:
@@ -102,7 +120,7 @@ def test_backends_agree(name: str, request: pytest.FixtureRequest) -> None:
     names = applicable(name)
     assert names
     for algorithm in names:
-        plan = oco.compile(model_of(name), algorithm=algorithm)
+        plan = plan_with(name, algorithm)
         worst = worst_difference(plan, count, max(5, count // 100))
         if count > SHORT:
             print(f"| {algorithm} | {name} | {count} | {worst:.1e} |")

@@ -28,6 +28,7 @@ horizon T = 100
 decision x[2] in box(0, 1)
 stream s[2] in [0, 1]
 minimize s @ x
+using ogd with eta = 0.1
 ''')
 learner = oco.compile(model, backend="c").learner()
 learner.decide()
@@ -63,12 +64,12 @@ def as_stranger(*words: object) -> None:
     subprocess.run([str(w) for w in words], user=STRANGER, group=STRANGER, extra_groups=[], check=True)
 
 
-@pytest.fixture
-def names(tmp_path):
+@pytest.fixture(scope="module")
+def names(tmp_path_factory):
     """The names of the libraries that the victim's process looks for, and what it decides with its own."""
-    (tmp_path / "own").mkdir()
-    said = decided(tmp_path / "own", tmp_path)
-    return sorted(p.name for p in (tmp_path / "own" / "oco").glob("*.so")), said
+    place = tmp_path_factory.mktemp("own")
+    said = decided(place, place)
+    return sorted(p.name for p in (place / "oco").glob("*.so")), said
 
 
 def planted(shared: Path, names: list[str]) -> tuple[Path, Path]:

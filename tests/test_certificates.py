@@ -1,5 +1,7 @@
 """Certificates: never below the regret to comparators that CVXPY finds, equal to it where the sums are exact, alike everywhere."""
 
+from functools import cache
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from oco.backends.play import can_play
 from oco.compiler.certificates.form import HessianForm, certificate_form
 from oco.compiler.problem.canonical import canonical
 from oco.dsl.diagnostics import OcoError
+from oco.plan import Plan
 
 HEAD = "model m\nhorizon T = {T}\ndecision x[3] in {domain}\n"
 LINEAR = "stream a[3] in [-1, 1]\nstream b in [0, 1]\n"
@@ -41,6 +44,12 @@ def made(case: str, T: int = ROUNDS) -> oco.Model:
     """Model of a case."""
     domain, text = CASES[case]
     return oco.parse(HEAD.format(T=T, domain=domain) + text)
+
+
+@cache
+def plan_of(case: str, certify: str | None = None) -> Plan:
+    """Plan of a case; a plan is a value, so that tests share it."""
+    return oco.compile(made(case), certify=certify)
 
 
 def data_of(case: str, seed: int, T: int = ROUNDS) -> dict[str, np.ndarray]:
@@ -93,7 +102,7 @@ def regret(case: str, trace: object, data: dict[str, np.ndarray], rounds: int) -
 def test_never_below_the_regret(case: str, seed: int) -> None:
     """Random, drifting and jumping data, on prefixes of the run; tight where losses and constraints are summed as they are."""
     data = data_of(case, seed)
-    trace = oco.compile(made(case)).run(data, backend="numpy")
+    trace = plan_of(case).run(data, backend="numpy")
     ends = (1, 5, ROUNDS)
     for end, certificate in zip(ends, trace.certificates(ends)):
         true = regret(case, trace, data, end)
@@ -106,7 +115,7 @@ def test_never_below_the_regret(case: str, seed: int) -> None:
 def test_dynamic_never_below_the_regret(case: str) -> None:
     """Best decisions of each round, by the comparators' own solver; alike in C."""
     data = data_of(case, 0)
-    plan = oco.compile(made(case), certify="dynamic")
+    plan = plan_of(case, "dynamic")
     trace = plan.run(data, backend="numpy")
     true, certified = float(trace.regret("dynamic")[-1]), trace.certificate().dynamic
     assert certified is not None and true - 1e-6 <= certified <= true + 0.1 * abs(true) + 0.1
@@ -153,7 +162,7 @@ def test_best_expert() -> None:
 def test_alike_in_all_backends(case: str) -> None:
     """The same certificate, but for rounding, from NumPy, C, a fleet, a restored state and the replay of the trace."""
     data = data_of(case, 1)
-    plan = oco.compile(made(case), certify="static")
+    plan = plan_of(case, "static")
     learners = [plan.learner(backend=name) for name in ("numpy", "c")]
     fleet = plan.fleet(3, backend="c")
     assert plan.terms is not None
@@ -165,7 +174,7 @@ def test_alike_in_all_backends(case: str) -> None:
     bounds += [c.bound for c in fleet.certificates()]
     bounds.append(oco.restore(learners[0].state()).certificate().bound)
     bounds.append(plan.run(data, backend="c").certificate().bound)
-    bounds.append(oco.compile(made(case)).run(data, backend="numpy").certificate().bound)
+    bounds.append(plan_of(case).run(data, backend="numpy").certificate().bound)
     assert np.ptp(bounds) <= 1e-7 * (1 + abs(bounds[0]))
     assert can_play(learners[1])
 
@@ -185,8 +194,8 @@ def test_emitted_module(tmp_path) -> None:
 
 def test_emitted_c_writes_the_function() -> None:
     """Header and source have `m_certificate` where the plan keeps sums, and do not where it does not."""
-    certified = oco.compile(made("affine, additive"), certify="static").files("c")
-    plain = oco.compile(made("affine, additive")).files("c")
+    certified = plan_of("affine, additive", "static").files("c")
+    plain = plan_of("affine, additive").files("c")
     assert all("m_certificate" in certified[name] for name in ("m.c", "m.h"))
     assert not any("certificate" in text for text in plain.values())
 
@@ -194,7 +203,7 @@ def test_emitted_c_writes_the_function() -> None:
 def test_decisions_do_not_change() -> None:
     """A learner that keeps sums decides as one that does not, bit for bit."""
     data = data_of("affine, additive", 0)
-    plan = oco.compile(made("affine, additive"))
+    plan = plan_of("affine, additive")
     one, other = plan.run(data, backend="numpy"), plan.certified().run(data, backend="numpy")
     assert np.array_equal(one.decisions, other.decisions)
 
@@ -245,7 +254,7 @@ def test_kinks_are_not_quadratic() -> None:
 
 def test_refusals() -> None:
     """Learners without sums, feedback without functions, and kinds that do not exist have their codes."""
-    plan = oco.compile(made("affine, additive"))
+    plan = plan_of("affine, additive")
     for code, act in (
         ("OCO735", lambda: plan.learner().certificate()),
         ("OCO736", lambda: plan.certified("adaptive")),

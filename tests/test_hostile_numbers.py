@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from driving import plan_of as choice_for
 from survival import plan_of
 
 import oco
@@ -25,7 +26,6 @@ stream need {distribution}in [0, 1]
 minimize {loss}
 {constraints}
 {feedback}
-using {algorithm}
 """
 CONSTRAINTS = "subject to\n    cap: x[0] + x[1] - need - 0.5 <= 0  {when}"
 SHARE = "subject to\n    share: x[0] - 0.5 * x[1] - 0.1 * need == 0  on average"
@@ -43,10 +43,12 @@ SHAPES.append({"domain": "simplex", "loss": "c @ x", "constraints": FIXED, "feed
 
 @cache
 def found(algorithm: str, size: str) -> Plan | None:
-    """A plan of the algorithm, for the first shape of a model that it takes."""
+    """A plan of the algorithm, for the first shape of a model that it takes; all algorithms share the facts of a shape."""
     for shape in SHAPES:
+        text = BODY.format(**shape, size=size)
         try:
-            plan = plan_of(BODY.format(**shape, size=size, algorithm=algorithm))
+            choice_for(text, algorithm)
+            plan = plan_of(f"{text}using {algorithm}\n")
             return plan if plan.program else None
         except OcoError:
             continue
@@ -129,7 +131,7 @@ def test_every_algorithm_stays_finite_and_inside(algorithm, size):
 def needs_more(algorithm: str) -> bool:
     """Algorithms whose theorems ask for equalities, matrices or known laws: they have tests of their own."""
     with pytest.raises(OcoError) as caught:
-        assert plan_of(BODY.format(**SHAPES[0], size="1", algorithm=algorithm)).program
+        assert plan_of(f"{BODY.format(**SHAPES[0], size='1')}using {algorithm}\n").program
     return bool(caught.value.message)
 
 
@@ -154,9 +156,8 @@ def test_weights_do_not_overflow_after_many_equal_rounds():
         feedback="",
         distribution="",
         size="1",
-        algorithm="oeg with eta = 50",
     )
-    plan = plan_of(text)
+    plan = plan_of(f"{text}using oeg with eta = 50\n")
     learner = plan.learner(backend="numpy")
     for _ in range(2900):
         learner.observe(c=[1.0, -1.0, 0.5], need=0.0)
@@ -168,4 +169,4 @@ def test_weights_do_not_overflow_after_many_equal_rounds():
 
 def test_scale_of_the_model_is_the_limit_and_not_of_the_data():
     with pytest.raises(OcoError):
-        oco.compile(oco.parse(BODY.format(**SHAPES[0], size="1e308", algorithm="coldq").replace("[-1e308", "[-1e309")))
+        oco.compile(oco.parse(BODY.format(**SHAPES[0], size="1e308").replace("[-1e308", "[-1e309") + "using coldq\n"))

@@ -74,7 +74,7 @@ def test_a_round_takes_the_memory_of_what_is_kept_of_it(
     monkeypatch.setattr(spill, "LARGE", 1 << 30)
     if not has_compiler():
         pytest.skip("there is no C compiler")
-    few, many, held = 30_000, 330_000, {}
+    few, many, held = 10_000, 110_000, {}
     for rounds in (few, few, many):  # the first fills the caches
         data = {name: np.broadcast_to(a[:1], (rounds, *a.shape[1:])) for name, a in rounds_of(1).items()}
         tracemalloc.start()

@@ -7,15 +7,16 @@ import importlib
 import inspect
 import re
 from collections import defaultdict
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Iterable, Iterator
+from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-from test_architecture import MODULES, NAMES, ROOT, badly_begun
+from sources import ROOT, nodes
+from test_architecture import MODULES, NAMES, badly_begun
 
 from oco.compiler.ir.ops import OPS
 
@@ -64,9 +65,9 @@ SHARED = {
 """Names of public classes that two modules define, with the reason why a reader is not misled."""
 
 
-def stored_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Names that a text gives: of functions, classes, parameters, variables and attributes, with their lines."""
-    for node in ast.walk(tree):
+def stored_names(walked: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
+    """Names that nodes give: of functions, classes, parameters, variables and attributes, with their lines."""
+    for node in walked:
         match node:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 yield node.lineno, node.name
@@ -78,17 +79,18 @@ def stored_names(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, node.attr
 
 
+@cache
 def is_banned(name: str) -> bool:
     words = [w.lower() for w in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)]
     return not BANNED.keys().isdisjoint([*words, *map(" ".join, pairwise(words))])
 
 
-def banned(text: str) -> list[tuple[int, str]]:
-    return [(line, name) for line, name in stored_names(ast.parse(text)) if is_banned(name)]
+def banned(walked: Iterable[ast.AST]) -> list[tuple[int, str]]:
+    return [(line, name) for line, name in stored_names(walked) if is_banned(name)]
 
 
 def test_names_are_words_of_the_field() -> None:
-    wrong = {str(p.relative_to(ROOT)): names for p in MODULES if (names := banned(p.read_text()))}
+    wrong = {str(p.relative_to(ROOT)): names for p in MODULES if (names := banned(nodes(p)))}
     wrong |= {str(p.relative_to(ROOT)): p.stem for p in MODULES if is_banned(p.stem)}
     assert not wrong, f"use these instead: {BANNED}"
 
@@ -107,11 +109,12 @@ def test_names_are_words_of_the_field() -> None:
     ],
 )
 def test_banned_names_are_seen(text: str, name: str) -> None:
-    assert [n for _, n in banned(text)] == [name]
+    assert [n for _, n in banned(ast.walk(ast.parse(text)))] == [name]
 
 
 def test_names_that_contain_them_are_free() -> None:
-    assert not banned("foundation = lawn = amend = unlawful = 1\nclass Outlaw: pass\nprint(said.found)")
+    text = "foundation = lawn = amend = unlawful = 1\nclass Outlaw: pass\nprint(said.found)"
+    assert not banned(ast.walk(ast.parse(text)))
 
 
 def texts_of(folder: str) -> list[Path]:
@@ -165,16 +168,15 @@ def is_row(module: str, name: str) -> bool:
     return last in PROTOCOLS or (module.startswith("oco.compiler.ir.") and (operation in OPS or module in ROWS))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_public_functions_have_docstrings(name: str) -> None:
-    module = importlib.import_module(name)
-    assert not [f for f in undocumented(module) if not is_row(name, f)]
+def test_public_functions_have_docstrings() -> None:
+    functions = ((name, f) for name in NAMES for f in undocumented(importlib.import_module(name)))
+    assert not [f"{name}.{f}" for name, f in functions if not is_row(name, f)]
 
 
 def test_a_class_has_a_name_of_its_own() -> None:
     homes: dict[str, set[str]] = defaultdict(set)
     for module, path in NAMES.items():
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].add(module)
     assert {name: modules for name, modules in homes.items() if len(modules) > 1}.keys() == SHARED.keys()

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
 import pytest
+from sources import ROOT, nodes
 
 from oco.backends import BACKENDS
 from oco.compiler.ir.ops import OPS
 from oco.dsl.atoms import ATOMS
 from oco.dsl.domains import DOMAINS
 
-ROOT = Path(__file__).parent.parent
 FOLDERS = ("dsl", "compiler", "backends", "evaluation", "api")
 MODULES = [str(p.relative_to(ROOT)) for folder in FOLDERS for p in sorted((ROOT / folder).rglob("*.py"))]
 OWN = ("dsl/atoms/", "dsl/domains.py", "compiler/domains/")
@@ -35,9 +34,13 @@ def ends_in(node: ast.AST, word: str) -> bool:
     return getattr(node, "attr", getattr(node, "id", None)) == word
 
 
-def name_tests(tree: ast.AST) -> Iterator[str]:
+def walk(text: str) -> list[ast.AST]:
+    return [*ast.walk(ast.parse(text))]
+
+
+def name_tests(walked: Iterable[ast.AST]) -> Iterator[str]:
     """Comparisons, patterns and look-ups by the name of an atom or the kind of a domain."""
-    for node in ast.walk(tree):
+    for node in walked:
         match node:
             case ast.Compare(left=left, comparators=others):
                 parts = [left, *others]
@@ -59,9 +62,9 @@ def name_tests(tree: ast.AST) -> Iterator[str]:
             yield f"line {getattr(node, 'lineno', '?')}: {ast.unparse(node)[:100]}"
 
 
-def name_tables(tree: ast.AST) -> Iterator[str]:
+def name_tables(walked: Iterable[ast.AST]) -> Iterator[str]:
     """Collections with several names of atoms, or of domains."""
-    for node in ast.walk(tree):
+    for node in walked:
         match node:
             case ast.Tuple(elts=keys) | ast.List(elts=keys) | ast.Set(elts=keys) | ast.Dict(keys=keys):
                 named = {k.value for k in keys if isinstance(k, ast.Constant) and isinstance(k.value, str)}
@@ -69,12 +72,13 @@ def name_tables(tree: ast.AST) -> Iterator[str]:
                     yield f"line {node.lineno}: {sorted(named)[:10]}"
 
 
-@pytest.mark.parametrize("path", [m for m in MODULES if not m.startswith(OWN)])
-def test_no_name_of_an_atom_or_a_domain_is_tested_outside_its_folder(path: str) -> None:
-    tree = ast.parse((ROOT / path).read_text())
-    assert not list(name_tests(tree)), "ask the row of the atom, its form, or the domain"
-    if path not in OTHER_WORDS:
-        assert not list(name_tables(tree)), "make it a column of the atom, or a property of the domain"
+def test_no_name_of_an_atom_or_a_domain_is_tested_outside_its_folder() -> None:
+    for path in (m for m in MODULES if not m.startswith(OWN)):
+        walked = nodes(ROOT / path)
+        found = list(name_tests(walked))
+        assert not found, f"{path}, {found}: ask the row of the atom, its form, or the domain"
+        tables = [] if path in OTHER_WORDS else list(name_tables(walked))
+        assert not tables, f"{path}, {tables}: make it a column of the atom, or a property of the domain"
 
 
 @pytest.mark.parametrize(
@@ -93,19 +97,19 @@ def test_no_name_of_an_atom_or_a_domain_is_tested_outside_its_folder(path: str) 
     ],
 )
 def test_name_tests_are_seen(text: str) -> None:
-    assert list(name_tests(ast.parse(text)))
+    assert list(name_tests(walk(text)))
 
 
 @pytest.mark.parametrize("text", ['("norm1", "huber")', '{"hinge": 1, "pos": 2}', '{"ball", "simplex"}'])
 def test_name_tables_are_seen(text: str) -> None:
-    assert list(name_tables(ast.parse(text)))
+    assert list(name_tables(walk(text)))
 
 
 @pytest.mark.parametrize(
     "text", ["ATOMS[node.atom].form", "atom not in ATOMS", 'call("mul", x, y)', 'axis.kind == "own"']
 )
 def test_other_uses_of_names_are_free(text: str) -> None:
-    assert not [*name_tests(ast.parse(text)), *name_tables(ast.parse(text))]
+    assert not [*name_tests(walk(text)), *name_tables(walk(text))]
 
 
 NO_BACKEND = [
@@ -115,9 +119,9 @@ NAMING = ("backend", "target", "compiled", "find_backend", "registered", "Backen
 """Functions that take the name of a backend, and variables and attributes that hold one."""
 
 
-def backend_tests(tree: ast.AST) -> Iterator[str]:
+def backend_tests(walked: Iterable[ast.AST]) -> Iterator[str]:
     """Calls and comparisons with the name of a backend."""
-    for node in ast.walk(tree):
+    for node in walked:
         match node:
             case ast.Call(func=function, args=args, keywords=keywords):
                 given = [*(args if any(ends_in(function, n) for n in NAMING) else ())]
@@ -139,9 +143,10 @@ def backend_tests(tree: ast.AST) -> Iterator[str]:
             yield f"line {getattr(node, 'lineno', '?')}: {ast.unparse(node)[:100]}"
 
 
-@pytest.mark.parametrize("path", NO_BACKEND)
-def test_no_backend_is_named_outside_its_folder(path: str) -> None:
-    assert not list(backend_tests(ast.parse((ROOT / path).read_text()))), "ask the row of the registry, or the backend"
+def test_no_backend_is_named_outside_its_folder() -> None:
+    for path in NO_BACKEND:
+        found = list(backend_tests(nodes(ROOT / path)))
+        assert not found, f"{path}, {found}: ask the row of the registry, or the backend"
 
 
 @pytest.mark.parametrize(
@@ -157,4 +162,4 @@ def test_no_backend_is_named_outside_its_folder(path: str) -> None:
     ],
 )
 def test_names_of_backends_are_seen(text: str) -> None:
-    assert list(backend_tests(ast.parse(text)))
+    assert list(backend_tests(walk(text)))

@@ -162,4 +162,4 @@ def horizons_of(life: Life) -> tuple[int, ...]:
     algorithm = next(a for a in ALGORITHMS if a.name == life.algorithm)
     leaders = dict(life.settings).get("oracle") in ("ospf", "sftrl")
     grows = leaders or "T" in algorithm.cost.replace("log2(T)", "")
-    return tuple(2**k for k in range(8, 13)) if grows or algorithm.name == "optimistic" else HORIZONS
+    return tuple(2**k for k in range(8, 13)) if grows or algorithm.name in ("optimistic", "ons") else HORIZONS

@@ -186,7 +186,9 @@ ONS = Algorithm(
     ),
     cost="one step in the norm of a matrix: some systems of the size of the decision",
     cost_rank=2,
-    departures=("scales of the gradients that came in the place of declared ones, and AdaGrad's regularisation while that is less",),
+    departures=(
+        "scales of the gradients that came in the place of declared ones, and AdaGrad's regularisation while that is less",
+    ),
     symbols={
         "x": "the decision of this round",
         "A": "the weighted sum of the gradients' outer products",

@@ -37,9 +37,7 @@ def exp_concavity(setting: ProofContext, loss: Mapping[str, Fact]) -> Fact:
     theta = downward(1.0 / r) if 0.0 < r < math.inf else 0.0
     if theta <= 0.0:
         return Fact(KEY, None, Status.UNKNOWN)
-    why = Step(
-        ProofRule.EXP_CONCAVITY, f"exp(-{number(theta)} f) is concave, f the loss", theta, (), expr.span, expr
-    )
+    why = Step(ProofRule.EXP_CONCAVITY, f"exp(-{number(theta)} f) is concave, f the loss", theta, (), expr.span, expr)
     return Fact(KEY, theta, Status.PROVED, why, loose=True)
 
 
@@ -56,7 +54,12 @@ def inverse(setting: ProofContext, expr: Expr, sign: int) -> Floats:
             return np.asarray(sum(np.broadcast_to(part, shape) for part in parts))
         case (forms.TIMES, (factor, other)) if not setting.depends(factor) or not setting.depends(other):
             factor, other = (factor, other) if not setting.depends(factor) else (other, factor)
-            return _scaled(setting, factor, inverse(setting, other, sign), shape)
+            range_ = setting.ranges(factor)
+            if not (range_.nonnegative or range_.nonpositive):
+                return none
+            size = np.broadcast_to(range_.hi if range_.nonnegative else -range_.lo, shape)
+            r = np.broadcast_to(inverse(setting, other, sign if range_.nonnegative else -sign), shape)
+            return np.multiply(size, r, out=np.zeros(shape), where=size > 0.0)
         case (forms.QUOTIENT, (above, below)) if not setting.depends(below) and setting.ranges(below).positive:
             least = np.broadcast_to(setting.ranges(below).lo, shape)
             return np.asarray(np.broadcast_to(inverse(setting, above, sign), shape) / least)
@@ -65,9 +68,9 @@ def inverse(setting: ProofContext, expr: Expr, sign: int) -> Floats:
             return np.asarray(entries.sum() / (max(entries.size, 1) if mean else 1))
         case forms.Logarithm(), (inside,) if sign < 0 and setting.composition(inside) in CONCAVE_KINDS:
             return np.ones(shape)
-        case (forms.SQUARE | forms.SUM_OF_SQUARES), (inside, *_) if sign > 0 and _is_affine(setting, inside):
+        case ((forms.SQUARE | forms.SUM_OF_SQUARES), (inside, *_)) if sign > 0 and _is_affine(setting, inside):
             return np.asarray(2.0 * np.broadcast_to(setting.ranges(expr).hi, shape))
-        case (forms.EXPONENTIAL | forms.SOFT_PLUS), (inside,) if sign > 0 and _is_affine(setting, inside):
+        case ((forms.EXPONENTIAL | forms.SOFT_PLUS), (inside,)) if sign > 0 and _is_affine(setting, inside):
             with np.errstate(over="ignore"):
                 return np.exp(np.broadcast_to(setting.ranges(inside).hi, shape))
     return none
@@ -75,12 +78,3 @@ def inverse(setting: ProofContext, expr: Expr, sign: int) -> Floats:
 
 def _is_affine(setting: ProofContext, expr: Expr) -> bool:
     return setting.composition(expr) in FLAT_KINDS
-
-
-def _scaled(setting: ProofContext, factor: Expr, r: Floats, shape: tuple[int, ...]) -> Floats:
-    """r times the largest value of a factor that is nowhere negative; infinite for others."""
-    range_ = setting.ranges(factor)
-    if not range_.nonnegative:
-        return np.full(shape, np.inf)
-    hi = np.broadcast_to(range_.hi, shape)
-    return np.where(hi > 0.0, hi * np.broadcast_to(r, shape), 0.0)

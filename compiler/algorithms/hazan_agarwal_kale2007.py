@@ -12,12 +12,12 @@ Theorem. Let f_t be theta-exp-concave, exp(-theta f_t) concave, and gamma <= the
 
 Proof. As 2 gamma_t <= theta, exp(-2 gamma_t f_t) is concave, so f_t(u) >= f_t(x_t) - ln(1 - z) / (2 gamma_t), z = 2 gamma_t <g_t, u - x_t>.
 z >= -2 gamma_t D |g_t| >= -1.6, and -ln(1 - z) >= z + z^2 / 4 there, so f_t(x_t) - f_t(u) <= <g_t, x_t - u> - gamma_t <g_t, x_t - u>^2 / 2.
-With B_t = eps_t I + A_t the step gives <g_t, x_t - u> <= |g_t|^2 in the norm of B_t^-1 / 2 + (|x_t - u|^2 - |x_{t+1} - u|^2) / 2 in that of
-B_t; B_t - B_{t-1} = (eps_t - eps_{t-1}) I + gamma_t g_t g_t', so these distances add up to eps_T D^2 / 2 + sum gamma_t <g_t, x_t - u>^2 / 2,
-whose second part cancels. eps_T <= n / (gamma_T D_s^2). In rounds with eps_t = sqrt(S_t) / D_s the first term is at most
-D_s |g_t|^2 / (2 sqrt(S_t)), together D_s sqrt(S_t) <= n / gamma_T of the last of them. In the others it is at most
-(ln det B_t - ln det(B_t - gamma_t g_t g_t')) / (2 gamma_T), and they telescope from the first of them, where eps_t >= n / (gamma_1 D_s^2), to
-det B_T <= (eps_T + gamma_1 S_T / n)^n.
+With B_t = eps_t I + A_t and |v|_B^2 = <v, B v> the step gives <g_t, x_t - u> <= <g_t, B_t^-1 g_t> / 2 + (|x_t - u|^2 - |x_{t+1} - u|^2) / 2
+in the norm of B_t. As B_t - B_{t-1} = (eps_t - eps_{t-1}) I + gamma_t g_t g_t', the distances add up to at most
+eps_T D^2 / 2 + sum gamma_t <g_t, x_t - u>^2 / 2, whose second part cancels, and eps_T <= n / (gamma_T D_s^2). In rounds with
+eps_t = sqrt(S_t) / D_s the first term is at most D_s |g_t|^2 / (2 sqrt(S_t)), together D_s sqrt(S_t) <= n / gamma_T of the last of them.
+In the others it is at most (ln det B_t - ln det(B_t - gamma_t g_t g_t')) / (2 gamma_T). These telescope from the first of them, where
+eps_t >= n / (gamma_1 D_s^2), to det B_T <= (eps_T + gamma_1 S_T / n)^n.
 
 While gradients are small beside the curvature, eps_t is AdaGrad's, and so are the steps.
 """

@@ -30,6 +30,7 @@ FUNCTION_FACTS: tuple[FactKey, ...] = (
 )
 
 MODEL_FACTS: tuple[FactKey, ...] = (
+    FactKey("loss.exp_concavity", ">=", "theta with exp(-theta times the loss) concave in the decisions"),
     FactKey("domain.diameter.l2", "<=", "largest l2 distance of two decisions"),
     FactKey("domain.diameter.l1", "<=", "largest l1 distance of two decisions"),
     FactKey("domain.radius", "<=", "largest l2 norm of a decision"),

@@ -17,6 +17,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "two-point": ("eta", "delta", "r"),
     "ogd": ("eta",),
     "oeg": ("eta",),
+    "ons": ("gamma", "D"),
     "optimistic": ("D",),
     "ofw": ("eta",),
     "dpp": ("V", "alpha", "tighten"),

@@ -73,6 +73,8 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
     # Losses are strongly convex there, and Theorem 2 has no rate.
     "sinha-vaze in the ball": {"beta": "0.02 / sqrt(T)"},
     "sinha-vaze in the segment": {"beta": "0.02 / sqrt(T)"},
+    # With D_s = D the steps are AdaGrad's for the first 240 rounds; they end where S = (n / (gamma D_s))^2.
+    "ons": {"D": "16 * domain.diameter.l2"},
     # rho = 1/sqrt(T) makes steps of 0.06/sqrt(T).
     "pfs": {"rho": "8 / sqrt(T)"},
 }
@@ -158,8 +160,13 @@ def lives_of(algorithm: str, every: bool = False) -> list[Life]:
 
 
 def horizons_of(life: Life) -> tuple[int, ...]:
-    """Powers of two up to 2^14; up to 2^12 where rounds ask for more oracle calls the longer the run is."""
+    """Powers of two up to 2^14; up to 2^12 where rounds ask for more oracle calls the longer the run is.
+
+    From 2^10 on for Newton steps: for a hundred rounds they cross the domain, which costs nothing of a logarithm.
+    """
     algorithm = next(a for a in ALGORITHMS if a.name == life.algorithm)
     leaders = dict(life.settings).get("oracle") in ("ospf", "sftrl")
     grows = leaders or "T" in algorithm.cost.replace("log2(T)", "")
+    if algorithm.name == "ons":
+        return HORIZONS[2:]
     return tuple(2**k for k in range(8, 13)) if grows else HORIZONS

@@ -123,6 +123,7 @@ MODELS = (
     "minimize c @ x\nsubject to\n    g: x[0] <= 0.5 on average\n",
     "minimize sum_squares(x - c)\nsubject to\n    g: x[0] - s <= 0.5 each round\nfeedback bandit\n",
     "minimize c @ x\n",
+    "minimize sum_squares(x - c)\n",
     "predict c = last(c)\nminimize c @ x\n",
     "minimize c @ x\nfeedback two_point\n",
 )

@@ -126,6 +126,7 @@ COSTS: dict[str, tuple[str, int | str]] = {
     "one projection": ("mirror", 1),
     "two projections": ("mirror", 2),
     "one mirror step": ("mirror", 1),
+    "one step in the norm of a matrix: some systems of the size of the decision": ("norm_step", 1),
     "two mirror steps": ("mirror", 2),
     "one projection onto the domain under the round's constraints": ("penalized_step", 1),
     "one projection onto the domain under the memory's constraints": ("penalized_step", 1),
@@ -164,7 +165,9 @@ def test_oracle_calls_are_what_the_table_says(algorithm: Algorithm, monkeypatch:
             # A row that bounds the one entry of a segment is a bound of it: the step is in closed form.
             closed = oracle == "penalized_step" and life.world.region == "segment" and not calls[oracle]
             assert closed or calls[oracle] + calls["implicit_step"] == often * rounds, str(life)
-        inside = {"penalized_step": "mirror"}.get(oracle, oracle)  # a step makes projections of its own
+        inside = {"penalized_step": "mirror", "norm_step": "mirror"}.get(
+            oracle, oracle
+        )  # a step makes projections of its own
         assert sum(calls[k] for k in ("lmo", "mirror")) == calls[inside], str(life)
 
 

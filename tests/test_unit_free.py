@@ -108,6 +108,7 @@ WORLDS: Mapping[str, str] = {
 HOMES: Mapping[str, tuple[str, ...]] = {
     "ogd": ("free", "free simplex"),
     "oeg": ("free simplex",),
+    "ons": ("free curved",),
     "ofw": ("free",),
     "coldq": ("each round", "curved", "each round, ball"),
     "coldq-expert": ("each round",),
@@ -275,7 +276,7 @@ def test_queues_come_back_in_the_users_units(name: str, world: str) -> None:
     u = powers_of_two(name, world)
     ours, theirs = (planned(world, name, units).run(data, seed=3).duals for units in (Units(), u))
     if not ours.shape[1]:
-        assert name in ("ogd", "oeg", "ofw", "pfs", "bgd", "two-point", "nested", "hedged", "optimistic")
+        assert name in ("ogd", "oeg", "ons", "ofw", "pfs", "bgd", "two-point", "nested", "hedged", "optimistic")
         return
     own = np.array([1.0, 1.0] if name in WORST else [u.first, u.second])
     unit = u.loss / own if name.split()[0] in WEIGHS else own

@@ -6,6 +6,7 @@ from oco.compiler.algorithms.classic import OEG, OGD
 from oco.compiler.algorithms.flaxman2005 import BGD
 from oco.compiler.algorithms.guo2022 import RECOO
 from oco.compiler.algorithms.hazan2016 import OFW
+from oco.compiler.algorithms.hazan_agarwal_kale2007 import ONS
 from oco.compiler.algorithms.hedged import HEDGED
 from oco.compiler.algorithms.hutchinson_alizadeh2025 import PFS
 from oco.compiler.algorithms.jenatton2016 import JENATTON
@@ -39,6 +40,7 @@ ALGORITHMS: tuple[Algorithm, ...] = (
     TWO_POINT,
     OGD,
     OEG,
+    ONS,
     OPTIMISTIC,
     OFW,
     DPP,

@@ -84,9 +84,8 @@ class Hedged:
     """`x` has the decision of each expert: the gradients, then the rounds solved again, whose predictions, margins and errors follow."""
 
     def init(self, p: Problem, start: Point) -> State:
-        first, data = self.begun(p, start), rehearsed(p.task.canonical)
-        timed = any("t" in {s.name for s in v.formula.free_symbols} for v in p.task.settings.values())
-        return first if not data or timed else _after_rehearsal(self, p, first, start, data)
+        first, data = self.begun(p, start), _rounds_before(p)
+        return _after_rehearsal(self, p, first, start, data) if data else first
 
     def begun(self, p: Problem, start: Point) -> State:
         """State in which nothing has been seen, with all decisions at `start`."""
@@ -119,6 +118,10 @@ class Hedged:
         return {**state, **_within_known(p, state)} if p.task.canonical.known else state
 
     def update(self, p: Problem, state: State) -> State:
+        return _called(self, p, state) if _rounds_before(p) else self.following(p, state)
+
+    def following(self, p: Problem, state: State) -> State:
+        """State after a round."""
         t, x, weighting = p.tracer, rows(state, "x"), Weighting(p, state)
         played = x.combine(weighting.combined)
         canonical, predictions = p.task.canonical, Predictions(p)
@@ -155,13 +158,35 @@ def gap_to_best(state: Mapping[str, Any]) -> float:
     return 2.0 * among + between + max(between, ROUNDING * float(np.max(np.abs(state["L_of"]))))
 
 
+def _rounds_before(p: Problem) -> Mapping[str, Floats]:
+    """Rounds that are rehearsed; none where settings hang on the round."""
+    timed = any("t" in {s.name for s in v.formula.free_symbols} for v in p.task.settings.values())
+    return {} if timed else rehearsed(p.task.canonical)
+
+
+def _called(rule: Hedged, p: Problem, state: State) -> State:
+    """State after a round, by a function of the program that rehearsed rounds call too."""
+    streams, opened = list(p.seen), list(p.constants)
+    ends = np.cumsum((len(_flat(state)), len(streams)))
+
+    def learned(round_: Value, *values: Value) -> list[Value]:
+        own, seen, more = values[: ends[0]], values[ends[0] : ends[1]], values[ends[1] :]
+        round_problem = Problem(p.tracer, p.task, dict(zip(streams, seen)), round_, constants=dict(zip(opened, more)))
+        return _flat(rule.following(round_problem, _like(state, own)))
+
+    names = [f"{n}_{i}" for n, v in state.items() for i, _ in enumerate(_flat({n: v}))]
+    parts = zip((*names, *streams, *opened), (*_flat(state), *p.seen.values(), *p.constants.values()), strict=True)
+    given = [p.tracer.name(n, v) for n, v in parts]
+    return _like(state, p.tracer.call("learned", learned, p.round, *given, doc="State after a round."))
+
+
 def _after_rehearsal(rule: Hedged, p: Problem, first: State, start: Point, data: Mapping[str, Floats]) -> State:
     """First state with the decisions, slopes and margins that rehearsed rounds lead to, unless somebody chose the start."""
     t = p.tracer
     table = {n: t.constant(v, f"rehearsed_{n}", "rounds drawn as the model states") for n, v in data.items()}
 
     def turn(k: Value, *values: Value) -> list[Value]:
-        seen = {n: rounds[k] for n, rounds in table.items()}
+        seen = {n: table[n][k] for n in (s.name for s in p.task.canonical.streams) if n in table}
         own = Problem(t, p.task, seen, k + 1, constants=p.constants)
         return _flat(rule.update(own, _like(first, values)))
 

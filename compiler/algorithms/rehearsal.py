@@ -49,8 +49,9 @@ def _is_bounded(s: StreamRange) -> bool:
 
 
 def _drawn(s: StreamRange, rng: np.random.Generator) -> Array:
+    kind = np.int64 if s.integer else np.float64
     if s.distribution is not None:
-        return np.asarray(s.distribution.sample(rng, ROUNDS))
+        return np.asarray(s.distribution.sample(rng, ROUNDS)).astype(kind)
     middle = np.broadcast_to((np.asarray(s.lower, dtype=float) + np.asarray(s.upper, dtype=float)) / 2, s.shape)
     values = np.broadcast_to(np.where(np.isfinite(middle), middle, 0.0), (ROUNDS, *s.shape))
-    return values.astype(np.int64) if s.integer else values.copy()
+    return values.astype(kind)

@@ -12,6 +12,7 @@ from oco.compiler.prover.assumed import declared
 from oco.compiler.prover.budget import USUAL, SearchBudget
 from oco.compiler.prover.complaints import complaints
 from oco.compiler.prover.context import ProofContext
+from oco.compiler.prover.curvature.exp_concavity import exp_concavity
 from oco.compiler.prover.data_facts import measured_margin, with_data
 from oco.compiler.prover.domain import domain_facts
 from oco.compiler.prover.fact import Fact
@@ -127,7 +128,9 @@ def _worked_out(setting: ProofContext, functions: Functions) -> Iterator[Fact]:
     """The facts that need no solver."""
     yield from domain_facts(setting.canonical)
     yield from oracle_facts(setting)
-    yield from functions[LOSS][0].facts()
+    of_loss = {f.key: f for f in functions[LOSS][0].facts()}
+    yield from of_loss.values()
+    yield exp_concavity(setting, of_loss)
     yield from move_facts(setting.canonical, setting.budget)
     for c in setting.canonical.constraints:
         yield from constraint_facts(setting, c, functions[c.label])

@@ -16,6 +16,7 @@ from oco.dsl.intervals import Interval
 
 MEASURED = ("path_length", "variation.gradient", "variation.constraint", "V_x", "V_g")
 DETAILS = (
+    ".exp_concavity",
     ".upper",
     ".lower",
     ".bregman_radius",

@@ -60,6 +60,7 @@ class ProofRule(StrEnum):
     CHANGE_OF_GRADIENT = "change of gradient"
     SMOOTHNESS = "smoothness"
     STRONG_CONVEXITY = "strong convexity"
+    EXP_CONCAVITY = "exp-concavity"
 
     # Sets
     DOMAIN = "domain"

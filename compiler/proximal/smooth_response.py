@@ -95,8 +95,17 @@ class SmoothResponse:
             stuck = t.and_(t.not_(better), left >= residual)
             return (*following.blocks, left, L, t.where(stuck, MAX_STEPS, state[-1] + 1))
 
-        begin = (*near.blocks, t.lift(math.inf), 2.0 * self.alpha, t.lift(0))
+        begin = (*near.blocks, t.lift(math.inf), self.least_curvature, t.lift(0))
         return Point(t.while_(not_converged, improve, begin)[:n])
+
+    @property
+    def least_curvature(self) -> Value:
+        """L with which the search begins."""
+        return 2.0 * self.alpha
+
+    def hessian(self, multipliers: Value, x: Point) -> Value:
+        """Hessian of <lambda, g> at x, shape (d, d)."""
+        return self.p.hessian_of_combination(x, multipliers)
 
     def slope(self, multipliers: Value, x: Point) -> Point:
         """grad phi(x)."""
@@ -138,7 +147,7 @@ class SmoothResponse:
         t = self.t
         rows = Rows(tuple(self.split(t.eye(self.size))))
         J = self.matrix(self.p.domain.project_jacobian(v, p, rows))
-        hessian = self.p.hessian_of_combination(x, multipliers) + 2.0 * self.alpha * t.eye(self.size)
+        hessian = self.hessian(multipliers, x) + 2.0 * self.alpha * t.eye(self.size)
         return (1.0 + RIDGE) * t.eye(self.size) - J + J @ hessian / L, J
 
     def constraints(self, x: Point) -> Value:
@@ -152,7 +161,7 @@ class SmoothResponse:
     def curvature(self, multipliers: Value, track: list[Point]) -> Value:
         """G (I - J (I - H / L))^-1 J G' / L, the derivative of -g(x(lambda)) by the implicit function theorem; any L gives the same."""
         t, (x,) = self.t, track
-        H = self.p.hessian_of_combination(x, multipliers)
+        H = self.hessian(multipliers, x)
         L = t.name("L", 2.0 * self.alpha + t.sqrt(t.sum(H * H)))
         slope = self.slope(multipliers, x)
         matrix, J = self.linearised(multipliers, x, x - slope / L, x, L)

@@ -132,7 +132,7 @@ LENGTHS: Mapping[str, int] = {
 }
 """Power of the decision's unit in 1 / unit of each constant of a function; it is linear in the function's own unit."""
 
-LEAST = ("lower", "strong_convexity.l2")
+LEAST = ("lower", "strong_convexity.l2", "exp_concavity")
 """Constants that bound from below."""
 
 
@@ -157,6 +157,7 @@ class _Scaling:
     def _of_loss(self) -> Iterator[Fact]:
         for what in LENGTHS:
             yield from self._scaled(f"loss.{what}", what, self.scales.loss)
+        yield _times(self.s.facts["loss.exp_concavity"], self.scales.loss)
         for key in MOVES:
             yield from self._scaled(key, key.removeprefix(f"{PREFIX}."), self.scales.loss)
 

@@ -210,6 +210,7 @@ ELEMENTWISE: tuple[Atom, ...] = (
         monotone=up,
         vjp=lambda e, c, g: (e.mul(g, e.call("_sigmoid", c.args[0])),),
         cvxpy=lambda cp, c, x: cp.logistic(x),
+        form=forms.SOFT_PLUS,
         regularity=Regularity.SMOOTH,
         exact=True,
         replay=replay.monotone(lambda v: np.logaddexp(0.0, v)),

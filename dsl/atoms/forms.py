@@ -67,6 +67,11 @@ class Exponential(Form):
 
 
 @dataclass(frozen=True, eq=False)
+class SoftPlus(Form):
+    """Soft positive part log(1 + exp(x)), entry by entry."""
+
+
+@dataclass(frozen=True, eq=False)
 class Total(Form):
     """Sum over the entries, or those along an axis, of the entrywise atom `of` ("": of the entries themselves).
 
@@ -155,7 +160,7 @@ SUM, DIFFERENCE, NEGATIVE = Signed((1, 1)), Signed((1, -1)), Signed((-1,))
 TIMES, MATRIX_PRODUCT, OUTER_PRODUCT = (Bilinear(p) for p in Pairing)
 QUOTIENT = Quotient()
 SQUARE, ROOT, RECIPROCAL = Power(2.0), Power(0.5), Power(-1.0)
-EXPONENTIAL, LOGARITHM = Exponential(), Logarithm()
+EXPONENTIAL, LOGARITHM, SOFT_PLUS = Exponential(), Logarithm(), SoftPlus()
 TOTAL, MEAN = Total(), Total(mean=True)
 SUM_OF_SQUARES, SUM_OF_SIZES, LENGTH = Total("square"), Total("abs"), Total("square", root=True)
 TRANSPOSE = Transposed()

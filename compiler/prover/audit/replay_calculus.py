@@ -174,3 +174,16 @@ class Calculus(Attack):
     def _strong_convexity(self, step: Step) -> Verdict:
         holds = step.value <= max(0.0, step.premises[0].value[0]) * (1 + 1e-9)
         return (AuditOutcome.REPLAYED, "") if holds else (AuditOutcome.FAILED, "the least eigenvalue is smaller")
+
+    def _exp_concavity(self, step: Step) -> Verdict:
+        """exp(-theta f) halfway between two decisions against the mean of the two, over its value there."""
+        if not isinstance(step.subject, Expr) or not step.value > 0:
+            return AuditOutcome.FAILED, "it is no claim of exp-concavity"
+        for p, q in zip(self.places, self.places[1:]):
+            x, y = ({n: v[n] for n in self.decisions} for v in (p, q))
+            middle = float(self._value(step.subject, {**p, **{n: x[n] / 2 + y[n] / 2 for n in x}}))
+            below = [step.value * (middle - float(self._value(step.subject, {**p, **v}))) for v in (x, y)]
+            slack = 1e-9 * max(1.0, step.value * abs(middle))
+            if sum(math.exp(min(v, 700.0)) for v in below) > 2 + slack:
+                return AuditOutcome.FAILED, "two decisions were found between which exp(-theta f) is not concave"
+        return AuditOutcome.TESTED, ""

@@ -263,6 +263,7 @@ RULES: Mapping[ProofRule, Callable[[_Replay, Step], Verdict]] = {
     ProofRule.CHANGE_OF_GRADIENT: _Replay._change_of_gradient,
     ProofRule.SMOOTHNESS: _Replay._smoothness,
     ProofRule.STRONG_CONVEXITY: _Replay._strong_convexity,
+    ProofRule.EXP_CONCAVITY: _Replay._exp_concavity,
     ProofRule.STRUCTURE: _Replay._structure,
     ProofRule.DOMAIN: _Replay._domain,
     ProofRule.PRODUCT_DOMAIN: _Replay._product,

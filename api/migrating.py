@@ -10,14 +10,15 @@ from typing import Any, cast
 
 import numpy as np
 
+from oco.backends.base import Compiled
 from oco.backends.delayed import DelayedLearner
 from oco.backends.factors import names_of, points_of
 from oco.backends.identity import model_hash, plan_hash
 from oco.backends.journal import FILE, Journal
 from oco.backends.learner import Learner
-from oco.backends.opening import open_journal
+from oco.backends.opening import FIRST_TURN, open_journal
 from oco.backends.python.state_file import pack
-from oco.backends.registry import at_once, restored, usable
+from oco.backends.registry import make_learner, restored, usable
 from oco.backends.saved import read_saved
 from oco.compiler.ir.program import Field, Program
 from oco.dsl.diagnostics import fail
@@ -46,24 +47,38 @@ class Migration:
 def migrated(source: Any, plan: Plan, backend: str | None = None) -> Migration:
     """`oco.migrate`, for a state, a file of one, a journal's folder or a learner."""
     old = _learner(source)
-    for contract in (old.contract, plan.contract):
-        at_once(contract, "a learner that is carried to another plan")
-    before, after = old.compiled.program, plan.program
+    turns = old.learners if isinstance(old, DelayedLearner) else (old,)
+    before, after = turns[0].compiled.program, plan.program
     _check_interface(before, after)
     played, name = _rounds(old), backend or usable(old.compiled.backend)
-    if _is_same_rule(before, after):
-        learner = restored(
-            _as_of(old.state(), plan), plan.compiled(plan.backend_for(plan.horizon, name).name), plan.contract
-        )
+    compiled = plan.compiled(plan.backend_for(plan.horizon, name).name)
+    if _is_same_rule(before, after) and old.contract.delay == plan.contract.delay:
+        learner = restored(_as_of(old.state(), plan), compiled, plan.contract)
         return _noted(Migration(learner, True, played, _of_whole(old, plan, played)))
-    start = _start(old, plan)
-    learner = plan.learner(start=start, backend=name, on_out_of_bounds=old.on_out_of_bounds)
-    kept = {own for _, own in after.previous} & {own for _, own in before.previous}
+    if isinstance(old, DelayedLearner) and old.pending:
+        message = f"rounds {', '.join(map(str, old.pending))} are open, and the new plan knows nothing of what was decided in them"
+        raise fail(
+            "OCO550", message, hint="give their feedback to the old learner, or `skip` them, before it is carried"
+        )
+    begun = [_begun(turns[i % len(turns)], plan, compiled) for i in range(plan.contract.delay + 1)]
+    learner = begun[0]
+    if plan.contract.delay:
+        learner = cast(Learner, DelayedLearner.deciding(begun, plan.contract))
+    where = "its own first decision" if _start(turns[0], plan) is None else "the decision reached"
+    return _noted(Migration(learner, False, played, _of_parts(old, plan, played, where)))
+
+
+def _begun(old: Learner, plan: Plan, compiled: Compiled) -> Learner:
+    """Learner of a plan, one of those in turn where its feedback comes later, at the decision that another reached, with its random
+    generator.
+    """
+    contract = plan.contract.of_one_turn
+    options: dict[str, Any] = {"start": _start(old, plan), "on_out_of_bounds": old.on_out_of_bounds}
+    learner = make_learner(compiled, contract, **options)
+    kept = {own for _, own in compiled.program.previous} & {own for _, own in old.compiled.program.previous}
     state = learner.state() | {"random": old._random.bit_generator.state, "warnings": list(old.warnings)}
     state["values"] = state["values"] | {field: pack(old.values[field]) for field in kept}
-    learner = restored(state, learner.compiled, learner.contract)
-    where = "its own first decision" if start is None else "the decision reached"
-    return _noted(Migration(learner, False, played, _of_parts(old, plan, played, where)))
+    return restored(state, compiled, contract)
 
 
 def _noted(result: Migration) -> Migration:
@@ -71,25 +86,26 @@ def _noted(result: Migration) -> Migration:
     return result
 
 
-def _learner(source: Any) -> Learner:
+def _learner(source: Any) -> Any:
     """Learner that is carried, from any of its forms."""
-    if isinstance(source, Learner | DelayedLearner):  # one under delays is refused by its contract
+    if isinstance(source, Learner | DelayedLearner):
         return cast(Learner, source)
     if isinstance(source, Mapping):
         return restored_learner(source)
     folder = Path(os.fsdecode(source))
-    return _of_journal(folder) if (folder / FILE).exists() else restored_learner(read_saved(folder))
+    journal = next((place for place in (folder, folder / FIRST_TURN) if (place / FILE).exists()), None)
+    return restored_learner(read_saved(folder)) if journal is None else _of_journal(folder, journal)
 
 
-def _of_journal(folder: Path) -> Learner:
-    """Learner after the last round of a journal, which stays as it is."""
-    journal = Journal(folder)
+def _of_journal(folder: Path, first: Path) -> Learner:
+    """Learner after the last round of a journal, which stays as it is; `first` is that of the first learner in turn."""
+    journal = Journal(first)
     try:
         state = journal.state(first=False)
     finally:
         journal.close()
     plan = Plan.from_recipe(state.get("recipe"), usable(state.get("backend")))
-    with open_journal(lambda name: plan.learner(backend=name), folder) as learner:
+    with open_journal(lambda name: plan.learner(backend=name), folder, turns=plan.contract.delay + 1) as learner:
         result = learner.state()
     return restored_learner(result)
 
@@ -128,8 +144,11 @@ def _is_same_rule(before: Program, after: Program) -> bool:
 def _as_of(state: Mapping[str, Any], plan: Plan) -> dict[str, Any]:
     """State with the identity of another plan."""
     contract = plan.contract
-    own = {"model_hash": model_hash(contract), "plan_hash": plan_hash(plan.program, contract)}
-    return {**state, **own, "recipe": dict(contract.recipe)}
+    own = {"model_hash": model_hash(contract), "recipe": dict(contract.recipe)}
+    one = own | {"plan_hash": plan_hash(plan.program, contract.of_one_turn)}
+    if not contract.delay:
+        return {**state, **one}
+    return {**state, **own, "learners": [{**each, **one} for each in state["learners"]]}
 
 
 def _start(old: Learner, plan: Plan) -> dict[str, Any] | None:

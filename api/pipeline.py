@@ -215,13 +215,13 @@ def migrate(
 
     Raises OCO862 where decisions or streams differ, OCO850 and OCO851 for states, OCO854 to OCO858 for journals.
     """
+    from oco.backends.delayed import DelayedLearner
     from oco.backends.learner import Learner
     from oco.migrating import migrated
     from oco.plan import Plan
 
-    require(
-        source, (str, os.PathLike, Mapping, Learner), "a saved state, its file, the folder of a journal, or a learner"
-    )
+    kinds = (str, os.PathLike, Mapping, Learner, DelayedLearner)
+    require(source, kinds, "a saved state, its file, the folder of a journal, or a learner")
     require(plan, Plan, "a plan", "oco.compile(model) makes one")
     return migrated(source, plan, backend)
 

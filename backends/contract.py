@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,12 @@ class Contract:
     restored: Callable[[Mapping[str, Any], str], Any] | None = field(default=None, compare=False)
     anytime: bool = False
     continued: Callable[[str], tuple[Compiled, Contract]] | None = field(default=None, compare=False)
+
+    @property
+    def of_one_turn(self) -> Contract:
+        """Contract of one of the learners in turn under delayed feedback, which plays every (d + 1)th round."""
+        horizon = None if self.horizon is None else -(-self.horizon // (self.delay + 1))
+        return replace(self, horizon=horizon, delay=0) if self.delay else self
 
     def about_start(self, first: Mapping[str, Array]) -> str:
         """Consequence of these first decisions, by field, for the guarantee; "" where there is none."""

@@ -1,4 +1,4 @@
-"""Learner under delayed feedback: d + 1 learners that take turns, each of which decides once the feedback of its last round is there.
+"""Delayed feedback: d + 1 learners, or fleets of them, that take turns, each of which decides once the feedback of its last round is there.
 
 Round t is that of learner (t - 1) mod (d + 1). Feedback of the open rounds comes in any order, since no learner hears of another's rounds:
 the state after it is the same.
@@ -7,76 +7,130 @@ the state after it is the same.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Self
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Generic, Self, TypeVar
 
 from oco.backends.arguments import is_integer
 from oco.backends.base import Compiled
 from oco.backends.contract import Contract
 from oco.backends.feedback import Feedback
+from oco.backends.fleet import Fleet, FleetFeedback
 from oco.backends.learner import Learner
 from oco.backends.monitor import Monitor
 from oco.backends.ownership import Owned
 from oco.backends.portable import PUBLIC, write_whole
+from oco.backends.python.open_rounds import OpenRounds, RoundError
 from oco.backends.saved import UNREADABLE
+from oco.compiler.certificates.certificate import Certificate
 from oco.dsl.diagnostics import fail
 
-
-def of_one(contract: Contract) -> Contract:
-    """Contract of a learner that plays every (d + 1)th round."""
-    horizon = None if contract.horizon is None else -(-contract.horizon // (contract.delay + 1))
-    return replace(contract, horizon=horizon, delay=0)
+One = TypeVar("One", Learner, Fleet)
+"""Kind of what takes turns."""
 
 
-class DelayedLearner(Owned):
-    """Learner round by round: each call of `decide` begins a round, `observe(..., round=t)` gives the data of an open one.
+class InTurns(Owned, Generic[One]):
+    """Rounds of d + 1 learners, or fleets, in turn: each call of `decide` begins a round, `observe(..., round=t)` gives the data of an open
+    one.
 
-    learners  one for each turn
-    deciding  turns, from 0, of those that have decided and not observed
+    members  one for each turn
+    rounds   the rounds that are begun and not over
     """
 
-    def __init__(self, learners: Sequence[Learner], contract: Contract, deciding: Collection[int] = ()) -> None:
-        super().__init__()
-        self.learners, self.contract = tuple(learners), contract
-        self.delay = len(self.learners) - 1
-        over = [one.round - 1 + one.skipped + (i in deciding) for i, one in enumerate(self.learners)]
-        self._decided = sum(over)
-        self._open = {i + 1 + (over[i] - 1) * len(over) for i in deciding}
-        self._last = self.learners[0]
+    def __init__(
+        self, members: Sequence[One], contract: Contract, rounds: OpenRounds, timeout: float | None = 0.0
+    ) -> None:
+        super().__init__(timeout)
+        self.members, self.contract, self.rounds = tuple(members), contract, rounds
+        self._last = self.members[0]
+
+    @property
+    def compiled(self) -> Compiled:
+        """Program that all of them share."""
+        return self.members[0].compiled
+
+    @property
+    def round(self) -> int:
+        """Number of the round that the next `decide` begins, from 1."""
+        return self.rounds.decided + 1
+
+    @property
+    def pending(self) -> tuple[int, ...]:
+        """Rounds that were decided and whose feedback is still to come, the oldest first."""
+        return self.rounds.pending
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Copy of the state of the member that observed last, by the paper's symbols."""
+        return self._last.values
+
+    def _of(self, round: int) -> One:
+        return self.members[self.rounds.turn(round)]
+
+    @contextmanager
+    def _owned(self) -> Iterator[None]:
+        """Lock; rounds that are not open raise OCO869."""
+        with super()._owned():
+            try:
+                yield
+            except RoundError as error:
+                raise fail("OCO869", error.message, hint=error.way_out) from None
+
+    def decide(self, /, *, round: int | None = None, **context: Any) -> Any:
+        """Decision of the next round; with `round` that of an open one again.
+
+        Raises OCO869 where the feedback of the round d + 1 rounds before is missing.
+        """
+        with self._owned():
+            if round is not None and round != self.round:
+                return self._of(self.rounds.given(round)).decide()
+            decision = self._of(self.rounds.next()).decide(**context)
+            self.rounds.begin()
+            return decision
+
+    def second_point(self, *, round: int | None = None) -> Any:
+        """Second point of an open round, by default of the newest, as that of `Learner.second_point`."""
+        with self._owned():
+            newest = self.pending[-1] if self.pending else None
+            return self._of(self.rounds.given(newest if round is None else round)).second_point()
+
+    def skip(self, *, round: int | None = None) -> None:
+        """Go on without the data of an open round, by default of the oldest: it is no part of regret and violation."""
+        with self._owned():
+            now = self.rounds.given(round)
+            self._of(now).skip()
+            self.rounds.end(now)
+
+
+class DelayedLearner(InTurns[Learner]):
+    """Learner round by round, of learners in turn."""
 
     @classmethod
     def of(cls, kind: type[Learner], compiled: Compiled, contract: Contract, **options: Any) -> Self:
         """Learner before its first round, with the options of `Learner`; draws are by round, and each learner has a seed of its own."""
-        count, own = contract.delay + 1, of_one(contract)
+        count, own = contract.delay + 1, contract.of_one_turn
         draws, seed = options.pop("draws", None), options.pop("seed", 0)
         learners = []
         for i in range(count):
             given = None if draws is None else {name: array[i::count] for name, array in draws.items()}
             learners.append(kind(compiled, own, draws=given, seed=own_seed(seed, i), **options))
-        return cls(learners, contract)
+        return cls(learners, contract, OpenRounds(count), learners[0].timeout)
 
-    # Where it is.
-
-    @property
-    def compiled(self) -> Compiled:
-        """Program that all learners share."""
-        return self.learners[0].compiled
-
-    @property
-    def round(self) -> int:
-        """Number of the round that the next `decide` begins, from 1."""
-        return self._decided + 1
-
-    @property
-    def pending(self) -> tuple[int, ...]:
-        """Rounds that were decided and whose feedback is still to come, the oldest first."""
-        return tuple(sorted(self._open))
+    @classmethod
+    def deciding(cls, learners: Sequence[Learner], contract: Contract, turns: Collection[int] = ()) -> Self:
+        """Learner of learners on their way: `turns`, from 0, of those that have decided and not observed. Raises OCO850."""
+        over = [one.round - 1 + one.skipped + (i in turns) for i, one in enumerate(learners)]
+        pending = [i + 1 + (over[i] - 1) * len(over) for i in turns]
+        try:
+            rounds = OpenRounds(len(over), sum(over), pending)
+        except ValueError as error:
+            raise fail("OCO850", f"the learners that take turns do not fit together: {error}") from None
+        return cls(learners, contract, rounds, learners[0].timeout)
 
     @property
-    def values(self) -> dict[str, Any]:
-        """Copy of the state of the learner that observed last, by the paper's symbols."""
-        return self._last.values
+    def learners(self) -> tuple[Learner, ...]:
+        """Learners by turn."""
+        return self.members
 
     def value(self, name: str) -> Any:
         """Single entry of `values`, not copied."""
@@ -86,6 +140,10 @@ class DelayedLearner(Owned):
     def warnings(self) -> list[str]:
         """Warnings of all learners, each once."""
         return list(dict.fromkeys(w for one in self.learners for w in one.warnings))
+
+    def warn(self, message: str) -> None:
+        """Keep a warning, once, as `Learner.warn`."""
+        self.learners[0].warn(message)
 
     @property
     def contexts(self) -> Any:
@@ -101,76 +159,19 @@ class DelayedLearner(Owned):
         """Record the size of the gradients of a round at its decisions."""
         self.learners[0].glance(round, decisions, values)
 
-    def _of(self, round: int) -> Learner:
-        return self.learners[(round - 1) % len(self.learners)]
-
-    # A round.
-
-    def decide(self, /, *, round: int | None = None, **context: Any) -> Any:
-        """Decision of the next round; with `round` that of an open one again.
-
-        Raises OCO869 where the feedback of the round d + 1 rounds before is missing.
-        """
-        with self._owned():
-            now = self.round
-            if round is not None and round != now:
-                self._require_open(round)
-                return self._of(round).decide()
-            if (due := now - len(self.learners)) in self._open:
-                message = f"round {now} needs the feedback of round {due}, which is {self.delay} rounds late at most"
-                raise fail(
-                    "OCO869", message, hint=f"observe(..., round={due}), or skip(round={due}) where it never comes"
-                )
-            decision = self._of(now).decide(**context)
-            self._open.add(now)
-            self._decided = now
-            return decision
+    def passed(self, rounds: int) -> None:
+        """Count rounds that the learners decided and observed by themselves, each in its turns."""
+        self.rounds = OpenRounds(len(self.members), self.rounds.decided + rounds)
 
     def observe(self, row: Any = None, /, *, round: int | None = None, **streams: Any) -> Feedback:
         """Take the data of an open round, by default of the oldest. Wrong data raises an error, and the learner is unchanged."""
         with self._owned():
-            now = self._open_round(round)
+            now = self.rounds.given(round)
             one = self._of(now)
             feedback = type(one).observe(one, row, **streams)  # not its compiled shortcut, whose feedback has no data
-            self._open.discard(now)
+            self.rounds.end(now)
             self._last = one
             return Feedback(now, feedback.values, feedback.decisions, feedback.compiled)
-
-    def second_point(self, *, round: int | None = None) -> Any:
-        """Second point of an open round, by default of the newest, as that of `Learner.second_point`."""
-        with self._owned():
-            newest = self.pending[-1] if self._open else None
-            now = self._open_round(newest if round is None else round)
-            return self._of(now).second_point()
-
-    def skip(self, *, round: int | None = None) -> None:
-        """Go on without the data of an open round, by default of the oldest: it is no part of regret and violation."""
-        with self._owned():
-            now = self._open_round(round)
-            self._of(now).skip()
-            self._open.discard(now)
-
-    def _open_round(self, round: int | None) -> int:
-        pending = self.pending
-        if round is None:
-            if not pending:
-                raise fail("OCO869", "no round is open", hint="decide() begins one")
-            return pending[0]
-        self._require_open(round)
-        return round
-
-    def _require_open(self, round: int) -> None:
-        if not is_integer(round) or round not in self.pending:
-            there = ", ".join(map(str, self.pending)) or "none"
-            over = is_integer(round) and 1 <= round < self.round
-            message = (
-                f"round {round} is over"
-                if over
-                else f"round {round} is not decided yet"
-                if is_integer(round)
-                else f"a round is an integer from 1, not {round!r}"
-            )
-            raise fail("OCO869", f"{message}; open rounds: {there}", hint="`learner.pending` lists the open rounds")
 
     # Its life beyond this process.
 
@@ -185,7 +186,7 @@ class DelayedLearner(Owned):
     @classmethod
     def from_state(cls, kind: type[Learner], state: Mapping[str, Any], compiled: Compiled, contract: Contract) -> Self:
         """Learner from its `state`. Raises OCO850 where that is damaged, OCO851 where it is of another model or plan."""
-        own, count = of_one(contract), contract.delay + 1
+        own, count = contract.of_one_turn, contract.delay + 1
         try:
             states, pending = list(state["learners"]), [int(t) for t in state["pending"]]
             if (
@@ -197,7 +198,7 @@ class DelayedLearner(Owned):
         except UNREADABLE as error:
             raise fail("OCO850", f"the saved state is not whole: {type(error).__name__}: {error}") from None
         learners = [kind.from_state(one, compiled, own) for one in states]
-        result = cls(learners, contract, {(t - 1) % count for t in pending})
+        result = cls.deciding(learners, contract, {(t - 1) % count for t in pending})
         if list(result.pending) != pending:
             raise fail("OCO850", f"the saved state is not whole: rounds {pending} cannot be open")
         return result
@@ -210,7 +211,7 @@ class DelayedLearner(Owned):
         """JSON schemas of `decide`, the decision and `observe`, as those of `Learner.schema`."""
         return self.learners[0].schema()
 
-    def certificate(self) -> Any:
+    def certificate(self) -> Certificate:
         """Raise OCO735: each learner sees a part of the rounds."""
         return self.learners[0].certificate()
 
@@ -243,6 +244,55 @@ class DelayedLearner(Owned):
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+
+class DelayedFleet(InTurns[Fleet]):
+    """Fleet round by round, of fleets in turn: arrays have the learner first."""
+
+    kind = "fleet"
+
+    @classmethod
+    def of(
+        cls,
+        kind: type[Fleet],
+        compiled: Compiled,
+        contract: Contract,
+        size: int,
+        *,
+        seeds: Sequence[int] | None = None,
+        timeout: float | None = 0.0,
+        **options: Any,
+    ) -> Self:
+        """Fleet before its first round, with the options of `Fleet`; each learner has a seed of its own in each turn."""
+        count, own = contract.delay + 1, contract.of_one_turn
+        given = range(size) if seeds is None else seeds
+        fleets = [
+            kind(compiled, own, size, seeds=[own_seed(seed, i) for seed in given], **options) for i in range(count)
+        ]
+        return cls(fleets, contract, OpenRounds(count), timeout)
+
+    @property
+    def size(self) -> int:
+        """Number of learners, each of which takes turns with itself."""
+        return self.members[0].size
+
+    def observe(self, /, *, round: int | None = None, **streams: Any) -> FleetFeedback:
+        """Take the data of an open round of all learners, by default of the oldest. Wrong data of one changes none."""
+        with self._owned():
+            now = self.rounds.given(round)
+            one = self._of(now)
+            feedback = one.observe(**streams)
+            self.rounds.end(now)
+            self._last = one
+            return FleetFeedback(now, feedback.loss, feedback.constraints, feedback.equalities)
+
+    def certificates(self) -> list[Certificate]:
+        """Raise OCO735: each learner sees a part of the rounds."""
+        return self.members[0].certificates()
+
+    def __repr__(self) -> str:
+        program, name = self.compiled.program, self.compiled.backend
+        return f"DelayedFleet({program.name}, {self.size} learners, {len(self.members)} in turn, backend={name!r}, round={self.round})"
 
 
 def own_seed(seed: Any, turn: int) -> Any:

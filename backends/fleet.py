@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from oco.backends.arguments import first_decision, wrong_input
 from oco.backends.base import Compiled
-from oco.backends.certified import certificate_of
+from oco.backends.certified import certificate_of, conditions_of
 from oco.backends.contract import Contract
 from oco.backends.learner import Learner
 from oco.backends.named import learners_first, named
@@ -20,6 +20,7 @@ from oco.backends.python.intake import Intake, Stream, StreamError
 from oco.compiler.certificates.certificate import Certificate
 from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import DType, Type
+from oco.compiler.theory.conditions import ConditionLine
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.labels import Axes
 
@@ -116,12 +117,20 @@ class Fleet(Owned):
         with self._owned():
             return self._kept()
 
+    @property
+    def conditions(self) -> list[tuple[ConditionLine, ...]]:
+        """Conditions of the guarantee for each learner, as those of `Learner.conditions`."""
+        return [conditions_of(self.compiled, self.contract.watched, state) for state in self._states()]
+
     def certificates(self) -> list[Certificate]:
         """Certificate of each learner. Raises OCO735 where the plan keeps no sums for it."""
+        return [certificate_of(self.compiled, self.contract.terms, state) for state in self._states()]
+
+    def _states(self) -> Iterator[tuple[Any, ...]]:
+        """State of each learner, in the program's order."""
         values = self.values
         fields = [f.name for f in self.compiled.program.state]
-        states = ([values[name][k] for name in fields] for k in range(self.size))
-        return [certificate_of(self.compiled, self.contract.terms, state) for state in states]
+        return (tuple(values[name][k] for name in fields) for k in range(self.size))
 
     def decide(self, /, **context: Any) -> Any:
         """Decisions of this round, (n, *shape); a dict of them if the model has several.
@@ -133,8 +142,28 @@ class Fleet(Owned):
             self._learn_context(context)
             decided = self._decisions()
             self._answered = self.round
+        return self._given_out(decided)
+
+    def _given_out(self, decided: Sequence[Array]) -> Any:
+        """Decisions of all learners as they are given out: an array, or a dict of them by name."""
         results = named(dict(zip(self._names, decided)), self._axes)
         return results[self._names[0]] if len(decided) == 1 else results
+
+    def second_point(self) -> Any:
+        """Second points of a round of `feedback two_point`, (n, *shape), as that of `Learner.second_point`. Raises OCO841."""
+        if "second_loss" not in self._inputs:
+            raise fail("OCO841", "this model's feedback has no second point", hint="write `feedback two_point`")
+        with self._owned():
+            return self._given_out(self._second_points())
+
+    def skip(self) -> None:
+        """Leave this round out, as its data never come: the next decisions are made from the same states."""
+        with self._owned():
+            self._leave_out()
+
+    def _leave_out(self) -> None:
+        for learner in self._learners:
+            learner.skip()
 
     @cached_property
     def _axes(self) -> dict[str, Axes]:
@@ -169,7 +198,13 @@ class Fleet(Owned):
 
     def _decisions(self) -> list[Array]:
         """Decisions of all learners, in the model's order."""
-        decided = [self._of(k, a.decide) for k, a in enumerate(self._learners)]
+        return self._stacked([self._of(k, a.decide) for k, a in enumerate(self._learners)])
+
+    def _second_points(self) -> list[Array]:
+        return self._stacked([self._of(k, a.second_point) for k, a in enumerate(self._learners)])
+
+    def _stacked(self, decided: Sequence[Any]) -> list[Array]:
+        """Decisions of all learners, in the model's order, from those of each."""
         each = [decided] if len(self._names) == 1 else [[d[name] for d in decided] for name in self._names]
         return [np.stack(same) for same in each]
 

@@ -11,6 +11,9 @@ from oco.backends.delayed import DelayedLearner
 from oco.backends.journal import Journal
 from oco.backends.learner import Learner
 
+FIRST_TURN = "turn-1"
+"""Folder of the first learner's journal within that of learners in turn."""
+
 
 def open_journal(
     made: Callable[[str | None], Learner],
@@ -35,7 +38,7 @@ def open_journal(
         places = [Path(os.fsdecode(folder)) / f"turn-{i + 1}" for i in range(turns)]
         kept = [open_journal(_turn(made, i), place, every, keep, rewind) for i, place in enumerate(places)]
         deciding = [i for i, one in enumerate(kept) if one.journal is not None and one.journal.decided >= one.round]
-        return cast("Learner", DelayedLearner(kept, whole.contract, () if rewind else deciding))
+        return cast("Learner", DelayedLearner.deciding(kept, whole.contract, () if rewind else deciding))
     journal = Journal(folder, every, keep)
     try:
         learner = fresh = made(journal.backend)

@@ -1,14 +1,18 @@
-"""Many rounds of a learner at once: one call of the compiled program where it can run them, else round by round."""
+"""Many rounds of a learner at once: one call of the compiled program where it can run them, else round by round.
+
+Under delayed feedback each of the learners in turn plays its own rounds at once: none of them hears of the others'.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from oco.backends.delayed import DelayedLearner
 from oco.backends.learner import Learner
 
 Array = np.ndarray[Any, Any]
@@ -38,6 +42,8 @@ class PlayedRounds:
 
 def can_play(learner: Learner) -> bool:
     """True where the learner's program runs many rounds in one call."""
+    if isinstance(learner, DelayedLearner):
+        return not learner.pending and all(map(can_play, learner.learners))
     program = learner.compiled.program
     alone = learner.journal is not None or bool(program.draws) or bool(program.factored)
     return learner.compiled.run is not None and program.measure is not None and not alone
@@ -63,7 +69,8 @@ def play(
         stop = min(done + chunk, rounds)
         streams = read(done, stop)
         began = perf_counter()
-        played = _block(learner, streams, stop - done, after, wants(done, stop))
+        at_once = _in_turns if isinstance(learner, DelayedLearner) else _block
+        played = at_once(learner, streams, stop - done, after, wants(done, stop))
         seconds = perf_counter() - began
         if played.rounds:
             yield played
@@ -72,6 +79,55 @@ def play(
             yield _single(learner, {n: a[played.rounds] for n, a in streams.items()}, after)
             done += 1
         chunk = int(np.clip(chunk * SECONDS / max(seconds, 1e-6), chunk / 8, min(chunk * 8, most))) or 1
+
+
+def _in_turns(
+    learner: Any, streams: Mapping[str, Array], rounds: int, after: Collection[str], decided: bool
+) -> PlayedRounds:
+    """Rounds of learners in turn, all of them."""
+    first, turns = learner.round, len(learner.learners)
+    parts = []
+    for i in range(min(turns, rounds)):
+        one = learner.learners[(first - 1 + i) % turns]
+        parts.append(
+            _whole(one, {n: a[i::turns] for n, a in streams.items()}, -(-(rounds - i) // turns), after, decided)
+        )
+    learner.passed(rounds)
+
+    def mixed(each: Sequence[Array]) -> Array:
+        result = np.empty((rounds, *each[0].shape[1:]), each[0].dtype)
+        for i, array in enumerate(each):
+            result[i::turns] = array
+        return result
+
+    return _merged(parts, first, mixed)
+
+
+def _whole(
+    learner: Learner, streams: Mapping[str, Array], rounds: int, after: Collection[str], decided: bool
+) -> PlayedRounds:
+    """Rounds of a single learner, those that its program refuses one by one."""
+    first, done, parts = learner.round, 0, list[PlayedRounds]()
+    while done < rounds:
+        part = _block(learner, {n: a[done:] for n, a in streams.items()}, rounds - done, after, decided)
+        if not part.rounds:
+            part = _single(learner, {n: a[done] for n, a in streams.items()}, after)
+        parts.append(part if decided else replace(part, decisions={}))
+        done += part.rounds
+    return _merged(parts, first, np.concatenate)
+
+
+def _merged(parts: Sequence[PlayedRounds], first: int, merge: Callable[[Sequence[Array]], Array]) -> PlayedRounds:
+    """Parts as one, their arrays merged."""
+    return PlayedRounds(
+        first,
+        sum(p.rounds for p in parts),
+        {name: merge([p.decisions[name] for p in parts]) for name in parts[0].decisions},
+        merge([p.loss for p in parts]),
+        merge([p.constraints for p in parts]),
+        merge([p.equalities for p in parts]),
+        {name: merge([p.after[name] for p in parts]) for name in parts[0].after},
+    )
 
 
 def _block(

@@ -11,7 +11,7 @@ from oco.backends.arguments import is_integer
 from oco.backends.base import Compiled
 from oco.backends.capabilities import Registered
 from oco.backends.contract import Contract
-from oco.backends.delayed import DelayedLearner
+from oco.backends.delayed import DelayedFleet, DelayedLearner
 from oco.backends.fleet import Fleet
 from oco.backends.learner import Learner
 from oco.compiler.ir.program import Program
@@ -82,22 +82,12 @@ def usable(name: Any) -> str | None:
 
 def standalone_files(name: str, program: Program, contract: Contract) -> dict[str, str]:
     """`Backend.files` of a backend. Raises OcoError (OCO734) where it writes none."""
-    at_once(contract, "a written module")
     if not registered(name).standalone:
         known = ", ".join(f'"{other}"' for other, row in BACKENDS.items() if row.standalone)
         raise fail(
             "OCO734", f"the backend {name!r} writes no files that run elsewhere", hint=f"backends that do: {known}"
         )
     return backend(name).files(program, contract)
-
-
-def at_once(contract: Contract, what: str) -> None:
-    """Raise OCO540 where feedback comes later: what steps all learners together, or alone, has no turns."""
-    if contract.delay:
-        message = f"{what} takes the feedback of each round at once, and here it comes {contract.delay} rounds later"
-        raise fail(
-            "OCO540", message, hint="`plan.learner()` takes delayed feedback, with either backend; `plan.run` plays it"
-        )
 
 
 def make_learner(compiled: Compiled, contract: Contract, **options: Any) -> Learner:
@@ -131,10 +121,12 @@ def make_fleet(
 
     Raises OcoError (OCO852) for sizes, seeds and workers that do not fit.
     """
-    at_once(contract, "a fleet")
     if not is_integer(size) or size < 1 or (seeds is not None and len(seeds) != size):
         raise fail("OCO852", f"a fleet has at least one learner, and a seed for each: {size!r} learners")
     if not is_integer(workers) or workers < 1:
         raise fail("OCO852", f"one thread or more share the work of a fleet, not {workers!r}")
     made = backend(compiled.backend).fleet(compiled.program)
-    return made(compiled, contract, size, start=start, seeds=seeds, workers=workers, timeout=timeout)
+    options: dict[str, Any] = {"start": start, "seeds": seeds, "workers": workers, "timeout": timeout}
+    if contract.delay:  # it plays the part of a fleet
+        return cast(Fleet, DelayedFleet.of(made, compiled, contract, size, **options))
+    return made(compiled, contract, size, **options)

@@ -127,11 +127,11 @@ def run(
         feed, rounds = iter(loaded), loaded.rounds
     target = plan.backend_for(plan.canonical.horizon if rounds is None else rounds, backend)
     made = partial(plan.learner, seed=seed, start=start, draws=draws)
-    delay = plan.canonical.delay
-    learner = _opened(lambda recorded: made(backend=target.following(recorded).name), journal, delay + 1)
+    turns = plan.canonical.delay + 1
+    learner = _opened(lambda recorded: made(backend=target.following(recorded).name), journal, turns)
     recorder = Recorder(plan.canonical, learner, rounds, keep, collect=loaded is None)
     with learner:
-        if loaded is not None and not delay and plan.canonical.feedback is Feedback.FULL and can_play(learner):
+        if loaded is not None and plan.canonical.feedback is Feedback.FULL and can_play(learner):
             _play(learner, loaded, recorder, progress)
         else:
             _drive(plan.canonical, learner, feed, recorder, progress)

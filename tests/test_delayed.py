@@ -278,14 +278,9 @@ def test_rules_of_practice_know_no_round_before_its_feedback_came() -> None:
         assert same[: 20 + DELAY + 1].all() and not same.all()
 
 
-def test_what_has_no_turns_says_so() -> None:
-    plan = plan_of(TEXT)
-    for call in (lambda: plan.fleet(2), lambda: plan.source("numpy"), lambda: plan.files("c")):
-        with pytest.raises(oco.OcoError) as caught:
-            call()
-        assert caught.value.code == "OCO540" and "plan.learner()" in caught.value.hint
+def test_certificates_are_of_rounds_without_turns() -> None:
     with pytest.raises(oco.OcoError) as caught:
-        plan.certified()
+        plan_of(TEXT).certified()
     assert caught.value.code == "OCO735"
 
 

@@ -46,7 +46,7 @@ class CBackend:
     def compile(self, program: Program, contract: Contract | None = None) -> Compiled:
         """Program as functions of a compiled library."""
         alone = replace(program, certificate=None)
-        source = emit(alone, contract or _no_promises(program), self.skip, vectors=True)
+        source = emit(alone, (contract or _no_promises(program)).of_one_turn, self.skip, vectors=True)
         native = Native(alone, source, library(source))
         measure = None if program.measure is None else native.measure
         entries = native.init, native.decide, native.update, measure, on_demand(program, program.slopes)

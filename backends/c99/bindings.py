@@ -8,7 +8,6 @@ from importlib.resources import files
 from oco.backends.c99.interface import Named
 from oco.backends.c99.module import CSource
 from oco.backends.c99.return_codes import error_size
-from oco.backends.c99.state import state_size
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.program import DType
 
@@ -58,6 +57,7 @@ _RUST_WORDS = frozenset(
         "where",
         "yield",
         "memory",
+        "round",
         "code",
         "out",
         "loss",
@@ -152,7 +152,8 @@ def _python(source: CSource) -> str:
 def _tables(source: CSource) -> Iterator[str]:
     of = source.interface
     yield f'NAME = "{source.name}"'
-    yield f"STATE_SIZE = {state_size(of)}"
+    yield f"TURNS = {source.ring.turns if source.ring else 1}"
+    yield f"STATE_SIZE = {source.state_size}"
     yield f"ERROR_SIZE = {error_size(of)}"
     yield f"STARTS = {tuple(d.field.name for d in of.decisions)!r}"
     tables = {"CONTEXT": of.known, "INPUTS": of.inputs, "DRAWS": of.draws, "DECISIONS": of.decisions}
@@ -188,6 +189,11 @@ def _rust(source: CSource) -> Iterator[str]:
     outs = ", ".join(f"{r}: *mut f64" for r, _ in decisions)
     yield f"    fn {name}_decide({_foreign(draws)}, {outs}) -> i64;"
     yield f"    fn {name}_observe({_foreign([*inputs, *draws])}) -> i64;"
+    if source.ring is not None:
+        given = _foreign([*inputs, *draws]).replace("memory: *mut f64", "memory: *mut f64, round: i64", 1)
+        yield f"    fn {name}_observe_round({given}) -> i64;"
+        yield f"    fn {name}_skip(memory: *mut f64, round: i64) -> i64;"
+        yield f"    fn {name}_pending(memory: *const f64, rounds: *mut i64) -> i64;"
     yield f"    fn {name}_save(memory: *const f64, bytes: *mut u8);"
     yield f"    fn {name}_load(memory: *mut f64, bytes: *const u8, size: i64) -> c_int;"
     yield "}"
@@ -196,7 +202,7 @@ def _rust(source: CSource) -> Iterator[str]:
         _RUST_HEAD.replace("NAME", name)
         .replace("ERROR_SIZE", str(error_size(of)))
         .replace("NULLS", ", ".join("std::ptr::null()" for _ in decisions))
-        .replace("STATE_SIZE", str(state_size(of)))
+        .replace("STATE_SIZE", str(source.state_size))
     )
     if of.program.prepare is not None:
         yield "    /// Takes what is known of this round before `decide`."
@@ -205,6 +211,10 @@ def _rust(source: CSource) -> Iterator[str]:
     yield from _method(name, "decide", draws, decisions)
     yield "    /// Takes what the round revealed and goes on; wrong data change nothing."
     yield from _method(name, "observe", [*inputs, *draws], [])
+    if source.ring is not None:
+        yield "    /// Takes what an open round revealed, in any order; wrong data change nothing."
+        yield from _method(name, "observe_round", [*inputs, *draws], [], "round")
+        yield from _RUST_LATER.replace("NAME", name).replace("TURNS", str(source.ring.turns)).split("\n")
     yield "}"
 
 
@@ -273,6 +283,20 @@ impl Learner {
     }
 """
 
+_RUST_LATER = """\
+    /// Goes on without the data of an open round.
+    pub fn skip(&mut self, round: i64) -> Result<(), Error> {
+        checked(unsafe { NAME_skip(self.memory.as_mut_ptr(), round) })
+    }
+
+    /// Open rounds, the oldest first.
+    pub fn pending(&self) -> Vec<i64> {
+        let mut rounds = vec![0i64; TURNS];
+        let count = unsafe { NAME_pending(self.memory.as_ptr(), rounds.as_mut_ptr()) };
+        rounds.truncate(count as usize);
+        rounds
+    }"""
+
 Renamed = list[tuple[str, Named]]
 """Values with their names in Rust."""
 
@@ -292,17 +316,18 @@ def _foreign(items: Renamed) -> str:
     return ", ".join(["memory: *mut f64", *forms])
 
 
-def _method(name: str, function: str, inputs: Renamed, outputs: Renamed) -> Iterator[str]:
-    """Method that checks lengths and calls a foreign function."""
+def _method(name: str, function: str, inputs: Renamed, outputs: Renamed, *numbers: str) -> Iterator[str]:
+    """Method that checks lengths and calls a foreign function; integers of these names come first."""
     forms = [f"{r}: &[{_RUST[n.type.dtype]}]" if n.type.shape else f"{r}: {_RUST[n.type.dtype]}" for r, n in inputs]
     forms += [f"{r}: &mut [f64]" if n.type.shape else f"{r}: &mut f64" for r, n in outputs]
-    yield f"    pub fn {function}({', '.join(['&mut self', *forms])}) -> Result<(), Error> {{"
+    forms = ["&mut self", *(f"{number}: i64" for number in numbers), *forms]
+    yield f"    pub fn {function}({', '.join(forms)}) -> Result<(), Error> {{"
     for r, n in (*inputs, *outputs):
         if n.type.shape:
             yield f'        assert_eq!({r}.len(), {n.size}, "entries of {r}");'
     given = [f"{r}.as_ptr()" if n.type.shape else r for r, n in inputs]
     given += [f"{r}.as_mut_ptr()" if n.type.shape else r for r, n in outputs]
-    call = f"{name}_{function}({', '.join(['self.memory.as_mut_ptr()', *given])})"
+    call = f"{name}_{function}({', '.join(['self.memory.as_mut_ptr()', *numbers, *given])})"
     yield f"        checked(unsafe {{ {call} }})"
     yield "    }"
     yield ""

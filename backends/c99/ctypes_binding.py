@@ -11,6 +11,7 @@ from typing import Any
 
 # begin tables
 NAME = ""
+TURNS = 1
 STATE_SIZE = 0
 ERROR_SIZE = 1
 STARTS: tuple[str, ...] = ()
@@ -110,9 +111,29 @@ class Learner:
         self._checked(self._function("decide")(self._memory, *self._given(DRAWS, given), *outs))
         return {n: list(out) if shape else out[0] for (n, (_, shape)), out in zip(DECISIONS.items(), outs)}
 
-    def observe(self, **given: Any) -> None:
-        """Take the round's data and go on. Raises LearnerError for wrong data, and changes nothing then."""
-        self._checked(self._function("observe")(self._memory, *self._given(INPUTS, given), *self._given(DRAWS, given)))
+    def observe(self, /, *, round: int | None = None, **given: Any) -> None:
+        """Take the round's data and go on. Raises LearnerError for wrong data, and changes nothing then.
+
+        round  where feedback comes later: an open round, by default the oldest
+        """
+        if round is not None and TURNS == 1:
+            raise LearnerError(0, "feedback of this learner comes at once, for the round that was decided last")
+        place = [] if round is None else [ctypes.c_int64(round)]
+        function = self._function("observe" if round is None else "observe_round")
+        self._checked(function(self._memory, *place, *self._given(INPUTS, given), *self._given(DRAWS, given)))
+
+    @property
+    def pending(self) -> tuple[int, ...]:
+        """Open rounds, the oldest first, where feedback comes later."""
+        rounds = (ctypes.c_int64 * TURNS)()
+        return tuple(rounds[: self._function("pending")(self._memory, rounds)]) if TURNS > 1 else ()
+
+    def skip(self, round: int | None = None) -> None:
+        """Go on without the data of an open round, by default of the oldest, where feedback comes later. Raises LearnerError."""
+        if TURNS == 1:
+            raise LearnerError(0, "feedback of this learner comes at once: decide again")
+        now = round if round is not None else next(iter(self.pending), 0)
+        self._checked(self._function("skip")(self._memory, ctypes.c_int64(now)))
 
     def measure(self, decisions: Mapping[str, Any], **given: Any) -> tuple[float, list[float], list[float]]:
         """Loss of decisions in a round of these data, values of g (g holds where it is at most 0) and of h."""

@@ -66,7 +66,8 @@ def _lines(program: Program, source: CSource, contract: Contract) -> Iterator[st
     shown = first.field.name[:60]  # a string of C has 4,095 characters at most
     yield f'        printf("round %d: {shown} begins with %.9g\\n", t + 1, {first.name}{"[0]" if first.type.shape else ""});'
     given = [_argument(n) for n in (*interface.inputs, *interface.draws)]
-    yield f"        if ({name}_observe({', '.join(['&learner', *given])}) != 0) {{"
+    observe, given = ("observe", given) if source.ring is None else ("observe_round", ["t + 1", *given])
+    yield f"        if ({name}_{observe}({', '.join(['&learner', *given])}) != 0) {{"
     yield "            return 1;"
     yield "        }"
     yield "    }"

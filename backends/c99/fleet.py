@@ -134,11 +134,21 @@ class NativeFleet(Fleet):
         return {f.name: self._by_learner(name, f.type, made) for f, (name, made) in zip(fields, self._members)}
 
     def _decisions(self) -> list[Array]:
+        return self._decided_with(self._draws())
+
+    def _second_points(self) -> list[Array]:
+        return self._decided_with([-a for a in self._draws()])
+
+    def _decided_with(self, draws: Sequence[Array]) -> list[Array]:
+        """Decisions of all learners with these random arrays."""
         outs = self._empty_decisions()
         unread = [np.empty(0) for _ in self.compiled.program.feedback]
-        if wrong := self._each("fleet_decide", [_pointers([*unread, *self._draws()]), _pointers(outs)]):
+        if wrong := self._each("fleet_decide", [_pointers([*unread, *draws]), _pointers(outs)]):
             raise self._not_finite(wrong)
         return outs
+
+    def _leave_out(self) -> None:
+        self._drawn = None
 
     def _empty_decisions(self) -> list[Array]:
         return [np.empty((self.size, *f.type.shape)) for f in self.compiled.program.decision]

@@ -13,8 +13,9 @@ from oco.backends.c99.functions import function_lines
 from oco.backends.c99.interface import PUBLIC, Interface, kept_by
 from oco.backends.c99.names import module_name
 from oco.backends.c99.return_codes import STATUS_NAMES, ReturnCodes, bytes_of_struct
+from oco.backends.c99.ring import IN_TURN, REFUSALS, Ring
 from oco.backends.c99.stack import stack_bytes
-from oco.backends.c99.state import STATE_NAMES, state_lines, state_prototypes
+from oco.backends.c99.state import STATE_NAMES, state_lines, state_prototypes, state_size
 from oco.backends.c99.vectors import LANE, is_vector
 from oco.backends.c99.writer import Signature, comment
 from oco.backends.contract import Contract
@@ -32,37 +33,44 @@ WRITTEN_AS = {"uniform": "uniform on [0, 1)", "normal": "standard normal"}
 
 @dataclass(frozen=True)
 class CSource:
-    """Header and source. `name` is the prefix of every global name in them."""
+    """Header and source. `name` is the prefix of every global name in them; `ring` is there where feedback comes later."""
 
     name: str
     header: str
     code: str
     interface: Interface
+    state_size: int
+    ring: Ring | None = None
 
 
 def emit(program: Program, contract: Contract, skip: Collection[str] = (), *, vectors: bool = False) -> CSource:
     """Header and source of a program; `skip` names passes to leave out. `vectors`: rows of maps stand side by side in vectors of GNU C."""
     name, program = module_name(program.name), replace(program, slopes=None)
     program = lower(rows_in_lanes(program, LANE) if vectors else program, skip)
-    text, interface = rule(program, name)
+    text, one = rule(program, f"{name}_{IN_TURN}" if contract.delay else name)
+    ring = Ring(one, contract.delay + 1) if contract.delay else None
+    interface = one if ring is None else ring.of
     identity = learner_hash(program, contract)
-    status = ReturnCodes(interface, contract.algorithm, identity)
-    own = EntryPoints(interface, contract).lines(), state_lines(interface, identity), status.lines()
-    body = assembled(program, interface, [*text, *(line for part in own for line in part)])
-    title = [*_title(program, contract), *_costs(interface, contract, body)]
+    status = ReturnCodes(interface, contract.algorithm, identity, REFUSALS if ring else {})
+    own = [EntryPoints(one, contract.of_one_turn).lines(), state_lines(one, identity)]
+    own += [ring.lines(), ring.state_lines()] if ring else []
+    body = assembled(program, one, [*text, *(line for part in (*own, status.lines()) for line in part)])
+    title = [*_title(program, contract), *_costs(interface, contract, body, ring)]
     code = [
         *title,
         f'#include "{name}.h"',
         "",
         *(f"#include <{header}.h>" for header in ("float", "math", "stddef", "string")),
         "",
+        *([*one.prototypes(), *state_prototypes(one, state_size(one))] if ring else []),
         *body,
     ]
-    header = "\n".join([*title, *_header(interface, contract, status)])
-    return CSource(name, header, "\n".join(code).rstrip() + "\n", interface)
+    header = "\n".join([*title, *_header(interface, contract, status, ring)])
+    size = ring.state_size if ring else state_size(one)
+    return CSource(name, header, "\n".join(code).rstrip() + "\n", interface, size, ring)
 
 
-def _costs(of: Interface, contract: Contract, body: Sequence[str]) -> Iterator[str]:
+def _costs(of: Interface, contract: Contract, body: Sequence[str], ring: Ring | None) -> Iterator[str]:
     """Comment on what a round takes: operations, stack and memory; and on rounds after the horizon."""
     if contract.horizon is not None:
         yield f"/* After round {contract.horizon}: {ANYTIME if contract.anytime else ALONE}. */"
@@ -70,7 +78,8 @@ def _costs(of: Interface, contract: Contract, body: Sequence[str]) -> Iterator[s
     rounds = [f"{of.name}_{name}" for name in ("prepare", "decide", "observe")]
     stack = max(stack_bytes(body, name) for name in rounds)
     yield f"/* A round: about {work.entries:,.0f} operations on numbers (loops that end by a test count {TURNS} turns), at most"
-    yield f" * {stack:,} bytes of stack beside what libm takes. A learner: {bytes_of_struct(of):,} bytes. Nothing is allocated. */"
+    size = ring.bytes_of_struct if ring else bytes_of_struct(of)
+    yield f" * {stack:,} bytes of stack beside what libm takes. A learner: {size:,} bytes. Nothing is allocated. */"
 
 
 def assembled(program: Program, interface: Interface, lines: Sequence[str]) -> list[str]:
@@ -122,15 +131,16 @@ def rule(program: Program, prefix: str, mixed: bool = False) -> tuple[list[str],
     return lines, Interface(prefix, program, signatures)
 
 
-def _header(interface: Interface, contract: Contract, status: ReturnCodes) -> Iterator[str]:
+def _header(interface: Interface, contract: Contract, status: ReturnCodes, ring: Ring | None) -> Iterator[str]:
     guard = f"OCO_{interface.name.upper()}_H"
     yield from (f"#ifndef {guard}", f"#define {guard}", "", "#include <stdbool.h>", "#include <stdint.h>", "")
     yield from ("#ifdef __cplusplus", 'extern "C" {', "#endif", "")
-    yield from interface.struct()
+    own = ring or interface
+    yield from own.struct()
     yield ""
     yield from _drawn(interface, contract)
-    yield from interface.prototypes()
-    yield from state_prototypes(interface)
+    yield from own.prototypes()
+    yield from state_prototypes(interface, ring.state_size if ring else state_size(interface))
     yield from status.header()
     yield from ("#ifdef __cplusplus", "}", "#endif", "", "#endif", "")
 

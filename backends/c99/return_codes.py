@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from oco.backends.c99.interface import PUBLIC, Interface, Named
 from oco.backends.c99.writer import comment
@@ -54,10 +55,16 @@ _LONGEST = 200
 
 
 class ReturnCodes:
-    """Writer of `NAME_version`, `NAME_sizeof`, `NAME_error` and the enumeration of codes."""
+    """Writer of `NAME_version`, `NAME_sizeof`, `NAME_error` and the codes; `refusals` has further ones by name, in words."""
 
-    def __init__(self, interface: Interface, algorithm: str, identity: str) -> None:
+    def __init__(
+        self, interface: Interface, algorithm: str, identity: str, refusals: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self.of = interface
+        self.refusals = [
+            (f"{interface.name}_{name}", -code, words)
+            for code, (name, words) in enumerate(refusals.items(), first_refusal(interface))
+        ]
         self.about = f"{comment(interface.program.name)}, {comment(algorithm)}, learner {identity[:16]}"
         program = interface.program
         self._taken = {*PUBLIC, *STATUS_NAMES, "ok", *(g.var.name for g in program.constants)}
@@ -98,6 +105,8 @@ class ReturnCodes:
         yield f"    {self.decision} = -1, /* the decision would not be finite */"
         for code, n, place in self.state:
             yield f"    {code} = {-place}, /* {comment(n.field.name)} would not be finite after the round */"
+        for code, number, words in self.refusals:
+            yield f"    {code} = {number}, /* {words} */"
         yield f"    {name}_error_size = {error_size(self.of)}"
         yield "};"
         yield ""
@@ -134,6 +143,8 @@ class ReturnCodes:
         yield '    case -1: @text(text, "the decision would not be finite"); break;'
         for _, n, code in self.state:
             yield f'    case {-code}: @text(text, "{_quoted(n.field.name)} would not be finite after the round"); break;'
+        for _, code, words in self.refusals:
+            yield f'    case {code}: @text(text, "{words}"); break;'
         yield '    default: @text(text, "no code of this learner");'
         yield "    }"
         yield "    return text;"
@@ -158,6 +169,11 @@ def _quoted(text: str) -> str:
     """Text within a string of C."""
     shown = comment(text).replace("\\", "\\\\").replace('"', '\\"').replace("??", "?\\?")
     return shown[:3000]
+
+
+def first_refusal(of: Interface) -> int:
+    """First number after those of the state: code -k is of entry k of the struct."""
+    return len(of.state) + 1
 
 
 def error_size(of: Interface) -> int:

@@ -17,12 +17,12 @@ from oco.backends.c99.interface import Interface
 from oco.backends.python.state_file import LAST_ROUND
 from oco.compiler.ir.program import DType
 
-STATE_NAMES = ("state_size", "save", "load", "pack", "unpack", "crc", "head", "all_finite")
+STATE_NAMES = ("state_size", "save", "load", "readable", "pack", "unpack", "crc", "head", "all_finite")
 """Names that follow the module's prefix, beside those of the interface."""
 VERSION = 1
 MAGIC = b"OCOSTATE"
-_HEAD = 24
-_TAIL = 8
+HEAD = 24
+TAIL = 8
 
 _HELPERS = """\
 static inline unsigned char *@pack(const void *values, int64_t count, unsigned char *to) {
@@ -72,20 +72,20 @@ static inline int @all_finite(const unsigned char *bytes, int64_t count) {
 
 def state_size(of: Interface) -> int:
     """Size of a saved learner in bytes."""
-    return _HEAD + 8 * sum(n.size for n in of.state) + _TAIL
+    return HEAD + 8 * sum(n.size for n in of.state) + TAIL
 
 
-def state_prototypes(of: Interface) -> Iterator[str]:
-    """Lines of the header about saving."""
+def state_prototypes(of: Interface, size: int) -> Iterator[str]:
+    """Lines of the header about saving a learner as `size` bytes."""
     yield "/* Bytes of a saved learner. */"
-    yield f"enum {{ {of.name}_state_size = {state_size(of)} }};"
+    yield f"enum {{ {of.name}_state_size = {size} }};"
     yield ""
     yield f"/* Write the learner as {of.name}_state_size bytes, the same on every machine. */"
-    yield f"{_save(of)};"
+    yield f"{save_head(of)};"
     yield ""
     yield "/* Read what save wrote. Gives 0, or why nothing was changed: 1 too short or too long, 2 not a saved learner,"
     yield " * 3 saved in another version of the format, 4 another learner, 5 damaged or of no learner's values. */"
-    yield f"{_load(of)};"
+    yield f"{load_head(of)};"
     yield ""
 
 
@@ -98,7 +98,7 @@ def state_lines(of: Interface, identity: str) -> Iterator[str]:
     yield ""
     yield f"static const uint64_t {name}_head[3] = {head};"
     yield ""
-    yield f"{_save(of)} {{"
+    yield f"{save_head(of)} {{"
     yield f"    unsigned char *to = @pack({name}_head, 3, bytes);"
     for n in of.state:
         address = f"self->{n.name}" if n.type.shape else f"&self->{n.name}"
@@ -109,21 +109,19 @@ def state_lines(of: Interface, identity: str) -> Iterator[str]:
         yield f"        const uint64_t bit = ({address})[i];"
         yield "        to = @pack(&bit, 1, to);"
         yield "    }"
-    yield f"    const uint64_t crc = @crc(bytes, {name}_state_size - {_TAIL});"
+    yield f"    const uint64_t crc = @crc(bytes, {name}_state_size - {TAIL});"
     yield "    @pack(&crc, 1, to);"
     yield "}"
     yield ""
-    yield f"{_load(of)} {{"
-    yield "    uint64_t head[3], crc;"
-    yield f"    if (size < {_HEAD + _TAIL}) {{ return 1; }}"
-    yield "    const unsigned char *from = @unpack(head, 3, bytes);"
-    yield "    for (int k = 0; k < 3; ++k) {"
-    yield f"        if (head[k] != {name}_head[k]) {{ return k + 2; }}"
-    yield "    }"
-    yield f"    if (size != {name}_state_size) {{ return 1; }}"
-    yield f"    @unpack(&crc, 1, bytes + size - {_TAIL});"
-    yield f"    if (crc != @crc(bytes, size - {_TAIL})) {{ return 5; }}"
+    yield from readable(name, of.name)
     yield from _believable(of)
+    yield "    return 0;"
+    yield "}"
+    yield ""
+    yield f"{load_head(of)} {{"
+    yield f"    const int wrong = {name}_readable(bytes, size);"
+    yield "    if (wrong != 0) { return wrong; }"
+    yield f"    const unsigned char *from = bytes + {HEAD};"
     for n in of.state:
         address = f"self->{n.name}" if n.type.shape else f"&self->{n.name}"
         if n.type.dtype is not DType.BOOL:
@@ -138,11 +136,25 @@ def state_lines(of: Interface, identity: str) -> Iterator[str]:
     yield "}"
 
 
+def readable(name: str, prefix: str) -> Iterator[str]:
+    """Beginning of the function that refuses what cannot be a state, before anything is changed: other learners and damage."""
+    yield f"static int {name}_readable(const unsigned char *bytes, int64_t size) {{"
+    yield "    uint64_t head[3], crc;"
+    yield f"    if (size < {HEAD + TAIL}) {{ return 1; }}"
+    yield "    @unpack(head, 3, bytes);"
+    yield "    for (int k = 0; k < 3; ++k) {"
+    yield f"        if (head[k] != {prefix}_head[k]) {{ return k + 2; }}"
+    yield "    }"
+    yield f"    if (size != {name}_state_size) {{ return 1; }}"
+    yield f"    @unpack(&crc, 1, bytes + size - {TAIL});"
+    yield f"    if (crc != @crc(bytes, size - {TAIL})) {{ return 5; }}"
+
+
 def _believable(of: Interface) -> Iterator[str]:
-    """Statements that refuse impossible entries before anything is changed: the round comes first."""
-    yield f"    @unpack(head, 1, bytes + {_HEAD});"
+    """Statements that refuse impossible entries: the round comes first."""
+    yield f"    @unpack(head, 1, bytes + {HEAD});"
     yield f"    if (head[0] - 1 >= UINT64_C({LAST_ROUND})) {{ return 5; }}"
-    place = _HEAD
+    place = HEAD
     for dtype, group in groupby(of.state, lambda n: n.type.dtype):
         count = sum(n.size for n in group)
         if dtype is DType.FLOAT and count:
@@ -150,9 +162,11 @@ def _believable(of: Interface) -> Iterator[str]:
         place += 8 * count
 
 
-def _save(of: Interface) -> str:
+def save_head(of: Interface) -> str:
+    """Head of the function that writes a learner as bytes."""
     return f"void {of.name}_save(const {of.name} *self, unsigned char *bytes)"
 
 
-def _load(of: Interface) -> str:
+def load_head(of: Interface) -> str:
+    """Head of the function that reads it back."""
     return f"int {of.name}_load({of.name} *self, const unsigned char *bytes, int64_t size)"

@@ -9,6 +9,7 @@ from oco.backends.python.intake import Stream
 MODEL = ""
 MODEL_HASH = ""
 PLAN_HASH = ""
+DELAY = 0
 HORIZON: int | None = None
 AFTER_HORIZON = ""
 STATE: tuple[str, ...] = ("round",)

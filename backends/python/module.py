@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import io
 import math
 import re
 import textwrap
+import tokenize
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -26,6 +28,10 @@ from oco.compiler.ir.program import DType, Field, Function, Program
 from oco.dsl.labels import Axes
 
 _RULE = 100
+_LATER = """\
+Each `decide` begins a round. The data of round t come before round t + {0} + 1 is decided, in any order;
+`learner.pending` lists the open rounds, and `learner.skip(round=t)` says that the data never come.
+"""
 _UNPACKED = '''
 def unpacked(text, dtype, shape):
     """An array from its compressed bytes."""
@@ -40,7 +46,7 @@ def emit(program: Program, contract: Contract) -> str:
         [
             _docstring(program, contract),
             "",
-            *_imports({"math"} if _uses_math(rule) else set()),
+            *_imports(("intake", *_parts(contract)), {"math"} if _uses_math(rule) else set()),
             "",
             *rule,
             *_interface(program, contract),
@@ -50,11 +56,16 @@ def emit(program: Program, contract: Contract) -> str:
             "",
             "",
             *_table("STREAMS", {f.name: stream_source(f, contract) for f in program.feedback}),
-            *_verbatim("state_file"),
-            *_verbatim("standalone"),
+            *(line for name in _parts(contract) for line in _verbatim(name, in_turn=contract.delay > 0)),
             "",
         ]
     )
+
+
+def _parts(contract: Contract) -> tuple[str, ...]:
+    """Modules of this folder whose definitions an emitted one has, below its tables."""
+    in_turn = ("open_rounds", "standalone_delayed") if contract.delay else ()
+    return ("state_file", "standalone", *in_turn, "standalone_file")
 
 
 def emit_rule(program: Program, entries: Sequence[Function] = (), skip: Collection[str] = ()) -> str:
@@ -95,10 +106,11 @@ def _docstring(program: Program, contract: Contract) -> str:
         "",
         "    learner = Learner()",
         f"    x = learner.decide({known})",
-        f"    feedback = learner.observe({inputs})",
+        f"    feedback = learner.observe({inputs}{', round=1' if contract.delay else ''})",
         "",
         "`python THIS_FILE data.csv` runs it over a file with a column for each stream (`price`, or",
         "`price[0]`, `price[1]`, ..., or `price.ANYTHING`) and a row for each round.",
+        *(_LATER.format(contract.delay).splitlines() if contract.delay else []),
         *(
             ["`NAMES` has the names of the entries of decisions; data may come as dicts of names."]
             if contract.axes
@@ -163,7 +175,8 @@ def _interface(program: Program, contract: Contract) -> Iterator[str]:
     yield _heading("What goes in and out")
     yield ""
     yield f"MODEL = {quoted(program.name)}"
-    yield f"HORIZON = {contract.horizon}"
+    yield f"DELAY = {contract.delay}"
+    yield f"HORIZON = {contract.of_one_turn.horizon}"
     if contract.horizon is not None:
         yield f"AFTER_HORIZON = {quoted(ANYTIME if contract.anytime else ALONE)}"
     yield f"MODEL_HASH = {quoted(model_hash(contract))}"
@@ -243,11 +256,11 @@ def _bound(value: Any) -> str:
     return array_source(array.ravel()[:1].reshape(()) if same else array)
 
 
-def _imports(own: Collection[str]) -> list[str]:
+def _imports(parts: Collection[str], own: Collection[str]) -> list[str]:
     """Union of the imports of the rule and the verbatim parts, without this package."""
     modules = {"base64", "zlib", *own}
     lines = set()
-    for name in ("intake", "state_file", "standalone"):
+    for name in parts:
         for node in ast.parse(_source(name)).body:
             if isinstance(node, ast.Import):
                 modules |= {a.name for a in node.names if a.name != "numpy"}
@@ -276,6 +289,17 @@ def _source(name: str) -> str:
     return files("oco.backends.python").joinpath(f"{name}.py").read_text(encoding="utf-8")
 
 
+def _renamed(text: str, names: Mapping[str, str]) -> str:
+    """Source with other names in the place of these; strings stay as they are."""
+    lines = text.splitlines(keepends=True)
+    tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    for token in reversed([t for t in tokens if t.type == tokenize.NAME and t.string in names]):
+        (row, start), (_, stop) = token.start, token.end
+        line = lines[row - 1]
+        lines[row - 1] = line[:start] + names[token.string] + line[stop:]
+    return "".join(lines)
+
+
 @cache
 def _helper(function: Callable[..., Any]) -> tuple[str, ...]:
     """Definition of a function of this folder, verbatim."""
@@ -285,9 +309,11 @@ def _helper(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 @cache
-def _verbatim(name: str) -> tuple[str, ...]:
-    """Definitions of a module of this folder, verbatim."""
+def _verbatim(name: str, in_turn: bool = False) -> tuple[str, ...]:
+    """Definitions of a module of this folder, verbatim; `in_turn`: what has the name `Learner` there is of learners in turn."""
     text = _source(name)
+    if in_turn and name != "standalone_file":
+        text = _renamed(text, {"Learner": "LearnerInTurn", "LateFeedbackLearner": "Learner"})
     rows = text.splitlines()
     parts: list[str] = []
     for node in ast.parse(text).body:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import re
-import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,10 +13,8 @@ import numpy as np
 from oco.backends.python.intake import Intake, NotFinite, finite
 from oco.backends.python.interface import (
     AFTER_HORIZON,
-    CONSTRAINTS,
     CONTEXT,
     DRAWS,
-    EQUALITIES,
     HORIZON,
     LIPSCHITZ,
     MODEL,
@@ -71,6 +66,7 @@ class Learner:
         self._take = Intake(STREAMS)
         self._take_context = Intake({name: STREAMS[name] for name in CONTEXT})
         self._context: dict[str, Any] | None = None
+        self._unprepared: tuple[Any, ...] | None = None  # the state before `prepare` took the contexts of this round
         self._random = np.random.default_rng(seed)
         self._values = _tuple(init(*first.values()))
         self._drawn: list[Any] | None = None
@@ -139,7 +135,8 @@ class Learner:
                 raise ValueError(f"round {self.round} was decided with another {changed[0]}")
             if known is None and prepare is not None:
                 with np.errstate(all="ignore"):
-                    self._values = self._finite(STATE, prepare(*self._values, *values.values()))
+                    prepared = self._finite(STATE, prepare(*self._values, *values.values()))
+                self._unprepared, self._values = self._values, prepared
             known = self._context = values
         if known is None:
             raise ValueError(f"round {self.round} is decided with {', '.join(CONTEXT)}: give them to `decide`")
@@ -161,12 +158,23 @@ class Learner:
                     self._finite(START, decisions)
                 following = self._finite(STATE, update(*self._values, *values, *drawn))
             feedback = Feedback(self.round, float(loss), constraints, equalities)
-            self._values, self._drawn, self._context = following, None, None
+            self._values, self._unprepared, self._drawn, self._context = following, None, None, None
         if feedback.round - 1 == HORIZON:
             warnings.warn(f"the horizon of {HORIZON} rounds is over: {AFTER_HORIZON}", stacklevel=2)
         if LIPSCHITZ and feedback.round & (feedback.round - 1) == 0:
             self._look(feedback.round, decisions, values)
         return feedback
+
+    def skip(self) -> None:
+        """Leave this round out, as its data never come: the next decision is made from the same state, and counts as this round's."""
+        with self._owned():
+            self._values = self._before
+            self._unprepared, self._drawn, self._context = None, None, None
+
+    @property
+    def _before(self) -> tuple[Any, ...]:
+        """State before the contexts of this round were taken."""
+        return self._values if self._unprepared is None else self._unprepared
 
     def _finite(self, names: Iterable[str], values: Any) -> tuple[Any, ...]:
         """Values of a function; OverflowError where one is not finite, and the learner stays in the round."""
@@ -208,7 +216,7 @@ class Learner:
                 "model": MODEL,
                 "model_hash": MODEL_HASH,
                 "plan_hash": PLAN_HASH,
-                "values": {name: pack(value) for name, value in zip(STATE, self._values)},
+                "values": {name: pack(value) for name, value in zip(STATE, self._before)},
                 "random": self._random.bit_generator.state,
                 "drawn": [pack(a) for a in self._drawn] if self._drawn else None,
                 "context": {name: pack(v) for name, v in (self._context or {}).items()},
@@ -250,79 +258,3 @@ class Learner:
 
 def _tuple(values: Any) -> tuple[Any, ...]:
     return values if isinstance(values, tuple) else (values,)
-
-
-def columns_of(name: str, shape: tuple[int, ...], header: list[str]) -> list[int]:
-    """Columns of a stream: `price`, or `price[0]`, `price[1]`, ..., or `price.ANYTHING` in the order of the file."""
-    size = int(np.prod(shape))
-    if not shape or name in header:
-        results = [k for k, h in enumerate(header) if h == name]
-    else:
-        places = [f"{name}[{','.join(map(str, i))}]" for i in np.ndindex(*shape)]
-        plain = [re.sub(r"\s", "", h) for h in header]
-        results = [plain.index(p) for p in places if p in plain]
-        results = results or [k for k, h in enumerate(header) if h.startswith(name + ".")]
-    if not results:
-        distribution = STREAMS[name].distribution
-        raise ValueError(
-            f"no column for {name}"
-            + (f": the model draws it from {distribution}, a file must have it" if distribution else "")
-        )
-    if len(results) != size:
-        raise ValueError(f"{name} has {size} entries, the file {len(results)} columns for it")
-    return results
-
-
-def number_of(cell: str) -> float:
-    """Plain decimal number: Python also accepts `1_0` and digits of other scripts."""
-    if not cell.isascii() or "_" in cell:
-        raise ValueError(cell)
-    return float(cell)
-
-
-def rounds_of(path: str) -> Iterator[dict[str, Any]]:
-    """Rounds of a CSV file with a header, one a row."""
-    with open(path, newline="", encoding="utf-8-sig") as file:
-        rows = csv.reader(file)
-        header = [h.strip() for h in next(rows, [])]
-        columns = {name: columns_of(name, s.shape, header) for name, s in STREAMS.items() if name not in PREVIOUS}
-        for row in rows:
-            try:
-                cells = {n: [number_of(row[k]) for k in ks] for n, ks in columns.items()}
-            except (ValueError, IndexError) as error:
-                raise ValueError(f"{path}, line {rows.line_num}: a cell is missing or not a number") from error
-            yield {n: np.array(values).reshape(STREAMS[n].shape) for n, values in cells.items()}
-
-
-def run(rounds: Iterator[Mapping[str, Any]]) -> None:
-    """Play all rounds and print their losses."""
-    learner = Learner()
-    loss, signed = 0.0, np.zeros(len(CONSTRAINTS) + len(EQUALITIES))
-    hard = signed.copy()
-    for streams in rounds:
-        feedback = learner.observe(**streams)
-        loss += feedback.loss
-        signed += np.concatenate([feedback.constraints, feedback.equalities])
-        hard += feedback.violation
-    played = learner.round - 1
-    print(f"{MODEL}: {played} rounds, loss {loss:.6g} ({loss / max(played, 1):.6g} a round)")
-    soft = np.where(np.arange(len(signed)) < len(CONSTRAINTS), np.maximum(signed, 0), np.abs(signed))
-    for label, total, worst in zip(CONSTRAINTS + EQUALITIES, soft, hard):
-        print(f"{label}: violation {total:.6g} over all rounds, {worst:.6g} round by round")
-
-
-def main(arguments: list[str]) -> int:
-    """Run the learner over the CSV file that the arguments name; returns the exit status."""
-    if len(arguments) != 1 or arguments[0].startswith("-"):
-        print(f"usage: python {sys.argv[0]} data.csv   (columns: {', '.join(STREAMS)})", file=sys.stderr)
-        return 2
-    try:
-        run(rounds_of(arguments[0]))
-    except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

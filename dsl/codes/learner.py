@@ -164,6 +164,14 @@ LEARNER: dict[str, Code] = {
         "Give the rounds that the message lists, or skip them; `learner.pending` has the open ones.",
         Stage.RUN,
     ),
+    "OCO550": Code(
+        "a learner with open rounds is carried to another rule",
+        "Under delayed feedback rounds are decided whose data are still to come. Another rule has decided nothing in them, and their "
+        "data are of no use to it.",
+        "oco.migrate(learner, longer)  # while `learner.pending` lists rounds",
+        "Give the open rounds their feedback before, or `learner.skip(round=t)` them.",
+        Stage.RUN,
+    ),
     "OCO861": Code(
         "values by name that do not fit the index",
         "Where an axis is an `index`, the values of a round may come by name, in any order: as a dict, a series of pandas, an array of "

@@ -1,0 +1,102 @@
+"""Emitted module as a program: it plays a file of data. This text is part of every one, below its learner."""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from oco.backends.python.interface import CONSTRAINTS, CONTEXT, DELAY, EQUALITIES, MODEL, PREVIOUS, STREAMS
+from oco.backends.python.standalone import Feedback, Learner
+
+
+def columns_of(name: str, shape: tuple[int, ...], header: list[str]) -> list[int]:
+    """Columns of a stream: `price`, or `price[0]`, `price[1]`, ..., or `price.ANYTHING` in the order of the file."""
+    size = int(np.prod(shape))
+    if not shape or name in header:
+        results = [k for k, h in enumerate(header) if h == name]
+    else:
+        places = [f"{name}[{','.join(map(str, i))}]" for i in np.ndindex(*shape)]
+        plain = [re.sub(r"\s", "", h) for h in header]
+        results = [plain.index(p) for p in places if p in plain]
+        results = results or [k for k, h in enumerate(header) if h.startswith(name + ".")]
+    if not results:
+        distribution = STREAMS[name].distribution
+        raise ValueError(
+            f"no column for {name}"
+            + (f": the model draws it from {distribution}, a file must have it" if distribution else "")
+        )
+    if len(results) != size:
+        raise ValueError(f"{name} has {size} entries, the file {len(results)} columns for it")
+    return results
+
+
+def number_of(cell: str) -> float:
+    """Plain decimal number: Python also accepts `1_0` and digits of other scripts."""
+    if not cell.isascii() or "_" in cell:
+        raise ValueError(cell)
+    return float(cell)
+
+
+def rounds_of(path: str) -> Iterator[dict[str, Any]]:
+    """Rounds of a CSV file with a header, one a row."""
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        rows = csv.reader(file)
+        header = [h.strip() for h in next(rows, [])]
+        columns = {name: columns_of(name, s.shape, header) for name, s in STREAMS.items() if name not in PREVIOUS}
+        for row in rows:
+            try:
+                cells = {n: [number_of(row[k]) for k in ks] for n, ks in columns.items()}
+            except (ValueError, IndexError) as error:
+                raise ValueError(f"{path}, line {rows.line_num}: a cell is missing or not a number") from error
+            yield {n: np.array(values).reshape(STREAMS[n].shape) for n, values in cells.items()}
+
+
+def played(learner: Any, rounds: Iterator[Mapping[str, Any]]) -> Iterator[Feedback]:
+    """Feedback of all rounds, each of which comes after as many others as the delay has."""
+    open_: list[Mapping[str, Any]] = []
+    for streams in rounds:
+        if DELAY:
+            learner.decide(**{name: streams[name] for name in CONTEXT})
+        open_.append({n: v for n, v in streams.items() if not DELAY or n not in CONTEXT})
+        if len(open_) > DELAY:
+            yield learner.observe(**open_.pop(0))
+    for streams in open_:
+        yield learner.observe(**streams)
+
+
+def run(rounds: Iterator[Mapping[str, Any]]) -> None:
+    """Play all rounds and print their losses."""
+    learner = Learner()
+    count, loss, signed = 0, 0.0, np.zeros(len(CONSTRAINTS) + len(EQUALITIES))
+    hard = signed.copy()
+    for feedback in played(learner, rounds):
+        count += 1
+        loss += feedback.loss
+        signed += np.concatenate([feedback.constraints, feedback.equalities])
+        hard += feedback.violation
+    print(f"{MODEL}: {count} rounds, loss {loss:.6g} ({loss / max(count, 1):.6g} a round)")
+    soft = np.where(np.arange(len(signed)) < len(CONSTRAINTS), np.maximum(signed, 0), np.abs(signed))
+    for label, total, worst in zip(CONSTRAINTS + EQUALITIES, soft, hard):
+        print(f"{label}: violation {total:.6g} over all rounds, {worst:.6g} round by round")
+
+
+def main(arguments: list[str]) -> int:
+    """Run the learner over the CSV file that the arguments name; returns the exit status."""
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        print(f"usage: python {sys.argv[0]} data.csv   (columns: {', '.join(STREAMS)})", file=sys.stderr)
+        return 2
+    try:
+        run(rounds_of(arguments[0]))
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -144,7 +144,7 @@ def _year(folder: Path, seed: int) -> Problem:
     text = JOBS.read_text(encoding="utf-8").replace("[-1000, 3000]", "[-3100, 1200]")
     prices = recorded.year(folder)
     model = oco.parse(text).with_horizon(len(prices))
-    words = "`examples/job_scheduling.oco` on NYISO's hourly prices of 2017, jobs drawn; a price is $ for a late job"
+    words = "`examples/job_scheduling.oco` on NYISO's prices of 2017, slots of four hours, jobs drawn; a price is $ for a late job"
     data = load_data(canonical(model), {"price": prices}, seed=seed, on_missing="hold")
     return Problem("nyiso-year", model, data, (3e4, 1e5, 3e5), words)
 

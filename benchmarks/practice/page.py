@@ -8,12 +8,11 @@ from dataclasses import replace
 from benchmarks.practice.causes import CAUSES
 from benchmarks.practice.plots import draw
 from benchmarks.practice.problems import ROOT
-from benchmarks.practice.runs import Priced, Results
+from benchmarks.practice.runs import OWN, Priced, Results
 from benchmarks.practice.totals import (
     ALIKE,
     EARLY_NEAR,
     NEAR,
-    OWN,
     WIDE_NEAR,
     against,
     best_of_papers,

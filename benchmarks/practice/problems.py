@@ -174,7 +174,7 @@ def _ratings(folder: Path) -> Problem:
 
 def _market(folder: Path, market: str, limited: bool) -> Problem:
     values = recorded.relatives(folder, market)
-    words = f"portfolio on the daily price relatives of {market}, "
+    words = f"portfolio on {len(values):,} daily price relatives of {market}, "
     words += "at most 30% in the first third of the assets after each day's moves" if limited else "no limit"
     text, prices = recorded.market_text(values, limited), (0.01, 0.1, 1.0) if limited else (1.0,)
     return _given(f"{market}-sector" if limited else market, text, {"relative": values}, prices, words, wealth=True)

@@ -15,6 +15,8 @@ MARKETS = ("djia", "sp500", "tse", "msci", "nyse_o", "nyse_n")
 ZONES = ("CAPITL", "CENTRL", "DUNWOD", "GENESE", "HUD VL", "LONGIL", "MHK VL", "MILLWD", "N.Y.C.", "WEST")
 SLOT = 4
 """Hours of a slot of the year: all rules on 8,760 rounds with 100 decisions would take half of the benchmark's time."""
+DAYS = 1300
+"""Days of a market: those of the four short ones, and the last ones of the two that go back decades."""
 USERS, FILMS = 40, 60
 
 MARKET = """\
@@ -58,8 +60,8 @@ def year(folder: Path) -> Array:
 
 
 def relatives(folder: Path, market: str) -> Array:
-    """Daily price relatives of a market, a row a day."""
-    return np.loadtxt(folder / "portfolio" / f"{market}_relatives.csv", delimiter=",")
+    """Daily price relatives of a market, a row a day, of the last `DAYS` days."""
+    return np.loadtxt(folder / "portfolio" / f"{market}_relatives.csv", delimiter=",")[-DAYS:]
 
 
 def market_text(values: Array, limited: bool) -> str:

@@ -29,6 +29,8 @@ from oco.evaluation.baselines.table import RuleLine, rule_line
 from oco.evaluation.cost import Trade
 from oco.plan import Plan
 
+OWN = "hedged"
+"""Algorithm that is of no paper, and weighs the rules of practice."""
 EARLY = 0.1
 """Share of the rounds in which a learner comes from its first decision to where it stays."""
 UNHURRIED = 1e9
@@ -153,7 +155,7 @@ def compare(
 
 def _has(row: Priced, part: Part) -> bool:
     """True where a part is there, as the default always is, or there is none, as where the default has no experts."""
-    none = part is Part.ABLATION and row.algorithm != "hedged"
+    none = part is Part.ABLATION and row.algorithm != OWN
     return part is Part.DEFAULT or none or bool(getattr(row, part.value))
 
 
@@ -187,14 +189,10 @@ class _Game:
                 tuned = oco.tune(self.model, self.problem.data.first(self.first), seconds=UNHURRIED)
                 return replace(row, tuned=self._line(f"tuned: {tuned.line}", tuned.plan)), ()
             case Part.ALGORITHMS:
-                plans = [
-                    oco.compile(self.plan.model, algorithm=n, data=self.problem.data) for n in candidates(self.plan)
-                ]
-                lines = sorted((self._line(a.algorithm, a) for a in plans), key=lambda line: line.cost)
-                return replace(row, algorithms=tuple(lines)), ()
+                return replace(row, algorithms=self._algorithms(row.default)), ()
             case Part.WIDE:
                 return replace(row, wide=self._wide()), ()
-            case Part.ABLATION if self.plan.algorithm == "hedged":
+            case Part.ABLATION if self.plan.algorithm == OWN:
                 return replace(row, ablation=tuple(self._without(name) for name in PARTS)), ()
         return row, ()
 
@@ -237,17 +235,31 @@ class _Game:
         own = [r.name for r in rules(canonical)]
         return [self.fixed[n] if n in self.fixed else self.fixed[f"{n}, {self.price:g}"] for n in own]
 
+    def _algorithms(self, own: RuleLine) -> tuple[RuleLine, ...]:
+        """Totals of each algorithm, the cheapest first; those of the default were played."""
+        names = [n for n in candidates(self.plan) if n != OWN or self.plan.algorithm != OWN]
+        plans = [oco.compile(self.plan.model, algorithm=n, data=self.problem.data) for n in names]
+        lines = [self._line(a.algorithm, a) for a in plans]
+        lines += [replace(own, name=OWN)] if self.plan.algorithm == OWN else []
+        return tuple(sorted(lines, key=lambda line: line.cost))
+
     def _without(self, name: str) -> RuleLine:
         """Totals of the default without one of its parts."""
         with without(name):
-            plan = oco.compile(self.model, data=self.problem.data, budget=UNHURRIED)
-            return self._line(name, plan)
+            return self._line(name, self._as_chosen(self.problem))
 
     def _wide(self) -> RuleLine:
         """Totals of the default where the declared bounds are too wide."""
-        wide = widened(replace(self.problem, model=self.model))
-        plan = oco.compile(wide.model, data=wide.data, budget=UNHURRIED)
+        wide = widened(self.problem)
+        plan = self._as_chosen(wide)
         return rule_line(plan.algorithm, _played(plan, wide).after(self.first), self.trade)
+
+    def _as_chosen(self, problem: Problem) -> Plan:
+        """Default of a problem that is a variant; where it weighs experts nothing else is judged again."""
+        model = priced(problem.model, self.price)
+        if self.plan.algorithm == OWN:
+            return oco.compile(model, algorithm=OWN, data=problem.data)
+        return oco.compile(model, data=problem.data, budget=UNHURRIED)
 
     def _line(self, name: str, plan: Plan) -> RuleLine:
         return rule_line(name, _played(plan, self.problem).after(self.first), self.trade)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from benchmarks.practice.runs import Priced, Results
+from benchmarks.practice.runs import OWN, Priced, Results
 from oco.evaluation.baselines.table import RuleLine
 
 ALIKE = 1e-6
@@ -14,8 +14,6 @@ NEAR = 0.02
 """Share by which the default's total may be above a rule's."""
 EARLY_NEAR, WIDE_NEAR = 0.05, 0.05
 """Shares by which the first tenth may be above the best cheap rule's, and by which bounds that are too wide may change the total."""
-OWN = "hedged"
-"""Algorithm that is of no paper."""
 
 
 def total(line: RuleLine, price: float) -> float:

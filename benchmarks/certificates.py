@@ -1,4 +1,4 @@
-"""Certificates on the problems of `benchmarks/practice`: `python -m benchmarks.certificates [--portfolios DIR] [--write]`.
+"""Certificates on the problems of `benchmarks/practice`: `python -m benchmarks.certificates [--data DIR] [--write]`.
 
 Each problem is compiled as `oco run --data` does and run over all its rounds; the table has the regret to the best fixed decision, its
 certificate, what was guaranteed before the first round, the sum of the losses, and what the sums of the certificate add to a round.
@@ -149,11 +149,11 @@ def table(rows: list[Row]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problems", default="", help="names, separated by commas; all by default")
-    parser.add_argument("--portfolios", type=Path, default=None, help="folder of price relatives")
+    parser.add_argument("--data", type=Path, default=None, help="folder of price relatives")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--write", action="store_true", help="write docs/certificates.md")
     o = parser.parse_args()
-    there, rows = problems(o.portfolios, o.seed), list[Row]()
+    there, rows = problems(o.data, o.seed), list[Row]()
     for name in [w for w in o.problems.split(",") if w] or [n for n in PROBLEMS if n in there]:
         try:
             rows.append(row(replace(there[name]())))

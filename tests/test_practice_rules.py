@@ -11,8 +11,6 @@ import pytest
 import scipy.stats
 
 import oco
-from benchmarks.practice.page import dominating, page
-from benchmarks.practice.runs import Priced, Results
 from oco.cli import main
 from oco.compiler.problem.canonical import canonical
 from oco.evaluation.baselines.base import Game, LeftOut, Played, play
@@ -22,7 +20,6 @@ from oco.evaluation.baselines.predictions import Last, Mean, Stated, predicted
 from oco.evaluation.baselines.resolve import NoMargin, Resolve, Resolving
 from oco.evaluation.baselines.rules import Which, beside, cheap_rules, rules
 from oco.evaluation.baselines.stated import Deviations, OfModel, Quantile, WorstOfRange
-from oco.evaluation.baselines.table import RuleLine
 from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data, load_data
 from oco.evaluation.report.run_page import report
@@ -277,30 +274,3 @@ def test_a_report_has_a_point_and_a_row_for_each_rule():
     assert "Rules to compare with" in page and "loss against violation" in page
     for number, line in summarize(trace, beside=found).rules.marked:
         assert f">{number}</td>" in page and line.name in page
-
-
-def test_the_page_of_practice_counts_rules_that_dominate_and_rows_that_are_won():
-    def line(name, loss, violation):
-        return RuleLine(name, loss, violation, 0, 0.0)
-
-    better, other = line("less of both", 9.0, 1.0), line("more late", 5.0, 8.0)
-    lost = Priced(1.0, "coldq", line("default", 10.0, 2.0), (better, other))
-    won = Priced(10.0, "coldq", line("default", 8.0, 0.5), (better, other))
-    assert dominating(lost) == [better] and dominating(won) == []
-    text = page([Results("p", "words of it", 80, (lost, won), (LeftOut("slow", "it takes long"),))])
-    assert "no more than the best rule in 1 of 2 rows, and is dominated by no rule in 1." in text
-    assert "| p | 1 | `coldq` | 10 | 2 | 12 | less of both | 9 | 1 | 10 | 1 of 2 |" in text
-    assert "Left out: slow (it takes long)." in text and "## Algorithms" not in text
-
-
-def test_the_page_of_practice_counts_rows_near_the_picked_rule_and_best_algorithms():
-    def line(name, loss, violation):
-        return RuleLine(name, loss, violation, 0, 0.0)
-
-    rules = line("best", 6.0, 1.0), line("picked", 99.0, 1.0)
-    own = line("hedged", 100.0, 2.0), line("nested", 80.0, 30.0)
-    near = Priced(1.0, "hedged", own[0], rules, own, "picked")
-    far = Priced(0.1, "nested", own[1], rules, own[:1], "best")
-    text = page([Results("p", "words of it", 80, (near, far))])
-    assert "| p | 1 | 102 | 100 | 7 | **102** | 110 |" in text and "| 83 | 6.1 | 6.1 | **100.2** | - |" in text
-    assert "plus 2% in 1 of 2 rows, and as little as the best algorithm in 2." in text

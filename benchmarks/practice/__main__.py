@@ -1,8 +1,9 @@
 """Default learner against rules that a practitioner would write, on the last 80% of the rounds.
 
-Run: python -m benchmarks.practice [--only nyiso,tracking] [--parts default,rules] [--portfolios DIR] [--write]
+Run: python -m benchmarks.practice [--only nyiso,tracking] [--parts default,rules] [--data DIR] [--write]
 
---portfolios is a folder with files MARKET_relatives.csv of daily price relatives, a row a day; without it there are no portfolios.
+--data is a folder of recorded data that are not shipped, without which there are no problems on them: portfolio/MARKET_relatives.csv of
+daily price relatives, a row a day; nyiso/nyiso_rt_zonal_lbmp_hourly_2017.csv.gz with columns Time Stamp, Name, LBMP; movielens100k/u.data.
 Results are kept in --kept as soon as they are there, a price and a part at a time; what is there is not played again without --again,
 so that a run which was stopped goes on. `--write` makes docs/practice.md and its picture of what is kept, and plays nothing where
 `--only none` says so.
@@ -23,15 +24,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="names of problems, separated by commas; all by default")
     parser.add_argument("--parts", default=",".join(Part), help="parts of the results; all by default")
-    parser.add_argument("--portfolios", type=Path, default=None, help="folder of price relatives")
+    parser.add_argument("--data", type=Path, default=None, help="folder of recorded data")
     parser.add_argument("--seconds", type=float, default=600.0, help="of one rule")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kept", type=Path, default=ROOT / "benchmarks" / "practice" / "results.json")
-    parser.add_argument("--every-price", action="store_true", help="tune, all algorithms and ablation at every price")
+    parser.add_argument("--every-price", action="store_true", help="tuned, wide bounds and ablation at every price")
     parser.add_argument("--again", action="store_true", help="play what is kept again")
     parser.add_argument("--write", action="store_true", help="write docs/practice.md")
     o = parser.parse_args()
-    there, kept = problems(o.portfolios, o.seed), Kept(o.kept)
+    there, kept = problems(o.data, o.seed), Kept(o.kept)
     parts = [Part(word) for word in o.parts.split(",") if word]
     asked = [w for w in o.only.split(",") if w]
     for name in (n for n in there if n in asked or not asked):

@@ -9,11 +9,26 @@ from typing import Any
 from oco.compiler.algorithms import hedged, hedged_rule
 
 Place = tuple[Any, str, Callable[[Any], Any]]
-"""Module, name of a constant or function in it, and what stands there without the part."""
+"""Module or class, name of a constant or function in it, and what stands there without the part."""
 
 
 def _experts(keep: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> Callable[[Any], Any]:
     return lambda places: lambda *args: keep(places(*args))
+
+
+def _equal(weights: Callable[..., Any]) -> Callable[..., Any]:
+    """Equal weights in the place of those by losses."""
+    return lambda p, L, gap: p.tracer.full(1.0 / L.shape[0], (L.shape[0],))
+
+
+def _declared(begun: Callable[..., Any]) -> Callable[..., Any]:
+    """First state in which the squared slopes of all rounds are at their declared bound, 1 in units of the rule."""
+
+    def of(rule: Any, p: Any, start: Any) -> Any:
+        state = begun(rule, p, start)
+        return {**state, "S": p.tracer.full(float(p.task.canonical.horizon), state["S"].shape)}
+
+    return of
 
 
 PARTS: Mapping[str, tuple[Place, ...]] = {
@@ -22,13 +37,19 @@ PARTS: Mapping[str, tuple[Place, ...]] = {
         (hedged_rule, "SOLVED", lambda s: tuple(dict.fromkeys((i, c, hedged_rule.NO_MARGIN) for i, c, _ in s))),
         (hedged_rule, "FOLLOWING", lambda f: tuple(dict.fromkeys((c, hedged_rule.NO_MARGIN) for c, _ in f))),
     ),
-    "with one prediction, the last one": (
+    "with one prediction, of one average": (
         (hedged_rule, "SOLVED", lambda s: tuple((0, c, q) for i, c, q in s if i == 0)),
     ),
     "with one reach": ((hedged_rule, "SOLVED", lambda s: tuple(x for x in s if x[1] == max(c for _, c, _ in s))),),
     "without seasons": ((hedged, "longest_season", lambda f: lambda canonical: 1),),
     "without the stated distribution": ((hedged_rule, "places", _experts(lambda p: (p[0], p[1], (), *p[3:]))),),
     "without regression on contexts": ((hedged_rule, "places", _experts(lambda p: (*p[:3], (), *p[4:]))),),
+    "without rehearsal": (
+        (hedged_rule, "rehearsed", lambda f: lambda canonical: {}),
+        (hedged, "rehearsed", lambda f: lambda canonical: {}),
+    ),
+    "with steps of the declared bounds": ((hedged_rule.Hedged, "begun", _declared),),
+    "with equal weights": ((hedged_rule, "weights", _equal),),
     "without forgetting": ((hedged_rule, "KEPT", lambda kept: (1.0, 1.0)),),
 }
 """Parts that are left out, by name."""

@@ -8,6 +8,49 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
+NEWSVENDOR = """\
+model newsvendor
+horizon T = 700
+decision q[5] in box(0, 100)                                  # stock of each product
+stream demand[5] in [0, 200]
+stream room      in [100, 400]                                # free space of the warehouse
+minimize 2 * sum(q) - 5 * sum(minimum(q, demand))
+subject to
+    space: sum(q) <= room                                     each round
+"""
+CHARGING = """\
+model charging
+horizon T = 1000
+decision p[4] in box(0, 7)                                    # power of each vehicle, kW
+stream price   in [0, 1]
+stream wish[4] in [0, 7]
+stream free    in [0, 30]                                     # what the grid leaves
+minimize price * sum(p) + 0.3 * sum_squares(p - wish)
+subject to
+    grid: sum(p) <= free                                      each round
+"""
+BANDWIDTH = """\
+model bandwidth
+horizon T = 1200
+decision x[6] in box(0, 10)                                   # rate of each flow
+stream load[6]  in [0, 10]
+stream cap      in [0, 60]
+stream price[6] in [0, 5]
+minimize price @ x - 4 * sum(log(1 + x))
+subject to
+    link:  load @ x <= 4 * cap                                each round
+    least: 2 + 0.05 * cap - sum(x) <= 0                       each round
+"""
+PACING = """\
+model pacing
+horizon T = 1344
+decision x[4] in box(0, 1)                                    # intensity in each channel
+stream traffic[4] in [0, 20]
+stream price[4]   in [0, 4]
+minimize -sum(traffic * log(1 + 4 * x))
+subject to
+    budget: price @ x <= 0.8                                  on average
+"""
 AUTOSCALING = """\
 model autoscaling
 horizon T = 900
@@ -85,3 +128,43 @@ def loads(seed: int) -> dict[str, Array]:
     load = 1200 + 200 * np.sin(2 * np.pi * (t - 8) / 24) - 100 * (t // 24 % 7 >= 5) + rng.normal(0, 30, 744)
     forecast = load * (1 + rng.normal(0, 0.04, 744))
     return {"load": np.clip(load, 400, 2200), "forecast": np.clip(forecast, 500, 2000)}
+
+
+def newsvendor(seed: int) -> dict[str, Array]:
+    """Weekly seasons of demand, a slow drift, and free space with a season of its own."""
+    rng, t = np.random.default_rng(seed), np.arange(700)
+    season = 1 + 0.4 * np.sin(2 * np.pi * t[:, None] / 7 + np.arange(5))
+    level = np.array([20.0, 30.0, 40.0, 50.0, 60.0]) * (1 + 0.2 * np.sin(2 * np.pi * t / 365))[:, None]
+    demand = np.clip(level * season * rng.lognormal(0.0, 0.25, (700, 5)), 0, 200)
+    room = np.clip(200 + 30 * np.sin(2 * np.pi * t / 7) + rng.normal(0, 20, 700), 100, 400)
+    return {"demand": demand, "room": room}
+
+
+def charging(seed: int) -> dict[str, Array]:
+    """Daily seasons of prices, of what drivers wish, and of what the grid leaves, hour by hour."""
+    rng, t = np.random.default_rng(seed), np.arange(1000)
+    day = 2 * np.pi * t / 24
+    price = np.clip(0.4 + 0.2 * np.sin(day) + rng.normal(0, 0.05, 1000), 0, 1)
+    wish = np.clip(3 + 2 * np.sin(day[:, None] + np.arange(4)) + rng.normal(0, 1, (1000, 4)), 0, 7)
+    free = np.clip(10 + 5 * np.sin(day + 2) + rng.normal(0, 1.5, 1000), 0, 30)
+    return {"price": price, "wish": wish, "free": free}
+
+
+def bandwidth(seed: int) -> dict[str, Array]:
+    """Loads, prices and the capacity of a link with seasons of their own."""
+    rng, t = np.random.default_rng(seed), np.arange(1200)
+    day = 2 * np.pi * t / 48
+    load = np.clip(3 + 2 * np.sin(day[:, None] + np.arange(6)) + rng.normal(0, 0.8, (1200, 6)), 0, 10)
+    cap = np.clip(30 + 8 * np.sin(day / 2) + rng.normal(0, 3, 1200), 0, 60)
+    price = np.clip(1 + 0.5 * np.cos(day[:, None]) + rng.normal(0, 0.3, (1200, 6)), 0, 5)
+    return {"load": load, "cap": cap, "price": price}
+
+
+def pacing(seed: int) -> dict[str, Array]:
+    """Daily seasons of traffic and of prices, hour by hour for eight weeks."""
+    rng, t = np.random.default_rng(seed), np.arange(1344)
+    day = 1 + 0.8 * np.sin(2 * np.pi * t[:, None] / 24 + 0.5 * np.arange(4))
+    traffic = np.clip(np.array([1.0, 2.0, 3.0, 4.0]) * day * rng.lognormal(0.0, 0.3, (1344, 4)), 0, 20)
+    rush = 1 + 0.3 * np.sin(2 * np.pi * (t[:, None] - 4) / 24)
+    price = np.clip(np.array([0.6, 0.8, 1.0, 1.2]) * rush * rng.lognormal(0.0, 0.2, (1344, 4)), 0, 4)
+    return {"traffic": traffic, "price": price}

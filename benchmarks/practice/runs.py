@@ -10,12 +10,13 @@ import json
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import oco
 from benchmarks.practice.ablation import PARTS, without
-from benchmarks.practice.problems import Problem, priced
+from benchmarks.practice.problems import Problem, priced, widened
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.selection.verdicts import Applicability
 from oco.dsl.statements import Feedback
@@ -23,11 +24,15 @@ from oco.dsl.writing import write_text
 from oco.evaluation.baselines.base import FIRST, LeftOut, Played, play
 from oco.evaluation.baselines.gradients import Gradients
 from oco.evaluation.baselines.resolve import Resolve, TunedMargin
-from oco.evaluation.baselines.rules import Which, beside, rules
+from oco.evaluation.baselines.rules import Which, beside, cheap_rules, rules
 from oco.evaluation.baselines.table import RuleLine, rule_line
 from oco.evaluation.cost import Trade
 from oco.plan import Plan
 
+OWN = "hedged"
+"""Algorithm that is of no paper, and weighs the rules of practice."""
+EARLY = 0.1
+"""Share of the rounds in which a learner comes from its first decision to where it stays."""
 UNHURRIED = 1e9
 """Seconds of pilot runs, which the model of costs plans."""
 
@@ -39,10 +44,11 @@ class Part(StrEnum):
     RULES = "rules"
     TUNED = "tuned"
     ALGORITHMS = "algorithms"
+    WIDE = "wide"
     ABLATION = "ablation"
 
 
-MIDDLE = (Part.TUNED, Part.ALGORITHMS, Part.ABLATION)
+MIDDLE = (Part.TUNED, Part.WIDE, Part.ABLATION)
 """Parts that are played at the middle price alone, unless all prices are asked for."""
 
 
@@ -50,9 +56,12 @@ MIDDLE = (Part.TUNED, Part.ALGORITHMS, Part.ABLATION)
 class Priced:
     """Results at one price of a unit of violation: the default learner, the algorithms by name and the rules, the cheapest first.
 
-    picked    name of the rule that was cheapest on the first fifth
-    tuned     what `oco tune` makes of the first fifth; None where it was not played
-    ablation  the default without each of its parts, by name
+    picked       name of the rule that was cheapest on the first fifth
+    tuned        what `oco tune` makes of the first fifth; None where it was not played
+    ablation     the default without each of its parts, by name
+    early        the default in the first tenth of the rounds
+    early_rules  the two cheap rules in the first tenth of the rounds
+    wide         the default where the declared bounds of the data are ten times as wide; None where it was not played
     """
 
     price: float
@@ -63,17 +72,24 @@ class Priced:
     picked: str = ""
     tuned: RuleLine | None = None
     ablation: tuple[RuleLine, ...] = ()
+    early: RuleLine | None = None
+    early_rules: tuple[RuleLine, ...] = ()
+    wide: RuleLine | None = None
 
 
 @dataclass(frozen=True)
 class Results:
-    """Results of a problem at all prices, with the rules that were left out and the number of rounds that were scored."""
+    """Results of a problem at all prices, with the rules that were left out and the number of rounds that were scored.
+
+    wealth  True where the loss is the negative logarithm of wealth
+    """
 
     name: str
     words: str
     rounds: int
     priced: tuple[Priced, ...]
     left_out: tuple[LeftOut, ...] = ()
+    wealth: bool = False
 
 
 class Kept:
@@ -94,13 +110,13 @@ class Kept:
 def _results(kept: dict[str, Any]) -> Results:
     rows = tuple(_priced(p) for p in kept["priced"])
     left_out = tuple(LeftOut(**x) for x in kept["left_out"])
-    return Results(kept["name"], kept["words"], kept["rounds"], rows, left_out)
+    return Results(kept["name"], kept["words"], kept["rounds"], rows, left_out, kept["wealth"])
 
 
 def _priced(p: dict[str, Any]) -> Priced:
-    lists = {name: tuple(RuleLine(**line) for line in p[name]) for name in ("rules", "algorithms", "ablation")}
-    tuned = None if p["tuned"] is None else RuleLine(**p["tuned"])
-    return Priced(p["price"], p["algorithm"], RuleLine(**p["default"]), picked=p["picked"], tuned=tuned, **lists)
+    lists = {n: tuple(RuleLine(**line) for line in p[n]) for n in ("rules", "algorithms", "ablation", "early_rules")}
+    lines = {n: None if p[n] is None else RuleLine(**p[n]) for n in ("tuned", "early", "wide")}
+    return Priced(p["price"], p["algorithm"], RuleLine(**p["default"]), picked=p["picked"], **lists, **lines)
 
 
 def compare(
@@ -118,7 +134,9 @@ def compare(
     again    True: what is kept is played again
     """
     first = max(1, int(FIRST * problem.data.rounds))
-    results = kept.results.get(problem.name) or Results(problem.name, problem.words, problem.data.rounds - first, ())
+    results = kept.results.get(problem.name)
+    scored = problem.data.rounds - first
+    results = results or Results(problem.name, problem.words, scored, (), wealth=problem.wealth)
     middle, fixed = problem.prices[len(problem.prices) // 2], dict[str, Played | LeftOut]()
     for price in problem.prices:
         row = next((p for p in results.priced if p.price == price), None)
@@ -136,8 +154,9 @@ def compare(
 
 
 def _has(row: Priced, part: Part) -> bool:
-    """True where a part is there; the default always is."""
-    return part is Part.DEFAULT or bool(getattr(row, part.value))
+    """True where a part is there, as the default always is, or there is none, as where the default has no experts."""
+    none = part is Part.ABLATION and row.algorithm != OWN
+    return part is Part.DEFAULT or none or bool(getattr(row, part.value))
 
 
 class _Game:
@@ -149,39 +168,57 @@ class _Game:
         self.problem, self.price, self.first, self.seconds, self.fixed = problem, price, first, seconds, fixed
         self.model = priced(problem.model, price)
 
+    @cached_property
+    def plan(self) -> Plan:
+        """Default, as `oco run --data` compiles it."""
+        return oco.compile(self.model, data=self.problem.data, budget=UNHURRIED)
+
+    @cached_property
+    def trade(self) -> Trade:
+        """Trade at the price, in the model's own units."""
+        return Trade.at_price(self.plan.canonical, self.price)
+
     def played(self, row: Priced | None, part: Part) -> tuple[Priced, tuple[LeftOut, ...]]:
         """Row with one part more, and the rules that were left out."""
-        plan = oco.compile(self.model, data=self.problem.data, budget=UNHURRIED)
-        trade = Trade.at_price(plan.canonical, self.price)
         if row is None or part is Part.DEFAULT:
-            own = self._line("default", plan, trade)
-            row = (
-                Priced(self.price, plan.algorithm, own)
-                if row is None
-                else replace(row, algorithm=plan.algorithm, default=own)
-            )
+            row = self._with_default(row)
         match part:
             case Part.RULES:
-                return self._with_rules(row, plan.canonical, trade)
+                return self._with_rules(row)
             case Part.TUNED:
                 tuned = oco.tune(self.model, self.problem.data.first(self.first), seconds=UNHURRIED)
-                return replace(row, tuned=self._line(f"tuned: {tuned.line}", tuned.plan, trade)), ()
+                return replace(row, tuned=self._line(f"tuned: {tuned.line}", tuned.plan)), ()
             case Part.ALGORITHMS:
-                named = (oco.compile(plan.model, algorithm=n, data=self.problem.data) for n in candidates(plan))
-                lines = sorted((self._line(a.algorithm, a, trade) for a in named), key=lambda line: line.cost)
-                return replace(row, algorithms=tuple(lines)), ()
-            case Part.ABLATION:
-                return replace(row, ablation=tuple(self._without(name, trade) for name in PARTS)), ()
+                return replace(row, algorithms=self._algorithms(row.default)), ()
+            case Part.WIDE:
+                return replace(row, wide=self._wide()), ()
+            case Part.ABLATION if self.plan.algorithm == OWN:
+                return replace(row, ablation=tuple(self._without(name) for name in PARTS)), ()
         return row, ()
 
-    def _with_rules(self, row: Priced, canonical: Canonical, trade: Trade) -> tuple[Priced, tuple[LeftOut, ...]]:
+    def _with_default(self, row: Priced | None) -> Priced:
+        played = _played(self.plan, self.problem)
+        lines = [rule_line("default", r, self.trade) for r in (played.after(self.first), played.before(self.early))]
+        if row is None:
+            return Priced(self.price, self.plan.algorithm, lines[0], early=lines[1])
+        return replace(row, algorithm=self.plan.algorithm, default=lines[0], early=lines[1])
+
+    @property
+    def early(self) -> int:
+        """Number of rounds of the first tenth."""
+        return max(1, int(EARLY * self.problem.data.rounds))
+
+    def _with_rules(self, row: Priced) -> tuple[Priced, tuple[LeftOut, ...]]:
+        canonical, trade = self.plan.canonical, self.trade
         every = self._played(canonical, trade)
         results = [r for r in every if isinstance(r, Played)]
         left_out = tuple(r for r in every if isinstance(r, LeftOut))
         lines = sorted((rule_line(r.name, r.after(self.first), trade) for r in results), key=lambda line: line.cost)
-        early = {r.name: rule_line(r.name, r.before(self.first), trade).cost for r in results}
-        picked = min(early, key=lambda name: early[name], default="")
-        return replace(row, rules=tuple(lines), picked=picked), left_out
+        before = {r.name: rule_line(r.name, r.before(self.first), trade).cost for r in results}
+        picked = min(before, key=lambda name: before[name], default="")
+        cheap = {r.name for r in cheap_rules(canonical)}
+        early = tuple(rule_line(r.name, r.before(self.early), trade) for r in results if r.name in cheap)
+        return replace(row, rules=tuple(lines), picked=picked, early_rules=early), left_out
 
     def _played(self, canonical: Canonical, trade: Trade) -> list[Played | LeftOut]:
         """Results of all rules; those that the price does not enter are kept for the other prices."""
@@ -198,15 +235,40 @@ class _Game:
         own = [r.name for r in rules(canonical)]
         return [self.fixed[n] if n in self.fixed else self.fixed[f"{n}, {self.price:g}"] for n in own]
 
-    def _without(self, name: str, trade: Trade) -> RuleLine:
+    def _algorithms(self, own: RuleLine) -> tuple[RuleLine, ...]:
+        """Totals of each algorithm, the cheapest first; those of the default were played."""
+        names = [n for n in candidates(self.plan) if n != OWN or self.plan.algorithm != OWN]
+        plans = [oco.compile(self.plan.model, algorithm=n, data=self.problem.data) for n in names]
+        lines = [self._line(a.algorithm, a) for a in plans]
+        lines += [replace(own, name=OWN)] if self.plan.algorithm == OWN else []
+        return tuple(sorted(lines, key=lambda line: line.cost))
+
+    def _without(self, name: str) -> RuleLine:
         """Totals of the default without one of its parts."""
         with without(name):
-            plan = oco.compile(self.model, data=self.problem.data, budget=UNHURRIED)
-            return self._line(name, plan, trade)
+            return self._line(name, self._as_chosen(self.problem))
 
-    def _line(self, name: str, plan: Plan, trade: Trade) -> RuleLine:
-        trace = plan.run(self.problem.data)
-        return rule_line(name, Played("", {}, trace.loss, trace.constraints, trace.equalities).after(self.first), trade)
+    def _wide(self) -> RuleLine:
+        """Totals of the default where the declared bounds are too wide."""
+        wide = widened(self.problem)
+        plan = self._as_chosen(wide)
+        return rule_line(plan.algorithm, _played(plan, wide).after(self.first), self.trade)
+
+    def _as_chosen(self, problem: Problem) -> Plan:
+        """Default of a problem that is a variant; where it weighs experts nothing else is judged again."""
+        model = priced(problem.model, self.price)
+        if self.plan.algorithm == OWN:
+            return oco.compile(model, algorithm=OWN, data=problem.data)
+        return oco.compile(model, data=problem.data, budget=UNHURRIED)
+
+    def _line(self, name: str, plan: Plan) -> RuleLine:
+        return rule_line(name, _played(plan, self.problem).after(self.first), self.trade)
+
+
+def _played(plan: Plan, problem: Problem) -> Played:
+    """Run of a plan over the rounds of a problem."""
+    trace = plan.run(problem.data, keep="last")
+    return Played("", {}, trace.loss, trace.constraints, trace.equalities)
 
 
 def candidates(plan: Plan) -> list[str]:

@@ -1,0 +1,28 @@
+"""Causes of the targets that the default misses, by problem: what was seen of its experts, weights and choice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_NEWTON = "pilots choose on the first fifth among first-order steps; no candidate takes online Newton steps"
+_CLOSE = "no expert takes Newton steps; experts differ by less than what weighing them costs, and the best of one week is the worst of the next"
+
+CAUSES: Mapping[str, str] = {
+    "nyiso": (
+        "the expert at the 99.9% quantile of the stated distribution costs 276 M$ at the highest price, but one early round with many "
+        "late jobs makes the weights' rate small for good: at the end it has 64% of the weight"
+    ),
+    "nyiso-year": "as in nyiso",
+    "tracking": "one fixed decision is best in nearly every round, and a weighted mean of experts pays for those that are not",
+    "dispatch": (
+        "the regression on the forecast predicts the prices too, of which the last value says more: no expert takes the load from the "
+        "forecast and the prices from the round before, and none follows the last values alone"
+    ),
+    "pacing": (
+        "a constraint on average has no experts: pilots choose among the algorithms of the papers, whose steps are sized for the declared "
+        "bounds, and dual ascent with observed slopes earns more"
+    ),
+    "autoscaling": "crowds come seldom: what a margin for them saves shows after weights have moved; `ofw-tvc` keeps more machines always",
+    **dict.fromkeys(("djia", "sp500", "tse", "msci", "nyse_o", "nyse_n"), _NEWTON),
+    **{f"{market}-sector": _CLOSE for market in ("djia", "sp500", "tse", "msci", "nyse_o", "nyse_n")},
+}

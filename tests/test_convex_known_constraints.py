@@ -86,7 +86,9 @@ CASES: dict[str, tuple[str, str, Any]] = {
 
 @cache
 def plan_of(domain: str, rule: str) -> Any:
-    return oco.compile(oco.parse(text_of(domain, rule)))
+    """Plan of gradient descent, whose decisions are the nearest points, where no constraint is learned."""
+    model = oco.parse(text_of(domain, rule))
+    return oco.compile(model, None if canonical(model).learned.inequalities else "ogd")
 
 
 def text_of(domain: str, rule: str) -> str:

@@ -53,7 +53,9 @@ minimize {loss}
 
 @cache
 def plan_of(text: str) -> Any:
-    return oco.compile(oco.parse(text))
+    """Plan of gradient descent, whose decisions are the nearest points, where no constraint is learned."""
+    model = oco.parse(text)
+    return oco.compile(model, None if canonical(model).learned.inequalities else "ogd")
 
 
 def rounds(seed: int, heavy: float = 1.0) -> dict[str, Array]:

@@ -49,7 +49,9 @@ BACKENDS = ("numpy", "c")
 
 @cache
 def plan_of(text: str) -> Any:
-    return oco.compile(oco.parse(text))
+    """Plan of gradient descent, whose decisions are the nearest points, where no constraint is learned."""
+    model = oco.parse(text)
+    return oco.compile(model, None if canonical(model).learned.inequalities else "ogd")
 
 
 def rounds(seed: int) -> dict[str, Any]:

@@ -116,7 +116,7 @@ def _priced(s: Situation) -> Objection | None:
 
 
 def _informed(s: Situation) -> Objection | None:
-    if s.constraints or s.canonical.context or s.canonical.predictions or s.season > 1:
+    if s.constraints or s.canonical.context or s.canonical.predictions or s.canonical.known or s.season > 1:
         return None
     message = "nothing predicts the data, so that its experts are gradient steps, and weights on them cost more than they gain"
     return Objection(message, "write `using ogd`, or ask for it by its name", unasked=True)

@@ -5,6 +5,7 @@
   the rounds were above it. Until a phase has come the mean of all rounds stands for it;
 * where a stream of stated distribution enters constraints alone, in one direction, its quantile, and the last average of the others;
 * the model's own predictions, of the streams that it predicts, and the last average of the others;
+* contexts in the place of streams of their shape and range, as forecasts are, and the last average of the others;
 * with contexts z the linear regression mean + C_sz (C_zz + diag(C_zz)/t)^-1 (z - mean z) on all rounds so far, cut to the streams' ranges.
 
 A profile takes k numbers for each entry of the data, whatever the number of rounds.
@@ -25,7 +26,7 @@ from oco.compiler.lowering.points import Structured
 from oco.compiler.lowering.predicted_round import data_of, picking, predicted_of, stated_value
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
-from oco.compiler.problem.canonical import Canonical
+from oco.compiler.problem.canonical import Canonical, StreamRange
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.dsl.expressions import Kind, names
@@ -42,6 +43,8 @@ MOST_CONTEXTS = 30
 """Entries of contexts that a regression takes: it solves a system of their number each round."""
 MOST_NUMBERS = 10**6
 """Numbers of a profile, beyond which a season is not remembered."""
+ALIKE = 0.8
+"""Least part of the two ranges together that a context and a stream share, where the one may be a forecast of the other."""
 SHRINK = 1e-9
 LARGEST = 1e300
 
@@ -51,6 +54,28 @@ def contexts(canonical: Canonical) -> tuple[str, ...]:
     own = [s for s in canonical.streams if s.name in canonical.context and s.name not in picking(canonical)]
     size = sum(math.prod(s.shape) for s in own)
     return tuple(s.name for s in own) if size <= MOST_CONTEXTS and predicted_of(canonical).size else ()
+
+
+@lru_cache(maxsize=16)
+def forecasts(canonical: Canonical) -> dict[str, str]:
+    """Context that may be a forecast of each stream, by their shapes and ranges, where there is one and the model predicts nothing else."""
+    known = [s for s in canonical.streams if s.name in canonical.context and s.name not in picking(canonical)]
+    streams, stated = {s.name: s for s in canonical.streams}, {n for n, _ in canonical.predictions}
+    pairs = {
+        n: [c.name for c in known if _alike(c, streams[n])] for n in predicted_of(canonical).streams if n not in stated
+    }
+    return {n: one for n, found in pairs.items() for one in found[:1] if len(found) == 1}
+
+
+def _alike(context: StreamRange, stream: StreamRange) -> bool:
+    """True where shapes are equal and ranges nearly so, entry by entry."""
+    if context.shape != stream.shape:
+        return False
+    ends = [(np.asarray(s.lower, dtype=np.float64), np.asarray(s.upper, dtype=np.float64)) for s in (context, stream)]
+    if not all(np.isfinite(e).all() for pair in ends for e in pair):
+        return False
+    (a, b), (c, d) = ends
+    return bool((np.minimum(b, d) - np.maximum(a, c) >= ALIKE * (np.maximum(b, d) - np.minimum(a, c))).all())
 
 
 def longest_season(canonical: Canonical) -> int:
@@ -74,16 +99,23 @@ def quantiles(canonical: Canonical) -> Floats | None:
 
 
 def places(canonical: Canonical, season: int) -> tuple[tuple[int, ...], ...]:
-    """Rows of the averages, of the seasons, of the stated quantiles, of the regression and of the model's own predictions."""
+    """Rows of the averages, of the seasons, of the stated quantiles, of the regression, and of the model's own predictions and of
+    forecasts.
+    """
     sizes = (
         len(FORGETTING),
         len(PROFILES) if season > 1 else 0,
         0 if quantiles((canonical.unscaled or canonical).played) is None else len(STATED),
         1 if contexts(canonical) else 0,
-        1 if any(n in predicted_of(canonical).streams for n, _ in canonical.predictions) else 0,
+        int(_states(canonical)) + (1 if forecasts(canonical) else 0),
     )
     ends = np.cumsum((0, *sizes))
     return tuple(tuple(range(a, b)) for a, b in pairwise(ends))
+
+
+def _states(canonical: Canonical) -> bool:
+    """True where the model predicts some of its data."""
+    return any(n in predicted_of(canonical).streams for n, _ in canonical.predictions)
 
 
 class Predictions:
@@ -95,7 +127,9 @@ class Predictions:
         self.size = predicted_of(p.task.canonical).size
         self.count = sum(map(len, places(p.task.canonical, self.season)))
         self.known = contexts(p.task.canonical)
-        *_, self.regression, self.stated = places(p.task.canonical, self.season)
+        *_, self.regression, given = places(p.task.canonical, self.season)
+        own = int(_states(p.task.canonical))
+        self.stated, self.forecasts = given[:own], given[own:]
 
     def init(self) -> State:
         """State before the first round."""
@@ -139,19 +173,26 @@ class Predictions:
             rows.append(t.where(t.constant(~np.isnan(table), "stated"), worse, t.broadcast(average[-1], table.shape)))
         if self.known:
             after |= self._regression(state, now - was[OVERALL])
-        waiting = len(self.regression) + len(self.stated)
+        waiting = len(self.regression) + len(self.stated) + len(self.forecasts)
         rows += [t.reshape(average[OVERALL], (1, self.size))] * waiting
         return {"predicted": rows[0] if len(rows) == 1 else t.concat(*rows), **after}
 
     def prepared(self, state: State) -> State:
         """State once what is known before the round is: with the regression on it, and with the model's own predictions."""
-        if not (self.regression or self.stated):
+        if not (self.regression or self.stated or self.forecasts):
             return {}
         made = array(state, "predicted")
         for place in self.regression:
             made = self.t.put(made, self._regressed(state, made[OVERALL]), place)
+        canonical = self.p.task.canonical
         for place in self.stated:
-            made = self.t.put(made, self._own(made[len(FORGETTING) - 1]), place)
+            self.p.note("predictions that the model states")
+            own = {n: stated_value(self.p, e) for n, e in canonical.predictions if n in predicted_of(canonical).streams}
+            made = self.t.put(made, self._with(own, made[len(FORGETTING) - 1]), place)
+        for place in self.forecasts:
+            self.p.note("contexts in the place of what they may forecast")
+            own = {n: self._flat(c) for n, c in forecasts(canonical).items()}
+            made = self.t.put(made, self._with(own, made[len(FORGETTING) - 1]), place)
         return {"predicted": made}
 
     def _regressed(self, state: State, mean: Value) -> Value:
@@ -163,16 +204,13 @@ class Predictions:
         weights = t.solve(C + t.diag(ridge), self._context() - z)
         return self._within_ranges(mean + array(state, "C_sz") @ weights)
 
-    def _own(self, others: Value) -> Value:
-        """Predictions that the model states, and `others` where it states none; within the ranges of the streams."""
-        t, own, at = self.t, dict(self.p.task.canonical.predictions), 0
-        parts = list[Value]()
-        self.p.note("predictions that the model states")
+    def _with(self, own: dict[str, Value], others: Value) -> Value:
+        """Values of the streams that have one, and `others` for the rest; within the ranges of the streams."""
+        at, parts = 0, list[Value]()
         for name, size in predicted_of(self.p.task.canonical).streams.items():
-            row = stated_value(self.p, own[name]) if name in own else others[at : at + size]
-            parts.append(row)
+            parts.append(own.get(name, others[at : at + size]))
             at += size
-        return self._within_ranges(parts[0] if len(parts) == 1 else t.concat(*parts))
+        return self._within_ranges(parts[0] if len(parts) == 1 else self.t.concat(*parts))
 
     def _within_ranges(self, row: Value) -> Value:
         t, (lower, upper) = self.t, self._ranges()
@@ -211,10 +249,13 @@ class Predictions:
         }
 
     def _context(self) -> Value:
-        t = self.t
-        shapes = {s.name: s.shape for s in self.p.task.canonical.streams}
-        parts = [t.reshape(t.to_float(self.p.seen[n]), (math.prod(shapes[n]),)) for n in self.known]
-        return parts[0] if len(parts) == 1 else t.concat(*parts)
+        parts = [self._flat(n) for n in self.known]
+        return parts[0] if len(parts) == 1 else self.t.concat(*parts)
+
+    def _flat(self, name: str) -> Value:
+        """Value of a stream that is known, one vector."""
+        shape = next(s.shape for s in self.p.task.canonical.streams if s.name == name)
+        return self.t.reshape(self.t.to_float(self.p.seen[name]), (math.prod(shape),))
 
     @property
     def _width(self) -> int:

@@ -272,6 +272,7 @@ def canonical(model: Model) -> Canonical:
             streams.append(stream_range(stream, folding))
     findings.raise_if_any()
     drawn = {s.name for s in streams if s.stochastic}
+    predicted = stated_predictions(model, folding, streams)
     inequalities, equalities = list[Inequality](), list[Equality]()
     for c in model.constraints:
         shape = folding.shape(c.shape, c.span)
@@ -286,7 +287,9 @@ def canonical(model: Model) -> Canonical:
             continue
         g = above if c.relation is Relation.LE else below
         own = Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties)
-        inequalities.append(own if c.percent is None else in_share(own, c.percent, folding, blocks, streams))
+        inequalities.append(
+            own if c.percent is None else in_share(own, c.percent, folding, blocks, streams, predicted.of)
+        )
     assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
     objective = folding.fold(model.objective)
     carried = [s.following for s in streams if s.following is not None]
@@ -299,6 +302,9 @@ def canonical(model: Model) -> Canonical:
     for expr in (*carried, *(c.expr for c in inequalities), *(c.expr for c in equalities)):
         refuse_previous(expr)
     check_rounded(blocks, objective, [*inequalities, *equalities], model.feedback)
+    margins = [c.margin.margins for c in inequalities if c.margin is not None]
+    in_margins = any(m.stated is not None for m in margins)
+    kept = [r for c in inequalities if c.margin is not None for r in c.margin.ranges]
     return Canonical(
         model,
         folding.horizon,
@@ -308,10 +314,11 @@ def canonical(model: Model) -> Canonical:
         tuple(inequalities),
         tuple(equalities),
         assumptions,
-        previous=(*before.values(), *(c.margin.range for c in inequalities if c.margin is not None)),
+        previous=(*before.values(), *kept, *(predicted.statistics if in_margins else ())),
         moving=moving,
         delay=delay_of(model, folding, inequalities, streams),
-        **stated_predictions(model, folding, streams),
+        predictions=tuple(predicted.of.items()),
+        statistics=() if in_margins else predicted.statistics,
     )
 
 

@@ -1,22 +1,25 @@
-"""Margins that are learned: a constraint that may be broken in a share q of the rounds, met as if its streams had a usual value.
+"""Margins that are learned: a constraint that may be broken in a share q of the rounds, met as if its streams had a predicted value.
 
 With g the constraint, s^ a fixed value of the streams that come after the decision, and M at least every g(x; s) - g(x; s^), the decision
-x_t satisfies g(x_t; s^) + m_t <= 0, and the margin moves by m <- m + eta (1[g(x_t; s_t) > 0] - q), kept in [least, M + eta (1 - q)].
+x_t satisfies g(x_t; s^) + m_t <= 0. The margin m_t, at most M, is a quantile of what the streams add as predicted
+(`margin_predictions`), at a level that the credit
 
-A round with m_t >= M is not broken, so m stays below M + eta (1 - q) by itself, and the cut from below only raises it: the moves add up to
-broken <= q T + (M + eta (1 - q) - m_1) / eta (Gibbs & Candes, Adaptive conformal inference, NeurIPS 2021, Proposition 4.1, with a
-bounded score). With m_1 = M at most q T + 1 - q rounds of T are broken, on every sequence; a round whose known constraints allow no
-decision with the largest margin may add one.
+    c_t = c_{t-1} + q - 1[g(x_t; s_t) > 0],   c_0 = 0,
+
+sets: in rounds with c_{t-1} <= 0 the margin is M. Such a round is not broken, so that c_t >= q - 1 and at most q t + 1 - q of t rounds are,
+whatever comes: Proposition 4.1 of Gibbs & Candes, Adaptive conformal inference, NeurIPS 2021, with level and step as functions of the
+credit, M + eta = (1 - q) eta + m_1. A round whose known constraints allow no decision with the margin M may add one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from oco.compiler.problem.folding import Folding
+from oco.compiler.problem.margin_predictions import Margins, kept_range
 from oco.compiler.problem.stream_ranges import Floats, StreamRange
 from oco.compiler.problem.structure import is_affine
 from oco.dsl.atoms import form_of, forms
@@ -27,14 +30,11 @@ from oco.dsl.enclose import enclose_node, enclosures
 from oco.dsl.expressions import Array, Expr, Index, Kind, Name, Slice, constant, names, rewrite, walk
 from oco.dsl.intervals import Interval, interval, point
 from oco.dsl.source import Span
-from oco.dsl.statements import Stream
 
-DESCENT = 0.1
-"""Part of the horizon in which a margin that is never needed comes down from M to 0."""
-UNKNOWN = 10_000
-"""Rounds that stand for a horizon that is unknown."""
 ROUNDED = 1e-9
 """Part of M, and of the size of g, that is added to M for rounding."""
+SPENT = 1e-9
+"""Credit up to which there is none, for rounding."""
 
 
 @dataclass(frozen=True)
@@ -43,23 +43,22 @@ class ShareMargin:
 
     usual    g(x; s^), over the decisions and what is known
     measured g(x; s), what the round reveals
-    name     of the margin m among the streams
-    most     M, least  what m never goes below, step  eta: an entry each for the entries of the constraint
+    most     M, least  what m never goes below: an entry each for the entries of the constraint
+    margins  values that rounds leave to the next, from which m is made
     """
 
     usual: Expr
     measured: Expr
-    name: str
     share: float
     most: tuple[float, ...]
     least: tuple[float, ...]
-    step: tuple[float, ...]
+    margins: Margins = field(compare=False, repr=False)
     shape: tuple[int, ...] = field(default=())
 
     @property
     def greatest(self) -> Floats:
-        """M + eta (1 - q), which the margin never exceeds."""
-        return self._array(self.most) + self._array(self.step) * (1 - self.share)
+        """M, which the margin never exceeds."""
+        return self._array(self.most)
 
     @property
     def robust(self) -> Expr:
@@ -69,24 +68,27 @@ class ShareMargin:
     @property
     def moving(self) -> Expr:
         """Constraint with the margin of the round."""
-        return call("add", self.usual, self._margin)
+        return call("add", self.usual, self.margins.of_round(self._margin, self._stated))
 
     @property
-    def following(self) -> Expr:
-        """Margin of the next round."""
+    def ranges(self) -> tuple[StreamRange, ...]:
+        """Margin, credit and what predictions keep, values that are known before the decision; the margin begins at M."""
+        own = replace(self.margins, now=call("sub", self.measured, self.usual))
         broken = call("_positive", self.measured)
-        moved = call("mul", constant(self._array(self.step)), call("sub", broken, constant(self.share)))
-        kept = call("maximum", call("add", self._margin, moved), constant(self._array(self.least)))
-        return call("minimum", kept, constant(self.greatest))
-
-    @property
-    def range(self) -> StreamRange:
-        """Range of the margin, a value that is known before the decision; it begins at M."""
-        stream = Stream(self.name, (), self.shape, None)
-        ends = self._array(self.least), self.greatest
-        return StreamRange(
-            self.name, self.shape, *ends, False, stream, first=self._array(self.most), following=self.following
-        )
+        credit = call("add", self._credit, call("sub", self.share, broken))
+        predicted, stated = own.following(credit)
+        goes = call("mul", own.ready, call("_positive", call("sub", credit, SPENT)))
+        most, least = constant(self.greatest), constant(self._array(self.least))
+        if own.stated is None:
+            predicted = call("maximum", call("minimum", predicted, most), least)
+            ends = self._array(self.least), self.greatest
+        else:
+            ends = np.asarray(-np.inf), np.asarray(np.inf)
+        always = call("sub", most, call("mul", stated, call("minimum", least, 0.0))) if own.stated is not None else most
+        margin = call("add", always, call("mul", goes, call("sub", predicted, always)))
+        kept = [kept_range(self._margin, margin, self.greatest, ends), kept_range(self._credit, credit)]
+        kept += [] if own.stated is None else [kept_range(self._stated, stated)]
+        return (*kept, *own.ranges)
 
     def allowed(self, rounds: int) -> float:
         """Number of rounds of so many in which an entry may be broken: q T + 1 - q."""
@@ -103,8 +105,16 @@ class ShareMargin:
         )
 
     @property
-    def _margin(self) -> Expr:
-        return Name(self.name, Kind.STREAM, shape=self.shape)
+    def _margin(self) -> Name:
+        return self.margins.value("margin")
+
+    @property
+    def _credit(self) -> Name:
+        return self.margins.value("credit")
+
+    @property
+    def _stated(self) -> Name:
+        return self.margins.value("by_prediction")
 
     def _array(self, values: tuple[float, ...]) -> Floats:
         return np.reshape(np.array(values), self.shape)
@@ -118,10 +128,12 @@ def margin_of(
     boxes: Mapping[str, Interval],
     streams: Sequence[StreamRange],
     span: Span | None,
+    stated: Mapping[str, Expr],
 ) -> ShareMargin | None:
     """Margin of the constraint `expr <= 0`; None where no stream comes after the decision. Raises OCO528 where there can be none.
 
-    boxes  ranges of the decisions, and of `t`
+    boxes   ranges of the decisions, and of `t`
+    stated  predictions of streams that the model states
     """
     if not is_affine(expr, tuple(d for d in names(expr, Kind.DECISION))):
         message = f"`{label}` is not affine in the decisions, and the margin of `in P% of rounds` is for those that are"
@@ -140,15 +152,39 @@ def margin_of(
     low, high = np.broadcast_to(gap.lo, shape), np.broadcast_to(gap.hi, shape)
     if not np.isfinite(high).all():
         raise fail("OCO528", f"no margin of `{label}` is seen to be enough", span, "bound the streams and the domain")
-    rounds = folding.horizon or UNKNOWN
     most = np.maximum(high, 0.0)
     most = most * (1 + ROUNDED) + ROUNDED * np.where(most > 0, np.maximum(most, -low), 1.0)
-    step = most * min(1.0, 1 / (share * max(1.0, DESCENT * rounds)))
-    greatest, least, moves = (tuple(np.ravel(a).tolist()) for a in (most, np.minimum(low, 0.0), step))
-    name = f"margin_{label}"
-    while name in folding.declared:
-        name += "_"
-    return ShareMargin(usual, expr, name, share, greatest, least, moves, shape)
+    least = np.minimum(low, 0.0)
+    added = _as_stated(expr, usual, stated, later, boxes)
+    taken = frozenset(folding.declared)
+    margins = Margins(label, shape, expr, least, most, share, folding.horizon, added, taken)
+    greatest, lowest = (tuple(np.ravel(a).tolist()) for a in (most, least))
+    return ShareMargin(usual, expr, share, greatest, lowest, margins, shape)
+
+
+def _as_stated(
+    expr: Expr, usual: Expr, stated: Mapping[str, Expr], later: Mapping[str, StreamRange], boxes: Mapping[str, Interval]
+) -> Expr | None:
+    """What the streams add to the constraint as the model predicts them, at the middle of the decisions; None without predictions."""
+    if stated.keys().isdisjoint(later):
+        return None
+
+    def predicted(node: Expr) -> Expr:
+        if not isinstance(node, Name) or node.name not in later:
+            return node
+        s = later[node.name]
+        low, high = (np.broadcast_to(e, s.shape) for e in (s.lower, s.upper))
+        value = stated.get(node.name)
+        return _usual(node, later) if value is None else call("maximum", call("minimum", value, high), low)
+
+    def centred(node: Expr) -> Expr:
+        if not isinstance(node, Name) or node.kind is not Kind.DECISION:
+            return node
+        box = boxes[node.name]
+        return constant(np.broadcast_to((box.lo + box.hi) / 2, known(node.shape)))
+
+    own, fixed = (rewrite(e, centred) for e in (rewrite(expr, predicted), usual))
+    return call("sub", own, fixed)
 
 
 def _usual(node: Expr, later: Mapping[str, StreamRange]) -> Expr:

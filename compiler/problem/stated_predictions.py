@@ -11,7 +11,8 @@ The last k rounds stand in a window of k rows, round t in row (t - 1) mod k. Bef
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,12 +29,19 @@ from oco.dsl.statistics import Statistic, statistic_of
 _NOW = Name("t", Kind.ROUND, integer=True)
 
 
-def stated_predictions(model: Model, folding: Folding, streams: Sequence[StreamRange]) -> dict[str, Any]:
-    """Fields `predictions` and `statistics` of the canonical problem."""
+@dataclass(frozen=True)
+class StatedPredictions:
+    """Prediction of each stream that has one, and the values that rounds leave to the next for them."""
+
+    of: Mapping[str, Expr]
+    statistics: tuple[StreamRange, ...]
+
+
+def stated_predictions(model: Model, folding: Folding, streams: Sequence[StreamRange]) -> StatedPredictions:
+    """Predictions that the model states."""
     own = _Statistics({s.name: s for s in streams}, set(model.table()))
     made = [(p.stream, rewrite(folding.fold(p.value), own.of)) for p in model.predictions]
-    stretched = [(n, algebra.broadcast(e, own.streams[n].shape)) for n, e in made]
-    return {"predictions": tuple(stretched), "statistics": tuple(own.kept.values())}
+    return StatedPredictions({n: algebra.broadcast(e, own.streams[n].shape) for n, e in made}, tuple(own.kept.values()))
 
 
 class _Statistics:

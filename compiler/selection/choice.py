@@ -55,6 +55,10 @@ class Policy:
 
 
 PAPER = Policy()
+PREDICTS = (
+    "it predicts the data of a round from what is known before its decision, and weighs that against steps on what came"
+)
+PREDICTS_NOT = "it does not predict the data from what is known before the decision"
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,17 +146,25 @@ def choose(
         for a in ALGORITHMS
     ]
     usable = [v for v in judged if v.applicability is Applicability.APPLICABLE]
-    usable.sort(key=lambda v: (bool(s.canonical.predictions) and not v.algorithm.predicts, rank(v)))
+    usable.sort(key=lambda v: (_foretold(s) and not v.algorithm.predicts, rank(v)))
     usable, ignoring = using_all_settings(usable, s, settings)
     refused = [*ignoring, *(v for v in judged if v.applicability is Applicability.REFUSED)]
     if not ignoring and (less := relaxed(s, refused, usable)) is not None:
         return choose(less, None, settings, span, policy)
     if not usable:
         return Choice(s, tuple(refused), policy=policy)
-    best = replace(usable[0], applicability=Applicability.CHOSEN, reason=why_first(usable))
-    losers = [replace(v, reason=why_lost(v, best)) for v in usable[1:]]
+    foretold = _foretold(s) and usable[0].algorithm.predicts
+    rivals = [v for v in usable if v.algorithm.predicts] if foretold else usable
+    why = PREDICTS if foretold and len(rivals) < len(usable) else why_first(usable)
+    best = replace(usable[0], applicability=Applicability.CHOSEN, reason=why)
+    losers = [replace(v, reason=why_lost(v, best) if v in rivals else PREDICTS_NOT) for v in usable[1:]]
     warnings = (*_broken(best, s, span), *ignored_settings(best, s, settings, span))
     return Choice(s, (best, *losers, *refused), warnings=warnings, policy=policy)
+
+
+def _foretold(s: Situation) -> bool:
+    """True where something of a round is known before its decision: contexts, predictions, or constraints that hold in each round."""
+    return bool(s.canonical.predictions or s.canonical.context or s.canonical.known)
 
 
 def named(name: str, span: Span | None = None) -> Algorithm:

@@ -198,6 +198,22 @@ def _masked_bounds(c: Call, mask: Interval, y: Interval) -> Interval:
     return Interval(np.where(kept, lo, 0.0), np.where(kept, hi, 0.0), shape)
 
 
+def _quantile(o: Any, c: Call, rows: Any, count: Any, amount: Any) -> Any:
+    """Least entry of the first `count` rows up to which there are `amount` of them, for each place of a row."""
+    shape, length = known(c.shape), known(c.args[0].shape)[0]
+    size = int(np.prod(shape, dtype=np.int64))
+    flat = o.reshape(rows, shape=(length, size))
+    counts, amounts = (o.reshape(v, shape=(size,)) for v in (count, amount))
+    places = o.to_float(o.iota(n=length))
+
+    def one(i: int) -> Any:
+        keys = o.reshape(o.slice(flat, starts=(0, i), stops=(length, i + 1)), shape=(length,))
+        own, wanted = (o.reshape(o.slice(v, starts=(i,), stops=(i + 1,)), shape=()) for v in (counts, amounts))
+        return o.weighted_quantile(keys, o.to_float(o.lt(places, own)), wanted)
+
+    return o.reshape(o.stack(*(one(i) for i in range(size))), shape=shape)
+
+
 def _reshape_bounds(c: Call, x: Interval) -> Interval:
     return x.reshape(known(c.shape))
 
@@ -338,6 +354,15 @@ INTERNAL: tuple[Atom, ...] = (
     _row("_polar", "the sign of a matrix", shape=_argument, lower=_polar, bounds=_within(-1, 1), decomposes=True),
     _row(
         "_leading", "the leading singular pair", shape=_argument, lower=_leading, bounds=_within(-1, 1), decomposes=True
+    ),
+    _row(
+        "_quantile",
+        "the least entry of the first rows up to which there are an amount of them",
+        arity=(3, 3),
+        shape=lambda c: c.args[0].shape[1:],
+        lower=_quantile,
+        bounds=_within(-np.inf, np.inf),
+        monotone=neither,
     ),
     _row(
         "_broadcast",

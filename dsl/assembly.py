@@ -16,7 +16,7 @@ import numpy as np
 from oco.dsl.assumptions import wrong_key
 from oco.dsl.atoms.words import describe
 from oco.dsl.build import call
-from oco.dsl.checks import check_distribution, check_domain, check_first, check_share
+from oco.dsl.checks import check_distribution, check_domain, check_first, check_timing
 from oco.dsl.diagnostics import MOST_MISTAKES, OcoError, fail
 from oco.dsl.dims import Shape, broadcast, show
 from oco.dsl.expressions import Expr, File, Kind, constant, names, rewrite, written_out
@@ -328,8 +328,7 @@ class Assembly:
             if penalty.shape and penalty.shape != shape:
                 message = f"the penalty of `{label}` has shape {show(penalty.shape)}, the constraint {show(shape)}"
                 raise fail("OCO527", message, penalty.span, "write one number, or one for each entry")
-        if timing is Timing.IN_SHARE:
-            check_share(label, relation, penalty, percent, span)
+        check_timing(timing, label, relation, penalty, percent, span)
         self.constraints.append(Constraint(label, left, relation, right, timing, shape, penalty, span, percent))
 
     def assume(self, key: str, relation: Relation, value: Expr, key_span: Span | None, span: Span | None) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 
 from oco.dsl.assembly import Assembly
-from oco.dsl.builder_arguments import checked_name, checked_word, formula, listed_values
+from oco.dsl.builder_arguments import checked_name, checked_word, formula, listed_values, timing_of
 from oco.dsl.caller import caller_span
 from oco.dsl.diagnostics import Findings, OcoError, fail
 from oco.dsl.expressions import Expr, File, Kind, Name, constant
@@ -24,13 +24,13 @@ from oco.dsl.model import Model
 from oco.dsl.predictions import prediction
 from oco.dsl.scope import Scope
 from oco.dsl.source import Span
-from oco.dsl.statements import Distribution, DomainSpec, Feedback, Measure, Relation, Timing
+from oco.dsl.statements import Distribution, DomainSpec, Feedback, Measure, Relation
 from oco.dsl.suggest import did_you_mean
 from oco.dsl.terms import Comparison, Operand, Term, common_scope, term, wrong_argument
 from oco.dsl.values import as_array, is_data
 
-Duty: TypeAlias = "tuple[bool, Operand | None, float | None]"
-"""Time at which a constraint has to hold, and its price: each round or not, penalty, percentage of the rounds."""
+Duty: TypeAlias = "tuple[bool, Operand | None, float | None, bool]"
+"""Time at which a constraint has to hold, and its price: each round or not, penalty, percentage of the rounds, in total or not."""
 Shape: TypeAlias = "Operand | Sequence[Operand] | None"
 _WHERE_FACTS_ARE = "`oco help OCO651` lists the facts"
 
@@ -220,17 +220,19 @@ class ModelBuilder:
         each_round: bool = False,
         penalty: Operand | None = None,
         percent: float | None = None,
+        in_total: bool = False,
     ) -> None:
-        """Add a constraint, in each round, on average over the rounds or in `percent` of them. Without a name it is called c1, c2, ...
+        """Add a constraint, in each round, on average over the rounds, in `percent` of them or in total. Without a name it is called
+        c1, c2, ...
 
         A list or a generator of comparisons adds them all; with a name they are called name_1, name_2, ... `penalty` is the loss that a
         unit of violation is worth, one number or one for each entry.
         """
         span = caller_span()
         if isinstance(constraint, Iterable) and not isinstance(constraint, (str, bytes, np.ndarray, Term)):
-            self._several(list(constraint), name, (each_round, penalty, percent), span)
+            self._several(list(constraint), name, (each_round, penalty, percent, in_total), span)
             return
-        self._one(constraint, name, (each_round, penalty, percent), span)
+        self._one(constraint, name, (each_round, penalty, percent, in_total), span)
 
     def _several(self, constraints: list[Any], name: str | None, duty: Duty, span: Span | None) -> None:
         """Add constraints one after another; none where one of them is wrong."""
@@ -243,18 +245,14 @@ class ModelBuilder:
             raise
 
     def _one(self, constraint: Any, name: str | None, duty: Duty, span: Span | None) -> None:
-        each_round, penalty, percent = duty
+        each_round, penalty, percent, in_total = duty
         if not isinstance(constraint, Comparison):
             hint = "compare an expression of decisions: `m.subject_to(x <= 1)`; numbers alone are compared by Python"
             raise wrong_argument("a constraint", "a comparison such as x <= 1", constraint, span, hint)
         self._own(constraint.left, span)
         self._own(constraint.right, span)
         label = checked_name(name, "a constraint", span) if name is not None else self._free_label()
-        timing = Timing.EACH_ROUND if each_round else Timing.ON_AVERAGE
-        if percent is not None:
-            if each_round or isinstance(percent, bool) or not isinstance(percent, (int, float)):
-                raise wrong_argument("`percent`", "a number such as 99, without each_round", percent, span)
-            timing = Timing.IN_SHARE
+        timing = timing_of(each_round, percent, in_total, span)
         share = None if percent is None else float(percent)
         left, right = (admitted(side.expr, span) for side in (constraint.left, constraint.right))
         price = None if penalty is None else self._expr(penalty, span)

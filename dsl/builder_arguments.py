@@ -10,6 +10,7 @@ import numpy as np
 from oco.dsl.caller import caller_span
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.source import Span
+from oco.dsl.statements import Timing
 from oco.dsl.suggest import did_you_mean
 from oco.dsl.terms import wrong_argument
 from oco.dsl.text.parser import formula_text
@@ -50,3 +51,16 @@ def formula(value: Any, name: str, span: Span | None) -> str:
         return formula_text(text)
     except OcoError as error:
         raise fail("OCO721", f"the formula `{text}` cannot be read: {error.message}", span, error.hint) from None
+
+
+def timing_of(each_round: bool, percent: object, in_total: bool, span: Span | None) -> Timing:
+    """Time at which a constraint has to hold. Raises OCO526 where two are given, or a percentage that is no number."""
+    if percent is not None and (each_round or isinstance(percent, bool) or not isinstance(percent, (int, float))):
+        raise wrong_argument("`percent`", "a number such as 99, without each_round", percent, span)
+    if in_total and (each_round or percent is not None):
+        raise wrong_argument("`in_total`", "alone, without each_round and percent", in_total, span)
+    if in_total:
+        return Timing.IN_TOTAL
+    if percent is not None:
+        return Timing.IN_SHARE
+    return Timing.EACH_ROUND if each_round else Timing.ON_AVERAGE

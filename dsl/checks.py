@@ -17,7 +17,7 @@ from oco.dsl.domains import DOMAINS, Complaint
 from oco.dsl.expressions import Expr
 from oco.dsl.scope import Array, Scope, check_fixed
 from oco.dsl.source import Span
-from oco.dsl.statements import Decision, Distribution, DomainSpec, Relation, Stream
+from oco.dsl.statements import Decision, Distribution, DomainSpec, Relation, Stream, Timing
 from oco.dsl.statistics import STATISTICS
 from oco.dsl.suggest import did_you_mean, listed
 from oco.dsl.values import fixed_value, is_known
@@ -149,8 +149,19 @@ def check_first(scope: Scope, state: Stream, first: Expr) -> None:
         raise fail("OCO529", f"{role} lies outside its range", first.span, "widen the range, or start within it")
 
 
-def check_share(label: str, relation: Relation, penalty: Expr | None, percent: float | None, span: Span | None) -> None:
-    """Check a constraint `in percent% of rounds`. Raises OCO528."""
+def check_timing(
+    timing: Timing, label: str, relation: Relation, penalty: Expr | None, percent: float | None, span: Span | None
+) -> None:
+    """Check a constraint that says when it has to hold. Raises OCO528 for `in percent% of rounds`, OCO750 for `in total`."""
+    if timing is Timing.IN_SHARE:
+        _check_share(label, relation, penalty, percent, span)
+    if timing is Timing.IN_TOTAL:
+        _check_total(label, relation, penalty, span)
+
+
+def _check_share(
+    label: str, relation: Relation, penalty: Expr | None, percent: float | None, span: Span | None
+) -> None:
     if percent is None or not 50 <= percent < 100:
         message = f"`{label}` holds in at least 50% of the rounds and less than 100%; here it is {percent or 0:g}%"
         raise fail("OCO528", message, span, "write `each round` for all of them")
@@ -159,6 +170,15 @@ def check_share(label: str, relation: Relation, penalty: Expr | None, percent: f
     if penalty is not None:
         message = f"`{label}` states both a share of the rounds and a penalty"
         raise fail("OCO528", message, span, "leave out `penalty`, or write `each round`")
+
+
+def _check_total(label: str, relation: Relation, penalty: Expr | None, span: Span | None) -> None:
+    if relation is Relation.EQ:
+        message = f"`{label}` is an equality, and a total is a budget that need not be spent"
+        raise fail("OCO750", message, span, "write `<=`, or an equality `on average`")
+    if penalty is not None:
+        message = f"`{label}` states a penalty, and a total is never exceeded"
+        raise fail("OCO750", message, span, "leave out `penalty`, or write `on average`")
 
 
 def check_distribution(scope: Scope, stream: Stream) -> None:

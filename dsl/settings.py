@@ -28,6 +28,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "sinha-vaze": ("beta", "beta_g", "G", "D", "V", "rate", "alpha_f"),
     "pfs": ("eta", "rho"),
     "nested": ("D", "eta", "Q", "window"),
+    "pacing": ("price", "eta"),
     "hedged": ("penalty", "D", "Q", "season"),
 }
 

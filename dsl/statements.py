@@ -44,13 +44,14 @@ class Relation(StrEnum):
 
 
 class Timing(StrEnum):
-    """Time at which a constraint has to hold: in each round (hard violation), on average over the rounds (soft), or in a stated
-    percentage of the rounds.
+    """Time at which a constraint has to hold: in each round (hard violation), on average over the rounds (soft), in a stated
+    percentage of the rounds, or in total: at the end as in every round before it, summed.
     """
 
     EACH_ROUND = "each round"
     ON_AVERAGE = "on average"
     IN_SHARE = "in % of rounds"
+    IN_TOTAL = "in total"
 
 
 @dataclass(frozen=True)

@@ -285,17 +285,33 @@ class MeasuredRun:
 
     def violation(self, kind: ViolationKind = "hard", total: Total | None = None) -> Array:
         """Cumulative violation (T, N) of each constraint; with `total` "papers" (plain sum) or "scaled" (each by its
-        scale) of all (T,) but those in a share of the rounds, whose broken rounds count instead.
+        scale) of all (T,) but those in a share of the rounds, whose broken rounds count instead. That of a constraint in total is what
+        was spent beyond it.
         """
         if kind not in ("hard", "soft"):
             raise fail("OCO831", f"there is no {kind} violation", hint='it is "hard" or "soft"')
         result = measures.violation(self.constraints, kind)
+        own, most = self.totals
+        result[:, own] = np.maximum(self.spent()[:, own] - most[own], 0.0)
         if total is None:
             return result
         scales = self.promise.scales
         summed = np.array([c.margin is None for c in self.problem.inequalities for _ in range(c.size)], dtype=bool)
-        own = None if scales is None else scales[: result.shape[1]][summed]
-        return measures.total(result[:, summed], total, own)
+        units = None if scales is None else scales[: result.shape[1]][summed]
+        return measures.total(result[:, summed], total, units)
+
+    @property
+    def totals(self) -> tuple[Array, Array]:
+        """Flag of each entry of the inequalities that binds in total (N,), and what all rounds may cost (N,), 0 for others."""
+        each = [b for c in self.problem.inequalities for b in (c.budget.total if c.budget else (None,) * c.size)]
+        return np.array([b is not None for b in each], dtype=bool), np.array([b or 0.0 for b in each])
+
+    def spent(self) -> Array:
+        """Cost of rounds 1..t of each constraint in total (T, N); 0 of others."""
+        own, most = self.totals
+        rounds = [1 if c.budget is None else c.budget.rounds for c in self.problem.inequalities for _ in range(c.size)]
+        costs = self.constraints + most / np.array(rounds, dtype=np.float64)
+        return np.asarray(np.cumsum(np.where(own, costs, 0.0), axis=0))
 
     def equality_violation(self, total: Total | None = None) -> Array:
         """Cumulative |sum_t h_t| (T, M) of each equality; with `total` as for `violation`."""

@@ -46,7 +46,7 @@ class RegretLine:
 class ViolationLine:
     """Violation of one constraint after the last round. `rounds`: number in which it was broken beyond rounding;
     `worst`: the largest excess; `penalty`: the loss that the model says a unit of it is worth; `allowed`: the number of rounds that the
-    guarantee of a constraint in a share of the rounds allows it to be broken in.
+    guarantee of a constraint in a share of the rounds allows it to be broken in; `spent` and `total` of a constraint in total.
     """
 
     label: str
@@ -58,6 +58,8 @@ class ViolationLine:
     worst: float
     penalty: float | None = None
     allowed: float | None = None
+    spent: float | None = None
+    total: float | None = None
 
 
 @dataclass(frozen=True)
@@ -203,6 +205,7 @@ def _violations(trace: MeasuredRun) -> tuple[ViolationLine, ...]:
     timings = [c.when for c in trace.problem.inequalities for _ in range(c.size)]
     penalties = _penalties(trace.problem.inequalities)
     margins = [c.margin for c in trace.problem.inequalities for _ in range(c.size)]
+    in_total, most = trace.totals
     shares = [rounding_of(c) for c in trace.problem.inequalities for _ in range(c.size)]
     totals = [trace.violation(kind)[-1] for kind in ("hard", "soft")] if timings else []
     lines = []
@@ -214,8 +217,15 @@ def _violations(trace: MeasuredRun) -> tuple[ViolationLine, ...]:
         broken, worst = int((g > slack).sum()), max(float(g.max()), 0.0)
         margin = margins[i]
         allowed = None if margin is None else margin.allowed(trace.rounds)
-        lines.append(ViolationLine(label, timings[i], hard, soft, scale, broken, worst, penalties[i], allowed))
+        line = ViolationLine(label, timings[i], hard, soft, scale, broken, worst, penalties[i], allowed)
+        lines.append(_spent(line, float(most[i]), float(trace.spent()[-1, i])) if in_total[i] else line)
     return tuple(lines)
+
+
+def _spent(line: ViolationLine, total: float, spent: float) -> ViolationLine:
+    """Line of a constraint in total: rounds break it together or not at all."""
+    over = max(spent - total, 0.0)
+    return replace(line, rounds=int(over > 0), worst=over, spent=spent, total=total)
 
 
 def rounding_of(c: Inequality) -> float:

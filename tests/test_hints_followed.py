@@ -79,6 +79,7 @@ EDITS: dict[str, tuple[str, str | None, str, *tuple[str, ...]]] = {
     "OCO424": ("the lower end first", "[1, 0]", "[0, 1]"),
     "OCO425": ("in [lo, hi]", "in 0..5", "in [0, 5]"),
     "OCO528": ("`each round`", "in 100% of rounds", "each round"),
+    "OCO750": ("below 0", "c[3] in [-1, 1]", "c[3] in [0, 1]"),
     "OCO427": ("leave out `iid`", "a iid ~", "a ~"),
     "OCO501": ("put a minus before it", "minimize log", "minimize -log"),
     "OCO503": ("state an inequality", "sum_squares(x) == 0.5", "sum_squares(x) <= 0.5"),

@@ -1,6 +1,7 @@
 """The algorithms, one file a paper. `ALGORITHMS` lists them."""
 
 from oco.compiler.algorithms.agarwal2010 import TWO_POINT
+from oco.compiler.algorithms.balseiro_lu_mirrokni2023 import PACING
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import OEG, OGD
 from oco.compiler.algorithms.flaxman2005 import BGD
@@ -51,6 +52,7 @@ ALGORITHMS: tuple[Algorithm, ...] = (
     SINHA_VAZE,
     PFS,
     NESTED,
+    PACING,
     HEDGED,
 )
 

@@ -28,15 +28,14 @@ from oco.compiler.problem.calculus import vector_jacobian
 from oco.compiler.problem.canonical import Canonical, Inequality, StreamRange
 from oco.compiler.problem.families import families
 from oco.compiler.problem.jacobians import jacobian
+from oco.compiler.problem.monotone import direction
 from oco.compiler.problem.structure import has_single_entries
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.dsl import algebra
-from oco.dsl.atoms import ATOMS
-from oco.dsl.atoms.base import Monotone
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Array, Call, Expr, Index, Kind, Name, Slice, constant, names, rewrite, walk
+from oco.dsl.expressions import Expr, Kind, Name, constant, names, rewrite
 
 Floats = np.ndarray[Any, Any]
 MOST_VALUES = 32
@@ -228,41 +227,6 @@ def _is_additive(c: Inequality, canonical: Canonical) -> bool:
         return False
     base = evaluate(_at_reference(c.expr, canonical), _centre(canonical))
     return bool(np.isfinite(base).all())
-
-
-def direction(expr: Expr, stream: str, ranges: Enclosure) -> int | None:
-    """1 where every entry of the expression is nondecreasing in every entry of the stream over the ranges, -1 nonincreasing, 0 both; None
-    where composition shows neither."""
-    results: dict[int, int | None] = {}
-    for node in walk(expr):
-        parts = [results[id(c)] for c in node.children]
-        match node:
-            case Name(name=name, kind=Kind.STREAM):
-                results[id(node)] = int(name == stream)
-            case Call(atom=atom) if any(d != 0 for d in parts):
-                signs = ATOMS[atom].monotone(node, *(ranges(c) for c in node.children))
-                results[id(node)] = _joined([_composed(d, m) for d, m in zip(parts, signs)])
-            case Index() if any(d != 0 for d in parts[1:]):
-                results[id(node)] = None
-            case Slice() if any(d != 0 for d in parts):
-                results[id(node)] = None
-            case Call() | Index() | Array() | Slice():
-                results[id(node)] = _joined(parts)
-            case _:
-                results[id(node)] = 0
-    return results[id(expr)]
-
-
-def _composed(inner: int | None, outer: Monotone) -> int | None:
-    if inner == 0:
-        return 0
-    sign = {Monotone.UP: 1, Monotone.DOWN: -1}.get(outer)
-    return None if inner is None or sign is None else inner * sign
-
-
-def _joined(parts: list[int | None]) -> int | None:
-    kinds = set(parts) - {0}
-    return 0 if not kinds else kinds.pop() if len(kinds) == 1 else None
 
 
 def _values(streams: list[StreamRange]) -> tuple[tuple[int, ...], ...]:

@@ -20,13 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.algorithms.memory import direction
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Structured
 from oco.compiler.lowering.predicted_round import data_of, picking, predicted_of, stated_value
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.canonical import Canonical, StreamRange
+from oco.compiler.problem.monotone import direction
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.dsl.expressions import Kind, names

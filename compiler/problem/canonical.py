@@ -33,12 +33,12 @@ from oco.compiler.problem.previous import (
     standing_still,
     stream_of,
 )
-from oco.compiler.problem.shares import in_share
 from oco.compiler.problem.stated_predictions import stated_predictions
 from oco.compiler.problem.stream_ranges import StreamRange as StreamRange
 from oco.compiler.problem.stream_ranges import stream_range
 from oco.compiler.problem.structure import Structure, structure_of
 from oco.compiler.problem.sublevel import has_nearest_point
+from oco.compiler.problem.totals import timed, with_free_decision
 from oco.compiler.problem.whole_decisions import REMARK, check_rounded
 from oco.dsl.build import call
 from oco.dsl.diagnostics import Findings, fail
@@ -118,13 +118,13 @@ class Canonical:
         if self.moving is None and not any(c.known for c in self.inequalities):
             return self
         inequalities, known = (tuple(c for c in self.inequalities if c.known is known) for known in (False, True))
-        moving = tuple(replace(c, expr=c.moving, moving=c.expr) if c.moving is not None else c for c in known)
+        moving = tuple(c.before_round for c in known)
         return replace(self, inequalities=inequalities, known=moving, streams=(*self._own_streams, *self.previous))
 
     @cached_property
     def whole(self) -> Canonical:
         """Problem with all constraints, as it is measured: what is over previous decisions over what these were, margins left out."""
-        known = (c if c.margin is None else replace(c, expr=c.margin.measured) for c in self.known)
+        known = (c.as_measured for c in self.known)
         return (self if not self.known else replace(self, inequalities=(*self.inequalities, *known), known=())).played
 
     @cached_property
@@ -137,7 +137,7 @@ class Canonical:
         """Problem with all constraints in which no decision moves, as comparators see it; `learned` of it is this one again."""
         if not self.known and self.moving is None:
             return self
-        still = tuple(replace(c, expr=c.moving, moving=c.expr) if c.moving is not None else c for c in self.known)
+        still = tuple(c.in_hindsight for c in self.known)
         return replace(self, inequalities=(*self.inequalities, *still), known=(), streams=self._own_streams)
 
     @property
@@ -228,7 +228,7 @@ class Canonical:
     def remarks(self) -> tuple[str, ...]:
         """Guarantee of each constraint in a share of the rounds, and what none is of: words beside the guarantee of an algorithm."""
         every = (*self.inequalities, *self.known)
-        words = [f"{c.origin}, {c.when}: {c.margin.words}" for c in every if c.margin is not None]
+        words = [f"{c.origin}, {c.when}: {c.learned.words}" for c in every if c.learned is not None]
         if states := [s.name for s in self.streams if s.stream.following is not None]:
             words.append(f"what a decision leaves to later rounds in {', '.join(states)} is not part of the regret")
         if drawn := [b.name for b in self.blocks if b.rounded]:
@@ -287,16 +287,14 @@ def canonical(model: Model) -> Canonical:
             continue
         g = above if c.relation is Relation.LE else below
         own = Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties)
-        inequalities.append(
-            own if c.percent is None else in_share(own, c.percent, folding, blocks, streams, predicted.of)
-        )
+        inequalities.append(timed(own, c, folding, blocks, streams, predicted.of))
     assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
     objective = folding.fold(model.objective)
     carried = [s.following for s in streams if s.following is not None]
     before = _previous(blocks, [objective, *carried, *(c.expr for c in inequalities)], model)
     inequalities = [_marked(model, c, before, blocks) for c in inequalities]
     inequalities += [c for s in streams if s.following is not None for c in _ranges(model, s, folding, before, blocks)]
-    inequalities = _with_fixed(model, inequalities, blocks)
+    inequalities = with_free_decision(_with_fixed(model, inequalities, blocks), folding, blocks, streams)
     inequalities.sort(key=lambda c: c.known)
     moving = moving_loss(model, objective, {name: s.name for name, s in before.items()})
     for expr in (*carried, *(c.expr for c in inequalities), *(c.expr for c in equalities)):
@@ -304,7 +302,7 @@ def canonical(model: Model) -> Canonical:
     check_rounded(blocks, objective, [*inequalities, *equalities], model.feedback)
     margins = [c.margin.margins for c in inequalities if c.margin is not None]
     in_margins = any(m.stated is not None for m in margins)
-    kept = [r for c in inequalities if c.margin is not None for r in c.margin.ranges]
+    kept = [r for c in inequalities if c.learned is not None for r in c.learned.ranges]
     return Canonical(
         model,
         folding.horizon,
@@ -328,7 +326,7 @@ def _marked(
     """Constraint marked as known where the decision of each round can satisfy it: its streams are contexts or previous decisions."""
     if c.margin is not None:
         return _with_margin(c, c.margin, before)
-    if not _is_exact(model, c) or not is_known(model, c.expr, before, blocks):
+    if c.budget is not None or not _is_exact(model, c) or not is_known(model, c.expr, before, blocks):
         return c
     if not set(names(c.expr, Kind.STREAM)) & set(before):
         return replace(c, known=True)
@@ -342,7 +340,7 @@ def _is_exact(model: Model, c: Inequality) -> bool:
 
 def _with_fixed(model: Model, marked: list[Inequality], blocks: Sequence[DecisionBlock]) -> list[Inequality]:
     """Constraints with those of fixed data alone known too, where others are: the step that meets these meets them as well."""
-    if not any(c.known and c.margin is None for c in marked):
+    if not any(c.known and c.learned is None for c in marked):
         return marked
     fixed = [_is_exact(model, c) and not changes(c.expr) and has_nearest_point(c.expr, blocks) for c in marked]
     return [replace(c, known=True) if f else c for c, f in zip(marked, fixed)]

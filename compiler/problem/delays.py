@@ -39,8 +39,9 @@ def delay_of(model: Model, folding: Folding, inequalities: Sequence[Inequality],
     for stated in model.predictions:
         raise _beside(f"the prediction of `{stated.stream}`", "each learner sees its own rounds alone", stated.span)
     for c in inequalities:
-        if c.margin is not None:
-            raise _beside(f"`{c.origin}` {c.when}", "its margin moves by each round's feedback", c.span)
+        if c.learned is not None:
+            what = "margin" if c.budget is None else "budget"
+            raise _beside(f"`{c.origin}` {c.when}", f"its {what} moves by each round's feedback", c.span)
     for node in (n for e in _written(model) for n in walk(folding.fold(e))):
         if isinstance(node, Name) and decision_of(node.name):
             raise _beside(f"`{node.name}`", "the learner of the round before is another one", node.span)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from oco.compiler.domains import Domain
 from oco.compiler.problem.margins import ShareMargin
-from oco.dsl.expressions import Expr
+from oco.compiler.problem.stream_ranges import StreamRange
+from oco.dsl.build import call
+from oco.dsl.expressions import Expr, Kind, Name, constant
 from oco.dsl.labels import Axes, entry_name
 from oco.dsl.source import Span
-from oco.dsl.statements import Relation, Timing
+from oco.dsl.statements import Relation, Stream, Timing
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,69 @@ class DecisionBlock:
 
 
 @dataclass(frozen=True)
+class TotalBudget:
+    """Budget for all rounds in total, an entry each for the entries of the constraint (see `totals`).
+
+    cost    what a round costs; worst  the most that it can, of what is known before the decision alone
+    name    of what was spent before the round, among the streams
+    total   B; kept  b, what is left of it for rounding; most  the largest cost of a round
+    free    decision that costs nothing in any round, the entries of each block
+    """
+
+    cost: Expr
+    worst: Expr
+    name: str
+    total: tuple[float, ...]
+    kept: tuple[float, ...]
+    most: tuple[float, ...]
+    rounds: int
+    shape: tuple[int, ...] = ()
+    free: tuple[tuple[float, ...], ...] = ()
+
+    @property
+    def robust(self) -> Expr:
+        """Constraint of a round on a decision that never costs more than an even part."""
+        return call("sub", self.worst, constant(self._array(self.kept) / self.rounds))
+
+    @property
+    def moving(self) -> Expr:
+        """Constraint of the round, after what was spent: never ahead of an even plan."""
+        played = call("minimum", Name("t", Kind.ROUND, integer=True), constant(float(self.rounds)))
+        plan = call("mul", played, constant(self._array(self.kept) / self.rounds))
+        return call("sub", call("add", self._spent, self.worst), plan)
+
+    @property
+    def measured(self) -> Expr:
+        """Cost of a round beyond an even part, whose mean over the rounds is at most 0 exactly where the total is kept."""
+        return call("sub", self.cost, constant(self._array(self.total) / self.rounds))
+
+    @property
+    def ranges(self) -> tuple[StreamRange, ...]:
+        """Range of what was spent, a value that is known before the decision; it begins at 0."""
+        stream = Stream(self.name, (), self.shape, None)
+        zero, most = np.zeros(self.shape), self._array(self.total)
+        following = call("add", self._spent, self.cost)
+        return (StreamRange(self.name, self.shape, zero, most, False, stream, first=zero, following=following),)
+
+    @property
+    def words(self) -> str:
+        """Guarantee, and with what decisions the learner is compared."""
+        ends = sorted({f"{b:.6g}" for b in self.total}, key=float)
+        size = ends[0] if len(ends) == 1 else f"{ends[0]} to {ends[-1]}"
+        return (
+            f"at most {size} is spent, on every sequence; regret is bounded against decisions that never spend more of it in a round than "
+            f"its {self.rounds:,}th part"
+        )
+
+    @property
+    def _spent(self) -> Expr:
+        return Name(self.name, Kind.STREAM, shape=self.shape)
+
+    def _array(self, values: tuple[float, ...]) -> np.ndarray[Any, Any]:
+        return np.reshape(np.array(values), self.shape)
+
+
+@dataclass(frozen=True)
 class Inequality:
     """`expr <= 0` entry by entry, for the entries of `shape`. `origin` is the label in the text.
 
@@ -34,6 +100,7 @@ class Inequality:
     `known`: each round, and made of contexts, previous decisions, the round and fixed data beside, so that the decision can satisfy it
     exactly. `moving` is its expression over previous decisions where there are some; in `expr` they are the decision itself.
     `margin` is that of a constraint in a share of the rounds: `expr` then has the greatest margin, `moving` that of the round.
+    `budget` is that of a constraint in total: `expr` then has an even part of it, `moving` what is left by the plan.
     """
 
     label: str
@@ -46,6 +113,7 @@ class Inequality:
     known: bool = False
     moving: Expr | None = field(default=None, repr=False)
     margin: ShareMargin | None = field(default=None, repr=False)
+    budget: TotalBudget | None = field(default=None, repr=False)
 
     @property
     def size(self) -> int:
@@ -60,7 +128,35 @@ class Inequality:
     @property
     def when(self) -> str:
         """Words of the model for the time at which it has to hold."""
+        if self.budget is not None:
+            return str(Timing.IN_TOTAL)
         return str(self.timing) if self.margin is None else f"in {100 * (1 - self.margin.share):.10g}% of rounds"
+
+    @property
+    def learned(self) -> ShareMargin | TotalBudget | None:
+        """Margin or budget that a learner keeps for it from round to round."""
+        return self.margin if self.budget is None else self.budget
+
+    @property
+    def before_round(self) -> Inequality:
+        """Known constraint as a learner meets it in a round."""
+        if self.budget is not None:
+            return replace(self, expr=self.budget.moving, moving=self.budget.robust, timing=Timing.EACH_ROUND)
+        return self if self.moving is None else replace(self, expr=self.moving, moving=self.expr)
+
+    @property
+    def in_hindsight(self) -> Inequality:
+        """Known constraint, as `before_round` gives it, on decisions that stand still: those in hindsight keep a total over all rounds."""
+        if self.budget is not None:
+            return replace(self, expr=self.budget.measured, timing=Timing.ON_AVERAGE)
+        return self if self.moving is None else replace(self, expr=self.moving, moving=self.expr)
+
+    @property
+    def as_measured(self) -> Inequality:
+        """Known constraint on what was played: margins left out, a total over all rounds."""
+        if self.budget is not None:
+            return self.in_hindsight
+        return self if self.margin is None else replace(self, expr=self.margin.measured)
 
 
 @dataclass(frozen=True)

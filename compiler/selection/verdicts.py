@@ -169,8 +169,8 @@ def why_lost(v: Verdict, best: Verdict) -> str:
 
 def constraint_words(s: Situation) -> str:
     """The kinds of constraints of the model, for a reader."""
-    each = any(c.timing is Timing.EACH_ROUND and c.margin is None for c in s.canonical.inequalities)
-    shares = dict.fromkeys(c.when for c in s.canonical.inequalities if c.margin is not None)
+    each = any(c.timing is Timing.EACH_ROUND and c.learned is None for c in s.canonical.inequalities)
+    shares = dict.fromkeys(c.when for c in s.canonical.inequalities if c.learned is not None)
     mean = any(c.timing is Timing.ON_AVERAGE for c in s.canonical.inequalities) or bool(s.canonical.equalities)
     kinds = [w for w, there in (("each round", each), ("on average", mean)) if there] + list(shares)
     measure = "static" if s.canonical.measure is Measure.STATIC else "dynamic"

@@ -44,6 +44,15 @@ BUILDING: dict[str, Code] = {
         _HEAD + "minimize c @ x\nsubject to\n    cap: sum(x) + c[0] <= 1  in 100% of rounds\n",
         "Bound the streams; or write `each round`, perhaps with a penalty.",
     ),
+    "OCO750": Code(
+        "a total that cannot be kept",
+        "`spend: c @ x <= B in total` says that the costs of all rounds together are at most B, whatever comes. So costs are never "
+        "negative, some decision costs nothing in every round and breaks no constraint that is known before it, data that come after the "
+        "decision have a worst value, B and the number of rounds are known, and the feedback is full.",
+        _HEAD + "minimize c @ x\nsubject to\n    spend: c @ x <= 5  in total\n",
+        "Bound the streams of the cost from below by 0, or make them a `context`; or write `on average`.",
+        Stage.CHECK,
+    ),
     "OCO527": Code(
         "a penalty that is no price",
         "A penalty is the loss that a unit of violation of its constraint is worth: one positive number, or one for each entry.",

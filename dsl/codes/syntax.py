@@ -114,10 +114,10 @@ SYNTAX: dict[str, Code] = {
     ),
     "OCO117": Code(
         "unknown words at the end of a constraint",
-        "A constraint ends in `each round` (no round makes up for another) or `on average` (a round may make up for another; also when "
-        "nothing is said).",
+        "A constraint ends in `each round` (no round makes up for another), `on average` (a round may make up for another; also when "
+        "nothing is said), `in 99% of rounds` or `in total` (a budget for all rounds).",
         _in_model("minimize sum(x)", "subject to", "    cap: sum(x) <= 1    every round"),
-        "Write `each round` or `on average`.",
+        "Write `each round`, `on average`, `in 99% of rounds` or `in total`.",
     ),
     "OCO118": Code(
         "a constraint that compares nothing",

@@ -15,6 +15,7 @@ PLACED_WORDS = ("in", "iid", "rounded", "start", "unknown", "with")
 PHRASES = (
     r"\b(each)\s+(round)\b",
     r"\b(on)\s+(average)\b",
+    r"\b(in)\s+(total)\b",
     r"\b(in)\s+[0-9.]+%\s+(of)\s+(rounds)\b",
     r"(?<=,)\s+(penalty)\b",
     r"\b(static|dynamic)\s+(regret)\b",

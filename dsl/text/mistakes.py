@@ -17,8 +17,8 @@ from oco.dsl.text.words import CONSTRAINT_FORM, CONTEXTUAL_WORDS, LATER_WORDS, S
 
 SIGNS = {kind: sign for sign, kind in SYMBOLS.items()}
 KEYWORDS = {word.upper(): word for word in CONTEXTUAL_WORDS}
-TIMINGS = {"EACH": "each round", "ON": "on average"}
-SHARE = "in 99% of rounds"
+TIMINGS = {"EACH": ("each round",), "ON": ("on average",)}
+SUMMED = ("in total", "in 99% of rounds")
 OPERATORS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "AT", "POWER", "RANGE", "DOT"})
 OPERAND_ENDS = frozenset({"NUMBER", "TEXT", "RPAR", "RSQB", "RBRACE"})
 DATA_WORDS = ("stream", "context")
@@ -211,7 +211,7 @@ def _timing(trouble: Trouble) -> Diagnostic | None:
     """Mistakes after the right side of a constraint."""
     at = trouble.at
     compares = any(t.type in RELATIONS for t in trouble.tokens[: trouble.position])
-    begun = trouble.before.type in ("EACH", "ON", "IN") and trouble.expected <= {"ROUND", "AVERAGE", "NUMBER"}
+    begun = trouble.before.type in ("EACH", "ON", "IN") and trouble.expected <= {"ROUND", "AVERAGE", "NUMBER", "TOTAL"}
     if trouble.word != "constraint" or not compares or trouble.opener is not None:
         return None
     if not begun and (
@@ -222,7 +222,10 @@ def _timing(trouble: Trouble) -> Diagnostic | None:
     span = first.span.to(trouble.tokens[-1].span)
     message = span.text
     words = "each round" if any(w in message for w in ("each", "every", "all", "always", "hard")) else "on average"
-    return Diagnostic("OCO117", "a constraint ends in `each round` or `on average`", span, f"did you mean `{words}`?")
+    words = "in total" if "total" in message else words
+    return Diagnostic(
+        "OCO117", "a constraint ends in `each round`, `on average` or `in total`", span, f"did you mean `{words}`?"
+    )
 
 
 TIMING_WORDS = ("always", "hard", "soft", "average", "iid", "round", "mean", "eachround", "everyround", "onaverage")
@@ -379,8 +382,8 @@ def expected_words(trouble: Trouble) -> str:
     if "NAME" in expected:
         parts.append("a name" if trouble.before.type != "ASSUME" else "the name of a fact")
     parts += ["an integer"] if "NUMBER" in expected else []
-    timings = TIMINGS | ({"IN": SHARE} if trouble.word == "constraint" else {})
-    parts += sorted(f"`{timings.get(k, KEYWORDS[k])}`" for k in expected if k in KEYWORDS)
+    timings = TIMINGS | ({"IN": SUMMED} if trouble.word == "constraint" else {})
+    parts += sorted(f"`{w}`" for k in expected if k in KEYWORDS for w in timings.get(k, (KEYWORDS[k],)))
     operators = len(expected & OPERATORS) > 2
     hidden = OPERATORS | {"LPAR", "LSQB", "LBRACE"} if operators or parts else frozenset()
     parts += [f"`{SIGNS[k]}`" for k in SIGNS if k in expected - hidden]

@@ -11,7 +11,8 @@ from oco.dsl.text.words import STATEMENT_WORDS, shown
 
 WORDS = "|".join((*map(shown, STATEMENT_WORDS), "each round", "on average", "in", "iid"))
 _KEYWORD = re.compile(
-    rf"(?m)^(\s*)({WORDS})\b|\b(each round|on average|iid|in [0-9.]+% of rounds)$|\b(each round|on average)(?=,)|(?<=, )(penalty)\b"
+    rf"(?m)^(\s*)({WORDS})\b|\b(each round|on average|in total|iid|in [0-9.]+% of rounds)$"
+    r"|\b(each round|on average)(?=,)|(?<=, )(penalty)\b"
 )
 CODE = re.compile(r"`([^`]*)`")
 """Text in backticks."""

@@ -204,7 +204,7 @@ class TreeBuilder:
         return _Clause("`iid`", _span(c), iid=True, mean=c[3])
 
     def timing(self, c: Children) -> _Timing:
-        """Words `each round`, `on average` or `in 99% of rounds`."""
+        """Words `each round`, `on average`, `in total` or `in 99% of rounds`."""
         if len(c) == 2:
             return _Timing(f"{c[0].text} {c[1].text}", None, _span(c))
         return _Timing("in % of rounds", float(c[1].text), _span(c))

@@ -50,6 +50,7 @@ CONTEXTUAL_WORDS = (
     "start",
     "static",
     "to",
+    "total",
     "two_point",
     "unknown",
     "with",

@@ -158,6 +158,9 @@ def _constraints(result: RunSummary) -> str:
 
 
 def _violated(v: ViolationLine, rounds: int) -> tuple[str, ...]:
+    if v.total is not None and v.spent is not None:
+        spent = f"{number(v.spent)} of {number(v.total)} spent"
+        return v.label, v.timing, number(v.hard), number(v.soft), spent, number(v.worst), number(v.scale, unknown="–")
     broken = f"{v.rounds:,} of {rounds:,}" + ("" if v.allowed is None else f" (guaranteed: at most {int(v.allowed):,})")
     return v.label, v.timing, number(v.hard), number(v.soft), broken, number(v.worst), number(v.scale, unknown="–")
 

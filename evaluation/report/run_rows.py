@@ -35,6 +35,9 @@ def _violations(run: RunSummary) -> Iterator[Row]:
     """Rows of the foremost constraints, of the others together, and of all."""
     shown, others = run.foremost()
     for line in shown:
+        if line.total is not None and line.spent is not None:
+            yield f"spent of {line.label}", number(line.spent), number(line.total), f"{line.timing}; {_part(line)}"
+            continue
         yield f"hard violation of {line.label}", number(line.hard), "", _broken(line, run.rounds)
         yield f"soft violation of {line.label}", number(line.soft), "", ""
     if others:
@@ -47,6 +50,10 @@ def _violations(run: RunSummary) -> Iterator[Row]:
         for total in run.totals:
             bound, scaled = promised(total.guarantee, total.vacuous), f"{number(total.scaled)} in scales"
             yield f"{total.kind} violation, summed", number(total.papers), bound, scaled
+
+
+def _part(line: ViolationLine) -> str:
+    return "nothing may be spent" if not line.total else f"{(line.spent or 0.0) / line.total:.1%} of the total"
 
 
 def _broken(line: ViolationLine, rounds: int) -> str:

@@ -192,7 +192,11 @@ def kept_constraints(trace: MeasuredRun) -> list[ConstraintRecord]:
         columns.setdefault((name, c.timing), []).extend(range(start, end))
         shares[name] = rounding_of(c)
     results = []
+    budgets, spent = trace.totals[1], trace.spent()
     for (label, timing), where in columns.items():
+        if trace.totals[0][where].all():
+            results.append(_in_total(label, spent[-1, where], budgets[where]))
+            continue
         g, slack = trace.constraints[:, where], _slack(trace.promise.scales, where, shares[label])
         words, broken = _each_round(g, slack) if timing is Timing.EACH_ROUND else _on_average(g, slack)
         results.append(ConstraintRecord(label, words, broken))
@@ -218,6 +222,13 @@ def _each_round(g: Array, slack: Array) -> tuple[str, bool]:
     broken = int((g > slack).any(axis=1).sum())
     worst = f", broken by {number(float(g.max()), 4)} at most" if broken else ""
     return f"kept in {_share(len(g) - broken, len(g))}{worst}", broken > 0
+
+
+def _in_total(label: str, spent: Array, total: Array) -> ConstraintRecord:
+    """Record of a constraint in total, by its entry that is nearest to its total."""
+    k = int(np.argmax(spent - total))
+    words = f"{number(float(spent[k]), 4)} of {number(float(total[k]), 4)} spent"
+    return ConstraintRecord(label, words, bool((spent > total).any()))
 
 
 def _on_average(g: Array, slack: Array) -> tuple[str, bool]:

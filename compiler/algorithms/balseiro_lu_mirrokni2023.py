@@ -1,0 +1,246 @@
+"""Balseiro, Lu & Mirrokni 2023, "The best of many worlds: dual mirror descent for online allocation problems" (Operations Research 71,
+Algorithm 1), with a spending plan and Euclidean steps: budgets whose prices rise while spending is ahead of an even part.
+
+    w_t = argmin over X of f_t(x) + sum_k lambda_k c_k(x),  c_k = a_k / rho_k, rho_k = b_k / T;   x_t = x_0 + theta_t (w_t - x_0),
+    theta_t the largest in [0, 1] with spent_k + theta_t a_k(w_t) <= b_k for all k;   lambda_k <- P_[0, P](lambda_k + eta (c_k(x_t) - 1))
+
+f_t and a_t are linear and known before the decision, x_0 costs nothing: nothing is ever overspent.
+
+Theorem. With F >= f_t(x) - f_t(u) in every round, P >= F, C_k >= c_k, S^2 = sum_k max(1, C_k - 1)^2 and lambda_1 = 0, for every sequence
+u_t in X with c_k(u_t) <= 1,
+
+    sum_t f_t(x_t) - f_t(u_t) <= P^2 / (2 eta) + eta S^2 T / 2 + P max_k C_k.
+
+Proof. Let tau be the first round in which w_tau does not fit, T + 1 if there is none. Before it x_t = w_t, so f_t(x_t) - f_t(u_t) <=
+sum_k lambda_k (c_k(u_t) - c_k(x_t)) <= sum_k lambda_k (1 - c_k(x_t)), and by projected gradient descent on the prices (Zinkevich 2003) for
+every lambda* in [0, P]^K the sum of these is at most sum_{t < tau} <lambda*, 1 - c(x_t)> + |lambda*|^2 / (2 eta) + eta S^2 T / 2. With
+tau = T + 1 take lambda* = 0. Else some budget has sum_{t < tau} c_k(x_t) > T - C_k: with lambda* = P e_k the first term is less than
+P (tau - 1 - T + C_k), and the T - tau + 1 rounds from tau on add at most F <= P each.
+
+Where contexts are drawn independently from one distribution, the same steps with q = max over prices of E[min_x f + <lambda, c>] - sum
+lambda in the place of f_t(u_t) bound the expected regret against the best decisions in hindsight that keep the totals alone, by the same
+number: lambda_t does not depend on round t, so that E[f_t(x_t)] <= q + E <lambda_t, 1 - c(x_t)>, and T q is at most their expected loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+import numpy as np
+
+from oco.compiler.algorithms.base import Algorithm
+from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, NO_CONSTRAINTS
+from oco.compiler.algorithms.common import ROUNDS, domain_offers
+from oco.compiler.ir.value import Value
+from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.rule import State, array, point
+from oco.compiler.problem.canonical import Canonical
+from oco.compiler.problem.parts import TotalBudget
+from oco.compiler.problem.structure import is_affine
+from oco.compiler.proximal.known_step import kept_after, kept_at_start
+from oco.compiler.theory.settings import Default, Setting, number
+from oco.compiler.theory.theorems import (
+    Bound,
+    Floats,
+    Free,
+    Guarantee,
+    Hypothesis,
+    Objection,
+    Quantity,
+    Situation,
+    Theorem,
+    constant_settings,
+    horizon_known,
+    needed,
+    scheduled,
+)
+from oco.dsl.expressions import Expr, Kind, names
+from oco.dsl.statements import Measure
+
+TINY = 1e-300
+
+
+class Pacing:
+    """`price` is what a budget's even part of a round is worth in units of the loss."""
+
+    def init(self, p: Problem, start: Point) -> State:
+        entries = sum(prod(b.shape) for b in budgets_of(p.task.canonical))
+        return {"x": start, "price": p.tracer.zeros((entries,)), **kept_at_start(p, start)}
+
+    def decide(self, p: Problem, state: State) -> Point:
+        return point(state, "x")
+
+    def prepare(self, p: Problem, state: State) -> State:
+        """State with the decision of this round, once its loss and its costs are known."""
+        t, own = p.tracer, budgets_of(p.task.canonical)
+        kept, free = _numbers(p, "kept"), self._free(p)
+        p.note("argmin of the loss and the priced costs: both are linear")
+        prices = array(state, "price") * (p.units.radius * _horizon(own) / np.maximum(_numbers(p, "kept"), TINY))
+        slope = p.gradient(free) + p.slopes_of([b.worst for b in own], free).combine(prices)
+        w = p.domain.lmo(slope).named(t, "w")
+        p.note("no more of it than what is left")
+        left = t.maximum(t.constant(kept, "kept") - self._spent(p), 0.0)
+        cost = p.values([b.worst for b in own], w)
+        theta = t.name("theta", t.min(t.where(cost > left, left / t.maximum(cost, TINY), 1.0)))
+        return {**state, "x": free + theta * (w - free)}
+
+    def update(self, p: Problem, state: State) -> State:
+        t, x, own = p.tracer, point(state, "x"), budgets_of(p.task.canonical)
+        p.note("prices rise while more than an even part is spent")
+        share = p.values([b.cost for b in own], x) * (_horizon(own) / np.maximum(_numbers(p, "kept"), TINY))
+        price = array(state, "price") + p.setting("eta") * (share - 1.0)
+        following = t.minimum(t.maximum(price, 0.0), p.setting("price"))
+        return {"x": x, "price": following, **kept_after(p, x)}
+
+    def _free(self, p: Problem) -> Point:
+        free, blocks = budgets_of(p.task.canonical)[0].free, p.task.canonical.blocks
+        values = (np.reshape(np.array(x), b.shape) for x, b in zip(free, blocks, strict=True))
+        return p.units.inward(Point(tuple(p.tracer.constant(v, "free", "costs nothing in any round") for v in values)))
+
+    def _spent(self, p: Problem) -> Value:
+        t, own = p.tracer, budgets_of(p.task.canonical)
+        parts = [t.reshape(p.seen[b.name], (prod(b.shape),)) for b in own]
+        return parts[0] if len(parts) == 1 else t.concat(*parts)
+
+
+def budgets_of(canonical: Canonical) -> tuple[TotalBudget, ...]:
+    """Budgets of the constraints in total, in the order of the text."""
+    return tuple(c.budget for c in canonical.known if c.budget is not None)
+
+
+def _numbers(p: Problem, field: str) -> Floats:
+    return np.concatenate([np.array(getattr(b, field)) for b in budgets_of(p.task.canonical)])
+
+
+def _horizon(own: tuple[TotalBudget, ...]) -> float:
+    return float(own[0].rounds)
+
+
+# Hypotheses.
+
+
+def _budgets_alone(s: Situation) -> Objection | None:
+    if not budgets_of(s.canonical):
+        return Objection(
+            "it paces budgets, and the model has no constraint `in total`", "write `in total` after a budget"
+        )
+    for c in s.canonical.known:
+        if c.budget is None:
+            fix = f"leave out `{c.origin}`, or write it into the domain"
+            return Objection(f"`{c.origin}` is known before the decision too, and it keeps to budgets alone", fix)
+    return None
+
+
+def _known_before(s: Situation) -> Objection | None:
+    later = {x.name for x in s.canonical.streams if not x.stream.known} - {b.name for b in budgets_of(s.canonical)}
+    for what, expr in _functions(s):
+        if used := sorted(later & set(names(expr, Kind.STREAM))):
+            fix = f"make `{used[0]}` a `context`"
+            return Objection(f"{what} depends on `{used[0]}`, which is not known before the decision", fix)
+    if s.canonical.moving is not None:
+        return Objection(
+            "the loss is about the decision before, which later rounds pay for", "leave `prev` out of the loss"
+        )
+    return None
+
+
+def _linear(s: Situation) -> Objection | None:
+    decisions = tuple(b.name for b in s.canonical.blocks)
+    for what, expr in _functions(s):
+        if not is_affine(expr, decisions):
+            fix = "write it as a sum of decisions with factors that are known before them"
+            return Objection(f"{what} is not linear in the decisions, and it minimizes linear functions", fix)
+    return None
+
+
+def _functions(s: Situation) -> list[tuple[str, Expr]]:
+    costs = [(f"the cost of `{c.origin}`", c.budget.cost) for c in s.canonical.known if c.budget is not None]
+    return [("the loss", s.canonical.objective), *costs]
+
+
+BUDGETS = Hypothesis("Nothing but budgets is known before the decision.", _budgets_alone)
+KNOWN_BEFORE = Hypothesis("Loss and costs of a round are known before its decision.", _known_before)
+LINEAR = Hypothesis("Loss and costs are linear in the decisions.", _linear)
+
+
+# Settings and guarantee.
+
+
+def _shares(s: Situation) -> Floats:
+    """C_k: the most that a round can cost, in even parts of the budget."""
+    own = budgets_of(s.canonical)
+    most, kept = (np.concatenate([np.array(getattr(b, f)) for b in own]) for f in ("most", "kept"))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(most > 0, most * _horizon(own) / kept, 0.0)
+
+
+def _size(s: Situation) -> float:
+    """S."""
+    return float(np.linalg.norm(np.maximum(1.0, _shares(s) - 1.0)))
+
+
+def _settings(s: Situation) -> Mapping[str, Default]:
+    return {
+        "price": Default(
+            "loss.lipschitz.l2 * domain.diameter.l2", "largest price: what a round's losses differ by at most"
+        ),
+        "eta": Default(f"price / ({_size(s)!r} * sqrt(T))", "P / (S sqrt(T))"),
+    }
+
+
+def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
+    quantities = (
+        Quantity("P", "P", "largest price", scheduled(settings, "price")),
+        Quantity("eta", r"\eta", "step of the prices", scheduled(settings, "eta")),
+        Quantity("S", "S", "size of max(1, C_k - 1) over the budgets", _size(s)),
+        Quantity(
+            "C", r"\max_k C_k", "the most that a round can cost, in even parts of a budget", float(_shares(s).max())
+        ),
+        ROUNDS,
+    )
+    formula = "P**2 / (2*eta) + eta * S**2 * T / 2 + P * C"
+    note = "of independent contexts in expectation also against decisions that keep the totals alone"
+    bound = Bound(f"{s.canonical.measure} regret", "sqrt(T)", formula, quantities, s.loss_range, note=note)
+    return Guarantee("Balseiro, Lu & Mirrokni 2023, with the constants of this module", s.horizon, bound)
+
+
+def _checks(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
+    result = constant_settings(s, settings)
+    least = needed(s, "loss.lipschitz.l2") * needed(s, "domain.diameter.l2")
+    least = least if s.loss_range is None else min(least, s.loss_range)
+    enough = number(settings, "price", s.horizon or 1) >= least * (1 - 1e-12)
+    return result if enough else [*result, "price must be at least what a round's losses can differ by"]
+
+
+PACING = Algorithm(
+    name="pacing",
+    title="budgets with prices that follow an even plan",
+    cite="Balseiro, Lu & Mirrokni 2023",
+    rule=Pacing,
+    requirements=(
+        BUDGETS,
+        NO_CONSTRAINTS,
+        KNOWN_BEFORE,
+        LINEAR,
+        domain_offers("lmo", "Linear functions can be minimized over the domain."),
+    ),
+    theorems=(
+        Theorem(
+            name="spending plan",
+            moves=True,
+            measures=frozenset({Measure.STATIC, Measure.DYNAMIC}),
+            hypotheses=(BOUNDED_DOMAIN, BOUNDED_GRADIENT, horizon_known("The number of rounds T is known.")),
+            settings=_settings,
+            free=(Free("eta", 0.001, 1000),),
+            positive=("price", "eta"),
+            guarantee=_guarantee,
+            rates={"static regret": "sqrt(T)", "dynamic regret": "sqrt(T)"},
+            checks=_checks,
+        ),
+    ),
+    prepares=lambda canonical: bool(budgets_of(canonical)),
+    cost="one linear minimisation",
+    symbols={"x": "the decision of this round", "price": "price of an even part of each budget, in units of the loss"},
+)

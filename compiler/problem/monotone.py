@@ -1,0 +1,45 @@
+"""Directions in which expressions depend on a stream, by composition of monotone functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from oco.dsl.atoms import ATOMS
+from oco.dsl.atoms.base import Monotone
+from oco.dsl.expressions import Array, Call, Expr, Index, Kind, Name, Slice, walk
+from oco.dsl.intervals import Interval
+
+
+def direction(expr: Expr, stream: str, ranges: Callable[[Expr], Interval]) -> int | None:
+    """1 where every entry of the expression is nondecreasing in every entry of the stream over the ranges, -1 nonincreasing, 0 both; None
+    where composition shows neither."""
+    results: dict[int, int | None] = {}
+    for node in walk(expr):
+        parts = [results[id(c)] for c in node.children]
+        match node:
+            case Name(name=name, kind=Kind.STREAM):
+                results[id(node)] = int(name == stream)
+            case Call(atom=atom) if any(d != 0 for d in parts):
+                signs = ATOMS[atom].monotone(node, *(ranges(c) for c in node.children))
+                results[id(node)] = _joined([_composed(d, m) for d, m in zip(parts, signs)])
+            case Index() if any(d != 0 for d in parts[1:]):
+                results[id(node)] = None
+            case Slice() if any(d != 0 for d in parts):
+                results[id(node)] = None
+            case Call() | Index() | Array() | Slice():
+                results[id(node)] = _joined(parts)
+            case _:
+                results[id(node)] = 0
+    return results[id(expr)]
+
+
+def _composed(inner: int | None, outer: Monotone) -> int | None:
+    if inner == 0:
+        return 0
+    sign = {Monotone.UP: 1, Monotone.DOWN: -1}.get(outer)
+    return None if inner is None or sign is None else inner * sign
+
+
+def _joined(parts: list[int | None]) -> int | None:
+    kinds = set(parts) - {0}
+    return 0 if not kinds else kinds.pop() if len(kinds) == 1 else None

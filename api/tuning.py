@@ -32,7 +32,7 @@ LONG_SECONDS = 6.0
 PILOT_SEEDS = 2
 PILOT_CANDIDATES = 4
 """Algorithms that are tried on rounds drawn from the model, where every guarantee is vacuous; on data all are."""
-PILOT_SECONDS = 30.0
+PILOT_SECONDS = 30.0  # seconds of pilot runs, after which no other algorithm is begun: `--budget` gives others
 TUNING_ROUNDS = 2000
 """Rounds that are drawn to tune on where there is no data."""
 OTHERS = 6

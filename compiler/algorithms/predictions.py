@@ -43,7 +43,7 @@ MOST_CONTEXTS = 30
 MOST_NUMBERS = 10**6
 """Numbers of a profile, beyond which a season is not remembered."""
 SHRINK = 1e-9
-LARGEST = 1e300
+LARGEST = 1e300  # ends of ranges stay finite in the state
 
 
 def contexts(canonical: Canonical) -> tuple[str, ...]:

@@ -37,7 +37,7 @@ from oco.compiler.theory.settings import Setting
 from oco.compiler.theory.theorems import Free, Guarantee, Situation, Theorem, UnknownFact
 from oco.dsl.diagnostics import OcoError
 
-PASSES = 2
+PASSES = 2  # passes over all constants: later ones gain less than GAIN
 MOST_PAIRED = 4
 """So few constants are searched along their products and quotients too."""
 FIRST_STEP = math.log(8.0)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import oco
+from oco.cli.one_run import Files, following_commands
 from oco.compiler.problem.canonical import canonical
 from oco.evaluation.data import Data, load_data, problem_for
 from oco.evaluation.drawn import trial_rounds
@@ -101,3 +102,10 @@ def test_the_builder_makes_the_plan_of_the_text() -> None:
         "model small\nhorizon T = 50\ndecision x[2] in box(0, 1)\nstream a[2] in [0, 1]\nminimize sum_squares(x - a)\n"
     )
     assert oco.compile(m).recipe == oco.compile(oco.parse(text)).recipe
+
+
+def test_commands_after_a_run_name_the_backend_that_ran_it() -> None:
+    """C and NumPy round differently: the module that decides as the run did is one of the same backend."""
+    files = Files(Path("m.oco"), Path("d.csv"), False, (), None, None)
+    assert following_commands(files, "numpy")[1] == "oco compile m.oco --data d.csv"
+    assert following_commands(files, "c")[1] == "oco compile m.oco --data d.csv --backend c"

@@ -84,7 +84,7 @@ def run_one(plan: Plan, source: Data, request: Request) -> None:
     if request.details:
         measured(summary)
     _left_out(trace, summary)
-    say(verdict(trace, summary, _data_words(source, files), _sentence(plan), _commands(files, trace.backend)))
+    say(verdict(trace, summary, _data_words(source, files), _sentence(plan), following_commands(files, trace.backend)))
 
 
 def _beside(trace: Trace, plan: Plan, which: Which) -> Beside | None:
@@ -148,7 +148,7 @@ def _sentence(plan: Plan) -> str:
     return f"{plan.algorithm} ({how}): {winner.algorithm.title}, {winner.algorithm.cite}"
 
 
-def _commands(files: Files, backend: str) -> list[str]:
+def following_commands(files: Files, backend: str) -> list[str]:
     """Commands that lead on from a run: to its report, and to a module that decides as it did, on the backend that ran it."""
     model = str(files.model)
     words = [*([] if files.data is None else ["--data", str(files.data)])]

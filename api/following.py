@@ -22,7 +22,7 @@ from oco.plan import restored_learner
 
 MOST = 500
 """Last rounds that are shown."""
-TRIES = 5
+TRIES = 5  # times that a file is read which is written meanwhile
 SHOWN = 6
 """Entries of a decision that are shown."""
 

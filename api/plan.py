@@ -298,7 +298,8 @@ class Plan(core.Plan):
 
     def usage(self, path: str | Path, data: str | Path, backend: str | None = None) -> str:
         """Sentences on the files that `write` puts at `path`, with a command that runs them on `data`."""
-        return find_backend(backend or self.target).usage(str(path), list(self.files(backend)), str(data))
+        rounds = None if self.canonical.feedback.gives_values_alone else str(data)
+        return find_backend(backend or self.target).usage(str(path), list(self.files(backend)), rounds)
 
     def source(self, backend: str | None = None) -> str:
         """Text of the standalone module; for C, of the source file."""

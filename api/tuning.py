@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import islice
@@ -32,7 +32,7 @@ LONG_SECONDS = 6.0
 PILOT_SEEDS = 2
 PILOT_CANDIDATES = 4
 """Algorithms that are tried on rounds drawn from the model, where every guarantee is vacuous; on data all are."""
-PILOT_SECONDS = 30.0
+PILOT_SECONDS = 30.0  # seconds of pilot runs, after which no other algorithm is begun: `--budget` gives others
 TUNING_ROUNDS = 2000
 """Rounds that are drawn to tune on where there is no data."""
 OTHERS = 6
@@ -56,11 +56,11 @@ def piloted(
     """
     if (mixture := _mixture(plan.choice, data)) is not None:
         return replace(plan, choice=_led(plan.choice, mixture))
-    candidates = _tried(plan.choice, data)
-    if len(candidates) < (1 if constants and plan.choice.candidates else 2):
+    vacuous = plan.choice.vacuous
+    if len(_tried(plan.choice, plan.choice.applicable, data)) < (1 if constants and vacuous else 2):
         return plan
-    pilots = _pilots(plan, candidates, data, seed, constants, seconds)
-    if pilots.skipped and not plan.choice.candidates:
+    pilots = _pilots(plan, data, seed, constants, seconds)
+    if pilots.skipped and not vacuous:
         return plan
     choice = plan.choice.decided_by(pilots)
     return replace(plan, choice=choice, mode=PLAIN if choice.policy.plain else plan.mode)
@@ -71,8 +71,9 @@ def _mixture(choice: Choice, data: Any) -> Verdict | None:
 
     Where a constraint states no penalty the tradeoff is the price of its violation. Without constraints it is one candidate among others.
     """
-    usable = () if not choice.situation.constraints else choice.candidates if data is None else choice.usable
-    return next((v for v in usable if v.algorithm.mixes), None)
+    if not choice.situation.constraints or (data is None and not choice.vacuous):
+        return None
+    return next((choice.searched(v) for v in choice.applicable if v.algorithm.mixes), None)
 
 
 def _priced(choice: Choice) -> bool:
@@ -84,7 +85,7 @@ def _led(choice: Choice, v: Verdict) -> Choice:
     """Choice of that verdict, without pilot runs."""
     price = "the penalties that the model states" if _priced(choice) else "the tradeoff, in ranges of the loss"
     weighs = f"weighs rules as the rounds come, by {price}"
-    others = [x for x in choice.judged if x is not v]
+    others = [x for x in choice.judged if x.name != v.name]
     for k, x in enumerate(others):
         if x.applicability is not Applicability.REFUSED:
             others[k] = replace(x, applicability=Applicability.APPLICABLE, reason=f"`{v.name}` {weighs}")
@@ -92,26 +93,25 @@ def _led(choice: Choice, v: Verdict) -> Choice:
     return replace(choice, judged=(best, *others))
 
 
-def _tried(choice: Choice, data: Any) -> tuple[Verdict, ...]:
+def _tried(choice: Choice, usable: tuple[Verdict, ...], data: Any) -> tuple[Verdict, ...]:
     """Verdicts that pilot runs decide between, by rank: on data all that apply and read what the feedback reveals.
 
     Estimates of gradients from values lose to the gradients, whatever a short run says.
     """
     if data is None:
-        return choice.candidates[:PILOT_CANDIDATES]
+        return usable[:PILOT_CANDIDATES] if choice.vacuous else ()
     blind = choice.situation.canonical.feedback.gives_values_alone
-    return tuple(v for v in choice.usable if blind or not v.algorithm.reads_values_alone) or choice.usable
+    return tuple(v for v in usable if blind or not v.algorithm.reads_values_alone) or usable
 
 
-def _pilots(
-    plan: Plan, candidates: Sequence[Verdict], source: Any, seed: int, constants: bool, seconds: float
-) -> Pilots:
+def _pilots(plan: Plan, source: Any, seed: int, constants: bool, seconds: float) -> Pilots:
     if plan.canonical.size > MOST_NUMBERS:
         return Pilots(skipped=f"a decision has more than {MOST_NUMBERS} numbers")
     try:
         data, note = rounds_for(plan, source, seed, PILOT_ROUNDS)
     except OcoError as error:
         return Pilots(skipped=f"{error.message}; `--data FILE` gives rounds to run on")
+    candidates = _tried(plan.choice, plan.choice.usable, source)
     s, plain = plan.choice.situation, plan.choice.policy.plain
     made: dict[Candidate, Callable[[], Plan]] = {}
     rounds = None if source is not None else data.first(PILOT_ROUNDS).rounds
@@ -122,7 +122,7 @@ def _pilots(
     first = data.first(PILOT_ROUNDS if source is None else _pilot_rounds(data, made, seconds))
     seeds = range(seed, seed + PILOT_SEEDS) if first.drawn else (seed,)
     result = pilot(made, first, seeds, s, plan.tradeoff, note, seconds)
-    result = replace(result, measured=source is not None and not plan.choice.candidates)
+    result = replace(result, measured=source is not None and not plan.choice.vacuous)
     best = next(v for v in candidates if v.name == result.order[0])
     own = literal(s, best) if constants else None
     if own is None:
@@ -174,7 +174,7 @@ def explained(
     problem = model if data is None else problem_for(model, data, seed)
     seen = None if data is None else rounds_given(problem, data, seed)
     choice = explain_choice(problem, kind, tradeoff, effort, seen)
-    if not _tried(choice, data):
+    if not _tried(choice, choice.applicable, data):
         return choice
     given = problem if isinstance(problem, Canonical) else canonical(problem)
     plan = Plan.of(plan_of(choice, given, kind, tradeoff=tradeoff))

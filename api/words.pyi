@@ -78,91 +78,98 @@ __all__ = [
 def abs(x: Operand, /) -> Term:
     """`abs(x)`: the absolute value.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays, whose shapes broadcast: it acts entry by entry. Raises OcoError
+    where they do not fit.
     """
 
 def ball(r: Operand) -> Domain:
     """`ball(r)`: the l2 norm of x is at most r.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params. Raises OcoError where they do not fit.
     """
 
 def bernoulli(p: Operand) -> DistributionTerm:
     """`bernoulli(p)`: 1 with probability p, else 0.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params that broadcast to the shape of the stream. Raises OcoError where they do
+    not fit.
     """
 
 def beta(a: Operand, b: Operand) -> DistributionTerm:
     """`beta(a, b)`: a share between 0 and 1.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params that broadcast to the shape of the stream. Raises OcoError where they do
+    not fit.
     """
 
 def binomial(n: Operand, p: Operand) -> DistributionTerm:
     """`binomial(n, p)`: successes in n trials.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params that broadcast to the shape of the stream. Raises OcoError where they do
+    not fit.
     """
 
 def birkhoff(n: Operand) -> Domain:
     """`birkhoff(n)`: n x n matrices >= 0 whose rows and columns sum to 1.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params. Raises OcoError where they do not fit.
     """
 
 def box(lo: Operand, hi: Operand) -> Domain:
     """`box(lo, hi)`: lo <= x <= hi in every entry.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params. Raises OcoError where they do not fit.
     """
 
 def budget(lo: Operand, hi: Operand, total: Operand) -> Domain:
     """`budget(lo, hi, total)`: lo <= x <= hi with the given total.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params. Raises OcoError where they do not fit.
     """
 
 def capped_simplex(cap: Operand, s: Operand = ...) -> Domain:
     """`capped_simplex(cap, s)`: 0 <= x <= cap with sum s (1 unless given).
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params. Raises OcoError where they do not fit.
     """
 
 def categorical(p: Operand) -> DistributionTerm:
     """`categorical(p)`: 0, 1, ... with the probabilities p.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params that broadcast to the shape of the stream. Raises OcoError where they do
+    not fit.
     """
 
 def constant(v: Operand) -> DistributionTerm:
     """`constant(v)`: always v.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params that broadcast to the shape of the stream. Raises OcoError where they do
+    not fit.
     """
 
 def diag(x: Operand, /) -> Term:
     """`diag(x)`: the matrix with a vector on its diagonal, or the diagonal of a matrix.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
 
 def dot(x: Operand, /, y: Operand) -> Term:
     """`dot(x, y)`: the inner product of two vectors.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
 
 def ellipsoid(P: Operand, c: Operand = ...) -> Domain:
     """`ellipsoid(P, c)`: (x - c) @ inv(P) @ (x - c) <= 1; c is 0 unless given.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params. Raises OcoError where they do not fit.
     """
 
 def entr(x: Operand, /) -> Term:
     """`entr(x)`: -x * log(x), and 0 at 0.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays, whose shapes broadcast: it acts entry by entry. Raises OcoError
+    where they do not fit.
     """
 
 def ewma(x: Operand, /, number: Operand) -> Term:
@@ -171,250 +178,270 @@ def ewma(x: Operand, /, number: Operand) -> Term:
 def exp(x: Operand, /) -> Term:
     """`exp(x)`: e to the power x.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays, whose shapes broadcast: it acts entry by entry. Raises OcoError
+    where they do not fit.
     """
 
 def exponential(mean: Operand) -> DistributionTerm:
     """`exponential(mean)`: waiting times.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params that broadcast to the shape of the stream. Raises OcoError where they do
+    not fit.
     """
 
 def eye(n: Operand, /) -> Term:
     """`eye(n)`: the identity matrix.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
 
 def flow(edges: Operand, source: Operand, sink: Operand) -> Domain:
     """`flow(edges, source, sink)`: x >= 0 sends one unit along the edges of a graph without cycles from the source to
     the sink; a row of `edges` has the nodes that an entry leads from and to: `[[0, 1], [1, 2]]`.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params. Raises OcoError where they do not fit.
     """
 
 def gamma(shape: Operand, *, mean: Operand) -> DistributionTerm:
     """`gamma(shape, mean = ...)`: sums of waiting times.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params that broadcast to the shape of the stream. Raises OcoError where they do
+    not fit.
     """
 
 def group_ball(r: Operand, groups: Operand) -> Domain:
     """`group_ball(r, groups)`: the l2 norms of the groups of entries sum to at most r; `groups` has the number of its
     group for each entry: `[0, 0, 1]`.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params. Raises OcoError where they do not fit.
     """
 
 def hinge(x: Operand, /) -> Term:
     """`hinge(x)`: max(1 - x, 0).
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays, whose shapes broadcast: it acts entry by entry. Raises OcoError
+    where they do not fit.
     """
 
 def huber(x: Operand, /, M: Operand = ...) -> Term:
     """`huber(x, M = None)`: x**2 where |x| <= M, else 2 * M * |x| - M**2; M is 1 unless given.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays, whose shapes broadcast: it acts entry by entry. Raises OcoError
+    where they do not fit.
     """
 
 def inv_pos(x: Operand, /) -> Term:
     """`inv_pos(x)`: 1 / x for positive x.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays, whose shapes broadcast: it acts entry by entry. Raises OcoError
+    where they do not fit.
     """
 
 def kl_div(x: Operand, /, y: Operand) -> Term:
     """`kl_div(x, y)`: x * log(x / y) - x + y.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays, whose shapes broadcast: it acts entry by entry. Raises OcoError
+    where they do not fit.
     """
 
 def l1_ball(r: Operand) -> Domain:
     """`l1_ball(r)`: the sum of |x| is at most r.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params. Raises OcoError where they do not fit.
     """
 
 def last(x: Operand, /) -> Term:
-    """Value of a stream in the round before, for `m.predict`."""
+    """Value of a stream in the round before, of its shape, for `m.predict`."""
 
 def log(x: Operand, /) -> Term:
     """`log(x)`: the natural logarithm.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays, whose shapes broadcast: it acts entry by entry. Raises OcoError
+    where they do not fit.
     """
 
 def log1p(x: Operand, /) -> Term:
     """`log1p(x)`: log(1 + x).
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays, whose shapes broadcast: it acts entry by entry. Raises OcoError
+    where they do not fit.
     """
 
 def log_sum_exp(x: Operand, /, *, axis: int | None = ...) -> Term:
     """`log_sum_exp(x, axis = None)`: log of the sum of exp.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
 
 def logistic(x: Operand, /) -> Term:
     """`logistic(x)`: log(1 + exp(x)).
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays, whose shapes broadcast: it acts entry by entry. Raises OcoError
+    where they do not fit.
     """
 
 def lognormal(mu: Operand, sigma: Operand) -> DistributionTerm:
     """`lognormal(mu, sigma)`: exp of a normal(mu, sigma).
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params that broadcast to the shape of the stream. Raises OcoError where they do
+    not fit.
     """
 
 def max(x: Operand, /, *, axis: int | None = ...) -> Term:
     """`max(x, axis = None)`: the largest entry.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
 
 def maximum(*xs: Operand) -> Term:
     """`maximum(*xs)`: the largest of several arguments, entry by entry.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays, whose shapes broadcast: it acts entry by entry. Raises OcoError
+    where they do not fit.
     """
 
 def mean(x: Operand, /, *, axis: int | None = ...) -> Term:
     """`mean(x, axis = None)`: the mean.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
 
 def min(x: Operand, /, *, axis: int | None = ...) -> Term:
     """`min(x, axis = None)`: the smallest entry.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
 
 def minimum(*xs: Operand) -> Term:
     """`minimum(*xs)`: the smallest of several arguments, entry by entry.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays, whose shapes broadcast: it acts entry by entry. Raises OcoError
+    where they do not fit.
     """
 
 def neg(x: Operand, /) -> Term:
     """`neg(x)`: max(-x, 0).
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays, whose shapes broadcast: it acts entry by entry. Raises OcoError
+    where they do not fit.
     """
 
 def nonneg_ball(r: Operand) -> Domain:
     """`nonneg_ball(r)`: x >= 0, and the l2 norm of x is at most r.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params. Raises OcoError where they do not fit.
     """
 
 def norm1(x: Operand, /, *, axis: int | None = ...) -> Term:
     """`norm1(x, axis = None)`: the sum of absolute values.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
 
 def norm2(x: Operand, /, *, axis: int | None = ...) -> Term:
     """`norm2(x, axis = None)`: the Euclidean norm of the entries, also of a matrix (Frobenius; CVXPY takes its largest
     singular value, here `sigma_max`).
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
 
 def norm_inf(x: Operand, /, *, axis: int | None = ...) -> Term:
     """`norm_inf(x, axis = None)`: the largest absolute value.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
 
 def normal(mean: Operand, sd: Operand) -> DistributionTerm:
     """`normal(mean, sd)`: the bell curve.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params that broadcast to the shape of the stream. Raises OcoError where they do
+    not fit.
     """
 
 def nuclear_ball(r: Operand) -> Domain:
     """`nuclear_ball(r)`: the singular values of x sum to at most r.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params. Raises OcoError where they do not fit.
     """
 
 def nuclear_norm(x: Operand, /) -> Term:
     """`nuclear_norm(x)`: the sum of the singular values.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
 
 def ones(*shape: Operand) -> Term:
     """`ones(*shape)`: an array of ones; the arguments are its shape.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
 
 def outer(x: Operand, /, y: Operand) -> Term:
     """`outer(x, y)`: the matrix of products of the entries of two vectors.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
 
 def pareto(shape: Operand, *, mean: Operand) -> DistributionTerm:
     """`pareto(shape, mean = ...)`: heavy tails.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params that broadcast to the shape of the stream. Raises OcoError where they do
+    not fit.
     """
 
 def poisson(mean: Operand) -> DistributionTerm:
     """`poisson(mean)`: counts of independent arrivals.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params that broadcast to the shape of the stream. Raises OcoError where they do
+    not fit.
     """
 
 def polytope(A: Operand, b: Operand) -> Domain:
     """`polytope(A, b)`: A @ x <= b, bounded.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params. Raises OcoError where they do not fit.
     """
 
 def pos(x: Operand, /) -> Term:
     """`pos(x)`: max(x, 0).
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays, whose shapes broadcast: it acts entry by entry. Raises OcoError
+    where they do not fit.
     """
 
 def power(x: Operand, /, p: Operand) -> Term:
     """`power(x, p)`: x to the power p.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays, whose shapes broadcast: it acts entry by entry. Raises OcoError
+    where they do not fit.
     """
 
 def prev(x: Operand, /) -> Term:
-    """Decision of the round before; in round 1 the start."""
+    """Decision x of the round before, of its shape; in round 1 the start. Raises OCO217 for other things."""
 
 def quad_form(x: Operand, /, P: Operand) -> Term:
     """`quad_form(x, P)`: x.T @ P @ x.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
 
 def range(a: Operand, /, b: Operand) -> Term:
     """`range(a, b)`: integers from a to b, both included.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
 
 def rel_entr(x: Operand, /, y: Operand) -> Term:
     """`rel_entr(x, y)`: x * log(x / y).
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays, whose shapes broadcast: it acts entry by entry. Raises OcoError
+    where they do not fit.
     """
 
 def repeat(v: Operand, /, k: Operand) -> Term:
     """`repeat(v, k)`: each entry of v, k times.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
 
 def season(x: Operand, /, number: Operand) -> Term:
@@ -423,59 +450,62 @@ def season(x: Operand, /, number: Operand) -> Term:
 def sigma_max(x: Operand, /) -> Term:
     """`sigma_max(x)`: the largest singular value.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
 
 def simplex(s: Operand = ...) -> Domain:
     """`simplex(s)`: x >= 0 with sum s (1 unless given).
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params. Raises OcoError where they do not fit.
     """
 
 def spectrahedron(trace: Operand) -> Domain:
     """`spectrahedron(trace)`: symmetric positive semidefinite matrices of this trace.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params. Raises OcoError where they do not fit.
     """
 
 def sqrt(x: Operand, /) -> Term:
     """`sqrt(x)`: the square root.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays, whose shapes broadcast: it acts entry by entry. Raises OcoError
+    where they do not fit.
     """
 
 def square(x: Operand, /) -> Term:
     """`square(x)`: x squared.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays, whose shapes broadcast: it acts entry by entry. Raises OcoError
+    where they do not fit.
     """
 
 def sum(x: Operand, /, *, axis: int | None = ...) -> Term:
     """`sum(x, axis = None)`: the sum.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
 
 def sum_squares(x: Operand, /) -> Term:
     """`sum_squares(x)`: the sum of squares.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
 
 def trace(x: Operand, /) -> Term:
     """`trace(x)`: the sum of the diagonal.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
 
 def uniform(lo: Operand, hi: Operand) -> DistributionTerm:
     """`uniform(lo, hi)`: any number in [lo, hi], all alike.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are numbers, arrays or params that broadcast to the shape of the stream. Raises OcoError where they do
+    not fit.
     """
 
 def zeros(*shape: Operand) -> Term:
     """`zeros(*shape)`: an array of zeros; the arguments are its shape.
 
-    Raises OcoError where the arguments do not fit.
+    Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """

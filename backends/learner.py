@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from oco.backends.journal import Journal
 
 Array = np.ndarray[Any, Any]
-MOST_WARNINGS = 100
+MOST_WARNINGS = 100  # warnings that a learner keeps: it may run for months
 MOST_OUTSIDE = 50
 """Most listed rounds with data outside the bounds."""
 

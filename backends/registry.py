@@ -48,12 +48,12 @@ class Backend(Protocol):
         """Names and texts of the files that run elsewhere, without this package; the learner's own text first."""
         ...
 
-    def usage(self, path: str, names: Sequence[str], data: str) -> str:
+    def usage(self, path: str, names: Sequence[str], data: str | None) -> str:
         """Sentences on the `files` of these names, written at `path`: the language, its needs, and a command that runs
         them.
 
         path  of the file, or of the folder of several files
-        data  path of the data to run on
+        data  path of the data to run on; None where feedback is values of the decisions, which no file can hold
         """
         ...
 

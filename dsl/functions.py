@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from oco.dsl.atoms import ATOMS
 from oco.dsl.atoms.base import Atom
+from oco.dsl.atoms.shapes import entrywise
 from oco.dsl.caller import caller_span
 from oco.dsl.checks import distribution_spec, domain_spec
 from oco.dsl.distributions import DISTRIBUTIONS
@@ -80,7 +81,9 @@ def _function(name: str) -> Callable[..., Term]:
         return apply(name, *operands, **{n: v for n, v in options.items() if v is not None or n not in row.options})
 
     signature = atom_signature(row)
-    return _named(function, name, _described(f"{name}({_parameters(signature)})", row.doc), signature)
+    takes = "Arguments are expressions, numbers or arrays"
+    takes += ", whose shapes broadcast: it acts entry by entry." if row.shape is entrywise else "."
+    return _named(function, name, _described(f"{name}({_parameters(signature)})", row.doc, takes), signature)
 
 
 def _parameters(signature: Signature) -> str:
@@ -92,9 +95,9 @@ def _parameters(signature: Signature) -> str:
     return ", ".join(parts)
 
 
-def _described(call: str, doc: str) -> str:
-    """Docstring of a word of the language."""
-    return f"`{call}`: {doc}.\n\nRaises OcoError where the arguments do not fit."
+def _described(call: str, doc: str, arguments: str) -> str:
+    """Docstring of a word of the language; `arguments` says what it takes."""
+    return f"`{call}`: {doc}.\n\n{arguments} Raises OcoError where they do not fit."
 
 
 def _domain(kind: str) -> Callable[..., DomainTerm]:
@@ -103,7 +106,12 @@ def _domain(kind: str) -> Callable[..., DomainTerm]:
         return DomainTerm(domain_spec(kind, args, named, span), scope)
 
     row = DOMAINS[kind]
-    return _named(domain, kind, _described(row.signature, row.doc), domain_signature(kind))
+    return _named(
+        domain,
+        kind,
+        _described(row.signature, row.doc, "Arguments are numbers, arrays or params."),
+        domain_signature(kind),
+    )
 
 
 def _distribution(kind: str) -> Callable[..., DistributionTerm]:
@@ -112,7 +120,8 @@ def _distribution(kind: str) -> Callable[..., DistributionTerm]:
         return DistributionTerm(distribution_spec(kind, args, named, span), scope)
 
     row = DISTRIBUTIONS[kind]
-    return _named(distribution, kind, _described(row.signature, row.doc), distribution_signature(kind))
+    takes = "Arguments are numbers, arrays or params that broadcast to the shape of the stream."
+    return _named(distribution, kind, _described(row.signature, row.doc, takes), distribution_signature(kind))
 
 
 def _arguments(
@@ -151,8 +160,13 @@ FUNCTIONS: dict[str, Callable[..., Term]] = {
     name: _function(name) for name, row in ATOMS.items() if not name.startswith("_") and not row.operator
 } | {
     "range": _function("range"),
-    "prev": _named(_prev, "prev", "Decision of the round before; in round 1 the start.", _PREV),
-    "last": _statistic("last", "Value of a stream in the round before, for `m.predict`."),
+    "prev": _named(
+        _prev,
+        "prev",
+        "Decision x of the round before, of its shape; in round 1 the start. Raises OCO217 for other things.",
+        _PREV,
+    ),
+    "last": _statistic("last", "Value of a stream in the round before, of its shape, for `m.predict`."),
     "ewma": _statistic("ewma", "Average of a stream that forgets at a rate, `ewma(price, 0.1)`, for `m.predict`."),
     "season": _statistic("season", "Value of a stream so many rounds before, `season(price, 24)`, for `m.predict`."),
 }

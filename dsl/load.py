@@ -31,6 +31,12 @@ def parse(
 
 
 def load(path: str | Path, params: Mapping[str, Any] | None = None) -> Model:
-    """Model in a file; data files are found beside it. Raises OcoError with all mistakes."""
+    """Model in a file; data files are found beside it.
+
+    path    of the file, text in UTF-8
+    params  values for its params: numbers, nested lists or arrays
+
+    Raises OcoError with all mistakes, and OCO901 or OCO902 where the file cannot be read.
+    """
     place = Path(path)
     return parse(read_text(place), params, str(path), place.resolve().parent)

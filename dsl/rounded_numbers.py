@@ -8,7 +8,7 @@ import sys
 LARGEST = sys.float_info.max
 SPLITTER = 134217729.0  # 2**27 + 1, halves a significand (Veltkamp)
 SAFE = 1e140  # products of numbers in [1/SAFE, SAFE] neither overflow nor lose low bits when split
-_LEAST = 1 / SAFE
+_LEAST = 1 / SAFE  # below it the reciprocal of a rounded number may be infinite
 
 
 def add_down(a: float, b: float) -> float:

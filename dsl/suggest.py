@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-LEAST_RATIO = 0.7
-LONGEST = 80
+LEAST_RATIO = 0.7  # likeness of two words from which one is suggested for the other
+LONGEST = 80  # characters of a word that is compared with others
 MOST_MATCHED = 20_000
 """Limit on pairs of letters that one search compares, a few milliseconds; past it only one slip or a common beginning counts as near."""
 

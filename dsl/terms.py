@@ -347,7 +347,13 @@ def _item(item: Any, span: Span | None) -> tuple[Expr, list[Term]]:
 
 
 def file(path: str, column: str = "") -> Term:
-    """Data from a file beside the model, as the value of a param or an index; `column` names one column of a csv file."""
+    """Data from a file beside the model, as the value of a param or an index.
+
+    path    of a csv, npy, npz, json or parquet file, relative to the folder of the model
+    column  one column of a table; by default all of them
+
+    Raises OcoError when the model is built, where the file is not there or has no such numbers.
+    """
     return Term(File(str(path), column, span=caller_span()))
 
 

@@ -16,7 +16,7 @@ from oco.dsl.writing import write_text
 from oco.evaluation.measured_run import MeasuredRun
 
 VERSION = 1
-MOST_BYTES = 1 << 28
+MOST_BYTES = 1 << 28  # size of a file of a certificate that is read into memory
 NUMBERS = ("loss", "least", "rounding", "bound")
 
 

@@ -13,7 +13,7 @@ from oco.evaluation.measured_run import MeasuredRun, RegretKind
 
 COMPARATORS: Mapping[str, RegretKind] = {"feasible.common": "static", "feasible.each_round": "dynamic"}
 """Comparators that exist exactly where a condition holds, by the condition's fact."""
-MOST_LISTED = 3
+MOST_LISTED = 3  # rounds that a sentence names one by one
 
 
 def condition_lines(trace: MeasuredRun, kinds: tuple[RegretKind, ...]) -> tuple[ConditionLine, ...]:

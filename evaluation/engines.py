@@ -21,7 +21,7 @@ from oco.evaluation.sweep import Job, Outcome, SharesArrays, Work, reason
 Array = np.ndarray[Any, Any]
 
 CLIENT_PORT = 10001  # of a Ray client server, where the address says nothing else
-SECONDS_TO_ANSWER = 5.0
+SECONDS_TO_ANSWER = 5.0  # seconds that a cluster has to answer, before an error says that none does
 
 
 def here(work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:

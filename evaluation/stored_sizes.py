@@ -23,7 +23,7 @@ TOGETHER = 1 << 24
 """Approximate bytes of texts that are read together."""
 REFERENCES = ("DIMENSION_LIST", "REFERENCE_LIST")
 """Attributes of NetCDF that point to dimensions, not read here."""
-MOST_AXES = 32
+MOST_AXES = 32  # axes of an array of NumPy 1
 BLOSC_HEADER = struct.Struct("<4xI8x")
 """Header of a chunk that Blosc packed: after four bytes, its unpacked size."""
 

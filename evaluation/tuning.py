@@ -34,7 +34,7 @@ SPREAD = math.log(1000.0)
 """Largest distance of a constant from its start, in log."""
 FAR = math.log(1e6)
 """Largest distance of two constants that compensate for each other, in log."""
-LEAST_ROUNDS = 20
+LEAST_ROUNDS = 20  # rounds from which a trial says something
 SEARCH_TIME = 0.7
 """Share of the time after which the search begins no trial; the rest is for the rounds held out."""
 TRIES = 4

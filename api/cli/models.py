@@ -212,9 +212,11 @@ def compile(
 def _rounds_beside(
     learner: Path, one_file: bool, pilots: Data | None, data: Path | None, on_missing: str
 ) -> Path | None:
-    """File for rounds that the learner cannot read from the data itself; None where it can."""
+    """File for rounds that the learner cannot read from the data itself; None where it can, and where none can hold its values."""
     from oco.evaluation.rounds_file import is_complete
 
     if pilots is None or data is None or is_complete(pilots, data, on_missing):
+        return None
+    if pilots.problem.feedback.gives_values_alone:
         return None
     return learner.with_name(f"{learner.stem}_rounds.csv") if one_file else learner / "rounds.csv"

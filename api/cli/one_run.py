@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from oco.backends.registry import backend as find_backend
 from oco.cli import options as o
 from oco.cli.output import note, say, show_diagnostic, show_json
 from oco.cli.progress import watched, working
@@ -83,7 +84,7 @@ def run_one(plan: Plan, source: Data, request: Request) -> None:
     if request.details:
         measured(summary)
     _left_out(trace, summary)
-    say(verdict(trace, summary, _data_words(source, files), _sentence(plan), _commands(files)))
+    say(verdict(trace, summary, _data_words(source, files), _sentence(plan), following_commands(files, trace.backend)))
 
 
 def _beside(trace: Trace, plan: Plan, which: Which) -> Beside | None:
@@ -147,12 +148,13 @@ def _sentence(plan: Plan) -> str:
     return f"{plan.algorithm} ({how}): {winner.algorithm.title}, {winner.algorithm.cite}"
 
 
-def _commands(files: Files) -> list[str]:
-    """Commands that lead on from a run: to its report, and to a module that decides as it did."""
+def following_commands(files: Files, backend: str) -> list[str]:
+    """Commands that lead on from a run: to its report, and to a module that decides as it did, on the backend that ran it."""
     model = str(files.model)
     words = [*([] if files.data is None else ["--data", str(files.data)])]
     words += [part for text in files.mapping for part in ("--map", text)]
     report = ["oco", "run", model, *([] if files.stated else words), "--out", f"{files.model.stem}_results"]
     look = f"open {shlex.quote(str(files.out / 'report.html'))}" if files.out else shlex.join(report)
-    mapped = [] if files.mapping else [shlex.join(["oco", "compile", model, *words])]
+    own = [] if backend in ("", find_backend(None).name) else ["--backend", backend]
+    mapped = [] if files.mapping else [shlex.join(["oco", "compile", model, *words, *own])]
     return [look, *mapped]

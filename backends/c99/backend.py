@@ -66,7 +66,7 @@ class CBackend:
             **beside(source),
         }
 
-    def usage(self, path: str, names: Sequence[str], data: str) -> str:
+    def usage(self, path: str, names: Sequence[str], data: str | None) -> str:
         """Command that compiles the files and runs the example."""
         return f"C99, libm alone ({', '.join(names)}). Try it: cc -std=c99 {path}/*.c -lm && ./a.out"
 

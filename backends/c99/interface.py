@@ -17,7 +17,7 @@ PUBLIC = ("init", "prepare", "decide", "check", "measure", "step", "observe", "r
 _OWN = "constraints decisions equalities f g h i loss place record rounds self t work wrong"
 _WORDS = frozenset(_OWN.split())
 """Local names in the bodies of the public functions."""
-_LONGEST = 120
+_LONGEST = 120  # characters of a line of the header
 
 
 def size(made: Type) -> int:

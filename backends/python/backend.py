@@ -46,8 +46,12 @@ class NumpyBackend:
         """Standalone module by file name."""
         return {f"{identifier(program.name)}_learner.py": emit(program, contract)}
 
-    def usage(self, path: str, names: Sequence[str], data: str) -> str:
-        """Command that runs the module."""
+    def usage(self, path: str, names: Sequence[str], data: str | None) -> str:
+        """Command that runs the module; the call that gives it values, where no file can hold them."""
+        if data is None:
+            return (
+                f"NumPy alone. Use it: `Learner` of {path} decides, and `observe(loss=..., ...)` takes what that cost"
+            )
         return f"NumPy alone. Run it: python {path} {data}"
 
     def compile(self, program: Program, contract: Contract | None = None) -> Compiled:

@@ -21,8 +21,8 @@ def columns_of(name: str, shape: tuple[int, ...], header: list[str]) -> list[int
         results = [k for k, h in enumerate(header) if h == name]
     else:
         places = [f"{name}[{','.join(map(str, i))}]" for i in np.ndindex(*shape)]
-        plain = [re.sub(r"\s", "", h) for h in header]
-        results = [plain.index(p) for p in places if p in plain]
+        first = {re.sub(r"\s", "", h): k for k, h in reversed(list(enumerate(header)))}
+        results = [first[p] for p in places if p in first]
         results = results or [k for k, h in enumerate(header) if h.startswith(name + ".")]
     if not results:
         distribution = STREAMS[name].distribution

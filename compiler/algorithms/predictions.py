@@ -46,7 +46,7 @@ MOST_NUMBERS = 10**6
 ALIKE = 0.8
 """Least part of the two ranges together that a context and a stream share, where the one may be a forecast of the other."""
 SHRINK = 1e-9
-LARGEST = 1e300
+LARGEST = 1e300  # ends of ranges stay finite in the state
 
 
 def contexts(canonical: Canonical) -> tuple[str, ...]:

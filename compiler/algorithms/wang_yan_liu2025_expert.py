@@ -45,7 +45,7 @@ from oco.dsl.statements import Measure
 
 MOST_EXPERTS = 16
 """Limit on the experts of a restarted method, whose epochs have ever more of them: enough for 2^31 rounds."""
-LONGEST_EPOCH = 2**31 - 1
+LONGEST_EPOCH = 2**31 - 1  # counters of epochs fit an int of C
 
 
 class ColdqExpert:

@@ -40,7 +40,7 @@ SYMBOLS = {
 }
 UNSEEN = -1e300
 """Below all data: states are finite."""
-MOST_NUMBERS = 100_000
+MOST_NUMBERS = 100_000  # numbers of the state that sums of constraints may take: a round writes them all
 
 
 @dataclass(frozen=True, eq=False)

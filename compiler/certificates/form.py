@@ -47,7 +47,7 @@ MOST_CURVED = 64
 """Entries of a decision up to which a Hessian is kept in full."""
 MOST_CONSTRAINTS = 256
 """Entries of inequalities up to which each has a multiplier of its own; of more the constraints in each round share those of rounds."""
-MOST_POOLED = 64
+MOST_POOLED = 64  # multipliers that rounds share: each is a number of the state and a row of the search
 MOST_ROWS = 1 << 16
 """Entries of the rows of constraints, all together, up to which they are kept one by one."""
 

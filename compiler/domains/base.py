@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ArrayFunction = Callable[..., tuple[Floats, ...]]
 
-MAX_VERTICES = 1024
+MAX_VERTICES = 1024  # extreme points that are listed: functions are evaluated at each of them
 
 
 @dataclass(frozen=True, eq=False)

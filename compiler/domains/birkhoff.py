@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
     from oco.compiler.ir.value import Value
 
-MAX_ORDER = 200
-MAX_PERMUTED = 6
+MAX_ORDER = 200  # systems of n equations, solved about ten times in a projection, stay within milliseconds
+MAX_PERMUTED = 6  # order whose permutation matrices, 720, are listed
 SUPPORT = 1e-11
 """Entries up to this are zero but for rounding."""
 

@@ -18,9 +18,9 @@ Bound = Value | float
 NEWTON_PASSES = 40
 """Passes after which the bracket of the multiplier is halved instead."""
 
-MAX_PASSES = 400
+MAX_PASSES = 400  # passes after which a search for the multiplier, which halves an interval, is at rounding
 ROUNDING = 2.0**-50
-MAX_SHIFTS = 40
+MAX_SHIFTS = 40  # corrections of the total by the entries that are free
 FAR = 4.0
 """Ways that a step of Newton's method may go among many entries."""
 FAST = 1e-9

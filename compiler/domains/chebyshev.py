@@ -15,7 +15,7 @@ SMALL_PRODUCT = 1 << 14
 DEGREE = 14
 DAMPED = (0.87, 0.95, 0.985)
 """A filter damps singular values up to this part of the greatest one as it is known: less of them first, where it ends sooner."""
-MAX_FILTERS = 8
+MAX_FILTERS = 8  # filters after which singular pairs are as near as rounding lets them come
 
 
 def small_top_pair(t: Tracer, c: Value, start: Value, tolerance: float) -> tuple[Value, Value, Value]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from oco.compiler.ir.value import Value
 
 CONVERGED = 1e-14
-MAX_STEPS = 300
+MAX_STEPS = 300  # Newton's steps after which it ends with the point that it has: about ten are usual
 FAR = 100.0
 RIDGE = 1e-11
 """Keeps the Newton equations solvable: they have the null vector (1, -1), and more where the support falls apart."""

@@ -17,8 +17,8 @@ CONVERGED = 1e-13
 EPS = float(np.finfo(float).eps)
 EPS_GIVING = 100 * EPS
 """Rounding of the dual's gradient for a unit of the multipliers, where rows give way and these are large."""
-MAX_STEPS = 100
-MAX_REPEATS = 10
+MAX_STEPS = 100  # Newton's steps after which it ends with the point that it has: about ten are usual
+MAX_REPEATS = 10  # halvings of one step
 RIDGE = 1e-10
 FAR = 1e60
 """A point farther away counts as this far, so that squares of distances stay numbers."""
@@ -29,7 +29,7 @@ DEPENDENT = 1e-9
 
 CERTIFIED = 1e-11
 """Tolerance of a linear minimisation, for a cost of length one over a set of size one."""
-FIRST_STEP, LONGER, LONGEST_STEP = 1e5, 10.0, 1e11
+FIRST_STEP, LONGER, LONGEST_STEP = 1e5, 10.0, 1e11  # of the proximal term, so that systems stay regular
 
 
 class CutDual:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
     from oco.compiler.ir.value import Value
 
-MAX_SIGNS = 12
+MAX_SIGNS = 12  # entries whose 2^n signs are tried for the largest l1 norm
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ LARGE_VECTORS = 1 << 15
 """Entries of a pair of vectors from which memory is short."""
 KEPT = 4
 """Approximations that are kept when the basis is full."""
-MAX_LOOKS = 600
+MAX_LOOKS = 600  # products with the matrix after which it ends with the pair that it has
 ROUNDING = 1e-15
 """A vector that orthogonalization shortens to this part of its length held nothing new."""
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
     from oco.compiler.ir.value import Value
 
-MAX_ROWS = 4000
-MAX_DIMENSION = 400
+MAX_ROWS = 4000  # rows that an active-set method looks at in each of its steps
+MAX_DIMENSION = 400  # order of the systems that an active-set method solves in each of its steps
 
 PROGRAMMED = 16
 """Dimensions from which a linear program tells where pivots of a minimisation at compile time begin."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from oco.compiler.domains.norms import Floats, exact_sum
 
-MAX_FREE_ENTRIES = 7
+MAX_FREE_ENTRIES = 7  # entries whose 2^n corners are listed
 
 
 def extreme_points(low: Floats, high: Floats, total: float) -> Floats | None:

@@ -18,7 +18,7 @@ from oco.compiler.ir.ops import CONTROL, OPS
 from oco.compiler.ir.program import Block, Equation, Function, Global, Literal, Operand, Program, Type, Var
 from oco.compiler.ir.rewrite import all_functions, equations_of, keep_notes, map_functions
 
-_LARGEST = 1_000_000
+_LARGEST = 1_000_000  # numbers of a constant that a pass makes: emitted modules hold them as text
 
 
 def fold_constants(program: Program) -> Program:

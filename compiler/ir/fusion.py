@@ -15,7 +15,7 @@ from oco.compiler.ir.names import is_temporary
 from oco.compiler.ir.ops import OPS, POINTWISE, VIEWS
 from oco.compiler.ir.program import Block, Equation, Operand, Type, Var
 
-LARGEST_EXPRESSION = 16
+LARGEST_EXPRESSION = 16  # operations of one line of emitted text, so that it can be read
 _STORED = math.inf
 
 

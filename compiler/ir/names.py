@@ -31,7 +31,7 @@ RESERVED = (
 )
 
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_]")
-_LONGEST = 60
+_LONGEST = 60  # characters of a name in emitted text
 
 
 def _spell(character: str) -> str:

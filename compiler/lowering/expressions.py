@@ -82,7 +82,7 @@ class Lowering:
 
 
 _WORDS = {"/": "over", "*": "times", "+": "plus", "-": "minus", "@": "times"}
-_LONGEST_NAME = 24
+_LONGEST_NAME = 24  # characters of a name in emitted text
 
 
 def origin(node: Expr) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from oco.dsl.expressions import Constant, Expr
 from oco.dsl.intervals import Interval
 from oco.dsl.text.printer import Excerpts
 
-LONGEST = 72
+LONGEST = 72  # characters of an expression that a sentence writes out
 
 
 class Phrases:

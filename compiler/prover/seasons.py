@@ -11,14 +11,14 @@ Floats = np.ndarray[Any, Any]
 
 SHARE = 0.2
 """Share of the rounds that are looked at, so that the others still show what a season is worth."""
-LEAST_ROUNDS = 12
+LEAST_ROUNDS = 12  # rounds from which a correlation says something
 LEAST_CORRELATION, DEVIATIONS = 0.1, 3.0
 """Least correlation at a season: this number, and so many standard deviations of the correlation of noise."""
 DIP = 0.1
 """Least fall of the correlation before it rises again: a trend falls without an end."""
 ALIKE = 0.9
 """Share of the largest correlation at which a shorter season is preferred to its multiples."""
-MOST_ENTRIES = 200
+MOST_ENTRIES = 200  # entries of streams that are transformed: the others have the same season
 AT_ONCE = 8
 """Entries that are transformed at once: the spectra of all would take several times the memory of the data."""
 USUAL = (7, 12, 24, 48, 52, 96, 168, 288, 336, 365, 672)

@@ -22,7 +22,7 @@ from oco.dsl.expressions import Expr, Kind, Name
 from oco.dsl.intervals import Interval, interval
 
 MOST_ENTRIES = 128  # vector constraints have facts for each entry, as long as they are no more in all
-MOST_SLOPES = 4_000_000
+MOST_SLOPES = 4_000_000  # numbers of the matrix of slopes of all entries
 
 
 def worst_of_many(setting: ProofContext, c: Inequality | Equality) -> Iterator[Fact]:

@@ -17,7 +17,7 @@ from oco.compiler.proximal.separable_response import SeparableResponse
 
 SHARE = 1e-13
 """Share of the width of the narrowest entry at which the search ends."""
-MOST_STEPS = 60
+MOST_STEPS = 60  # halvings of an interval after which it is at rounding
 
 
 def entry_search(p: Problem, response: SeparableResponse, Q: Value, rows: BoundingRows) -> Point:

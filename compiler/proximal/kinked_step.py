@@ -30,7 +30,7 @@ TOLERANCE = 1e-12
 """Error of the decision, as a share of the domain's diameter, at which the search ends."""
 ROUNDING = 1e-9
 """Below this share an error that is not halved is one of rounding."""
-MAX_STEPS = 60
+MAX_STEPS = 60  # steps after which it ends with the point that it has
 
 Solve = Callable[[Problem, Point, Point, Value, Value, Value], tuple[Value, Point]]
 """The multipliers and the minimizer of a smooth step: from the lifted problem, y, c, alpha, the penalties, first multipliers."""

@@ -36,7 +36,7 @@ from oco.compiler.proximal.smooth_response import SmoothResponse, data_of_constr
 
 TOLERANCE = 1e-12
 """Error of the decision, as a share of the domain's diameter, at which the search ends."""
-MAX_STEPS, MAX_TRIES = 200, 100
+MAX_STEPS, MAX_TRIES = 200, 100  # steps of the search for the multipliers, and halvings of one of them
 RIDGE = 1e-13
 """Keeps the Newton system solvable where rows are dependent: a share of each row's own curvature."""
 FLAT = 1e-14

@@ -19,7 +19,7 @@ from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.proximal.entry_bounds import EntryBounds
 from oco.compiler.proximal.smooth_response import stream_names
 
-MAX_STEPS = 200
+MAX_STEPS = 200  # steps after which it ends with the point that it has
 ROUNDING = 1e-14
 """A move of every entry that is no more than this share of its greatest bound ends Newton's method."""
 CLOSED_DOC = "argmin_x <c, x - y> + alpha |x - y|^2 + <lam, g(x)> over the box: the proximal point of each entry."

@@ -23,8 +23,8 @@ from oco.dsl.expressions import Kind, names
 TOLERANCE = 1e-12
 # Keeps the Newton system regular where rounding takes 2 alpha / L for 0; a shorter step is judged like any other.
 RIDGE = 1e-14
-MAX_STEPS = 200
-MAX_DOUBLINGS = 60
+MAX_STEPS = 200  # steps after which it ends with the point that it has
+MAX_DOUBLINGS = 60  # halvings of one step
 RESPONSE_DOC = (
     "argmin over the domain of <c, x - y> + alpha |x - y|^2 + <lam, g(x)>: Newton's method on x = P(x - grad / L), with "
     "projected gradient steps where it does not halve the residual."

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
 from oco.compiler.algorithms.common import EXACT_STEP
 from oco.compiler.lowering.restarts import first_epoch, restarted
-from oco.compiler.proximal.solvable import known_objections, step_rank
+from oco.compiler.proximal.solvable import step_rank
+from oco.compiler.selection.finalists import foretold, order, outranked
 from oco.compiler.selection.given_units import numbers_given, unit_word
 from oco.compiler.selection.ignored_settings import ignored_settings, unread, using_all_settings
+from oco.compiler.selection.objections import inapplicable, required, theorem_objections
 from oco.compiler.selection.pilots import Pilots
 from oco.compiler.selection.relaxed import asking_less, relaxed
 from oco.compiler.selection.resolve_again import in_its_units, with_provisos
@@ -31,12 +33,11 @@ from oco.compiler.theory.moves import promise
 from oco.compiler.theory.resolve import GivenSettings, theorem_settings
 from oco.compiler.theory.seen_worst import on_data
 from oco.compiler.theory.settings import Setting
-from oco.compiler.theory.theorems import Objection, Restart, Situation, Theorem, UnknownFact, Violation, without_sense
+from oco.compiler.theory.theorems import Objection, Restart, Situation, Theorem, UnknownFact, without_sense
 from oco.compiler.theory.unit_free import in_user_units, unit_free, without_units
 from oco.dsl.diagnostics import Diagnostic, OcoError, Severity, fail
 from oco.dsl.settings import SETTINGS, UNITS
 from oco.dsl.source import Span
-from oco.dsl.statements import Feedback
 from oco.dsl.suggest import did_you_mean, nearest
 
 
@@ -63,7 +64,10 @@ PREDICTS_NOT = "it does not predict the data from what is known before the decis
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """All verdicts, the chosen one first. `forced`: the user named the algorithm; the others are judged when they are asked for."""
+    """All verdicts, the chosen one first. `forced`: the user named the algorithm; the others are judged when they are asked for.
+
+    deferred  by name, verdicts with searched constants on algorithms that come behind others whatever these are
+    """
 
     situation: Situation
     judged: tuple[Verdict, ...]
@@ -72,11 +76,30 @@ class Choice:
     policy: Policy = PAPER
     others: Callable[[], tuple[Verdict, ...]] = tuple
     pilots: Pilots | None = None
+    deferred: Mapping[str, Callable[[], Verdict]] = field(default_factory=dict)
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
         """Verdicts on all algorithms, the chosen one first."""
-        return (*self.judged, *self.others())
+        return (*self._complete, *self.others())
+
+    @cached_property
+    def _complete(self) -> tuple[Verdict, ...]:
+        """Verdicts that were judged, each with its constants searched."""
+        if self.forced or not self.deferred:
+            return self.judged
+        first, *rest = map(self.searched, self.judged)
+        usable = [v for v in rest if v.applicability is not Applicability.REFUSED]
+        usable.sort(key=partial(order, self.situation))
+        return (first, *usable, *(v for v in rest if v.applicability is Applicability.REFUSED))
+
+    def searched(self, v: Verdict) -> Verdict:
+        """Verdict with its constants searched, in its place."""
+        if v.name not in self.deferred or v.applicability is not Applicability.APPLICABLE or v.best is not None:
+            return v
+        full = self.deferred[v.name]()
+        refused = full.applicability is Applicability.REFUSED
+        return full if refused else replace(full, applicability=v.applicability, reason=v.reason)
 
     @property
     def restarts(self) -> tuple[int, Restart] | None:
@@ -90,14 +113,23 @@ class Choice:
     @property
     def usable(self) -> tuple[Verdict, ...]:
         """Verdicts whose theorems hold, by rank; none where the user named one."""
+        return () if self.forced else tuple(v for v in self._complete if v.applicability is not Applicability.REFUSED)
+
+    @property
+    def applicable(self) -> tuple[Verdict, ...]:
+        """`usable` with the constants as they are, searched or not."""
         return () if self.forced else tuple(v for v in self.judged if v.applicability is not Applicability.REFUSED)
+
+    @property
+    def vacuous(self) -> bool:
+        """True if theorems hold and every guarantee is vacuous: none decides the choice."""
+        says_nothing = (Informativeness.VACUOUS, Informativeness.NONE)
+        return bool(self.applicable) and self.applicable[0].informativeness in says_nothing
 
     @property
     def candidates(self) -> tuple[Verdict, ...]:
         """Verdicts whose theorems hold, where every guarantee is vacuous: none of them decides the choice. Else none."""
-        usable = self.usable
-        says_nothing = (Informativeness.VACUOUS, Informativeness.NONE)
-        return usable if usable and usable[0].informativeness in says_nothing else ()
+        return self.usable if self.vacuous else ()
 
     def plain(self, v: Verdict) -> Verdict:
         """The verdict on a candidate with the paper's constants, on the problem without units."""
@@ -105,18 +137,18 @@ class Choice:
 
     def decided_by(self, pilots: Pilots) -> Choice:
         """The choice that pilot runs make among the candidates and their constants; those that were not run come after."""
+        if not pilots.order:
+            first = replace(self.judged[0], reason=f"{why_first(self.applicable)} (no pilot runs: {pilots.skipped})")
+            return replace(self, judged=(first, *self.judged[1:]), pilots=pilots)
         places = {name: k for k, name in enumerate(pilots.order)}
         ranked = sorted(self.usable, key=lambda v: places.get(v.name, len(places)))
-        if not places:
-            first = replace(ranked[0], reason=f"{why_first(ranked)} (no pilot runs: {pilots.skipped})")
-            return replace(self, judged=(first, *self.judged[1:]), pilots=pilots)
-        refused = [v for v in self.judged if v.applicability is Applicability.REFUSED]
+        refused = [v for v in self._complete if v.applicability is Applicability.REFUSED]
         preferred = self.plain(ranked[0]) if pilots.plain and not self.policy.plain else ranked[0]
         best_known = preferred.guarantee is not None
         best = replace(preferred, applicability=Applicability.CHOSEN, reason=pilots.why(preferred.name, best_known))
         losers = [replace(v, applicability=Applicability.APPLICABLE, reason=pilots.why(v.name)) for v in ranked[1:]]
         policy = replace(self.policy, plain=pilots.plain)
-        return replace(self, judged=(best, *losers, *refused), pilots=pilots, policy=policy)
+        return replace(self, judged=(best, *losers, *refused), pilots=pilots, policy=policy, deferred={})
 
     def chosen_by(self, pilots: Pilots, reason: str) -> Choice:
         """Choice of the same algorithm, made by pilot runs for another horizon."""
@@ -141,30 +173,40 @@ def choose(
     if name is not None:
         return _forced(s, named(name, span), settings, span, policy)
     check_setting_names(settings, None, span)
-    judged = [
-        judge(a, s, {k: v for k, v in settings.items() if k in (*SETTINGS[a.name], UNITS)}, span, policy)
-        for a in ALGORITHMS
-    ]
+    judged, deferred = _all_judged(s, settings, span, policy)
     usable = [v for v in judged if v.applicability is Applicability.APPLICABLE]
-    usable.sort(key=lambda v: (_foretold(s) and not v.algorithm.predicts, rank(v)))
+    usable.sort(key=partial(order, s))
     usable, ignoring = using_all_settings(usable, s, settings)
     refused = [*ignoring, *(v for v in judged if v.applicability is Applicability.REFUSED)]
     if not ignoring and (less := relaxed(s, refused, usable)) is not None:
         return choose(less, None, settings, span, policy)
     if not usable:
         return Choice(s, tuple(refused), policy=policy)
-    foretold = _foretold(s) and usable[0].algorithm.predicts
-    rivals = [v for v in usable if v.algorithm.predicts] if foretold else usable
-    why = PREDICTS if foretold and len(rivals) < len(usable) else why_first(usable)
+    ahead = foretold(s) and usable[0].algorithm.predicts
+    rivals = [v for v in usable if v.algorithm.predicts] if ahead else usable
+    why = PREDICTS if ahead and len(rivals) < len(usable) else why_first(usable)
     best = replace(usable[0], applicability=Applicability.CHOSEN, reason=why)
     losers = [replace(v, reason=why_lost(v, best) if v in rivals else PREDICTS_NOT) for v in usable[1:]]
     warnings = (*_broken(best, s, span), *ignored_settings(best, s, settings, span))
-    return Choice(s, (best, *losers, *refused), warnings=warnings, policy=policy)
+    return Choice(s, (best, *losers, *refused), warnings=warnings, policy=policy, deferred=deferred)
 
 
-def _foretold(s: Situation) -> bool:
-    """True where something of a round is known before its decision: contexts, predictions, or constraints that hold in each round."""
-    return bool(s.canonical.predictions or s.canonical.context or s.canonical.known)
+def _all_judged(
+    s: Situation, settings: GivenSettings, span: Span | None, policy: Policy
+) -> tuple[list[Verdict], dict[str, Callable[[], Verdict]]]:
+    """Verdict on each algorithm. Those that come behind others whatever their constants are have the paper's, and are named with the
+    function that searches.
+    """
+
+    def on(a: Algorithm, policy: Policy = policy) -> Verdict:
+        return judge(a, s, {k: v for k, v in settings.items() if k in (*SETTINGS[a.name], UNITS)}, span, policy)
+
+    if settings or policy.plain or not policy.optimal:
+        return [on(a) for a in ALGORITHMS], {}
+    first = [on(a, replace(policy, plain=True)) for a in ALGORITHMS]
+    behind = outranked(s, first)
+    kept = [v if v.name in behind or v.applicability is Applicability.REFUSED else on(v.algorithm) for v in first]
+    return kept, {v.name: partial(on, v.algorithm) for v in kept if v.name in behind}
 
 
 def named(name: str, span: Span | None = None) -> Algorithm:
@@ -211,7 +253,7 @@ def judge(
 
     `asked`: the user named it, so that it may take its time. Raises OcoError where given settings are wrong for every theorem.
     """
-    required = _required(a, s, asked)
+    unmet = required(a, s, asked)
     theorems = [t for t in a.theorems if t.speaks_for(given)] or list(a.theorems)
     theorems = [restarted(t) for t in theorems] if s.horizon is None else theorems
     measured = [t for t in theorems if s.canonical.measure in t.measures]
@@ -220,9 +262,9 @@ def judge(
             f"it bounds {_listed(a.theorems)} regret, and the model measures {s.canonical.measure} regret",
             f"write `measure {_listed(a.theorems)} regret`",
         )
-        required = [objection, *required]
+        unmet = [objection, *unmet]
     scaled = made_without_units(given, span, policy)
-    objections = [(t, [*_objections(t, s, scaled), *required]) for t in measured or theorems]
+    objections = [(t, [*theorem_objections(t, s, scaled), *unmet]) for t in measured or theorems]
     theorem, left = min(objections, key=lambda pair: len(pair[1]))
     if left:
         return Verdict(a, Applicability.REFUSED, theorem, tuple(left))
@@ -244,22 +286,6 @@ def judge(
     return Verdict(a, Applicability.REFUSED, theorem, (Objection(message),))
 
 
-def _required(a: Algorithm, s: Situation, asked: bool) -> list[Objection]:
-    results = [o for h in a.requirements if isinstance(o := h.test(s), Objection)]
-    if s.canonical.known:
-        results += known_objections(s, bool(a.plays) or a.prepares(s.canonical))
-    return [o for o in results if not (asked and o.slow) and not (o.unasked and (asked or s.seen is not None))]
-
-
-def _objections(theorem: Theorem, s: Situation, scaled: bool) -> list[Objection]:
-    """Objections to a theorem on the problem that its settings are made for, in the user's numbers where they hold there too."""
-    result = theorem.objections(s)
-    if not scaled:
-        return result
-    inner = theorem.objections(without_units(s, theorem.norm)[0])
-    return inner and (result or inner)
-
-
 def _listed(theorems: Sequence[Theorem]) -> str:
     return " or ".join(sorted({str(m) for t in theorems for m in t.measures}))
 
@@ -275,7 +301,7 @@ def _promised(
         return Verdict(a, Applicability.REFUSED, theorem, tuple(senseless), settings)
     _check_horizon(a, theorem, s, settings, span)
     searched = scaled and not numbers_given(given) and not policy.plain
-    best = optimum(theorem, inner, given, policy.weight) if searched else None
+    best = optimum(theorem, inner, given, policy.weight, settings) if searched else None
     settings = settings if best is None else dict(best.settings)
     if why := withheld(theorem, s):
         return Verdict(a, Applicability.APPLICABLE, theorem, (), settings, reason=why, scales=scales, best=best)
@@ -302,9 +328,7 @@ def _forced(s: Situation, a: Algorithm, given: GivenSettings, span: Span | None,
     warnings: list[Diagnostic] = []
     if verdict.applicability is Applicability.REFUSED:
         again = partial(judge, a, given=given, span=span, policy=policy, asked=True)
-        s, verdict = asking_less(
-            s, verdict, again, lambda less: not (_required(a, less, True) or _inapplicable(a, less))
-        )
+        s, verdict = asking_less(s, verdict, again, lambda less: not (required(a, less, True) or inapplicable(a, less)))
     if verdict.applicability is Applicability.REFUSED:
         verdict = _against_objections(a, verdict, s, given, span, policy)
         message = "; ".join(verdict.reasons)
@@ -332,10 +356,10 @@ def _against_objections(
     a: Algorithm, verdict: Verdict, s: Situation, given: GivenSettings, span: Span | None, policy: Policy
 ) -> Verdict:
     """Settings without a guarantee, where the rule itself can run: the paper's, in the user's units where numbers are given."""
-    required = _required(a, s, True) + _inapplicable(a, s)
-    if required:
-        message = "; ".join(o.reason for o in required)
-        raise fail("OCO705", f"`{a.name}` cannot run on this model: {message}", span, required[0].fix)
+    unmet = required(a, s, True) + inapplicable(a, s)
+    if unmet:
+        message = "; ".join(o.reason for o in unmet)
+        raise fail("OCO705", f"`{a.name}` cannot run on this model: {message}", span, unmet[0].fix)
     theorem = verdict.theorem or a.theorems[-1]
     inner, scales = without_units(s, theorem.norm) if made_without_units(given, span, policy) else (s, None)
     try:
@@ -365,23 +389,6 @@ def _check_horizon(
     if s.horizon is None and using and theorem.restarts is None:
         message = f"{', '.join(using)} use T, which the model leaves unknown"
         raise fail("OCO706", f"`{a.name}` has no settings here: {message}", span, "write `horizon T = ...`")
-
-
-def _inapplicable(a: Algorithm, s: Situation) -> list[Objection]:
-    """Objections that no setting removes: the rule reads data that the feedback or the model does not have."""
-    results: list[Objection] = []
-    hard = any(t.violation is Violation.HARD for t in a.theorems)
-    reads = a.reads or (Feedback.FULL if hard else Feedback.GRADIENT)
-    if s.canonical.feedback.gives_values_alone and not reads.gives_values_alone:
-        message = f"it needs gradients, and {s.canonical.feedback} feedback gives only values"
-        results.append(Objection(message, "write `feedback gradient`"))
-    if reads is Feedback.FULL and s.canonical.feedback is not Feedback.FULL:
-        results.append(Objection("it needs each round's constraints as functions", "write `feedback full`"))
-    if hard and s.equalities:
-        results.append(Objection("it has no rule for equalities on average", "write `each round` after them"))
-    if hard and not s.constraints and all(t.violation is Violation.HARD for t in a.theorems):
-        results.append(Objection("it has no rule without constraints", "write `using ogd`"))
-    return results
 
 
 def _broken(v: Verdict, s: Situation, span: Span | None) -> list[Diagnostic]:

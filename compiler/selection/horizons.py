@@ -17,7 +17,7 @@ from oco.dsl.diagnostics import OcoError
 
 LARGEST = 2**15
 """Rounds up to which guarantees are worked out; beyond, they are extrapolated as powers of T."""
-MOST = 1e30
+MOST = 1e30  # rounds beyond which no run goes: a guarantee that says nothing there says nothing
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from oco.compiler.theory.settings import Setting
 from oco.compiler.theory.theorems import Free, Guarantee, Situation, Theorem, UnknownFact
 from oco.dsl.diagnostics import OcoError
 
-PASSES = 2
+PASSES = 2  # passes over all constants: later ones gain less than GAIN
 MOST_PAIRED = 4
 """So few constants are searched along their products and quotients too."""
 FIRST_STEP = math.log(8.0)
@@ -76,10 +76,19 @@ class Optimum:
         return {b.name: b.number for b in self.constants}
 
 
-def optimum(theorem: Theorem, s: Situation, given: GivenSettings, weight: float = 1.0) -> Optimum:
-    """The best settings of a theorem on a problem without units. Raises OcoError where a given setting has no value."""
+def optimum(
+    theorem: Theorem,
+    s: Situation,
+    given: GivenSettings,
+    weight: float = 1.0,
+    paper: Mapping[str, Setting] | None = None,
+) -> Optimum:
+    """The best settings of a theorem on a problem without units, from those of the paper (worked out where they are not known).
+
+    Raises OcoError where a given setting has no value.
+    """
     search = _Search(theorem, s, given, weight)
-    start = search.at({})
+    start = search.at({}) if paper is None else search.promised(paper)
     if start.least is None:
         unnumbered = ", ".join(b.measure for b in start.guarantee.bounds if not b.formula)
         note = f"{unnumbered} has no number to minimize: the paper's constants, for the problem without units"
@@ -125,7 +134,10 @@ class _Search:
 
     def at(self, numbers: Mapping[str, float]) -> Optimum:
         """The settings and the guarantee with these numbers, as the paper has the others."""
-        settings = theorem_settings(self.theorem, self.s, self.given, None, numbers)
+        return self.promised(theorem_settings(self.theorem, self.s, self.given, None, numbers))
+
+    def promised(self, settings: Mapping[str, Setting]) -> Optimum:
+        """Settings with their guarantee, and its sum."""
         guarantee = promise(self.theorem, self.s, settings)
         return Optimum(settings, guarantee, total(terms(self.s, guarantee, self.weight)))
 

@@ -22,9 +22,8 @@ from oco.dsl.text import parser, syntax
 
 Floats = np.ndarray[Any, Any]
 
-MAX_FORMULA = 400
-MAX_EXACT_EXPONENT = 64
-LARGEST = 1e300
+MAX_EXACT_EXPONENT = 64  # powers beyond are taken in floating point: exact ones have thousands of digits
+LARGEST = 1e300  # numbers of formulas stay finite
 SCHEDULE_SYMBOLS = ("t", "T", "m")
 
 
@@ -86,8 +85,6 @@ Symbols = Mapping[str, Any]
 
 def parse_formula(text: str, symbols: Symbols, span: Span | None = None) -> Any:
     """The formula as a SymPy expression. `symbols` gives the meaning of each name, keys of facts among them. Raises OCO721."""
-    if len(text) > MAX_FORMULA:
-        raise fail("OCO721", f"a formula has at most {MAX_FORMULA} characters", span)
     try:
         tree = _tree(text)
     except OcoError as error:

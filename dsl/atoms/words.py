@@ -5,7 +5,7 @@ from __future__ import annotations
 from oco.dsl.dims import show
 from oco.dsl.expressions import Constant, Expr, Name
 
-LONGEST = 40
+LONGEST = 40  # characters of an argument that a sentence writes out
 
 
 def describe(expr: Expr, otherwise: str = "this expression") -> str:

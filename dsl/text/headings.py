@@ -15,7 +15,7 @@ from oco.dsl.text.tokens import LATER_KINDS, NAME_KINDS, STATEMENT_KINDS, Token
 from oco.dsl.text.words import STATEMENT_WORDS, SYNONYMS, shown
 
 DECLARING = frozenset({"index", "param", "decision", "stream", "context", "state", "let", "model"})
-LONGEST = 60
+LONGEST = 60  # characters of a line that a hint repeats
 OPERAND_STARTS = NAME_KINDS | {"NUMBER", "TEXT", "MINUS", "LPAR", "ALGORITHM"}
 
 

@@ -49,7 +49,7 @@ NAME_KINDS = frozenset({"NAME", *(WORDS[w] for w in CONTEXTUAL_WORDS)})
 """The kinds of token that can be a name."""
 
 CLOSER = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE"}
-LARGEST_WHOLE = 2**63 - 1
+LARGEST_WHOLE = 2**63 - 1  # integers of the step IR have 64 bits
 
 _TOKEN = re.compile(
     r"""(?P<blank>[ \t]+|\r(?=\n))

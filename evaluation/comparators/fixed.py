@@ -27,7 +27,7 @@ Array = np.ndarray[Any, Any]
 TOLERANCE = 1e-7  # excess of a round's constraint that counts as none, in units of its slope over the region
 ENOUGH = 5e-7  # of how much the loss can change over the set: the gap at which one of many prefixes is left
 FIRST, MORE = 64, 128  # rounds whose constraints are taken first, and at most added at a time
-PASSES = 80
+PASSES = 80  # passes after which the interval that is known is given
 
 
 @dataclass(frozen=True, eq=False)

@@ -52,6 +52,6 @@ class ToyBackend:
         """Text of the program."""
         return {f"{program.name}.ir": str(program)}
 
-    def usage(self, path: str, names: Sequence[str], data: str) -> str:
+    def usage(self, path: str, names: Sequence[str], data: str | None) -> str:
         """Command that shows the program."""
         return f"equations in plain text. Read them: less {path}"

@@ -28,7 +28,7 @@ from oco.dsl.expressions import Array as Stack
 from oco.dsl.expressions import Call, Constant, Expr, Index, Slice
 
 Array = np.ndarray[Any, Any]
-MOST_NUMBERS = 200_000
+MOST_NUMBERS = 200_000  # numbers of ranges that the audit reads again: it is plain Python
 MISSHAPEN = (
     AttributeError,
     TypeError,

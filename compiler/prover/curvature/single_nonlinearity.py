@@ -26,9 +26,8 @@ from oco.dsl.intervals import Interval, interval
 if TYPE_CHECKING:
     from oco.compiler.prover.context import ProofContext
 
-DERIVATIVE_STEPS = (
-    200  # steps that second derivatives take for each part and each leaf: they are written for each pair of leaves
-)
+# Steps that second derivatives take for each part and each leaf: they are written for each pair of leaves.
+DERIVATIVE_STEPS = 200
 FEWEST = 2_000  # cells times entries where there are no steps for more
 TIMES = 3  # ranges of all cells are evaluated for one end
 TINY = float(np.nextafter(0.0, 1.0))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Floats = np.ndarray[Any, Any]
 SLACK = 2.0**-44
-MOST_DENSE = 250_000
+MOST_DENSE = 250_000  # entries of a matrix that is decomposed: about a second
 
 
 DENSE = 0.2  # steps that an entry of a Jacobian takes to be written out

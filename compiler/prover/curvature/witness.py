@@ -29,7 +29,7 @@ Floats = np.ndarray[Any, Any]
 Decision = Mapping[str, Floats]
 LEAST_VIOLATION = 1e-6  # relative to the values involved
 PAIRS = 160
-MOST_WRITTEN_OUT = 40
+MOST_WRITTEN_OUT = 40  # entries of decisions whose Hessian is written out as expressions
 SHARE = 0.25
 """Share of the available steps that one search may take."""
 STEADY, PART, WRITE = 10, 2, 80

@@ -32,7 +32,7 @@ from oco.dsl.intervals import Interval, interval, point
 
 Floats = np.ndarray[Any, Any]
 Decision = Mapping[str, Floats]
-MOST_ROWS = 8
+MOST_ROWS = 8  # rows whose mixtures are searched
 MOST_NUMBERS = 1 << 20  # of the rows
 ASIDE = 1e-6
 """Least distance from zero, relative to the terms, on a decision's side: a thousand times what membership forgives."""

@@ -23,7 +23,7 @@ from oco.compiler.prover.types import ProofRule, Step, Witness
 
 Floats = np.ndarray[Any, Any]
 DEPENDENT = 1e-9  # relative size of what is left of a row after the others are projected out
-MOST_NUMBERS = 4_000_000
+MOST_NUMBERS = 4_000_000  # numbers of the matrix of equalities that is decomposed
 SHRINKS = (0.5, 0.1, 0.01, 1e-3, 1e-4)
 
 

@@ -19,7 +19,7 @@ from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.expressions import Kind, names
 from oco.dsl.intervals import point
 
-MOST_CORNERS = 64
+MOST_CORNERS = 64  # corners of the streams that each have a decision of their own
 POINTS = 4  # that are tried at each corner whatever they take
 
 

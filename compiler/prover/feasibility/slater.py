@@ -28,7 +28,7 @@ from oco.dsl.expressions import Expr
 
 Floats = np.ndarray[Any, Any]
 Directions = dict[str, Floats]
-MOST_CORNERS = 64
+MOST_CORNERS = 64  # corners of the streams that are rows of one program
 ENTRY, PART = 300, 60
 """Steps that the corner of an entry of a constraint takes, and more for each part of the constraint."""
 ROUNDING = 1e-14

@@ -21,7 +21,7 @@ from oco.dsl.intervals import Interval
 if TYPE_CHECKING:
     from oco.compiler.prover.context import ProofContext
 
-MOST_CORNERS = 4096
+MOST_CORNERS = 4096  # corners at which a function is evaluated, side by side in one array
 BRANCH = 15_000  # steps that branch and bound takes for each part of the expression
 FEW = 10  # entries of an array that take no longer than one
 

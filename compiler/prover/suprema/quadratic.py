@@ -24,8 +24,8 @@ from oco.dsl.intervals import Interval, interval
 if TYPE_CHECKING:
     from oco.compiler.prover.context import ProofContext
 
-MOST_ENTRIES = 200
-MOST_CORNERS = 64
+MOST_ENTRIES = 200  # entries of a quadratic form that is decomposed at each corner
+MOST_CORNERS = 64  # corners of its matrix
 SLACK = 2.0**-40
 
 

@@ -21,7 +21,7 @@ from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, rewrite
 from oco.dsl.intervals import Interval
 
-MOST_PIECES = 64
+MOST_PIECES = 64  # pieces of a maximum: each becomes a function of its own
 MOST_NODES = 20_000  # of all pieces together
 
 

@@ -207,8 +207,12 @@ def outcome(text: str, settings: str = "optimal", rounds: int = 3) -> str:
     """
     try:
         parsed = oco.parse(text)
-        _ = oco.check(parsed).warnings
-        plan = oco.compile(parsed, settings=settings)
+        try:
+            plan = oco.compile(parsed, settings=settings)
+        except OcoError:
+            _ = oco.check(parsed).warnings  # raises what is wrong before the choice
+            raise
+        _ = plan.facts.warnings
         learner, rng = plan.learner(backend="numpy"), np.random.default_rng(1)
         for _ in range(rounds):
             decided = learner.decide()

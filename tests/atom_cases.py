@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import product
+from typing import Any
 
 import numpy as np
+import pytest
 
 from oco.dsl.build import call
 from oco.dsl.expressions import Call, Expr, Kind, Name, constant
@@ -44,6 +47,28 @@ class Case:
 
     def draw(self, rng: np.random.Generator) -> dict[str, np.ndarray]:
         return {name: rng.uniform(*box, size=shape) for name, (shape, box) in self.boxes.items()}
+
+
+def each_case(cases: Iterable[Case]) -> Callable[[Callable[[Case], None]], Any]:
+    """Decorator of the test of a case: a test for each atom goes through the atom's cases, and a failure names its case."""
+    groups: dict[str, list[Case]] = {}
+    for case in cases:
+        groups.setdefault(case.atom, []).append(case)
+
+    def decorated(test: Callable[[Case], None]) -> Any:
+        def over_cases(atom: str) -> None:
+            for case in groups[atom]:
+                try:
+                    test(case)
+                except BaseException as error:
+                    error.add_note(f"case {case.name}")
+                    raise
+
+        for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+            setattr(over_cases, name, getattr(test, name))
+        return pytest.mark.parametrize("atom", groups)(over_cases)
+
+    return decorated
 
 
 def _unary(names: str, *boxes: Box) -> list[Case]:

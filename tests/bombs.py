@@ -177,19 +177,13 @@ def _bzip(path: Path) -> None:
 @bomb(FIXED, "zeros.npz")
 @bomb(ROUNDS, "zeros.npz")
 def _deflated(path: Path) -> None:
+    names, megabytes = ("a", 240) if path.parent.name == "fixed" else ("abc", 400)
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        for name in "abc":
+        for name in names:
             with archive.open(f"{name}.npy", "w") as member:
-                member.write(header("<f8", (5 * 10**7,)))
-                for _ in range(10):
-                    member.write(bytes(4 * 10**7))
-    if path.parent.name == "fixed":
-        with (
-            zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
-            archive.open("a.npy", "w") as m,
-        ):
-            m.write(header("<f8", (3 * 10**7,)))
-            m.write(bytes(24 * 10**7))
+                member.write(header("<f8", (megabytes * 10**6 // 8,)))
+                for _ in range(megabytes):
+                    member.write(bytes(10**6))
 
 
 @bomb(FIXED, "narrow.npz")
@@ -225,22 +219,22 @@ def _empty_lists(path: Path) -> None:
 
 @bomb(ROUNDS, "numbers.csv.gz")
 def _numbers(path: Path) -> None:
-    path.write_bytes(gzip.compress(b"1.5\n" * 10**7) * 40)
+    path.write_bytes(gzip.compress(b"1.5\n" * 10**6) * 400)
 
 
 @bomb(ROUNDS, "line.csv.gz")
 def _line(path: Path) -> None:
-    path.write_bytes(gzip.compress(b"1" * 10**8) * 40)
+    path.write_bytes(gzip.compress(b"1" * 10**6) * 4000)
 
 
 @bomb(ROUNDS, "longline.csv.gz")
 def _long_line(path: Path) -> None:
-    path.write_bytes(gzip.compress(b"1" * 10**8) * 2)
+    path.write_bytes(gzip.compress(b"1" * 10**6) * 200)
 
 
 @bomb(ROUNDS, "blank.csv.gz")
 def _blank(path: Path) -> None:
-    path.write_bytes(gzip.compress(b"\n" * 10**7) * 40)
+    path.write_bytes(gzip.compress(b"\n" * 10**6) * 400)
 
 
 @bomb(TRACES, "filled.nc")
@@ -304,7 +298,7 @@ def _many_chunks(path: Path) -> None:
 def _packed_store(path: Path) -> None:
     """A chunk of a thousand numbers that unpacks to 200 MB."""
     _store(path, {"shape": [1000], "chunks": [1000], "compressor": {"id": "bz2", "level": 1}})
-    (path / "loss" / "0").write_bytes(bz2.compress(bytes(2 * 10**8)))
+    (path / "loss" / "0").write_bytes(bz2.compress(bytes(2 * 10**7)) * 10)
 
 
 def _store(path: Path, array: dict[str, Any]) -> None:

@@ -206,19 +206,29 @@ def outcome(text: str, settings: str = "optimal", rounds: int = 3) -> str:
     Raises whatever is not an OcoError.
     """
     try:
-        parsed = oco.parse(text)
-        _ = oco.check(parsed).warnings
-        plan = oco.compile(parsed, settings=settings)
-        learner, rng = plan.learner(backend="numpy"), np.random.default_rng(1)
-        for _ in range(rounds):
-            decided = learner.decide()
-            assert plan.canonical.blocks[0].domain.contains(decided), (text, decided)
-            streams = {s.name: drawn(s, rng) for s in plan.canonical.streams}
-            second = learner.second_point() if plan.canonical.feedback.value == "two_point" else None
-            learner.observe(**shown(plan, decided, streams, learner.round, second))
+        played(text, settings, rounds)
     except OcoError as error:
         return error.code
     return ""
+
+
+def played(text: str, settings: str = "optimal", rounds: int = 3) -> Plan:
+    """Plan of a model, after a few rounds with decisions in the domain. Raises OcoError, and whatever is none."""
+    parsed = oco.parse(text)
+    try:
+        plan = oco.compile(parsed, settings=settings)
+    except OcoError:
+        _ = oco.check(parsed).warnings  # raises what is wrong before the choice
+        raise
+    _ = plan.facts.warnings
+    learner, rng = plan.learner(backend="numpy"), np.random.default_rng(1)
+    for _ in range(rounds):
+        decided = learner.decide()
+        assert plan.canonical.blocks[0].domain.contains(decided), (text, decided)
+        streams = {s.name: drawn(s, rng) for s in plan.canonical.streams}
+        second = learner.second_point() if plan.canonical.feedback.value == "two_point" else None
+        learner.observe(**shown(plan, decided, streams, learner.round, second))
+    return plan
 
 
 def shown(plan: Plan, decided: Any, streams: dict[str, Any], round: int, second: Any = None) -> Any:

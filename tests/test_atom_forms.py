@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
-from atom_cases import CASES, Case
+from atom_cases import CASES, Case, each_case
 
 from oco.dsl import algebra
 from oco.dsl.atoms import ATOMS, Atom, Regularity, form_of, forms, kink_of, never_negative
@@ -17,9 +18,9 @@ from oco.dsl.expressions import Expr
 from oco.dsl.intervals import interval
 
 
-def each(row_has: Callable[[Atom], object]) -> pytest.MarkDecorator:
+def each(row_has: Callable[[Atom], object]) -> Any:
     """Every case of an atom whose row has something."""
-    return pytest.mark.parametrize("case", [c for c in CASES if row_has(ATOMS[c.atom])], ids=lambda case: case.name)
+    return each_case(c for c in CASES if row_has(ATOMS[c.atom]))
 
 
 DRAWS = 5

@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from atom_cases import ANY, CASES, FIXED_CASES, Case
+from atom_cases import ANY, CASES, FIXED_CASES, Case, each_case
 
 from oco.dsl.atoms import ATOMS, Atom, Curvature, Monotone
 from oco.dsl.atoms.shapes import entrywise
@@ -17,7 +17,7 @@ from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Constant, Expr, Kind, Name, Slice, constant
 from oco.dsl.intervals import Interval, interval, point
 
-every = pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+every = each_case(CASES)
 ROUNDING = 1e-9
 LINEAR = ("_broadcast", "_reshape", "_scatter")
 ENTRYWISE = [
@@ -126,7 +126,7 @@ def test_bounds_hold_at_every_sample(case: Case) -> None:
         assert np.all(found <= bounds.hi + slack)
 
 
-@pytest.mark.parametrize("case", ENTRYWISE, ids=lambda c: c.name)
+@each_case(ENTRYWISE)
 def test_bounds_of_functions_of_one_entry_are_tight(case: Case) -> None:
     """Against the extremes on a fine grid."""
     ((name, (_, box)),) = case.boxes.items()

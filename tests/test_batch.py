@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from atom_cases import CASES, Case
+from atom_cases import CASES, Case, each_case
 from ir_programs import CASES as OPERATIONS
 from ir_programs import Case as Operation
 
@@ -16,7 +16,7 @@ from oco.dsl.expressions import Expr, Kind, Name, Slice, constant
 from oco.evaluation.batch import BatchOps, RoundArray, evaluate_rounds, values_of
 
 ROUNDS = 4
-every = pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+every = each_case(CASES)
 
 
 def check(expr: Expr, env: dict[str, np.ndarray], fixed: frozenset[str] = frozenset()) -> None:

@@ -6,8 +6,7 @@ from typing import Any
 
 import mpmath
 import numpy as np
-import pytest
-from atom_cases import CASES, Case
+from atom_cases import CASES, Case, each_case
 
 from oco.dsl.atoms import ATOMS
 from oco.dsl.enclose import enclose
@@ -38,9 +37,7 @@ def precise(case: Case, at: dict[str, np.ndarray]) -> np.ndarray:
         return np.asarray(ATOMS[case.atom].lower(Precise(), case.call(), *(lift(a) for a in args)), dtype=object)
 
 
-@pytest.mark.parametrize(
-    "case", [c for c in CASES if c.atom not in ("nuclear_norm", "sigma_max", "repeat")], ids=lambda c: c.name
-)
+@each_case([c for c in CASES if c.atom not in ("nuclear_norm", "sigma_max", "repeat")])
 def test_no_value_lies_outside(case: Case) -> None:
     rng = np.random.default_rng(0)
     for _ in range(6):
@@ -55,9 +52,7 @@ def test_no_value_lies_outside(case: Case) -> None:
                 assert mpmath.mpf(float(below)) <= exact <= mpmath.mpf(float(above))
 
 
-@pytest.mark.parametrize(
-    "case", [c for c in CASES if c.atom not in ("nuclear_norm", "sigma_max")], ids=lambda c: c.name
-)
+@each_case([c for c in CASES if c.atom not in ("nuclear_norm", "sigma_max")])
 def test_the_bounds_of_a_point_are_its_value_up_to_rounding(case: Case) -> None:
     at = case.draw(np.random.default_rng(1))
     bounds = enclose(case.call(), {n: interval(v, v) for n, v in at.items()})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from atom_cases import CASES, Case
+from atom_cases import CASES, Case, each_case
 
 import oco
 from oco.compiler.problem.calculus import gradient, hessian_vector, vector_jacobian
@@ -46,7 +46,7 @@ def close(found: np.ndarray, expected: np.ndarray, tolerance: float = 2e-7) -> N
 # ---- every atom
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+@each_case(CASES)
 def test_derivatives_of_every_atom(case: Case) -> None:
     """<weights, atom> towards each argument. Random points are away from kinks by far more than the step."""
     rng = np.random.default_rng(4)
@@ -58,7 +58,7 @@ def test_derivatives_of_every_atom(case: Case) -> None:
         close(np.broadcast_to(evaluate(found[name], at), expected.shape), expected)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+@each_case(CASES)
 def test_jacobians_of_every_atom(case: Case) -> None:
     at = case.draw(np.random.default_rng(5))
     expr = case.call()
@@ -95,7 +95,7 @@ def test_hessians_written_out_of_gathers_and_broadcasts(text: str) -> None:
 SMOOTH = [c for c in CASES if c.atom not in ("nuclear_norm", "sigma_max") and len(c.boxes) == 1]
 
 
-@pytest.mark.parametrize("case", SMOOTH, ids=lambda c: c.name)
+@each_case(SMOOTH)
 def test_second_derivatives_of_every_atom(case: Case) -> None:
     """The Hessian times a direction, against differences of the gradient."""
     rng = np.random.default_rng(6)

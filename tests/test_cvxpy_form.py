@@ -5,7 +5,7 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
-from atom_cases import CASES, FIXED_CASES, Case
+from atom_cases import CASES, FIXED_CASES, Case, each_case
 
 from oco.compiler.problem.calculus import vector_jacobian
 from oco.compiler.problem.cvxpy_form import to_cvxpy
@@ -15,7 +15,7 @@ from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Kind, Name, Slice, constant
 from oco.dsl.intervals import interval, point
 
-every = pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+every = each_case(CASES)
 
 # CVXPY's rules that do not hold as they stand: it adds x >= 0 silently to powers such as x**3.
 SILENT_DOMAIN = {"pow", "power"}

@@ -23,7 +23,9 @@ def cli(*words: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_command_gives_what_it_gives_without_limits(tmp_path: Path) -> None:
-    model = EXAMPLES / "tracking.oco"
+    model = tmp_path / "m.oco"
+    text = "horizon T = 100\ndecision x[2] in box(0, 1)\nstream c[2] ~ uniform(0, 1)\nminimize c @ x\nusing ogd\n"
+    model.write_text(f"model m\n{text}")
     for words in (("check", model), ("run", model, "--rounds", 20, "--json"), ("check", tmp_path / "none.oco")):
         free, limited = cli(*words), cli("--untrusted", *words)
         assert (limited.returncode, limited.stderr) == (free.returncode, free.stderr)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from atom_cases import CASES, FIXED_CASES, Case
+from atom_cases import CASES, FIXED_CASES, Case, each_case
 
 from oco.compiler.ir.interpret import run_function
 from oco.compiler.ir.program import DType, Type
@@ -19,7 +19,7 @@ from oco.dsl.build import array, call, index
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Call, Expr, Kind, Name, Slice, constant, walk
 
-every = pytest.mark.parametrize("case", CASES + FIXED_CASES, ids=lambda c: c.name)
+every = each_case(CASES + FIXED_CASES)
 
 
 def lowered(expr: Expr, at: dict[str, np.ndarray]) -> np.ndarray:
@@ -67,7 +67,7 @@ def second_derivatives(case: Case) -> list[Expr]:
 SMOOTH = [case for case in CASES if case.call().atom in ("huber", "logistic")]
 
 
-@pytest.mark.parametrize("case", SMOOTH, ids=lambda c: c.name)
+@each_case(SMOOTH)
 def test_second_derivatives(case: Case) -> None:
     at = case.draw(np.random.default_rng(1))
     for expr in second_derivatives(case):

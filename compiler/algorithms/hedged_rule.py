@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.algorithms.de_rooij2014 import mixability_gap, weights
+from oco.compiler.algorithms.penalties import no_slopes, prices_of, slopes_after
 from oco.compiler.algorithms.predictions import Predictions, places
 from oco.compiler.algorithms.rehearsal import ROUNDS, is_whole, rehearsed
 from oco.compiler.ir.value import Value
@@ -21,7 +22,6 @@ from oco.compiler.problem.canonical import Canonical
 from oco.compiler.proximal.known_point import nearest_known, rows_known
 from oco.compiler.proximal.known_step import kept_after, kept_at_start
 from oco.compiler.proximal.penalty import implicit_step, penalized_step
-from oco.compiler.theory.objective import stated_prices
 
 GRADIENTS = ((0.1, 1.0), (1.0, 1.0))
 """Factors c of AdaGrad's step and r of the prices of the gradient experts; the theorem is of the one with 1 and 1."""
@@ -103,6 +103,7 @@ class Hedged:
             **Predictions(p).init(),
             **({MULTIPLIERS: t.zeros((count, rows_known(canonical)))} if canonical.known else {}),
             **({LAST: repeated(t, start, count)} if canonical.moving is not None else {}),
+            **no_slopes(p),
             **kept_at_start(p, start),
         }
 
@@ -126,7 +127,8 @@ class Hedged:
         played = x.combine(weighting.combined)
         canonical, predictions = p.task.canonical, Predictions(p)
         solved = solving(canonical, predictions.season)
-        prices, was = _prices(p), predictions.before(state)
+        slopes, was = slopes_after(p, state, played), predictions.before(state)
+        prices = prices_of(p, slopes)
         p.note("what each expert that solved the round paid, and the errors of its constraints as predicted")
         paid, learned = _judged(p, state, prices, was, solved)
         p.note("gradients on the penalised loss")
@@ -140,6 +142,7 @@ class Hedged:
             **learned,
             **predictions.update(state, was),
             **({LAST: x} if canonical.moving is not None else {}),
+            **slopes,
             **kept_after(p, played),
         }
         if is_informed(canonical):
@@ -241,20 +244,6 @@ class Weighting:
             "L_of": self.L_of + paid,
             "gap_of": self.gap_of + mixability_gap(p, paid, self.of_weightings, self.gap_held),
         }
-
-
-def _prices(p: Problem) -> Value:
-    """Price of a unit of violation of each constraint, shape (N,), in units of the rule."""
-    if not p.constraint_count:
-        return p.tracer.zeros((0,))
-    scales, stated = p.task.scales, stated_prices(p.task.canonical.inequalities)
-    if scales is not None:
-        stated = stated * scales.inequalities / scales.loss
-    own = p.setting("penalty")
-    if p.task.settings["penalty"].given or not stated.any():
-        return p.tracer.full(1.0, stated.shape) * own
-    price = p.tracer.constant(stated, "price", "penalties that the model states, of g / G in units of the loss")
-    return price if stated.all() else p.tracer.where(price > 0.0, price, own)
 
 
 def _penalised(p: Problem, x: Point, g: Value | None, prices: Value) -> Value:

@@ -41,8 +41,10 @@ MARGIN_RATE = 0.05
 LARGE = 1e4
 """Largest multiplier of a constraint as predicted, in units of the loss's slope times the diameter over the size of a constraint."""
 TINY = 1e-290
-REHEARSED = ("x", "S", "margin", "error")
-"""State that a rehearsal leaves; the decisions alone where no distribution of the loss's data is stated."""
+PARTLY = ("x", "margin", "error")
+"""State that a rehearsal leaves: decisions, and margins, which hang on the constraints' data alone."""
+REHEARSED = (*PARTLY, "S")
+"""State that it leaves where distributions of the loss's data are stated too."""
 AT_CENTRE = 1e-9
 """Share of a width within which a start is the middle of the domain."""
 MULTIPLIERS, LAST = "mu", "x_last"
@@ -197,7 +199,7 @@ def _after_rehearsal(rule: Hedged, p: Problem, first: State, start: Point, data:
     after = _like(first, t.for_(ROUNDS, turn, _flat(first)))
     away = [t.any(abs(a - b) > AT_CENTRE * p.domain.least_width) for a, b in zip(start.blocks, p.centre().blocks)]
     chosen = reduce(t.or_, away)
-    names = REHEARSED if is_whole(p.task.canonical) else REHEARSED[:1]
+    names = REHEARSED if is_whole(p.task.canonical) else PARTLY
     before, later = ({n: state[n] for n in names} for state in (first, after))
     return {**first, **_like(before, [t.where(chosen, a, b) for a, b in zip(_flat(before), _flat(later))])}
 
@@ -379,7 +381,8 @@ def _margin(p: Problem, e: Value, margin: Value, error: Value, quantile: Value) 
     t = p.tracer
     error = t.name("error", t.maximum(error, abs(e)))
     rises = t.to_float(e > margin) - (1.0 - quantile)
-    quick = t.maximum(MARGIN_RATE, 1.0 / t.sqrt(p.played))
+    before = len(next(iter(_rounds_before(p).values()), ()))
+    quick = t.maximum(MARGIN_RATE, 1.0 / t.sqrt(p.played + float(before)))
     followed = margin + quick * error * rises
     followed = t.where(quantile > 0.9995, t.maximum(margin, e), followed)
     return t.name("margin", t.where(quantile > 1.5, margin, followed)), error

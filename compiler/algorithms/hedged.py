@@ -19,7 +19,7 @@ rounds are no judges of later ones; AdaHedge weighs the two by what they paid. W
 each expert decides within them: x^k <- P_{X_t}(x^k), and so does their mean, X_t being convex.
 
 Where distributions of the constraints' data are stated, rounds drawn from them are played before the first one (`rehearsal`): the
-experts begin where these led, and where all data are stated with their margins and S too.
+experts begin where these led with the margins that they learned, and where all data are stated with S too.
 
 Theorem. The gradient expert with c = r = 1 is gradient descent on P_t with AdaGrad's steps, and with comparators u_t of path length V,
 sum P_t(x_t) - P_t(u_t) <= (D_s + (D^2 + 2 D V)/D_s)/2 sqrt(2 S) for steps D_s / sqrt(2 S): the inequality of gradient descent summed,

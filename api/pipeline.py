@@ -81,7 +81,7 @@ def compile(
     backend    "numpy" or "c"; None takes the fastest one available
     params     values for the params that the model leaves open
     tradeoff   weight of violation against regret where the two are added, and on data the price of violations that state
-               no penalty, in ranges of the loss over the size of a constraint
+               no penalty: in ranges of the loss over the size of a constraint, in `hedged` in slopes that come
     data       rounds to plan for: the horizon becomes their number. Where no algorithm is named it is `hedged` where that
                applies, else the one that does best in the second half of pilot runs on the first rounds. None draws pilot
                rounds from the model where that is possible, for "tuned" and where every guarantee is vacuous

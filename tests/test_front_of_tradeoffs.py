@@ -62,7 +62,7 @@ def test_dearer_violations_are_fewer_and_lose_more(text: str, dial: str) -> None
     data, points = rounds(text), []
     for factor in FACTORS:
         penalty = f", penalty {UNIT[text] * factor:g}" if dial == "penalty" else ""
-        options = {"tradeoff": factor} if dial == "tradeoff" else {}
+        options = {"tradeoff": factor / 100} if dial == "tradeoff" else {}
         plan = oco.compile(oco.parse(text.format(penalty=penalty)), data=data, backend="numpy", **options)
         run = plan.run(data)
         points.append((float(run.loss.sum()), float(np.maximum(run.constraints, 0).sum())))

@@ -144,6 +144,34 @@ def test_prices_come_from_the_model_or_from_the_setting() -> None:
         assert made.settings["penalty"].value == pytest.approx(tradeoff * loss_range / made.choice.winner.scales.loss)
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_prices_that_nothing_states_follow_the_slopes_that_come(name: str) -> None:
+    """The listing with prices worked out anew each round; declared ranges do not enter."""
+    case = CASES[name]
+    plan = plan_of(case.text(), "hedged", {"units": "user"})
+    weight, count = float(plan.settings["weight"].value or 0), len(case.price)
+    solved = solving(plan.choice.situation.canonical, 1)
+    listing = Listing(case, np.zeros(count), float(plan.settings["Q"].value or 0), solved)
+    run, F, G = Run(plan), 0.0, np.zeros(count)
+    for d in drawn(case):
+        x = listing.decision()
+        slope, rows = case.slope(x, d), case.jacobian(x, d)
+        F, G = F + float(slope @ slope), G + (rows**2).sum(axis=1)
+        listing.price = weight * np.sqrt(F / G)
+        run.play(d)
+        listing.play(d)
+        np.testing.assert_allclose(run.value("L"), listing.L, rtol=1e-4, atol=1e-3)
+
+
+def test_declared_ranges_change_no_decision() -> None:
+    """Ranges ten times wider, with prices and steps in scales that come."""
+    text, rounds = AFFINE.text(rounds=40), drawn(AFFINE, 40)
+    wider = text.replace("c[3] in [-1, 1]", "c[3] in [-10, 10]").replace("b[2] in [0.2, 1.5]", "b[2] in [-6, 8]")
+    data = {n: np.array([d[n] for d in rounds]) for n in rounds[0]}
+    ours, theirs = (oco.compile(parse(t), "hedged").run(data) for t in (text, wider))
+    np.testing.assert_allclose(theirs.decisions, ours.decisions, atol=1e-6)
+
+
 def test_dearer_violations_are_fewer() -> None:
     """The same rounds at penalties that grow: less violation, no less loss."""
     rng = np.random.default_rng(4)

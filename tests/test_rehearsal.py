@@ -32,7 +32,7 @@ def test_it_begins_where_the_stated_distribution_leads() -> None:
         first = float(np.sum(learner.decide()))
         assert 4 <= first <= 14 and abs(first - 20) > 5
         assert not learner.values["L"].any() and learner.values["gap_of"] == 0 and learner.round == 1
-        assert bool(learner.values["margin"].any()) == (text is STATED)
+        assert learner.values["margin"].any() and bool(learner.values["S"].any()) == (text is STATED)
 
 
 def test_what_is_drawn_is_as_stated() -> None:

@@ -2,7 +2,8 @@
 
     P_t(x) = f_t(x) + sum_n price_n [g_t^n(x)]_+
 
-Price: what the model states after `penalty`, else the setting. Decision: sum_k w_k x^k. P_t is convex, so its value is at most the
+Price: what the model states after `penalty`, else the setting, else `weight` times what a unit of violation saves at the slopes that come
+(`penalties`). Decision: sum_k w_k x^k. P_t is convex, so its value is at most the
 weighted one. Experts, each with AdaGrad's sum S of its own slopes:
 
 * gradients on the penalised loss with steps of many sizes, and prices that are cut or raised by a factor r:
@@ -18,7 +19,7 @@ rounds are no judges of later ones; AdaHedge weighs the two by what they paid. W
 each expert decides within them: x^k <- P_{X_t}(x^k), and so does their mean, X_t being convex.
 
 Where distributions of the constraints' data are stated, rounds drawn from them are played before the first one (`rehearsal`): the
-experts begin where these led, and where all data are stated with their margins and S too.
+experts begin where these led with the margins that they learned, and where all data are stated with S too.
 
 Theorem. The gradient expert with c = r = 1 is gradient descent on P_t with AdaGrad's steps, and with comparators u_t of path length V,
 sum P_t(x_t) - P_t(u_t) <= (D_s + (D^2 + 2 D V)/D_s)/2 sqrt(2 S) for steps D_s / sqrt(2 S): the inequality of gradient descent summed,
@@ -52,6 +53,7 @@ from oco.compiler.algorithms.classic import (
 )
 from oco.compiler.algorithms.common import EXACT_STEP, FEASIBLE_COMPARATOR, FUNCTIONS_SEEN, ROUNDS, SOME_INEQUALITY
 from oco.compiler.algorithms.hedged_rule import LARGE, Hedged, expert_count, gap_to_best, is_informed
+from oco.compiler.algorithms.penalties import FARTHEST
 from oco.compiler.algorithms.predictions import longest_season
 from oco.compiler.algorithms.rehearsal import is_whole, rehearsed
 from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
@@ -79,6 +81,9 @@ from oco.compiler.theory.theorems import (
 )
 from oco.dsl.expressions import changes
 from oco.dsl.statements import Feedback, Measure, Timing
+
+SLOPES = 100.0
+"""Loss that a unit of violation costs at the tradeoff 1, in what it saves: broken rounds are about one in as many."""
 
 # Hypotheses.
 
@@ -160,8 +165,13 @@ def _settings(s: Situation) -> Mapping[str, Default]:
     else:
         why = "the tradeoff in ranges of the loss, over the size of a constraint"
         penalty = Default(s.weight * (s.loss_range or 1.0) / least, why)
+    weight = Default(
+        SLOPES * s.weight,
+        f"the tradeoff, {SLOPES:g} times the loss that a unit of violation saves, by the slopes that come",
+    )
     cap = Default(f"{LARGE!r} * loss.lipschitz.l2 * domain.diameter.l2 / {least!r}", "largest multiplier as predicted")
-    return {"D": diameter, "penalty": penalty, "Q": cap, "season": _season(s)}
+    more = {} if stated.all() else {"weight": weight}
+    return {"D": diameter, "penalty": penalty, **more, "Q": cap, "season": _season(s)}
 
 
 def _season(s: Situation) -> Default:
@@ -181,9 +191,11 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     moves = _most_of_a_move(s)
     experts = expert_count(s.canonical, count(settings, "season", s.horizon or 1))
 
-    def prices(horizon: int) -> Floats:
+    def prices(horizon: int, least: bool = False) -> Floats:
         own = np.full(stated.shape, number(settings, "penalty", horizon) if stated.size else 0.0)
-        return own if given else np.where(stated > 0, stated, own)
+        if given:
+            return own
+        return np.where(stated > 0, stated, own / FARTHEST if least else own * FARTHEST)
 
     def reach(rounds: Rounds, horizon: int) -> Floats:
         guess, path = number(settings, "D", horizon), path_length(s, horizon)
@@ -213,7 +225,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         regret = f"{regret} + 2 * c * T"
     broken = (
         Quantity("F", "F", "range of the loss", needed_range(s)),
-        Quantity("price", r"\min_n p_n", "least price", lambda rounds, T: np.asarray(prices(T).min())),
+        Quantity("price", r"\min_n p_n", "least price", lambda rounds, T: np.asarray(prices(T, least=True).min())),
     )
     measure = s.canonical.measure
     rate = "sqrt(T)" if measure is Measure.STATIC else "T**(1/2 + V_x)"
@@ -266,7 +278,7 @@ HEDGED = Algorithm(
             hypotheses=_BASIC,
             settings=_settings,
             free=(Free("D", 1 / 16, 1),),
-            positive=("D", "penalty", "Q", "season"),
+            positive=("D", "penalty", "weight", "Q", "season"),
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "dynamic regret": "T**(1/2 + V_x)", "hard violation": "T"},
             checks=constant_settings,
@@ -278,7 +290,7 @@ HEDGED = Algorithm(
             hypotheses=(NO_CONSTRAINTS, *_LOSS),
             settings=_settings,
             free=(Free("D", 1 / 16, 1),),
-            positive=("D", "penalty", "Q", "season"),
+            positive=("D", "penalty", "weight", "Q", "season"),
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "dynamic regret": "T**(1/2 + V_x)"},
             checks=constant_settings,
@@ -296,6 +308,8 @@ HEDGED = Algorithm(
         "gap_of": "what mixing them has cost so far",
         "x_last": "the decision of each expert in the round before",
         "S": "sums of the squared slopes of each expert",
+        "F": "sum of the squared slopes of the loss, which prices follow",
+        "G": "sums of the squared slopes of the constraints",
         "margin": "margins of the constraints as predicted",
         "error": "largest error of the constraints as predicted",
         "predicted": "predictions of the data, a row for each of the ways",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.algorithms.de_rooij2014 import mixability_gap, weights
+from oco.compiler.algorithms.penalties import no_slopes, prices_of, slopes_after
 from oco.compiler.algorithms.predictions import Predictions, places
 from oco.compiler.algorithms.rehearsal import ROUNDS, is_whole, rehearsed
 from oco.compiler.ir.value import Value
@@ -21,7 +22,6 @@ from oco.compiler.problem.canonical import Canonical
 from oco.compiler.proximal.known_point import nearest_known, rows_known
 from oco.compiler.proximal.known_step import kept_after, kept_at_start
 from oco.compiler.proximal.penalty import implicit_step, penalized_step
-from oco.compiler.theory.objective import stated_prices
 
 GRADIENTS = ((0.1, 1.0), (1.0, 1.0))
 """Factors c of AdaGrad's step and r of the prices of the gradient experts; the theorem is of the one with 1 and 1."""
@@ -41,8 +41,10 @@ MARGIN_RATE = 0.05
 LARGE = 1e4
 """Largest multiplier of a constraint as predicted, in units of the loss's slope times the diameter over the size of a constraint."""
 TINY = 1e-290
-REHEARSED = ("x", "S", "margin", "error")
-"""State that a rehearsal leaves; the decisions alone where no distribution of the loss's data is stated."""
+PARTLY = ("x", "margin", "error")
+"""State that a rehearsal leaves: decisions, and margins, which hang on the constraints' data alone."""
+REHEARSED = (*PARTLY, "S")
+"""State that it leaves where distributions of the loss's data are stated too."""
 AT_CENTRE = 1e-9
 """Share of a width within which a start is the middle of the domain."""
 MULTIPLIERS, LAST = "mu", "x_last"
@@ -103,6 +105,7 @@ class Hedged:
             **Predictions(p).init(),
             **({MULTIPLIERS: t.zeros((count, rows_known(canonical)))} if canonical.known else {}),
             **({LAST: repeated(t, start, count)} if canonical.moving is not None else {}),
+            **no_slopes(p),
             **kept_at_start(p, start),
         }
 
@@ -126,7 +129,8 @@ class Hedged:
         played = x.combine(weighting.combined)
         canonical, predictions = p.task.canonical, Predictions(p)
         solved = solving(canonical, predictions.season)
-        prices, was = _prices(p), predictions.before(state)
+        slopes, was = slopes_after(p, state, played), predictions.before(state)
+        prices = prices_of(p, slopes)
         p.note("what each expert that solved the round paid, and the errors of its constraints as predicted")
         paid, learned = _judged(p, state, prices, was, solved)
         p.note("gradients on the penalised loss")
@@ -140,6 +144,7 @@ class Hedged:
             **learned,
             **predictions.update(state, was),
             **({LAST: x} if canonical.moving is not None else {}),
+            **slopes,
             **kept_after(p, played),
         }
         if is_informed(canonical):
@@ -194,7 +199,7 @@ def _after_rehearsal(rule: Hedged, p: Problem, first: State, start: Point, data:
     after = _like(first, t.for_(ROUNDS, turn, _flat(first)))
     away = [t.any(abs(a - b) > AT_CENTRE * p.domain.least_width) for a, b in zip(start.blocks, p.centre().blocks)]
     chosen = reduce(t.or_, away)
-    names = REHEARSED if is_whole(p.task.canonical) else REHEARSED[:1]
+    names = REHEARSED if is_whole(p.task.canonical) else PARTLY
     before, later = ({n: state[n] for n in names} for state in (first, after))
     return {**first, **_like(before, [t.where(chosen, a, b) for a, b in zip(_flat(before), _flat(later))])}
 
@@ -241,20 +246,6 @@ class Weighting:
             "L_of": self.L_of + paid,
             "gap_of": self.gap_of + mixability_gap(p, paid, self.of_weightings, self.gap_held),
         }
-
-
-def _prices(p: Problem) -> Value:
-    """Price of a unit of violation of each constraint, shape (N,), in units of the rule."""
-    if not p.constraint_count:
-        return p.tracer.zeros((0,))
-    scales, stated = p.task.scales, stated_prices(p.task.canonical.inequalities)
-    if scales is not None:
-        stated = stated * scales.inequalities / scales.loss
-    own = p.setting("penalty")
-    if p.task.settings["penalty"].given or not stated.any():
-        return p.tracer.full(1.0, stated.shape) * own
-    price = p.tracer.constant(stated, "price", "penalties that the model states, of g / G in units of the loss")
-    return price if stated.all() else p.tracer.where(price > 0.0, price, own)
 
 
 def _penalised(p: Problem, x: Point, g: Value | None, prices: Value) -> Value:
@@ -390,7 +381,8 @@ def _margin(p: Problem, e: Value, margin: Value, error: Value, quantile: Value) 
     t = p.tracer
     error = t.name("error", t.maximum(error, abs(e)))
     rises = t.to_float(e > margin) - (1.0 - quantile)
-    quick = t.maximum(MARGIN_RATE, 1.0 / t.sqrt(p.played))
+    before = len(next(iter(_rounds_before(p).values()), ()))
+    quick = t.maximum(MARGIN_RATE, 1.0 / t.sqrt(p.played + float(before)))
     followed = margin + quick * error * rises
     followed = t.where(quantile > 0.9995, t.maximum(margin, e), followed)
     return t.name("margin", t.where(quantile > 1.5, margin, followed)), error

@@ -115,9 +115,16 @@ def _headline(run: RunSummary, constraints: Sequence[ConstraintRecord]) -> str:
         least = "least violating" if static.status == ComparatorStatus.LEAST_VIOLATING.value else "best"
         against.append(f"{compared(run.loss, static.comparator)} the {least} fixed decision")
     if run.rules is not None and run.rules.best is not None:
-        against.append(f"{compared(run.loss, run.rules.best.loss)} the best rule")
+        against.append(f"{compared(run.loss, run.rules.best.loss)} the best rule{_broke(run.own, run.rules.best)}")
     beside = f": {' and '.join(against)}" if against else ""
     return f"{run.model} lost {number(run.loss)} in {counted(run.rounds, 'round')}{beside}.{_kept_words(constraints)}"
+
+
+def _broke(own: RuleLine | None, rule: RuleLine) -> str:
+    """Clause where a rule violates clearly less or more than the learner: its loss alone does not tell which is better."""
+    if own is None or abs(own.violation - rule.violation) <= max(NOTHING, ALIKE * max(own.violation, rule.violation)):
+        return ""
+    return ", which broke less" if rule.violation < own.violation else ", which broke more"
 
 
 def _kept_words(constraints: Sequence[ConstraintRecord]) -> str:

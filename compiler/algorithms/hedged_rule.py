@@ -215,7 +215,8 @@ class Weighting:
         kept = t.constant(np.array(KEPT), "kept", "share of the losses that stays")
         gaps = [mixability_gap(p, losses, w, self.held[i]) for i, w in enumerate(self.of_experts)]
         paid = t.stack(*(w @ losses for w in self.of_experts))
-        sizes = t.max(losses) - t.min(losses) + OFFSET * t.max(abs(losses))
+        most, least = t.max(losses), t.min(losses)
+        sizes = most - least + OFFSET * t.maximum(most, -least)
         return {
             "L": t.reshape(kept, (len(KEPT), 1)) * self.L + losses,
             "gap": kept * self.gap + t.stack(*gaps),

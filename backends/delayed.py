@@ -41,8 +41,9 @@ class InTurns(Owned, Generic[One]):
         self, members: Sequence[One], contract: Contract, rounds: OpenRounds, timeout: float | None = 0.0
     ) -> None:
         super().__init__(timeout)
-        self.members, self.contract, self.rounds = tuple(members), contract, rounds
-        self._last = self.members[0]
+        self.members: tuple[One, ...] = tuple(members)
+        self._last: One = self.members[0]
+        self.contract, self.rounds = contract, rounds
 
     @property
     def compiled(self) -> Compiled:

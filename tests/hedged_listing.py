@@ -87,7 +87,7 @@ class Listing:
         self.count = len(GRADIENTS) + len(solved)
         self.x = [np.full(3, case.start) for _ in range(self.count)]
         self.L, self.S, self.gap = np.zeros((2, self.count)), np.zeros(self.count), np.zeros(2)
-        self.L_of, self.gap_of = np.zeros(2), 0.0
+        self.L_of, self.gap_of, self.spread = np.zeros(2), 0.0, 0.0
         self.margin, self.error = (np.zeros((len(solved), len(price))) for _ in range(2))
         self.rows: list[Array] = []
         self.profile: dict[tuple[int, int], Array] = {}
@@ -101,7 +101,10 @@ class Listing:
         return np.asarray(w / w.sum())
 
     def all_weights(self) -> tuple[list[Array], Array]:
-        return [self.weights(L, g) for L, g in zip(self.L, self.gap)], self.weights(self.L_of, self.gap_of)
+        least = 1e-5 * math.sqrt(self.spread)
+        return [self.weights(L, max(g, least)) for L, g in zip(self.L, self.gap)], self.weights(
+            self.L_of, max(self.gap_of, least)
+        )
 
     def decision(self) -> Array:
         each, among = self.all_weights()
@@ -167,8 +170,10 @@ class Listing:
     def follow(self, losses: Array) -> None:
         each, among = self.all_weights()
         paid = np.array([w @ losses for w in each])
-        gaps = [self.lost(losses, w, g) for w, g in zip(each, self.gap)]
-        self.gap_of += self.lost(paid, among, self.gap_of)
+        least = 1e-5 * math.sqrt(self.spread)
+        gaps = [self.lost(losses, w, max(g, least)) for w, g in zip(each, self.gap)]
+        self.gap_of += self.lost(paid, among, max(self.gap_of, least))
+        self.spread += (np.ptp(losses) + 1e-3 * abs(losses).max()) ** 2
         self.L_of += paid
         self.gap = np.array(KEPT) * self.gap + gaps
         self.L = np.array(KEPT)[:, None] * self.L + losses

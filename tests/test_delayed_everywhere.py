@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 import sys
 from functools import cache
@@ -15,6 +16,7 @@ import pytest
 from test_delayed import BACKENDS, DELAY, SERVED, TEXT, T, interleaved, plan_of, rounds
 
 import oco
+from oco.cli import main
 
 BANDIT = TEXT.replace("feedback full delayed 3", "feedback two_point delayed 2")
 
@@ -166,3 +168,15 @@ def test_another_rule_begins_where_each_learner_is_and_with_no_round_open() -> N
         assert not result.whole and result.learner.round == 1 and result.played == 12
         assert np.array_equal(result.learner.decide(), reached[0])
     assert np.array_equal([oco.migrate(learner, short).learner.learners[k].decide() for k in (0, 1)], reached[:2])
+
+
+def test_what_a_run_suggests_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("late.oco").write_text(TEXT)
+    np.savetxt("late.csv", rounds(27), delimiter=",", header="a[0],a[1]", comments="")
+    assert main(["run", "late.oco", "--data", "late.csv", "--comparators", "none"]) == 0
+    suggested = [line for line in capsys.readouterr().out.replace("next", "    ").splitlines() if " oco " in line]
+    assert len(suggested) >= 2
+    for line in suggested:
+        assert main(shlex.split(line)[1:]) == 0, line
+    assert Path("late_learner.py").exists()

@@ -11,6 +11,8 @@ import pytest
 from benchmarks.counts import QUOTES, Quote
 
 ROOT = Path(__file__).parent.parent
+PAGES = ("docs/known.md",)
+"""Pages with a test beside each feature."""
 NAMED = re.compile(r"(tests/[\w/]+\.py)?::(\w+)`")
 PROMISES = re.findall(
     r"^\*\*(.+?)\*\*(.+?)(?=^\*\*|\Z)",
@@ -39,6 +41,14 @@ def test_promises_of_security_name_tests_that_exist(title: str, text: str) -> No
         path = file or path
         assert test in names_of_tests(ROOT / path), f"{path} has no test {test}"
     assert not re.findall(r"tests/test_\w+\.py`", text), f"a file of tests without a test: {title}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_name_tests_that_exist(page: str) -> None:
+    """Each `tests/test_x.py::test_y` of a page."""
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", (ROOT / page).read_text(encoding="utf-8"))
+    assert len(named) >= 40
+    assert not [f"{path}::{test}" for path, test in named if test not in names_of_tests(ROOT / path)]
 
 
 @pytest.mark.parametrize("quote", QUOTES, ids=[quote.passage[:40].strip() for quote in QUOTES])

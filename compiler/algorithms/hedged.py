@@ -28,6 +28,10 @@ and the price of the weights, 2 Delta_T <= M sqrt((4 + ln K) T) among K experts 
 
     sum P_t(x_t) - P_t(u_t) <= R = (D_s + (D^2 + 2 D V)/D_s)/2 G sqrt(2 T) + M (sqrt((4 + ln K) T) + sqrt((4 + ln 2) T)).
 
+Rates count a Delta as e F at least, e = 1e-5 and F^2 = sum_t s_t^2, s_t the range of the experts' losses and a thousandth of their size, so
+that rounding does not choose between those that lost alike. The price is then Delta + max(Delta, e F), within the same bound: 2 e F is less
+than sqrt((4 + ln 2) sum s_t^2) wherever losses are no more than 10^7 times as large as their range.
+
 Where the loss is about the decision before, P_t(x, y), experts are judged by P_t(x^k_t, x^k_{t-1}), and the theorem is of P_t(x, x): with c
 the most that a move costs, what the weighted decision pays, what experts are judged by and what gradient descent pays are c apart each.
 
@@ -306,6 +310,7 @@ HEDGED = Algorithm(
         "gap": "what mixing has cost so far",
         "L_of": "what each of these weightings of the experts has paid",
         "gap_of": "what mixing them has cost so far",
+        "spread": "F^2, sum of the squared ranges of the experts' losses",
         "x_last": "the decision of each expert in the round before",
         "S": "sums of the squared slopes of each expert",
         "F": "sum of the squared slopes of the loss, which prices follow",

@@ -35,8 +35,10 @@ REACH, NO_MARGIN = 3.0, 2.0
 """Reach of the experts that solve the round at a quantile of the stated distribution, and the mark that they learn no margin."""
 KEPT = (1.0, 0.99)
 """Share of the losses so far that is kept each round by each of the weightings of the experts, which are weighed in turn."""
-ROUNDING = 1e-12
-"""Share of what weightings have paid within which they are alike: rounding is not to choose between them."""
+ALIKE, OFFSET = 1e-5, 1e-3
+"""Least Delta as a share of F = sqrt(sum_t s_t^2), s_t the range of the round's losses and `OFFSET` of their size: experts or weightings
+that lost alike up to rounding share the weight, in the place of a choice by the last digit.
+"""
 MARGIN_RATE = 0.05
 LARGE = 1e4
 """Largest multiplier of a constraint as predicted, in units of the loss's slope times the diameter over the size of a constraint."""
@@ -100,6 +102,7 @@ class Hedged:
             "gap": t.zeros((len(KEPT),)),
             "L_of": t.zeros((len(KEPT),)),
             "gap_of": t.lift(0.0),
+            "spread": t.lift(0.0),
             "S": t.zeros((count,)),
             **({"margin": t.zeros((solved, N)), "error": t.zeros((solved, N))} if N else {}),
             **Predictions(p).init(),
@@ -156,11 +159,12 @@ class Hedged:
 def gap_to_best(state: Mapping[str, Any]) -> float:
     """Penalised loss less that of the best expert, at most, in the units of the rule, from the values of a state.
 
-    The weighting that forgets nothing pays 2 Delta at most beside the best expert (`de_rooij2014`), and the weights of the weightings
-    Delta + ln 2 / eta beside that one.
+    The weighting that forgets nothing pays Delta + ln K / eta at most beside the best expert (`de_rooij2014`), and the weights of the
+    weightings as much, of two, beside that one.
     """
     among, between = float(np.asarray(state["gap"])[KEPT.index(1.0)]), float(state["gap_of"])
-    return 2.0 * among + between + max(between, ROUNDING * float(np.max(np.abs(state["L_of"]))))
+    least = ALIKE * float(np.sqrt(state["spread"]))
+    return among + max(among, least) + between + max(between, least)
 
 
 def _rounds_before(p: Problem) -> Mapping[str, Floats]:
@@ -224,10 +228,11 @@ class Weighting:
     def __init__(self, p: Problem, state: State) -> None:
         self.p, self.L, self.gap = p, array(state, "L"), array(state, "gap")
         self.L_of, self.gap_of = array(state, "L_of"), array(state, "gap_of")
-        self.of_experts = [weights(p, self.L[i], self.gap[i]) for i in range(len(KEPT))]
-        t = p.tracer
-        self.gap_held = t.maximum(self.gap_of, ROUNDING * t.max(abs(self.L_of)))
-        self.of_weightings = weights(p, self.L_of, self.gap_held)
+        self.spread, t = array(state, "spread"), p.tracer
+        least = t.name("least", ALIKE * t.sqrt(self.spread))
+        self.held, self.held_of = t.maximum(self.gap, least), t.maximum(self.gap_of, least)
+        self.of_experts = [weights(p, self.L[i], self.held[i]) for i in range(len(KEPT))]
+        self.of_weightings = weights(p, self.L_of, self.held_of)
 
     @property
     def combined(self) -> Value:
@@ -238,13 +243,16 @@ class Weighting:
         """State after the losses (K,) of a round."""
         p, t = self.p, self.p.tracer
         kept = t.constant(np.array(KEPT), "kept", "share of the losses that stays")
-        gaps = [mixability_gap(p, losses, w, self.gap[i]) for i, w in enumerate(self.of_experts)]
+        gaps = [mixability_gap(p, losses, w, self.held[i]) for i, w in enumerate(self.of_experts)]
         paid = t.stack(*(w @ losses for w in self.of_experts))
+        most, least = t.max(losses), t.min(losses)
+        sizes = most - least + OFFSET * t.maximum(most, -least)
         return {
             "L": t.reshape(kept, (len(KEPT), 1)) * self.L + losses,
             "gap": kept * self.gap + t.stack(*gaps),
             "L_of": self.L_of + paid,
-            "gap_of": self.gap_of + mixability_gap(p, paid, self.of_weightings, self.gap_held),
+            "gap_of": self.gap_of + mixability_gap(p, paid, self.of_weightings, self.held_of),
+            "spread": self.spread + sizes * sizes,
         }
 
 

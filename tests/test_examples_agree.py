@@ -1,0 +1,41 @@
+"""C beside NumPy on every example, as the plan that it compiles to by default, on the rounds that its header names.
+
+`pytest tests/test_examples_agree.py -s` prints the largest difference of each.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_c99 import needs_compiler
+
+import oco
+from oco.cli.options import data_of
+from oco.cli.stated import stated_options
+
+EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.oco"))
+ROUNDS, FEW = 200, {"ratings": 2, "matrix_completion": 20}
+WEIGHED = ("warehouse", "pacing", "dispatch", "staffing")
+"""Examples whose weights on rules of practice are compared too: rules that lose alike in the first rounds share the weight."""
+SAME = 1e-9
+"""Largest difference of an entry of a decision, as a share of the largest entry where that is more than one."""
+
+
+CASES = [*((path, None) for path in EXAMPLES), *((path, "hedged") for path in EXAMPLES if path.stem in WEIGHED)]
+
+
+@needs_compiler
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("path", "algorithm"), CASES, ids=[f"{p.stem}{'-' + a if a else ''}" for p, a in CASES])
+def test_c_decides_as_numpy_does(path: Path, algorithm: str | None) -> None:
+    stated, model = stated_options(path), oco.load(path)
+    rounds = min(FEW.get(path.stem, ROUNDS), stated.rounds or ROUNDS)
+    data = data_of(model, stated.data, mapping=stated.mapping, rounds=rounds)
+    plan = oco.compile(model, algorithm)
+    ours, theirs = (plan.run(data, backend=backend, seed=0).decisions for backend in ("numpy", "c"))
+    pairs = [(ours[n], theirs[n]) for n in ours] if isinstance(ours, dict) else [(ours, theirs)]
+    worst = max(float(np.max(np.abs(a - b))) / max(1.0, float(np.max(np.abs(a)))) for a, b in pairs)
+    print(f"{path.stem} ({plan.algorithm}, {rounds} rounds): {worst:.1e}")
+    assert worst <= SAME

@@ -19,16 +19,19 @@ from oco.dsl.statements import Feedback, Timing
 
 def in_share(
     c: Inequality,
-    percent: float,
+    percent: float | None,
     folding: Folding,
-    blocks: Sequence[DecisionBlock],
-    streams: Sequence[StreamRange],
+    over: tuple[Sequence[DecisionBlock], Sequence[StreamRange]],
     stated: Mapping[str, Expr],
 ) -> Inequality:
-    """Constraint in a share of the rounds, with its margin; one that is known before the decision holds in each round.
+    """Constraint, with its margin where it holds in a share of the rounds; one that is known before the decision holds in each round.
 
+    over    decisions and streams of the model
     stated  predictions of streams that the model states
     """
+    if percent is None:
+        return c
+    blocks, streams = over
     if folding.model.feedback is not Feedback.FULL:
         message = f"`{c.label}` holds in a share of the rounds, for which its margin is learned from full feedback"
         raise fail("OCO528", message, c.span, "write `each round`, or leave out the `feedback` line")
@@ -36,3 +39,10 @@ def in_share(
     boxes["t"] = interval(1.0, float(folding.horizon or np.inf), ())
     margin = margin_of(c.label, c.expr, 1 - percent / 100, folding, boxes, streams, c.span, stated)
     return replace(c, timing=Timing.EACH_ROUND, margin=margin)
+
+
+def kept_for_margins(inequalities: Sequence[Inequality], statistics: Sequence[StreamRange]) -> tuple[StreamRange, ...]:
+    """Values that rounds leave to the next for margins, with the statistics of stated predictions where a margin uses these."""
+    margins = [c.margin for c in inequalities if c.margin is not None]
+    used = statistics if any(m.margins.stated is not None for m in margins) else ()
+    return (*(r for m in margins for r in m.ranges), *used)

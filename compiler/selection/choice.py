@@ -55,10 +55,8 @@ class Policy:
 
 
 PAPER = Policy()
-PREDICTS = (
-    "it predicts the data of a round from what is known before its decision, and weighs that against steps on what came"
-)
-PREDICTS_NOT = "it does not predict the data from what is known before the decision"
+PREDICTS = "it solves each round on what is known before its decision, and weighs that against steps on what came"
+PREDICTS_NOT = "it takes steps on what came, and does not solve the round on what is known before its decision"
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,8 +161,13 @@ def choose(
 
 
 def _foretold(s: Situation) -> bool:
-    """True where something of a round is known before its decision: contexts, predictions, or constraints that hold in each round."""
-    return bool(s.canonical.predictions or s.canonical.context or s.canonical.known)
+    """True where something of a round is known before its decision: predictions, contexts, or constraints that hold in each round.
+
+    With states that follow from decisions, what is best in a round need not be: a store is not emptied because it pays now.
+    """
+    c = s.canonical
+    leaves = any(s.stream.following is not None for s in c.streams)
+    return bool(c.predictions or ((c.context or c.known) and not leaves))
 
 
 def named(name: str, span: Span | None = None) -> Algorithm:

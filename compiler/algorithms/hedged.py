@@ -21,6 +21,9 @@ each expert decides within them: x^k <- P_{X_t}(x^k), and so does their mean, X_
 Where distributions of the constraints' data are stated, rounds drawn from them are played before the first one (`rehearsal`): the
 experts begin where these led with the margins that they learned, and where all data are stated with S too.
 
+A constraint on average that changes from round to round has a price of its own in the place of a penalty (`dual_prices`), P_t(x) = f_t(x) +
+lambda_t g_t(x) + ...; as the price follows what was decided, nothing is promised then.
+
 Theorem. The gradient expert with c = r = 1 is gradient descent on P_t with AdaGrad's steps, and with comparators u_t of path length V,
 sum P_t(x_t) - P_t(u_t) <= (D_s + (D^2 + 2 D V)/D_s)/2 sqrt(2 S) for steps D_s / sqrt(2 S): the inequality of gradient descent summed,
 |x_t+1 - u_t|^2 being at least |x_t+1 - u_t+1|^2 - 2 D |u_t+1 - u_t|. With S <= G^2 T, G a bound of the slope of P_t, M the range of P_t,
@@ -56,6 +59,7 @@ from oco.compiler.algorithms.classic import (
     NO_CONSTRAINTS,
 )
 from oco.compiler.algorithms.common import EXACT_STEP, FEASIBLE_COMPARATOR, FUNCTIONS_SEEN, ROUNDS, SOME_INEQUALITY
+from oco.compiler.algorithms.dual_prices import averaged, is_drawn_on_average
 from oco.compiler.algorithms.hedged_rule import LARGE, Hedged, expert_count, gap_to_best, is_informed
 from oco.compiler.algorithms.penalties import FARTHEST
 from oco.compiler.algorithms.predictions import longest_season
@@ -83,8 +87,7 @@ from oco.compiler.theory.theorems import (
     needed,
     needed_bounds,
 )
-from oco.dsl.expressions import changes
-from oco.dsl.statements import Feedback, Measure, Timing
+from oco.dsl.statements import Feedback, Measure
 
 SLOPES = 100.0
 """Loss that a unit of violation costs at the tradeoff 1, in what it saves: broken rounds are about one in as many."""
@@ -107,16 +110,8 @@ def _averaged(s: Situation) -> Objection | None:
     return Objection(message, f"write the entries that `{positions[0]}` picks as a stream of their own")
 
 
-def _each_round(s: Situation) -> Objection | None:
-    for c in s.canonical.inequalities:
-        if c.timing is Timing.ON_AVERAGE and changes(c.expr):
-            message = f"`{c.origin}` binds on average, and it counts what each round breaks"
-            return Objection(message, f"write `each round` after `{c.origin}`")
-    return None
-
-
 def _priced(s: Situation) -> Objection | None:
-    if stated_prices(s.canonical.inequalities).all():
+    if stated_prices(s.canonical.inequalities).all() or is_drawn_on_average(s.canonical):
         return None
     open_ = next(c.origin for c in s.canonical.inequalities if not c.penalties)
     message = f"it weighs its experts by what violations cost, and `{open_}` states no penalty"
@@ -132,7 +127,6 @@ def _informed(s: Situation) -> Objection | None:
 
 
 FULL_FEEDBACK = Hypothesis("The loss is revealed as a function.", _full_feedback)
-EACH_ROUND = Hypothesis("Constraints that data enters bind in each round.", _each_round)
 AVERAGED = Hypothesis("Data can be averaged.", _averaged)
 PRICED = Hypothesis("Violations have prices.", _priced)
 INFORMED = Hypothesis("There are constraints, or something predicts the data.", _informed)
@@ -140,7 +134,6 @@ _LOSS = (BOUNDED_DOMAIN, CONVEX_LOSS, BOUNDED_GRADIENT)
 _BASIC = (
     SOME_INEQUALITY,
     *_LOSS,
-    EACH_ROUND,
     inequalities_convex("Each g_t^n is convex in the decision."),
     inequalities_know("bound", "The constraints are bounded.", "the size"),
     inequalities_know("lipschitz.l2", "The gradients of the constraints are bounded.", "the gradient"),
@@ -242,6 +235,14 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     return Guarantee(title, s.horizon, first, second)
 
 
+def _withholds(s: Situation) -> str:
+    """Reason why nothing is promised although the hypotheses hold; "" where something is."""
+    loose = np.flatnonzero(averaged(s.canonical))
+    if not len(loose):
+        return ""
+    return f"the price of `{s.canonical.constraint_names[loose[0]]}`, which binds on average, follows what was decided"
+
+
 def _most_of_a_move(s: Situation) -> float:
     """Bound of what a move costs; 0 where none does, or none is known (the guarantee is no number then)."""
     slope, diameter = s.number("loss.moves.lipschitz.l2"), s.number("domain.diameter.l2")
@@ -284,6 +285,7 @@ HEDGED = Algorithm(
             free=(Free("D", 1 / 16, 1),),
             positive=("D", "penalty", "weight", "Q", "season"),
             guarantee=_guarantee,
+            withholds=_withholds,
             rates={"static regret": "sqrt(T)", "dynamic regret": "T**(1/2 + V_x)", "hard violation": "T"},
             checks=constant_settings,
         ),
@@ -315,6 +317,9 @@ HEDGED = Algorithm(
         "S": "sums of the squared slopes of each expert",
         "F": "sum of the squared slopes of the loss, which prices follow",
         "G": "sums of the squared slopes of the constraints",
+        "lambda": "prices of the constraints on average",
+        "squares": "sums of their squares at the decisions",
+        "used": "sums of the constraints at the decisions",
         "margin": "margins of the constraints as predicted",
         "error": "largest error of the constraints as predicted",
         "predicted": "predictions of the data, a row for each of the ways",

@@ -10,6 +10,15 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.algorithms.de_rooij2014 import mixability_gap, weights
+from oco.compiler.algorithms.dual_prices import (
+    PRICE,
+    averaged,
+    caps_beside,
+    paid_for,
+    priced_after,
+    prices_at_start,
+    slopes_of,
+)
 from oco.compiler.algorithms.penalties import no_slopes, prices_of, slopes_after
 from oco.compiler.algorithms.predictions import Predictions, places
 from oco.compiler.algorithms.rehearsal import ROUNDS, is_whole, rehearsed
@@ -22,6 +31,7 @@ from oco.compiler.problem.canonical import Canonical
 from oco.compiler.proximal.known_point import nearest_known, rows_known
 from oco.compiler.proximal.known_step import kept_after, kept_at_start
 from oco.compiler.proximal.penalty import implicit_step, penalized_step
+from oco.compiler.theory.objective import stated_prices
 
 GRADIENTS = ((0.1, 1.0), (1.0, 1.0))
 """Factors c of AdaGrad's step and r of the prices of the gradient experts; the theorem is of the one with 1 and 1."""
@@ -105,6 +115,7 @@ class Hedged:
             "spread": t.lift(0.0),
             "S": t.zeros((count,)),
             **({"margin": t.zeros((solved, N)), "error": t.zeros((solved, N))} if N else {}),
+            **prices_at_start(p),
             **Predictions(p).init(),
             **({MULTIPLIERS: t.zeros((count, rows_known(canonical)))} if canonical.known else {}),
             **({LAST: repeated(t, start, count)} if canonical.moving is not None else {}),
@@ -145,6 +156,7 @@ class Hedged:
             **weighting.after(losses),
             "S": S,
             **learned,
+            **priced_after(p, state, played, prices, _caps(p, prices)),
             **predictions.update(state, was),
             **({LAST: x} if canonical.moving is not None else {}),
             **slopes,
@@ -256,9 +268,17 @@ class Weighting:
         }
 
 
-def _penalised(p: Problem, x: Point, g: Value | None, prices: Value) -> Value:
+def _caps(p: Problem, prices: Value) -> Value:
+    """Largest prices of constraints on average, (N,): stated penalties, and the largest multiplier where none is stated."""
+    if not p.constraint_count:
+        return prices
+    stated = p.tracer.constant(stated_prices(p.task.canonical.inequalities) > 0, "has_penalty")
+    return p.tracer.where(stated, prices, p.setting("Q"))
+
+
+def _penalised(p: Problem, state: State, x: Point, g: Value | None, prices: Value) -> Value:
     """P_t(x) of the values g = g_t(x)."""
-    return p.loss(x) if g is None else p.loss(x) + p.tracer.sum(prices * p.tracer.maximum(g, 0.0))
+    return p.loss(x) if g is None else p.loss(x) + p.tracer.sum(paid_for(p, state, g, prices))
 
 
 def _constraints(p: Problem, x: Point) -> Value | None:
@@ -283,10 +303,10 @@ def _gradient_experts(p: Problem, state: State, prices: Value) -> tuple[Value, V
         before, own = Point(rest[: len(last)]), Point(rest[len(last) :])
         g, slope = _constraints(p, own), p.gradient(own)
         if g is not None:
-            slope = slope + p.constraint_combination(own, factor * prices * t.to_float(g > 0.0))
+            slope = slope + p.constraint_combination(own, slopes_of(p, state, g, factor * prices))
         total = t.name("total", S + slope.squared_norm())
         eta = t.name("eta", size * D / t.sqrt(2.0 * t.maximum(total, TINY)))
-        return (_penalised(after(p, before), own, g, prices), total, *p.domain.project(own - eta * slope).blocks)
+        return (_penalised(after(p, before), state, own, g, prices), total, *p.domain.project(own - eta * slope).blocks)
 
     losses, total, *moved = t.map_(one, sizes, factors, S[:count], *(b[:count] for b in (*last, *x.blocks)))
     return losses, t.concat(total, S[count:]), Rows(tuple(t.concat(m, b[count:]) for m, b in zip(moved, x.blocks)))
@@ -310,7 +330,10 @@ def _judged(p: Problem, state: State, prices: Value, was: Value | None, solved: 
         predicted = as_predicted(moved, rest[: len(data)], none)
         changed = _margin(p, g - predicted.constraints(own), margin, error, quantile)
         counts = p.played > end
-        return (_penalised(moved, own, g, prices), *(t.where(counts, a, b) for a, b in zip(changed, (margin, error))))
+        return (
+            _penalised(moved, state, own, g, prices),
+            *(t.where(counts, a, b) for a, b in zip(changed, (margin, error))),
+        )
 
     given = [array(state, "margin"), array(state, "error"), quantiles, ends, *data, *last, *decided]
     losses, margin, error = t.map_(one, *given)
@@ -337,7 +360,8 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
     solved = solving(canonical, predictions.season)
     data = _rows_of(p, array(state, "predicted") if predictions.size else None, solved)
     sizes = t.constant(np.array([c for _, c, _ in solved]), "reach", "factors of the steps")
-    caps = t.full(1.0, (N,)) * p.setting("Q") if N else t.zeros((0,))
+    caps = caps_beside(p, t.full(1.0, (N,)) * p.setting("Q")) if N else t.zeros((0,))
+    priced = averaged(canonical).any()
     begun = p.played > 1.5
 
     def solve(
@@ -347,11 +371,14 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
         row, y = rest[: len(data)], Point(rest[len(data) :])
         own = as_predicted(moved(y), row, margin, following)
         slope = own.gradient(y)
+        charged = own.constraint_combination(y, array(state, PRICE)) if priced else y * 0.0
+        slope = slope + charged if priced else slope
         total = t.name("total", before + slope.squared_norm())
         alpha = t.name("alpha", t.sqrt(2.0 * t.maximum(total, TINY)) / (2.0 * size * D))
         if implicit:
             weights = t.concat(t.ones((1,)), caps) if N else t.ones((1,))
-            step = implicit_step(as_predicted(moved(y), row, margin, following, whole=True), y, alpha, weights)
+            origin = y - charged / (2.0 * alpha) if priced else y
+            step = implicit_step(as_predicted(moved(y), row, margin, following, whole=True), origin, alpha, weights)
         elif not N:
             step = p.domain.project(y - slope / (2.0 * alpha))
         else:

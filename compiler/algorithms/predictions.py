@@ -64,7 +64,7 @@ def forecasts(canonical: Canonical) -> dict[str, str]:
     pairs = {
         n: [c.name for c in known if _alike(c, streams[n])] for n in predicted_of(canonical).streams if n not in stated
     }
-    return {n: one for n, found in pairs.items() for one in found[:1] if len(found) == 1}
+    return {n: one for n, fitting in pairs.items() for one in fitting if len(fitting) == 1}
 
 
 def _alike(context: StreamRange, stream: StreamRange) -> bool:

@@ -33,6 +33,7 @@ from oco.compiler.problem.previous import (
     standing_still,
     stream_of,
 )
+from oco.compiler.problem.shares import kept_for_learning
 from oco.compiler.problem.stated_predictions import stated_predictions
 from oco.compiler.problem.stream_ranges import StreamRange as StreamRange
 from oco.compiler.problem.stream_ranges import stream_range
@@ -149,7 +150,8 @@ class Canonical:
     @cached_property
     def predicting(self) -> Canonical:
         """Problem with the statistics of stated predictions as values that rounds leave to the next."""
-        return replace(self, streams=(*self.streams, *self.statistics), statistics=())
+        more = tuple(s for s in self.statistics if s not in self.streams)
+        return replace(self, streams=(*self.streams, *more), statistics=())
 
     @cached_property
     def context(self) -> tuple[str, ...]:
@@ -271,8 +273,7 @@ def canonical(model: Model) -> Canonical:
         with findings.guard():
             streams.append(stream_range(stream, folding))
     findings.raise_if_any()
-    drawn = {s.name for s in streams if s.stochastic}
-    predicted = stated_predictions(model, folding, streams)
+    drawn, predicted = {s.name for s in streams if s.stochastic}, stated_predictions(model, folding, streams)
     inequalities, equalities = list[Inequality](), list[Equality]()
     for c in model.constraints:
         shape = folding.shape(c.shape, c.span)
@@ -289,8 +290,7 @@ def canonical(model: Model) -> Canonical:
         own = Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties)
         inequalities.append(timed(own, c, folding, blocks, streams, predicted.of))
     assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
-    objective = folding.fold(model.objective)
-    carried = [s.following for s in streams if s.following is not None]
+    objective, carried = folding.fold(model.objective), [s.following for s in streams if s.following is not None]
     before = _previous(blocks, [objective, *carried, *(c.expr for c in inequalities)], model)
     inequalities = [_marked(model, c, before, blocks) for c in inequalities]
     inequalities += [c for s in streams if s.following is not None for c in _ranges(model, s, folding, before, blocks)]
@@ -300,9 +300,6 @@ def canonical(model: Model) -> Canonical:
     for expr in (*carried, *(c.expr for c in inequalities), *(c.expr for c in equalities)):
         refuse_previous(expr)
     check_rounded(blocks, objective, [*inequalities, *equalities], model.feedback)
-    margins = [c.margin.margins for c in inequalities if c.margin is not None]
-    in_margins = any(m.stated is not None for m in margins)
-    kept = [r for c in inequalities if c.learned is not None for r in c.learned.ranges]
     return Canonical(
         model,
         folding.horizon,
@@ -312,11 +309,11 @@ def canonical(model: Model) -> Canonical:
         tuple(inequalities),
         tuple(equalities),
         assumptions,
-        previous=(*before.values(), *kept, *(predicted.statistics if in_margins else ())),
+        previous=(*before.values(), *kept_for_learning(inequalities, predicted.statistics)),
         moving=moving,
         delay=delay_of(model, folding, inequalities, streams),
         predictions=tuple(predicted.of.items()),
-        statistics=() if in_margins else predicted.statistics,
+        statistics=predicted.statistics,
     )
 
 

@@ -165,7 +165,7 @@ def margin_of(
 def _as_stated(
     expr: Expr, usual: Expr, stated: Mapping[str, Expr], later: Mapping[str, StreamRange], boxes: Mapping[str, Interval]
 ) -> Expr | None:
-    """What the streams add to the constraint as the model predicts them, at the middle of the decisions; None without predictions."""
+    """Sum that the streams add to the constraint as the model predicts them, at the middle of the decisions; None without predictions."""
     if stated.keys().isdisjoint(later):
         return None
 

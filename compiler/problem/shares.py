@@ -36,3 +36,9 @@ def in_share(
     boxes["t"] = interval(1.0, float(folding.horizon or np.inf), ())
     margin = margin_of(c.label, c.expr, 1 - percent / 100, folding, boxes, streams, c.span, stated)
     return replace(c, timing=Timing.EACH_ROUND, margin=margin)
+
+
+def kept_for_learning(inequalities: Sequence[Inequality], statistics: Sequence[StreamRange]) -> tuple[StreamRange, ...]:
+    """Values that rounds leave to the next for margins and budgets, with the statistics of stated predictions where a margin uses these."""
+    used = statistics if any(c.margin is not None and c.margin.margins.stated is not None for c in inequalities) else ()
+    return (*(r for c in inequalities if c.learned is not None for r in c.learned.ranges), *used)

@@ -56,10 +56,8 @@ class Policy:
 
 
 PAPER = Policy()
-PREDICTS = (
-    "it predicts the data of a round from what is known before its decision, and weighs that against steps on what came"
-)
-PREDICTS_NOT = "it does not predict the data from what is known before the decision"
+PREDICTS = "it solves each round on what is known before its decision, and weighs that against steps on what came"
+PREDICTS_NOT = "it takes steps on what came, and does not solve the round on what is known before its decision"
 
 
 @dataclass(frozen=True, eq=False)

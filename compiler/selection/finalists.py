@@ -30,8 +30,13 @@ def _fixed(s: Situation, v: Verdict) -> tuple[Any, ...]:
 
 
 def foretold(s: Situation) -> bool:
-    """True where something of a round is known before its decision: contexts, predictions, or constraints that hold in each round."""
-    return bool(s.canonical.predictions or s.canonical.context or s.canonical.known)
+    """True where something of a round is known before its decision: predictions, contexts, or constraints that hold in each round.
+
+    With states that follow from decisions, what is best in a round need not be: a store is not emptied because it pays now.
+    """
+    c = s.canonical
+    leaves = any(s.stream.following is not None for s in c.streams)
+    return bool(c.predictions or ((c.context or c.known) and not leaves))
 
 
 def _ignores_what_is_known(s: Situation, v: Verdict) -> bool:

@@ -98,8 +98,8 @@ def weigh(s: Situation, guarantee: Guarantee, weight: float = 1.0) -> tuple[Info
 
 def withheld(theorem: Theorem, s: Situation) -> str:
     """Why nothing is promised although a theorem's hypotheses hold, where decisions are moved into known constraints; else ""."""
-    if not s.canonical.known:
-        return ""
+    if (why := theorem.withholds(s)) or not s.canonical.known:
+        return why
     own = {p.name for p in s.canonical.previous if p.stream.previous}
     if moving := ", ".join(dict.fromkeys(f"`{c.origin}`" for c in s.canonical.known if own & set(names(c.expr)))):
         return f"{moving} asks of decisions to stay near the learner's own ones before, and comparators do not"

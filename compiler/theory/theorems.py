@@ -241,6 +241,7 @@ class Theorem:
     restart            where an epoch begins when the number of rounds is unknown
     restarts           the theorem whose method is begun anew in ever longer epochs (see `restarts.py`)
     first_epoch        rounds of the first of them, where they are given
+    withholds          reason why nothing is promised of a situation although its hypotheses hold; "" where something is
     """
 
     name: str
@@ -267,6 +268,7 @@ class Theorem:
     restart: Restart = Restart.FROM_DECISION
     restarts: Theorem | None = None
     first_epoch: int | None = None
+    withholds: Callable[[Situation], str] = field(default=lambda s: "")
 
     def speaks_for(self, given: Mapping[str, str | float]) -> bool:
         """True if the words among the given settings are its own."""

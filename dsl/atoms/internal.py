@@ -200,18 +200,17 @@ def _masked_bounds(c: Call, mask: Interval, y: Interval) -> Interval:
 
 def _quantile(o: Any, c: Call, rows: Any, count: Any, amount: Any) -> Any:
     """Least entry of the first `count` rows up to which there are `amount` of them, for each place of a row."""
-    shape, length = known(c.shape), known(c.args[0].shape)[0]
+    length, *shape = known(c.args[0].shape)
     size = int(np.prod(shape, dtype=np.int64))
     flat = o.reshape(rows, shape=(length, size))
-    counts, amounts = (o.reshape(v, shape=(size,)) for v in (count, amount))
-    places = o.to_float(o.iota(n=length))
+    counts, amounts, places = o.reshape(count, shape=(size,)), o.reshape(amount, shape=(size,)), o.iota(n=length)
 
     def one(i: int) -> Any:
         keys = o.reshape(o.slice(flat, starts=(0, i), stops=(length, i + 1)), shape=(length,))
         own, wanted = (o.reshape(o.slice(v, starts=(i,), stops=(i + 1,)), shape=()) for v in (counts, amounts))
-        return o.weighted_quantile(keys, o.to_float(o.lt(places, own)), wanted)
+        return o.weighted_quantile(keys, o.to_float(o.lt(o.to_float(places), own)), wanted)
 
-    return o.reshape(o.stack(*(one(i) for i in range(size))), shape=shape)
+    return o.reshape(o.stack(*(one(i) for i in range(size))), shape=tuple(shape))
 
 
 def _reshape_bounds(c: Call, x: Interval) -> Interval:
@@ -362,7 +361,6 @@ INTERNAL: tuple[Atom, ...] = (
         shape=lambda c: c.args[0].shape[1:],
         lower=_quantile,
         bounds=_within(-np.inf, np.inf),
-        monotone=neither,
     ),
     _row(
         "_broadcast",

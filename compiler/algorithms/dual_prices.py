@@ -1,0 +1,86 @@
+"""Prices of constraints on average, by gradient ascent on the dual with AdaGrad's steps.
+
+    lambda <- [lambda + 0.7 D e_t / sqrt(sum g^2)] cut to [0, cap],   e_t = g_t(x_t) + (sum_{i <= t} g_i(x_i) + 4 h_t) / (T - t + 1)
+
+at the decisions x that were played: what a round uses beyond the constraint, and what is used too much so far spread over the rounds that
+are left, with four rounds of the usual size h in reserve; the second part only where T is known. A unit of such a constraint costs
+lambda in a round, whether it is broken or not: rounds make up for each other. D, the guess of the size of a multiplier, is a part of the
+price that violations have; the cap is the stated penalty, which no multiplier exceeds, or the largest multiplier.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.ir.value import Value
+from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.rule import State, array
+from oco.compiler.problem.canonical import Canonical
+from oco.dsl.expressions import changes
+from oco.dsl.statements import Timing
+
+PRICE, SQUARES, USED = "lambda", "squares", "used"
+TINY = 1e-290
+STEP = 0.7
+RESERVE = 4.0
+"""Rounds of the usual size h that are kept in reserve: the last rounds are not to use too much."""
+Bools = np.ndarray[Any, Any]
+
+
+def averaged(canonical: Canonical) -> Bools:
+    """True for each entry of the inequalities that binds on average and changes from round to round, (N,)."""
+    own = [c.timing is Timing.ON_AVERAGE and changes(c.expr) for c in canonical.inequalities for _ in range(c.size)]
+    return np.array(own, dtype=bool)
+
+
+def is_drawn_on_average(canonical: Canonical) -> bool:
+    """True where some entry binds so and all data are drawn from stated distributions."""
+    return bool(averaged(canonical).any()) and all(s.distribution is not None for s in canonical.revealed)
+
+
+def prices_at_start(p: Problem) -> State:
+    """State before the first round: nothing has a price."""
+    N = p.constraint_count
+    return {n: p.tracer.zeros((N,)) for n in (PRICE, SQUARES, USED)} if averaged(p.task.canonical).any() else {}
+
+
+def priced_after(p: Problem, state: State, x: Point, guess: Value, caps: Value) -> State:
+    """State after the decision x of a round. guess (N,), caps (N,)."""
+    on_average = averaged(p.task.canonical)
+    if not on_average.any():
+        return {}
+    t, g = p.tracer, p.constraints(x)
+    used, squares, error = t.name("used", array(state, USED) + g), t.name("squares", array(state, SQUARES) + g * g), g
+    if p.task.horizon is not None:
+        left = t.maximum(float(p.task.horizon) - p.played, 0.0) + 1.0
+        error = t.name("error", g + (used + RESERVE * t.sqrt(squares / p.played)) / left)
+    moved = array(state, PRICE) + STEP * guess * error / t.sqrt(t.maximum(squares, TINY))
+    price = t.minimum(t.maximum(moved, 0.0), caps)
+    return {PRICE: t.name("lambda", t.where(_mask(p, on_average), price, 0.0)), SQUARES: squares, USED: used}
+
+
+def paid_for(p: Problem, state: State, g: Value, prices: Value) -> Value:
+    """What the values g of the constraints cost, (N,): violations at their prices, and constraints on average at theirs."""
+    hard = prices * p.tracer.maximum(g, 0.0)
+    on_average = averaged(p.task.canonical)
+    return p.tracer.where(_mask(p, on_average), array(state, PRICE) * g, hard) if on_average.any() else hard
+
+
+def slopes_of(p: Problem, state: State, g: Value, prices: Value) -> Value:
+    """Weights (N,) of the gradients of the constraints in the slope of what they cost."""
+    hard = prices * p.tracer.to_float(g > 0.0)
+    on_average = averaged(p.task.canonical)
+    return p.tracer.where(_mask(p, on_average), array(state, PRICE), hard) if on_average.any() else hard
+
+
+def caps_beside(p: Problem, caps: Value) -> Value:
+    """Largest multipliers (N,) of the constraints that a step meets: none of those that have a price."""
+    on_average = averaged(p.task.canonical)
+    return p.tracer.where(_mask(p, on_average), 0.0, caps) if on_average.any() else caps
+
+
+def _mask(p: Problem, on_average: Bools) -> Value:
+    return p.tracer.constant(on_average, "on_average", "constraints that bind on average")

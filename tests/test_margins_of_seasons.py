@@ -1,0 +1,75 @@
+"""Margins of `in P% of rounds` on loads with a daily season, beside the rule by hour of the day, and with stated predictions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oco
+
+DAYS, CELLS, MOST = 28, 2, 120.0
+T = 24 * DAYS
+TOWERS = f"""
+model towers
+horizon T = {T}
+context forecast[{CELLS}] in [0, {MOST}]
+decision capacity[{CELLS}] in box(0, {MOST})
+stream load[{CELLS}] in [0, {MOST}]
+minimize sum(capacity)
+subject to
+    served: capacity >= load  in 95% of rounds
+"""
+
+
+def loads(seed: int) -> Any:
+    """Hourly loads with a daily season and errors that last a few hours, in proportion to them."""
+    rng, t = np.random.default_rng(seed), np.arange(T)
+    shape = 0.3 + 0.7 * np.clip(np.sin(2 * np.pi * (t[:, None] % 24 - 6 - rng.uniform(-3, 3, CELLS)) / 24), 0, 1)
+    errors, drawn = np.zeros((T, CELLS)), rng.normal(size=(T, CELLS))
+    for i in range(1, T):
+        errors[i] = 0.5 * errors[i - 1] + np.sqrt(0.75) * drawn[i]
+    return np.clip(rng.uniform(30, 70, CELLS) * shape * np.exp(0.1 * errors), 0, MOST)
+
+
+def by_hour(load: Any, late: slice) -> Any:
+    """Capacity by hour of the day: mean and deviations of its past loads, of these the fewest that serve 95% of the late rounds."""
+    past = [load[t % 24 : t : 24] for t in range(48, T)]
+    mean, deviation = (np.array([f(p, axis=0) for p in past]) for f in (np.mean, np.std))
+    first = np.full((48, CELLS), MOST)
+    for z in np.arange(0.5, 6.0, 0.05):
+        rule = np.concatenate([first, mean + z * deviation])
+        if ((load > rule)[late].mean(axis=0) <= 0.05).all():
+            break
+    return rule
+
+
+def capacities(text: str, load: Any, forecast: Any) -> Any:
+    trace = oco.compile(oco.parse(text)).run({"load": load, "forecast": forecast}, backend="numpy")
+    return np.asarray(trace.decisions).reshape(T, CELLS)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_less_is_paid_than_by_hour_of_the_day(seed: int) -> None:
+    load, late = loads(seed), slice(24 * 7, None)
+    own = capacities(TOWERS, load, np.full((T, CELLS), 60.0))
+    broken = (load > own + 1e-9).cumsum(axis=0)
+    assert (broken <= 0.05 * np.arange(1, T + 1)[:, None] + 0.95 + 1e-9).all()
+    assert own[late].sum() < 1.02 * by_hour(load, late)[late].sum()
+
+
+def test_stated_predictions_are_used_and_wrong_ones_cost_no_more_broken_rounds() -> None:
+    load = loads(2)
+    good = np.clip(load + np.random.default_rng(3).normal(0, 1.0, load.shape), 0, MOST)
+    wrong = MOST - load
+    stated = TOWERS.replace("minimize", "predict load = forecast\nminimize")
+    late, allowed = slice(24 * 7, None), 0.05 * np.arange(1, T + 1)[:, None] + 0.95 + 1e-9
+    plain, helped, misled = (
+        capacities(*case) for case in ((TOWERS, load, wrong), (stated, load, good), (stated, load, wrong))
+    )
+    for own in (plain, helped, misled):
+        assert ((load > own + 1e-9).cumsum(axis=0) <= allowed).all()
+    assert helped[late].sum() < 0.97 * plain[late].sum()
+    assert helped[late].sum() < load[late].sum() + 3.0 * load[late].size
+    assert misled[late].sum() < 1.05 * plain[late].sum()

@@ -28,7 +28,7 @@ from oco.compiler.prover.seasons import season_of
 from oco.compiler.selection.assemble import assemble
 from oco.compiler.selection.choice import Choice, Policy, choose, judge
 from oco.compiler.selection.continuation import continued, continues, is_anytime
-from oco.compiler.selection.explain import explain_data, refusal
+from oco.compiler.selection.explain import explain_data, explain_text, refusal
 from oco.compiler.selection.frontier import FrontierPoint, frontier
 from oco.compiler.selection.resolve_again import given_formulas, in_its_units, promised_again, revised
 from oco.compiler.selection.verdicts import Applicability, Verdict
@@ -269,6 +269,10 @@ class Plan:
     def frontier(self) -> tuple[FrontierPoint, ...]:
         """Bounds of regret and violation with settings for several weights of the violations."""
         return frontier(self.choice.situation, self._winner)
+
+    def explain(self) -> str:
+        """Every algorithm: chosen, applicable, or why not and what would make it apply."""
+        return explain_text(self.choice)
 
     def __repr__(self) -> str:
         return f"Plan({self.model.name}, {self.algorithm})"

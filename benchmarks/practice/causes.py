@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _NEWTON = "pilots choose on the first fifth among first-order steps; no candidate takes online Newton steps"
-_CLOSE = "no expert takes Newton steps; experts differ by less than what weighing them costs, and the best of one week is the worst of the next"
+_CLOSE = "no expert takes Newton steps; weighing experts costs more than they differ by, and the best of one week is the worst of the next"
 
 CAUSES: Mapping[str, str] = {
     "nyiso": (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_NEWTON = "pilots choose on the first fifth among first-order steps; no candidate takes online Newton steps"
+_NEWTON = "pilots choose among first-order steps; no candidate takes online Newton steps, and predictions of relatives say nothing"
 _CLOSE = "no expert takes Newton steps; weighing experts costs more than they differ by, and the best of one week is the worst of the next"
 
 CAUSES: Mapping[str, str] = {

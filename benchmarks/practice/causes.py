@@ -22,6 +22,10 @@ CAUSES: Mapping[str, str] = {
         "a constraint on average has no experts: pilots choose among the algorithms of the papers, whose steps are sized for the declared "
         "bounds, and dual ascent with observed slopes earns more"
     ),
+    "ratings": (
+        "`hedged` averages the data, and positions have no average, so that pilots choose among the algorithms of the papers; dual ascent "
+        "with observed slopes costs less"
+    ),
     "autoscaling": "crowds come seldom: what a margin for them saves shows after weights have moved; `ofw-tvc` keeps more machines always",
     **dict.fromkeys(("djia", "sp500", "tse", "msci", "nyse_o", "nyse_n"), _NEWTON),
     **{f"{market}-sector": _CLOSE for market in ("djia", "sp500", "tse", "msci", "nyse_o", "nyse_n")},

@@ -31,6 +31,8 @@ from oco.evaluation.numbers import counted, number
 PAGE = ROOT / "docs" / "practice.md"
 LEAST_GAIN = 0.002
 """Share of the total below which a part gains nothing."""
+MOST_NAMED = 3
+"""Rules left out for one reason that are named, beyond which they are counted."""
 SHOWN = 10
 """Number of rules in the table of a problem."""
 
@@ -206,11 +208,17 @@ def _problem(r: Results) -> str:
     p = r.priced[len(r.priced) // 2]
     lines = sorted([*p.rules[:SHOWN], p.default], key=lambda line: total(line, p.price))
     rows = [_line(x, p) for x in lines]
-    out = "".join(f"\n\nLeft out: {x.name} ({x.why})." for x in r.left_out)
+    reasons = dict.fromkeys(x.why for x in r.left_out)
+    out = "".join(f"\n\nLeft out: {_named([x.name for x in r.left_out if x.why == why])} ({why})." for why in reasons)
     rest = f" The {SHOWN} cheapest of {len(p.rules)} rules." if len(p.rules) > SHOWN else ""
     start = r.words if r.words.startswith("`") else f"{r.words[0].upper()}{r.words[1:]}"
     words = f"{start}. {counted(r.rounds, 'round')} scored, price {number(p.price)}.{rest}"
     return f"## {r.name}\n\n{words}\n\n{table(('', 'loss', 'violation', 'rounds broken', 'total'), rows)}{out}"
+
+
+def _named(names: Sequence[str]) -> str:
+    """Names of rules; their number where they are many."""
+    return "; ".join(names) if len(names) <= MOST_NAMED else counted(len(names), "rule")
 
 
 def _line(x: RuleLine, p: Priced) -> tuple[str, ...]:

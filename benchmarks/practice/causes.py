@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_NEWTON = "pilots choose on the first fifth among first-order steps; no candidate takes online Newton steps"
-_CLOSE = "no expert takes Newton steps; experts differ by less than weighing them costs, and the best of a week is the worst of the next"
+_NEWTON = "pilots choose among first-order steps; no candidate takes online Newton steps, and predictions of relatives say nothing"
+_CLOSE = "no expert takes Newton steps; weighing experts costs more than they differ by, and the best of one week is the worst of the next"
 
 CAUSES: Mapping[str, str] = {
     "nyiso": (
@@ -21,6 +21,10 @@ CAUSES: Mapping[str, str] = {
     "pacing": (
         "a constraint on average has no experts: pilots choose among the algorithms of the papers, whose steps are sized for the declared "
         "bounds, and dual ascent with observed slopes earns more"
+    ),
+    "ratings": (
+        "`hedged` averages the data, and positions have no average, so that pilots choose among the algorithms of the papers; dual ascent "
+        "with observed slopes costs less"
     ),
     "autoscaling": "crowds come seldom: what a margin for them saves shows after weights have moved; `ofw-tvc` keeps more machines always",
     **dict.fromkeys(("djia", "sp500", "tse", "msci", "nyse_o", "nyse_n"), _NEWTON),

@@ -17,7 +17,7 @@ SLOT = 4
 """Hours of a slot of the year: all rules on 8,760 rounds with 100 decisions would take half of the benchmark's time."""
 DAYS = 1300
 """Days of a market: those of the four short ones, and the last ones of the two that go back decades."""
-USERS, FILMS = 40, 60
+USERS, FILMS = 24, 32
 
 MARKET = """\
 model market
@@ -36,7 +36,7 @@ model ratings
 param users = {users}
 param films = {films}
 horizon T = {rounds}
-decision X[users, films] in nuclear_ball(200)
+decision X[users, films] in nuclear_ball(120)
 stream user   in 0..users-1
 stream film   in 0..films-1
 stream rating in [1, 5]

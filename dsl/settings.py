@@ -18,7 +18,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "ogd": ("eta",),
     "oeg": ("eta",),
     "optimistic": ("D",),
-    "ofw": ("eta",),
+    "ofw": ("eta", "sigma"),
     "dpp": ("V", "alpha", "tighten"),
     "yu-neely": ("gamma", "alpha"),
     "mahdavi": ("eta", "delta", "weight"),

@@ -92,7 +92,7 @@ WORLDS: Mapping[str, str] = {
     "priced": _world("box", CURVED, PRICED),
     "priced, ball": _world("ball", LINEAR, PRICED),
     "curved": _world("box", CURVED, TWO),
-    "budget": _world("simplex", LINEAR, BUDGET, "context price[3] in [-1, 1]\ncontext need in [0.25, 0.75]\n"),
+    "budget, simplex": _world("simplex", LINEAR, BUDGET, "context price[3] in [-1, 1]\ncontext need in [0.25, 0.75]\n"),
     "in the mean": _world("box", LINEAR, MEAN),
     "in the mean, drawn": _world("box", LINEAR, MEAN, STREAMS.replace("[-1, 1]\n", "[-1, 1] iid\n")),
     "in the mean, simplex": _world("simplex", LINEAR, MEAN),
@@ -137,7 +137,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
     "nested": ("each round", "curved", "each round, ball", "fixed"),
     "hedged": ("priced", "priced, ball"),
     "optimistic": ("predicted",),
-    "pacing": ("budget",),
+    "pacing": ("budget, simplex",),
 }
 CASES = [(name, world) for name, worlds in HOMES.items() for world in worlds]
 

@@ -74,6 +74,7 @@ minimize sum_squares(x - c)
 context c[3] in [-1, 1]
 context fee[3] in [0, 1]
 minimize c @ x
+measure dynamic regret
 subject to
     spend: fee @ x <= 0.3 * T  in total
 """,

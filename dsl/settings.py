@@ -19,7 +19,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "oeg": ("eta",),
     "ons": ("gamma", "D"),
     "optimistic": ("D",),
-    "ofw": ("eta",),
+    "ofw": ("eta", "sigma"),
     "dpp": ("V", "alpha", "tighten"),
     "yu-neely": ("gamma", "alpha"),
     "mahdavi": ("eta", "delta", "weight"),

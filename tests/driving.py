@@ -37,13 +37,13 @@ def example(name: str, algorithm: str | None = None, settings: str | None = None
 def situation(text: str) -> Situation:
     """The problem of a model and its facts, which all algorithms share."""
     problem = canonical(parse(text))
-    return Situation(problem, check(problem.model), problem.horizon)
+    return Situation(problem.learned, check(problem.model), problem.horizon)
 
 
 def plan_of(text: str, name: str, settings: Mapping[str, str | float] | None = None) -> Plan:
     """Plan of `compile_plan` for an algorithm that is asked for."""
     s, given = situation(text), dict(settings or {})
-    return Plan(s.canonical.model, s.canonical, s.facts, choose(s, name, given), "paper", given)
+    return Plan(s.canonical.model, s.canonical.standing, s.facts, choose(s, name, given), "paper", given)
 
 
 class Run:
@@ -66,10 +66,25 @@ class Run:
 
     @property
     def decisions(self) -> tuple[Array, ...]:
-        if self.compiled.prepare is not None and not self.prepared:
-            self.state, self.prepared = self.compiled.prepare(*self.state), True
+        return self.decided({})
+
+    def decided(self, known: Round) -> tuple[Array, ...]:
+        """The decisions of this round with these values of its contexts."""
+        self._prepare(known)
         found = self.compiled.decide(*self.state, *self.drawn)
         return found if isinstance(found, tuple) else (found,)
+
+    def asked(self, known: Round) -> tuple[Array, ...]:
+        """The decisions that this round would have with these values of its contexts."""
+        state, prepared = self.state, self.prepared
+        found = self.decided(known)
+        self.state, self.prepared = state, prepared
+        return found
+
+    def _prepare(self, known: Round) -> None:
+        if self.compiled.prepare is not None and not self.prepared:
+            values = (np.asarray(known[name]) for name in self.compiled.program.context)
+            self.state, self.prepared = self.compiled.prepare(*self.state, *values), True
 
     @property
     def second(self) -> tuple[Array, ...]:
@@ -81,6 +96,7 @@ class Run:
 
     def play(self, data: Round) -> None:
         fields = self.compiled.program.feedback
+        self._prepare(data)
         data = {**data, **{name: self.value(own) for name, own in self.compiled.program.previous}}
         self.prepared = False
         self.state = self.compiled.update(*self.state, *(np.asarray(data[f.name]) for f in fields), *self.drawn)

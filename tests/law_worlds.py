@@ -104,6 +104,8 @@ CONSTRAINTS = {
 }
 PREDICTED = "free, predicted"
 CONSTRAINTS[PREDICTED] = replace(CONSTRAINTS["free"], streams="predict c = last(c)")
+BUDGET = "known losses, in total"
+CONSTRAINTS[BUDGET] = replace(CONSTRAINTS["fixed"], text="cap: {slope} @ x + {least} <= {total} in total")
 LOSSES = {"linear": "c @ x", "quadratic": "sum_squares(x - c)"}
 
 
@@ -128,12 +130,15 @@ class World:
 
     def text(self, rounds: int) -> str:
         c, d = CONSTRAINTS[self.constraint], self.size
+        least = -float(self.slope @ REGIONS[self.region].lowest(self.slope))
+        parts = {"slope": self.slope.tolist(), "least": least, "total": rounds * (LIMIT + least)}
+        data = "context" if self.constraint == BUDGET else "stream"
         lines = [
-            f"model world\nhorizon T = {rounds}\ndecision x[{d}] in {REGIONS[self.region].text}\nstream c[{d}] in [-1, 1]"
+            f"model world\nhorizon T = {rounds}\ndecision x[{d}] in {REGIONS[self.region].text}\n{data} c[{d}] in [-1, 1]"
             f"{' iid' if self.independent else ''}",
             c.streams,
             f"minimize {LOSSES[self.loss]}",
-            f"subject to\n    {c.text.format(slope=self.slope.tolist())}" if c.text else "",
+            f"subject to\n    {c.text.format(**parts)}" if c.text else "",
         ]
         return "\n".join(line for line in lines if line) + "\n"
 
@@ -199,10 +204,12 @@ WORLDS = (
     *(
         World(region, loss, constraint)
         for constraint in CONSTRAINTS
-        if constraint != PREDICTED
+        if constraint not in (PREDICTED, BUDGET)
         for region, loss in (("box", "linear"), ("ball", "quadratic"), ("simplex", "linear"), ("segment", "quadratic"))
     ),
     World("ball", "quadratic", PREDICTED),
+    World("box", "linear", BUDGET),
+    World("simplex", "linear", BUDGET),
     World("box", "linear", "random on average", independent=True),
     World("ball", "quadratic", "random on average", independent=True),
 )
@@ -259,11 +266,13 @@ def centre(plan: Plan) -> list[Array]:
 
 
 def play(plan: Plan, streams: Streams, seed: int, start: list[Array] | None = None) -> Played:
-    """The whole run in one call of compiled code; what the algorithm draws comes from the seed."""
+    """The whole run, in one call of compiled code unless rounds hang on decisions before; what the algorithm draws comes from the seed."""
     program, functions = plan.program, compiled(plan)
     rounds = len(next(iter(streams.values())))
     draws = draws_of(plan, rounds, seed)
     state = functions.init(*(start or centre(plan)))
+    if program.context or not all(name.startswith("last_") for name, _ in program.previous):
+        return _stepped(plan, streams, draws, state)
     values = {**streams, **_kept(plan, streams, state)}
     inputs = [values[f.name] for f in program.feedback]
     kept = functions.native.run(state, inputs, draws, rounds, ["decisions", "loss", "constraints"])
@@ -277,6 +286,25 @@ def _kept(plan: Plan, streams: Streams, state: tuple[Array, ...]) -> Streams:
     assert all(field == f"kept_{name}" for name, field in own.items()), "values of rounds before, and no decisions"
     first = {name: state[places[field]][None] for name, field in own.items()}
     return {name: np.concatenate([first[name], streams[name.removeprefix("last_")][:-1]]) for name in own}
+
+
+def _stepped(plan: Plan, streams: Streams, draws: list[Array], state: tuple[Array, ...]) -> Played:
+    """A run round by round, where something is made of what is known before the decision; data of the model alone."""
+    program, functions = plan.program, compiled(plan)
+    places = {f.name: i for i, f in enumerate(program.state)}
+    own, rounds = {name: places[field] for name, field in program.previous}, len(next(iter(streams.values())))
+    assert functions.prepare is not None
+    rows = []
+    for t in range(rounds):
+        drawn = [d[t] for d in draws]
+        state = functions.prepare(*state, *(streams[name][t] for name in program.context))
+        x = functions.decide(*state, *drawn)
+        data = [state[own[f.name]] if f.name in own else streams[f.name][t] for f in program.feedback]
+        worth = functions.measure(t + 1, *x, *data)
+        rows.append((np.ravel(x[0]), worth[0], np.ravel(np.concatenate([np.zeros(0), *map(np.ravel, worth[1:])]))))
+        state = functions.update(*state, *data, *drawn)
+    x, loss, g = (np.array(column) for column in zip(*rows))
+    return Played(x, loss, g)
 
 
 @dataclass(frozen=True)
@@ -313,12 +341,12 @@ VARIANTS = {"projection-free": tuple((("oracle", oracle),) for oracle in ("ocg",
 def lives(algorithm: str, rounds: int, variants: bool = False) -> list[tuple[Life, Plan]]:
     """The worlds in which a theorem speaks for the algorithm, with its plans; with `variants` those of each of its methods.
 
-    A world of independent losses counts where they make another theorem apply, one with a prediction where there is no other.
+    A world of independent losses counts where they make another theorem apply, one with a prediction or a budget where there is no other.
     """
     found = []
     for settings in VARIANTS.get(algorithm, ((),)) if variants else ((),):
         for world in WORLDS:
-            if world.constraint == PREDICTED and found:
+            if world.constraint in (PREDICTED, BUDGET) and any(life.world.constraint != BUDGET for life, _ in found):
                 continue
             plan = plan_in(algorithm, world, rounds, settings)
             same = (

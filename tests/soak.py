@@ -30,7 +30,7 @@ TEXT = """\
 model soak
 horizon T = {horizon}
 decision x{shape} in {domain}
-stream c{shape} {distribution}in [-1, 1]
+{data} c{shape} {distribution}in [-1, 1]
 stream need {distribution}in [0, 1]
 minimize {loss}
 {constraints}
@@ -105,11 +105,20 @@ def models(algorithm: str, of: Set, horizon: int) -> Iterator[str]:
     """Models over a set, one kind after another: an algorithm plays the first that it takes."""
     cap, fixed = f"cap: {of.row} - need - 0.5 <= 0", f"cap: {of.row} - 0.5 <= 0  on average"
     share = f"share: {of.row} - 0.1 * need - 0.5 == 0  on average"
-    constraints = [(f"{cap}  each round", ""), (fixed, ""), (f"{cap}  on average", "iid "), (share, "iid "), ("", "")]
+    spend = f"spend: {of.row} + 0.6 <= {0.5 * horizon}  in total"
+    constraints = [
+        (f"{cap}  each round", ""),
+        (fixed, ""),
+        (f"{cap}  on average", "iid "),
+        (share, "iid "),
+        ("", ""),
+        (spend, ""),
+    ]
     for feedback in ("", "predict c = last(c)", "feedback two_point", "feedback bandit"):
         for loss in (of.linear, f"{of.linear} + sum_squares(x)"):
             for constraint, distribution in constraints:
                 yield TEXT.format(
+                    data="context" if constraint == spend else "stream",
                     horizon=horizon,
                     shape=of.shape,
                     domain=of.domain,
@@ -211,10 +220,18 @@ def _block(compiled: Compiled, state: Any, inputs: list[Array], drawn: list[Arra
     if compiled.run is not None:
         return compiled.run(state, inputs, drawn, rounds, ["decisions"])
     found = []
+    program = compiled.program
+    fields = [f.name for f in program.feedback]
+    known = [fields.index(name) for name in program.context]
+    places = {f.name: k for k, f in enumerate(program.state)}
+    kept = {fields.index(name): places[field] for name, field in program.previous}
     for t in range(rounds):
         own = [d[t] for d in drawn]
+        if compiled.prepare is not None:
+            state = compiled.prepare(*state, *(inputs[k][t] for k in known))
         found.append(np.asarray(compiled.decide(*state, *own)[0]))
-        state = compiled.update(*state, *(v[t] for v in inputs), *own)
+        seen = (state[kept[k]] if k in kept else v[t] for k, v in enumerate(inputs))
+        state = compiled.update(*state, *seen, *own)
     return Recorded(rounds, state, {"decisions": np.stack(found)})
 
 

@@ -49,6 +49,8 @@ MODELS = {
     "subject to\n    supply: 2 - sum(log(1 + x)) <= 0 each round\n    use: sum(exp(x)) <= 20 each round\n",
     "bent": "model bent\nhorizon T = 200\ndecision x[4] in box(0, 3)\nstream a[4] in [-2, 2]\nminimize a @ x\n"
     "subject to\n    supply: 2 + 0.1 * a[0] - sum(log(1 + x)) <= 0 each round\n",
+    "budget": "model budget\nhorizon T = 200\ndecision x[4] in box(0, 3)\ncontext a[4] in [-2, 2]\nstream b in [0, 3]\n"
+    "minimize a @ x\nsubject to\n    spend: sum(x) <= 100  in total\n",
     "priced": "model priced\nhorizon T = 200\ndecision x[4] in box(0, 3)\nstream a[4] in [-2, 2]\nstream b in [0, 3]\n"
     "minimize a @ x\nsubject to\n    supply: b - sum(log(1 + x)) <= 0 each round, penalty 4\n",
 }
@@ -100,7 +102,8 @@ def worst_difference(plan: Any, count: int, interpreted: int) -> float:
     learners = [make_learner(backend(b).compile(program, given), given, on_out_of_bounds="accept") for b in targets]
     state, worst = interpret(program, "init", [given.start[f.name] for f in program.decision]), 0.0
     for k, streams in enumerate(rounds_of(plan, count)):
-        decisions = [np.asarray(a.decide()) for a in learners]
+        known = {n: streams.pop(n) for n in program.context}
+        decisions = [np.asarray(a.decide(**known)) for a in learners]
         if not program.draws and program.prepare is None and k < interpreted:
             decisions.append(interpret(program, "decide", state)[0])
             state = interpret(program, "update", [*state, *(streams[f.name] for f in program.feedback)])

@@ -319,15 +319,15 @@ def test_gradient_descent_and_frank_wolfe_in_the_nuclear_ball() -> None:
     rng = np.random.default_rng(4)
     rounds = [{"c": rng.uniform(-2, 2, (3, 3))} for _ in range(ROUNDS)]
     descent = trajectory(plan_of(text, "ogd", {"eta": "0.4 / sqrt(t)"}), rounds)
-    wolfe = trajectory(plan_of(text, "ofw", {"eta": 0.2}), rounds)
+    wolfe = trajectory(plan_of(text, "ofw", {"eta": 0.2, "sigma": 0.3}), rounds)
     x, y, total = np.zeros(9), np.zeros(9), np.zeros(9)
     for t, d in enumerate(rounds, start=1):
         assert np.abs(descent[t - 1][0].reshape(9) - x).max() <= 1e-9
         assert np.abs(wolfe[t - 1][0].reshape(9) - y).max() <= 1e-9
         x = _project_nuclear(x - 0.4 / math.sqrt(t) * NUCLEAR.gradient(d, x))
         total = total + NUCLEAR.gradient(d, y)
-        u, _, vt = np.linalg.svd((0.2 * total + 2 * y).reshape(3, 3))
-        y = y + min(1.0, 2 / math.sqrt(t)) * ((-2 * np.outer(u[:, 0], vt[0])).reshape(9) - y)
+        u, _, vt = np.linalg.svd((0.2 * total + y).reshape(3, 3))
+        y = y + 0.3 * ((-2 * np.outer(u[:, 0], vt[0])).reshape(9) - y)
 
 
 @pytest.mark.parametrize(
@@ -347,8 +347,7 @@ def test_ofw_is_frank_wolfe_on_the_sum(domain: str, lmo: Project, start: Array) 
     for t, d in enumerate(rounds, start=1):
         assert np.abs(ours[t - 1][0] - x).max() <= 1e-9
         total = total + 3 * d["a"] / (1 + math.exp(-3 * d["a"] @ x))
-        sigma = min(1.0, 2 / math.sqrt(t))
-        x = x + sigma * (lmo(0.4 * total + 2 * (x - start)) - x)
+        x = x + math.sqrt(3 / 60) * (lmo(0.4 * total + (x - start)) - x)
 
 
 def test_potentials_that_would_overflow() -> None:

@@ -38,13 +38,12 @@ def ocg(
     case: Case, block: Sequence[Round], x_1: Parts, lam: list[float], draws: Sequence[Sample], *,
     D: float, R: float, K: int, **_: float,
 ) -> list[Parts]:  # fmt: skip
-    """The decisions of a block and the one after it: Frank-Wolfe steps on eta sum <grad, x> + |x - x_1|^2."""
+    """The decisions of a block and the one after it: Frank-Wolfe steps on eta sum <grad, x> + |x - x_1|^2 / 2."""
     x, gradients = [x_1], []
-    eta = R / (2 * D * (1 + sum(lam)) * K ** (3 / 4))
-    for k, data in enumerate(block, start=1):
+    eta, sigma = R / (2 * D * (1 + sum(lam))) * (3 / K) ** (3 / 4), min(1, math.sqrt(3 / K))
+    for data in block:
         gradients.append(slope_of(case, data, x[-1], lam))
-        slope = combine(eta, total(gradients), 2, combine(1, x[-1], -1, x_1))
-        sigma = min(1, 2 / math.sqrt(k))
+        slope = combine(eta, total(gradients), 1, combine(1, x[-1], -1, x_1))
         x.append(combine(1 - sigma, x[-1], sigma, case.lmo(slope)))
     return x
 
@@ -167,7 +166,7 @@ def test_the_settings_of_theorem_1(name: str) -> None:
     case, rounds = CASES[name], rounds_of(CASES[name])
     D, R, beta = 3.0, case.diameter, 0.1
     plan = compile_plan(model_of(case), "projection-free", {"oracle": "ocg", "D": D, "R": R, "beta": beta})
-    theta = 3 * 8 * R * D * T ** (1 / 2 - beta)
+    theta = 3 * (4 / 3**0.75) * R * D * T ** (1 / 2 - beta)
     settings = {"K": 16, "theta": theta, "mu": 1 / (theta * (4 + 1)), "D": D, "R": R}
     check_equal(case, trajectory(plan, rounds), algorithm_1(case, rounds, **settings)[0])
 
@@ -190,7 +189,7 @@ def test_the_theorem_in_numbers() -> None:
     plan = compile_plan(parse(AVERAGE.format(T=T)), "projection-free", {"oracle": "ocg"})
     assert plan.guarantee is not None
     D, R, G = plan.settings["D"].value, 2.0, plan.facts.value("constraints.side.bound")
-    C = 8 * R * D
+    C = 4 / 3**0.75 * R * D
     Q, K, theta = 10, 10**2, 3 * C * T**0.5
     mu = 1 / (theta * (Q + 1))
     A = C * K**0.75

@@ -172,7 +172,7 @@ def test_reading_needs_no_dense_matrix() -> None:
 
 @pytest.mark.parametrize("target", ["numpy", "c"])
 def test_a_start_from_the_last_answer_plays_as_full_decompositions_do(target: str) -> None:
-    """ofw on matrices of more than 40 rows, against the rule written out with LAPACK (Hazan 2016, chapter 7)."""
+    """ofw on matrices of more than 40 rows, against the rule written out with LAPACK (Weibel et al. 2026)."""
     m, n, rounds, eta = 45, 50, 12, 0.05
     text = f"model warm\nhorizon T = {rounds}\ndecision X[{m}, {n}] in nuclear_ball(5)\nstream C[{m}, {n}] in [-1, 1]\n"
     plan = oco.compile(oco.parse(text + "minimize 0.5 * sum_squares(X - C)\n"), "ofw", {"eta": eta})
@@ -182,6 +182,6 @@ def test_a_start_from_the_last_answer_plays_as_full_decompositions_do(target: st
         np.testing.assert_allclose(learner.decide(), x, atol=1e-7)
         learner.observe(C=C[t - 1])
         G += x - C[t - 1]
-        u, _, vt = np.linalg.svd(eta * G + 2 * x)
-        x = x + min(1, 2 / np.sqrt(t)) * (-5 * np.outer(u[:, 0], vt[0]) - x)
+        u, _, vt = np.linalg.svd(eta * G + x)
+        x = x + np.sqrt(3 / rounds) * (-5 * np.outer(u[:, 0], vt[0]) - x)
     assert np.abs(x).max() > 0.1

@@ -164,3 +164,12 @@ def test_where_it_does_not_apply(old: str, new: str, words: str) -> None:
 def test_a_price_below_the_range_of_losses_promises_nothing() -> None:
     plan = oco.compile(oco.parse(text(60, 9, more="using pacing with price = 0.1\n")))
     assert "price must be at least" in str([d.message for d in plan.warnings])
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_after_the_last_round_the_total_still_holds(backend: str) -> None:
+    learner, spent = oco.compile(oco.parse(text(20, 5))).learner(backend=backend), 0.0
+    for _ in range(60):
+        spent += float(np.asarray(learner.decide(fee=np.ones(3), gain=np.ones(3))).sum())
+        learner.observe()
+    assert 4 < spent <= 5

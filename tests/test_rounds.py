@@ -9,7 +9,6 @@ import pytest
 
 import oco
 from oco.compiler.algorithms.classic import path_weight
-from oco.compiler.algorithms.hazan2016 import distances
 from oco.compiler.algorithms.xie2020 import ORGFW
 from oco.compiler.theory.schedule import Floats, Rounds, Schedule
 from oco.compiler.theory.settings import along, parse_formula, schedule_symbols
@@ -80,13 +79,6 @@ def test_values_between_the_ends_are_enclosed() -> None:
         values, change = full.last[-len(late) :], np.diff(full.last)[-len(late) :]
         for x, (low, high) in ((values, thin.values), (change, thin.change)):
             assert (x >= low[late] - slack).all() and (x <= high[late] + slack).all(), formula
-
-
-def test_the_path_of_the_online_frank_wolfe_method_is_bounded() -> None:
-    rounds = Rounds.of(N)
-    for pull in (0.0, N**-0.75, 1e-3, 1.0):
-        found, true = distances(rounds, 2.0, pull), distances(Rounds.every(N), 2.0, pull)
-        above(found, true, rounds, 2e-3 if pull < 1e-3 else 0.03)
 
 
 def test_a_double_sum_is_bounded() -> None:

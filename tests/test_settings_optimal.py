@@ -204,7 +204,7 @@ VACUOUS = (
 
 def test_the_horizon_from_which_a_bound_says_something() -> None:
     """ofw: its bound is vacuous below that horizon and not at it."""
-    choice = explain_choice(parse(PLAIN.replace("T = 400", "T = 100") + "using ofw\n"), "paper")
+    choice = explain_choice(parse(PLAIN.replace("T = 400", "T = 5") + "using ofw\n"), "paper")
     found = explain_data(choice)["settings_found"]["useful_from"]
     (T,) = found.values()
     for rounds, vacuous in ((int(T), False), (int(0.98 * T) - 1, True)):

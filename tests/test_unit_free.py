@@ -72,6 +72,7 @@ MEAN = (
     "    one: {first} * (X[0] + X[1] - 0.75) <= 0                 on average\n"
     "    two: {second} * (X[0] - X[1] - need) <= 0        on average\n"
 )
+BUDGET = "subject to\n    spend: {first} * need * (X[0] + 2 * X[1]) <= {first} * 5  in total\n"
 EQUAL = MEAN.replace("(X[0] - X[1] - need) <= 0", "(X[0] - X[1] - need) == 0")
 STREAMS = "stream price[3] in [-1, 1]\nstream need ~ uniform(0.25, 0.75)\n"
 
@@ -91,6 +92,7 @@ WORLDS: Mapping[str, str] = {
     "priced": _world("box", CURVED, PRICED),
     "priced, ball": _world("ball", LINEAR, PRICED),
     "curved": _world("box", CURVED, TWO),
+    "budget, simplex": _world("simplex", LINEAR, BUDGET, "context price[3] in [-1, 1]\ncontext need in [0.25, 0.75]\n"),
     "in the mean": _world("box", LINEAR, MEAN),
     "in the mean, drawn": _world("box", LINEAR, MEAN, STREAMS.replace("[-1, 1]\n", "[-1, 1] iid\n")),
     "in the mean, simplex": _world("simplex", LINEAR, MEAN),
@@ -136,6 +138,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
     "nested": ("each round", "curved", "each round, ball", "fixed"),
     "hedged": ("priced", "priced, ball"),
     "optimistic": ("predicted",),
+    "pacing": ("budget, simplex",),
 }
 CASES = [(name, world) for name, worlds in HOMES.items() for world in worlds]
 
@@ -150,10 +153,10 @@ def test_every_algorithm_has_a_home() -> None:
 def planned(world: str, name: str, u: Units, optimal: bool = True) -> Plan:
     model = parse(in_units(world, u))
     problem = canonical(model)
-    s = Situation(problem, check(model), problem.horizon)
+    s = Situation(problem.learned, check(model), problem.horizon)
     algorithm, *oracle = name.split()
     choice = choose(s, algorithm, {"oracle": oracle[0]} if oracle else {}, None, Policy(optimal))
-    return Plan.of(CorePlan(model, problem, s.facts, choice, "optimal" if optimal else "paper"))
+    return Plan.of(CorePlan(model, s.canonical.standing, s.facts, choice, "optimal" if optimal else "paper"))
 
 
 @cache
@@ -164,23 +167,23 @@ def decisions(world: str, name: str, u: Units) -> Array:
     learner = plan.learner(seed=3)
     found = []
     for _ in range(T):
-        x = learner.decide()
+        given = {"price": rng.uniform(-1, 1, 3), "need": rng.uniform(0.25, 0.75)}
+        known = {n: given.pop(n) for n in learner.compiled.program.context}
+        x = learner.decide(**known)
         found.append(x)
-        price, need = rng.uniform(-1, 1, 3), rng.uniform(0.25, 0.75)
         if "bandit" not in world and "two points" not in world:
-            given = {"price": price, "need": need}
             learner.observe(
                 **{k: v for k, v in given.items() if k in {f.name for f in learner.compiled.program.feedback}}
             )
             continue
-        env = {"x": x, "price": price, "need": need}
+        env = {"x": x, **given}
         problem = plan.canonical
         g = [float(evaluate(c.expr, env)) for c in problem.inequalities]
         limits = {"constraints": np.array(g)} if g else {}
         if "two points" in world:
             limits["second_loss"] = float(evaluate(problem.objective, {**env, "x": learner.second_point()}))
         learner.observe(loss=float(evaluate(problem.objective, env)), **limits)
-    return np.array([*found, learner.decide()])
+    return np.array([*found, learner.decide(**known)])
 
 
 POWERS_OF_TWO = Units(2.0**20, 2.0**-20, 2.0**13, 2.0**-20), Units(2.0**-20, 2.0**20, 2.0**-13, 2.0**20)
@@ -198,7 +201,16 @@ def test_powers_of_two_change_no_bit(name: str, world: str) -> None:
     np.testing.assert_array_equal(decisions(world, name, u) / u.length, as_it_is)
 
 
-BY_MINIMISATION = {"ofw", "ofw-tvc", "scofw-tvc", "bfw-tvc", "scbfw-tvc", "projection-free", "meta-frank-wolfe"}
+BY_MINIMISATION = {
+    "ofw",
+    "ofw-tvc",
+    "scofw-tvc",
+    "bfw-tvc",
+    "scbfw-tvc",
+    "projection-free",
+    "meta-frank-wolfe",
+    "pacing",
+}
 """A tie of a linear minimisation may turn on the last bit: one step each from the same state."""
 
 
@@ -272,11 +284,27 @@ WORST = {"jenatton", "sinha-vaze", "ofw-tvc", "scofw-tvc", "bfw-tvc", "scbfw-tvc
 def test_queues_come_back_in_the_users_units(name: str, world: str) -> None:
     rng = np.random.default_rng(7)
     given = {"price": rng.uniform(-1, 1, (T, 3)), "need": rng.uniform(0.25, 0.75, T)}
-    data = {n: values for n, values in given.items() if f"stream {n}" in WORLDS[world]}
+    data = {
+        n: values
+        for n, values in given.items()
+        if any(f"{word} {n}" in WORLDS[world] for word in ("stream", "context"))
+    }
     u = powers_of_two(name, world)
     ours, theirs = (planned(world, name, units).run(data, seed=3).duals for units in (Units(), u))
     if not ours.shape[1]:
-        assert name in ("ogd", "oeg", "ons", "ofw", "pfs", "bgd", "two-point", "nested", "hedged", "optimistic")
+        assert name in (
+            "ogd",
+            "oeg",
+            "ons",
+            "ofw",
+            "pfs",
+            "bgd",
+            "two-point",
+            "nested",
+            "hedged",
+            "optimistic",
+            "pacing",
+        )
         return
     own = np.array([1.0, 1.0] if name in WORST else [u.first, u.second])
     unit = u.loss / own if name.split()[0] in WEIGHS else own

@@ -36,7 +36,7 @@ def rivals(c: Case, rng: np.random.Generator, count: int = 12) -> list[tuple[Arr
 
 
 def adversary(c: Case, aim: str, seed: int) -> Streams:
-    """Stream values at vertices, chosen in each round after the decision.
+    """Stream values at vertices, chosen in each round after the decision, or where it waits for contexts, for what it would be.
 
     aim  "regret": the largest loss beyond that of the fixed decision which has lost least so far; "violation": the largest sum of
          constraints, ties by the loss; "both": their sum
@@ -45,9 +45,10 @@ def adversary(c: Case, aim: str, seed: int) -> Streams:
     run, points = c.started(seed), rivals(c, rng)
     lost, rows = np.zeros(len(points)), []
     for t in range(1, c.rounds + 1):
-        now, best = run.decisions, points[int(np.argmin(lost))]
+        best = points[int(np.argmin(lost))]
         tried = []
         for v in vertices(c, rng):
+            now = run.asked(v)
             loss, g = c.at(now, v, t)
             ahead, broken = loss - c.at(best, v, t)[0], float(np.sum(g))
             tried.append(

@@ -17,11 +17,12 @@ from law_worlds import compiled, draws_of, plan_where_it_holds, theorem_of
 
 from benchmarks.guarantees.shapes import SHAPES, texts
 from oco.compiler.algorithms.wang_yan_liu2025 import comparator_remarks
-from oco.compiler.problem.canonical import Canonical
+from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.selection.plan import Plan
 from oco.compiler.theory.guarantees import Guarantee
 from oco.compiler.theory.theorems import Violation
 from oco.dsl.evaluate import Evaluation
+from oco.dsl.load import parse
 from oco.dsl.statements import Feedback, Measure
 from oco.evaluation.comparators.compare import compare
 from oco.evaluation.data import Data
@@ -115,7 +116,7 @@ class Case:
         run = self.started(seed)
         for t in range(self.rounds):
             values = {n: v[t] for n, v in streams.items()}
-            loss, g = self.at(run.decisions, values, t + 1)
+            loss, g = self.at(run.decided(values), values, t + 1)
             self.feed(run, values, loss, g, t + 1)
             yield loss, g
 
@@ -163,7 +164,7 @@ def case(algorithm: str, shape: str, rounds: int = ROUNDS, settings: Mapping[str
         mentioned = set(comparator_remarks(situation(text))) & set(plan.guarantee.remarks)
         strict = theorem_of(plan).violation is Violation.HARD or bool(mentioned)
         judge = text.replace("on average", "each round") if strict else text
-        return Case(algorithm, shape, plan, situation(judge).canonical)
+        return Case(algorithm, shape, plan, canonical(parse(judge)))
     return None
 
 

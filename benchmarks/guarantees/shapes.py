@@ -70,6 +70,14 @@ stream c[3] in [-1, 1]
 predict c = last(c)
 minimize sum_squares(x - c)
 """,
+    "budget, known": """decision x[3] in box(0, 1)
+context c[3] in [-1, 1]
+context fee[3] in [0, 1]
+minimize c @ x
+measure dynamic regret
+subject to
+    spend: fee @ x <= 0.3 * T  in total
+""",
     "ball, two points": """decision x[2] in ball(1)
 stream a[2] in [-1, 1]
 feedback two_point
@@ -91,5 +99,5 @@ def texts(shape: str, rounds: int) -> Iterator[str]:
     whole = f"model attacked\nhorizon T = {rounds}\n{SHAPES[shape]}"
     yield whole.replace("WHEN", "each round")
     yield whole.replace("WHEN", "on average")
-    if shape != "equality":
+    if shape not in ("equality", "budget, known"):
         yield whole.split("subject to")[0]

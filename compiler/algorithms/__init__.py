@@ -6,7 +6,6 @@ from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import OEG, OGD
 from oco.compiler.algorithms.flaxman2005 import BGD
 from oco.compiler.algorithms.guo2022 import RECOO
-from oco.compiler.algorithms.hazan2016 import OFW
 from oco.compiler.algorithms.hazan_agarwal_kale2007 import ONS
 from oco.compiler.algorithms.hedged import HEDGED
 from oco.compiler.algorithms.hutchinson_alizadeh2025 import PFS
@@ -23,6 +22,7 @@ from oco.compiler.algorithms.wang_wan_zhang2025_bandit import BFW_TVC, SCBFW_TVC
 from oco.compiler.algorithms.wang_yan_liu2025 import COLDQ
 from oco.compiler.algorithms.wang_yan_liu2025_expert import COLDQ_EXPERT
 from oco.compiler.algorithms.wei2020 import MIRROR_DESCENT
+from oco.compiler.algorithms.weibel2026 import OFW
 from oco.compiler.algorithms.yu_neely2020 import YU_NEELY
 from oco.compiler.algorithms.yu_neely_wei2017 import DPP
 

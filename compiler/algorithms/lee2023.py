@@ -25,12 +25,12 @@ from oco.compiler.algorithms.common import (
     slater_margin,
     unknown,
 )
-from oco.compiler.algorithms.hazan2016 import OCG
 from oco.compiler.algorithms.hazan_minasyan2020 import OSPF, SFTRL
 from oco.compiler.algorithms.oracles import Oracle
 from oco.compiler.algorithms.wang_wan_zhang2025 import largest_slope, setting_quantities
 from oco.compiler.algorithms.wang_yan_liu2025 import MEAN_INEQUALITIES_ONLY
 from oco.compiler.algorithms.wei2020 import IID_CONSTRAINTS, MEAN_CONSTRAINTS
+from oco.compiler.algorithms.weibel2026 import OCG
 from oco.compiler.algorithms.xie2020 import ORGFW
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value

@@ -284,8 +284,8 @@ def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarante
 
 
 # Lemma 6 (Wan & Zhang 2021), as 6 sqrt(2) T^(2/3) + 2 log T <= 14 T^(2/3), bounds the regret for the surrogate losses by
-# 14 (L + lambda D)^2 / lambda T^(2/3) + L D, lambda = gamma beta alpha_f, L = beta G (gamma + 2 beta Q_T + 1); followed round by round, as
-# in `hazan2016.frank_wolfe_gap`, it is less than a tenth of that. With L + lambda D <= 2 beta G (beta Q_T + 1) comes (41), where 112 could
+# 14 (L + lambda D)^2 / lambda T^(2/3) + L D, lambda = gamma beta alpha_f, L = beta G (gamma + 2 beta Q_T + 1); followed round by round,
+# it is less than a tenth of that. With L + lambda D <= 2 beta G (beta Q_T + 1) comes (41), where 112 could
 # stand for 224.
 # (41) up to its first equality; the second one has other powers of G, gamma and alpha_f than (40) gives.
 STRONG_REGRET = "224*G**2/(gamma**2*alpha_f) * n**(2/3) + G*D*(gamma + 1)/gamma"

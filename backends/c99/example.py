@@ -11,6 +11,7 @@ from oco.backends.c99.constants import array_lines
 from oco.backends.c99.expressions import C_TYPES
 from oco.backends.c99.interface import Named
 from oco.backends.c99.module import CSource
+from oco.backends.c99.single import WIDE, in_floats
 from oco.backends.contract import Contract, Range
 from oco.compiler.ir.program import DType, Program, Type
 
@@ -24,7 +25,8 @@ _DRAWN = {"uniform": Range(0.0, 1.0), "normal": Range(-2.0, 2.0)}
 
 def example_main(program: Program, source: CSource, contract: Contract) -> str:
     """Program that plays a few rounds on made-up data and prints the decisions."""
-    return "\n".join(_lines(program, source, contract)) + "\n"
+    text = "\n".join(_lines(program, source, contract)) + "\n"
+    return in_floats(text) if source.interface.single else text
 
 
 def _lines(program: Program, source: CSource, contract: Contract) -> Iterator[str]:
@@ -64,7 +66,9 @@ def _lines(program: Program, source: CSource, contract: Contract) -> Iterator[st
     yield "        }"
     first = interface.decisions[0]
     shown = first.field.name[:60]  # a string of C has 4,095 characters at most
-    yield f'        printf("round %d: {shown} begins with %.9g\\n", t + 1, {first.name}{"[0]" if first.type.shape else ""});'
+    value = f"{first.name}{'[0]' if first.type.shape else ''}"
+    value = f"({WIDE}){value}" if interface.single else value
+    yield f'        printf("round %d: {shown} begins with %.9g\\n", t + 1, {value});'
     given = [_argument(n) for n in (*interface.inputs, *interface.draws)]
     yield f"        if ({name}_observe({', '.join(['&learner', *given])}) != 0) {{"
     yield "            return 1;"
@@ -88,7 +92,7 @@ def _spread(n: Named, contract: Contract) -> str:
     low, high = float(np.max(lower)), float(np.min(upper))
     if n.type.dtype is DType.INT:
         return f"{math.ceil(low)} + i % {max(1, math.floor(high) - math.ceil(low) + 1)}"
-    return f"{low!r} + {max(high - low, 0.0)!r} * (i % 97) / 97.0"
+    return f"{low!r} + {max(high - low, 0.0)!r} * (double)(i % 97) / 97.0"
 
 
 def _within(n: Named, contract: Contract) -> tuple[np.ndarray, np.ndarray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from textwrap import wrap
 
 from oco.backends.c99 import library
 from oco.backends.c99.constants import array_lines
@@ -13,6 +14,7 @@ from oco.backends.c99.functions import function_lines
 from oco.backends.c99.interface import PUBLIC, Interface, kept_by
 from oco.backends.c99.names import module_name
 from oco.backends.c99.return_codes import STATUS_NAMES, ReturnCodes, bytes_of_struct
+from oco.backends.c99.single import in_floats
 from oco.backends.c99.stack import stack_bytes
 from oco.backends.c99.state import STATE_NAMES, state_lines, state_prototypes
 from oco.backends.c99.vectors import LANE, is_vector
@@ -24,10 +26,18 @@ from oco.backends.round_work import TURNS, work_of
 from oco.compiler.ir.mapping import rows_in_lanes
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.passes import lower
+from oco.compiler.ir.precision import in_single
 from oco.compiler.ir.program import Function, Program
 
 WRITTEN_AS = {"uniform": "uniform on [0, 1)", "normal": "standard normal"}
 """Distributions of random arrays, in words."""
+
+
+FLOATS = (
+    "Numbers are float (24 binary digits, about 7 decimal ones): the last digits of decisions differ from those of double, tolerances of "
+    "exact steps are those of float, and sums over many rounds lose what is a ten-millionth of them. Guarantees are those of exact numbers."
+)
+"""Comment on single precision."""
 
 
 @dataclass(frozen=True)
@@ -40,15 +50,22 @@ class CSource:
     interface: Interface
 
 
-def emit(program: Program, contract: Contract, skip: Collection[str] = (), *, vectors: bool = False) -> CSource:
-    """Header and source of a program; `skip` names passes to leave out. `vectors`: rows of maps stand side by side in vectors of GNU C."""
+def emit(
+    program: Program, contract: Contract, skip: Collection[str] = (), *, vectors: bool = False, single: bool = False
+) -> CSource:
+    """Header and source of a program; `skip` names passes to leave out. `vectors`: rows of maps stand side by side in vectors of GNU C.
+    `single`: numbers are floats.
+    """
     name, program = module_name(program.name), replace(program, slopes=None)
+    program = in_single(program) if single else program
     program = lower(rows_in_lanes(program, LANE) if vectors else program, skip)
     text, interface = rule(program, name)
-    identity = learner_hash(program, contract)
+    interface = replace(interface, single=single)
+    identity = learner_hash(program, contract, single)
     status = ReturnCodes(interface, contract.algorithm, identity)
     own = EntryPoints(interface, contract).lines(), state_lines(interface, identity), status.lines()
     body = assembled(program, interface, [*text, *(line for part in own for line in part)])
+    body = in_floats("\n".join(body)).split("\n") if single else body
     title = [*_title(program, contract), *_costs(interface, contract, body)]
     code = [
         *title,
@@ -58,12 +75,15 @@ def emit(program: Program, contract: Contract, skip: Collection[str] = (), *, ve
         "",
         *body,
     ]
-    header = "\n".join([*title, *_header(interface, contract, status)])
+    header = "\n".join(_header(interface, contract, status))
+    header = "\n".join([*title, in_floats(header) if single else header])
     return CSource(name, header, "\n".join(code).rstrip() + "\n", interface)
 
 
 def _costs(of: Interface, contract: Contract, body: Sequence[str]) -> Iterator[str]:
     """Comment on what a round takes: operations, stack and memory; and on rounds after the horizon."""
+    if of.single:
+        yield from ("/* " + "\n * ".join(wrap(FLOATS, 110)) + " */").split("\n")
     if contract.horizon is not None:
         yield f"/* After round {contract.horizon}: {ANYTIME if contract.anytime else ALONE}. */"
     work = work_of(of.program)
@@ -76,7 +96,7 @@ def _costs(of: Interface, contract: Contract, body: Sequence[str]) -> Iterator[s
 def assembled(program: Program, interface: Interface, lines: Sequence[str]) -> list[str]:
     """Constants, then the functions of the library that the lines use, then the lines."""
     constants = [line for g in program.constants for line in _constant(g.why, interface, g.var.name, program)]
-    return [*constants, "", *library.linked(lines, interface.name)]
+    return [*constants, "", *library.linked(lines, interface.name, interface.single)]
 
 
 @cache

@@ -12,6 +12,7 @@ import numpy as np
 from oco.compiler.algorithms.de_rooij2014 import mixability_gap, weights
 from oco.compiler.algorithms.predictions import Predictions, places
 from oco.compiler.algorithms.rehearsal import ROUNDS, is_whole, rehearsed
+from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows, repeated
 from oco.compiler.lowering.predicted_round import after, as_predicted, parts_of, predicted_of
@@ -35,7 +36,7 @@ REACH, NO_MARGIN = 3.0, 2.0
 """Reach of the experts that solve the round at a quantile of the stated distribution, and the mark that they learn no margin."""
 KEPT = (1.0, 0.99)
 """Share of the losses so far that is kept each round by each of the weightings of the experts, which are weighed in turn."""
-ROUNDING = 1e-12
+ROUNDING = Tolerance(1e-12)
 """Share of what weightings have paid within which they are alike: rounding is not to choose between them."""
 MARGIN_RATE = 0.05
 LARGE = 1e4
@@ -43,7 +44,7 @@ LARGE = 1e4
 TINY = 1e-290
 REHEARSED = ("x", "S", "margin", "error")
 """State that a rehearsal leaves; the decisions alone where no distribution of the loss's data is stated."""
-AT_CENTRE = 1e-9
+AT_CENTRE = Tolerance(1e-9)
 """Share of a width within which a start is the middle of the domain."""
 MULTIPLIERS, LAST = "mu", "x_last"
 Solved = tuple[tuple[int, float, float], ...]

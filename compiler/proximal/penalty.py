@@ -21,6 +21,7 @@ from typing import Protocol
 
 import numpy as np
 
+from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows, Structured, call_over
@@ -34,14 +35,14 @@ from oco.compiler.proximal.kinked_step import KinkedStep
 from oco.compiler.proximal.separable_response import SeparableResponse
 from oco.compiler.proximal.smooth_response import SmoothResponse, data_of_constraints, stream_names
 
-TOLERANCE = 1e-12
+TOLERANCE = Tolerance(1e-12)
 """Error of the decision, as a share of the domain's diameter, at which the search ends."""
 MAX_STEPS, MAX_TRIES = 200, 100
-RIDGE = 1e-13
+RIDGE = Tolerance(1e-13)
 """Keeps the Newton system solvable where rows are dependent: a share of each row's own curvature."""
-FLAT = 1e-14
+FLAT = Tolerance(1e-14)
 """Rounding error of a row's curvature, as a share of what it would be without the domain."""
-NOISE, NOISE_OF_D = 1e-14, 1e-13
+NOISE, NOISE_OF_D = Tolerance(1e-14), Tolerance(1e-13)
 """Rounding errors of g(x), as a share of what it is made of, and of D, as a share of the size of its terms."""
 TINY = 1e-290
 FEW_ROWS = 4

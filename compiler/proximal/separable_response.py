@@ -12,6 +12,7 @@ from functools import reduce
 
 import numpy as np
 
+from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.entry_functions import EntryFunctions, bends_of
 from oco.compiler.lowering.points import Point, Rows, Structured, call_over
@@ -20,7 +21,9 @@ from oco.compiler.proximal.entry_bounds import EntryBounds
 from oco.compiler.proximal.smooth_response import stream_names
 
 MAX_STEPS = 200
-ROUNDING = 1e-14
+FLAT = Tolerance(1e-9)
+"""Slope at an entry that moves, as a share of the change of the slope over its range."""
+ROUNDING = Tolerance(1e-14)
 """A move of every entry that is no more than this share of its greatest bound ends Newton's method."""
 CLOSED_DOC = "argmin_x <c, x - y> + alpha |x - y|^2 + <lam, g(x)> over the box: the proximal point of each entry."
 NEWTON_DOC = "argmin_x <c, x - y> + alpha |x - y|^2 + <lam, g(x)> over the box, entry by entry: Newton's method between brackets."
@@ -113,7 +116,7 @@ class SeparableResponse:
         """J S J', S the inverse slopes of the equations that hold; entries at a bound or at a kink do not move."""
         (x,) = track
         slope, bend = self.equation(multipliers, x)
-        where, widths = self.p.tracer.where, self.p.domain.of_bounds(lambda lo, hi: 1e-9 * (hi - lo))
-        moves = slope.map(lambda s, b, w: where(abs(s) <= w * b, 1.0 / b, 0.0), bend, widths)
+        where, widths = self.p.tracer.where, self.p.domain.of_bounds(lambda lo, hi: hi - lo)
+        moves = slope.map(lambda s, b, w: where(abs(s) <= FLAT * w * b, 1.0 / b, 0.0), bend, widths)
         rows = self.p.constraint_gradients(x)
         return rows.gram(rows.scale(moves))

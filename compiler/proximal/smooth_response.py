@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import math
 
+from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows, Structured, call_over
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.proximal.entry_bounds import EntryBounds
 from oco.dsl.expressions import Kind, names
 
-TOLERANCE = 1e-12
+TOLERANCE = Tolerance(1e-12)
 # Keeps the Newton system regular where rounding takes 2 alpha / L for 0; a shorter step is judged like any other.
-RIDGE = 1e-14
+RIDGE = Tolerance(1e-14)
 MAX_STEPS = 200
 MAX_DOUBLINGS = 60
 RESPONSE_DOC = (
@@ -75,7 +76,7 @@ class SmoothResponse:
     def minimizer(self, multipliers: Value, near: Point) -> Point:
         """The fixed point, from the decision `near`."""
         t, n = self.t, len(near.blocks)
-        least = 1e-16 * self.diameter
+        least = Tolerance(1e-16) * self.diameter
 
         def not_converged(*state: Value) -> Value:
             error = state[-3] * (1.0 + state[-2] / (2.0 * self.alpha))

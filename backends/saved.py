@@ -76,7 +76,7 @@ def restore_into(learner: Learner, state: Mapping[str, Any]) -> None:
 
 
 def _round_state(learner: Learner) -> dict[str, Any]:
-    """Contexts of a round that is decided and not over, whether it is, and the number of rounds that were left out; what there is of them."""
+    """Contexts of a round that is decided and not over, whether it is, and the number of rounds that were left out."""
     known, skipped = learner.contexts.of(learner.round), learner.skipped
     own: dict[str, Any] = {"context": {n: pack(v) for n, v in known.items()}} if known else {}
     own |= {"decided": True} if learner._answered == learner.round else {}

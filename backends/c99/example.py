@@ -41,7 +41,7 @@ def _lines(program: Program, source: CSource, contract: Contract) -> Iterator[st
         if _is_long(n):
             yield f"static {C_TYPES[n.type.dtype]} {n.name}_data[{ROUNDS * n.size}];"
             continue
-        values = np.stack([_made_up(rng, n, contract) for _ in range(ROUNDS)])
+        values = np.stack([made_up(rng, n, contract) for _ in range(ROUNDS)])
         yield from array_lines(f"{n.name}_data", Type(n.type.dtype, values.shape), values)
     yield ""
     yield "int main(void) {"
@@ -102,7 +102,7 @@ def _within(n: Named, contract: Contract) -> tuple[np.ndarray, np.ndarray]:
     return lower, np.maximum(np.broadcast_to(np.clip(r.upper, -1e3, 1e3), n.type.shape), lower)
 
 
-def _made_up(rng: np.random.Generator, n: Named, contract: Contract) -> np.ndarray:
+def made_up(rng: np.random.Generator, n: Named, contract: Contract) -> np.ndarray:
     """Data within the bounds that the model states, and random numbers of the rule's own."""
     drawn = np.asarray(rng.uniform(*_within(n, contract)))
     return np.floor(drawn).astype(np.int64) if n.type.dtype is DType.INT else drawn

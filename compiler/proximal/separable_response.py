@@ -38,6 +38,7 @@ class SeparableResponse:
         self.p = Problem(p.tracer, p.task, dict(zip(stream_names(p), data)), round_)
         self.y, self.c, self.alpha = y, c, alpha
         self.parts: tuple[Structured, ...] = (y, c, alpha, round_, *data)
+        self.words = ("y", "c", "alpha", "round", *stream_names(p))
 
     def over(self, *parts: Structured) -> SeparableResponse:
         """Response of the same form from other values."""
@@ -45,7 +46,8 @@ class SeparableResponse:
 
     def start(self) -> list[Point]:
         """Track at multipliers 0."""
-        return [self.p.domain.project(self.y - self.c / (2.0 * self.alpha)).named(self.p.tracer, "x")]
+        centre = (self.y - self.c / (2.0 * self.alpha)).map(lambda b: self.p.tracer.word("proximal_center", b))
+        return [self.p.domain.project(centre).named(self.p.tracer, "x")]
 
     def at(self, multipliers: Value, near: list[Point]) -> list[Point]:
         """Track at multipliers lambda, shape (N,), by Newton's method from a track near it."""
@@ -56,13 +58,15 @@ class SeparableResponse:
             def newton(multipliers: Value, near: Point, *parts: Structured) -> tuple[Value, ...]:
                 return self.over(*parts).entries(multipliers, near).blocks
 
-            result = call_over(t, "response", newton, multipliers, near[-1], *self.parts, doc=NEWTON_DOC)
+            result = call_over(
+                t, "response", newton, multipliers, near[-1], *self.parts, doc=NEWTON_DOC, words=self.words
+            )
         else:
 
             def closed(multipliers: Value, *parts: Structured) -> tuple[Value, ...]:
                 return self.over(*parts).closed(bends, multipliers).blocks
 
-            result = call_over(t, "response", closed, multipliers, *self.parts, doc=CLOSED_DOC)
+            result = call_over(t, "response", closed, multipliers, *self.parts, doc=CLOSED_DOC, words=self.words)
         return [Point(result).named(t, "x")]
 
     def closed(self, bends: EntryFunctions, multipliers: Value) -> Point:
@@ -99,7 +103,7 @@ class SeparableResponse:
 
     def equation(self, multipliers: Value, x: Point) -> tuple[Point, Point]:
         """The left side of the equation of each entry, and its derivative, which is at least 2 alpha."""
-        scale = 2.0 * self.alpha
+        scale = self.p.tracer.word("twice_alpha", 2.0 * self.alpha)
         slope = self.c + scale * (x - self.y) + self.p.constraint_combination(x, multipliers)
         bend = self.p.curvature_of_combination(x, multipliers).map(lambda b: b + scale)
         return slope, bend

@@ -53,6 +53,7 @@ class SmoothResponse:
         self.t = p.tracer
         self.y, self.c, self.alpha = y, c, alpha
         self.parts: tuple[Structured, ...] = (y, c, alpha, round_, *data)
+        self.words = ("y", "c", "alpha", "round", *stream_names(p))
         self.size = p.task.canonical.size
         self.diameter = math.sqrt(sum(d.diameter("l2") ** 2 for d in p.domain.domains))
 
@@ -70,7 +71,9 @@ class SmoothResponse:
         def solve(multipliers: Value, near: Point, *parts: Structured) -> tuple[Value, ...]:
             return self.over(*parts).minimizer(multipliers, near).blocks
 
-        result = call_over(self.t, "response", solve, multipliers, near[-1], *self.parts, doc=RESPONSE_DOC)
+        result = call_over(
+            self.t, "response", solve, multipliers, near[-1], *self.parts, doc=RESPONSE_DOC, words=self.words
+        )
         return [Point(result).named(self.t, "x")]
 
     def minimizer(self, multipliers: Value, near: Point) -> Point:

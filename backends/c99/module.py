@@ -35,7 +35,8 @@ WRITTEN_AS = {"uniform": "uniform on [0, 1)", "normal": "standard normal"}
 
 FLOATS = (
     "Numbers are float (24 binary digits, about 7 decimal ones): the last digits of decisions differ from those of double, tolerances of "
-    "exact steps are those of float, and sums over many rounds lose what is a ten-millionth of them (docs/float32.md has the figures of examples). Guarantees are those of exact numbers."
+    "exact steps are those of float, and sums over many rounds lose what is a ten-millionth of them (docs/float32.md: how far examples "
+    "were apart). Guarantees are those of exact numbers."
 )
 """Comment on single precision."""
 

@@ -138,7 +138,7 @@ class Plan(core.Plan):
         return self._compiled[target.name]
 
     @cached_property
-    def _files(self) -> dict[str, dict[str, str]]:
+    def _files(self) -> dict[tuple[str, str | None], dict[str, str]]:
         """Cache of the emitted files by backend."""
         return {}
 
@@ -286,30 +286,32 @@ class Plan(core.Plan):
         """Plan for data of so many rounds: this one where they match its horizon or the horizon is unknown."""
         return self if self.horizon in (None, rounds) else self.with_horizon(rounds)
 
-    def files(self, backend: str | None = None) -> dict[str, str]:
+    def files(self, backend: str | None = None, precision: str | None = None) -> dict[str, str]:
         """Files to run elsewhere, texts by file name: one module for NumPy; a source, a header and an example for C.
 
-        Raises OcoError (OCO734) for a backend that writes none.
+        precision  of their numbers: "float64", or "float32" for C
+
+        Raises OcoError: OCO734 for a backend that writes none, OCO740 for one that writes none of this precision.
         """
-        name = find_backend(backend or self.target).name
-        if name not in self._files:
-            self._files[name] = standalone_files(name, self.program, self.contract)
-        return dict(self._files[name])
+        key = find_backend(backend or self.target).name, precision
+        if key not in self._files:
+            self._files[key] = standalone_files(key[0], self.program, self.contract, precision)
+        return dict(self._files[key])
 
     def usage(self, path: str | Path, data: str | Path, backend: str | None = None) -> str:
         """Sentences on the files that `write` puts at `path`, with a command that runs them on `data`."""
         rounds = None if self.canonical.feedback.gives_values_alone else str(data)
         return find_backend(backend or self.target).usage(str(path), list(self.files(backend)), rounds)
 
-    def source(self, backend: str | None = None) -> str:
+    def source(self, backend: str | None = None, precision: str | None = None) -> str:
         """Text of the standalone module; for C, of the source file."""
-        return next(iter(self.files(backend).values()))
+        return next(iter(self.files(backend, precision).values()))
 
-    def write(self, path: str | Path, backend: str | None = None) -> list[Path]:
+    def write(self, path: str | Path, backend: str | None = None, precision: str | None = None) -> list[Path]:
         """Write the standalone module; for C, its files into the folder `path`. Each file is written completely or not
-        at all.
+        at all. `precision` is that of `files`.
         """
-        files = self.files(backend)
+        files = self.files(backend, precision)
         target = Path(path)
         places = {target if len(files) == 1 else target / name: text for name, text in files.items()}
         write_files(places)

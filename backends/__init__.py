@@ -6,7 +6,12 @@ BACKENDS = {
     "numpy": Registered(
         "oco.backends.python.backend:NumpyBackend", "NumPy", Speed(operation=1e-6, entry=1e-9), linear_algebra=True
     ),
-    "c": Registered("oco.backends.c99.backend:CBackend", "C", Speed(start=0.3, line=0.004, entry=1e-9)),
+    "c": Registered(
+        "oco.backends.c99.backend:CBackend",
+        "C",
+        Speed(start=0.3, line=0.004, entry=1e-9),
+        precisions=("float64", "float32"),
+    ),
 }
 """Registry of the backends, a row each; the first is the default.
 

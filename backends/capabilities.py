@@ -27,6 +27,7 @@ class Registered:
     speed           estimated speed; None: the backend runs only where it is named
     linear_algebra  True where large products and factorizations go to a library of linear algebra
     standalone      True where it writes files that run without this package
+    precisions      numbers that those files may have, the usual ones first: float64, float32
     """
 
     place: str
@@ -34,3 +35,4 @@ class Registered:
     speed: Speed | None = None
     linear_algebra: bool = False
     standalone: bool = True
+    precisions: tuple[str, ...] = ("float64",)

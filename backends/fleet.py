@@ -177,10 +177,11 @@ class Fleet(Owned):
         """
         with self._owned():
             self._pass_horizon()
-            self._check_decided()
             given = all(name in streams for name in self._context)
             wanted = {n: made for n, made in self._inputs.items() if given or n not in self._context}
-            return self._stepped(self._arrays(streams, wanted))
+            arrays = self._arrays(streams, wanted)
+            self._check_decided()
+            return self._stepped(arrays)
 
     def _pass_horizon(self) -> None:
         """Go over to the epochs after the horizon; learners that are called one by one do so themselves."""

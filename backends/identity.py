@@ -31,9 +31,9 @@ def resolved_of(recipe: Mapping[str, Any]) -> dict[str, str]:
     return {str(name): str(value) for name, value in recipe.get("settled", {}).items()}
 
 
-def learner_hash(program: Program, contract: Contract) -> str:
-    """Hash of model and plan."""
-    return _digest([model_hash(contract), plan_hash(program, contract)])
+def learner_hash(program: Program, contract: Contract, single: bool = False) -> str:
+    """Hash of model and plan, and of the numbers where they are of single precision."""
+    return _digest([model_hash(contract), plan_hash(program, contract), *(["float32"] if single else [])])
 
 
 def _layout(fields: Sequence[Field]) -> list[Any]:

@@ -374,6 +374,7 @@ class Journal:
         if learner.round <= self._decided:
             learner.learn_context(self._known(learner, learner.round))
             self.decide(learner.round, learner.decisions(), learner.contexts.needed(learner.round))
+            learner._answered = learner.round
         self._warned = len(learner.warnings)
 
 

@@ -152,9 +152,9 @@ class Learner(Continuing, Turns, Watching, Portable):
             self.pass_horizon()
             self.learn_context(context)
             result = self.decisions()
-            self._answered = self.round
             if self.journal is not None:
                 self.journal.decide(self.round, result, self.contexts.needed(self.round))
+            self._answered = self.round
         return self._named(result)
 
     def _named(self, result: tuple[Any, ...]) -> Any:
@@ -233,8 +233,8 @@ class Learner(Continuing, Turns, Watching, Portable):
         with self._owned():
             if round is not None and (not is_integer(round) or round != self.round):
                 return self._other_round(round, streams)
-            self._check_decided()
             feedback = self.feedback(streams)
+            self._check_decided()
             self.update(feedback)
             return feedback
 

@@ -19,9 +19,6 @@ class Owned:
     """Object that one thread uses at a time; `kind` is its name in the error.
 
     timeout  seconds that a call waits for its turn while another thread is at work: 0 for an error at once, None for ever
-
-    Where calls wait, the object is shared: a round is then observed once it was decided, since the decision of another thread may be
-    of the round before.
     """
 
     kind = "learner"
@@ -55,9 +52,12 @@ class Owned:
         """Follow a change of `shared`."""
 
     def _check_decided(self) -> None:
-        """Check that this round was decided, where threads share the object. Raises OCO863."""
-        if self.shared and self._answered != self.round:
-            raise fail("OCO863", f"round {self.round} is observed before it was decided")
+        """Check that `decide` has answered this round. Raises OCO863."""
+        now = self.round
+        if self._answered != now:
+            before = f": the data of round {now - 1} were taken before" if now > 1 else ""
+            hint = "call `decide` first, then `observe`, once each a round"
+            raise fail("OCO863", f"round {now} is observed before it was decided{before}", hint=hint)
 
     @property
     def round(self) -> int:

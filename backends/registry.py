@@ -80,14 +80,24 @@ def usable(name: Any) -> str | None:
     return name if known and backend(name).unavailable_reason() is None else None
 
 
-def standalone_files(name: str, program: Program, contract: Contract) -> dict[str, str]:
-    """`Backend.files` of a backend. Raises OcoError (OCO734) where it writes none."""
+def standalone_files(name: str, program: Program, contract: Contract, precision: str | None = None) -> dict[str, str]:
+    """`Backend.files` of a backend, with numbers of a precision; None: its usual one. Raises OcoError: OCO734 where it writes none, OCO740
+    where it writes none of that precision.
+    """
     if not registered(name).standalone:
         known = ", ".join(f'"{other}"' for other, row in BACKENDS.items() if row.standalone)
         raise fail(
             "OCO734", f"the backend {name!r} writes no files that run elsewhere", hint=f"backends that do: {known}"
         )
-    return backend(name).files(program, contract)
+    precisions = registered(name).precisions
+    if precision is None or precision == precisions[0]:
+        return backend(name).files(program, contract)
+    if precision not in precisions:
+        others = [f'"{other}"' for other, row in BACKENDS.items() if row.standalone and precision in row.precisions]
+        known = f"backend {' or '.join(others)} does" if others else f"precisions: {', '.join(precisions)}"
+        raise fail("OCO740", f"the backend {name!r} writes no numbers of precision {precision!r}", hint=known)
+    written: dict[str, str] = backend(name).files(program, contract, precision)  # type: ignore[call-arg]
+    return written
 
 
 def make_learner(compiled: Compiled, contract: Contract, **options: Any) -> Learner:

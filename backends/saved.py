@@ -68,6 +68,7 @@ def restore_into(learner: Learner, state: Mapping[str, Any]) -> None:
         learner._last = _last_round(state["last"], program) if "last" in state else None
         learner.skipped = max(0, int(state.get("skipped", 0)))
         learner.learn_context({str(n): unpack(v) for n, v in state.get("context", {}).items()})
+        learner._answered = learner.round if state.get("decided") is True else 0
     except OcoError:
         raise
     except UNREADABLE as error:
@@ -75,9 +76,10 @@ def restore_into(learner: Learner, state: Mapping[str, Any]) -> None:
 
 
 def _round_state(learner: Learner) -> dict[str, Any]:
-    """Contexts of a round that is decided and not over, and the number of rounds that were left out; what there is of them."""
+    """Contexts of a round that is decided and not over, whether it is, and the number of rounds that were left out."""
     known, skipped = learner.contexts.of(learner.round), learner.skipped
     own: dict[str, Any] = {"context": {n: pack(v) for n, v in known.items()}} if known else {}
+    own |= {"decided": True} if learner._answered == learner.round else {}
     return own | ({"skipped": skipped} if skipped else {})
 
 

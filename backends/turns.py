@@ -24,6 +24,7 @@ class Turns:
             if self.journal is not None:
                 self.journal.forget(self.round)
             self._state, self._decided, self._drawn = self.unprepared, None, None
+            self._answered = 0
             self.contexts.drop()
             self.skipped += 1
 

@@ -141,6 +141,7 @@ def test_emitted_modules_have_the_second_point(tmp_path: Path) -> None:
         np.testing.assert_array_equal(theirs.decide(), ours.decide())
         np.testing.assert_array_equal(theirs.second_point(), ours.second_point())
         for learner in (theirs, ours):
+            learner.decide()
             learner.observe(loss=0.3, second_loss=0.2)
     header = next(text for name, text in plan.files(backend="c").items() if name.endswith(".h"))
     assert "whose loss is second_loss, is what decide gives with all these numbers negated" in header

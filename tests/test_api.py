@@ -97,6 +97,7 @@ def test_a_restored_learner_goes_on_bit_for_bit(plans, name, tmp_path):
     rounds = list(trace.data)
     learner = plan.learner(backend=trace.origin.backend)
     for values in rounds[:15]:
+        learner.decide()
         learner.observe(**values)
     learner.save(tmp_path / "state")
     restored = oco.restore(tmp_path / "state", backend=trace.origin.backend)
@@ -124,6 +125,7 @@ def test_the_builder_of_the_design_page():
     assert oco.check(m)["loss.lipschitz.l2"].value == pytest.approx(3000 * 10)
     learner = plan.learner()
     assert learner.round == 1
+    learner.decide()
     feedback = learner.observe(price=np.full(100, 30.0), jobs=2500)
     assert feedback.loss == pytest.approx(30 * 100 * 500)
     assert learner.round == 2
@@ -142,6 +144,7 @@ def test_params_are_given_when_compiling():
 def test_wrong_rounds_leave_the_learner_as_it_was(plans):
     learner = plans["job_scheduling"].learner()
     good = {"price": np.full(10, 20.0), "jobs": 2500}
+    learner.decide()
     learner.observe(**good)
     before = learner.values
     for bad in (

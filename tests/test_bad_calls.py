@@ -168,6 +168,7 @@ def exact(learner):
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_bad_calls_say_what_is_wrong_and_change_nothing(backend, capfd):
     learner, plan = plan_of(MODEL).learner(backend=backend), plan_of(MODEL)
+    learner.decide()
     learner.observe(**GOOD)
     before = exact(learner)
     for given, words in CALLS:
@@ -175,9 +176,11 @@ def test_bad_calls_say_what_is_wrong_and_change_nothing(backend, capfd):
             learner.observe(**given)
         assert caught.value.code in CODES and words in caught.value.message, (given, caught.value.message)
         assert exact(learner) == before, given
+    learner.decide()
     learner.observe(**GOOD)
     twin = plan.learner(backend=backend)
     for _ in range(2):
+        twin.decide()
         twin.observe(**GOOD)
     assert exact(learner) == exact(twin)
     assert capfd.readouterr() == ("", "")
@@ -196,11 +199,13 @@ def test_good_calls_in_every_form_are_the_same_call(backend):
     ]
     for form in forms:
         learner = plan_of(MODEL).learner(backend=backend)
+        learner.decide()
         learner.observe(**{n: form(v) if n in ("price", "table") else v for n, v in GOOD.items()})
         expected = expected or exact(learner)
         assert exact(learner) == expected
     for place in (1, 1.0, True, np.int8(1), np.uint64(1), np.array(1), np.float32(1)):
         learner = plan_of(MODEL).learner(backend=backend)
+        learner.decide()
         learner.observe(**{**GOOD, "place": place})
         assert exact(learner) == expected
 
@@ -209,8 +214,9 @@ def test_good_calls_in_every_form_are_the_same_call(backend):
 def test_clip_and_accept_refuse_what_they_cannot_mend(backend):
     for choice in ("clip", "accept"):
         learner = plan_of(MODEL).learner(backend=backend, on_out_of_bounds=choice)
-        before = exact(learner)
         for given, _ in CALLS:
+            learner.decide()
+            before = exact(learner)
             try:
                 learner.observe(**given)
             except OcoError as error:
@@ -230,6 +236,7 @@ sys.path[:0] = [{str(tmp_path)!r}, {os.path.dirname(__file__)!r}]
 import emitted
 from test_bad_calls import CALLS, GOOD
 learner = emitted.Learner()
+learner.decide()
 learner.observe(**GOOD)
 before = repr(learner.state())
 for given, words in CALLS:
@@ -272,7 +279,13 @@ def test_c_alone_refuses_every_entry_and_changes_nothing(tmp_path):
             args.append(scalar if scalar is not None else ctypes.c_void_p(value.ctypes.data))
         return observe(learner, *args)
 
-    assert call(GOOD) == 0
+    decisions = [np.empty(f.type.shape or 1) for f in plan.program.decision]
+    pointers = [ctypes.c_void_p(d.ctypes.data) for d in decisions]
+    undecided = int(re.search(r"_undecided_round = (-\d+)", source.header)[1])
+    assert call(GOOD) == undecided
+    getattr(library, f"{source.name}_decide")(learner, *pointers)
+    assert call(GOOD) == 0 and call(GOOD) == undecided
+    getattr(library, f"{source.name}_decide")(learner, *pointers)
     before, tried, offset = bytes(learner), 0, 1
     for name in order:
         for index in range(int(np.prod(SIZES[name]))):
@@ -295,6 +308,7 @@ def test_gradients_are_checked_as_streams_are(backend):
     learner = plan.learner(backend=backend)
     names = [f.name for f in plan.program.feedback]
     good = {f.name: np.zeros(f.type.shape) for f in plan.program.feedback}
+    learner.decide()
     learner.observe(**good)
     before = exact(learner)
     for name in names:
@@ -310,7 +324,9 @@ def test_a_fleet_refuses_the_same_calls(backend):
     """In the row of any learner: the error names it, and no learner moves."""
     fleet, rng = plan_of(MODEL).fleet(11, backend=backend), random.Random(0)
     good = {n: np.stack([np.asarray(v, dtype=np.int64 if n == "place" else float)] * 11) for n, v in GOOD.items()}
+    fleet.decide()
     fleet.observe(**good)
+    fleet.decide()
     before, tried = {n: v.tobytes() for n, v in fleet.values.items()}, 0
     for name, entries in OUT.items():
         for value in (*entries, *(() if name == "place" else NOT_FINITE)):
@@ -350,6 +366,7 @@ def test_nothing_prints(tmp_path, capfd):
         trace = plan.run(data, backend=backend)
         assert trace.regret("static").shape == (20,) and trace.regret("dynamic").shape == (20,)
     with oco.open(plan, tmp_path / "journal") as learner:
+        learner.decide()
         learner.observe(**GOOD)
     for wrong in ("model", MODEL.replace("minimize", "maximise"), MODEL.replace("box(-1, 1)", "box(1, -1)")):
         with pytest.raises(OcoError):

@@ -125,6 +125,7 @@ def test_passes_of_the_backend_can_be_left_out(name):
         a, b = (learner.decide() for learner in learners)
         assert np.allclose(a, b, rtol=1e-12, atol=1e-12)
         for learner in learners:
+            learner.decide()
             learner.observe(**streams)
 
 

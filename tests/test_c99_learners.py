@@ -91,6 +91,7 @@ def test_any_form_of_plain_data_gives_the_same():
     states = []
     for form in forms:
         a = learner()
+        a.decide()
         a.observe(**form)
         states.append({n: v.tobytes() for n, v in a.values.items()})
     assert all(s == states[0] for s in states)
@@ -114,11 +115,13 @@ BAD = [
 @pytest.mark.parametrize("code, given", BAD, ids=str)
 def test_wrong_data_is_an_error_and_changes_nothing(code, given):
     a = learner()
+    a.decide()
     a.observe(price=np.ones(3), jobs=1.0)
     before = {n: v.tobytes() for n, v in a.values.items()}
     with pytest.raises(OcoError) as caught:
         a.observe(**given)
     assert caught.value.code == code and {n: v.tobytes() for n, v in a.values.items()} == before
+    a.decide()
     a.observe(price=np.ones(3), jobs=1.0)
     assert a.round == 3
 
@@ -130,12 +133,14 @@ def test_decisions_and_data_are_copies():
     worth = a.observe(price=price, jobs=1.0)
     first = worth.loss
     price[:] = 7.0
+    b.decide()
     assert worth.loss == first == b.observe(price=[1.0, 2.0, 0.5], jobs=1.0).loss and same(a.values, b.values, 0)
 
 
 def test_clipping_goes_the_slow_way():
     ours, theirs = learner("c", on_out_of_bounds="clip"), learner("numpy", on_out_of_bounds="clip")
     for a in (ours, theirs):
+        a.decide()
         a.observe(price=np.array([1.0, 9.0, 1.0]), jobs=1.0)
     assert same(ours.values, theirs.values) and ours.warnings == theirs.warnings and len(ours.warnings) == 1
 
@@ -167,6 +172,7 @@ def test_a_wrong_round_stops_the_play_at_a_whole_round(place):
             pass
     assert a.round == place + 1
     for row in rows(data)[:place]:
+        b.decide()
         b.observe(**row)
     assert same(a.values, b.values, 0)
     clipped = learner(on_out_of_bounds="clip")
@@ -177,13 +183,16 @@ def test_saving_and_restoring_changes_no_bit(tmp_path):
     data = rows(rounds(60))
     whole, part = learner(), learner()
     for row in data:
+        whole.decide()
         whole.observe(**row)
     for row in data[:30]:
+        part.decide()
         part.observe(**row)
     part.save(tmp_path / "state")
     again = restored(read_saved(tmp_path / "state"), part.compiled, part.contract)
     assert isinstance(again, NativeLearner) and again.round == 31
     for row in data[30:]:
+        again.decide()
         again.observe(**row)
     assert same(again.values, whole.values, 0) and again.warnings == whole.warnings
 
@@ -194,6 +203,7 @@ def test_whole_numbers_and_places():
     ours, theirs = (make_learner(backend(n).compile(small_program(), given), given) for n in ("c", "numpy"))
     for k in range(20):
         for a in (ours, theirs):
+            a.decide()
             a.observe(price=np.array([0.1 * k - 0.5, 1.0]), jobs=1.0, place=k % 2)
     assert same(ours.values, theirs.values)
     for wrong, code in ((2, "OCO845"), (0.5, "OCO844"), (2**70, "OCO841")):
@@ -247,7 +257,9 @@ def test_fleets_are_learners_of_their_own(workers):
 @pytest.mark.parametrize("name", ["c", "numpy"])
 def test_wrong_data_of_one_learner_changes_none(name):
     a = fleet(name, 4)
+    a.decide()
     a.observe(price=np.ones((4, 3)), jobs=np.ones(4))
+    a.decide()
     before = {n: v.tobytes() for n, v in a.values.items()}
     wrong = np.ones((4, 3))
     wrong[2, 1] = 99.0
@@ -278,6 +290,7 @@ def test_a_decision_is_computed_once_a_round_where_each_call_goes_through_python
     for t in range(1, 6):
         np.testing.assert_allclose(learner.decide(), reference.decide(), rtol=1e-12, atol=1e-15)
         for a in (learner, reference):
+            a.decide()
             a.observe(loss=0.1 * t, constraints=np.array([0.2]))
         kept.append((learner.state(), learner.decide()))
         assert len(calls) == t + 1

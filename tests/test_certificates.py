@@ -151,6 +151,7 @@ def test_best_expert() -> None:
     data, learner = data_of("affine, additive", 0), plan.learner(backend="numpy")
     paid = 0.0
     for t in range(ROUNDS):
+        learner.decide()
         feedback = learner.observe(a=data["a"][t], b=data["b"][t])
         paid += feedback.loss + 3 * float(feedback.violation.sum())
     terms = learner.contract.terms
@@ -168,7 +169,9 @@ def test_alike_in_all_backends(case: str) -> None:
     assert plan.terms is not None
     for t in range(ROUNDS):
         for learner in learners:
+            learner.decide()
             learner.observe(a=data["a"][t], b=data["b"][t])
+        fleet.decide()
         fleet.observe(a=np.stack([data["a"][t]] * 3), b=np.stack([data["b"][t]] * 3))
     bounds = [learner.certificate().bound for learner in learners]
     bounds += [c.bound for c in fleet.certificates()]
@@ -187,7 +190,9 @@ def test_emitted_module(tmp_path) -> None:
     emitted, learner = namespace["Learner"](), plan.learner()  # type: ignore[operator]
     data = data_of("affine, bent", 0)
     for t in range(ROUNDS):
+        emitted.decide()
         emitted.observe(a=data["a"][t], b=data["b"][t])
+        learner.decide()
         learner.observe(a=data["a"][t], b=data["b"][t])
     assert emitted.certificate()["bound"] == pytest.approx(learner.certificate().bound, rel=1e-9)
 

@@ -76,6 +76,7 @@ def test_a_learner_takes_contexts_before_and_streams_after(backend: str) -> None
         row = {name: value[t] for name, value in data.items()}
         decision = told.decide(load=row["load"], cap=row["cap"])
         np.testing.assert_array_equal(told.decide(), decision)
+        whole.decide(load=row["load"], cap=row["cap"])
         first, second = told.observe(price=row["price"]), whole.observe(**row)
         np.testing.assert_allclose(trace.decisions[t], decision, rtol=1e-12, atol=1e-12)
         by_hand = row["price"] * decision.sum() + row["load"] * decision[0] + row["cap"] @ decision
@@ -156,6 +157,7 @@ def test_a_journal_replays_contexts(backend: str, tmp_path: Path) -> None:
         with pytest.raises(oco.OcoError) as caught:
             again.observe(round=3, price=rows[2]["price"] + 0.1)
         assert caught.value.code == "OCO856"
+        again.decide()
         again.observe(price=rows[5]["price"])
 
 

@@ -201,6 +201,7 @@ def test_states_journals_and_modules_continue_bit_for_bit(backend: str, tmp_path
         learner = restored(learner.state(), learner.compiled, learner.contract)
         np.testing.assert_array_equal(learner.decide(), x)
         for each in (learner, journaled, own):
+            each.decide()
             each.observe(price=data["price"][t])
         fleet.observe(price=np.stack([data["price"][t]] * 2))
     journaled.close()

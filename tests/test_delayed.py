@@ -168,6 +168,7 @@ def test_a_round_that_is_left_out_changes_nothing(backend: str) -> None:
             backend="numpy"
         )
         for value in seen[(t - 1) % (DELAY + 1)]:
+            own.decide()
             own.observe(a=value)
         np.testing.assert_allclose(learner.decide(), own.decide(), atol=1e-12)
 

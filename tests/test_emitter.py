@@ -181,12 +181,16 @@ from learner import Learner, StateError
 rng = np.random.default_rng(0)
 data = [dict(price=rng.uniform(0, 10, 3), jobs=rng.uniform(0, 4)) for _ in range(40)]
 one, two = Learner(), Learner()
-for d in data: one.observe(**d)
-for d in data[:20]: two.observe(**d)
+def play(learner, rows):
+    for d in rows:
+        learner.decide()
+        learner.observe(**d)
+play(one, data)
+play(two, data[:20])
 path = sys.path[0] + "/state"
 two.save(path)
 two = Learner.load(path)
-for d in data[20:]: two.observe(**d)
+play(two, data[20:])
 assert all(a.tobytes() == b.tobytes() for a, b in zip(one.values.values(), two.values.values())), "differs"
 text = open(path, "rb").read()
 for damaged in (text[:-1], text.replace(b"queue", b"quite"), b"", text[:40], text + b" ", text.replace(b"-state 1", b"-state 2")):
@@ -210,6 +214,7 @@ import numpy as np
 from learner import Learner, StreamError
 learner = Learner()
 good = dict(price=[1.0, 2.0, 3.0], jobs=2)
+learner.decide()
 learner.observe(**good)
 before = [v.tobytes() for v in learner.values.values()]
 nan = float("nan")
@@ -285,6 +290,7 @@ def test_streams_with_any_name(tmp_path, names):
     code = f"""
 from learner import Learner
 learner = Learner()
+learner.decide()
 learner.observe(**{dict(zip(names, [list(map(float, values["price"])), float(values["jobs"])]))!r})
 print(learner.values["x"].tobytes().hex())
 """

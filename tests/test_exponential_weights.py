@@ -54,6 +54,7 @@ def test_mirror_steps_reach_one_vertex_and_leave_it_again(backend: str, domain: 
     learner = made.learner(backend=backend)
     for c, best in (([1.0, -1.0, 0.5], 1), ([-1.0, 1.0, 0.5], 0)):
         for _ in range(600):
+            learner.decide()
             learner.observe(c=losses(made, c), need=0.0)
         x = decided(made, learner)
         assert int(np.argmax(x)) == best and x[best] == pytest.approx(x.sum(), rel=1e-9)
@@ -78,6 +79,7 @@ def test_weights_of_experts(backend: str, horizon: str, kappa: str) -> None:
     learner = made.learner(backend=backend)
     for t in range(200):
         sign = 1.0 if t % 7 < 5 or t > 150 else -1.0
+        learner.decide()
         learner.observe(c=sign * np.array([1.0, -1.0, 0.5]), need=1.0)
         decided(made, learner)
         assert learner.values["w"].sum() == pytest.approx(1.0)
@@ -101,6 +103,7 @@ def test_exponentials_of_queues(backend: str, using: str, exponent: Callable[[An
     made = plan(using, constraints=BROKEN, horizon="= 4000")
     learner = made.learner(backend=backend)
     for _ in range(3000):
+        learner.decide()
         learner.observe(c=np.array([-1.0, -1.0, 1.0]), need=0.0)
     decided(made, learner)
     assert exponent(made.settings, float(learner.values["Q"])) > np.log(np.finfo(float).max)
@@ -144,6 +147,7 @@ def test_no_expert_is_dead_for_ever(backend: str, kappa: str) -> None:
         values = learner.values
         experts, w = values["x"], values["w"]
         loss = experts @ c - w @ experts @ c
+        learner.decide()
         learner.observe(c=c, need=1.0)
         z = log_weights(np.maximum(np.log(np.maximum(w, 1e-320)), np.log(1e-300)) - float(kappa) * loss)
         np.testing.assert_allclose(learner.values["w"], np.exp(z), rtol=1e-7, atol=1e-290)

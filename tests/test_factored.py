@@ -120,6 +120,7 @@ def test_learners_of_large_matrices_decide_factors() -> None:
     plan = large()
     learner = plan.learner()
     for t in range(5):
+        learner.decide()
         learner.observe(row=[t, 1, 2], col=[1, t, 3], rating=[1.0, -1.0, 0.5])
     x = learner.decide()
     assert isinstance(x, Factors) and x.shape == (600, 700)
@@ -151,6 +152,7 @@ def test_learners_of_large_semidefinite_matrices() -> None:
     learner = plan.learner()
     assert learner.decide().diagonal == pytest.approx(5 / 600)
     for t in range(5):
+        learner.decide()
         learner.observe(row=[t, 1, 2], col=[1, t, 2], rating=[1.0, -1.0, 0.5])
     x = learner.decide()
     assert isinstance(x, Factors) and plan.canonical.blocks[0].domain.contains(x.dense(), 1e-12)

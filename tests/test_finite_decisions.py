@@ -79,7 +79,7 @@ def test_large_and_lost_numbers_give_no_warnings_of_numpy(backend, tmp_path):
             assert np.abs(learner.decide()).max() == 1e200
             learner.observe(c=[-1, 1, 0])
     steep = unrehearsed("oeg").learner(backend=backend)
-    assert until_it_overflows(lambda c: steep.observe(c=c))[1].code == "OCO859"
+    assert until_it_overflows(lambda c: (steep.decide(), steep.observe(c=c)))[1].code == "OCO859"
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -104,6 +104,7 @@ def test_a_round_that_overflows_is_an_error_and_changes_nothing(name, backend):
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_no_learner_of_a_fleet_goes_on_when_one_overflows(backend):
     fleet = unrehearsed("oeg").fleet(11, backend=backend)
+    fleet.decide()
     fleet.observe(c=np.zeros((11, 3)))
     before, decided = {n: v.copy() for n, v in fleet.values.items()}, fleet.decide()
     data = np.zeros((11, 3))
@@ -127,6 +128,7 @@ def test_the_learner_that_overflows_is_named(backend, culprit):
     def observe(c):
         data = np.zeros((11, 3))
         data[culprit] = c
+        fleet.decide()
         fleet.observe(c=data)
 
     t, error = until_it_overflows(observe)

@@ -146,6 +146,8 @@ def test_a_fleet_takes_numbers_alone(backend):
         assert all(np.array_equal(a, before[name]) for name, a in fleet.values.items())
     other = example("tracking", "coldq").fleet(3, backend=backend)
     kinds = {name: a.astype(np.float32) for name, a in good.items()} | {"b": good["b"].tolist()}
+    fleet.decide()
+    other.decide()
     assert np.array_equal(fleet.observe(**good).loss, other.observe(**kinds).loss)
 
 
@@ -176,6 +178,7 @@ def test_wrong_data_in_any_block_is_named_and_changes_no_block(workers):
     together = plan.fleet(size, backend="c", workers=workers)
     rows = list(rounds_of(plan, 2 * size))
     first, second = ({n: np.stack([r[n] for r in part]) for n in part[0]} for part in (rows[:size], rows[size:]))
+    together.decide()
     together.observe(**first)
     before, decided = {n: v.copy() for n, v in together.values.items()}, together.decide()
     for place, value, code in ((0, 9.0, "OCO845"), (9, np.nan, "OCO843"), (20, -np.inf, "OCO843")):

@@ -233,6 +233,7 @@ def test_c_and_fleets_decide_as_numpy_does() -> None:
         rounds = [case.draw(rng) for _ in range(9)]
         fleet.observe(**{n: np.stack([d[n] for d in rounds]) for n in rounds[0]})
         for k, a in enumerate(alone):
+            a.decide()
             a.observe(**rounds[k // 2])
 
 

@@ -151,4 +151,5 @@ def test_c_decides_with_contexts_as_numpy_does() -> None:
         a, b = (np.asarray(x.decide(load=data["load"][t])) for x in learners)
         np.testing.assert_allclose(a, b, atol=1e-8)
         for x in learners:
+            x.decide()
             x.observe(calls=data["calls"][t])

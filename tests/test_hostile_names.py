@@ -207,6 +207,7 @@ def test_strings_are_text_in_every_position_of_emitted_code(tmp_path, text):
     exec(compile(emit(program, contract()), "emitted", "exec"), plain)
     a, b = module["Learner"](), plain["Learner"]()
     for learner in (a, b):
+        learner.decide()
         learner.observe(price=[1.0, 2.0, 3.0], jobs=2.0)
     assert a.decide().tobytes() == b.decide().tobytes()
     assert module["MODEL"] == text and module["CONSTRAINTS"] == (text,) and module["EQUALITIES"] == (text,)

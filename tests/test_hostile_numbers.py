@@ -160,6 +160,7 @@ def test_weights_do_not_overflow_after_many_equal_rounds():
     plan = plan_of(f"{text}using oeg with eta = 50\n")
     learner = plan.learner(backend="numpy")
     for _ in range(2900):
+        learner.decide()
         learner.observe(c=[1.0, -1.0, 0.5], need=0.0)
     x = learner.decide()
     assert np.allclose(x, [0, 1, 0], atol=1e-9) and all(np.isfinite(v).all() for v in learner.values.values())

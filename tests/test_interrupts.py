@@ -72,10 +72,12 @@ def test_an_interrupted_round_is_taken_whole_or_not_at_all(backend, text, journa
             done = True
         except KeyboardInterrupt:
             heard, done = heard + 1, False
+        never.decide()
         never.observe(**given)
         assert learner.round in (now, now + 1)
         if learner.round == now:
             assert learner.state()["values"] == before["values"]
+            learner.decide()
             learner.observe(round=now, **given)
         assert learner.state() == never.state()
         if done:
@@ -110,7 +112,9 @@ def test_an_interrupted_fleet_stays_at_a_whole_round(backend, text):
         assert fleet.round in (now, now + 1)
         if fleet.round == now:
             assert same(fleet, never)
+            fleet.decide()
             fleet.observe(**given)
+        never.decide()
         never.observe(**given)
         assert same(fleet, never)
         at += rng.randrange(1, 9)
@@ -128,6 +132,7 @@ def test_an_interrupted_save_leaves_the_old_file_or_the_new_one(tmp_path):
     while True:
         learner.save(path)
         old = path.read_bytes()
+        learner.decide()
         learner.observe(**seen_by(plan, learner))
         try:
             with interrupted(at) as seen:

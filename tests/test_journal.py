@@ -106,6 +106,7 @@ def test_a_round_may_come_twice_if_it_is_the_same(tmp_path):
         state, first = learner.state(), plan.learner()
         for now in range(1, 6):
             there = learner.observe(**data_of(plan, now), round=now)
+            first.decide()
             fresh = first.observe(**data_of(plan, now))
             assert there.round == now and there.loss == fresh.loss and np.array_equal(there.violation, fresh.violation)
         assert learner.state() == state
@@ -117,12 +118,14 @@ def test_a_round_may_come_twice_if_it_is_the_same(tmp_path):
             with pytest.raises(OcoError, match=words) as caught:
                 learner.observe(**data_of(plan, ahead), round=ahead)
             assert caught.value.code == "OCO847" and learner.state() == state
+        learner.decide()
         assert learner.observe(**data_of(plan, 6), round=6).round == 6
 
 
 def test_rounds_are_named_without_a_journal_too():
     plan = plan_of(TRACKING)
     learner = plan.learner()
+    learner.decide()
     learner.observe(**data_of(plan, 1), round=1)
     before = learner.state()
     for wrong, words in [(1, "round 1 is over"), (4, "rounds 2 to 3 are missing")]:
@@ -138,6 +141,7 @@ def test_rounds_are_named_without_a_journal_too():
 def test_what_goes_wrong_with_the_folder_is_said(tmp_path):
     plan = plan_of(TRACKING)
     with oco.open(plan, tmp_path / "journal") as learner:
+        learner.decide()
         learner.observe(**data_of(plan, 1))
     with pytest.raises(OcoError, match="was closed") as caught:
         learner.decide()
@@ -151,6 +155,7 @@ def test_clipped_data_and_its_warnings_are_replayed(tmp_path):
     plan = plan_of(TRACKING)
     with oco.open(plan, tmp_path, on_out_of_bounds="clip") as learner:
         for now in range(1, 5):
+            learner.decide()
             learner.observe(goal=[0, 0, 0, 9.0], limit=1.0, round=now)
         state = learner.state()
         learner.observe(goal=[0, 0, 0, 9.0], limit=1.0, round=2)
@@ -163,6 +168,7 @@ def test_warnings_do_not_grow_for_ever():
     plan = plan_of(TRACKING)
     learner = plan.learner(on_out_of_bounds="clip")
     for _ in range(300):
+        learner.decide()
         learner.observe(goal=[0, 0, 0, 9.0], limit=1.0)
     assert len(learner.warnings) == 51 and "from round 51 on" in learner.warnings[-1]
     for k in range(300):
@@ -175,6 +181,7 @@ def test_old_rounds_go_where_they_are_not_kept(tmp_path):
     plan, state = played(tmp_path, 60, snapshot_every=10, keep_rounds=5)
     with oco.open(plan, tmp_path, keep_rounds=5) as learner:
         assert learner.state() == state
+        learner.decide()
         assert learner.observe(**data_of(plan, 55), round=55).round == 55
         with pytest.raises(OcoError, match="round 7 is not kept") as caught:
             learner.observe(**data_of(plan, 7), round=7)

@@ -106,6 +106,7 @@ def test_nobody_else_can_change_what_it_holds():
     a.values["x"][:] = 7.0
     feedback = a.observe(price=price, jobs=1.0, place=0)
     price[:] = 9.0
+    b.decide()
     assert feedback.loss == b.observe(price=[1.0, 2.0], jobs=1.0, place=0).loss
     assert bits(a) == bits(b)
 
@@ -133,6 +134,7 @@ BAD = {
 @pytest.mark.parametrize("code, given", [(c, g) for c, gs in BAD.items() for g in gs], ids=str)
 def test_wrong_data_is_named_and_changes_nothing(code, given):
     a = learner()
+    a.decide()
     a.observe(**GOOD)
     before, random_state = bits(a), a.state()["random"]
     with pytest.raises(OcoError) as caught:
@@ -140,6 +142,7 @@ def test_wrong_data_is_named_and_changes_nothing(code, given):
     assert caught.value.code == code and code in CODES
     assert "Traceback" not in str(caught.value) and "oco." not in caught.value.message
     assert bits(a) == before and a.state()["random"] == random_state and a.warnings == []
+    a.decide()
     a.observe(**GOOD)
 
 
@@ -157,12 +160,16 @@ def test_messages_name_the_stream_the_entry_and_the_rule():
 
 def test_data_out_of_bounds_can_be_clipped_or_accepted():
     clipped, exact = learner(on_out_of_bounds="clip"), learner()
+    clipped.decide()
     clipped.observe(price=[9.0, -7.0], jobs=1.0, place=0)
+    exact.decide()
     exact.observe(price=[3.0, -2.0], jobs=1.0, place=0)
     assert bits(clipped) == bits(exact)
     assert len(clipped.warnings) == 1 and "price[0] is 9.0" in clipped.warnings[0]
     free, wide = learner(on_out_of_bounds="accept"), Learner(NumpyBackend().compile(program()), contract(ranges={}))
+    free.decide()
     free.observe(price=[9.0, -7.0], jobs=1.0, place=0)
+    wide.decide()
     wide.observe(price=[9.0, -7.0], jobs=1.0, place=0)
     assert bits(free) == bits(wide) and len(free.warnings) == 1
     for a in (clipped, free):
@@ -176,9 +183,11 @@ def test_data_out_of_bounds_can_be_clipped_or_accepted():
 def test_it_warns_once_after_its_horizon_and_goes_on():
     a = learner()
     for d in data(T):
+        a.decide()
         a.observe(**d)
     assert a.warnings == [] and a.round == T + 1
     for d in data(5, seed=1):
+        a.decide()
         a.observe(**d)
     assert a.round == T + 6 and len(a.warnings) == 1 and str(T) in a.warnings[0]
 
@@ -212,6 +221,7 @@ def drawing(**options):
 
 def run(a, rounds):
     for d in rounds:
+        a.decide()
         a.observe(**d)
     return bits(a)
 
@@ -256,6 +266,7 @@ def test_a_saved_state_is_json_after_its_first_line(tmp_path):
 def test_damaged_states_never_give_a_learner(tmp_path):
     path, rng = tmp_path / "state", random.Random(0)
     a = learner()
+    a.decide()
     a.observe(**GOOD)
     a.save(path)
     whole = path.read_bytes()
@@ -294,6 +305,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     a = learner()
     a.save(path)
     before = path.read_bytes()
+    a.decide()
     a.observe(**GOOD)
 
     def full(*_):

@@ -259,5 +259,6 @@ def test_terms_that_stay_apart_run_alike_on_both_backends():
     for c in np.random.default_rng(4).uniform(-1, 2, (10, n)):
         np.testing.assert_allclose(one.decide(), other.decide(), rtol=1e-9, atol=1e-12)
         for learner in (one, other):
+            learner.decide()
             learner.observe(c=c)
     assert np.ptp(one.decide()) > 0.0

@@ -46,6 +46,7 @@ def test_bounds_that_are_broken_or_far_too_wide_are_told() -> None:
 def test_a_live_learner_looks_at_itself_and_says_things_once() -> None:
     learner = oco.compile(parse(PLAIN), "ogd", {"eta": 1e-9}, "numpy").learner()
     for _ in range(300):
+        learner.decide()
         learner.observe(p=np.ones(3))
     assert len([w for w in learner.warnings if "has not left the start" in w]) == 1
 
@@ -99,6 +100,7 @@ def test_a_gradient_larger_than_its_bound_is_told_once(backend: str) -> None:
     assert "its bound is 0.1" in cap and "constraints.cap[1].lipschitz.l2" in cap and not about(said, "cap[0]")
     learner = wrong.learner(backend=backend)
     for p, a in zip(data["p"], data["a"]):
+        learner.decide()
         learner.observe(p=p, a=a)
     assert len(about(learner.warnings, "the gradient of")) == 2
 
@@ -115,6 +117,7 @@ def test_a_compiled_learner_sees_what_one_in_numpy_sees() -> None:
     for backend in ("numpy", "c"):
         learner = plan.learner(backend=backend)
         for p, q in data:
+            learner.decide()
             learner.observe(q=float(q), p=p)
         found = learner.monitor
         assert found.values.any() and found.slopes.any() and found.duals
@@ -150,6 +153,7 @@ def test_gradients_that_the_user_gives_are_looked_at() -> None:
     learner = plan.learner()
     for _ in range(64):
         slopes = np.array([[0.5, 0], [0, 0.5]])
+        learner.decide()
         learner.observe(loss=0.0, gradient=[3.0, 4.0], constraints=[0.0, 0.0], constraint_gradients=slopes)
     assert about(learner.warnings, "the gradient of the loss reached 5 in the l2 norm, and its bound is 2")
     assert not about(learner.warnings, "cap")
@@ -164,6 +168,7 @@ learner, rng = Learner(), np.random.default_rng(0)
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
     for _ in range(64):
+        learner.decide()
         learner.observe(p=[1.0, 1.0], a=np.ones((2, 2)))
 print(*(w.message for w in said), sep="\\n")
 """

@@ -146,6 +146,7 @@ def test_states_modules_and_fleets_go_on(backend: str) -> None:
         learner = restored(learner.state(), learner.compiled, learner.contract)
         np.testing.assert_array_equal(learner.decide(), x)
         for each in (learner, own):
+            each.decide()
             each.observe(**later)
         fleet.observe(**{n: np.stack([v] * 2) for n, v in later.items()})
 

@@ -160,6 +160,8 @@ def test_the_emitted_module_knows_its_last_decision() -> None:
     for t in range(8):
         x, z = (a.decide(load=data["load"][t]) for a in (own, learner))
         np.testing.assert_array_equal(x["p"], z["p"])
+        learner.decide()
+        own.decide()
         seen = own.observe(price=data["price"][t]), learner.observe(price=data["price"][t])
         np.testing.assert_array_equal(seen[0].constraints, seen[1].constraints)
 

@@ -114,6 +114,7 @@ def test_states_journals_modules_and_fleets_draw_on(backend: str, tmp_path: Path
             journaled.close()
             journaled = oco.open(plan, tmp_path / "j", backend=backend)
         for each in (learner, journaled, own):
+            each.decide()
             each.observe(c=c[t])
         fleet.observe(c=np.stack([c[t]] * 2))
     journaled.close()

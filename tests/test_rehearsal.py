@@ -80,6 +80,7 @@ def test_c_begins_as_numpy_does() -> None:
         np.testing.assert_allclose(a, b, atol=1e-9)
         price, jobs = rng.uniform(1, 2, 2), int(rng.poisson(4))
         for x in learners:
+            x.decide()
             x.observe(price=price, jobs=jobs)
 
 

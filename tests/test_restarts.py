@@ -172,6 +172,7 @@ def test_every_prefix_keeps_the_promise(name: str) -> None:
     for n in range(1, 200):
         data = {k: v for k, v in data_of(text, [learner.decide()], rng).items() if f"stream {k}" in text}
         data["c"] = np.sign(data["c"])
+        learner.decide()
         seen = learner.observe(**data)
         lost, slopes, squares = lost + seen.loss, slopes + data["c"], squares + ("sum_squares" in text)
         # the least total loss over the whole domain is below that of every comparator
@@ -224,6 +225,7 @@ def test_a_state_made_up_has_no_more_experts_than_there_is_room_for(backend, len
     learner = restored(state, plan.compiled(backend), plan.contract)
     for _ in range(3):
         try:
+            learner.decide()
             learner.observe(c=[1, 0, -1], need=0.0)
         except OcoError as error:
             assert error.code == "OCO859"

@@ -134,6 +134,7 @@ def test_a_horizon_of_a_trillion_rounds_is_a_horizon() -> None:
     assert regret is not None and near is not None
     assert regret / 1e12 < 0.1 * (near.regret() or 0.0) / 1e6
     learner = far.learner(backend="numpy")
+    learner.decide()
     learner.observe(**{s.name: np.zeros(s.shape) + s.lower for s in plan.canonical.streams})
     assert learner.round == 2
 

@@ -95,6 +95,7 @@ def test_backends_decide_alike_beyond_the_horizon_too(loss: str) -> None:
         a, b = (np.asarray(o.decide()) for o in learners)
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-12)
         for o in learners:
+            o.decide()
             o.observe(**values)
 
 

@@ -119,6 +119,7 @@ def test_learners_predict_as_stated(backend: str, tmp_path: Path) -> None:
             journaled = oco.open(plan, tmp_path / "j", backend=backend)
             journaled.decide(ahead=data["ahead"][t])
         for each in (learner, journaled):
+            each.decide()
             each.observe(price=data["price"][t], need=data["need"][t])
     journaled.close()
 

@@ -63,6 +63,8 @@ class Struct:
         return ctypes.c_int(self.call("load", buffer, ctypes.c_int64(len(data)))).value
 
     def observe(self, k):
+        decided = [np.empty(f.type.shape) for f in self.native.program.decision]
+        self.call("decide", *[d.ctypes.data_as(ctypes.c_void_p) for d in decided])
         price = np.ascontiguousarray(PRICES[k])
         assert self.call("observe", price.ctypes.data_as(ctypes.c_void_p), ctypes.c_double(JOBS[k])) == 0
 

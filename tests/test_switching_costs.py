@@ -144,6 +144,8 @@ def test_states_journals_fleets_and_modules_carry_the_decision_before(backend: s
             journaled.close()
             journaled = oco.open(plan, tmp_path, backend=backend)
             journaled.decide()
+        journaled.decide()
+        module.decide()
         own, theirs, emitted = learner.observe(**now), journaled.observe(**now), module.observe(**now)
         fleet.observe(**{name: np.stack([v, v]) for name, v in now.items()})
         assert own.loss == theirs.loss and emitted.loss == pytest.approx(own.loss, abs=1e-12)

@@ -74,6 +74,7 @@ def test_a_fleet_decides_as_its_learners(plan: oco.Plan) -> None:
         assert (fleet.decide() == np.stack([one.decide() for one in learners])).all()
         fleet.observe(a=data)
         for one, row in zip(learners, data):
+            one.decide()
             one.observe(a=row)
 
 

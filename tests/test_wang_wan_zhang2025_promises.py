@@ -158,6 +158,7 @@ def test_a_bandit_learner_goes_on_where_it_stopped(tmp_path: Path) -> None:
         y = other.decide()
         assert all((x[n] == y[n]).all() for n in x)
         values = {"loss": case.loss(data, list(x.values())), "constraints": case.constraints(data, list(x.values()))}
+        one.decide()
         one.observe(**values)
         other.observe(**values)
         x = one.decide()
@@ -206,5 +207,6 @@ def test_examples_run() -> None:
     text = (EXAMPLES / "ratings.oco").read_text().replace("943", "30").replace("1682", "40")
     ratings = oco.compile(oco.parse(text), "ofw-tvc").learner()
     for t in range(2):
+        ratings.decide()
         ratings.observe(user=3, item=5 + t, rating=4.0, P=np.random.default_rng(t).uniform(-1, 1, (30, 40)))
         assert np.linalg.matrix_rank(ratings.decide(), 1e-6) == 1

@@ -20,6 +20,7 @@ from oco.cli.options import (
     OnMissing,
     Params,
     PilotTime,
+    Precision,
     Tradeoff,
     check_outputs,
     effort_of,
@@ -171,6 +172,7 @@ def compile(
     budget: PilotTime = None,
     param: Params = None,
     certify: Certify = None,
+    precision: Precision = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -189,13 +191,13 @@ def compile(
         plan = plan if certify is None else plan.certified(certify)
     for text in () if pilots is None or as_json else planned_for(pilots.rounds, pilots.problem.horizon):
         note(text)
-    names = list(plan.files())
+    names = list(plan.files(precision=precision))
     path = output or Path(names[0] if len(names) == 1 else f"{loaded.name}_{backend}")
     written = [path] if len(names) == 1 else [path / name for name in names]
     rounds = _rounds_beside(path, len(names) == 1, pilots, data, on_missing)
     written += [] if rounds is None else [rounds]
     check_outputs(written, force, files_read(model, loaded, data))
-    plan.write(path)
+    plan.write(path, precision=precision)
     if pilots is not None and rounds is not None:
         write_rounds(pilots, rounds)
     if as_json:

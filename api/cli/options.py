@@ -132,6 +132,12 @@ Certify = Annotated[
         "--certify", metavar="KIND", help="Keep the sums of a certificate of the static or the dynamic regret."
     ),
 ]
+Precision = Annotated[
+    str | None,
+    typer.Option(
+        "--precision", metavar="NAME", help="Numbers of the learner: float64, or float32 for C. \\[default: float64]"
+    ),
+]
 Baselines = Annotated[
     str,
     typer.Option(

@@ -56,9 +56,9 @@ class CBackend:
             self.name, program, source.code, *entries, run, native, prepare, on_demand(program, program.certificate)
         )
 
-    def files(self, program: Program, contract: Contract) -> dict[str, str]:
-        """Source, header, an example, a build and bindings by file name."""
-        source = emit(program, contract)
+    def files(self, program: Program, contract: Contract, precision: str = "float64") -> dict[str, str]:
+        """Source, header, an example, a build and bindings by file name; `precision` of all numbers is float64 or float32."""
+        source = emit(program, contract, single=precision == "float32")
         return {
             f"{source.name}.c": source.code,
             f"{source.name}.h": source.header,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
@@ -72,11 +73,16 @@ def beside(source: CSource) -> dict[str, str]:
     name = source.name
     return {
         "CMakeLists.txt": _CMAKE.replace("@NAME@", name),
-        f"{name}.py": _python(source),
-        f"{name}.rs": "\n".join(_rust(source)) + "\n",
+        f"{name}.py": _of_numbers(_python(source), source, "ctypes.c_double", "ctypes.c_float"),
+        f"{name}.rs": _of_numbers("\n".join(_rust(source)) + "\n", source, "f64", "f32"),
         "Cargo.toml": _CARGO.replace("NAME", name),
         "build.rs": _BUILD.replace("NAME", name),
     }
+
+
+def _of_numbers(text: str, source: CSource, double: str, single: str) -> str:
+    """Text of a binding with the numbers of the source."""
+    return re.sub(rf"\b{re.escape(double)}\b", single, text) if source.interface.single else text
 
 
 _CMAKE = """\
@@ -183,19 +189,19 @@ def _rust(source: CSource) -> Iterator[str]:
     yield f"    fn {name}_sizeof() -> i64;"
     yield f"    fn {name}_error(code: i64, text: *mut c_char) -> *const c_char;"
     starts = ", ".join(f"{r}: *const f64" for r, _ in decisions)
-    yield f"    fn {name}_init(memory: *mut f64, {starts});"
+    yield f"    fn {name}_init(memory: *mut u64, {starts});"
     if of.program.prepare is not None:
         yield f"    fn {name}_prepare({_foreign(known)}) -> i64;"
     outs = ", ".join(f"{r}: *mut f64" for r, _ in decisions)
     yield f"    fn {name}_decide({_foreign(draws)}, {outs}) -> i64;"
     yield f"    fn {name}_observe({_foreign([*inputs, *draws])}) -> i64;"
     if source.ring is not None:
-        given = _foreign([*inputs, *draws]).replace("memory: *mut f64", "memory: *mut f64, round: i64", 1)
+        given = _foreign([*inputs, *draws]).replace("memory: *mut u64", "memory: *mut u64, round: i64", 1)
         yield f"    fn {name}_observe_round({given}) -> i64;"
-        yield f"    fn {name}_skip(memory: *mut f64, round: i64) -> i64;"
-        yield f"    fn {name}_pending(memory: *const f64, rounds: *mut i64) -> i64;"
-    yield f"    fn {name}_save(memory: *const f64, bytes: *mut u8);"
-    yield f"    fn {name}_load(memory: *mut f64, bytes: *const u8, size: i64) -> c_int;"
+        yield f"    fn {name}_skip(memory: *mut u64, round: i64) -> i64;"
+        yield f"    fn {name}_pending(memory: *const u64, rounds: *mut i64) -> i64;"
+    yield f"    fn {name}_save(memory: *const u64, bytes: *mut u8);"
+    yield f"    fn {name}_load(memory: *mut u64, bytes: *const u8, size: i64) -> c_int;"
     yield "}"
     yield ""
     yield (
@@ -251,7 +257,7 @@ pub fn version() -> String {
 /// A learner: decide, then observe, round by round.
 #[derive(Clone)]
 pub struct Learner {
-    memory: Vec<f64>,
+    memory: Vec<u64>,
 }
 
 impl Default for Learner {
@@ -264,7 +270,7 @@ impl Learner {
     /// Learner before its first round, at the model's first decision.
     pub fn new() -> Self {
         let size = unsafe { NAME_sizeof() } as usize;
-        let mut memory = vec![0.0; (size + 7) / 8];
+        let mut memory = vec![0u64; (size + 7) / 8];
         unsafe { NAME_init(memory.as_mut_ptr(), NULLS) };
         Learner { memory }
     }
@@ -313,7 +319,7 @@ def _renamed(items: Sequence[Named]) -> Renamed:
 def _foreign(items: Renamed) -> str:
     """Parameters of a foreign function: the memory, then arrays by address and numbers by value."""
     forms = [f"{r}: *const {_RUST[n.type.dtype]}" if n.type.shape else f"{r}: {_RUST[n.type.dtype]}" for r, n in items]
-    return ", ".join(["memory: *mut f64", *forms])
+    return ", ".join(["memory: *mut u64", *forms])
 
 
 def _method(name: str, function: str, inputs: Renamed, outputs: Renamed, *numbers: str) -> Iterator[str]:

@@ -63,7 +63,7 @@ class Learner:
     def __init__(self, path: str | None = None, start: Mapping[str, Any] | None = None) -> None:
         self._library = ctypes.CDLL(path or library())
         size = self._function("sizeof", ctypes.c_int64)()
-        self._memory = (ctypes.c_double * (-(-size // 8)))()
+        self._memory = (ctypes.c_int64 * (-(-size // 8)))()
         first = dict(start or {})
         given = [
             self._array(name, ("d", DECISIONS[name][1]), first[name]) if name in first else None for name in STARTS

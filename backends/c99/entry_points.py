@@ -69,6 +69,7 @@ class EntryPoints:
             f"{'' if d.type.shape else '*'}({d.name} ? {d.name} : {name})" for name, d in zip(names, self.of.decisions)
         ]
         yield from self._rule("init", args, self._state())
+        yield f"    self->{self.of.decided} = 0;"
         yield "}"
 
     def _prepare(self) -> Iterator[str]:
@@ -82,6 +83,7 @@ class EntryPoints:
         yield from self._rule("decide", [*self._state(), *(n.name for n in self.of.draws)], targets)
         for d in self.of.decisions:
             yield from not_finite(d, d.name if d.type.shape else f"*{d.name}", d.size, "-1")
+        yield f"    self->{self.of.decided} = self->{self.of.state[0].name};"
         yield "    return 0;"
         yield "}"
 
@@ -181,6 +183,8 @@ class EntryPoints:
     def _observe(self) -> Iterator[str]:
         yield f"{self.heads['observe']} {{"
         yield f"    const int64_t wrong = {self.of.name}_check({', '.join(n.name for n in self.of.inputs)});"
+        undecided = f"self->{self.of.decided} != self->{self.of.state[0].name}"
+        yield f"    if (wrong == 0 && {undecided}) {{ return {self.of.undecided}; }}"
         yield f"    return wrong != 0 ? wrong : {self.of.name}_step({', '.join(['self', *self._given()])});"
         yield "}"
 

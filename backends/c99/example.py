@@ -11,6 +11,7 @@ from oco.backends.c99.constants import array_lines
 from oco.backends.c99.expressions import C_TYPES
 from oco.backends.c99.interface import Named
 from oco.backends.c99.module import CSource
+from oco.backends.c99.single import WIDE, in_floats
 from oco.backends.contract import Contract, Range
 from oco.compiler.ir.program import DType, Program, Type
 
@@ -24,7 +25,8 @@ _DRAWN = {"uniform": Range(0.0, 1.0), "normal": Range(-2.0, 2.0)}
 
 def example_main(program: Program, source: CSource, contract: Contract) -> str:
     """Program that plays a few rounds on made-up data and prints the decisions."""
-    return "\n".join(_lines(program, source, contract)) + "\n"
+    text = "\n".join(_lines(program, source, contract)) + "\n"
+    return in_floats(text) if source.interface.single else text
 
 
 def _lines(program: Program, source: CSource, contract: Contract) -> Iterator[str]:
@@ -39,7 +41,7 @@ def _lines(program: Program, source: CSource, contract: Contract) -> Iterator[st
         if _is_long(n):
             yield f"static {C_TYPES[n.type.dtype]} {n.name}_data[{ROUNDS * n.size}];"
             continue
-        values = np.stack([_made_up(rng, n, contract) for _ in range(ROUNDS)])
+        values = np.stack([made_up(rng, n, contract) for _ in range(ROUNDS)])
         yield from array_lines(f"{n.name}_data", Type(n.type.dtype, values.shape), values)
     yield ""
     yield "int main(void) {"
@@ -64,7 +66,9 @@ def _lines(program: Program, source: CSource, contract: Contract) -> Iterator[st
     yield "        }"
     first = interface.decisions[0]
     shown = first.field.name[:60]  # a string of C has 4,095 characters at most
-    yield f'        printf("round %d: {shown} begins with %.9g\\n", t + 1, {first.name}{"[0]" if first.type.shape else ""});'
+    value = f"{first.name}{'[0]' if first.type.shape else ''}"
+    value = f"({WIDE}){value}" if interface.single else value
+    yield f'        printf("round %d: {shown} begins with %.9g\\n", t + 1, {value});'
     given = [_argument(n) for n in (*interface.inputs, *interface.draws)]
     observe, given = ("observe", given) if source.ring is None else ("observe_round", ["t + 1", *given])
     yield f"        if ({name}_{observe}({', '.join(['&learner', *given])}) != 0) {{"
@@ -89,7 +93,7 @@ def _spread(n: Named, contract: Contract) -> str:
     low, high = float(np.max(lower)), float(np.min(upper))
     if n.type.dtype is DType.INT:
         return f"{math.ceil(low)} + i % {max(1, math.floor(high) - math.ceil(low) + 1)}"
-    return f"{low!r} + {max(high - low, 0.0)!r} * (i % 97) / 97.0"
+    return f"{low!r} + {max(high - low, 0.0)!r} * (double)(i % 97) / 97.0"
 
 
 def _within(n: Named, contract: Contract) -> tuple[np.ndarray, np.ndarray]:
@@ -99,7 +103,7 @@ def _within(n: Named, contract: Contract) -> tuple[np.ndarray, np.ndarray]:
     return lower, np.maximum(np.broadcast_to(np.clip(r.upper, -1e3, 1e3), n.type.shape), lower)
 
 
-def _made_up(rng: np.random.Generator, n: Named, contract: Contract) -> np.ndarray:
+def made_up(rng: np.random.Generator, n: Named, contract: Contract) -> np.ndarray:
     """Data within the bounds that the model states, and random numbers of the rule's own."""
     drawn = np.asarray(rng.uniform(*_within(n, contract)))
     return np.floor(drawn).astype(np.int64) if n.type.dtype is DType.INT else drawn

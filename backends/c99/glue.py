@@ -36,7 +36,10 @@ def _one(of: Interface) -> Iterator[str]:
         "int64_t",
         "glue_observe",
         "void *self, const void *const *inputs",
-        [f"return {of.name}_observe({', '.join(['self', *inputs])});"],
+        [
+            f"const int64_t wrong = {of.name}_check({', '.join(inputs)});",
+            f"return wrong != 0 ? wrong : {of.name}_step({', '.join(['self', *inputs])});",
+        ],
     )
     worth = ["worth", "worth + 1", f"worth + {1 + of.outputs[0]}"]
     yield from _function(

@@ -66,11 +66,17 @@ def kept_by(program: Program, function: Function | None = None) -> frozenset[int
 
 @dataclass(frozen=True)
 class Interface:
-    """Names and types of inputs, outputs and state. `signatures` are those of the rule's functions."""
+    """Names and types of inputs, outputs and state. `signatures` are those of the rule's functions; `single`: numbers are floats."""
 
     name: str
     program: Program
     signatures: Mapping[str, Signature]
+    single: bool = False
+
+    @property
+    def number_bytes(self) -> int:
+        """Bytes of a number."""
+        return 4 if self.single else 8
 
     @cached_property
     def state(self) -> list[Named]:
@@ -95,6 +101,16 @@ class Interface:
     def known(self) -> list[Named]:
         """Inputs that are known before the decision."""
         return [n for n in self.inputs if n.field.name in self.program.context]
+
+    @property
+    def undecided(self) -> int:
+        """Return code of an observed round that was not decided: behind those of the state."""
+        return -len(self.state) - 1
+
+    @cached_property
+    def decided(self) -> str:
+        """Member of the struct with the last round that was decided."""
+        return identifier("decided", {n.name for n in self.state})
 
     def members(self) -> list[tuple[str, Type]]:
         """Names and types of the state in the struct."""
@@ -163,7 +179,7 @@ class Interface:
             "decide": self.head(
                 "decide",
                 "int64_t",
-                [own if self.work else known, *draws, *(f"double *{d.name}" for d in self.decisions)],
+                [own, *draws, *(f"double *{d.name}" for d in self.decisions)],
             ),
             "check": self.head("check", "int64_t", one_round),
             "step": self.head("step", "int64_t", [own, *one_round, *draws]),
@@ -185,12 +201,12 @@ class Interface:
         words = {
             "init": "Begin round 1. NULL starts at the model's first decision.",
             "prepare": "Take what is known of this round before `decide`: 0, or -k where entry k of the struct would not be finite.",
-            "decide": "The decision of this round; 0, or -1 where it holds a number that is not finite.",
+            "decide": "The decision of this round, again where it is called again; 0, or -1 where it holds a number that is not finite.",
             "check": "0 if every input is finite and within its bounds, else 1 + the place of the first that is not (over all in order).",
             "measure": "What decisions are worth in this round: the loss, the values of g (g holds where it is <= 0) and of h.",
-            "observe": "Take what the round revealed and go on. Wrong input changes nothing; the result is that of check, or of step.",
+            "observe": "Take what a decided round revealed: the code of check, undecided, or that of step. Wrong input changes nothing.",
             "certificate": "What every fixed decision lost at least (take `rounding` off), what it can lose at most, and what proves it.",
-            "step": "The same for checked input: 0, or -k where entry k of the struct would not be finite; nothing changes then.",
+            "step": "Go on with checked input, decided or not: 0, or -k where entry k of the struct would not be finite and all stays.",
             "run": "Play many rounds; inputs have the round first. Stops before one that observe would refuse; gives how many were played.",
         }
         for function, head in self.heads().items():
@@ -206,6 +222,7 @@ class Interface:
             shape = " x ".join(map(str, n.type.shape)) + ", row by row" if len(n.type.shape) > 1 else ""
             doc = "; ".join(part for part in (" ".join(n.field.doc.replace("*/", "* /").split()), shape) if part)
             yield f"    {n.declared(n.name)};{f' /* {doc} */' if doc else ''}"
+        yield f"    int64_t {self.decided}; /* the last round that decide answered; 0 after load */"
         if self.work:
             yield f"    double work[{self.work}]; /* space for intermediate values, no part of the state */"
         yield f"}} {self.name};"

@@ -66,8 +66,21 @@ class NativeLearner(Learner):
         decisions = tuple((f.name, "d", f.type.shape) for f in program.decision)
         counts = [int(np.prod(r.type.shape)) for r in program.measure.body.results[1:]]
         words = partial(Learner.decide, self), partial(Learner.observe, self), partial(Learner.look, self)
+        answered = self._answered
         self._quick = quick(self._memory, *words, *addresses, inputs, decisions, horizon, *counts)
+        self._answered = answered
         self.__dict__.update(decide=self._quick.decide, observe=self._quick.observe)
+
+    @property
+    def _answered(self) -> int:
+        """Last round that `decide` answered, in C or in Python."""
+        return self._last_answered if self._quick is None else int(self._quick.answered)
+
+    @_answered.setter
+    def _answered(self, round: int) -> None:
+        self._last_answered = round
+        if self._quick is not None:
+            self._quick.answered = round
 
     @contextmanager
     def _owned(self) -> Iterator[None]:
@@ -124,7 +137,8 @@ class NativeLearner(Learner):
         super()._go_on(compiled, contract, state)
         self.__dict__.pop("decide", None)
         self.__dict__.pop("observe", None)
-        self._quick = None
+        answered, self._quick = self._answered, None
+        self._answered = answered
         self._quicken()
         if self._quick is not None:
             self._quick.busy = True  # until the call that passed the horizon is over

@@ -12,6 +12,7 @@ from functools import cache
 from importlib.resources import files
 
 from oco.backends.c99 import vectors
+from oco.backends.c99.single import HELPERS as single_helpers
 from oco.backends.c99.templates import HELPERS
 
 KERNELS = ("sort", "sort_int", "argsort", "weighted_quantile", "solve", "reflections", "rotations", "svd", "eigh")
@@ -56,11 +57,21 @@ def names() -> frozenset[str]:
     return frozenset(_defined())
 
 
-def linked(lines: Sequence[str], prefix: str) -> list[str]:
-    """Lines after the pieces that they refer to, directly or through others; references have the prefix of the source."""
+def linked(lines: Sequence[str], prefix: str, single: bool = False) -> list[str]:
+    """Lines after the pieces that they refer to, directly or through others; references have the prefix of the source.
+
+    single  True for the pieces of a source that is to be one of floats
+    """
     used = _used(lines)
-    text = [line for piece in pieces() if piece in used for line in piece.lines]
+    own = [_of_floats(piece) if single else piece for piece in pieces() if piece in used]
+    text = [line for piece in own for line in piece.lines]
     return [_REFERENCE.sub(lambda m: f"{prefix}_{m[1]}", line) for line in (*text, *lines)]
+
+
+def _of_floats(piece: Piece) -> Piece:
+    """Piece by floats, where its text hangs on the bits of doubles."""
+    names = [name for name in piece.defines if name in single_helpers]
+    return Piece(f"static inline {single_helpers[names[0]]}", piece.defines) if names else piece
 
 
 def _used(lines: Iterable[str]) -> set[Piece]:

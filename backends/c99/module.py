@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from textwrap import wrap
 
 from oco.backends.c99 import library
 from oco.backends.c99.constants import array_lines
@@ -14,6 +15,7 @@ from oco.backends.c99.interface import PUBLIC, Interface, kept_by
 from oco.backends.c99.names import module_name
 from oco.backends.c99.return_codes import STATUS_NAMES, ReturnCodes, bytes_of_struct
 from oco.backends.c99.ring import IN_TURN, REFUSALS, Ring
+from oco.backends.c99.single import in_floats
 from oco.backends.c99.stack import stack_bytes
 from oco.backends.c99.state import STATE_NAMES, state_lines, state_prototypes, state_size
 from oco.backends.c99.vectors import LANE, is_vector
@@ -25,10 +27,19 @@ from oco.backends.round_work import TURNS, work_of
 from oco.compiler.ir.mapping import rows_in_lanes
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.passes import lower
+from oco.compiler.ir.precision import in_single
 from oco.compiler.ir.program import Function, Program
 
 WRITTEN_AS = {"uniform": "uniform on [0, 1)", "normal": "standard normal"}
 """Distributions of random arrays, in words."""
+
+
+FLOATS = (
+    "Numbers are float (24 binary digits, about 7 decimal ones): the last digits of decisions differ from those of double, tolerances of "
+    "exact steps are those of float, and sums over many rounds lose what is a ten-millionth of them (docs/float32.md: how far examples "
+    "were apart). Guarantees are those of exact numbers."
+)
+"""Comment on single precision."""
 
 
 @dataclass(frozen=True)
@@ -43,18 +54,27 @@ class CSource:
     ring: Ring | None = None
 
 
-def emit(program: Program, contract: Contract, skip: Collection[str] = (), *, vectors: bool = False) -> CSource:
-    """Header and source of a program; `skip` names passes to leave out. `vectors`: rows of maps stand side by side in vectors of GNU C."""
+def emit(
+    program: Program, contract: Contract, skip: Collection[str] = (), *, vectors: bool = False, single: bool = False
+) -> CSource:
+    """Header and source of a program; `skip` names passes to leave out. `vectors`: rows of maps stand side by side in vectors of GNU C.
+    `single`: numbers are floats.
+    """
     name, program = module_name(program.name), replace(program, slopes=None)
+    program = in_single(program) if single else program
     program = lower(rows_in_lanes(program, LANE) if vectors else program, skip)
     text, one = rule(program, f"{name}_{IN_TURN}" if contract.delay else name)
+    one = replace(one, single=single)
     ring = Ring(one, contract.delay + 1) if contract.delay else None
     interface = one if ring is None else ring.of
-    identity = learner_hash(program, contract)
+    identity = learner_hash(program, contract, single)
     status = ReturnCodes(interface, contract.algorithm, identity, REFUSALS if ring else {})
     own = [EntryPoints(one, contract.of_one_turn).lines(), state_lines(one, identity)]
     own += [ring.lines(), ring.state_lines()] if ring else []
     body = assembled(program, one, [*text, *(line for part in (*own, status.lines()) for line in part)])
+    heads = [*one.prototypes(), *state_prototypes(one, state_size(one))] if ring else []
+    if single:
+        body, heads = (in_floats("\n".join(lines)).split("\n") for lines in (body, heads))
     title = [*_title(program, contract), *_costs(interface, contract, body, ring)]
     code = [
         *title,
@@ -62,16 +82,19 @@ def emit(program: Program, contract: Contract, skip: Collection[str] = (), *, ve
         "",
         *(f"#include <{header}.h>" for header in ("float", "math", "stddef", "string")),
         "",
-        *([*one.prototypes(), *state_prototypes(one, state_size(one))] if ring else []),
+        *heads,
         *body,
     ]
-    header = "\n".join([*title, *_header(interface, contract, status, ring)])
+    header = "\n".join(_header(interface, contract, status, ring))
+    header = "\n".join([*title, in_floats(header) if single else header])
     size = ring.state_size if ring else state_size(one)
     return CSource(name, header, "\n".join(code).rstrip() + "\n", interface, size, ring)
 
 
 def _costs(of: Interface, contract: Contract, body: Sequence[str], ring: Ring | None) -> Iterator[str]:
     """Comment on what a round takes: operations, stack and memory; and on rounds after the horizon."""
+    if of.single:
+        yield from ("/* " + "\n * ".join(wrap(FLOATS, 110)) + " */").split("\n")
     if contract.horizon is not None:
         yield f"/* After round {contract.horizon}: {ANYTIME if contract.anytime else ALONE}. */"
     work = work_of(of.program)
@@ -85,7 +108,7 @@ def _costs(of: Interface, contract: Contract, body: Sequence[str], ring: Ring | 
 def assembled(program: Program, interface: Interface, lines: Sequence[str]) -> list[str]:
     """Constants, then the functions of the library that the lines use, then the lines."""
     constants = [line for g in program.constants for line in _constant(g.why, interface, g.var.name, program)]
-    return [*constants, "", *library.linked(lines, interface.name)]
+    return [*constants, "", *library.linked(lines, interface.name, interface.single)]
 
 
 @cache

@@ -203,6 +203,7 @@ def _layout(program: Program, source: CSource) -> type[ctypes.Structure]:
     for (name, made), _ in zip(source.interface.members(), program.state):
         kind: Any = _NUMBERS[made.dtype]
         fields.append((name, kind * max(_size(made), 1) if made.shape else kind))
+    fields.append((source.interface.decided, ctypes.c_int64))
     if source.interface.work:
         fields.append(("work", ctypes.c_double * source.interface.work))
     return type("Struct", (ctypes.Structure,), {"_fields_": fields})

@@ -65,7 +65,8 @@ class ReturnCodes:
             (f"{interface.name}_{name}", -code, words)
             for code, (name, words) in enumerate(refusals.items(), first_refusal(interface))
         ]
-        self.about = f"{comment(interface.program.name)}, {comment(algorithm)}, learner {identity[:16]}"
+        kind = ", float" if interface.single else ""
+        self.about = f"{comment(interface.program.name)}, {comment(algorithm)}, learner {identity[:16]}{kind}"
         program = interface.program
         self._taken = {*PUBLIC, *STATUS_NAMES, "ok", *(g.var.name for g in program.constants)}
         self._taken |= {f.name for f in program.functions}
@@ -74,6 +75,7 @@ class ReturnCodes:
             "overflow", {n: k for k, n in enumerate(interface.state, 1) if n.type.dtype is DType.FLOAT}
         )
         self.decision = self._name("overflow", "decision")
+        self.undecided = self._name("undecided", "round")
 
     @staticmethod
     def _with_entries(inputs: list[Named]) -> dict[Named, int]:
@@ -105,6 +107,8 @@ class ReturnCodes:
         yield f"    {self.decision} = -1, /* the decision would not be finite */"
         for code, n, place in self.state:
             yield f"    {code} = {-place}, /* {comment(n.field.name)} would not be finite after the round */"
+        if not self.refusals:
+            yield f"    {self.undecided} = {self.of.undecided}, /* observe before decide: call decide first, once a round */"
         for code, number, words in self.refusals:
             yield f"    {code} = {number}, /* {words} */"
         yield f"    {name}_error_size = {error_size(self.of)}"
@@ -145,6 +149,9 @@ class ReturnCodes:
             yield f'    case {-code}: @text(text, "{_quoted(n.field.name)} would not be finite after the round"); break;'
         for _, code, words in self.refusals:
             yield f'    case {code}: @text(text, "{words}"); break;'
+        if not self.refusals:
+            undecided = "the round is observed before it was decided: call decide first, once a round"
+            yield f'    case {self.of.undecided}: @text(text, "{undecided}"); break;'
         yield '    default: @text(text, "no code of this learner");'
         yield "    }"
         yield "    return text;"
@@ -172,8 +179,8 @@ def _quoted(text: str) -> str:
 
 
 def first_refusal(of: Interface) -> int:
-    """First number after those of the state: code -k is of entry k of the struct."""
-    return len(of.state) + 1
+    """First number after those of the state, of which code -k is of entry k of the struct, and after that of an undecided round."""
+    return len(of.state) + 2
 
 
 def error_size(of: Interface) -> int:
@@ -185,5 +192,8 @@ def error_size(of: Interface) -> int:
 
 def bytes_of_struct(of: Interface) -> int:
     """Bytes of the struct on a machine of 64 bits."""
-    sizes = {DType.FLOAT: 8, DType.INT: 8, DType.BOOL: 1}
-    return math.ceil(sum(sizes[n.type.dtype] * max(n.size, 1) for n in of.state) / 8) * 8 + 8 * of.work
+    sizes, place = {DType.FLOAT: of.number_bytes, DType.INT: 8, DType.BOOL: 1}, 0
+    for n in of.state:
+        size = sizes[n.type.dtype]
+        place = math.ceil(place / size) * size + size * max(n.size, 1)
+    return math.ceil((math.ceil(place / 8) * 8 + 8 + of.number_bytes * of.work) / 8) * 8

@@ -267,6 +267,8 @@ class Ring:
         yield f"    for (int i = 0; i < {turns}; ++i) {{"
         for k, part in enumerate(self._parts):
             yield f"        {self._call('load', f'&self->{part}[i]', f'from + {size} * (i + {k * turns})', str(size))};"
+        decided, now = self.one.decided, self.one.state[0].name
+        yield f"        self->turns[i].{decided} = self->open[i] != 0 ? self->turns[i].{now} : 0;"
         yield "    }"
         yield "    return 0;"
         yield "}"

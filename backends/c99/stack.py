@@ -8,11 +8,11 @@ from functools import cache
 
 _HEAD = re.compile(r"^(?:static |inline )*[\w ]+?\*?(\w+)\($|^(?:static |inline )*[\w ]+?\*?(\w+)\(.*\{$")
 _DECLARED = re.compile(
-    r"^\s+(?:const |static |volatile )*(double|int64_t|uint64_t|int|bool|unsigned char) (?!\()([^;]*);"
+    r"^\s+(?:const |static |volatile )*(double|float|int64_t|uint64_t|int|bool|unsigned char) (?!\()([^;]*);"
 )
 _ARRAY = re.compile(r"^\*?\s*\w+((?:\[\d+\])+)")
 _CALLED = re.compile(r"\b(\w+)\(")
-_SIZES = {"double": 8, "int64_t": 8, "uint64_t": 8, "int": 4, "bool": 1, "unsigned char": 1}
+_SIZES = {"double": 8, "float": 4, "int64_t": 8, "uint64_t": 8, "int": 4, "bool": 1, "unsigned char": 1}
 ARGUMENT = 16
 """Bytes of an argument: where it is passed, and where it is kept."""
 FRAME = 96

@@ -4,7 +4,7 @@ and a checksum. Values that are read back are checked: finite numbers, in a vali
 0   8 bytes   "OCOSTATE"
 8   8         version of the format, 1
 16  8         the learner's identity: the first digits of a hash of its model and plan
-24  8 each    the entries of the state in the struct's order; truth values as 0 or 1
+24  8 each    the entries of the state in the struct's order; truth values as 0 or 1; floats as the doubles that they are
 -8  8         CRC-64/XZ (ECMA-182, reflected) of all bytes before it
 """
 
@@ -13,11 +13,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from oco.backends.c99.interface import Interface
+from oco.backends.c99.interface import Interface, Named
+from oco.backends.c99.single import WIDE
 from oco.backends.python.state_file import LAST_ROUND
 from oco.compiler.ir.program import DType
 
-STATE_NAMES = ("state_size", "save", "load", "readable", "pack", "unpack", "crc", "head", "all_finite")
+STATE_NAMES = (
+    "state_size",
+    "save",
+    "load",
+    "readable",
+    "pack",
+    "unpack",
+    "crc",
+    "head",
+    "all_finite",
+    "pack_floats",
+    "unpack_floats",
+)
 """Names that follow the module's prefix, beside those of the interface."""
 VERSION = 1
 MAGIC = b"OCOSTATE"
@@ -57,7 +70,8 @@ static inline uint64_t @crc(const unsigned char *bytes, int64_t size) {
     }
     return ~crc;
 }
-
+"""
+_OF_DOUBLES = """\
 static inline int @all_finite(const unsigned char *bytes, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
         uint64_t bits;
@@ -68,6 +82,34 @@ static inline int @all_finite(const unsigned char *bytes, int64_t count) {
     }
     return 1;
 }"""
+_OF_FLOATS = f"""\
+static inline unsigned char *@pack_floats(const float *values, int64_t count, unsigned char *to) {{
+    for (int64_t i = 0; i < count; ++i) {{
+        const {WIDE} value = ({WIDE})values[i];
+        to = @pack(&value, 1, to);
+    }}
+    return to;
+}}
+
+static inline const unsigned char *@unpack_floats(float *values, int64_t count, const unsigned char *from) {{
+    for (int64_t i = 0; i < count; ++i) {{
+        {WIDE} value;
+        from = @unpack(&value, 1, from);
+        values[i] = (float)value;
+    }}
+    return from;
+}}
+
+static inline int @all_finite(const unsigned char *bytes, int64_t count) {{
+    for (int64_t i = 0; i < count; ++i) {{
+        {WIDE} value;
+        bytes = @unpack(&value, 1, bytes);
+        if (!(value >= -({WIDE})FLT_MAX && value <= ({WIDE})FLT_MAX)) {{
+            return 0; /* infinite, or no number */
+        }}
+    }}
+    return 1;
+}}"""
 
 
 def state_size(of: Interface) -> int:
@@ -94,7 +136,7 @@ def state_lines(of: Interface, identity: str) -> Iterator[str]:
     name = of.name
     magic = int.from_bytes(MAGIC, "little")
     head = f"{{UINT64_C(0x{magic:016x}), UINT64_C({VERSION}), UINT64_C(0x{identity[:16]})}}"
-    yield from _HELPERS.split("\n")
+    yield from (_HELPERS + (_OF_FLOATS if of.single else _OF_DOUBLES)).split("\n")
     yield ""
     yield f"static const uint64_t {name}_head[3] = {head};"
     yield ""
@@ -103,7 +145,7 @@ def state_lines(of: Interface, identity: str) -> Iterator[str]:
     for n in of.state:
         address = f"self->{n.name}" if n.type.shape else f"&self->{n.name}"
         if n.type.dtype is not DType.BOOL:
-            yield f"    to = @pack({address}, {n.size}, to);"
+            yield f"    to = @pack{_floats(of, n)}({address}, {n.size}, to);"
             continue
         yield f"    for (int i = 0; i < {n.size}; ++i) {{"
         yield f"        const uint64_t bit = ({address})[i];"
@@ -125,13 +167,14 @@ def state_lines(of: Interface, identity: str) -> Iterator[str]:
     for n in of.state:
         address = f"self->{n.name}" if n.type.shape else f"&self->{n.name}"
         if n.type.dtype is not DType.BOOL:
-            yield f"    from = @unpack({address}, {n.size}, from);"
+            yield f"    from = @unpack{_floats(of, n)}({address}, {n.size}, from);"
             continue
         yield f"    for (int i = 0; i < {n.size}; ++i) {{"
         yield "        uint64_t bit;"
         yield "        from = @unpack(&bit, 1, from);"
         yield f"        ({address})[i] = bit != 0;"
         yield "    }"
+    yield f"    self->{of.decided} = 0;"
     yield "    return 0;"
     yield "}"
 
@@ -160,6 +203,11 @@ def _believable(of: Interface) -> Iterator[str]:
         if dtype is DType.FLOAT and count:
             yield f"    if (!@all_finite(bytes + {place}, {count})) {{ return 5; }}"
         place += 8 * count
+
+
+def _floats(of: Interface, n: Named) -> str:
+    """Ending of the functions that keep a member of the struct."""
+    return "_floats" if of.single and n.type.dtype is DType.FLOAT else ""
 
 
 def save_head(of: Interface) -> str:

@@ -34,6 +34,7 @@ typedef struct {
     char busy; /* Python is at work on the learner: every call goes there, and is told so if it comes from another thread */
     void *self;
     int64_t *round;
+    int64_t answered; /* the last round that was decided */
     int64_t horizon; /* calls of this round and the next go through Python; -1: of none */
     decide_function decide;
     observe_function observe;
@@ -160,6 +161,7 @@ static PyObject *stepper_decide(Stepper *s, PyObject *ignored) {
     if (s->busy || at_horizon(s) || s->decide(s->self, s->space) != 0) {
         return PyObject_CallNoArgs(s->slow_decide);
     }
+    s->answered = *s->round;
     const Form *forms = s->forms + s->inputs;
     if (s->decisions == 1) {
         return array_of(forms, s->space);
@@ -285,7 +287,7 @@ static PyObject *stepper_observe(Stepper *s, PyObject *const *args, Py_ssize_t c
     const void *inputs[MOST_INPUTS];
     double numbers[MOST_INPUTS];
     const int64_t round = *s->round;
-    if (s->busy || at_horizon(s) || !gathered(s, args, count, names, inputs, numbers) || s->decide(s->self, s->space) != 0) {
+    if (s->busy || s->answered != round || at_horizon(s) || !gathered(s, args, count, names, inputs, numbers) || s->decide(s->self, s->space) != 0) {
         return PyObject_Vectorcall(s->slow_observe, args, (size_t)count, names);
     }
     Worth *w = new_worth(s);
@@ -410,6 +412,7 @@ static PyMethodDef stepper_methods[] = {
 
 static PyMemberDef stepper_members[] = {
     {"busy", T_BOOL, offsetof(Stepper, busy), 0, "Whether every call goes through Python."},
+    {"answered", T_LONGLONG, offsetof(Stepper, answered), 0, "The last round that was decided."},
     {NULL, 0, 0, 0, NULL},
 };
 

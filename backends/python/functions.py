@@ -96,7 +96,7 @@ class _Writer(Walker):
         for out, param, first in zip(e.outs, inside, start):
             free = isinstance(first, Var) and first.name in own - needed and first.name not in self.waiting
             name = self.name(first) if free and isinstance(first, Var) else ""
-            if not name or name in names or is_temporary(name):
+            if not name or name in names or (isinstance(first, Var) and is_temporary(first.name)):
                 name = self.name(out) if not is_temporary(out.name) or is_temporary(param.name) else self.name(param)
             names.append(name)
         return names

@@ -70,6 +70,7 @@ class Learner:
         self._random = np.random.default_rng(seed)
         self._values = _tuple(init(*first.values()))
         self._drawn: list[Any] | None = None
+        self._decision: tuple[Any, ...] | None = None
         self._steep: set[str] = set()
         self._owner = RLock()
 
@@ -108,11 +109,14 @@ class Learner:
         return {**results, "at": np.array(at), "multipliers": np.array(multipliers)}
 
     def decide(self, /, **context: Any) -> Any:
-        """Decision of this round from its contexts, which are given once; a dict of them if the model has several."""
+        """Decision of this round from its contexts, which are given once; a dict of them if the model has several. A second call in
+        one round gives one decision.
+        """
         with self._owned(), np.errstate(all="ignore"):
             self._learn_context(context)
-            result = self._finite(START, decide(*self._values, *self._draw()))
-        return self._named(result)
+            if self._decision is None:
+                self._decision = self._finite(START, decide(*self._values, *self._draw()))
+            return self._named(self._decision)
 
     def second_point(self) -> Any:
         """Second point of a round that reveals the loss at two, as `second_loss`: the decision of the opposite draw."""
@@ -144,21 +148,24 @@ class Learner:
 
     def observe(self, /, **streams: Any) -> Feedback:
         """Take the round's data, return the loss and constraints of the decision, and go on. Wrong data raises an error
-        and changes nothing.
+        and changes nothing; a RuntimeError where `decide` has not answered this round.
         """
         with self._owned():
             known = self._learn_context({name: streams[name] for name in CONTEXT if name in streams})
             before = {name: self._values[STATE.index(own)] for name, own in PREVIOUS.items()}
             values = [v[()] for v in self._take({**streams, **known, **before})]
+            if self._decision is None:
+                raise RuntimeError(
+                    f"round {self.round} is observed before it was decided: call `decide` first, once a round"
+                )
+            decisions = self._decision
             drawn = self._draw()
             with np.errstate(all="ignore"):
-                decisions = _tuple(decide(*self._values, *drawn))
                 loss, constraints, equalities = measure(self.round, *decisions, *values)
-                if loss * 0 != 0:
-                    self._finite(START, decisions)
                 following = self._finite(STATE, update(*self._values, *values, *drawn))
             feedback = Feedback(self.round, float(loss), constraints, equalities)
-            self._values, self._unprepared, self._drawn, self._context = following, None, None, None
+            self._values, self._decision = following, None
+            self._unprepared, self._drawn, self._context = None, None, None
         if feedback.round - 1 == HORIZON:
             warnings.warn(f"the horizon of {HORIZON} rounds is over: {AFTER_HORIZON}", stacklevel=2)
         if LIPSCHITZ and feedback.round & (feedback.round - 1) == 0:
@@ -168,7 +175,7 @@ class Learner:
     def skip(self) -> None:
         """Leave this round out, as its data never come: the next decision is made from the same state, and counts as this round's."""
         with self._owned():
-            self._values = self._before
+            self._values, self._decision = self._before, None
             self._unprepared, self._drawn, self._context = None, None, None
 
     @property
@@ -220,6 +227,7 @@ class Learner:
                 "random": self._random.bit_generator.state,
                 "drawn": [pack(a) for a in self._drawn] if self._drawn else None,
                 "context": {name: pack(v) for name, v in (self._context or {}).items()},
+                "decided": self._decision is not None,
             }
 
     @classmethod
@@ -242,6 +250,8 @@ class Learner:
             learner._drawn = results or None
             if context := state.get("context"):
                 learner._learn_context({name: unpack(v) for name, v in context.items()})
+            if state.get("decided"):
+                learner.decide()
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
             raise StateError(f"this state is not whole: {type(error).__name__}: {error}") from None
         return learner

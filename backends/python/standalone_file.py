@@ -60,9 +60,8 @@ def played(learner: Any, rounds: Iterator[Mapping[str, Any]]) -> Iterator[Feedba
     """Feedback of all rounds, each of which comes after as many others as the delay has."""
     open_: list[Mapping[str, Any]] = []
     for streams in rounds:
-        if DELAY:
-            learner.decide(**{name: streams[name] for name in CONTEXT})
-        open_.append({n: v for n, v in streams.items() if not DELAY or n not in CONTEXT})
+        learner.decide(**{name: streams[name] for name in CONTEXT})
+        open_.append({n: v for n, v in streams.items() if n not in CONTEXT})
         if len(open_) > DELAY:
             yield learner.observe(**open_.pop(0))
     for streams in open_:

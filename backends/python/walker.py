@@ -11,9 +11,10 @@ from itertools import count
 from oco.backends.python.expressions import Level, Text, call, in_rows, literal
 from oco.backends.python.templates import STATEMENTS, TEMPLATES
 from oco.backends.python.uses import Uses
-from oco.compiler.ir.names import is_temporary
+from oco.compiler.ir.names import identifier, is_temporary
 from oco.compiler.ir.program import Block, DType, Equation, Operand, Type, Var
-from oco.compiler.ir.rewrite import bound_names
+from oco.compiler.ir.rewrite import bound_names, equations_of, read_by
+from oco.compiler.ir.words import word_in
 
 WIDTH = 96
 INLINE = 60
@@ -46,7 +47,7 @@ class Walker:
         self.waiting: dict[str, Waiting] = {}
         self.names: dict[str, str] = {}
         self.uses = Uses.of(body)
-        self.taken = set(bound_names(body))
+        self.taken = set(bound_names(body)) | set(read_by(body)) | {e.attr("function") for e in _calls(body)}
         self.numbered = 0
         self.nonzero = nonzero
         self.least = least
@@ -74,16 +75,20 @@ class Walker:
 
     # names and values
     def name(self, var: Var) -> str:
-        """Python name of a variable; those without a name of their own are numbered in the order of the text."""
+        """Python name of a variable; those with a word alone take it, others are numbered in the order of the text."""
         if var.name not in self.names:
-            name = var.name
-            if is_temporary(name):
-                free = (k for k in count(self.numbered + 1) if f"v{k}" not in self.taken)
-                self.numbered = next(free)
-                name = f"v{self.numbered}"
-                self.taken.add(name)
-            self.names[var.name] = name
+            self.names[var.name] = self._spoken(var.name) if is_temporary(var.name) else var.name
         return self.names[var.name]
+
+    def _spoken(self, name: str) -> str:
+        """Name of a temporary variable: its word, or a number."""
+        if word := word_in(name):
+            result = identifier(word, self.taken)
+        else:
+            self.numbered = next(k for k in count(self.numbered + 1) if f"v{k}" not in self.taken)
+            result = f"v{self.numbered}"
+        self.taken.add(result)
+        return result
 
     def text(self, operand: Operand) -> Text:
         """Expression that waits under this name, or the name, or the number."""
@@ -249,3 +254,8 @@ class Walker:
         while len(code()) > room and self.write_longest(operands):
             pass
         return code()
+
+
+def _calls(body: Block) -> list[Equation]:
+    """Equations of a body that call functions of the program."""
+    return [e for e in equations_of(body) if e.op == "call"]

@@ -22,6 +22,7 @@ from oco.compiler.algorithms.dual_prices import (
 from oco.compiler.algorithms.penalties import no_slopes, prices_of, slopes_after
 from oco.compiler.algorithms.predictions import Predictions, places
 from oco.compiler.algorithms.rehearsal import ROUNDS, is_whole, rehearsed
+from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows, repeated
 from oco.compiler.lowering.predicted_round import after, as_predicted, parts_of, predicted_of
@@ -57,7 +58,7 @@ PARTLY = ("x", "margin", "error")
 """State that a rehearsal leaves: decisions, and margins, which hang on the constraints' data alone."""
 REHEARSED = (*PARTLY, "S")
 """State that it leaves where distributions of the loss's data are stated too."""
-AT_CENTRE = 1e-9
+AT_CENTRE = Tolerance(1e-9)
 """Share of a width within which a start is the middle of the domain."""
 MULTIPLIERS, LAST = "mu", "x_last"
 Solved = tuple[tuple[int, float, float], ...]

@@ -6,13 +6,14 @@ import numpy as np
 
 from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.qr_update import enter, leave
+from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.trace import Tracer, Values
 from oco.compiler.ir.value import Value
 
-DEPENDENT = 1e-20
+DEPENDENT = Tolerance(1e-20)
 """A row whose part orthogonal to the active rows has a smaller squared norm counts as dependent on them."""
 
-FEASIBLE = 1e-14
+FEASIBLE = Tolerance(1e-14)
 """Violations up to this many units of h count as none."""
 
 
@@ -27,7 +28,7 @@ def nearest_point(t: Tracer, v: Value, G: Floats, h: Floats, units: Floats | Non
     measure = 1.0 if units is None else t.constant(units, "units", "by what violations of the rows are multiplied")
 
     def outside(w: Value, repeats: Value) -> Value:
-        return t.and_(t.max(_violation(w, rows, right, measure)) > 1e-13, repeats < 40)
+        return t.and_(t.max(_violation(w, rows, right, measure)) > Tolerance(1e-13), repeats < 40)
 
     def project_again(w: Value, repeats: Value) -> tuple[Value, Value]:
         return _project_once(t, w, rows, right, measure), repeats + 1

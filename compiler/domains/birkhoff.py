@@ -16,6 +16,7 @@ from oco.compiler.domains.base import Domain, Halfspaces
 from oco.compiler.domains.doubly_stochastic import nearest_doubly_stochastic, project_face
 from oco.compiler.domains.norms import Floats, exact_sum
 from oco.compiler.domains.sampling import hit_and_run, sampling_cost
+from oco.compiler.ir.precision import Tolerance
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 MAX_ORDER = 200  # systems of n equations, solved about ten times in a projection, stay within milliseconds
 MAX_PERMUTED = 6  # order whose permutation matrices, 720, are listed
-SUPPORT = 1e-11
+SUPPORT = Tolerance(1e-11)
 """Entries up to this are zero but for rounding."""
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from oco.compiler.domains.greedy_allocation import SORTED
+from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.value import Value
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ ROUNDING = 2.0**-50
 MAX_SHIFTS = 40  # corrections of the total by the entries that are free
 FAR = 4.0
 """Ways that a step of Newton's method may go among many entries."""
-FAST = 1e-9
+FAST = Tolerance(1e-9)
 """A lack within this share of all entries together is rounding when Newton's method makes it no less, and ends a search to be repeated."""
 
 
@@ -255,7 +256,7 @@ class Scalings(Path):
 def _middle(t: Tracer, low: Value, high: Value, unit: float) -> Value:
     """Between low < high: their mean where they are alike, else 0, else the geometric mean, so that any scale is reached in a few steps."""
     near, far = t.minimum(t.abs(low), t.abs(high)), t.maximum(t.abs(low), t.abs(high))
-    floor = t.maximum(near, 1e-20 * unit)
+    floor = t.maximum(near, Tolerance(1e-20) * unit)
     geometric = t.sign(low + high) * (t.sqrt(floor) * t.sqrt(far))
     mean = low + (high - low) * 0.5
     apart = t.where(t.and_(low < 0.0, high > 0.0), 0.0, t.where(far > 4.0 * floor, geometric, mean))

@@ -8,15 +8,16 @@ import numpy as np
 
 from oco.compiler.domains.assignment import cheapest_assignment
 from oco.compiler.domains.spectral import column
+from oco.compiler.ir.precision import Tolerance
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
     from oco.compiler.ir.value import Value
 
-CONVERGED = 1e-14
+CONVERGED = Tolerance(1e-14)
 MAX_STEPS = 300  # Newton's steps after which it ends with the point that it has: about ten are usual
 FAR = 100.0
-RIDGE = 1e-11
+RIDGE = Tolerance(1e-11)
 """Keeps the Newton equations solvable: they have the null vector (1, -1), and more where the support falls apart."""
 
 
@@ -54,14 +55,14 @@ def _step_length(t: Tracer, W: Value, D: Value, d: Value, residual: Value) -> Va
     """
     start = t.sum(t.maximum(W, 0.0) ** 2) * 0.5
     rate, total = t.sum(residual * d), t.sum(d)
-    noise = 1e-14 * (start + t.max(t.abs(d)))
+    noise = Tolerance(1e-14) * (start + t.max(t.abs(d)))
 
     def still_falling(s: Value) -> Value:
         return t.and_(t.sum(t.maximum(W + s * D, 0.0) * D) - total < 0.5 * rate, s < 1e300)
 
     def too_long(s: Value) -> Value:
         change = t.sum(t.maximum(W + s * D, 0.0) ** 2) * 0.5 - start - s * total
-        return t.and_(change > 1e-4 * s * rate + noise, s > 1e-12)
+        return t.and_(change > 1e-4 * s * rate + noise, s > Tolerance(1e-12))
 
     (s,) = t.while_(still_falling, lambda s: (s * 2.0,), (t.lift(1.0),))
     return t.while_(too_long, lambda s: (s * 0.5,), (s,))[0]
@@ -111,7 +112,7 @@ def project_face(t: Tracer, S: Value, M: Value) -> Value:
     """Each M[k] projected on the matrices that vanish where S does, with rows and columns that sum to zero."""
     n = S.shape[0]
     values, Q = t.eigh(_normal_matrix(t, S))
-    regular = values > 1e-9
+    regular = values > Tolerance(1e-9)
     inverse = t.where(regular, 1.0 / t.where(regular, values, 1.0), 0.0)
 
     def face(H: Value) -> Value:

@@ -8,26 +8,27 @@ import numpy as np
 
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.norms import Floats, direction, scaled_norm
+from oco.compiler.ir.precision import Tolerance
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
     from oco.compiler.ir.value import Value
 
-CONVERGED = 1e-13
+CONVERGED = Tolerance(1e-13)
 EPS = float(np.finfo(float).eps)
 EPS_GIVING = 100 * EPS
 """Rounding of the dual's gradient for a unit of the multipliers, where rows give way and these are large."""
 MAX_STEPS = 100  # Newton's steps after which it ends with the point that it has: about ten are usual
 MAX_REPEATS = 10  # halvings of one step
-RIDGE = 1e-10
+RIDGE = Tolerance(1e-10)
 FAR = 1e60
 """A point farther away counts as this far, so that squares of distances stay numbers."""
 LONGEST_MOVE = 10.0
 """Longest move of the multipliers by a Newton step, in distances of the point."""
-DEPENDENT = 1e-9
+DEPENDENT = Tolerance(1e-9)
 """Eigenvalues of the active rows' Gram matrix up to this part of the greatest count as zero."""
 
-CERTIFIED = 1e-11
+CERTIFIED = Tolerance(1e-11)
 """Tolerance of a linear minimisation, for a cost of length one over a set of size one."""
 FIRST_STEP, LONGER, LONGEST_STEP = 1e5, 10.0, 1e11  # of the proximal term, so that systems stay regular
 
@@ -139,7 +140,7 @@ class CutDual:
 
         def outside(x: Value, repeats: Value) -> Value:
             over = self.C @ x - self.r
-            return t.and_(t.max(t.where(self.free, t.abs(over), over)) > 1e-12, repeats < MAX_REPEATS)
+            return t.and_(t.max(t.where(self.free, t.abs(over), over)) > Tolerance(1e-12), repeats < MAX_REPEATS)
 
         def again(x: Value, repeats: Value) -> tuple[Value, Value]:
             return self.solve(x, self.none)[1], repeats + 1
@@ -159,7 +160,7 @@ class CutDual:
         t = self.t
         sides = self.r if self.give == 0 else self.r + (0.5 * self.give) * lam
         parts = t.sum(x * x) * 0.5, t.sum(x * (v - lam @ self.C)), t.sum(lam * sides)
-        return parts[0] - parts[1] - parts[2], 1e-14 * (1.0 + t.abs(parts[1]) + t.abs(parts[2]))
+        return parts[0] - parts[1] - parts[2], Tolerance(1e-14) * (1.0 + t.abs(parts[1]) + t.abs(parts[2]))
 
     def _slope(self, lam: Value, x: Value) -> Value:
         """Gradient of the dual at lam, with x the point there."""
@@ -196,7 +197,7 @@ class CutDual:
         def too_long(s: Value) -> Value:
             moved = self._clip(lam + s * d)
             gain = self._value(v, moved, self._point(v, moved))[0] - start
-            return t.and_(gain + noise < 1e-4 * t.sum(slope * (moved - lam)), s > 1e-14)
+            return t.and_(gain + noise < 1e-4 * t.sum(slope * (moved - lam)), s > Tolerance(1e-14))
 
         (s,) = t.while_(too_long, lambda s: (s * 0.5,), (t.lift(1.0),))
         return self._clip(lam + s * d)

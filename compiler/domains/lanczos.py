@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 
@@ -18,7 +19,7 @@ LARGE_VECTORS = 1 << 15
 KEPT = 4
 """Approximations that are kept when the basis is full."""
 MAX_LOOKS = 600  # products with the matrix after which it ends with the pair that it has
-ROUNDING = 1e-15
+ROUNDING = Tolerance(1e-15)
 """A vector that orthogonalization shortens to this part of its length held nothing new."""
 
 

@@ -11,6 +11,7 @@ from oco.compiler.domains.chebyshev import SMALL_PRODUCT, small_top_pair
 from oco.compiler.domains.combination import Combination
 from oco.compiler.domains.lanczos import top_pair
 from oco.compiler.domains.norms import scaled_norm
+from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 
@@ -19,7 +20,7 @@ SMALL = 200
 WARM_SMALL = 24
 """Limit as above for a start from the last answer; in C such a start is faster from ten rows on, in NumPy from some thirty."""
 
-RESIDUAL = 1e-9
+RESIDUAL = Tolerance(1e-9)
 """Relative residual of a singular pair that counts as exact."""
 WARM_RESIDUAL = 1e-6
 """Residual for a large matrix, sought round after round: the minimum is off by its square over the relative gap."""

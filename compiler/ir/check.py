@@ -9,6 +9,7 @@ import numpy as np
 
 from oco.compiler.ir.names import is_legal
 from oco.compiler.ir.ops import CONTROL, OPS, describe
+from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.program import (
     Block,
     DType,
@@ -169,7 +170,7 @@ def _show(types: tuple[Type, ...]) -> str:
 def _check_literal(literal: Literal) -> None:
     kind = PYTHON_KINDS[literal.type.dtype]
     require(
-        literal.type.shape == () and type(literal.value) is kind,
+        literal.type.shape == () and type(literal.value) in (kind, Tolerance) and isinstance(literal.value, kind),
         lambda: f"the literal {literal.value!r} is no {literal.type}",
     )
 

@@ -15,6 +15,7 @@ import numpy as np
 from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.ops import CONTROL, OPS
+from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.program import Block, Equation, Function, Global, Literal, Operand, Program, Type, Var
 from oco.compiler.ir.rewrite import all_functions, equations_of, keep_notes, map_functions
 
@@ -78,7 +79,8 @@ class _Folding:
         named = any(isinstance(a, Var) and not a.type.shape for a in e.args)
         if named and np.isfinite(array):
             return None
-        return Literal(array.item(), made)
+        bare = e.op in ("mul", "div") and any(isinstance(a, Literal) and isinstance(a.value, Tolerance) for a in e.args)
+        return Literal(Tolerance(array.item()) if bare else array.item(), made)
 
     def is_known(self, operand: Operand) -> bool:
         return isinstance(operand, Literal) or operand.name in self.constants

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oco.compiler.ir.ops import OPS, REDUCTIONS, Op
+from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.program import DType, Literal, Type
 from oco.compiler.ir.value import Liftable, Value
 from oco.dsl.diagnostics import InternalError
@@ -47,6 +48,8 @@ class PrimitiveMethods(ABC):
         array = np.asarray(value)
         if array.ndim:
             return self.constant(array)
+        if isinstance(value, Tolerance):
+            return Value(self, Literal(value, Type(DType.FLOAT)))
         if array.dtype == np.bool_:
             return Value(self, Literal(bool(array), Type(DType.BOOL)))
         if np.issubdtype(array.dtype, np.integer):

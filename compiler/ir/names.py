@@ -83,5 +83,5 @@ def is_legal(name: str) -> bool:
 
 
 def is_temporary(name: str) -> bool:
-    """True if a variable has no name of its own (`v`, `v_2`, ...)."""
-    return name == "v" or (name.startswith("v_") and name[2:].isdigit())
+    """True if a variable has no name of its own (`v`, `v_2`, ...), or a word alone (`v_scaled_x`, see `words.py`)."""
+    return name == "v" or name.startswith("v_")

@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.ir.names import identifier, is_temporary
+from oco.compiler.ir.names import identifier
 from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.program import Block, Equation, Function, Literal, Operand, Program, Type, Var
 from oco.compiler.ir.rewrite import bound_names, map_functions
 from oco.compiler.ir.small_entries import Entries, EntryRule, Place, entry_of, places
+from oco.compiler.ir.words import soft, word_in, word_of
 
 LARGEST = 2
 """Entries an axis: with more, the text grows beyond what is read at a glance."""
@@ -226,7 +227,9 @@ class _Unrolling:
         """The terms put together from the first to the last."""
         result = terms[0]
         for k, term in enumerate(terms[1:], start=2):
-            result = self.apply(op, (result, term), out if k == len(terms) else self.fresh("v", out.type))
+            result = self.apply(
+                op, (result, term), out if k == len(terms) else self.fresh(soft(word_in(out.name) or "v"), out.type)
+            )
         return result
 
     def moved(self, e: Equation, move: EntryRule) -> bool:
@@ -257,11 +260,16 @@ class _Unrolling:
         result, single = list[Operand](), Type(out.type.dtype)
         for (i, k), place in zip(product(range(rows), range(columns)), places(out.type.shape), strict=True):
             pairs = [(left[i * inner + j], right[j * columns + k]) for j in range(inner)]
-            terms = [self.apply("mul", pair, self.fresh("v", single)) for pair in pairs]
+            terms = [self.apply("mul", pair, self.fresh(_product(pair), single)) for pair in pairs]
             result.append(self.total("add", terms, self.sum_at(out, place)))
         return result
 
 
 def _stem(v: Var) -> str:
     """The name without the number of its version."""
-    return "v" if is_temporary(v.name) else _VERSION.sub("", v.name)
+    return _VERSION.sub("", v.name)
+
+
+def _product(pair: Sequence[Operand]) -> str:
+    """Name of a product of two entries."""
+    return word_of("mul", pair, [o.name if isinstance(o, Var) else "v" for o in pair])

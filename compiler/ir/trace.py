@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from oco.compiler.ir.names import identifier, is_temporary
 from oco.compiler.ir.program import Block, DType, Equation, Function, Global, Operand, Type, Var
 from oco.compiler.ir.rename import rename_function
 from oco.compiler.ir.value import Liftable, Value
+from oco.compiler.ir.words import soft, word_of
 from oco.dsl.diagnostics import InternalError
 
 Values = tuple[Value, ...]
@@ -61,9 +63,16 @@ class Tracer(PrimitiveMethods):
             self._hints[named.operand.name] = hint
         return named
 
+    def word(self, word: str, value: Liftable) -> Value:
+        """Return the value, called `word` in generated code where it stands on a line of its own."""
+        named = self.lift(value)
+        if not self.is_named(named):
+            self.name(soft(word), named)
+        return named
+
     def is_named(self, value: Value) -> bool:
-        """True if the value has been given a name."""
-        return isinstance(value.operand, Var) and self._hints.get(value.operand.name) != UNNAMED
+        """True if the value has been given a name of its own."""
+        return isinstance(value.operand, Var) and not is_temporary(self._hints.get(value.operand.name, ""))
 
     def constant(self, value: np.ndarray[Any, Any] | float, name: str = "", why: str = "") -> Value:
         """A constant of the program, with its name and where it came from (`1/T (Theorem 1)`). Equal ones of one name are one."""
@@ -77,7 +86,7 @@ class Tracer(PrimitiveMethods):
             if same and (not name or self._hints[known.var.name] == name):
                 return Value(self, known.var)
         name = name or {0.0: "zeros", 1.0: "ones"}.get(_only_entry(array), "constant")
-        wish = f"{name}_given" if is_temporary(identifier(name)) else name
+        wish = f"given_{name}" if is_temporary(identifier(name)) else name
         var = Var(identifier(wish, self._global_names()), made)
         self._hints[var.name] = name
         self.constants.append(Global(var, array, why))
@@ -115,8 +124,9 @@ class Tracer(PrimitiveMethods):
     ) -> Values:
         """Results of a new equation in the innermost open block."""
         scope = self._scope
-        outs = tuple(self._fresh(r) for r in results)
         operands = tuple(a.operand for a in args)
+        word = UNNAMED if len(results) > 1 else word_of(op, operands, [self._hint_of(o) for o in operands])
+        outs = tuple(self._fresh(r, word) for r in results)
         scope.equations.append(Equation(outs, op, operands, tuple(sorted(attrs.items())), blocks, scope.note))
         scope.note = ""
         return tuple(Value(self, v) for v in outs)
@@ -213,8 +223,12 @@ class Tracer(PrimitiveMethods):
         check_function(function, self.constants, self.functions)
         return function, several
 
-    def call(self, name: str, fn: Callable[..., Result], *args: Liftable, doc: str = "") -> Any:
+    def call(
+        self, name: str, fn: Callable[..., Result], *args: Liftable, doc: str = "", words: Sequence[str] = ()
+    ) -> Any:
         """`fn` as a function of the program, applied to args. Traced again for each call, kept once for each distinct body.
+
+        words  names of the parameters, in the order of args, where the values have none
 
         Constants of the program are not passed: the function sees them anyway.
         """
@@ -226,7 +240,9 @@ class Tracer(PrimitiveMethods):
             left = iter(values)
             return fn(*(next(left) if any(v is p for p in passed) else v for v in given))
 
-        hints = [h for h, v in zip(self._parameter_hints(fn, given), given) if any(v is p for p in passed)]
+        names = zip_longest(self._parameter_hints(fn, given), words[: len(given)], fillvalue="")
+        spoken = [word if word and hint == UNNAMED else hint for hint, word in names]
+        hints = [h for h, v in zip(spoken, given) if any(v is p for p in passed)]
         params = [(h, v.type) for h, v in zip(hints, passed)]
         function, several = self._trace(identifier(name), with_constants, params, doc or _doc(fn))
         known = self._known(function)
@@ -248,7 +264,8 @@ class Tracer(PrimitiveMethods):
         """Names for parameters: those of fn's signature, then those of the values themselves."""
         named = [p.name for p in inspect.signature(fn).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
         own = [self._hint_of(v.operand) for v in values]
-        return (named + own[len(named) :])[: len(values)]
+        known = [UNNAMED if is_temporary(hint) else hint for hint in own]
+        return (named + known[len(named) :])[: len(values)]
 
     def _hint_of(self, operand: Operand) -> str:
         return self._hints.get(operand.name, UNNAMED) if isinstance(operand, Var) else UNNAMED

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
@@ -255,9 +256,17 @@ Structured = Value | Point | Rows
 
 
 def call_over(
-    t: Tracer, name: str, fn: Callable[..., Sequence[Value]], *args: Structured, doc: str = ""
+    t: Tracer,
+    name: str,
+    fn: Callable[..., Sequence[Value]],
+    *args: Structured,
+    doc: str = "",
+    words: Sequence[str] = (),
 ) -> tuple[Value, ...]:
-    """`t.call` for a function of points and rows: they travel block by block, and `fn` gets them whole."""
+    """`t.call` for a function of points and rows: they travel block by block, and `fn` gets them whole.
+
+    words  names of the last of the args where they have none; the first are called as the parameters of `fn` are
+    """
 
     def run(*values: Value) -> Sequence[Value]:
         left = iter(values)
@@ -270,7 +279,10 @@ def call_over(
         return fn(*given)
 
     flat = [v for a in args for v in ((a,) if isinstance(a, Value) else a.blocks)]
-    results: tuple[Value, ...] = t.call(name, run, *flat, doc=doc)
+    own = [p.name for p in signature(fn).parameters.values() if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
+    called = [*own, *[""] * (len(args) - len(own) - len(words)), *words][: len(args)]
+    spoken = [c for a, c in zip(args, called) for _ in ((a,) if isinstance(a, Value) else a.blocks)]
+    results: tuple[Value, ...] = t.call(name, run, *flat, doc=doc, words=spoken)
     return results
 
 

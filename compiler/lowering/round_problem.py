@@ -299,14 +299,16 @@ class Problem:
         slope = c + self._combination(parts, y, self.units.of_weights(weights, 1))
         symbols, env = self._weights(parts, self.units.of_weights(weights, 2))
         lower, result = self._lowering(y, env), list[Value]()
+        word = self.tracer.word
         for b, at, tilt in zip(functions.blocks, y.blocks, slope.blocks, strict=True):
-            result.append(at - tilt / scale)
+            result.append(word("proximal_center", at - word("affine_move", tilt / scale)))
             if b is None:
                 continue
             shares = [vector_jacobian(e, w, (b.name.name,))[b.name.name] for w, (e, _) in zip(symbols, parts)]
             weight, a = lower(reduce(algebra.add, shares)), lower(b.slope)
             steep = a if self.units.radius == 1 else self.units.radius * a
-            pull = b.pull(self.tracer, lower(b.argument) - steep * (tilt / scale), weight * (a * a) / scale)
+            argument = word("argument", lower(b.argument) - steep * word("affine_move", tilt / scale))
+            pull = word("pull", b.pull(self.tracer, argument, word("weight", weight * (a * a) / scale)))
             result[-1] = result[-1] - pull / (
                 steep if b.never_flat else self.tracer.where(self.tracer.eq(a, 0.0), 1.0, steep)
             )

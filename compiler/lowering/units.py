@@ -38,7 +38,8 @@ class Units:
             return u
         grown = u if self.scales.radius == 1 else self._radius() * u
         parts = zip(grown.blocks, self.own, self.scales.origins, self._middles(), strict=True)
-        return Point(tuple(self._cut(b + c if np.any(o) else b, d) for b, d, o, c in parts))
+        grown_parts = (self._cut(b + c if np.any(o) else b, d) for b, d, o, c in parts)
+        return Point(tuple(self.t.word("decided", b) if isinstance(b, Value) else b for b in grown_parts))
 
     def _cut(self, x: Value, domain: Domain) -> Value:
         return domain.project(self.t, x) if domain.is_box else x

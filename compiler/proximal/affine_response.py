@@ -28,6 +28,7 @@ class AffineResponse:
         self.p, self.y, self.c, self.alpha, self.g, self.A = p, y, c, alpha, g, A
         self.bounds = EntryBounds(*bounds) if bounds else None
         self.parts: tuple[Structured, ...] = (y, c, alpha, g, A, *bounds)
+        self.words = ("y", "c", "alpha", "g", "A", *("bound" for _ in bounds))
 
     @classmethod
     def bounded(

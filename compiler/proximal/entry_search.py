@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from functools import reduce
 
+from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.proximal.entry_bounds import BoundingRows, over_entries
 from oco.compiler.proximal.separable_response import SeparableResponse
 
-SHARE = 1e-13
+SHARE = Tolerance(1e-13)
 """Share of the width of the narrowest entry at which the search ends."""
 MOST_STEPS = 60  # halvings of an interval after which it is at rounding
 

@@ -21,14 +21,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows
 from oco.compiler.lowering.round_problem import Problem, TraceSpec
 from oco.compiler.prover.epigraph import BASES, STEEPNESS, Epigraph, Floats
 
-TOLERANCE = 1e-12
+TOLERANCE = Tolerance(1e-12)
 """Error of the decision, as a share of the domain's diameter, at which the search ends."""
-ROUNDING = 1e-9
+ROUNDING = Tolerance(1e-9)
 """Below this share an error that is not halved is one of rounding."""
 MAX_STEPS = 60  # steps after which it ends with the point that it has
 

@@ -22,6 +22,7 @@ from oco.compiler.domains.affine import in_units
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.dual_newton import CutDual
 from oco.compiler.domains.product import Product
+from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
@@ -31,9 +32,9 @@ from oco.compiler.problem.structure import Structure
 from oco.compiler.problem.sublevel import sublevel_rows
 from oco.compiler.proximal.penalty import nearest_step
 
-MET = 1e-9
+MET = Tolerance(1e-9)
 """Part of the domain's size by which a row may be missed before the constraints count as impossible."""
-GIVE, MOST_REPEATS, AT_REST = 1e-4, 100, 1e-11
+GIVE, MOST_REPEATS, AT_REST = 1e-4, 100, Tolerance(1e-11)
 """Weight, number and least length of the proximal steps towards the least violating point."""
 LARGE = 1e6
 """Penalty of a row of slope one, in diameters of the domain."""

@@ -21,6 +21,7 @@ from typing import Protocol
 
 import numpy as np
 
+from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows, Structured, call_over
@@ -34,14 +35,14 @@ from oco.compiler.proximal.kinked_step import KinkedStep
 from oco.compiler.proximal.separable_response import SeparableResponse
 from oco.compiler.proximal.smooth_response import SmoothResponse, data_of_constraints, stream_names
 
-TOLERANCE = 1e-12
+TOLERANCE = Tolerance(1e-12)
 """Error of the decision, as a share of the domain's diameter, at which the search ends."""
 MAX_STEPS, MAX_TRIES = 200, 100  # steps of the search for the multipliers, and halvings of one of them
-RIDGE = 1e-13
+RIDGE = Tolerance(1e-13)
 """Keeps the Newton system solvable where rows are dependent: a share of each row's own curvature."""
-FLAT = 1e-14
+FLAT = Tolerance(1e-14)
 """Rounding error of a row's curvature, as a share of what it would be without the domain."""
-NOISE, NOISE_OF_D = 1e-14, 1e-13
+NOISE, NOISE_OF_D = Tolerance(1e-14), Tolerance(1e-13)
 """Rounding errors of g(x), as a share of what it is made of, and of D, as a share of the size of its terms."""
 TINY = 1e-290
 FEW_ROWS = 4
@@ -62,11 +63,12 @@ SEARCH_DOC = "Along the step: all of it where the dual still rises at its end, e
 class Response(Protocol):
     """x(lambda) and what the dual needs of it. A track is the points that travel from one lambda to the next; its last one is x.
 
-    `parts` are the values that a response is made of, `over` makes one of the same values in another function; `bounds` are rows that
-    it obeys at their price by itself, so that they have no multiplier.
+    `parts` are the values that a response is made of, `words` their names, `over` makes one of the same values in another function;
+    `bounds` are rows that it obeys at their price by itself, so that they have no multiplier.
     """
 
     parts: tuple[Structured, ...]
+    words: tuple[str, ...]
     bounds: EntryBounds | None
     y: Point
     c: Point
@@ -112,7 +114,7 @@ def penalized_step(p: Problem, y: Point, c: Point, alpha: Value, Q: Value, g: Va
             return entry_search(p, own, Q, alone).blocks
         return _Ascent(p, own, Q).run()[1].blocks
 
-    return Point(call_over(t, "penalized_step", step, Q, *response.parts, doc=STEP_DOC))
+    return Point(call_over(t, "penalized_step", step, Q, *response.parts, doc=STEP_DOC, words=response.words))
 
 
 def implicit_step(p: Problem, y: Point, alpha: Value, Q: Value) -> Point:
@@ -128,7 +130,7 @@ def implicit_step(p: Problem, y: Point, alpha: Value, Q: Value) -> Point:
         first = t.where(t.constant(fixed, "fixed", "multipliers that are given"), Q, 0.0)
         return _Ascent(p, response.over(*parts), Q, fixed).run(first)[1].blocks
 
-    return Point(call_over(t, "implicit_step", step, Q, *response.parts, doc=IMPLICIT_DOC))
+    return Point(call_over(t, "implicit_step", step, Q, *response.parts, doc=IMPLICIT_DOC, words=response.words))
 
 
 def nearest_step(p: Problem, y: Point, Q: Value, first: Value) -> tuple[Point, Value]:
@@ -142,7 +144,8 @@ def nearest_step(p: Problem, y: Point, Q: Value, first: Value) -> tuple[Point, V
         lam, x = _Ascent(p, response.over(*parts), Q).run(t.minimum(first, Q))
         return (lam, *x.blocks)
 
-    lam, *blocks = call_over(t, "nearest_step", step, Q, first, *response.parts, doc=NEAREST_DOC)
+    given = (Q, first, *response.parts)
+    lam, *blocks = call_over(t, "nearest_step", step, *given, doc=NEAREST_DOC, words=response.words)
     return Point(tuple(blocks)), lam
 
 
@@ -174,7 +177,7 @@ def _kinked_step(
         return KinkedStep(own, epigraph, y, c, alpha, solve).run(weights, first).blocks
 
     given: tuple[Structured, ...] = (weights, y, c, alpha, *data_of_constraints(p))
-    return Point(call_over(p.tracer, "penalized_step", step, *given, doc=KINKED_DOC))
+    return Point(call_over(p.tracer, "penalized_step", step, *given, doc=KINKED_DOC, words=stream_names(p)))
 
 
 def _response(p: Problem, y: Point, c: Point, alpha: Value, g: Callable[[], Value]) -> Response:
@@ -205,25 +208,25 @@ class _Ascent:
         track = response.start() if first is None else response.at(first, response.start())
         lam = t.name("lam", t.zeros(self.Q.shape) if first is None else first)
         g = t.name("g_x", response.constraints(track[-1]))
-        move = track[-1] - response.y
-        value = response.c.dot(move) + response.alpha * move.squared_norm()
+        move = (track[-1] - response.y).map(lambda b: t.word("move", b))
+        dual_value = response.c.dot(move) + response.alpha * move.squared_norm()
         if response.bounds is not None:
-            value = value + response.bounds.penalty(move)
-        value = t.name("value", value if first is None else value + t.sum(first * g))
-        begin = (lam, value, g, *self.ascent(lam, g, track), t.lift(0), *_flat(track))
+            dual_value = dual_value + response.bounds.penalty(move)
+        dual_value = t.name("dual_value", dual_value if first is None else dual_value + t.sum(first * g))
+        begin = (lam, dual_value, g, *self.ascent(lam, g, track), t.lift(0), *_flat(track))
 
         def unfinished(
-            lam: Value, value: Value, g_x: Value, step: Value, promise: Value, count: Value, *track: Value
+            lam: Value, dual_value: Value, g_x: Value, step: Value, promise: Value, count: Value, *track: Value
         ) -> Value:
             return t.and_(promise > enough, count < MAX_STEPS)
 
         def ascend(
-            lam: Value, value: Value, g_x: Value, step: Value, promise: Value, count: Value, *track: Value
+            lam: Value, dual_value: Value, g_x: Value, step: Value, promise: Value, count: Value, *track: Value
         ) -> tuple[Value, ...]:
-            reached, value, g_x, points = self.search(lam, value, t.sum(g_x * step), step, self.points(track))
+            reached, dual_value, g_x, points = self.search(lam, dual_value, t.sum(g_x * step), step, self.points(track))
             t.note("rounding has the last word where no multiplier moves")
             count = t.where(t.any(t.not_(t.eq(reached, lam))), count + 1, MAX_STEPS)
-            return (reached, value, g_x, *self.ascent(reached, g_x, points), count, *_flat(points))
+            return (reached, dual_value, g_x, *self.ascent(reached, g_x, points), count, *_flat(points))
 
         lam, *result = t.while_(unfinished, ascend, begin)
         return lam, self.points(tuple(result[5:]))[-1]
@@ -236,7 +239,8 @@ class _Ascent:
             again = _Ascent(self.p, self.response.over(*parts), Q, self.fixed)
             return again.direction(lam, g_x, list(points))  # type: ignore[arg-type]
 
-        return call_over(self.t, "ascent_step", run, lam, g, self.Q, *track, *self.response.parts, doc=ASCENT_DOC)
+        given = (lam, g, self.Q, *track, *self.response.parts)
+        return call_over(self.t, "ascent_step", run, *given, doc=ASCENT_DOC, words=self.response.words)
 
     def direction(self, lam: Value, g: Value, track: list[Point]) -> tuple[Value, Value]:
         """Newton step, each multiplier as far as its bound or all as far as the first bound, and what the whole of it promises."""
@@ -247,26 +251,30 @@ class _Ascent:
         newton = t.name("newton", self.newton(lam, g, hessian, self.ridge(hessian, track[-1])))
         promise = t.name("promise", t.sum(g * newton))
         bound = t.name("bound", t.where(newton < 0.0, 0.0, self.Q))
-        shares = t.name("shares", abs(bound - lam) / t.maximum(abs(newton), TINY))
-        share = t.minimum(t.min(t.where(t.eq(newton, 0.0), 1.0, shares)), 1.0)
-        step = t.where(t.eq(newton, 0.0), 0.0, t.where(shares <= share, bound - lam, share * newton))
+        room = t.word("room", bound - lam)
+        shares = t.name("shares", abs(room) / t.maximum(abs(newton), TINY))
+        rests = t.word("rests", t.eq(newton, 0.0))
+        share = t.word("share", t.minimum(t.min(t.where(rests, 1.0, shares)), 1.0))
+        step = t.where(rests, 0.0, t.word("cut", t.where(shares <= share, room, share * newton)))
         if self.Q.shape[0] > 1:
             t.note("each multiplier as far as its own bound, where the dual rises enough that way")
-            each = t.name("each", t.where(shares <= 1.0, bound - lam, newton))
-            each = t.where(t.eq(newton, 0.0), 0.0, each)
+            each = t.name("each", t.where(shares <= 1.0, room, newton))
+            each = t.where(rests, 0.0, each)
             step = t.where(t.sum(g * each) >= RISES * t.maximum(t.sum(g * step), share * promise), each, step)
         return t.name("step", step), promise
 
     def rounded(self, lam: Value, x: Point) -> Value:
         """Sum of the sizes of the terms that g(x) is rounded in, shape (N,): entry by entry where projections are, else by norms."""
-        t, rows, c, double = self.t, self.response.slopes(x), self.response.c, 2.0 * self.response.alpha
+        t, rows, c = self.t, self.response.slopes(x), self.response.c
+        double = t.word("twice_alpha", 2.0 * self.response.alpha)
         if self.p.domain.is_entrywise:
             sizes = rows.map(abs)
             largest = self.p.domain.of_bounds(lambda lo, hi: np.maximum(abs(lo), abs(hi)), full=True)
             slope = c.map(abs) if self.response.bounds is None else c.map(abs) + self.response.bounds.reach
             if lam.shape[0] <= FEW_ROWS and isinstance(self.response, AffineResponse):
                 return sizes.apply(largest + slope / double) + (sizes.gram(sizes) / double) @ lam
-            return sizes.apply(largest + (slope + sizes.combine(lam)) / double)
+            reach = largest + (slope + sizes.combine(lam)) / double
+            return sizes.apply(reach.map(lambda b: t.word("reach", b)))
         norms = t.name("sizes", t.sqrt(rows.squared_norms()))
         return (self.diameter + (t.sqrt(c.squared_norm()) + t.sum(lam * norms)) / double) * norms
 
@@ -310,17 +318,17 @@ class _Ascent:
         return result
 
     def search(
-        self, lam: Value, value: Value, slope: Value, step: Value, track: list[Point]
+        self, lam: Value, dual_value: Value, slope: Value, step: Value, track: list[Point]
     ) -> tuple[Value, Value, Value, list[Point]]:
         """The line search: lambda, D, g and the track at its end."""
 
-        def run(lam: Value, value: Value, slope: Value, step: Value, *rest: Structured) -> tuple[Value, ...]:
+        def run(lam: Value, dual_value: Value, slope: Value, step: Value, *rest: Structured) -> tuple[Value, ...]:
             points, parts = rest[: len(track)], rest[len(track) :]
             result = _LineSearch(self, self.response.over(*parts), lam, step)
-            return result.run(value, self.t.name("promise", slope), list(points))  # type: ignore[arg-type]
+            return result.run(dual_value, self.t.name("promise", slope), list(points))  # type: ignore[arg-type]
 
-        given = (lam, value, slope, step, *track, *self.response.parts)
-        result = call_over(self.t, "line_search", run, *given, doc=SEARCH_DOC)
+        given = (lam, dual_value, slope, step, *track, *self.response.parts)
+        result = call_over(self.t, "line_search", run, *given, doc=SEARCH_DOC, words=self.response.words)
         return result[0], result[1], result[2], self.points(result[3:])
 
     def points(self, flat: tuple[Value, ...]) -> list[Point]:
@@ -335,7 +343,7 @@ class _LineSearch:
         self.t, self.points, self.response = ascent.t, ascent.points, response
         self.lam, self.step = lam, step
 
-    def run(self, value: Value, promise: Value, track: list[Point]) -> tuple[Value, ...]:
+    def run(self, dual_value: Value, promise: Value, track: list[Point]) -> tuple[Value, ...]:
         """From the dual's value and slope at lambda: lambda, D, g and the track at the end."""
         t = self.t
 
@@ -343,29 +351,30 @@ class _LineSearch:
             share: Value, tries: Value, low: Value, high: Value, rise: Value, fall: Value, *result: Value
         ) -> Value:
             reached, size, slope = result[:3]
-            too_far = t.or_(reached < value - NOISE_OF_D * size, slope < -0.5 * promise)
-            too_short = t.and_(slope > 0.5 * promise, high <= 1.0)
-            return t.and_(t.or_(too_far, too_short), tries < MAX_TRIES)
+            too_far = t.word("too_far", t.or_(reached < dual_value - NOISE_OF_D * size, slope < -0.5 * promise))
+            too_short = t.word("too_short", t.and_(slope > 0.5 * promise, high <= 1.0))
+            return t.word("unfinished", t.and_(t.or_(too_far, too_short), tries < MAX_TRIES))
 
         def again(
             share: Value, tries: Value, low: Value, high: Value, rise: Value, fall: Value, *result: Value
         ) -> tuple[Value, ...]:
             slope = result[2]
-            rises = slope > 0.0
+            rises = t.word("rises", slope > 0.0)
             low, rise = t.where(rises, share, low), t.where(rises, slope, rise)
             high, fall = t.where(rises, high, share), t.where(rises, fall, slope)
-            width = high - low
+            width = t.word("width", high - low)
             secant = low + width * (rise / t.maximum(rise - fall, TINY))
+            secant = t.word("secant", secant)
             share = t.minimum(t.maximum(secant, low + 0.1 * width), high - 0.1 * width)
             return (share, tries + 1, low, high, rise, fall, *self.at(share, self.points(result[4:])))
 
         whole = self.at(t.lift(1.0), track)
         begin = (t.lift(1.0), t.lift(0), t.lift(0.0), t.lift(2.0), promise, -promise, *whole)
-        share, _, _, _, _, _, value, _, _, g, *flat = t.while_(not_converged, again, begin)
+        share, _, _, _, _, _, dual_value, _, _, g, *flat = t.while_(not_converged, again, begin)
         *before, x = self.points(tuple(flat))
         named = [*(p.named(t, "u") for p in before), x.named(t, "x")]
         lam = t.name("lam", self.lam + share * self.step)
-        return (lam, t.name("value", value), t.name("g_x", g), *_flat(named))
+        return (lam, t.name("dual_value", dual_value), t.name("g_x", g), *_flat(named))
 
     def at(self, share: Value, near: list[Point]) -> tuple[Value, ...]:
         """There: D, the size of its terms, its slope along the step, g, and the track."""
@@ -376,22 +385,34 @@ class _LineSearch:
             lam = t.name("lam", lam + t.name("share", share) * step)
             result = response.at(lam, list(points))  # type: ignore[arg-type]
             g = t.name("g_x", response.constraints(result[-1]))
-            value, size = dual(t, response, lam, result[-1], g)
-            return (t.name("value", value), t.name("size", size), t.name("slope", t.sum(g * step)), g, *_flat(result))
+            dual_value, size = dual(t, response, lam, result[-1], g)
+            return (
+                t.name("dual_value", dual_value),
+                t.name("size", size),
+                t.name("slope", t.sum(g * step)),
+                g,
+                *_flat(result),
+            )
 
         t = self.t
-        return call_over(t, "along", run, share, self.lam, self.step, *near, *self.response.parts, doc=ALONG_DOC)
+        given = (share, self.lam, self.step, *near, *self.response.parts)
+        return call_over(t, "along", run, *given, doc=ALONG_DOC, words=self.response.words)
 
 
 def dual(t: Tracer, response: Response, lam: Value, x: Point, g: Value) -> tuple[Value, Value]:
     """D(lambda), and the size of its terms."""
     move = x - response.y
-    parts = (response.c.dot(move), response.alpha * move.squared_norm(), t.sum(lam * g))
-    value, size = parts[0] + parts[1] + parts[2], abs(parts[0]) + parts[1] + abs(parts[2])
+    move = move.map(lambda b: t.word("move", b))
+    parts = (
+        t.word("linear_part", response.c.dot(move)),
+        t.word("squared_part", response.alpha * move.squared_norm()),
+        t.word("price_of_constraints", t.sum(lam * g)),
+    )
+    dual_value, size = parts[0] + parts[1] + parts[2], abs(parts[0]) + parts[1] + abs(parts[2])
     if response.bounds is None:
-        return value, size
+        return dual_value, size
     penalty = response.bounds.penalty(move)
-    return value + penalty, size + penalty
+    return dual_value + penalty, size + penalty
 
 
 def _flat(track: list[Point]) -> tuple[Value, ...]:

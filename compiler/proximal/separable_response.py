@@ -12,6 +12,7 @@ from functools import reduce
 
 import numpy as np
 
+from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.entry_functions import EntryFunctions, nonlinear_terms
 from oco.compiler.lowering.points import Point, Rows, Structured, call_over
@@ -20,7 +21,9 @@ from oco.compiler.proximal.entry_bounds import EntryBounds
 from oco.compiler.proximal.smooth_response import stream_names
 
 MAX_STEPS = 200  # steps after which it ends with the point that it has
-ROUNDING = 1e-14
+FLAT = Tolerance(1e-9)
+"""Slope at an entry that moves, as a share of the change of the slope over its range."""
+ROUNDING = Tolerance(1e-14)
 """A move of every entry that is no more than this share of its greatest bound ends Newton's method."""
 CLOSED_DOC = "argmin_x <c, x - y> + alpha |x - y|^2 + <lam, g(x)> over the box: the proximal point of each entry."
 NEWTON_DOC = "argmin_x <c, x - y> + alpha |x - y|^2 + <lam, g(x)> over the box, entry by entry: Newton's method between brackets."
@@ -35,6 +38,7 @@ class SeparableResponse:
         self.p = Problem(p.tracer, p.task, dict(zip(stream_names(p), data)), round_)
         self.y, self.c, self.alpha = y, c, alpha
         self.parts: tuple[Structured, ...] = (y, c, alpha, round_, *data)
+        self.words = ("y", "c", "alpha", "round", *stream_names(p))
 
     def over(self, *parts: Structured) -> SeparableResponse:
         """Response of the same form from other values."""
@@ -42,7 +46,8 @@ class SeparableResponse:
 
     def start(self) -> list[Point]:
         """Track at multipliers 0."""
-        return [self.p.domain.project(self.y - self.c / (2.0 * self.alpha)).named(self.p.tracer, "x")]
+        centre = (self.y - self.c / (2.0 * self.alpha)).map(lambda b: self.p.tracer.word("proximal_center", b))
+        return [self.p.domain.project(centre).named(self.p.tracer, "x")]
 
     def at(self, multipliers: Value, near: list[Point]) -> list[Point]:
         """Track at multipliers lambda, shape (N,), by Newton's method from a track near it."""
@@ -53,13 +58,15 @@ class SeparableResponse:
             def newton(multipliers: Value, near: Point, *parts: Structured) -> tuple[Value, ...]:
                 return self.over(*parts).entries(multipliers, near).blocks
 
-            result = call_over(t, "response", newton, multipliers, near[-1], *self.parts, doc=NEWTON_DOC)
+            result = call_over(
+                t, "response", newton, multipliers, near[-1], *self.parts, doc=NEWTON_DOC, words=self.words
+            )
         else:
 
             def closed(multipliers: Value, *parts: Structured) -> tuple[Value, ...]:
                 return self.over(*parts).closed(functions, multipliers).blocks
 
-            result = call_over(t, "response", closed, multipliers, *self.parts, doc=CLOSED_DOC)
+            result = call_over(t, "response", closed, multipliers, *self.parts, doc=CLOSED_DOC, words=self.words)
         return [Point(result).named(t, "x")]
 
     def closed(self, functions: EntryFunctions, multipliers: Value) -> Point:
@@ -96,7 +103,7 @@ class SeparableResponse:
 
     def equation(self, multipliers: Value, x: Point) -> tuple[Point, Point]:
         """The left side of the equation of each entry, and its derivative, which is at least 2 alpha."""
-        scale = 2.0 * self.alpha
+        scale = self.p.tracer.word("twice_alpha", 2.0 * self.alpha)
         slope = self.c + scale * (x - self.y) + self.p.constraint_combination(x, multipliers)
         second_derivative = self.p.curvature_of_combination(x, multipliers).map(lambda b: b + scale)
         return slope, second_derivative
@@ -113,7 +120,7 @@ class SeparableResponse:
         """J S J', S the inverse slopes of the equations that hold; entries at a bound or at a kink do not move."""
         (x,) = track
         slope, second_derivative = self.equation(multipliers, x)
-        where, widths = self.p.tracer.where, self.p.domain.of_bounds(lambda lo, hi: 1e-9 * (hi - lo))
-        moves = slope.map(lambda s, b, w: where(abs(s) <= w * b, 1.0 / b, 0.0), second_derivative, widths)
+        where, widths = self.p.tracer.where, self.p.domain.of_bounds(lambda lo, hi: hi - lo)
+        moves = slope.map(lambda s, b, w: where(abs(s) <= FLAT * w * b, 1.0 / b, 0.0), second_derivative, widths)
         rows = self.p.constraint_gradients(x)
         return rows.gram(rows.scale(moves))

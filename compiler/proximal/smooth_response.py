@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import math
 
+from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows, Structured, call_over
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.proximal.entry_bounds import EntryBounds
 from oco.dsl.expressions import Kind, names
 
-TOLERANCE = 1e-12
+TOLERANCE = Tolerance(1e-12)
 # Keeps the Newton system regular where rounding takes 2 alpha / L for 0; a shorter step is judged like any other.
-RIDGE = 1e-14
+RIDGE = Tolerance(1e-14)
 MAX_STEPS = 200  # steps after which it ends with the point that it has
 MAX_DOUBLINGS = 60  # halvings of one step
 RESPONSE_DOC = (
@@ -52,6 +53,7 @@ class SmoothResponse:
         self.t = p.tracer
         self.y, self.c, self.alpha = y, c, alpha
         self.parts: tuple[Structured, ...] = (y, c, alpha, round_, *data)
+        self.words = ("y", "c", "alpha", "round", *stream_names(p))
         self.size = p.task.canonical.size
         self.diameter = math.sqrt(sum(d.diameter("l2") ** 2 for d in p.domain.domains))
 
@@ -69,13 +71,15 @@ class SmoothResponse:
         def solve(multipliers: Value, near: Point, *parts: Structured) -> tuple[Value, ...]:
             return self.over(*parts).minimizer(multipliers, near).blocks
 
-        result = call_over(self.t, "response", solve, multipliers, near[-1], *self.parts, doc=RESPONSE_DOC)
+        result = call_over(
+            self.t, "response", solve, multipliers, near[-1], *self.parts, doc=RESPONSE_DOC, words=self.words
+        )
         return [Point(result).named(self.t, "x")]
 
     def minimizer(self, multipliers: Value, near: Point) -> Point:
         """The fixed point, from the decision `near`."""
         t, n = self.t, len(near.blocks)
-        least = 1e-16 * self.diameter
+        least = Tolerance(1e-16) * self.diameter
 
         def not_converged(*state: Value) -> Value:
             error = state[-3] * (1.0 + state[-2] / (2.0 * self.alpha))

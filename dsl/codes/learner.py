@@ -190,10 +190,11 @@ LEARNER: dict[str, Code] = {
     ),
     "OCO863": Code(
         "a round is observed before it was decided",
-        "A learner that threads share (`timeout=`) takes the data of a round once `decide` has answered it: what a thread decided before "
-        "may belong to a round that another thread has observed already.",
-        "plan.learner(timeout=5).observe(price=3.0)",
-        "Call `decide` first, with a lock of your own around both calls, and give `observe(..., round=t)` the round that was decided.",
+        "A learner takes the data of a round once `decide` has answered it: data that come twice, or before the decision that they judge, "
+        "belong to another round. `decide` again in one round gives one decision.",
+        "plan.learner().observe(price=3.0)",
+        "Call `decide`, then `observe`, once each a round; threads with a lock of their own around both. `observe(..., round=t)` names the "
+        "round, `skip()` leaves one out.",
         Stage.RUN,
     ),
 }

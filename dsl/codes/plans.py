@@ -180,4 +180,11 @@ PLANS: dict[str, Code] = {
         "Write the files with one of the backends that the message lists.",
         Stage.COMPILE,
     ),
+    "OCO740": Code(
+        "no files with numbers of this precision",
+        "Learners here run in double precision, float64. A backend may write files whose numbers are shorter: C has float32.",
+        'oco.compile(model).write("learner.py", precision="float32")',
+        "Write the files with a backend and a precision that the message lists: `--backend c --precision float32`.",
+        Stage.COMPILE,
+    ),
 }

@@ -111,9 +111,11 @@ class Player:
     def observe(self, decision: Point, streams: Round) -> Any:
         """The feedback of the round of this decision."""
         if self.revealed is None:
+            self.learner.decide()
             return self.learner.observe(**{n: v for n, v in streams.items() if n not in self.case.carried})
         second = self.learner.second_point() if self.case.problem.feedback is Feedback.TWO_POINT else None
         *_, seen = self.revealed(decision, streams, self.learner.round, second)
+        self.learner.decide()
         return self.learner.observe(**seen)
 
 

@@ -196,6 +196,7 @@ def _called(rule: Hedged, p: Problem, state: State) -> State:
         round_problem = Problem(p.tracer, p.task, dict(zip(streams, seen)), round_, constants=dict(zip(opened, more)))
         return _flat(rule.following(round_problem, _like(state, own)))
 
+    assert p.round is not None
     names = [f"{n}_{i}" for n, v in state.items() for i, _ in enumerate(_flat({n: v}))]
     parts = zip((*names, *streams, *opened), (*_flat(state), *p.seen.values(), *p.constants.values()), strict=True)
     given = [p.tracer.name(n, v) for n, v in parts]

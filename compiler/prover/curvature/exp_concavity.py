@@ -21,6 +21,7 @@ from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.phrasing import number
 from oco.compiler.prover.types import ProofRule, Status, Step
 from oco.dsl.atoms import form_of, forms
+from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Expr
 
 Floats = np.ndarray[Any, Any]
@@ -43,15 +44,16 @@ def exp_concavity(setting: ProofContext, loss: Mapping[str, Fact]) -> Fact:
 
 def inverse(setting: ProofContext, expr: Expr, sign: int) -> Floats:
     """1 / theta of the entries of `sign` times an expression, of its shape; 0 where it is constant, infinite where nothing is found."""
-    shape, none = expr.shape, np.full(expr.shape, np.inf)
+    shape = known(expr.shape)
+    none = np.full(shape, np.inf)
     if not setting.depends(expr):
         return np.zeros(shape)
     if not isinstance(expr, Call):
         return none
     match form_of(expr), expr.args:
         case forms.Signed(signs), args:
-            parts = [inverse(setting, a, sign * own) for own, a in zip(signs, args)]
-            return np.asarray(sum(np.broadcast_to(part, shape) for part in parts))
+            parts = [np.broadcast_to(inverse(setting, a, sign * own), shape) for own, a in zip(signs, args)]
+            return np.asarray(np.sum(parts, axis=0))
         case (forms.TIMES, (factor, other)) if not setting.depends(factor) or not setting.depends(other):
             factor, other = (factor, other) if not setting.depends(factor) else (other, factor)
             range_ = setting.ranges(factor)
@@ -59,12 +61,12 @@ def inverse(setting: ProofContext, expr: Expr, sign: int) -> Floats:
                 return none
             size = np.broadcast_to(range_.hi if range_.nonnegative else -range_.lo, shape)
             r = np.broadcast_to(inverse(setting, other, sign if range_.nonnegative else -sign), shape)
-            return np.multiply(size, r, out=np.zeros(shape), where=size > 0.0)
+            return np.asarray(np.multiply(size, r, out=np.zeros(shape), where=size > 0.0))
         case (forms.QUOTIENT, (above, below)) if not setting.depends(below) and setting.ranges(below).positive:
             least = np.broadcast_to(setting.ranges(below).lo, shape)
             return np.asarray(np.broadcast_to(inverse(setting, above, sign), shape) / least)
         case forms.Total(of="", root=False, mean=mean), (whole, *rest) if not rest and shape == ():
-            entries = np.broadcast_to(inverse(setting, whole, sign), whole.shape)
+            entries = np.broadcast_to(inverse(setting, whole, sign), known(whole.shape))
             return np.asarray(entries.sum() / (max(entries.size, 1) if mean else 1))
         case forms.Logarithm(), (inside,) if sign < 0 and setting.composition(inside) in CONCAVE_KINDS:
             return np.ones(shape)
@@ -72,7 +74,7 @@ def inverse(setting: ProofContext, expr: Expr, sign: int) -> Floats:
             return np.asarray(2.0 * np.broadcast_to(setting.ranges(expr).hi, shape))
         case ((forms.EXPONENTIAL | forms.SOFT_PLUS), (inside,)) if sign > 0 and _is_affine(setting, inside):
             with np.errstate(over="ignore"):
-                return np.exp(np.broadcast_to(setting.ranges(inside).hi, shape))
+                return np.asarray(np.exp(np.broadcast_to(setting.ranges(inside).hi, shape)))
     return none
 
 

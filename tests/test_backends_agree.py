@@ -24,10 +24,8 @@ from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.lowering.expressions import lower_expr
 from oco.compiler.problem.calculus import vector_jacobian
-from oco.compiler.problem.canonical import canonical
-from oco.compiler.prover.check import check
-from oco.compiler.selection.choice import Applicability, choose
-from oco.compiler.selection.plan import Plan
+from oco.compiler.selection.choice import Applicability, Policy, choose
+from oco.compiler.selection.plan import analyzed, plan_of
 from oco.compiler.theory.theorems import Situation
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import constant
@@ -65,8 +63,7 @@ def model_of(name: str) -> Any:
 @cache
 def situation_of(name: str) -> Situation:
     """A model's problem and facts, which all algorithms share."""
-    problem = canonical(model_of(name))
-    return Situation(problem, check(problem.model), problem.horizon)
+    return analyzed(model_of(name))
 
 
 @cache
@@ -76,10 +73,10 @@ def applicable(name: str) -> list[str]:
 
 
 def plan_with(name: str, algorithm: str) -> RunnablePlan:
-    """Plan of an algorithm with the settings of its paper."""
+    """Plan of an algorithm with the settings of the least guarantee, without pilots."""
     s = situation_of(name)
-    plan = Plan(s.canonical.model, s.canonical, s.facts, choose(s, algorithm, {}), "paper", {})
-    return RunnablePlan.of(plan, "numpy")
+    choice = choose(s, algorithm, {}, None, Policy(True))
+    return RunnablePlan.of(plan_of(choice, s.canonical, "optimal", {}, 1.0), "numpy")
 
 
 def rounds_of(plan: Any, count: int) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -25,17 +25,21 @@ class Tolerance(float):
 
     __slots__ = ()
 
-    def __mul__(self, other: float) -> Self:  # type: ignore[override]
-        return _tolerance(type(self), super().__mul__(other))
+    def __mul__(self, other: float) -> Tolerance:
+        result: Tolerance = _tolerance(super().__mul__(other))
+        return result
 
-    def __rmul__(self, other: float) -> Self:  # type: ignore[override]
-        return _tolerance(type(self), super().__rmul__(other))
+    def __rmul__(self, other: float) -> Tolerance:
+        result: Tolerance = _tolerance(super().__rmul__(other))
+        return result
 
-    def __truediv__(self, other: float) -> Self:  # type: ignore[override]
-        return _tolerance(type(self), super().__truediv__(other))
+    def __truediv__(self, other: float) -> Tolerance:
+        result: Tolerance = _tolerance(super().__truediv__(other))
+        return result
 
-    def __pow__(self, other: float) -> Self:  # type: ignore[override]
-        return _tolerance(type(self), super().__pow__(other))
+    def __pow__(self, other: float) -> Tolerance:  # type: ignore[override]
+        result: Tolerance = _tolerance(super().__pow__(other))
+        return result
 
     @property
     def single(self) -> float:
@@ -43,8 +47,8 @@ class Tolerance(float):
         return math.copysign(abs(float(self)) ** (BITS["float32"] / BITS["float64"]), self) if self else 0.0
 
 
-def _tolerance(kind: Any, value: Any) -> Any:
-    return value if value is NotImplemented else kind(value)
+def _tolerance(value: Any) -> Any:
+    return value if value is NotImplemented else Tolerance(value)
 
 
 def in_single(program: Program) -> Program:

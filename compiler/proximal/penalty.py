@@ -17,21 +17,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 
 from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
-from oco.compiler.lowering.points import Point, Rows, Structured, call_over
+from oco.compiler.lowering.points import Point, Structured, call_over
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.problem.structure import Structure, separable_over_box
 from oco.compiler.prover.epigraph import Epigraph, Floats, lifted
 from oco.compiler.proximal.affine_response import AffineResponse
-from oco.compiler.proximal.entry_bounds import EntryBounds, bounding_rows
+from oco.compiler.proximal.entry_bounds import bounding_rows
 from oco.compiler.proximal.entry_search import entry_search
 from oco.compiler.proximal.kinked_step import KinkedStep
+from oco.compiler.proximal.response import Response
 from oco.compiler.proximal.separable_response import SeparableResponse
 from oco.compiler.proximal.smooth_response import SmoothResponse, data_of_constraints, stream_names
 
@@ -58,41 +58,6 @@ KINKED_DOC = "argmin over the domain of <c, x - y> + alpha |x - y|^2 + sum_n Q_n
 ASCENT_DOC = "Newton's step of the multipliers, cut at the bounds [0, Q], and the gain that the whole of it promises."
 ALONG_DOC = "Along the step, at this share of it: the dual's value, the size of its terms, its slope, the constraints, the decision."
 SEARCH_DOC = "Along the step: all of it where the dual still rises at its end, else a point where it has risen and its slope is small."
-
-
-class Response(Protocol):
-    """x(lambda) and what the dual needs of it. A track is the points that travel from one lambda to the next; its last one is x.
-
-    `parts` are the values that a response is made of, `words` their names, `over` makes one of the same values in another function;
-    `bounds` are rows that it obeys at their price by itself, so that they have no multiplier.
-    """
-
-    parts: tuple[Structured, ...]
-    words: tuple[str, ...]
-    bounds: EntryBounds | None
-    y: Point
-    c: Point
-    alpha: Value
-
-    def over(self, *parts: Structured) -> Response:
-        """Response of the same form from other values."""
-
-    def start(self) -> list[Point]:
-        """Track at multipliers 0."""
-
-    def at(self, multipliers: Value, near: list[Point]) -> list[Point]:
-        """Track at multipliers lambda, shape (N,), from a track near it."""
-
-    def constraints(self, x: Point) -> Value:
-        """Values of the constraints at x, shape (N,)."""
-
-    def slopes(self, x: Point) -> Rows:
-        """grad g_n(x), N rows."""
-        ...
-
-    def curvature(self, multipliers: Value, track: list[Point]) -> Value:
-        """-D'', shape (N, N)."""
-        ...
 
 
 def penalized_step(p: Problem, y: Point, c: Point, alpha: Value, Q: Value, g: Value) -> Point:

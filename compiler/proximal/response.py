@@ -1,0 +1,44 @@
+"""Minimizer of a penalized step for given multipliers, as the dual of the step sees it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from oco.compiler.ir.value import Value
+from oco.compiler.lowering.points import Point, Rows, Structured
+from oco.compiler.proximal.entry_bounds import EntryBounds
+
+
+class Response(Protocol):
+    """x(lambda) and what the dual needs of it. A track is the points that travel from one lambda to the next; its last one is x.
+
+    `parts` are the values that a response is made of, `words` their names, `over` makes one of the same values in another function;
+    `bounds` are rows that it obeys at their price by itself, so that they have no multiplier.
+    """
+
+    parts: tuple[Structured, ...]
+    words: tuple[str, ...]
+    bounds: EntryBounds | None
+    y: Point
+    c: Point
+    alpha: Value
+
+    def over(self, *parts: Structured) -> Response:
+        """Response of the same form from other values."""
+
+    def start(self) -> list[Point]:
+        """Track at multipliers 0."""
+
+    def at(self, multipliers: Value, near: list[Point]) -> list[Point]:
+        """Track at multipliers lambda, shape (N,), from a track near it."""
+
+    def constraints(self, x: Point) -> Value:
+        """Values of the constraints at x, shape (N,)."""
+
+    def slopes(self, x: Point) -> Rows:
+        """grad g_n(x), N rows."""
+        ...
+
+    def curvature(self, multipliers: Value, track: list[Point]) -> Value:
+        """-D'', shape (N, N)."""
+        ...

@@ -49,6 +49,8 @@ FEW_ROWS = 4
 """Rows up to which products of all pairs cost less than two products with a vector in each turn."""
 RISES = 0.5
 """Share of the slope along the common cut of a step that cutting each multiplier alone has to keep."""
+LEAST_SHARE = 0.2
+"""Least common cut that is compared with: where a multiplier next to its bound cuts all to nothing, any rise would count as enough."""
 
 BY_NEWTON = "by Newton's method on its dual"
 STEP_DOC = f"argmin over the domain of <c, x - y> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+, {BY_NEWTON}."
@@ -225,7 +227,8 @@ class _Ascent:
             t.note("each multiplier as far as its own bound, where the dual rises enough that way")
             each = t.name("each", t.where(shares <= 1.0, room, newton))
             each = t.where(rests, 0.0, each)
-            step = t.where(t.sum(g * each) >= RISES * t.maximum(t.sum(g * step), share * promise), each, step)
+            least = t.maximum(t.sum(g * step), t.maximum(share, LEAST_SHARE) * promise)
+            step = t.where(t.sum(g * each) >= RISES * least, each, step)
         return t.name("step", step), promise
 
     def rounded(self, lam: Value, x: Point) -> Value:

@@ -214,6 +214,7 @@ class Geometry:
         return Point(tuple(self._constant(f(d.lower, d.upper), full) for d in self.domains))
 
     def _constant(self, array: Floats, full: bool) -> Value:
+        array = np.asarray(array)
         if array.size and bool((array == array.flat[0]).all()):
             return self.t.full(float(array.flat[0]), array.shape) if full else self.t.lift(float(array.flat[0]))
         return self.t.constant(np.ascontiguousarray(array), "bounds", "of the bounds of the domain")

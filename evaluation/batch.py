@@ -136,6 +136,11 @@ def _aligned(value: Value, rank: int) -> Array:
     return value.array.reshape(value.array.shape[0], *[1] * missing, *value.shape) if missing else value.array
 
 
+def _places(index: Value, rank: int) -> Array:
+    """Index in line with others; a number of a round may be a float."""
+    return _aligned(index, rank).astype(np.int64, copy=False)
+
+
 def elementwise(operation: Callable[..., Array], *args: Value) -> Value:
     """Apply the operation entry by entry, with broadcasting of the shapes of one round."""
     if not any(isinstance(a, RoundArray) for a in args):
@@ -261,7 +266,7 @@ class BatchOps:
         if len(indices) == 1 and not isinstance(indices[0], RoundArray):
             return RoundArray(np.asarray(np.take(x.array, np.asarray(indices[0]), axis=1)))
         rank = max(map(_rank, indices))
-        places = tuple(_aligned(i, rank) for i in indices)
+        places = tuple(_places(i, rank) for i in indices)
         return RoundArray(
             np.asarray(x)[places] if not isinstance(x, RoundArray) else x.array[(self._rows(rank), *places)]
         )
@@ -273,7 +278,7 @@ class BatchOps:
         """Array of the shape with the values added at their indices."""
         rank, rest = max(map(_rank, indices)), shape[len(indices) :]
         common = np.broadcast_shapes(*(i.shape if isinstance(i, RoundArray) else np.shape(i) for i in indices))
-        places = [np.broadcast_to(_aligned(i, rank), (self.rounds, *common)) for i in indices]
+        places = [np.broadcast_to(_places(i, rank), (self.rounds, *common)) for i in indices]
         size, tail = int(np.prod(shape, dtype=np.int64)), int(np.prod(rest, dtype=np.int64))
         flat = np.ravel_multi_index(places, shape[: len(indices)]) + self._rows(rank) * (size // tail)
         entries = flat[..., None] * tail + np.arange(tail)
@@ -285,7 +290,7 @@ class BatchOps:
         """Copy with entries replaced at their indices."""
         out = np.array(self._all(x))
         rank = max(map(_rank, indices))
-        out[(self._rows(rank), *(_aligned(i, rank) for i in indices))] = self._all(value)
+        out[(self._rows(rank), *(_places(i, rank) for i in indices))] = self._all(value)
         return RoundArray(out)
 
     def full(self, value: Value, *, shape: tuple[int, ...]) -> Value:

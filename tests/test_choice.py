@@ -194,7 +194,6 @@ def test_formulas_use_facts_and_settings() -> None:
         ("1 / 0", "divides by zero"),
         ("9 ** 99999999", "too large"),
         ("exp(exp(t))", "exponent"),
-        ("t + " * 200 + "t", "at most"),
     ],
 )
 def test_formulas_are_read_and_never_run(formula: str, said: str) -> None:

@@ -37,9 +37,7 @@ def run_of(name: str, backend: str) -> Any:
 
 @pytest.mark.parametrize("name", ROUNDS)
 def test_c_decides_as_numpy_does(name: str) -> None:
-    # Weights multiply rounding in the losses by their learning rate, which is large while experts are nearly alike, as in `pacing`.
-    tolerance = 1e-5 if name == "pacing" else 1e-9
-    np.testing.assert_allclose(run_of(name, "c").decisions, run_of(name, "numpy").decisions, atol=tolerance)
+    np.testing.assert_allclose(run_of(name, "c").decisions, run_of(name, "numpy").decisions, atol=1e-9)
 
 
 def test_charging_delivers_in_time_and_costs_less_than_charging_at_once() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from oco.compiler.algorithms import hedged, hedged_rule
+from oco.compiler.algorithms import hedged, hedged_rule, weighting
 
 Place = tuple[Any, str, Callable[[Any], Any]]
 """Module or class, name of a constant or function in it, and what stands there without the part."""
@@ -49,8 +49,8 @@ PARTS: Mapping[str, tuple[Place, ...]] = {
         (hedged, "rehearsed", lambda f: lambda canonical: {}),
     ),
     "with steps of the declared bounds": ((hedged_rule.Hedged, "begun", _declared),),
-    "with equal weights": ((hedged_rule, "weights", _equal),),
-    "without forgetting": ((hedged_rule, "KEPT", lambda kept: (1.0, 1.0)),),
+    "with equal weights": ((weighting, "weights", _equal),),
+    "without forgetting": ((weighting, "KEPT", lambda kept: (1.0, 1.0)),),
 }
 """Parts that are left out, by name."""
 

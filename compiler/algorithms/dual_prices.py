@@ -63,7 +63,7 @@ def priced_after(p: Problem, state: State, x: Point, guess: Value, caps: Value) 
 
 
 def paid_for(p: Problem, state: State, g: Value, prices: Value) -> Value:
-    """What the values g of the constraints cost, (N,): violations at their prices, and constraints on average at theirs."""
+    """Costs of the values g of the constraints, (N,): violations at their prices, and constraints on average at theirs."""
     hard = prices * p.tracer.maximum(g, 0.0)
     on_average = averaged(p.task.canonical)
     return p.tracer.where(_mask(p, on_average), array(state, PRICE) * g, hard) if on_average.any() else hard

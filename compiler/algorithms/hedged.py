@@ -60,11 +60,12 @@ from oco.compiler.algorithms.classic import (
 )
 from oco.compiler.algorithms.common import EXACT_STEP, FEASIBLE_COMPARATOR, FUNCTIONS_SEEN, ROUNDS, SOME_INEQUALITY
 from oco.compiler.algorithms.dual_prices import averaged, is_drawn_on_average
-from oco.compiler.algorithms.hedged_rule import LARGE, Hedged, expert_count, gap_to_best, is_informed
+from oco.compiler.algorithms.hedged_rule import LARGE, Hedged, expert_count, is_informed
 from oco.compiler.algorithms.penalties import FARTHEST
 from oco.compiler.algorithms.predictions import longest_season
 from oco.compiler.algorithms.rehearsal import is_whole, rehearsed
 from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
+from oco.compiler.algorithms.weighting import gap_to_best
 from oco.compiler.lowering.predicted_round import picking
 from oco.compiler.theory.moves import path_length
 from oco.compiler.theory.objective import stated_prices

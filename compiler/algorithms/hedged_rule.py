@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.algorithms.de_rooij2014 import mixability_gap, weights
 from oco.compiler.algorithms.dual_prices import (
     PRICE,
     averaged,
@@ -22,6 +21,7 @@ from oco.compiler.algorithms.dual_prices import (
 from oco.compiler.algorithms.penalties import no_slopes, prices_of, slopes_after
 from oco.compiler.algorithms.predictions import Predictions, places
 from oco.compiler.algorithms.rehearsal import ROUNDS, is_whole, rehearsed
+from oco.compiler.algorithms.weighting import Weighting, nothing_paid
 from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows, repeated
@@ -44,12 +44,6 @@ UNCONSTRAINED = (0.03, 0.3, 3.0, 30.0)
 """Reach of the experts that solve the round on each prediction where there are no constraints, and no margins to learn."""
 REACH, NO_MARGIN = 3.0, 2.0
 """Reach of the experts that solve the round at a quantile of the stated distribution, and the mark that they learn no margin."""
-KEPT = (1.0, 0.99)
-"""Share of the losses so far that is kept each round by each of the weightings of the experts, which are weighed in turn."""
-ALIKE, OFFSET = 1e-5, 1e-3
-"""Least Delta as a share of F = sqrt(sum_t s_t^2), s_t the range of the round's losses and `OFFSET` of their size: experts or weightings
-that lost alike up to rounding share the weight, in the place of a choice by the last digit.
-"""
 MARGIN_RATE = 0.05
 LARGE = 1e4
 """Largest multiplier of a constraint as predicted, in units of the loss's slope times the diameter over the size of a constraint."""
@@ -109,11 +103,7 @@ class Hedged:
         count, solved = expert_count(canonical, season), len(solving(canonical, season))
         return {
             "x": repeated(t, start, count),
-            "L": t.zeros((len(KEPT), count)),
-            "gap": t.zeros((len(KEPT),)),
-            "L_of": t.zeros((len(KEPT),)),
-            "gap_of": t.lift(0.0),
-            "spread": t.lift(0.0),
+            **nothing_paid(p, count),
             "S": t.zeros((count,)),
             **({"margin": t.zeros((solved, N)), "error": t.zeros((solved, N))} if N else {}),
             **prices_at_start(p),
@@ -167,17 +157,6 @@ class Hedged:
             return after
         p.note("the next round solved on predictions of the data, with margins")
         return {**after, **_solved(p, after, predictions, following=True)}
-
-
-def gap_to_best(state: Mapping[str, Any]) -> float:
-    """Penalised loss less that of the best expert, at most, in the units of the rule, from the values of a state.
-
-    The weighting that forgets nothing pays Delta + ln K / eta at most beside the best expert (`de_rooij2014`), and the weights of the
-    weightings as much, of two, beside that one.
-    """
-    among, between = float(np.asarray(state["gap"])[KEPT.index(1.0)]), float(state["gap_of"])
-    least = ALIKE * float(np.sqrt(state["spread"]))
-    return among + max(among, least) + between + max(between, least)
 
 
 def _rounds_before(p: Problem) -> Mapping[str, Floats]:
@@ -234,40 +213,6 @@ def _like(state: State, values: Sequence[Value]) -> State:
         n: next(left) if isinstance(v, Value) else type(v)(tuple(next(left) for _ in v.blocks))
         for n, v in state.items()
     }
-
-
-class Weighting:
-    """Weights of the experts by their losses, with `KEPT` of them each round, and weights of these weightings by theirs."""
-
-    def __init__(self, p: Problem, state: State) -> None:
-        self.p, self.L, self.gap = p, array(state, "L"), array(state, "gap")
-        self.L_of, self.gap_of = array(state, "L_of"), array(state, "gap_of")
-        self.spread, t = array(state, "spread"), p.tracer
-        least = t.name("least", ALIKE * t.sqrt(self.spread))
-        self.held, self.held_of = t.maximum(self.gap, least), t.maximum(self.gap_of, least)
-        self.of_experts = [weights(p, self.L[i], self.held[i]) for i in range(len(KEPT))]
-        self.of_weightings = weights(p, self.L_of, self.held_of)
-
-    @property
-    def combined(self) -> Value:
-        """Weights of the experts, shape (K,)."""
-        return self.of_weightings @ self.p.tracer.stack(*self.of_experts)
-
-    def after(self, losses: Value) -> State:
-        """State after the losses (K,) of a round."""
-        p, t = self.p, self.p.tracer
-        kept = t.constant(np.array(KEPT), "kept", "share of the losses that stays")
-        gaps = [mixability_gap(p, losses, w, self.held[i]) for i, w in enumerate(self.of_experts)]
-        paid = t.stack(*(w @ losses for w in self.of_experts))
-        most, least = t.max(losses), t.min(losses)
-        sizes = most - least + OFFSET * t.maximum(most, -least)
-        return {
-            "L": t.reshape(kept, (len(KEPT), 1)) * self.L + losses,
-            "gap": kept * self.gap + t.stack(*gaps),
-            "L_of": self.L_of + paid,
-            "gap_of": self.gap_of + mixability_gap(p, paid, self.of_weightings, self.held_of),
-            "spread": self.spread + sizes * sizes,
-        }
 
 
 def _caps(p: Problem, prices: Value) -> Value:

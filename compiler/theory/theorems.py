@@ -392,10 +392,7 @@ def horizon_known(words: str) -> Hypothesis:
     """A number of rounds that the model states; `words` are the paper's."""
 
     def test(s: Situation) -> Objection | None:
-        if s.horizon is not None:
-            return None
-        return Objection(
-            "its settings use the number of rounds, which the model leaves unknown", "write `horizon T = ...`"
-        )
+        message = "its settings use the number of rounds, which the model leaves unknown"
+        return Objection(message, "write `horizon T = ...`") if s.horizon is None else None
 
     return Hypothesis(words, test, of_horizon=True)

@@ -91,9 +91,8 @@ def _in_total(
     while name in folding.declared:
         name += "_"
     kept = np.maximum(np.broadcast_to(total, c.shape) - ROUNDED * largest, 0.0)
-    budget = TotalBudget(
-        cost, worst, name, *(tuple(np.ravel(a).tolist()) for a in (total, kept, largest)), folding.horizon, c.shape
-    )
+    entries = [tuple(np.ravel(a).tolist()) for a in (total, kept, largest)]
+    budget = TotalBudget(cost, worst, name, entries[0], entries[1], entries[2], folding.horizon, c.shape)
     return replace(c, expr=budget.robust, moving=budget.moving, timing=Timing.EACH_ROUND, known=True, budget=budget)
 
 

@@ -116,8 +116,9 @@ def test_dpp_and_jenatton_and_ofw_by_hand() -> None:
     )
     assert numbers(saddle)[0] == pytest.approx(2 * 10 / 2 + 2 * steps + 1.44 * ascents)
     free = default_plan(PLAIN.split("subject")[0], "ofw")
-    assert value(free, "eta") == pytest.approx(1 / (2 * 100**0.75))
-    assert 2 * 2 * 100**0.75 <= numbers(free)[0] <= 8 * 2 * 100**0.75
+    assert value(free, "eta") == pytest.approx((3 / 100) ** 0.75 / 2)  # D = G = sqrt(2)
+    assert value(free, "sigma") == pytest.approx(math.sqrt(3 / 100))
+    assert numbers(free)[0] == pytest.approx(4 / 3**0.75 * 2 * 100**0.75)
 
 
 # Runs.

@@ -287,7 +287,7 @@ def test_source_is_clean():
         "string.h",
     }
     assert not re.search(r"\b(malloc|calloc|free|printf|time|rand)\b", source.code)
-    assert not re.search(r"^static (?!const|inline|void|double|int64_t|bool)", source.code, re.M)
+    assert not re.search(r"^static (?!const|inline|void|double|int64_t|int|bool)", source.code, re.M)
     assert "(8) * / the queue" in source.code
     defined = re.findall(r"^(?:static )?(?:void|double|int64_t) (\w+)\(", source.code, re.M)
     assert defined and all(name.startswith("queue_") for name in defined)

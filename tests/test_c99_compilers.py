@@ -163,6 +163,7 @@ try:
     sys.exit("the interrupt was lost: all rounds were played")
 except KeyboardInterrupt:
     heard, first = time.process_time() - pressed[0], learner.round
+    learner.decide()
     learner.observe(**{n: v[0] for n, v in halves.items()})
     print(heard, first, learner.round)
 """

@@ -58,7 +58,14 @@ from oco.compiler.algorithms.classic import (
     GRADIENTS_SEEN,
     NO_CONSTRAINTS,
 )
-from oco.compiler.algorithms.common import EXACT_STEP, FEASIBLE_COMPARATOR, FUNCTIONS_SEEN, ROUNDS, SOME_INEQUALITY
+from oco.compiler.algorithms.common import (
+    AVERAGED,
+    EXACT_STEP,
+    FEASIBLE_COMPARATOR,
+    FUNCTIONS_SEEN,
+    ROUNDS,
+    SOME_INEQUALITY,
+)
 from oco.compiler.algorithms.dual_prices import averaged, is_drawn_on_average
 from oco.compiler.algorithms.hedged_rule import LARGE, Hedged, expert_count, is_informed
 from oco.compiler.algorithms.penalties import FARTHEST
@@ -66,7 +73,6 @@ from oco.compiler.algorithms.predictions import longest_season
 from oco.compiler.algorithms.rehearsal import is_whole, rehearsed
 from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
 from oco.compiler.algorithms.weighting import gap_to_best
-from oco.compiler.lowering.predicted_round import picking
 from oco.compiler.theory.moves import path_length
 from oco.compiler.theory.objective import stated_prices
 from oco.compiler.theory.schedule import Rounds
@@ -103,14 +109,6 @@ def _full_feedback(s: Situation) -> Objection | None:
     return Objection(message, "write `feedback full`")
 
 
-def _averaged(s: Situation) -> Objection | None:
-    positions = [name for name in picking(s.canonical) if name not in s.canonical.context]
-    if not positions:
-        return None
-    message = f"`{positions[0]}` picks entries of arrays, and an average of positions is no position"
-    return Objection(message, f"write the entries that `{positions[0]}` picks as a stream of their own")
-
-
 def _priced(s: Situation) -> Objection | None:
     if stated_prices(s.canonical.inequalities).all() or is_drawn_on_average(s.canonical):
         return None
@@ -128,7 +126,6 @@ def _informed(s: Situation) -> Objection | None:
 
 
 FULL_FEEDBACK = Hypothesis("The loss is revealed as a function.", _full_feedback)
-AVERAGED = Hypothesis("Data can be averaged.", _averaged)
 PRICED = Hypothesis("Violations have prices.", _priced)
 INFORMED = Hypothesis("There are constraints, or something predicts the data.", _informed)
 _LOSS = (BOUNDED_DOMAIN, CONVEX_LOSS, BOUNDED_GRADIENT)

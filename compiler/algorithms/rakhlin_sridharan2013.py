@@ -24,7 +24,7 @@ import numpy as np
 
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CONVEX_LOSS, NO_CONSTRAINTS
-from oco.compiler.algorithms.common import PROJECTION
+from oco.compiler.algorithms.common import AVERAGED, PROJECTION
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.predicted_round import as_predicted, data_of, predicted_of, stated_value
@@ -163,7 +163,7 @@ OPTIMISTIC = Algorithm(
     rule=Optimistic,
     adapts=True,
     reads=Feedback.FULL,
-    requirements=(PROJECTION, PREDICTABLE, FULL),
+    requirements=(PROJECTION, PREDICTABLE, AVERAGED, FULL),
     theorems=(
         Theorem(
             name="errors of predictions",

@@ -126,6 +126,7 @@ MODELS = (
     "minimize sum_squares(x - c)\n",
     "predict c = last(c)\nminimize c @ x\n",
     "minimize c @ x\nfeedback two_point\n",
+    "context v[2] in [-1, 1]\nminimize v @ x\nsubject to\n    g: sum(x) + 2 <= 30 in total\n",
 )
 VARYING = (("0.5 * sqrt(t)", "= 20"), ("0.5 * sqrt(t)", "unknown"), ("0.1 * sqrt(T)", "unknown"), ("0.1", "= 20"))
 

@@ -280,7 +280,7 @@ def test_comments_and_long_names_stay_what_they_are(attack, tmp_path):
     text += f"minimize c @ {x}\nsubject to\n    g: {x}[0] <= c[0] each round  # {said}\n"
     plan = oco.compile(oco.parse(text), algorithm="coldq")
     (tmp_path / "m.py").write_text(plan.source("numpy"))
-    code = "import m; learner = m.Learner(); learner.observe(c=[0.5, 0.5]); learner.decide()"
+    code = "import m; learner = m.Learner(); learner.decide(); learner.observe(c=[0.5, 0.5])"
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     if shutil.which("cc") is None:

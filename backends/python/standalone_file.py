@@ -56,7 +56,7 @@ def rounds_of(path: str) -> Iterator[dict[str, Any]]:
             yield {n: np.array(values).reshape(STREAMS[n].shape) for n, values in cells.items()}
 
 
-def played(learner: Any, rounds: Iterator[Mapping[str, Any]]) -> Iterator[Feedback]:
+def _feedbacks(learner: Any, rounds: Iterator[Mapping[str, Any]]) -> Iterator[Feedback]:
     """Feedback of all rounds, each of which comes after as many others as the delay has."""
     open_: list[Mapping[str, Any]] = []
     for streams in rounds:
@@ -73,7 +73,7 @@ def run(rounds: Iterator[Mapping[str, Any]]) -> None:
     learner = Learner()
     count, loss, signed = 0, 0.0, np.zeros(len(CONSTRAINTS) + len(EQUALITIES))
     hard = signed.copy()
-    for feedback in played(learner, rounds):
+    for feedback in _feedbacks(learner, rounds):
         count += 1
         loss += feedback.loss
         signed += np.concatenate([feedback.constraints, feedback.equalities])

@@ -80,6 +80,7 @@ def test_a_round_does_not_count_where_the_files_are_gone(tmp_path, gone):
     plan, folder = plan_of(TRACKING), tmp_path / "journal"
     learner = oco.open(plan, folder)
     play_round(plan, learner)
+    learner.decide()
     before = learner.state()
     if gone:
         (folder / gone).unlink()

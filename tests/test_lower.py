@@ -79,7 +79,16 @@ def test_the_derivatives_of_the_cases_use_every_internal_atom() -> None:
     first = [expr for case in CASES for found in derivatives(case, rng).values() for expr in found]
     second = [expr for case in SMOOTH for expr in second_derivatives(case)]
     used = {node.atom for expr in (*first, *second) for node in walk(expr) if isinstance(node, Call)}
-    assert {a.name for a in INTERNAL} - {"_scatter", "_masked"} <= used
+    assert {a.name for a in INTERNAL} - {"_scatter", "_masked", "_quantile"} <= used
+
+
+def test_the_quantile_of_rows_is_that_of_sorted_ones() -> None:
+    rng = np.random.default_rng(4)
+    rows, count, amount = Name("a0", Kind.DECISION, shape=(9, 2)), np.array([9.0, 5.0]), np.array([7.0, 1.0])
+    at = {"a0": rng.uniform(-1, 1, (9, 2))}
+    node = call("_quantile", rows, constant(count), constant(amount))
+    expected = [np.sort(at["a0"][: int(n), k])[int(m) - 1] for k, (n, m) in enumerate(zip(count, amount))]
+    np.testing.assert_array_equal(lowered(node, at), expected)
 
 
 def test_an_infinite_slope_of_an_argument_that_is_not_extreme_is_masked() -> None:

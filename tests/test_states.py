@@ -289,6 +289,7 @@ sys.path.insert(0, {str(tmp_path)!r})
 import emitted
 learner = emitted.Learner.load({str(tmp_path / "state")!r})
 for d in {data!r}:
+    learner.decide()
     learner.observe(**d)
 again = emitted.Learner.from_state(json.loads(json.dumps(learner.state())))
 assert again.state() == learner.state()

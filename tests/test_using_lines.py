@@ -30,7 +30,7 @@ PLAIN = Policy(optimal=True, plain=True)
 @cache
 def situation(world: str) -> Situation:
     problem = canonical(parse(in_units(world, Units())))
-    return Situation(problem, check(problem.model), problem.horizon)
+    return Situation(problem.learned, check(problem.model), problem.horizon)
 
 
 def worlds_of(name: str) -> tuple[str, ...]:
@@ -48,7 +48,10 @@ def plans_by(name: str, theorem: int) -> Iterator[tuple[str, Plan]]:
         found = judge(replace(algorithm, theorems=(spoken,)), s, spoken.words, None, PLAIN, asked=True)
         if found.applicability is Applicability.APPLICABLE and found.guarantee is not None:
             verdict = replace(found, algorithm=algorithm, applicability=Applicability.CHOSEN)
-            yield world, Plan(s.canonical.model, s.canonical, s.facts, Choice(s, (verdict,), True, policy=PLAIN))
+            yield (
+                world,
+                Plan(s.canonical.model, s.canonical.standing, s.facts, Choice(s, (verdict,), True, policy=PLAIN)),
+            )
 
 
 def formulas_of(settings: Mapping[str, Setting]) -> dict[str, Any]:

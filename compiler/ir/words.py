@@ -13,7 +13,7 @@ from oco.compiler.ir.program import Literal, Operand
 
 PREFIX = "v_"
 """Beginning of the hint of a temporary value that has a word."""
-LONGEST = 28
+LONGEST = 28  # letters of a word of two parts, so that a line holds several
 _VERSION = re.compile(r"_\d+$")
 ONE = {
     "abs": "size",

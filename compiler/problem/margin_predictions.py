@@ -32,7 +32,7 @@ MOST_NUMBERS = 300_000
 """Numbers that the seasons of a constraint may keep, beyond which the longest are left out."""
 WINDOWS = (100, 400)
 """Least and greatest number of errors that are kept; between them four for each round in which the constraint may be broken."""
-LEAST_ERRORS = 3.0
+LEAST_ERRORS = 3.0  # that are seen before a quantile of them stands for a margin
 FORGETTING, FORGETTING_SIZES, MOMENTS = 0.05, 0.05, 0.005
 """Rates at which averages of a phase, usual sizes of errors, and moments of residuals forget."""
 BEYOND = 0.5

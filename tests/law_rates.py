@@ -160,7 +160,7 @@ def lives_of(algorithm: str, every: bool = False) -> list[Life]:
 
 
 def horizons_of(life: Life) -> tuple[int, ...]:
-    """Powers of two up to 2^14; up to 2^12 where rounds ask for more oracle calls the longer the run is, up to 2^10 one by one.
+    """Powers of two up to 2^14; up to 2^12 where rounds ask for more oracle calls the longer the run is, up to 2^9 one by one.
 
     From 2^10 on for Newton steps: for a hundred rounds they cross the domain, which costs nothing of a logarithm.
     """
@@ -170,5 +170,5 @@ def horizons_of(life: Life) -> tuple[int, ...]:
     if algorithm.name == "ons":
         return HORIZONS[2:]
     if life.world.constraint == BUDGET:
-        return tuple(2**k for k in range(6, 11))
+        return tuple(2**k for k in range(5, 10))
     return tuple(2**k for k in range(8, 13)) if grows else HORIZONS

@@ -121,8 +121,8 @@ NAMES: dict[str, Code] = {
     ),
     "OCO220": Code(
         "this is not known before the round",
-        "A prediction is made of contexts, states, fixed data, the round, and statistics of streams over the rounds before: `last(price)`, "
-        "`mean(price, 24)`, `ewma(price, 0.1)`, `season(price, 24)`.",
+        "A prediction is made of contexts, states, `prev(x)`, fixed data, the round, and statistics of streams over the rounds before: "
+        "`last(price)`, `mean(price, 24)`, `ewma(price, 0.1)`, `season(price, 24)`.",
         _model(_REST.replace("minimize", "predict c = 2 * c\nminimize")),
         "Write `last(c)` for the value of the round before, or another statistic.",
     ),

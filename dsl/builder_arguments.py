@@ -41,7 +41,8 @@ def ends_of(bounds: Any, integer: bool, scope: Scope, span: Span | None) -> tupl
         return None, False
     own = scope.declared.get(getattr(getattr(bounds, "expr", None), "name", ""))
     if isinstance(bounds, Term) and isinstance(own, Param) and own.is_index:
-        return tuple(Term(end, scope) for end in members_of(bounds.expr)), True
+        first, last = members_of(bounds.expr)
+        return (Term(first, scope), Term(last, scope)), True
     if isinstance(bounds, range):
         if bounds.step != 1:
             raise wrong_argument("`bounds`", "a pair (lo, hi)", bounds, span)

@@ -345,10 +345,7 @@ def apply(atom: str, *operands: Operand, **options: Any) -> Term:
         ):
             raise fail("OCO304", f"{atom} takes no option {name}={value!r}", span)
     numbers = {n: v.item() if isinstance(v, np.generic) else v for n, v in options.items()}
-    if not named or scope is None:
-        called: Expr = build.call(atom, *(t.expr for t in terms), span=span, shape=None, **numbers, **named)
-    else:
-        called = applied_along(atom, tuple(t.expr for t in terms), numbers | named, scope, span)
+    called = applied_along(atom, tuple(t.expr for t in terms), {**numbers, **named}, scope or Scope(), span)
     return Term(resolved(called, scope), scope)
 
 

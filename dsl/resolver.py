@@ -323,7 +323,7 @@ class _Resolver:
             self.under_subject_to = True
 
     def _constraint(self, s: syntax.ConstraintStatement) -> None:
-        left, right = self.typer.expr(s.left), self.typer.expr(s.right)
+        left, right = self.typer.sides(s)
         if left is None or right is None:
             self.broken_labels.add(s.label.name)
             return

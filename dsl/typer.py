@@ -16,6 +16,7 @@ from oco.dsl.diagnostics import MOST_MISTAKES, Findings, OcoError, fail
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Constant, Expr, File, Kind, Name, Slice, constant
+from oco.dsl.index_families import IndexFamily, misplaced
 from oco.dsl.labels import Axes, Axis
 from oco.dsl.members import members_of
 from oco.dsl.previous import WORD, previous
@@ -76,6 +77,17 @@ class Typer:
         """True for a list with a text in quotes in it, or with a word that is not declared."""
         items = node.items if isinstance(node, syntax.ArrayLiteral) else ()
         return any(isinstance(item, syntax.QuotedString) or self._is_undeclared(item) for item in items)
+
+    def sides(self, constraint: syntax.ConstraintStatement) -> tuple[Expr | None, Expr | None]:
+        """Typed sides of a constraint; those of a family as arrays over its index."""
+        left, right, family = constraint.left, constraint.right, constraint.family
+        if family is None:
+            return self.expr(left), self.expr(right)
+        with self.findings.guard():
+            own = IndexFamily(*family, self.scope, lambda node: Typer(self.scope, Findings(), {}).expr(node))
+            left, right = own.sides(left, right)
+            return self.expr(left), self.expr(right)
+        return None, None
 
     def prediction(self, node: syntax.Expression) -> Expr | None:
         """Typed expression in which statistics of streams may stand; None after a mistake."""
@@ -174,21 +186,23 @@ class Typer:
             return None
         return self._build(lambda: build.index(base, kept, node.span))
 
-    def _axes(self, base: Expr | None, items: Sequence[syntax.Expression | syntax.Slice]) -> Axes:
+    def _axes(self, base: Expr | None, items: Sequence[syntax.Item]) -> Axes:
         """Axes that items index, looked for where one may be the name of an entry."""
         none: Axes = (None,) * len(items)
         if base is None or not any(isinstance(i, syntax.QuotedString) or self._is_undeclared(i) for i in items):
             return none
         return (expression_axes(base, self.scope.declared, self.scope.indexes) + none)[: len(items)]
 
-    def _is_undeclared(self, node: syntax.Expression | syntax.Slice) -> bool:
+    def _is_undeclared(self, node: syntax.Item) -> bool:
         known = (self.scope.declared, self.broken, self.doubtful, self.reported, self.later, ("t", "T"))
         return isinstance(node, syntax.Identifier) and not any(node.name in names for names in known)
 
-    def _item(self, item: syntax.Expression | syntax.Slice, inside: str, axis: Axis | None) -> Expr | None:
+    def _item(self, item: syntax.Item, inside: str, axis: Axis | None) -> Expr | None:
         if axis is not None and (isinstance(item, syntax.QuotedString) or self._is_undeclared(item)):
             name = item.value if isinstance(item, syntax.QuotedString) else item.span.text
             return self._build(lambda: constant(axis.place(name, "this axis", item.span), item.span))
+        if isinstance(item, syntax.GroupItem):
+            return self._refuse(misplaced(item))
         if not isinstance(item, syntax.Slice):
             if isinstance(item, syntax.Call) and item.operator == "..":
                 return self._refuse_range(item)

@@ -133,6 +133,14 @@ NAMES: dict[str, Code] = {
         _model("index zone = [NYC, WEST, NYC]\n" + _REST),
         'Write `index zone = [NYC, WEST]`, or `index zone = file("zones.csv", column = "name")`.',
     ),
+    "OCO554": Code(
+        "a family that is no constraint of arrays",
+        "`cap[z in zone]: sum(x[plant in at[z]]) <= limit[z]` is one constraint with an entry for each name of the index `zone`. "
+        "What depends on z is a number for each z: an entry `limit[z]`, a sum of the entries that a param chooses (`param at[plant] in "
+        "zone`), and what is made of them entry by entry.",
+        _model("index zone = [NYC, WEST]\n" + _REST + "subject to\n    cap[z in zone]: sum(x) <= 2\n"),
+        "Write it with arrays: `cap: sum(x, by = at) <= limit`.",
+    ),
     "OCO217": Code(
         "the previous decision cannot stand here",
         "`prev(x)` is the decision x of the round before. It stands in the loss, where feedback is full, as `norm1(x - prev(x))`, and in "

@@ -109,7 +109,8 @@ class IndexFamily:
             message = f"`{node.span.text}` is not one entry for each name of `{self.index}`"
             raise fail("OCO554", message, node.span, f"take one: `limit[{self.variable}]`, `A[{self.variable}, 0]`")
         for item in others:
-            self._one_number(item)
+            if not isinstance(item, (syntax.Slice, syntax.GroupItem)):
+                self._one_number(item)
         whole: syntax.Item = syntax.Slice(None, None, span=node.span) if group is None else group
         if not others and group is None:
             return node.base
@@ -117,7 +118,7 @@ class IndexFamily:
 
     def _total(self, node: syntax.Call, argument: syntax.Expression) -> syntax.Expression:
         """Sum by the groups of the entries that are chosen."""
-        groups = {c.group.base for c in self._chosen(argument) if self._is_group(c.group)}
+        groups = {self._group(c.group) for c in self._chosen(argument)}
         at = next(iter(groups), None)
         own = None if at is None else self.scope.declared.get(at.name)
         index = index_within(own.bounds) if isinstance(own, Param) else None
@@ -128,14 +129,17 @@ class IndexFamily:
             raise fail("OCO554", message, choice.span, hint)
         return replace(node, args=(self._members(argument, at),), options=((BY, at),))
 
-    def _is_group(self, node: syntax.Expression) -> bool:
-        plain = isinstance(node, syntax.Subscript) and isinstance(node.base, syntax.Identifier)
-        return plain and len(node.items) == 1 and self._is_variable(node.items[0])
+    def _group(self, node: syntax.Expression) -> syntax.Identifier | None:
+        """Param that chooses the entries of each z: `at` of `at[z]`."""
+        match node:
+            case syntax.Subscript(base=syntax.Identifier() as at, items=(item,)) if self._is_variable(item):
+                return at
+        return None
 
     def _members(self, node: syntax.Expression, at: syntax.Identifier) -> syntax.Expression:
         """Part that is added up, for each entry that has a group: chosen entries as they are, entries of z as that of the group."""
         match node:
-            case syntax.Subscript(base=base, items=(syntax.GroupItem(group=group),)) if self._is_group(group):
+            case syntax.Subscript(base=base, items=(syntax.GroupItem(group=group),)) if self._group(group) == at:
                 return base
             case syntax.Subscript() if self._depends(node):
                 return self._entry(node, at)

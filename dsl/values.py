@@ -77,9 +77,12 @@ def entry(role: str, index: tuple[int, ...]) -> str:
     return f"entry [{', '.join(map(str, index))}] of {role}" if index else role
 
 
-def given_value(name: str, value: Any, span: Span | None) -> Constant | EntryNames:
-    """Constant, or names of entries, from the value that a caller passed for a param. Raises OCO804, OCO805 or OCO807."""
-    if (given := names_in(value, span)) is not None:
+def given_value(name: str, value: Any, span: Span | None, ranged: bool = False) -> Constant | EntryNames:
+    """Constant from the value that a caller passed for a param; names of entries where it has a range, which may be that of an index.
+
+    Raises OCO804, OCO805 or OCO807.
+    """
+    if ranged and (given := names_in(value, span)) is not None:
         return given
     try:
         array = np.asarray(value)

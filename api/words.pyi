@@ -267,8 +267,8 @@ def log1p(x: Operand, /) -> Term:
     where they do not fit.
     """
 
-def log_sum_exp(x: Operand, /, *, axis: int | None = ...) -> Term:
-    """`log_sum_exp(x, axis = None)`: log of the sum of exp.
+def log_sum_exp(x: Operand, /, *, axis: int | None = ..., over: Term | str | None = ...) -> Term:
+    """`log_sum_exp(x, axis = None, over = None)`: log of the sum of exp.
 
     Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
@@ -287,8 +287,8 @@ def lognormal(mu: Operand, sigma: Operand) -> DistributionTerm:
     not fit.
     """
 
-def max(x: Operand, /, *, axis: int | None = ...) -> Term:
-    """`max(x, axis = None)`: the largest entry.
+def max(x: Operand, /, *, axis: int | None = ..., over: Term | str | None = ...) -> Term:
+    """`max(x, axis = None, over = None)`: the largest entry.
 
     Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
@@ -300,14 +300,14 @@ def maximum(*xs: Operand) -> Term:
     where they do not fit.
     """
 
-def mean(x: Operand, /, *, axis: int | None = ...) -> Term:
-    """`mean(x, axis = None)`: the mean.
+def mean(x: Operand, /, *, axis: int | None = ..., over: Term | str | None = ...) -> Term:
+    """`mean(x, axis = None, over = None)`: the mean.
 
     Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
 
-def min(x: Operand, /, *, axis: int | None = ...) -> Term:
-    """`min(x, axis = None)`: the smallest entry.
+def min(x: Operand, /, *, axis: int | None = ..., over: Term | str | None = ...) -> Term:
+    """`min(x, axis = None, over = None)`: the smallest entry.
 
     Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
@@ -332,21 +332,21 @@ def nonneg_ball(r: Operand) -> Domain:
     Arguments are numbers, arrays or params. Raises OcoError where they do not fit.
     """
 
-def norm1(x: Operand, /, *, axis: int | None = ...) -> Term:
-    """`norm1(x, axis = None)`: the sum of absolute values.
+def norm1(x: Operand, /, *, axis: int | None = ..., over: Term | str | None = ...) -> Term:
+    """`norm1(x, axis = None, over = None)`: the sum of absolute values.
 
     Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
 
-def norm2(x: Operand, /, *, axis: int | None = ...) -> Term:
-    """`norm2(x, axis = None)`: the Euclidean norm of the entries, also of a matrix (Frobenius; CVXPY takes its largest
-    singular value, here `sigma_max`).
+def norm2(x: Operand, /, *, axis: int | None = ..., over: Term | str | None = ...) -> Term:
+    """`norm2(x, axis = None, over = None)`: the Euclidean norm of the entries, also of a matrix (Frobenius; CVXPY
+    takes its largest singular value, here `sigma_max`).
 
     Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
 
-def norm_inf(x: Operand, /, *, axis: int | None = ...) -> Term:
-    """`norm_inf(x, axis = None)`: the largest absolute value.
+def norm_inf(x: Operand, /, *, axis: int | None = ..., over: Term | str | None = ...) -> Term:
+    """`norm_inf(x, axis = None, over = None)`: the largest absolute value.
 
     Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """
@@ -479,8 +479,8 @@ def square(x: Operand, /) -> Term:
     where they do not fit.
     """
 
-def sum(x: Operand, /, *, axis: int | None = ...) -> Term:
-    """`sum(x, axis = None)`: the sum.
+def sum(x: Operand, /, *, axis: int | None = ..., over: Term | str | None = ..., by: Term | None = ...) -> Term:
+    """`sum(x, axis = None, over = None, by = None)`: the sum.
 
     Arguments are expressions, numbers or arrays. Raises OcoError where they do not fit.
     """

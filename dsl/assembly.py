@@ -123,7 +123,7 @@ class Assembly:
         check_count(shape, f"`{name}`", span)
         axes = axes_of(dims, scope.indexes)
         if name in scope.given:
-            value = given_value(name, by_name(name, scope.given[name], axes, span), span)
+            value = given_value(name, by_name(name, scope.given[name], axes, span), span, bounds is not None)
         whole = integer if bounds is not None else value is not None and value.integer
         param = Param(name, dims, shape, bounds, value, whole, None, span)
         if shape:

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 
 from oco.dsl import build
 from oco.dsl.diagnostics import InternalError, OcoError
+from oco.dsl.dims import Shape
 from oco.dsl.expressions import Array, Call, Expr, Index, Kind, Name, rewrite
 from oco.dsl.labels import Axes, axes_in, axes_of, symbolic
 from oco.dsl.previous import decision_of
 from oco.dsl.statements import Decision, Let, Param, Stream
+from oco.dsl.statistics import statistic_of
 
 Declared = Mapping[str, Param | Decision | Stream | Let]
 Indexes = Mapping[str, tuple[str, ...]]
@@ -17,12 +19,15 @@ Indexes = Mapping[str, tuple[str, ...]]
 
 def expression_axes(expr: Expr, declared: Declared, indexes: Indexes) -> Axes:
     """Axes of an expression; empty where none has names, or where axes of several indexes meet."""
-    if not indexes or not expr.shape:
-        return ()
+    return axes_in(axis_lengths(expr, declared, indexes), indexes) if indexes and expr.shape else ()
+
+
+def axis_lengths(expr: Expr, declared: Declared, indexes: Indexes) -> Shape:
+    """Shape of an expression with indexes in the place of the lengths of axes that they name."""
     try:
-        return axes_in(_AxisSymbols(declared, indexes).of(expr).shape, indexes)
+        return _AxisSymbols(declared, indexes).of(expr).shape
     except (OcoError, InternalError):  # an index and a number of entries meet, say: nothing is named
-        return ()
+        return expr.shape
 
 
 class _AxisSymbols:
@@ -38,7 +43,9 @@ class _AxisSymbols:
     def _node(self, node: Expr) -> Expr:
         match node:
             case Name(name=name, kind=kind) if kind not in (Kind.ROUND, Kind.HORIZON):
-                return self._named(node, self._declared[decision_of(name) or name])
+                statistic = statistic_of(name)
+                own = decision_of(name) if statistic is None else statistic.stream
+                return self._named(node, self._declared[own or name])
             case Call(atom=atom, args=args, options=options):
                 return build.applied(atom, args, options, node.span)
             case Index(base=base, items=items):

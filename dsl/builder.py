@@ -11,7 +11,15 @@ from typing import Any, NoReturn, TypeAlias
 import numpy as np
 
 from oco.dsl.assembly import Assembly
-from oco.dsl.builder_arguments import checked_name, checked_word, formula, listed_values, timing_of
+from oco.dsl.builder_arguments import (
+    checked_name,
+    checked_word,
+    ends_of,
+    entry_names,
+    formula,
+    listed_values,
+    timing_of,
+)
 from oco.dsl.caller import caller_span
 from oco.dsl.diagnostics import Findings, OcoError, fail
 from oco.dsl.expressions import Expr, File, Kind, Name, constant
@@ -80,7 +88,7 @@ class ModelBuilder:
         dims = self._dims(shape, span)
         if value is not None:
             value = by_name(name, value, axes_of(dims, self._scope.indexes), span)
-        given = None if value is None else self._expr(value, span)
+        given = None if value is None else self._expr(entry_names(value, span), span)
         if shape is None and given is not None:
             dims = self._dims(tuple(given.shape), span)
         ends, whole = self._bounds(bounds, integer, span)
@@ -366,18 +374,10 @@ class ModelBuilder:
         return tuple(self._expr(d, span) for d in (shape if isinstance(shape, (tuple, list)) else (shape,)))
 
     def _bounds(self, bounds: Any, integer: bool, span: Span | None) -> tuple[tuple[Expr, Expr] | None, bool]:
-        """Bounds from a pair (lo, hi), or from a Python range for integers."""
-        if bounds is None:
-            if integer:
-                raise fail("OCO526", "integers need bounds: the least and the greatest", span)
-            return None, False
-        if isinstance(bounds, range):
-            if bounds.step != 1:
-                raise wrong_argument("`bounds`", "a pair (lo, hi)", bounds, span)
-            bounds, integer = (bounds.start, bounds.stop - 1), True
-        if not isinstance(bounds, (tuple, list, np.ndarray)) or len(bounds) != 2:
-            raise wrong_argument("`bounds`", "a pair (lo, hi)", bounds, span)
-        return (self._expr(bounds[0], span), self._expr(bounds[1], span)), integer
+        """Bounds of a declaration as expressions, and a flag for integers."""
+        self._own(bounds, span)
+        ends, whole = ends_of(bounds, integer, self._scope, span)
+        return None if ends is None else (self._expr(ends[0], span), self._expr(ends[1], span)), whole
 
     @contextmanager
     def _statement(self, name: str, what: str, span: Span | None) -> Iterator[None]:

@@ -9,10 +9,12 @@ import numpy as np
 
 from oco.dsl.caller import caller_span
 from oco.dsl.diagnostics import OcoError, fail
+from oco.dsl.members import members_of, names_in
+from oco.dsl.scope import Scope
 from oco.dsl.source import Span
-from oco.dsl.statements import Timing
+from oco.dsl.statements import Param, Timing
 from oco.dsl.suggest import did_you_mean
-from oco.dsl.terms import wrong_argument
+from oco.dsl.terms import Term, wrong_argument
 from oco.dsl.text.parser import formula_text
 from oco.dsl.text.tokens import is_name
 
@@ -23,6 +25,31 @@ def listed_values(values: set[Any] | frozenset[Any], span: Span | None) -> tuple
     if not values or not numbers:
         raise wrong_argument("`bounds`", "a set of numbers", values, span)
     return tuple(sorted(int(v) if float(v).is_integer() and not isinstance(v, float) else float(v) for v in values))
+
+
+def entry_names(value: Any, span: Span | None) -> Any:
+    """Names of the entries of an index as a value of a param; any other value as it is."""
+    names = names_in(value, span)
+    return value if names is None else Term(names)
+
+
+def ends_of(bounds: Any, integer: bool, scope: Scope, span: Span | None) -> tuple[tuple[Any, Any] | None, bool]:
+    """Ends of a range from a pair (lo, hi), a Python range of integers, or an index; and a flag for integers. Raises OCO526."""
+    if bounds is None:
+        if integer:
+            raise fail("OCO526", "integers need bounds: the least and the greatest", span)
+        return None, False
+    own = scope.declared.get(getattr(getattr(bounds, "expr", None), "name", ""))
+    if isinstance(bounds, Term) and isinstance(own, Param) and own.is_index:
+        first, last = members_of(bounds.expr)
+        return (Term(first, scope), Term(last, scope)), True
+    if isinstance(bounds, range):
+        if bounds.step != 1:
+            raise wrong_argument("`bounds`", "a pair (lo, hi)", bounds, span)
+        bounds, integer = (bounds.start, bounds.stop - 1), True
+    if not isinstance(bounds, (tuple, list, np.ndarray)) or len(bounds) != 2:
+        raise wrong_argument("`bounds`", "a pair (lo, hi)", bounds, span)
+    return (bounds[0], bounds[1]), integer
 
 
 def checked_name(name: Any, what: str, span: Span | None) -> str:

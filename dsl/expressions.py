@@ -186,6 +186,13 @@ class File(Expr):
     column: str = ""
 
 
+@dataclass(frozen=True)
+class EntryNames(Expr):
+    """Names of entries of an index, `[NYC, WEST]`, as the value of a param of their numbers. Allowed nowhere else."""
+
+    names: tuple[str, ...]
+
+
 def constant(value: float | int | np.ndarray[Any, Any], span: Span | None = None) -> Constant:
     """Constant: integers stay int64, everything else is float64."""
     array = np.asarray(value)

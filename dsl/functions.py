@@ -21,7 +21,7 @@ from oco.dsl.source import Span
 from oco.dsl.statistics import STATISTICS, statistic
 from oco.dsl.terms import DistributionTerm, DomainTerm, Operand, Term, apply, common_scope, term
 
-OPTIONS: dict[str, str] = {"axis": "int | None"}
+OPTIONS: dict[str, str] = {"axis": "int | None", "over": "Term | str | None", "by": "Term | None"}
 """Type of each option of the atoms. An option is given by name and may be left out."""
 
 

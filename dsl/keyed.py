@@ -9,6 +9,7 @@ import numpy as np
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.expressions import File
 from oco.dsl.labels import Axes, Axis, arranged, fitted, listed
+from oco.dsl.members import index_within, places
 from oco.dsl.readers.columns import numbers
 from oco.dsl.readers.decimals import decimal
 from oco.dsl.scope import Array, Scope
@@ -71,12 +72,21 @@ def keyed_values(scope: Scope, param: Param, axes: Axes, file: File) -> Array | 
     else:
         chosen = named
     try:
-        values = np.column_stack([numbers(c, _column(columns, c, file)) for c in chosen])
+        values = np.column_stack([_values(scope, param, c, _column(columns, c, file), file) for c in chosen])
     except ValueError as error:
         raise fail("OCO804", f"`{file.path}` cannot be read: {error}", file.span) from None
     if key is not None and rows is not None:
         values = values[fitted(role, columns[key], rows, wrong)]
     return values if len(param.dims) == 2 else values[:, 0]
+
+
+def _values(scope: Scope, param: Param, column: str, cells: list[str], file: File) -> Array:
+    """Numbers of a column: of entries of an index where the param lies in one and the cells are names of it."""
+    index = index_within(param.bounds)
+    if index is None or not set(scope.indexes.get(index.name, ())) & set(cells):
+        return numbers(column, cells)
+    role = f"`{file.path}`, for `{param.name}`,"
+    return np.array(places(role, cells, param.bounds, scope.indexes, file.span))
 
 
 def _key(scope: Scope, columns: dict[str, list[str]], axis: Axis) -> str | None:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from oco.dsl.diagnostics import fail
 from oco.dsl.expressions import Expr, Kind, Name, walk
+from oco.dsl.previous import decision_of
 from oco.dsl.scope import Scope
 from oco.dsl.source import Span
 from oco.dsl.statements import Let, Prediction, Stream
@@ -32,7 +33,7 @@ def prediction(model: Declared, stream: str, value: Expr, at: Span | None) -> Pr
     if value.shape not in ((), own.shape):
         raise fail("OCO219", f"the prediction has another shape than `{stream}`", value.span or at, "match the shapes")
     if (late := _late(value, declared)) is not None:
-        hint = f"use contexts and `{STATISTICS['last'].replace('price', stream)}`, or another statistic"
+        hint = f"use contexts, `prev(x)` and `{STATISTICS['last'].replace('price', stream)}`, or another statistic"
         message = f"`{late.name}` is not known before the round that it would predict"
         raise fail("OCO220", message, late.span or at, hint)
     return Prediction(stream, value, at)
@@ -46,7 +47,7 @@ def _late(value: Expr, declared: Mapping[str, Any]) -> Name | None:
         own = declared.get(node.name)
         if isinstance(own, Let) and _late(own.value, declared) is not None:
             return node
-        early = statistic_of(node.name) is not None or (isinstance(own, Stream) and own.known)
+        early = statistic_of(node.name) is not None or (isinstance(own, Stream) and own.known) or decision_of(node.name)
         if node.kind is Kind.DECISION or (node.kind is Kind.STREAM and not early):
             return node
     return None

@@ -19,6 +19,7 @@ from oco.dsl.diagnostics import Diagnostic, Findings, fail
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Expr, Kind
+from oco.dsl.members import index_within, names_in
 from oco.dsl.model import Model
 from oco.dsl.predictions import prediction
 from oco.dsl.scope import Scope, declared_already
@@ -26,6 +27,7 @@ from oco.dsl.source import Span
 from oco.dsl.statements import Feedback, Measure, Relation, Timing
 from oco.dsl.suggest import did_you_mean
 from oco.dsl.text import syntax
+from oco.dsl.text.clauses import names_of
 from oco.dsl.text.words import OBJECTIVES, STATEMENT_WORDS
 from oco.dsl.typer import Typer, file_of, head_span
 
@@ -184,8 +186,8 @@ class _Resolver:
             self._declare(s, lambda: self.assembly.index(s.name.name, s.names, file, s.name.span))
 
     def _param(self, s: syntax.ParamStatement) -> None:
-        dims, bounds = self.typer.exprs(s.dims), self._bounds(s.bounds)
-        value = self._param_value(s.value)
+        dims, bounds = self.typer.exprs(s.dims), self.typer.bounds(s.bounds)
+        value = self._param_value(s.value, index_within(bounds) or (s.bounds and not bounds))
         if dims is None:
             self._break(s)
         elif (bounds is None and s.bounds) or (value is None and s.value):
@@ -193,8 +195,10 @@ class _Resolver:
         else:
             self._declare(s, lambda: self.assembly.param(s.name.name, dims, bounds, s.integer, value, s.name.span))
 
-    def _param_value(self, value: syntax.Expression | None) -> Expr | None:
-        """Value of a param, the only place where `file("...")` may occur."""
+    def _param_value(self, value: syntax.Expression | None, of_names: object) -> Expr | None:
+        """Value of a param, the only place where `file("...")` and names of the entries of an index may occur."""
+        if of_names and self.typer.lists_names(value):
+            return self._try(lambda: names_in(names_of(value), value.span))
         if isinstance(value, syntax.Call) and value.name == "file" and not value.operator:
             return self._try(lambda: file_of(value))
         return None if value is None else self.typer.expr(value)
@@ -225,7 +229,7 @@ class _Resolver:
                 self._try(partial(self.assembly.cut, s.name.name, *made))
 
     def _stream(self, s: syntax.StreamStatement) -> None:
-        dims, bounds, distribution = self.typer.exprs(s.dims), self._bounds(s.bounds), s.distribution
+        dims, bounds, distribution = self.typer.exprs(s.dims), self.typer.bounds(s.bounds), s.distribution
         mean = None if s.mean is None else self.typer.expr(s.mean)
         known = distribution and self._try(
             lambda: find(distribution.name, DISTRIBUTIONS, "OCO402", "distribution", head_span(distribution))
@@ -250,7 +254,7 @@ class _Resolver:
 
     def _state(self, s: syntax.StateStatement) -> None:
         """State: declared first, since what follows it is made of it."""
-        dims, bounds, first = self.typer.exprs(s.dims), self._bounds(s.bounds), self.typer.expr(s.first)
+        dims, bounds, first = self.typer.exprs(s.dims), self.typer.bounds(s.bounds), self.typer.expr(s.first)
         if dims is None or bounds is None or first is None:
             self._break(s)
             return
@@ -298,10 +302,6 @@ class _Resolver:
         """Mark a declaration whose mistake has been reported."""
         self._declare(s, lambda: None)
 
-    def _bounds(self, bounds: tuple[syntax.Expression, syntax.Expression] | None) -> tuple[Expr, Expr] | None:
-        ends = None if bounds is None else self.typer.exprs(bounds)
-        return None if ends is None else (ends[0], ends[1])
-
     def _arguments(self, call: syntax.Call) -> tuple[tuple[Expr, ...], dict[str, Expr]] | None:
         """Arguments of a domain or a distribution."""
         args = self.typer.exprs(call.args)
@@ -323,7 +323,7 @@ class _Resolver:
             self.under_subject_to = True
 
     def _constraint(self, s: syntax.ConstraintStatement) -> None:
-        left, right = self.typer.expr(s.left), self.typer.expr(s.right)
+        left, right = self.typer.sides(s)
         if left is None or right is None:
             self.broken_labels.add(s.label.name)
             return

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, TypeAlias, cast
 import numpy as np
 
 from oco.dsl import build
+from oco.dsl.along import NAMED, OVER, applied_along
 from oco.dsl.axes import expression_axes
 from oco.dsl.caller import caller_span
 from oco.dsl.diagnostics import OcoError, fail
@@ -20,6 +21,7 @@ from oco.dsl.numpy_functions import ARITHMETIC, RELATIONS, TURNED, not_on_terms
 from oco.dsl.scope import Scope
 from oco.dsl.source import Span
 from oco.dsl.statements import Distribution, DomainSpec, Relation
+from oco.dsl.suggest import did_you_mean
 from oco.dsl.text.printer import print_expr
 from oco.dsl.text.tokens import LARGEST_WHOLE
 
@@ -50,25 +52,38 @@ class Term:
         """Transpose."""
         return apply("transpose", self)
 
-    def sum(self, axis: int | None = None, dtype: None = None, out: None = None) -> Term:
-        """Sum of the entries, or along an axis."""
-        return self._along("sum", axis)
+    def sum(
+        self,
+        axis: int | None = None,
+        dtype: None = None,
+        out: None = None,
+        over: Term | str | None = None,
+        by: Term | None = None,
+    ) -> Term:
+        """Sum of the entries, or along an axis, over an index, or by the groups that a param gives."""
+        return self._along("sum", axis=axis, over=over, by=by)
 
-    def mean(self, axis: int | None = None, dtype: None = None, out: None = None) -> Term:
-        """Mean of the entries, or along an axis."""
-        return self._along("mean", axis)
+    def mean(
+        self, axis: int | None = None, dtype: None = None, out: None = None, over: Term | str | None = None
+    ) -> Term:
+        """Mean of the entries, or along an axis or over an index."""
+        return self._along("mean", axis=axis, over=over)
 
-    def max(self, axis: int | None = None, dtype: None = None, out: None = None) -> Term:
-        """Largest entry, or largest along an axis."""
-        return self._along("max", axis)
+    def max(
+        self, axis: int | None = None, dtype: None = None, out: None = None, over: Term | str | None = None
+    ) -> Term:
+        """Largest entry, or largest along an axis or over an index."""
+        return self._along("max", axis=axis, over=over)
 
-    def min(self, axis: int | None = None, dtype: None = None, out: None = None) -> Term:
-        """Smallest entry, or smallest along an axis."""
-        return self._along("min", axis)
+    def min(
+        self, axis: int | None = None, dtype: None = None, out: None = None, over: Term | str | None = None
+    ) -> Term:
+        """Smallest entry, or smallest along an axis or over an index."""
+        return self._along("min", axis=axis, over=over)
 
     # `np.sum(x)` calls `x.sum(axis=None, dtype=None, out=None)`.
-    def _along(self, atom: str, axis: int | None) -> Term:
-        return apply(atom, self) if axis is None else apply(atom, self, axis=axis)
+    def _along(self, atom: str, **options: Any) -> Term:
+        return apply(atom, self, **{name: value for name, value in options.items() if value is not None})
 
     def __repr__(self) -> str:
         return print_expr(self.expr)
@@ -320,6 +335,8 @@ def apply(atom: str, *operands: Operand, **options: Any) -> Term:
     """Apply an atom or operator of the language."""
     span = caller_span()
     terms = [term(o, span) for o in operands]
+    scope = common_scope([*terms, *(v for v in options.values() if isinstance(v, Term))], span)
+    named = {n: _named(n, options.pop(n), scope, span) for n in NAMED if n in options}
     for name, value in options.items():
         if (
             isinstance(value, bool)
@@ -327,9 +344,20 @@ def apply(atom: str, *operands: Operand, **options: Any) -> Term:
             or name in ("span", "shape")
         ):
             raise fail("OCO304", f"{atom} takes no option {name}={value!r}", span)
-    scope = common_scope(terms, span)
     numbers = {n: v.item() if isinstance(v, np.generic) else v for n, v in options.items()}
-    return Term(resolved(build.call(atom, *(t.expr for t in terms), span=span, shape=None, **numbers), scope), scope)
+    called = applied_along(atom, tuple(t.expr for t in terms), {**numbers, **named}, scope or Scope(), span)
+    return Term(resolved(called, scope), scope)
+
+
+def _named(option: str, value: Any, scope: Scope | None, span: Span | None) -> Expr:
+    """Expression of an option that takes one; an index may be given by its name."""
+    if isinstance(value, str) and option == OVER:
+        declared = {} if scope is None else scope.declared
+        if scope is None or value not in declared:
+            hint = did_you_mean(value, declared, 'declare it: `m.index("zone", [...])`')
+            raise fail("OCO551", f"there is no index `{value}`", span, hint)
+        return scope.name(value, span)
+    return term(value, span).expr
 
 
 def _item(item: Any, span: Span | None) -> tuple[Expr, list[Term]]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import assert_never
+from typing import TypeGuard, assert_never
 
 from oco.dsl import build
+from oco.dsl.along import NAMED, applied_along
 from oco.dsl.atoms import ATOMS
 from oco.dsl.axes import expression_axes
 from oco.dsl.chains import PLAIN, halved
@@ -15,10 +16,13 @@ from oco.dsl.diagnostics import MOST_MISTAKES, Findings, OcoError, fail
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Constant, Expr, File, Kind, Name, Slice, constant
+from oco.dsl.index_families import IndexFamily, misplaced
 from oco.dsl.labels import Axes, Axis
+from oco.dsl.members import members_of
 from oco.dsl.previous import WORD, previous
 from oco.dsl.scope import Scope, kind_of
 from oco.dsl.source import Span
+from oco.dsl.statements import Param
 from oco.dsl.statistics import STATISTICS, statistic
 from oco.dsl.suggest import did_you_mean, nearest
 from oco.dsl.text import syntax
@@ -50,6 +54,40 @@ class Typer:
         typed = [self.expr(n) for n in nodes]
         kept = tuple(e for e in typed if e is not None)
         return kept if len(kept) == len(typed) else None
+
+    def bounds(self, bounds: tuple[syntax.Expression, syntax.Expression] | None) -> tuple[Expr, Expr] | None:
+        """Ends of a range; an index in the place of both is the range of the numbers of its entries."""
+        if bounds is not None and bounds[0] is bounds[1]:
+            return self._index_range(bounds[0])
+        ends = None if bounds is None else self.exprs(bounds)
+        return None if ends is None else (ends[0], ends[1])
+
+    def _index_range(self, node: syntax.Expression) -> tuple[Expr, Expr] | None:
+        index = None if self._is_undeclared(node) else self.expr(node)
+        own = self.scope.declared.get(index.name) if isinstance(index, Name) else None
+        if index is not None and isinstance(own, Param) and own.is_index:
+            return members_of(index)
+        if index is not None or self._is_undeclared(node):
+            hint = f"or in an index, whose entries they name; `{node.span.text}` is none"
+            hint = did_you_mean(node.span.text, self.scope.indexes, hint)
+            self._refuse(fail("OCO120", "values lie `in [lo, hi]`, or `in lo..hi` for integers", node.span, hint))
+        return None
+
+    def lists_names(self, node: syntax.Expression | None) -> TypeGuard[syntax.ArrayLiteral]:
+        """True for a list with a text in quotes in it, or with a word that is not declared."""
+        items = node.items if isinstance(node, syntax.ArrayLiteral) else ()
+        return any(isinstance(item, syntax.QuotedString) or self._is_undeclared(item) for item in items)
+
+    def sides(self, constraint: syntax.ConstraintStatement) -> tuple[Expr | None, Expr | None]:
+        """Typed sides of a constraint; those of a family as arrays over its index."""
+        left, right, family = constraint.left, constraint.right, constraint.family
+        if family is None:
+            return self.expr(left), self.expr(right)
+        with self.findings.guard():
+            own = IndexFamily(*family, self.scope, lambda node: Typer(self.scope, Findings(), {}).expr(node))
+            left, right = own.sides(left, right)
+            return self.expr(left), self.expr(right)
+        return None, None
 
     def prediction(self, node: syntax.Expression) -> Expr | None:
         """Typed expression in which statistics of streams may stand; None after a mistake."""
@@ -148,21 +186,23 @@ class Typer:
             return None
         return self._build(lambda: build.index(base, kept, node.span))
 
-    def _axes(self, base: Expr | None, items: Sequence[syntax.Expression | syntax.Slice]) -> Axes:
+    def _axes(self, base: Expr | None, items: Sequence[syntax.Item]) -> Axes:
         """Axes that items index, looked for where one may be the name of an entry."""
         none: Axes = (None,) * len(items)
         if base is None or not any(isinstance(i, syntax.QuotedString) or self._is_undeclared(i) for i in items):
             return none
         return (expression_axes(base, self.scope.declared, self.scope.indexes) + none)[: len(items)]
 
-    def _is_undeclared(self, node: syntax.Expression | syntax.Slice) -> bool:
+    def _is_undeclared(self, node: syntax.Item) -> bool:
         known = (self.scope.declared, self.broken, self.doubtful, self.reported, self.later, ("t", "T"))
         return isinstance(node, syntax.Identifier) and not any(node.name in names for names in known)
 
-    def _item(self, item: syntax.Expression | syntax.Slice, inside: str, axis: Axis | None) -> Expr | None:
+    def _item(self, item: syntax.Item, inside: str, axis: Axis | None) -> Expr | None:
         if axis is not None and (isinstance(item, syntax.QuotedString) or self._is_undeclared(item)):
             name = item.value if isinstance(item, syntax.QuotedString) else item.span.text
             return self._build(lambda: constant(axis.place(name, "this axis", item.span), item.span))
+        if isinstance(item, syntax.GroupItem):
+            return self._refuse(misplaced(item))
         if not isinstance(item, syntax.Slice):
             if isinstance(item, syntax.Call) and item.operator == "..":
                 return self._refuse_range(item)
@@ -210,7 +250,7 @@ class Typer:
             return None
         if options is None or len(kept) < len(args):
             return None
-        return self._build(lambda: build.call(node.name, *kept, span=node.span, shape=None, **options))
+        return self._build(lambda: applied_along(node.name, kept, options, self.scope, node.span))
 
     def _previous(self, node: syntax.Call, args: list[Expr | None]) -> Expr | None:
         if len(args) != 1 or node.options:
@@ -237,9 +277,9 @@ class Typer:
         self._refuse(refuse_as_function(name, head))
         return False
 
-    def _options(self, node: syntax.Call) -> dict[str, int | float] | None:
-        """Options such as `axis = 0`, which are plain numbers."""
-        results: dict[str, int | float] = {}
+    def _options(self, node: syntax.Call) -> dict[str, int | float | Expr] | None:
+        """Options such as `axis = 0`, which are plain numbers but for those in `NAMED`."""
+        results: dict[str, int | float | Expr] = {}
         for name, value in node.options:
             if name in ("span", "shape"):
                 self._refuse(fail("OCO304", f"{node.name} has no option {name}", value.span))
@@ -247,6 +287,9 @@ class Typer:
             typed = self.expr(value)
             if typed is None:
                 return None
+            if name in NAMED:
+                results[name] = typed
+                continue
             if not isinstance(typed, Constant) or typed.shape:
                 self._refuse(fail("OCO304", f"the option `{name}` is a plain number", value.span))
                 return None

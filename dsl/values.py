@@ -12,10 +12,11 @@ from oco.dsl.atoms.words import describe
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import Shape, broadcast, show
 from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Constant, Expr, File, Kind, constant, names, walk
+from oco.dsl.expressions import Constant, EntryNames, Expr, File, Kind, constant, names, walk
 from oco.dsl.keyed import keyed_values
 from oco.dsl.labels import Axes
 from oco.dsl.limits import MOST_NUMBERS, numbers
+from oco.dsl.members import names_in, places
 from oco.dsl.scope import Array, Scope, check_fixed
 from oco.dsl.source import Span
 from oco.dsl.statements import Param
@@ -76,8 +77,13 @@ def entry(role: str, index: tuple[int, ...]) -> str:
     return f"entry [{', '.join(map(str, index))}] of {role}" if index else role
 
 
-def given_value(name: str, value: Any, span: Span | None) -> Constant:
-    """Constant from the value that a caller passed for a param. Raises OCO804, OCO805 or OCO807."""
+def given_value(name: str, value: Any, span: Span | None, ranged: bool = False) -> Constant | EntryNames:
+    """Constant from the value that a caller passed for a param; names of entries where it has a range, which may be that of an index.
+
+    Raises OCO804, OCO805 or OCO807.
+    """
+    if ranged and (given := names_in(value, span)) is not None:
+        return given
     try:
         array = np.asarray(value)
     except ValueError:
@@ -104,7 +110,10 @@ def param_value(scope: Scope, param: Param, axes: Axes = ()) -> Array | None:
     role = f"`{param.name}`"
     file = param.value if isinstance(param.value, File) else None
     value = f"the value of {role}"
-    raw = fixed_value(scope, param.value, value) if file is None else _read(scope, param, file, axes)
+    if isinstance(param.value, EntryNames):
+        raw = places(role, param.value.names, param.bounds, scope.indexes, param.value.span)
+    else:
+        raw = fixed_value(scope, param.value, value) if file is None else _read(scope, param, file, axes)
     if raw is None:
         return None
     if raw.shape == ():  # one number for every entry

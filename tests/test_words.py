@@ -38,7 +38,7 @@ def test_dir_holds_what_is_meant_and_nothing_else():
         ("box", "(lo, hi)"),
         ("simplex", "(s=None)"),
         ("huber", "(x, /, M=None)"),
-        ("norm2", "(x, /, *, axis=None)"),
+        ("norm2", "(x, /, *, axis=None, over=None)"),
         ("maximum", "(*xs)"),
         ("quad_form", "(x, /, P)"),
         ("pareto", "(shape, *, mean)"),

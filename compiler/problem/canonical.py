@@ -116,7 +116,8 @@ class Canonical:
     @cached_property
     def learned(self) -> Canonical:
         """Problem that an algorithm sees: the known inequalities stand apart, since each decision satisfies them."""
-        if self.moving is None and not any(c.known for c in self.inequalities):
+        joins = bool(self.previous) and len(self._own_streams) == len(self.streams)
+        if not joins and self.moving is None and not any(c.known for c in self.inequalities):
             return self
         inequalities, known = (tuple(c for c in self.inequalities if c.known is known) for known in (False, True))
         moving = tuple(c.before_round for c in known)
@@ -136,7 +137,7 @@ class Canonical:
     @cached_property
     def standing(self) -> Canonical:
         """Problem with all constraints in which no decision moves, as comparators see it; `learned` of it is this one again."""
-        if not self.known and self.moving is None:
+        if not self.known and self.moving is None and len(self._own_streams) == len(self.streams):
             return self
         still = tuple(c.in_hindsight for c in self.known)
         return replace(self, inequalities=(*self.inequalities, *still), known=(), streams=self._own_streams)
@@ -276,8 +277,7 @@ def canonical(model: Model) -> Canonical:
     drawn, predicted = {s.name for s in streams if s.stochastic}, stated_predictions(model, folding, streams)
     inequalities, equalities = list[Inequality](), list[Equality]()
     for c in model.constraints:
-        shape = folding.shape(c.shape, c.span)
-        left, right = folding.fold(c.left), folding.fold(c.right)
+        shape, left, right = folding.shape(c.shape, c.span), folding.fold(c.left), folding.fold(c.right)
         above, below = difference(left, right), difference(right, left)
         penalties = penalties_of(c, folding, shape)
         if c.relation is Relation.EQ and c.timing is Timing.ON_AVERAGE and has_multipliers(model, above, drawn):
@@ -291,12 +291,13 @@ def canonical(model: Model) -> Canonical:
         inequalities.append(timed(own, c, folding, blocks, streams, predicted.of))
     assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
     objective, carried = folding.fold(model.objective), [s.following for s in streams if s.following is not None]
-    before = _previous(blocks, [objective, *carried, *(c.expr for c in inequalities)], model)
+    before = _previous(blocks, [objective, *carried, *predicted.of.values(), *(c.expr for c in inequalities)], model)
+    fields = {name: s.name for name, s in before.items()}
     inequalities = [_marked(model, c, before, blocks) for c in inequalities]
     inequalities += [c for s in streams if s.following is not None for c in _ranges(model, s, folding, before, blocks)]
     inequalities = with_free_decision(_with_fixed(model, inequalities, blocks), folding, blocks, streams)
     inequalities.sort(key=lambda c: c.known)
-    moving = moving_loss(model, objective, {name: s.name for name, s in before.items()})
+    moving = moving_loss(model, objective, fields)
     for expr in (*carried, *(c.expr for c in inequalities), *(c.expr for c in equalities)):
         refuse_previous(expr)
     check_rounded(blocks, objective, [*inequalities, *equalities], model.feedback)
@@ -312,7 +313,7 @@ def canonical(model: Model) -> Canonical:
         previous=(*before.values(), *kept_for_learning(inequalities, predicted.statistics)),
         moving=moving,
         delay=delay_of(model, folding, inequalities, streams),
-        predictions=tuple(predicted.of.items()),
+        predictions=tuple((n, of_previous(e, fields)) for n, e in predicted.of.items()),
         statistics=predicted.statistics,
     )
 

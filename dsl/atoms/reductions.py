@@ -27,7 +27,7 @@ from oco.dsl.expressions import Call, Expr
 from oco.dsl.intervals import Interval, interval, point
 from oco.dsl.rounded_numbers import LARGEST
 
-AXIS = ("axis",)
+AXIS = ("axis", "over")
 
 
 def _count(c: Call) -> int:
@@ -75,7 +75,7 @@ REDUCTIONS: tuple[Atom, ...] = (
         monotone=up,
         vjp=lambda e, c, g: (e.spread(g, c),),
         cvxpy=lambda cp, c, x: cp.sum(x, axis=axis(c)),
-        options=AXIS,
+        options=(*AXIS, "by"),
         integer=whole,
         form=forms.TOTAL,
         regularity=Regularity.SMOOTH,

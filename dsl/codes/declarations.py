@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oco.dsl.codes.base import Code
+from oco.dsl.codes.base import Code, Stage
 
 
 def _model(*lines: str) -> str:
@@ -32,6 +32,14 @@ FIXED: dict[str, Code] = {
         "The ends of a range, and a mean, are single numbers or arrays that fill the shape of what they belong to.",
         _model("stream a[3] in [0, [1, 2]]"),
         "Give one number for all entries, or one for each.",
+    ),
+    "OCO553": Code(
+        "names of entries in a range that is no index",
+        "`param at[plant] in zone = [NYC, WEST]` has the name of an entry of `zone` for each plant. Names mean something in the range of "
+        "an index alone.",
+        "m = oco.Model('m', horizon=10)\nm.param('at', 2, ['NYC', 'WEST'], bounds=(0, 1), integer=True)\n",
+        "Give the range as an index, `param at[plant] in zone`, or the values as numbers.",
+        Stage.BUILDER,
     ),
     "OCO323": Code(
         "the horizon is not a number of rounds",

@@ -121,8 +121,8 @@ NAMES: dict[str, Code] = {
     ),
     "OCO220": Code(
         "this is not known before the round",
-        "A prediction is made of contexts, states, fixed data, the round, and statistics of streams over the rounds before: `last(price)`, "
-        "`mean(price, 24)`, `ewma(price, 0.1)`, `season(price, 24)`.",
+        "A prediction is made of contexts, states, `prev(x)`, fixed data, the round, and statistics of streams over the rounds before: "
+        "`last(price)`, `mean(price, 24)`, `ewma(price, 0.1)`, `season(price, 24)`.",
         _model(_REST.replace("minimize", "predict c = 2 * c\nminimize")),
         "Write `last(c)` for the value of the round before, or another statistic.",
     ),
@@ -132,6 +132,14 @@ NAMES: dict[str, Code] = {
         "column of a csv file.",
         _model("index zone = [NYC, WEST, NYC]\n" + _REST),
         'Write `index zone = [NYC, WEST]`, or `index zone = file("zones.csv", column = "name")`.',
+    ),
+    "OCO554": Code(
+        "a family that is no constraint of arrays",
+        "`cap[z in zone]: sum(x[plant in at[z]]) <= limit[z]` is one constraint with an entry for each name of the index `zone`. "
+        "What depends on z is a number for each z: an entry `limit[z]`, a sum of the entries that a param chooses (`param at[plant] in "
+        "zone`), and what is made of them entry by entry.",
+        _model("index zone = [NYC, WEST]\n" + _REST + "subject to\n    cap[z in zone]: sum(x) <= 2\n"),
+        "Write it with arrays: `cap: sum(x, by = at) <= limit`.",
     ),
     "OCO217": Code(
         "the previous decision cannot stand here",

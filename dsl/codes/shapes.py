@@ -37,7 +37,8 @@ SHAPES: dict[str, Code] = {
     ),
     "OCO304": _code(
         "an option that the function does not have",
-        "Options are written name = number after the arguments. sum, mean, max, min, norm1, norm2, norm_inf and log_sum_exp have `axis`.",
+        "Options are written name = number after the arguments. sum, mean, max, min, norm1, norm2, norm_inf and log_sum_exp have `axis` "
+        "and `over`, and sum has `by`.",
         _minimizing("sum(x, weight = 2)"),
         "Leave the option out, or use one that the message names.",
     ),
@@ -103,6 +104,20 @@ SHAPES: dict[str, Code] = {
         'what they were declared as; `x["NYC"]` always means the name.',
         "index zone = [NYC, WEST]\n" + _minimizing('sum(x) * ones(zone)["NYCC"]'),
         "Take one of the index's names, or add it there.",
+    ),
+    "OCO551": _code(
+        "an index that is no axis of the argument",
+        "`sum(x, over = zone)` adds up along the axis of x whose length is the index `zone`, as in `decision x[plant, zone]`. The argument "
+        "has one such axis; `over` stands alone, without `axis` and `by`.",
+        "index zone = [NYC, WEST]\n" + _minimizing("sum(x) + sum(sum(A, over = zone))"),
+        "Name the index of one of the axes that the message lists, or give the number of the axis: `axis = 0`.",
+    ),
+    "OCO552": _code(
+        "groups that do not fit the entries",
+        "`sum(x, by = at)` adds up the entries of each group: `at` is a param with the group of each entry along one axis of x, `param "
+        "at[plant] in zone` or whole numbers from 0 with a stated range.",
+        "param at[2] in 0..1 = [0, 1]\n" + _minimizing("max(sum(x, by = at))"),
+        "Give `at` an entry for each entry of one axis of the argument.",
     ),
     "OCO315": _code(
         "an array with entries of different shapes",

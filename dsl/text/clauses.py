@@ -22,7 +22,9 @@ def attribute(token: Token) -> OcoError:
 
 
 def bounds_of(within: syntax.Expression) -> tuple[tuple[syntax.Expression, syntax.Expression], bool]:
-    """Bounds after `in`, `[lo, hi]` or `lo..hi`, and a flag for integers."""
+    """Bounds after `in`, `[lo, hi]` or `lo..hi`, and a flag for integers; of an index, `in zone`, both ends are its name."""
+    if isinstance(within, syntax.Identifier) and "." not in within.name:
+        return (within, within), True
     if isinstance(within, syntax.Call) and within.operator == "..":
         return (within.args[0], within.args[1]), True
     if isinstance(within, syntax.ArrayLiteral) and len(within.items) == 2:

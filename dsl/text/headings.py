@@ -11,7 +11,7 @@ from oco.dsl.text import syntax
 from oco.dsl.text.mistakes import LOOP_WORDS, later
 from oco.dsl.text.spacing import canonical
 from oco.dsl.text.statements import RELATIONS
-from oco.dsl.text.tokens import LATER_KINDS, NAME_KINDS, STATEMENT_KINDS, Token
+from oco.dsl.text.tokens import LATER_KINDS, NAME_KINDS, STATEMENT_KINDS, Token, label_end
 from oco.dsl.text.words import STATEMENT_WORDS, SYNONYMS, shown
 
 DECLARING = frozenset({"index", "param", "decision", "stream", "context", "state", "let", "model"})
@@ -48,7 +48,7 @@ def recognise(tokens: list[Token], under_subject_to: bool) -> Heading:
         return Heading("", None, later(first), None)
     if first.type not in NAME_KINDS:
         return _without_word(tokens, under_subject_to, compares)
-    if second == "COLON":
+    if label_end(tokens) > 0:
         return Heading("constraint", syntax.Identifier(first.text, span=first.span), None, tokens)
     return _misspelt(tokens, under_subject_to, compares)
 

@@ -11,9 +11,10 @@ import numpy as np
 from oco.dsl.atoms import ATOMS
 from oco.dsl.chains import Signed, flat, width
 from oco.dsl.diagnostics import InternalError, OcoError, fail
-from oco.dsl.expressions import Array, Call, Constant, Expr, File, Index, Name, Slice, constant, names, walk
+from oco.dsl.expressions import Array, Call, Constant, EntryNames, Expr, File, Index, Name, Slice, constant, names, walk
 from oco.dsl.fact_keys import is_claim
 from oco.dsl.limits import TEXT_LIMIT
+from oco.dsl.members import index_within
 from oco.dsl.source import Span
 from oco.dsl.statements import (
     Assumption,
@@ -116,6 +117,8 @@ def _expression(node: Expr, done: Mapping[int, _Text], widths: Mapping[int, int]
             return _Text(f"{done[id(base)].within(_precedence('transpose'))}[{', '.join(done[id(i)] for i in items)}]")
         case Array(items=items):
             return _Text(f"[{', '.join(done[id(i)] for i in items)}]")
+        case EntryNames(names=given):
+            return _Text("[" + ", ".join(f'"{name}"' for name in given) + "]")
         case File(path=path, column=column):
             return _Text(f'file("{path}", column = "{column}")' if column else f'file("{path}")')
     raise InternalError(f"no text for the expression {type(node).__name__}")
@@ -248,7 +251,9 @@ def _bounds(bounds: tuple[Expr, Expr] | None, integer: bool) -> str:
 def _param(param: Param) -> str:
     if param.is_index:
         return _index(param)
-    head = f"param {_declared(param.name, param.dims)}{_bounds(param.bounds, param.integer)}"
+    index = index_within(param.bounds) if isinstance(param.value, EntryNames) else None
+    within = _bounds(param.bounds, param.integer) if index is None else f" in {index.name}"
+    head = f"param {_declared(param.name, param.dims)}{within}"
     if param.value is None:
         return head
     text = print_expr(param.value)

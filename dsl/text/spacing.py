@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from oco.dsl.source import Source
-from oco.dsl.text.tokens import CLOSER, NAME_KINDS, STATEMENT_KINDS, Token, scan
+from oco.dsl.text.tokens import CLOSER, NAME_KINDS, STATEMENT_KINDS, Token, label_end, scan
 
 OPENERS = frozenset(CLOSER)
 CLOSERS = frozenset(CLOSER.values())
@@ -29,7 +29,7 @@ def _operand_ends(tokens: list[Token]) -> list[bool]:
     so none ends there; nor with the word after the comma that ends a constraint (`each round, penalty 50`).
     """
     ends: list[bool] = []
-    depth, constraint = 0, len(tokens) > 1 and tokens[1].type == "COLON"
+    depth, constraint = 0, label_end(tokens) > 0
     for before, token in zip([None, *tokens], tokens):
         depth += (token.type in OPENERS) - (token.type in CLOSERS)
         if token.type in NAME_KINDS:
@@ -78,7 +78,7 @@ def _apart(tokens: list[Token], i: int, ends: list[bool], tight: list[bool]) -> 
     if left.type in ("DOT", "RANGE") or right.type in ("DOT", "RANGE"):
         return left.type == "NUMBER" and right.type == "DOT"  # `12.T` is no number
     if left.type == "COLON":
-        return i == 1
+        return i == label_end(tokens)
     if right.type in OPENERS and ends[i] and left.type != "ALGORITHM":
         return False
     if left.type == "MINUS" and not (i and ends[i - 1]):

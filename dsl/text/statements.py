@@ -7,7 +7,7 @@ from typing import NamedTuple
 from oco.dsl.diagnostics import Diagnostic
 from oco.dsl.limits import DEEPEST, too_deep
 from oco.dsl.source import Span
-from oco.dsl.text.tokens import CLOSER, NAME_KINDS, STATEMENT_KINDS, Scan, Token
+from oco.dsl.text.tokens import CLOSER, STATEMENT_KINDS, Scan, Token, label_end
 
 RELATIONS = frozenset({"LE", "GE", "EQ", "NE", "LESSTHAN", "MORETHAN"})
 OPENERS = frozenset(CLOSER)
@@ -107,5 +107,4 @@ def _starts_statement(tokens: list[Token], start: int, opener: Token) -> bool:
         return False
     if row[0].type in STATEMENT_KINDS:
         return True
-    labelled = len(row) > 1 and row[0].type in NAME_KINDS and row[1].type == "COLON"
-    return labelled and (opener.type == "LPAR" or any(t.type in RELATIONS for t in row))
+    return label_end(row) > 0 and (opener.type == "LPAR" or any(t.type in RELATIONS for t in row))

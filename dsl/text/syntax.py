@@ -61,11 +61,19 @@ class Slice(Node):
 
 
 @dataclass(frozen=True)
+class GroupItem(Node):
+    """Choice of the entries of a group in an index, `plant in at[z]`, in a family of constraints."""
+
+    variable: Identifier
+    group: Expression
+
+
+@dataclass(frozen=True)
 class Subscript(Node):
     """Index `base[items]`."""
 
     base: Expression
-    items: tuple[Expression | Slice, ...]
+    items: tuple[Item, ...]
 
 
 @dataclass(frozen=True)
@@ -83,6 +91,7 @@ class ValueSet(Node):
 
 
 Expression = Number | QuotedString | Identifier | Call | Subscript | ArrayLiteral | ValueSet
+Item = Expression | Slice | GroupItem
 
 
 def sum_of(node: Call) -> tuple[Expression, list[Call]]:
@@ -107,10 +116,16 @@ def walk(root: Expression) -> Iterator[Expression]:
             case ArrayLiteral(items=items) | ValueSet(items=items):
                 stack += reversed(items)
             case Subscript(base=base, items=places):
-                ends = [
-                    e for i in places for e in ((i.start, i.stop) if isinstance(i, Slice) else (i,)) if e is not None
-                ]
-                stack += [*reversed(ends), base]
+                stack += [*reversed([e for i in places for e in _parts_of(i) if e is not None]), base]
+
+
+def _parts_of(item: Item) -> tuple[Expression | None, ...]:
+    match item:
+        case Slice(start=start, stop=stop):
+            return start, stop
+        case GroupItem(group=group):
+            return (group,)
+    return (item,)
 
 
 # Statements.
@@ -225,7 +240,9 @@ class MinimizeStatement(Node):
 
 @dataclass(frozen=True)
 class ConstraintStatement(Node):
-    """Labelled line under `subject to`; `timing` is that of the model, or "" when omitted, as `penalty` may be."""
+    """Labelled line under `subject to`; `timing` is that of the model, or "" when omitted, as `penalty` may be. Of a
+    family over an index, `cap[z in zone]`, `family` has the variable and the index.
+    """
 
     label: Identifier
     left: Expression
@@ -234,6 +251,7 @@ class ConstraintStatement(Node):
     timing: str
     penalty: Expression | None = None
     percent: float | None = None
+    family: tuple[Identifier, Identifier] | None = None
 
 
 @dataclass(frozen=True)

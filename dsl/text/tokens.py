@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from oco.dsl.diagnostics import Diagnostic
@@ -262,3 +263,13 @@ def number_is_tiny(text: str) -> bool:
 
 def _short(text: str) -> str:
     return text if len(text) <= 24 else f"{text[:20]}..."
+
+
+def label_end(tokens: Sequence[Token]) -> int:
+    """Place of the colon behind the label of a constraint, `cap:`, or of a family, `cap[z in zone]:`; -1 where there is none."""
+    kinds = [t.type for t in tokens[:7]]
+    if len(kinds) < 2 or kinds[0] not in NAME_KINDS:
+        return -1
+    if kinds[1] == "COLON":
+        return 1
+    return 6 if len(kinds) == 7 and kinds[1::2] == ["LSQB", "IN", "RSQB"] and kinds[6] == "COLON" else -1

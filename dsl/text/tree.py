@@ -144,9 +144,11 @@ class TreeBuilder:
 
     def constraint(self, c: Children) -> syntax.ConstraintStatement:
         """Labelled constraint with its timing and its penalty, if any."""
-        label, _, left, relation, right, timing, _, _, penalty = c
+        label, _, variable, _, index, _, _, left, relation, right, timing, _, _, penalty = c
+        family = None if variable is None else (variable, index)
         when, percent = (timing.text, timing.percent) if timing is not None else ("", None)
-        return syntax.ConstraintStatement(label, left, relation.text, right, when, penalty, percent, span=_span(c))
+        parts = (label, left, relation.text, right, when, penalty, percent, family)
+        return syntax.ConstraintStatement(*parts, span=_span(c))
 
     def measure(self, c: Children) -> syntax.MeasureStatement:
         """Statement `measure`."""
@@ -258,6 +260,10 @@ class TreeBuilder:
     def slice(self, c: Children) -> syntax.Slice:
         """Slice `start:stop`."""
         return syntax.Slice(c[0], c[2], span=_span(c))
+
+    def chosen(self, c: Children) -> syntax.GroupItem:
+        """Choice of entries `plant in at[z]`."""
+        return syntax.GroupItem(c[0], c[2], span=_span(c))
 
     def option(self, c: Children) -> _Option:
         """Argument given by name."""

@@ -14,6 +14,7 @@ import pytest
 from driving import Array, Round, Run, plan_of, situation, solve, trajectory
 
 from oco.compiler.algorithms.memory import MemoryForm, kept_of, memory_of, violation_bounds
+from oco.compiler.problem.canonical import canonical
 from oco.compiler.selection.choice import judge
 from oco.compiler.selection.plan import compile_plan
 from oco.dsl.load import parse
@@ -192,7 +193,7 @@ def test_forms(constraint: str, form: MemoryForm | None, inner: bool) -> None:
         "model m\nhorizon T = 9\ndecision x[3] in box(0, 1)\nstream a[3] in [0, 1]\nstream b in [0, 1]\nstream k in 0..2\n"
         f"minimize a @ x\nsubject to\n    limit: {constraint} each round\n"
     )
-    problem = situation(text).canonical
+    problem = canonical(parse(text))
     (kept,) = kept_of(problem)
     assert (kept.form, kept.inner) == (form, inner), kept.why
     assert (memory_of(problem) is None) == (form is None)

@@ -14,7 +14,11 @@ T = 24
 def rounds_of(world: str) -> dict[str, Any]:
     rng = np.random.default_rng(5)
     given = {"price": rng.uniform(-1, 1, (T, 3)), "need": rng.uniform(0.25, 0.75, T)}
-    return {name: values for name, values in given.items() if f"stream {name}" in WORLDS[world]}
+    return {
+        name: values
+        for name, values in given.items()
+        if any(f"{word} {name}" in WORLDS[world] for word in ("stream", "context"))
+    }
 
 
 @pytest.mark.parametrize(("name", "world"), dict(CASES).items())

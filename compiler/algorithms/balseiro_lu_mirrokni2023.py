@@ -243,6 +243,7 @@ PACING = Algorithm(
         ),
     ),
     prepares=lambda canonical: bool(budgets_of(canonical)),
+    sees_round=True,
     cost="one linear minimisation",
     symbols={"x": "the decision of this round", "price": "price of an even part of each budget, in units of the loss"},
 )

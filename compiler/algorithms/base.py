@@ -34,6 +34,7 @@ class Algorithm:
     plays         the point of its state that is its decision, where its update goes on from that: known constraints may move it
     prepares      whether its rule waits for what is known before the decision of a round, and keeps to the known constraints itself
     predicts      whether its rule takes the predictions that the model states
+    sees_round    whether its rule minimizes the loss of the round, which is known before the decision
     frank_wolfe   whether the rule adds up linear minimisers and gradients alone, so that large matrices can be kept as factors
     """
 
@@ -57,7 +58,13 @@ class Algorithm:
     plays: str = ""
     prepares: Callable[[Canonical], bool] = lambda canonical: False
     predicts: bool = False
+    sees_round: bool = False
     frank_wolfe: Callable[[TraceSpec], bool] = lambda task: False
+
+    @property
+    def looks_ahead(self) -> bool:
+        """True where its rule uses what is known of a round before the decision, beside known constraints."""
+        return self.predicts or self.sees_round
 
     @property
     def reads_values_alone(self) -> bool:

@@ -180,8 +180,8 @@ def choose(
         return choose(less, None, settings, span, policy)
     if not usable:
         return Choice(s, tuple(refused), policy=policy)
-    ahead = foretold(s) and usable[0].algorithm.predicts
-    rivals = [v for v in usable if v.algorithm.predicts] if ahead else usable
+    ahead = foretold(s) and usable[0].algorithm.looks_ahead
+    rivals = [v for v in usable if v.algorithm.looks_ahead] if ahead else usable
     why = PREDICTS if ahead and len(rivals) < len(usable) else why_first(usable)
     best = replace(usable[0], applicability=Applicability.CHOSEN, reason=why)
     losers = [replace(v, reason=why_lost(v, best) if v in rivals else PREDICTS_NOT) for v in usable[1:]]

@@ -40,4 +40,4 @@ def foretold(s: Situation) -> bool:
 
 
 def _ignores_what_is_known(s: Situation, v: Verdict) -> bool:
-    return foretold(s) and not v.algorithm.predicts
+    return foretold(s) and not v.algorithm.looks_ahead

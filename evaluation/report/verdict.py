@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.problem.margins import ShareMargin
 from oco.dsl.statements import Timing
 from oco.evaluation.baselines.held import HELD
 from oco.evaluation.baselines.table import RuleLine
@@ -193,11 +194,11 @@ def kept_constraints(trace: MeasuredRun) -> list[ConstraintRecord]:
     inequalities = trace.problem.inequalities
     ends = np.cumsum([0, *(c.size for c in inequalities)])
     columns: dict[tuple[str, Timing], list[int]] = {}
-    shares: dict[str, float] = {}
+    shares, margins = dict[str, float](), dict[str, ShareMargin | None]()
     for c, start, end in zip(inequalities, ends, ends[1:]):
         name = c.label.removesuffix(".above").removesuffix(".below")
         columns.setdefault((name, c.timing), []).extend(range(start, end))
-        shares[name] = rounding_of(c)
+        shares[name], margins[name] = rounding_of(c), c.margin
     results = []
     budgets, spent = trace.totals[1], trace.spent()
     for (label, timing), where in columns.items():
@@ -205,7 +206,11 @@ def kept_constraints(trace: MeasuredRun) -> list[ConstraintRecord]:
             results.append(_in_total(label, spent[-1, where], budgets[where]))
             continue
         g, slack = trace.constraints[:, where], _slack(trace.promise.scales, where, shares[label])
-        words, broken = _each_round(g, slack) if timing is Timing.EACH_ROUND else _on_average(g, slack)
+        margin = margins[label]
+        if margin is not None:
+            words, broken = _in_share(g, slack, int(margin.allowed(len(g))))
+        else:
+            words, broken = _each_round(g, slack) if timing is Timing.EACH_ROUND else _on_average(g, slack)
         results.append(ConstraintRecord(label, words, broken))
     start = 0
     for e in trace.problem.equalities:
@@ -229,6 +234,14 @@ def _each_round(g: Array, slack: Array) -> tuple[str, bool]:
     broken = int((g > slack).any(axis=1).sum())
     worst = f", broken by {number(float(g.max()), 4)} at most" if broken else ""
     return f"kept in {_share(len(g) - broken, len(g))}{worst}", broken > 0
+
+
+def _in_share(g: Array, slack: Array, allowed: int) -> tuple[str, bool]:
+    """Words on the entry that was broken most often; broken where that is in more rounds than its share allows."""
+    count = int((g > slack).sum(axis=0).max())
+    entry = "" if g.shape[1] == 1 else " at the entry that was most"
+    worst = f", by {number(float(g.max()), 4)} at most" if count else ""
+    return f"broken in {_share(count, len(g))}{entry}, {allowed:,} allowed{worst}", count > allowed
 
 
 def _in_total(label: str, spent: Array, total: Array) -> ConstraintRecord:

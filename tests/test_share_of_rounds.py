@@ -12,6 +12,7 @@ import pytest
 
 import oco
 from oco.backends.saved import learner_state
+from oco.cli import main
 from oco.compiler.problem.canonical import canonical
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.text.formatter import format_text
@@ -162,6 +163,17 @@ def test_a_share_that_was_kept_is_not_reported_as_broken() -> None:
     (record,) = [c for c in kept_constraints(trace) if c.label == "reserve"]
     assert not record.broken and f"broken in {broken.max()} of {T:,} rounds" in record.words
     assert f"at the entry that was most, {int(SHARE * T + 1 - SHARE)} allowed" in record.words
+
+
+def test_a_run_without_rules_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """Rules take a solver's step a round here: those that had no time leave a line with the way out."""
+    monkeypatch.setattr("oco.evaluation.baselines.rules.CHEAP_SECONDS", 1e-9)
+    (tmp_path / "m.oco").write_text(TEXT)
+    words = ["--data", "drawn", "--rounds", "20", "--comparators", "none", "--backend", "numpy", "--algorithms", "hedged"]
+    assert main(["run", str(tmp_path / "m.oco"), *words]) == 0
+    assert "no rule to compare with: it takes longer than the time for one rule; --baselines all" in " ".join(
+        capsys.readouterr().err.split()
+    )
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -27,7 +27,7 @@ horizon T = 300
 
 decision p[2] in box(0, 40)
 
-context need[2] in [0, 10]
+context need[2] in [0, 9]
 stream price[2] in [-9, 9]
 stream calls[2] in [0, 12]
 stream eff[2] in [0.8, 1.2]
@@ -54,7 +54,7 @@ def test_text_and_builder_say_the_same() -> None:
     assert oco.parse(model.to_oco()) == model and "in 90% of rounds" in model.to_oco()
     m = oco.Model("reserve", horizon=300)
     p = m.decision("p", 2, domain=oco.box(0, 40))
-    need = m.context("need", 2, bounds=(0, 10))
+    need = m.context("need", 2, bounds=(0, 9))
     price, calls = m.stream("price", 2, bounds=(-9, 9)), m.stream("calls", 2, bounds=(0, 12))
     eff = m.stream("eff", 2, bounds=(0.8, 1.2))
     m.minimize(price @ p)
@@ -111,7 +111,7 @@ def test_the_share_never_exceeds_its_bound_whatever_comes(kind: str, backend: st
     learner, rng = plan_of().learner(backend=backend), np.random.default_rng(11)
     broken = np.zeros(2)
     for t in range(T):
-        need = rng.uniform(0, 10, 2)
+        need = rng.uniform(0, 9, 2)
         x = learner.decide(need=need)
         margin = np.asarray(learner.value("kept_margin_reserve"))
         revealed = adversary(kind, rng, np.asarray(x), need, margin, t)
@@ -133,7 +133,7 @@ def test_the_share_never_exceeds_its_bound_whatever_comes(kind: str, backend: st
 def data_of(seed: int) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
     return {
-        "need": rng.uniform(0, 10, (T, 2)),
+        "need": rng.uniform(0, 9, (T, 2)),
         "price": rng.uniform(-2, 9, (T, 2)),
         "calls": np.clip(rng.exponential(2, (T, 2)), 0, 12),
         "eff": rng.uniform(0.9, 1.1, (T, 2)),

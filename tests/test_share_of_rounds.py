@@ -169,7 +169,18 @@ def test_a_run_without_rules_says_why(tmp_path: Path, monkeypatch: pytest.Monkey
     """Rules take a solver's step a round here: those that had no time leave a line with the way out."""
     monkeypatch.setattr("oco.evaluation.baselines.rules.CHEAP_SECONDS", 1e-9)
     (tmp_path / "m.oco").write_text(TEXT)
-    words = ["--data", "drawn", "--rounds", "20", "--comparators", "none", "--backend", "numpy", "--algorithms", "hedged"]
+    words = [
+        "--data",
+        "drawn",
+        "--rounds",
+        "20",
+        "--comparators",
+        "none",
+        "--backend",
+        "numpy",
+        "--algorithms",
+        "hedged",
+    ]
     assert main(["run", str(tmp_path / "m.oco"), *words]) == 0
     assert "no rule to compare with: it takes longer than the time for one rule; --baselines all" in " ".join(
         capsys.readouterr().err.split()

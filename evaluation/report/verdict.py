@@ -47,7 +47,7 @@ def verdict(trace: MeasuredRun, run: RunSummary, data: str, algorithm: str, foll
     constraints = kept_constraints(trace)
     shown = _block("constraints", _constraints(constraints), MOST + 1) if constraints else []
     sections = [
-        _wrapped(_headline(run, constraints))[:3],
+        _wrapped(_headline(run, constraints, trace.problem.model.maximized))[:3],
         [*_block("data", [data], 2), *_block("algorithm", [algorithm], 2)],
         [*_table(run), *_best_rule(run)],
         shown,
@@ -108,17 +108,20 @@ def compared(own: float, other: float) -> str:
     return f"{number(abs(own - other), 4)} {word}"
 
 
-def _headline(run: RunSummary, constraints: Sequence[ConstraintRecord]) -> str:
-    """Sentence on the loss beside the best fixed decision and the best rule, and one on the constraints."""
+def _headline(run: RunSummary, constraints: Sequence[ConstraintRecord], maximized: bool) -> str:
+    """Sentence on the loss, or on what was earned, beside the best fixed decision and the best rule; and one on the constraints."""
+    verb, sign = ("earned", -1.0) if maximized else ("lost", 1.0)
     against = []
     static = next((r for r in run.regret if r.kind == "static" and r.comparator is not None), None)
     if static is not None and static.comparator is not None:
         least = "least violating" if static.status == ComparatorStatus.LEAST_VIOLATING.value else "best"
-        against.append(f"{compared(run.loss, static.comparator)} the {least} fixed decision")
+        against.append(f"{compared(sign * run.loss, sign * static.comparator)} the {least} fixed decision")
     if run.rules is not None and run.rules.best is not None:
-        against.append(f"{compared(run.loss, run.rules.best.loss)} the best rule{_broke(run.own, run.rules.best)}")
+        rule = run.rules.best
+        against.append(f"{compared(sign * run.loss, sign * rule.loss)} the best rule{_broke(run.own, rule)}")
     beside = f": {' and '.join(against)}" if against else ""
-    return f"{run.model} lost {number(run.loss)} in {counted(run.rounds, 'round')}{beside}.{_kept_words(constraints)}"
+    own = number(sign * run.loss)
+    return f"{run.model} {verb} {own} in {counted(run.rounds, 'round')}{beside}.{_kept_words(constraints)}"
 
 
 def _broke(own: RuleLine | None, rule: RuleLine) -> str:

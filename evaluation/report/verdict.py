@@ -109,19 +109,26 @@ def compared(own: float, other: float) -> str:
 
 
 def _headline(run: RunSummary, constraints: Sequence[ConstraintRecord], maximized: bool) -> str:
-    """Sentence on the loss, or on what was earned, beside the best fixed decision and the best rule; and one on the constraints."""
+    """Sentence on the loss, or on what was earned, beside the best fixed decision and the best rule; and one on the constraints.
+
+    Where the model states penalties, violations count in it at these.
+    """
     verb, sign = ("earned", -1.0) if maximized else ("lost", 1.0)
+    priced = run.own is not None and run.own.priced is not None
+    total = run.loss if run.own is None or run.own.priced is None else run.own.priced
     against = []
     static = next((r for r in run.regret if r.kind == "static" and r.comparator is not None), None)
-    if static is not None and static.comparator is not None:
-        least = "least violating" if static.status == ComparatorStatus.LEAST_VIOLATING.value else "best"
-        against.append(f"{compared(sign * run.loss, sign * static.comparator)} the {least} fixed decision")
+    violating = static is not None and static.status == ComparatorStatus.LEAST_VIOLATING.value
+    if static is not None and static.comparator is not None and not (priced and violating):
+        least = "least violating" if violating else "best"
+        against.append(f"{compared(sign * total, sign * static.comparator)} the {least} fixed decision")
     if run.rules is not None and run.rules.best is not None:
         rule = run.rules.best
-        against.append(f"{compared(sign * run.loss, sign * rule.loss)} the best rule{_broke(run.own, rule)}")
+        other, broke = (rule.loss, _broke(run.own, rule)) if rule.priced is None else (rule.priced, "")
+        against.append(f"{compared(sign * total, sign * other)} the best rule{broke}")
     beside = f": {' and '.join(against)}" if against else ""
-    own = number(sign * run.loss)
-    return f"{run.model} {verb} {own} in {counted(run.rounds, 'round')}{beside}.{_kept_words(constraints)}"
+    own = f"{number(sign * total)} {'with penalties ' if priced else ''}in {counted(run.rounds, 'round')}"
+    return f"{run.model} {verb} {own}{beside}.{_kept_words(constraints)}"
 
 
 def _broke(own: RuleLine | None, rule: RuleLine) -> str:

@@ -16,6 +16,9 @@ from oco.compiler.certificates.form import certificate_form
 from oco.compiler.certificates.replay import PLAYED, replay_program
 from oco.compiler.problem.canonical import Canonical
 from oco.dsl.diagnostics import fail
+from oco.dsl.enclose import enclose
+from oco.evaluation.comparators.functions import RoundArrays
+from oco.evaluation.comparators.lift import ranges_of
 from oco.evaluation.data import Data
 
 Array = np.ndarray[Any, Any]
@@ -45,6 +48,18 @@ def certificates(
         state, done = _summed(compiled, state, inputs, end - done), end
         results.append(certificate_of(compiled, terms, state))
     return results
+
+
+def most_loss(problem: Canonical, data: Data) -> float:
+    """Upper bound of the sum of the losses of any fixed decision, from the ranges of the domain and of the data."""
+    total = 0.0
+    for first, part in data.blocks():
+        stop = first + len(next(iter(part.values()))) if part else data.rounds
+        ranges = ranges_of(RoundArrays.of(problem, part, np.arange(first, stop) + 1))
+        total += (stop - first) * float(np.max(enclose(problem.objective, ranges).hi))
+        if stop == data.rounds:
+            break
+    return np.inf if np.isnan(total) else total
 
 
 def _summed(compiled: Compiled, state: tuple[Any, ...], inputs: Sequence[Array], rounds: int) -> tuple[Any, ...]:

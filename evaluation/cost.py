@@ -76,7 +76,8 @@ class Trade:
 
     `hard` says of each inequality whether it binds each round; a constraint with unit 0 does not count. `scales` (N + M,) are the sizes of
     the constraints where the model states penalties, so that units say something else. `unpriced` (N + M,) are those that
-    bind on average without a penalty.
+    bind on average without a penalty. `penalties` (N + M,) are those of the model, 0 where it states none; None where it states none
+    at all.
     """
 
     hard: Array
@@ -85,6 +86,7 @@ class Trade:
     weight: float
     scales: Array | None = None
     unpriced: Array | None = None
+    penalties: Array | None = None
 
     @classmethod
     def of(cls, s: Situation, weight: float) -> Trade:
@@ -99,13 +101,13 @@ class Trade:
         stated = np.array([bool(c.penalties) for c in s.canonical.constraints for _ in range(c.size)], dtype=bool)
         unpriced = ~stated & ~np.append(hard, np.zeros(s.equalities, dtype=bool))
         units = sizes(violation_units(s, weight)) * weighed(s.canonical)
-        return cls(hard, s.loss_range or 1.0, units, weight, scales, unpriced)
+        return cls(hard, s.loss_range or 1.0, units, weight, scales, unpriced, stated_penalties(s.canonical))
 
     @classmethod
     def at_price(cls, problem: Canonical, price: float) -> Trade:
         """Trade in the model's own units: a unit of violation costs `price` units of the loss."""
         hard = hard_ones(problem)
-        return cls(hard, 1.0, weighed(problem), price)
+        return cls(hard, 1.0, weighed(problem), price, penalties=stated_penalties(problem))
 
     @property
     def words(self) -> str:
@@ -176,6 +178,12 @@ class Trade:
 def hard_ones(problem: Canonical) -> Array:
     """Flag of each entry of the inequalities: True where it binds each round (N,)."""
     return np.array([c.timing is Timing.EACH_ROUND for c in problem.inequalities for _ in range(c.size)], dtype=bool)
+
+
+def stated_penalties(problem: Canonical) -> Array | None:
+    """Penalty of each entry of the constraints (N + M,), 0 where none is stated; None where none is at all."""
+    penalties = [p or 0.0 for c in problem.constraints for p in c.penalties or (None,) * c.size]
+    return np.array(penalties) if any(penalties) else None
 
 
 def weighed(problem: Canonical) -> Array:

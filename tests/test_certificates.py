@@ -238,6 +238,15 @@ def test_impossible_constraints() -> None:
     assert trace.certified()[0] is None
 
 
+def test_impossible_constraints_of_a_loss_at_means() -> None:
+    """Multipliers grow without end where no decision is left: what no loss reaches is no statement about losses."""
+    text = "stream a in [0, 1]\nminimize a * sum(inv_pos(x))\nsubject to\n    up: x[0] >= a each round\n    down: x[0] <= a each round\n"
+    model = oco.parse(HEAD.format(T=4, domain="box(0.1, 1)") + text)
+    trace = oco.compile(model, "ogd").run({"a": np.array([0.2, 0.2, 0.8, 0.2])})
+    assert trace.certificate().least > 1.4 * 3 / 0.1
+    assert trace.certified() == (None, "no fixed decision satisfied the constraints of all rounds: proved")
+
+
 def test_forms() -> None:
     """Losses and constraints are kept as they are where that is possible."""
     forms = {case: certificate_form(canonical(made(case)).standing) for case in CASES}

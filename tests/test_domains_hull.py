@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+import oco
 from oco.compiler.domains import cut, domain, in_units
 from oco.compiler.domains.programs import LinearPrograms
+from oco.compiler.problem.canonical import canonical
 
 
 @pytest.fixture
@@ -65,3 +67,13 @@ def test_units_keep_the_ends(counted):
     assert len(counted) - before <= 1  # the largest ball within
     np.testing.assert_array_equal(scaled.lower, d.lower / 8)
     np.testing.assert_array_equal(scaled.upper, d.upper / 8)
+
+
+@pytest.mark.parametrize(
+    "text", ["x[0] + x[1] + x[2] <= 1", "3 * x[0] + 7 * x[1] + 0.1 * x[2] <= 2.9", "x[0] <= x[1] / 3"]
+)
+def test_rounded_corners_leave_no_bound_outside_the_box_that_is_cut(text: str) -> None:
+    """1e-17 below 0 takes the sign from `fee @ x`, so that a budget in total would be refused."""
+    model = oco.parse(f"model m\nhorizon T = 9\ndecision x[3] in box(0, 1) with {text}\nminimize sum(x)\n")
+    d = canonical(model).blocks[0].domain
+    assert (d.lower == 0).all() and (d.upper <= 1).all()

@@ -264,3 +264,14 @@ def test_three_constraints_of_which_any_two_agree() -> None:
 def test_a_model_without_constraints_is_feasible() -> None:
     facts = facts_of(HEAD + "decision x[2] in box(0, 1)\nminimize sum(x)\n")
     assert facts["feasible.common"].value is True and facts["multipliers.bounded"].value is True
+
+
+def test_a_conflict_names_entries_as_the_index_does() -> None:
+    """Line 5 of trams is entry 2 of the array: `seats[2]` would be read as another line."""
+    text = (
+        f"{HEAD}index line = [1, 2, 5]\nparam least[line] = [0, 0, 2]\ndecision x[line] in box(0, 1)\nminimize sum(x)\n"
+    )
+    (found,) = [
+        w for w in facts_of(f"{text}subject to\n    seats: x >= least  each round\n").warnings if w.code == "OCO605"
+    ]
+    assert "seats[5]" in found.message and "relax seats[5] by 1 " in found.hint

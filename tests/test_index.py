@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from oco.compiler.problem.canonical import canonical
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.text.formatter import format_text
 from oco.evaluation.data import Data, load_data
+from oco.evaluation.rounds_file import write_rounds
 
 TEXT = """\
 model zones
@@ -232,3 +234,26 @@ def test_emitted_modules_speak_names() -> None:
         np.testing.assert_array_equal(first.constraints, other.observe(price=price, load=load).constraints)
     with pytest.raises(ValueError, match="without MHK VL and with MHKVL"):
         one.observe(price={"NYC": 1.0, "WEST": 0.0, "MHKVL": 0.0}, load=1)
+
+
+def test_emitted_modules_read_columns_by_name(tmp_path: Path) -> None:
+    """Names that are numbers are no places: `rate[1]` is the entry called 1, wherever it stands."""
+    model = oco.parse(
+        "model m\nhorizon T = 9\nindex line = [1, 0, 7]\ndecision x[line] in box(0, 1)\n"
+        "stream rate[line] in [0, 9]\nminimize rate @ x\n"
+    )
+    rounds_of = runpy.run_path(str(oco.compile(model).write(tmp_path / "m.py")[0]))["rounds_of"]
+    data, path = load_data(canonical(model), {"rate": np.array([[1.0, 2.0, 3.0]])}), tmp_path / "data.csv"
+    write_rounds(data, path)
+    assert load_data(canonical(model), path).array("rate").tolist() == [[1, 2, 3]]
+    texts = [
+        path.read_text(),
+        *(f"{head}\n3,1,2\n" for head in ("rate[7],rate[1],rate[0]", "rate.7,rate_1,rate.0", "7,1,0")),
+    ]
+    for text in texts:
+        path.write_text(text)
+        (row,) = rounds_of(str(path))
+        assert row["rate"].tolist() == [1, 2, 3]
+    path.write_text("rate[0],rate[1],rate[2]\n1,2,3\n")
+    with pytest.raises(ValueError, match="rate has no column for 7"):
+        next(rounds_of(str(path)))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import oco
+from oco.compiler.problem.canonical import canonical
 
 DAYS, CELLS, MOST = 28, 2, 120.0
 T = 24 * DAYS
@@ -73,3 +74,15 @@ def test_stated_predictions_are_used_and_wrong_ones_cost_no_more_broken_rounds()
     assert helped[late].sum() < 0.97 * plain[late].sum()
     assert helped[late].sum() < load[late].sum() + 3.0 * load[late].size
     assert misled[late].sum() < 1.05 * plain[late].sum()
+
+
+def test_the_one_context_that_fits_is_taken_for_a_forecast() -> None:
+    """Nearly as if `predict load = forecast` stood there; where two contexts fit, neither is."""
+    load, late = loads(2), slice(24 * 7, None)
+    forecast = np.clip(load * np.exp(0.02 * np.random.default_rng(3).normal(size=load.shape)), 0, MOST)
+    own = capacities(TOWERS, load, forecast)
+    stated = capacities(TOWERS.replace("minimize", "predict load = forecast\nminimize"), load, forecast)
+    assert own[late].sum() < 1.01 * stated[late].sum() < 1.08 * load[late].sum()
+    two = TOWERS.replace("stream load", f"context capacity_before[{CELLS}] in [0, {MOST}]\nstream load")
+    margin = canonical(oco.parse(two)).inequalities[0].margin
+    assert margin is not None and margin.margins.stated is None

@@ -14,6 +14,8 @@ from oco.dsl.model import Model
 from oco.dsl.text.formatter import format_text
 from oco.dsl.text.printer import print_model
 from oco.evaluation.cost import Trade
+from oco.evaluation.numbers import number
+from oco.evaluation.report.verdict import verdict
 from oco.evaluation.summary import summarize
 
 TEXT = """\
@@ -70,7 +72,11 @@ def test_a_trade_values_each_violation_at_its_penalty() -> None:
         np.testing.assert_allclose(trade.prices, [40, 40, 80, 120])
         expected = (trace.loss.sum() + penalties) / (plan.choice.situation.loss_range * 200)
         np.testing.assert_allclose(trade.score(trace)[2], expected)
-        np.testing.assert_allclose(summarize(trace, ()).total_cost, trace.loss.sum() + penalties)
+        run = summarize(trace, ())
+        np.testing.assert_allclose(run.total_cost, trace.loss.sum() + penalties)
+        assert run.own is not None and run.own.priced == pytest.approx(run.total_cost)
+        first = " ".join(verdict(trace, run, "rounds", "an algorithm", []).split())
+        assert first.startswith(f"shop lost {number(run.total_cost)} with penalties in 200 rounds")
 
 
 def test_the_penalty_of_a_model_in_other_units_gives_the_settings_of_the_first() -> None:

@@ -162,3 +162,30 @@ def test_emitted_modules_count_what_is_spent(tmp_path: Path) -> None:
         rest = {n: data[n][t] for n in ("price", "wear")}
         one.observe(**rest)
         other.observe(**rest)
+
+
+def test_a_state_spends_by_another_plan_and_never_more() -> None:
+    """What is left for each unit of a known need, of which 2 a round are expected: more is earned than by an even plan."""
+    text = """\
+model plan
+horizon T = 60
+decision x[2] in box(0, 1) with sum(x) <= 1
+context need in [0, 8]
+context fee[2] in [1, 6]
+stream worth[2] in [0, 9]
+{state}maximize need * worth @ x
+subject to
+    spend: need * fee @ x <= {plan}
+"""
+    state = "state left = left - need * fee @ x in [0, 180] start 180\n"
+    ends = [(state, "left * need / (2 * (T - t + 1))  each round"), ("", "180  in total")]
+    rng = np.random.default_rng(7)
+    need = np.where(np.arange(60) < 45, 0.8, 5.6) * rng.uniform(0.8, 1.2, 60)
+    data = {"need": need, "fee": np.tile([2.0, 5.0], (60, 1)), "worth": rng.uniform(0.9, 1.1, (60, 2)) * [4.0, 6.0]}
+    earned = []
+    for own, plan in ends:
+        trace = oco.compile(oco.parse(text.format(state=own, plan=plan)), "hedged").run(data, backend="numpy")
+        spent = (need[:, None] * data["fee"] * np.asarray(trace.decisions)).sum()
+        assert spent <= 180 * (1 + 1e-7)
+        earned.append(-trace.loss.sum())
+    assert earned[0] > 1.1 * earned[1]

@@ -38,7 +38,7 @@ def test_every_example_runs_by_itself_and_ends_on_one_screen(
     text = capsys.readouterr().out
     lines = text.rstrip("\n").split("\n")
     assert len(lines) <= LINES and max(map(len, lines)) <= WIDTH, text
-    assert lines[0].startswith(f"{name} lost ") and "24 rounds" in lines[0]
+    assert re.match(f"{name} (lost|earned) ", lines[0]) and "24 rounds" in lines[0]
     for heading in (
         "data ",
         "algorithm ",
@@ -65,6 +65,18 @@ def test_numbers_of_the_screen_are_those_of_the_trace() -> None:
     assert held is not None and held.loss == pytest.approx(float((data["c"] @ first).sum()))
     assert held.violation == pytest.approx(np.maximum(need - first.sum(), 0).sum())
     assert summarize(trace).to_json()["held"]["loss"] == held.loss
+
+
+def test_what_is_maximized_is_earned() -> None:
+    model = oco.parse("model m\nhorizon T = 4\ndecision x in box(0, 1)\nstream c in [0, 1]\nmaximize c * x\n")
+    trace = oco.compile(model, "ogd").run({"c": np.ones(4)})
+    first = verdict(trace, summarize(trace), "four rounds", "an algorithm", []).split("\n")[0]
+    earned = -float(trace.loss.sum())
+    assert (
+        0 < earned < 4
+        and first
+        == f"m earned {earned:.6g} in 4 rounds: {100 * (1 - earned / 4):.2g}% less than the best fixed decision."
+    )
 
 
 @pytest.mark.parametrize(

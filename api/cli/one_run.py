@@ -13,6 +13,7 @@ from oco.cli.output import note, say, show_diagnostic, show_json
 from oco.cli.progress import watched, working
 from oco.cli.results import measured, report, write_results
 from oco.dsl.writing import make_folder
+from oco.evaluation.baselines.base import SECONDS
 from oco.evaluation.baselines.rules import Which, beside
 from oco.evaluation.baselines.table import Beside
 from oco.evaluation.certificate_file import write_certificate
@@ -121,7 +122,9 @@ def _data_words(source: Data, files: Files) -> str:
 
 
 def _left_out(trace: Trace, summary: RunSummary) -> None:
-    """Say which comparators ended without a certificate, and what goes on."""
+    """Say that no rule was played, and which comparators ended without a certificate; and what goes on."""
+    if summary.rules is not None and summary.rules.best is None and summary.rules.left_out:
+        note(f"no rule to compare with: {summary.rules.left_out[0][1]}; --baselines all gives {SECONDS:g} s to each")
     if not trace.budget.wanted:
         return
     cut = [

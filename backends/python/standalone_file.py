@@ -14,15 +14,36 @@ from oco.backends.python.interface import CONSTRAINTS, CONTEXT, DELAY, EQUALITIE
 from oco.backends.python.standalone import Feedback, Learner
 
 
+def named_columns(name: str, header: list[str]) -> list[int]:
+    """Columns by the names of the entries: `price[NYC]`, `price.NYC`, `price_NYC`, or `NYC` of one stream alone; none where none is."""
+    stream = STREAMS[name]
+    places = [
+        [str(i) if own is None else own[i] for i, own in zip(at, stream.names)] for at in np.ndindex(*stream.shape)
+    ]
+    named = [s for other, s in STREAMS.items() if other not in PREVIOUS and stream.names[0] in s.names]
+    alone = len(stream.shape) == 1 and len(named) == 1
+    columns: dict[str, int] = {}
+    for place in map(",".join, places):
+        ways = [f"{name}[{place}]", f"{name}.{place}", f"{name}_{place}", *([place] if alone else [])]
+        known = [k for way in ways for k, h in enumerate(header) if re.sub(r",\s+", ",", h) == way]
+        if known:
+            columns[place] = known[0]
+    if columns and len(columns) < len(places):
+        lacking = [place for place in map(",".join, places) if place not in columns]
+        raise ValueError(f"{name} has no column for {', '.join(lacking)}")
+    return list(columns.values())
+
+
 def columns_of(name: str, shape: tuple[int, ...], header: list[str]) -> list[int]:
-    """Columns of a stream: `price`, or `price[0]`, `price[1]`, ..., or `price.ANYTHING` in the order of the file."""
+    """Columns of a stream: `price`, those of its names, `price[0]`, `price[1]`, ..., or `price.ANYTHING` in the order of the file."""
     size = int(np.prod(shape))
     if not shape or name in header:
         results = [k for k, h in enumerate(header) if h == name]
     else:
         places = [f"{name}[{','.join(map(str, i))}]" for i in np.ndindex(*shape)]
         first = {re.sub(r"\s", "", h): k for k, h in reversed(list(enumerate(header)))}
-        results = [first[p] for p in places if p in first]
+        results = named_columns(name, header) if STREAMS[name].names else []
+        results = results or [first[p] for p in places if p in first]
         results = results or [k for k, h in enumerate(header) if h.startswith(name + ".")]
     if not results:
         distribution = STREAMS[name].distribution

@@ -25,8 +25,9 @@ from oco.compiler.lowering.points import Structured
 from oco.compiler.lowering.predicted_round import data_of, picking, predicted_of, stated_value
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
-from oco.compiler.problem.canonical import Canonical, StreamRange
+from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.monotone import direction
+from oco.compiler.problem.stream_ranges import may_forecast
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.dsl.expressions import Kind, names
@@ -43,8 +44,6 @@ MOST_CONTEXTS = 30
 """Entries of contexts that a regression takes: it solves a system of their number each round."""
 MOST_NUMBERS = 10**6
 """Numbers of a profile, beyond which a season is not remembered."""
-ALIKE = 0.8
-"""Least part of the two ranges together that a context and a stream share, where the one may be a forecast of the other."""
 SHRINK = 1e-9
 LARGEST = 1e300  # ends of ranges stay finite in the state
 
@@ -62,20 +61,11 @@ def forecasts(canonical: Canonical) -> dict[str, str]:
     known = [s for s in canonical.streams if s.name in canonical.context and s.name not in picking(canonical)]
     streams, stated = {s.name: s for s in canonical.streams}, {n for n, _ in canonical.predictions}
     pairs = {
-        n: [c.name for c in known if _alike(c, streams[n])] for n in predicted_of(canonical).streams if n not in stated
+        n: [c.name for c in known if may_forecast(c, streams[n])]
+        for n in predicted_of(canonical).streams
+        if n not in stated
     }
     return {n: one for n, fitting in pairs.items() for one in fitting if len(fitting) == 1}
-
-
-def _alike(context: StreamRange, stream: StreamRange) -> bool:
-    """True where shapes are equal and ranges nearly so, entry by entry."""
-    if context.shape != stream.shape:
-        return False
-    ends = [(np.asarray(s.lower, dtype=np.float64), np.asarray(s.upper, dtype=np.float64)) for s in (context, stream)]
-    if not all(np.isfinite(e).all() for pair in ends for e in pair):
-        return False
-    (a, b), (c, d) = ends
-    return bool((np.minimum(b, d) - np.maximum(a, c) >= ALIKE * (np.maximum(b, d) - np.minimum(a, c))).all())
 
 
 def longest_season(canonical: Canonical) -> int:

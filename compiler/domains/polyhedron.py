@@ -232,11 +232,12 @@ class Polyhedron(Domain):
 
     @cached_property
     def _hull(self) -> tuple[Floats, Floats]:
+        lower, upper = (end.reshape(self.shape) for end in self._reduced.hull)
         corners = self._corners
         if corners is None:
-            lower, upper = self._reduced.hull
-            return lower.reshape(self.shape), upper.reshape(self.shape)
-        return corners.min(axis=0), corners.max(axis=0)
+            return lower, upper
+        # Corners are rounded: 1e-17 below 0 would take the sign from a cost over a box from 0.
+        return np.maximum(corners.min(axis=0), lower), np.minimum(corners.max(axis=0), upper)
 
     @property
     def lower(self) -> Floats:

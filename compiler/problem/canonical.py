@@ -220,12 +220,17 @@ class Canonical:
     @cached_property
     def constraint_names(self) -> tuple[str, ...]:
         """Labels of the entries of the inequalities as people read them: `limits[NYC]` where an index names the entries."""
-        return self._named([(c.label, c.origin, c.shape) for c in self.inequalities])
+        return tuple(name for c in self.inequalities for name in self._named(c.label, c.origin, c.shape))
 
     @cached_property
     def equality_names(self) -> tuple[str, ...]:
         """Labels of the entries of the equalities as people read them."""
-        return self._named([(c.label, c.label, c.shape) for c in self.equalities])
+        return tuple(name for c in self.equalities for name in self._named(c.label, c.label, c.shape))
+
+    def names_of(self, c: Inequality | Equality) -> tuple[str, ...]:
+        """Names of the entries of a constraint in the user's model: both halves of an equality of each round are the equality."""
+        origin = (c.origin if isinstance(c, Inequality) else "") or c.label
+        return self._named(origin, origin, c.shape)
 
     @cached_property
     def remarks(self) -> tuple[str, ...]:
@@ -238,16 +243,12 @@ class Canonical:
             words.append(REMARK.format(f"{', '.join(drawn)} {'is' if len(drawn) == 1 else 'are'}"))
         return tuple(words)
 
-    def _named(self, parts: Sequence[tuple[str, str, tuple[int, ...]]]) -> tuple[str, ...]:
-        stated = {c.label for c in self.model.constraints}
-        axes = {
-            o: self.model.axes_of_constraint(o) if o in stated else self.model.axes(o.split(".")[0])
-            for _, o, s in parts
-            if s
-        }
-        return tuple(
-            name for label, origin, shape in parts for name in entry_labels(label, shape, axes.get(origin, ()))
-        )
+    def _named(self, label: str, origin: str, shape: tuple[int, ...]) -> tuple[str, ...]:
+        if not shape:
+            return (label,)
+        stated = any(c.label == origin for c in self.model.constraints)
+        axes = self.model.axes_of_constraint(origin) if stated else self.model.axes(origin.split(".")[0])
+        return entry_labels(label, shape, axes)
 
     @cached_property
     def axes(self) -> dict[str, Axes]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from oco.compiler.problem.folding import Folding
 from oco.compiler.problem.margin_predictions import Margins, kept_range
-from oco.compiler.problem.stream_ranges import Floats, StreamRange
+from oco.compiler.problem.stream_ranges import Floats, StreamRange, may_forecast
 from oco.compiler.problem.structure import is_affine
 from oco.dsl.atoms import form_of, forms
 from oco.dsl.build import call
@@ -155,11 +155,23 @@ def margin_of(
     most = np.maximum(high, 0.0)
     most = most * (1 + ROUNDED) + ROUNDED * np.where(most > 0, np.maximum(most, -low), 1.0)
     least = np.minimum(low, 0.0)
-    added = _as_stated(expr, usual, stated, later, boxes)
+    added = _as_stated(expr, usual, {**_forecasts(later, streams), **stated}, later, boxes)
     taken = frozenset(folding.declared)
     margins = Margins(label, shape, expr, least, most, share, folding.horizon, added, taken)
     greatest, lowest = (tuple(np.ravel(a).tolist()) for a in (most, least))
     return ShareMargin(usual, expr, share, greatest, lowest, margins, shape)
+
+
+def _forecasts(later: Mapping[str, StreamRange], streams: Sequence[StreamRange]) -> dict[str, Expr]:
+    """Contexts that may be forecasts of streams, where one fits."""
+    contexts = [s for s in streams if s.stream.known and s.following is None and not s.stream.previous]
+    results: dict[str, Expr] = {}
+    for name, s in later.items():
+        fitting = [c for c in contexts if may_forecast(c, s)]
+        if len(fitting) == 1:
+            context = Name(fitting[0].name, Kind.STREAM, shape=s.shape, integer=fitting[0].integer)
+            results[name] = call("add", context, 0.0)
+    return results
 
 
 def _as_stated(

@@ -17,6 +17,9 @@ from oco.dsl.statements import Feedback, Stream
 
 Floats = np.ndarray[Any, Any]
 
+ALIKE = 0.8
+"""Least part of the two ranges together that a context and a stream share, where the one may be a forecast of the other."""
+
 
 @dataclass(frozen=True, eq=False)
 class StreamRange:
@@ -44,6 +47,17 @@ class StreamRange:
     def stochastic(self) -> bool:
         """True if the values of different rounds are independent draws of one distribution."""
         return self.stream.iid or self.stream.distribution is not None
+
+
+def may_forecast(context: StreamRange, stream: StreamRange) -> bool:
+    """True where a context may be a forecast of a stream: of its shape, and of nearly its range, entry by entry."""
+    if context.shape != stream.shape:
+        return False
+    ends = [(np.asarray(s.lower, dtype=np.float64), np.asarray(s.upper, dtype=np.float64)) for s in (context, stream)]
+    if not all(np.isfinite(e).all() for pair in ends for e in pair):
+        return False
+    (a, b), (c, d) = ends
+    return bool((np.minimum(b, d) - np.maximum(a, c) >= ALIKE * (np.maximum(b, d) - np.minimum(a, c))).all())
 
 
 def stream_range(stream: Stream, folding: Folding) -> StreamRange:

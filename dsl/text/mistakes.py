@@ -223,12 +223,13 @@ def _timing(trouble: Trouble) -> Diagnostic | None:
     message = span.text
     words = "each round" if any(w in message for w in ("each", "every", "all", "always", "hard")) else "on average"
     words = "in total" if "total" in message else words
-    return Diagnostic(
-        "OCO117", "a constraint ends in `each round`, `on average` or `in total`", span, f"did you mean `{words}`?"
-    )
+    hint = f"did you mean `{words}`?"
+    if first.text in ("and", "or"):
+        hint = "a constraint is one comparison: write each on a line of its own, with a label"
+    return Diagnostic("OCO117", "a constraint ends in `each round`, `on average` or `in total`", span, hint)
 
 
-TIMING_WORDS = ("always", "hard", "soft", "average", "iid", "round", "mean", "eachround", "everyround", "onaverage")
+TIMING_WORDS = frozenset(["always", "hard", "soft", "average", "iid", "round", "mean", "eachround", "everyround", "onaverage", "total"])
 
 
 def _looks_like_operand(trouble: Trouble) -> bool:

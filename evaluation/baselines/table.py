@@ -29,6 +29,7 @@ class RuleLine:
     violation  sum over the constraints of what each was broken by, in its own units (`Trade.broken`)
     broken     rounds in which a constraint that binds each round was broken
     cost       loss + weight x violation a round, in the units of the trade
+    priced     loss + violations at the penalties of the model; None where it states none
     """
 
     name: str
@@ -36,6 +37,7 @@ class RuleLine:
     violation: float
     broken: int
     cost: float
+    priced: float | None = None
 
 
 @dataclass(frozen=True)
@@ -76,4 +78,6 @@ def rule_line(name: str, run: Measured, trade: Trade) -> RuleLine:
     scales = trade.units if trade.scales is None else trade.scales
     slack = ROUNDING * np.where(np.isfinite(scales), np.maximum(scales, 0.0), 0.0)[: len(trade.hard)][trade.hard]
     broken = int((hard > slack).any(axis=1).sum())
-    return RuleLine(name, float(run.loss.sum()), float(trade.broken(run).sum()), broken, trade.score(run)[2])
+    loss, violation = float(run.loss.sum()), trade.broken(run)
+    priced = None if trade.penalties is None else loss + float(trade.penalties @ violation)
+    return RuleLine(name, loss, float(violation.sum()), broken, trade.score(run)[2], priced)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.problem.margins import ShareMargin
 from oco.dsl.statements import Timing
 from oco.evaluation.baselines.held import HELD
 from oco.evaluation.baselines.table import RuleLine
@@ -46,7 +47,7 @@ def verdict(trace: MeasuredRun, run: RunSummary, data: str, algorithm: str, foll
     constraints = kept_constraints(trace)
     shown = _block("constraints", _constraints(constraints), MOST + 1) if constraints else []
     sections = [
-        _wrapped(_headline(run, constraints))[:3],
+        _wrapped(_headline(run, constraints, trace.problem.model.maximized))[:3],
         [*_block("data", [data], 2), *_block("algorithm", [algorithm], 2)],
         [*_table(run), *_best_rule(run)],
         shown,
@@ -107,17 +108,27 @@ def compared(own: float, other: float) -> str:
     return f"{number(abs(own - other), 4)} {word}"
 
 
-def _headline(run: RunSummary, constraints: Sequence[ConstraintRecord]) -> str:
-    """Sentence on the loss beside the best fixed decision and the best rule, and one on the constraints."""
+def _headline(run: RunSummary, constraints: Sequence[ConstraintRecord], maximized: bool) -> str:
+    """Sentence on the loss, or on what was earned, beside the best fixed decision and the best rule; and one on the constraints.
+
+    Where the model states penalties, violations count in it at these.
+    """
+    verb, sign = ("earned", -1.0) if maximized else ("lost", 1.0)
+    priced = run.own is not None and run.own.priced is not None
+    total = run.loss if run.own is None or run.own.priced is None else run.own.priced
     against = []
     static = next((r for r in run.regret if r.kind == "static" and r.comparator is not None), None)
-    if static is not None and static.comparator is not None:
-        least = "least violating" if static.status == ComparatorStatus.LEAST_VIOLATING.value else "best"
-        against.append(f"{compared(run.loss, static.comparator)} the {least} fixed decision")
+    violating = static is not None and static.status == ComparatorStatus.LEAST_VIOLATING.value
+    if static is not None and static.comparator is not None and not (priced and violating):
+        least = "least violating" if violating else "best"
+        against.append(f"{compared(sign * total, sign * static.comparator)} the {least} fixed decision")
     if run.rules is not None and run.rules.best is not None:
-        against.append(f"{compared(run.loss, run.rules.best.loss)} the best rule{_broke(run.own, run.rules.best)}")
+        rule = run.rules.best
+        other, broke = (rule.loss, _broke(run.own, rule)) if rule.priced is None else (rule.priced, "")
+        against.append(f"{compared(sign * total, sign * other)} the best rule{broke}")
     beside = f": {' and '.join(against)}" if against else ""
-    return f"{run.model} lost {number(run.loss)} in {counted(run.rounds, 'round')}{beside}.{_kept_words(constraints)}"
+    own = f"{number(sign * total)} {'with penalties ' if priced else ''}in {counted(run.rounds, 'round')}"
+    return f"{run.model} {verb} {own}{beside}.{_kept_words(constraints)}"
 
 
 def _broke(own: RuleLine | None, rule: RuleLine) -> str:
@@ -193,11 +204,11 @@ def kept_constraints(trace: MeasuredRun) -> list[ConstraintRecord]:
     inequalities = trace.problem.inequalities
     ends = np.cumsum([0, *(c.size for c in inequalities)])
     columns: dict[tuple[str, Timing], list[int]] = {}
-    shares: dict[str, float] = {}
+    shares, margins = dict[str, float](), dict[str, ShareMargin | None]()
     for c, start, end in zip(inequalities, ends, ends[1:]):
         name = c.label.removesuffix(".above").removesuffix(".below")
         columns.setdefault((name, c.timing), []).extend(range(start, end))
-        shares[name] = rounding_of(c)
+        shares[name], margins[name] = rounding_of(c), c.margin
     results = []
     budgets, spent = trace.totals[1], trace.spent()
     for (label, timing), where in columns.items():
@@ -205,7 +216,11 @@ def kept_constraints(trace: MeasuredRun) -> list[ConstraintRecord]:
             results.append(_in_total(label, spent[-1, where], budgets[where]))
             continue
         g, slack = trace.constraints[:, where], _slack(trace.promise.scales, where, shares[label])
-        words, broken = _each_round(g, slack) if timing is Timing.EACH_ROUND else _on_average(g, slack)
+        margin = margins[label]
+        if margin is not None:
+            words, broken = _in_share(g, slack, int(margin.allowed(len(g))))
+        else:
+            words, broken = _each_round(g, slack) if timing is Timing.EACH_ROUND else _on_average(g, slack)
         results.append(ConstraintRecord(label, words, broken))
     start = 0
     for e in trace.problem.equalities:
@@ -229,6 +244,14 @@ def _each_round(g: Array, slack: Array) -> tuple[str, bool]:
     broken = int((g > slack).any(axis=1).sum())
     worst = f", broken by {number(float(g.max()), 4)} at most" if broken else ""
     return f"kept in {_share(len(g) - broken, len(g))}{worst}", broken > 0
+
+
+def _in_share(g: Array, slack: Array, allowed: int) -> tuple[str, bool]:
+    """Words on the entry that was broken most often; broken where that is in more rounds than its share allows."""
+    count = int((g > slack).sum(axis=0).max())
+    entry = "" if g.shape[1] == 1 else " at the entry that was most"
+    worst = f", by {number(float(g.max()), 4)} at most" if count else ""
+    return f"broken in {_share(count, len(g))}{entry}, {allowed:,} allowed{worst}", count > allowed
 
 
 def _in_total(label: str, spent: Array, total: Array) -> ConstraintRecord:

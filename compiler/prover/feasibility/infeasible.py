@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.problem.calculus import gradient
-from oco.compiler.problem.canonical import Equality, Inequality, entry_labels
+from oco.compiler.problem.canonical import Equality, Inequality
 from oco.compiler.prover.feasibility.scenario import Scenario, worst_streams
 from oco.compiler.prover.feasibility.slater import cheap_points
 from oco.compiler.prover.feasibility.solver import affords_program, decision_variables, least_violation, solve
@@ -34,17 +34,11 @@ ROW = 500  # steps that an entry takes to be written as a row
 
 @dataclass(frozen=True, eq=False)
 class ConstraintEntry:
-    """One entry of a constraint as `expr <= 0`; an equality has two."""
+    """One entry of a constraint as `expr <= 0`; an equality has two. `name` is that of the user's model: `limits[NYC]`."""
 
-    label: str
+    name: str
     expr: Expr
     constraint: Inequality | Equality
-
-    @property
-    def name(self) -> str:
-        """Name in the user's model: both halves of an equality of each round are the equality."""
-        c = self.constraint
-        return self.label.replace(c.label, c.origin, 1) if isinstance(c, Inequality) and c.origin else self.label
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +58,11 @@ def rows_of(scenario: Scenario, constraints: Iterable[Inequality | Equality]) ->
     if not scenario.search.take(ROW * sum(c.size for c in constraints)):
         return []
     for c in constraints:
-        for at, label in zip(np.ndindex(*c.shape), entry_labels(c.label, c.shape)):
+        for at, name in zip(np.ndindex(*c.shape), scenario.setting.canonical.names_of(c)):
             g = scenario.setting.simplify(entry(c.expr, at))
-            results.append(ConstraintEntry(label, g, c))
+            results.append(ConstraintEntry(name, g, c))
             if isinstance(c, Equality):
-                results.append(ConstraintEntry(label, scenario.setting.simplify(call("minus", g)), c))
+                results.append(ConstraintEntry(name, scenario.setting.simplify(call("minus", g)), c))
     return results
 
 

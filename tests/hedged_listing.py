@@ -11,8 +11,9 @@ import cvxpy as cp
 import numpy as np
 from driving import Array, Round, solve
 
-from oco.compiler.algorithms.hedged_rule import GRADIENTS, KEPT, MARGIN_RATE, Solved
+from oco.compiler.algorithms.hedged_rule import GRADIENTS, MARGIN_RATE, Solved
 from oco.compiler.algorithms.predictions import FORGETTING, OVERALL, PROFILES
+from oco.compiler.algorithms.weighting import KEPT
 
 T = 10
 PRICES = np.array([2.0, 5.0])

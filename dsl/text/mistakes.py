@@ -229,7 +229,9 @@ def _timing(trouble: Trouble) -> Diagnostic | None:
     return Diagnostic("OCO117", "a constraint ends in `each round`, `on average` or `in total`", span, hint)
 
 
-TIMING_WORDS = frozenset(["always", "hard", "soft", "average", "iid", "round", "mean", "eachround", "everyround", "onaverage", "total"])
+TIMING_WORDS = frozenset(
+    ["always", "hard", "soft", "average", "iid", "round", "mean", "eachround", "everyround", "onaverage", "total"]
+)
 
 
 def _looks_like_operand(trouble: Trouble) -> bool:

@@ -56,7 +56,11 @@ class Task:
     @classmethod
     def of(cls, program: Program, rounds: int) -> Task:
         """So many rounds of a program."""
-        return cls(rounds, work_of(program), sum(1 for f in all_functions(program) for _ in equations_of(f.body)))
+        return cls(
+            rounds,
+            work_of(program, together=True),
+            sum(1 for f in all_functions(program) for _ in equations_of(f.body)),
+        )
 
     def to_compile(self, speed: Speed) -> float:
         """Seconds to compile."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from oco.compiler.ir.mapping import rows_go_together
 from oco.compiler.ir.program import Block, Equation, Function, Literal, Program
 
 TURNS = 2
@@ -27,29 +28,38 @@ class RoundWork:
         return RoundWork(turns * self.operations, turns * self.entries)
 
 
-def work_of(program: Program) -> RoundWork:
-    """Estimated work of a round."""
+def work_of(program: Program, together: bool = False) -> RoundWork:
+    """Estimated work of a round; with `together` an operation over all rows of a map counts once, where rows go together."""
     functions = {f.name: f for f in program.functions}
     entries = (program.prepare, program.decide, program.update, program.measure)
-    known: dict[str, RoundWork] = {}
-    return sum((_of_function(f, functions, known) for f in entries if f is not None), RoundWork())
+    count = _Count(functions, together, {})
+    return sum((count.of_function(f) for f in entries if f is not None), RoundWork())
 
 
-def _of_function(function: Function, functions: Mapping[str, Function], known: dict[str, RoundWork]) -> RoundWork:
-    if function.name not in known:
-        known[function.name] = _of_block(function.body, functions, known)
-    return known[function.name]
+@dataclass(frozen=True)
+class _Count:
+    """Work of parts of a program."""
 
+    functions: Mapping[str, Function]
+    together: bool
+    known: dict[str, RoundWork]
 
-def _of_block(block: Block, functions: Mapping[str, Function], known: dict[str, RoundWork]) -> RoundWork:
-    return sum((_of_equation(e, functions, known) for e in block.equations), RoundWork())
+    def of_function(self, function: Function) -> RoundWork:
+        if function.name not in self.known:
+            self.known[function.name] = self.of_block(function.body)
+        return self.known[function.name]
 
+    def of_block(self, block: Block) -> RoundWork:
+        return sum(map(self.of_equation, block.equations), RoundWork())
 
-def _of_equation(e: Equation, functions: Mapping[str, Function], known: dict[str, RoundWork]) -> RoundWork:
-    if e.op == "call":
-        return _of_function(functions[e.attr("function")], functions, known)
-    inner = sum((_of_block(b, functions, known) for b in e.blocks), RoundWork())
-    return RoundWork(1, 0 if e.blocks else _entries(e)) + inner.times(_turns(e))
+    def of_equation(self, e: Equation) -> RoundWork:
+        if e.op == "call":
+            return self.of_function(self.functions[e.attr("function")])
+        inner = sum(map(self.of_block, e.blocks), RoundWork())
+        work = RoundWork(1, 0 if e.blocks else _entries(e)) + inner.times(_turns(e))
+        if e.op == "map" and self.together and rows_go_together(e.blocks[0], self.functions):
+            return RoundWork(1 + inner.operations, work.entries)
+        return work
 
 
 def _entries(e: Equation) -> int:

@@ -71,7 +71,7 @@ class _AllRows(LaneMachine):
     """Traces a program as it is, and the rows of each map together."""
 
     def mapped(self, e: Equation, args: Sequence[LaneValue], env: Environment) -> list[LaneValue]:
-        if not _goes_together(e.blocks[0], self.functions):
+        if not rows_go_together(e.blocks[0], self.functions):
             return super().mapped(e, args, env)
         machine = LaneMachine(self.t, e.args[0].type.shape[0], self.functions, None, self.known)
         results = machine.block(e.blocks[0], [LaneValue(_rows_last(a.value), True) for a in args], env)
@@ -85,7 +85,7 @@ class _SomeRows(LaneMachine):
     def mapped(self, e: Equation, args: Sequence[LaneValue], env: Environment) -> list[LaneValue]:
         (body,), rows = e.blocks, [a.value for a in args]
         kinds = {v.type.dtype for v in (*body.params, *body.results)}
-        lanes = kinds == {DType.FLOAT} and _goes_together(body, self.functions)
+        lanes = kinds == {DType.FLOAT} and rows_go_together(body, self.functions)
         machine = LaneMachine(self.t, self.count, self.functions, None, self.known)
 
         def run(*given: Value) -> list[Value]:
@@ -98,7 +98,7 @@ class _SomeRows(LaneMachine):
         return [LaneValue(v, False) for v in self.t.map_over(run, rows, types, hints, stacked)]
 
 
-def _goes_together(block: Block, functions: Mapping[str, Function]) -> bool:
+def rows_go_together(block: Block, functions: Mapping[str, Function]) -> bool:
     """True where every operation goes over many rows at once and one row's values are few."""
     every = list(_equations(block, functions))
     size = sum(math.prod(v.type.shape) for e in every for v in e.outs)

@@ -229,7 +229,19 @@ def _timing(trouble: Trouble) -> Diagnostic | None:
     return Diagnostic("OCO117", "a constraint ends in `each round`, `on average` or `in total`", span, hint)
 
 
-TIMING_WORDS = frozenset(["always", "hard", "soft", "average", "iid", "round", "mean", "eachround", "everyround", "onaverage", "total"])
+TIMING_WORDS = {
+    "average",
+    "total",
+    "hard",
+    "soft",
+    "iid",
+    "mean",
+    "round",
+    "always",
+    "eachround",
+    "everyround",
+    "onaverage",
+}
 
 
 def _looks_like_operand(trouble: Trouble) -> bool:

@@ -229,19 +229,7 @@ def _timing(trouble: Trouble) -> Diagnostic | None:
     return Diagnostic("OCO117", "a constraint ends in `each round`, `on average` or `in total`", span, hint)
 
 
-TIMING_WORDS = {
-    "average",
-    "total",
-    "hard",
-    "soft",
-    "iid",
-    "mean",
-    "round",
-    "always",
-    "eachround",
-    "everyround",
-    "onaverage",
-}
+TIMING_WORDS = "always hard soft average iid round mean eachround everyround onaverage total".split()
 
 
 def _looks_like_operand(trouble: Trouble) -> bool:

@@ -11,6 +11,7 @@ from oco.dsl.expressions import Expr
 from oco.dsl.source import Span
 from oco.dsl.statements import Feedback
 
+WHOLE = "leave out `rounded`; `{0, 1}` is `box(0, 1) rounded`"
 REMARK = "{} drawn: the guarantee is of the expectation of the loss, for data that do not know the draw of their round"
 
 
@@ -19,14 +20,13 @@ def check_rounded(
 ) -> None:
     """Check that a draw with the mean x costs what x does on average. Raises OCO539 with the reason where it does not."""
     for b in (b for b in blocks if b.rounded):
-        whole = "write `box(0, 1)` in place of `{0, 1}`" if b.domain.kind == "box" else "leave out `rounded`"
         if b.domain.fractional:
             raise _refused(
                 b, b.domain.fractional, "decide in box(0, 1), simplex, capped_simplex(1, k), flow or birkhoff", b.span
             )
         if not is_affine(objective, (b.name,)):
             why = f"the loss is not linear in `{b.name}`, so that a draw costs more on average than the decision that is its mean"
-            raise _refused(b, why, f"state a linear loss, or {whole}", objective.span)
+            raise _refused(b, why, f"state a linear loss, or {WHOLE}", objective.span)
         if constraints:
             c = constraints[0]
             label = c.origin if isinstance(c, Inequality) else c.label
@@ -34,7 +34,7 @@ def check_rounded(
             raise _refused(
                 b,
                 why,
-                f"write the constraint into the domain, as `capped_simplex(1, k) rounded` does where k are chosen, or {whole}",
+                f"write the constraint into the domain, as `capped_simplex(1, k) rounded` does where k are chosen, or {WHOLE}",
                 c.span,
             )
         if feedback is Feedback.BANDIT:

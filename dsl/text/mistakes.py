@@ -229,9 +229,7 @@ def _timing(trouble: Trouble) -> Diagnostic | None:
     return Diagnostic("OCO117", "a constraint ends in `each round`, `on average` or `in total`", span, hint)
 
 
-TIMING_WORDS = frozenset(
-    ["always", "hard", "soft", "average", "iid", "round", "mean", "eachround", "everyround", "onaverage", "total"]
-)
+TIMING_WORDS = ("always", "hard", "soft", "average", "iid", "round", "mean", "eachround", "everyround", "onaverage")
 
 
 def _looks_like_operand(trouble: Trouble) -> bool:
@@ -239,7 +237,7 @@ def _looks_like_operand(trouble: Trouble) -> bool:
     position = trouble.position
     following = trouble.tokens[position + 1].type if position + 1 < len(trouble.tokens) else ""
     return following in OPERATORS | set(CLOSER) or (
-        following == "" and trouble.tokens[position].text.replace("_", "") not in TIMING_WORDS
+        following == "" and trouble.tokens[position].text.replace("_", "") not in (*TIMING_WORDS, "total")
     )
 
 

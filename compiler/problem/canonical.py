@@ -25,14 +25,7 @@ from oco.compiler.problem.parts import DecisionBlock as DecisionBlock
 from oco.compiler.problem.parts import Equality as Equality
 from oco.compiler.problem.parts import Inequality as Inequality
 from oco.compiler.problem.parts import entry_labels as entry_labels
-from oco.compiler.problem.previous import (
-    is_known,
-    moving_loss,
-    of_previous,
-    refuse_previous,
-    standing_still,
-    stream_of,
-)
+from oco.compiler.problem.previous import is_known, moving_loss, of_previous, refuse_previous, standing_still, stream_of
 from oco.compiler.problem.shares import kept_for_learning
 from oco.compiler.problem.stated_predictions import stated_predictions
 from oco.compiler.problem.stream_ranges import StreamRange as StreamRange
@@ -229,7 +222,7 @@ class Canonical:
 
     def names_of(self, c: Inequality | Equality) -> tuple[str, ...]:
         """Names of the entries of a constraint in the user's model: both halves of an equality of each round are the equality."""
-        origin = (c.origin if isinstance(c, Inequality) else "") or c.label
+        origin = c.origin or c.label if isinstance(c, Inequality) else c.label
         return self._named(origin, origin, c.shape)
 
     @cached_property
@@ -246,9 +239,9 @@ class Canonical:
     def _named(self, label: str, origin: str, shape: tuple[int, ...]) -> tuple[str, ...]:
         if not shape:
             return (label,)
-        stated = any(c.label == origin for c in self.model.constraints)
-        axes = self.model.axes_of_constraint(origin) if stated else self.model.axes(origin.split(".")[0])
-        return entry_labels(label, shape, axes)
+        if any(c.label == origin for c in self.model.constraints):
+            return entry_labels(label, shape, self.model.axes_of_constraint(origin))
+        return entry_labels(label, shape, self.model.axes(origin.split(".")[0]))
 
     @cached_property
     def axes(self) -> dict[str, Axes]:

@@ -49,7 +49,8 @@ class IndexFamily:
         self.variable, self.index, self.scope, self.typed = variable.name, index.name, scope, typed
         own = scope.declared.get(index.name)
         if not isinstance(own, Param) or not own.is_index:
-            raise fail("OCO554", f"a family is over an index; `{index.name}` is none", index.span, FORM)
+            hint = f"declare it: `index {index.name} = [...]`; or write `service: x <= 1`: a constraint of arrays holds for every entry"
+            raise fail("OCO554", f"a family is over an index; `{index.name}` is none", index.span, hint)
         if variable.name in scope.declared:
             message = f"`{variable.name}` is declared, so it cannot be the variable of a family"
             raise fail("OCO554", message, variable.span, "give it another name, `z` say")

@@ -91,7 +91,7 @@ MODELS = {
     "set": ("set HOURS = 0..23\nminimize a * x\n", "set", "`param hours = 24`"),
     "family": (
         "minimize a * x\nsubject to\n    service[h in HOURS]: x[h] <= 1 each round\n",
-        "service",
+        "HOURS",
         "`service: x <= 1`",
     ),
 }

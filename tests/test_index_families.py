@@ -109,8 +109,8 @@ def test_runs_speak_the_names_of_its_entries() -> None:
 @pytest.mark.parametrize(
     ("line", "words", "hint"),
     [
-        ("cap[z in zones]: sum(x[p in at[z]]) <= 1", "is over an index", "by = at"),
-        ("cap[z in share]: sum(x[p in at[z]]) <= 1", "is over an index", "by = at"),
+        ("cap[z in zones]: sum(x[p in at[z]]) <= 1", "is over an index", "declare it: `index"),
+        ("cap[z in share]: sum(x[p in at[z]]) <= 1", "is over an index", "declare it: `index"),
         ("cap[x in zone]: limit[x] <= 1", "cannot be the variable", "another name"),
         ("cap[z in zone]: sum(x) <= 1", "nothing in this constraint depends on `z`", "leave out the brackets"),
         ("cap[z in zone]: x + limit[z] <= 1", "`x` has several entries", "`[z]` behind it"),

@@ -89,7 +89,7 @@ def _priced(choice: Choice) -> bool:
 
 def _led(choice: Choice, v: Verdict) -> Choice:
     """Choice of that verdict, without pilot runs."""
-    price = "the penalties that the model states" if _priced(choice) else "the tradeoff, in ranges of the loss"
+    price = "the penalties that the model states" if _priced(choice) else "the tradeoff, in slopes that come"
     weighs = f"weighs rules as the rounds come, by {price}"
     others = [x for x in choice.judged if x.name != v.name]
     for k, x in enumerate(others):

@@ -37,6 +37,8 @@ class Case:
     start: float
     convex_loss: Callable[[Any, Round], Any] | None = None
     """Loss for CVXPY where the rounds are solved with it as it is, not with its slope."""
+    ranges: Sequence[tuple[float, float, int]] = ()
+    """Least and greatest value of each stream, and the number of its entries."""
 
     def text(self, penalty: str = "", rounds: int = T) -> str:
         return f"model m\nhorizon T = {rounds}\n{self.head}\nsubject to\n    limit: {self.constraint} each round{penalty}\n"
@@ -56,6 +58,7 @@ CASES = {
         lambda v: np.clip(v, 0, 1),
         math.sqrt(3),
         0.5,
+        ranges=((-1, 1, 3), (0, 1, 6), (0.2, 1.5, 2)),
     ),
     "separable, integers": Case(
         "decision x[3] in box(0, 1)\nstream a[3] in [-1, 1]\nstream k in 1..4\nminimize sum_squares(x - a)",
@@ -71,6 +74,7 @@ CASES = {
         math.sqrt(3),
         0.5,
         lambda v, d: cp.sum_squares(v - d["a"]),
+        ranges=((-1, 1, 3), (1, 4, 1)),
     ),
 }
 
@@ -139,7 +143,11 @@ class Listing:
                 self.level[i] = self.level[i] + follows * (now - base - self.level[i])
             rate = max(forgets, 1 / ((self.t - 1) // self.season + 1))
             self.profile[i, phase] = base + rate * (now - base)
-            rows.append(self.profile.get((i, following), rows[OVERALL]) + self.level[i])
+            seasonal = self.profile.get((i, following), rows[OVERALL]) + self.level[i]
+            least, greatest = (
+                np.repeat([r[k] for r in self.case.ranges], [r[2] for r in self.case.ranges]) for k in (0, 1)
+            )
+            rows.append(np.clip(seasonal, least, greatest))
         return rows
 
     def solve_again(

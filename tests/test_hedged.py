@@ -263,7 +263,7 @@ def test_where_the_model_states_penalties_it_is_the_default() -> None:
     assert plan.algorithm == "hedged" and plan.choice.pilots is None
     assert "by the penalties that the model states" in str(plan.explain())
     unpriced = oco.compile(silent, data=data)
-    assert unpriced.algorithm == "hedged" and "by the tradeoff, in ranges of the loss" in str(unpriced.explain())
+    assert unpriced.algorithm == "hedged" and "by the tradeoff, in slopes that come" in str(unpriced.explain())
     assert oco.compile(silent).algorithm != "hedged"
     tuned = oco.tune(stated, data, "hedged", seconds=2.0)
     assert oco.parse(f"{AFFINE.text(', penalty [2, 5]', rounds)}{tuned.line}\n").using is not None
@@ -285,3 +285,15 @@ def test_bounds_that_are_too_wide_change_little() -> None:
         trace = oco.compile(parse(wide), "hedged", backend="numpy").run(data)
         paid.append(trace.loss.sum() + (np.maximum(trace.constraints, 0) @ PRICES).sum())
     assert paid[1] == pytest.approx(paid[0], rel=1e-3)
+
+
+def test_predicted_data_stay_within_their_ranges() -> None:
+    text = (
+        "model m\nhorizon T = 60\ndecision x[2] in box(0, 1)\nstream s[2] in [0, 20]\nminimize -sum(s * log(1 + 4 * x))\n"
+        "subject to\n    used: sum(x) <= 1  each round, penalty 5\n"
+    )
+    learner = oco.compile(oco.parse(text), "hedged", settings={"season": 4}).learner()
+    for t in range(60):
+        learner.decide()
+        learner.observe(s=np.full(2, 6.0 * (t % 4) if t < 30 else 0.1))
+        assert 0 <= learner.values["predicted"].min() and learner.values["predicted"].max() <= 20

@@ -2,7 +2,7 @@
 
 * averages that forget: s <- s + max(rate, 1/t) (s_t - s), rate 0 for the mean of all rounds, 1 for the last one;
 * with a season of k rounds the average of rounds k apart, one for each of the k phases, and a level, the average that forgets of what
-  the rounds were above it. Until a phase has come the mean of all rounds stands for it;
+  the rounds were above it, cut to the streams' ranges. Until a phase has come the mean of all rounds stands for it;
 * where a stream of stated distribution enters constraints alone, in one direction, its quantile, and the last average of the others;
 * the model's own predictions, of the streams that it predicts, and the last average of the others;
 * contexts in the place of streams of their shape and range, as forecasts are, and the last average of the others;
@@ -223,7 +223,8 @@ class Predictions:
         profile = base + t.maximum(forgets, 1.0 / visits) * (now - base)
         table = t.name("profile", t.put(table, t.reshape(profile, (count * self.size,)), phase))
         following = t.where(played > k - 0.5, t.reshape(table[self.p.round % k], shape), t.broadcast(after, shape))
-        return t.name("seasonal", following + level), {"profile": table, "level": t.name("level", level)}
+        seasonal = self._within_ranges(following + level)
+        return t.name("seasonal", seasonal), {"profile": table, "level": t.name("level", level)}
 
     def _regression(self, state: State, change: Value) -> State:
         """Means and covariances of the contexts with one another and with the data, whose change from its mean is given."""

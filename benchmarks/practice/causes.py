@@ -14,13 +14,9 @@ CAUSES: Mapping[str, str] = {
     ),
     "nyiso-year": "as in nyiso",
     "tracking": "one fixed decision is best in nearly every round, and a weighted mean of experts pays for those that are not",
-    "dispatch": (
-        "the regression on the forecast predicts the prices too, of which the last value says more: no expert takes the load from the "
-        "forecast and the prices from the round before, and none follows the last values alone"
-    ),
     "pacing": (
-        "a constraint on average has no experts: pilots choose among the algorithms of the papers, whose steps are sized for the declared "
-        "bounds, and dual ascent with observed slopes earns more"
+        "the price of the budget is learned from 0 and spends less than all of it at the highest penalty; ascent with a step tuned on the "
+        "first fifth begins nearer to that price"
     ),
     "ratings": (
         "`hedged` averages the data, and positions have no average, so that pilots choose among the algorithms of the papers; dual ascent "

@@ -296,4 +296,4 @@ def test_predicted_data_stay_within_their_ranges() -> None:
     for t in range(60):
         learner.decide()
         learner.observe(s=np.full(2, 6.0 * (t % 4) if t < 30 else 0.1))
-        assert 0 <= learner.values["predicted"].min() and learner.values["predicted"].max() <= 20
+        assert learner.values["predicted"].min() >= 0 and learner.values["predicted"].max() <= 20

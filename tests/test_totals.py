@@ -69,6 +69,8 @@ def test_text_and_builder_say_the_same() -> None:
         ("horizon T = 120", "horizon T unknown", "number is unknown"),
         ("in total\n", "in total\n\nfeedback bandit\n", "full feedback"),
         ("in total\n", "in total\n    least: sum(x) >= cost[0]  each round\n", "may break `least`"),
+        ("in total\n", "in total\n    ramp: sum(x) - sum(prev(x)) >= -0.1  each round\n", "may break `ramp`"),
+        ("in total\n", "in total\n    often: sum(x) >= wear  in 90% of rounds\n", "may break `often`"),
     ],
 )
 def test_where_nothing_makes_sure_of_it(old: str, new: str, words: str) -> None:

@@ -289,8 +289,8 @@ def canonical(model: Model) -> Canonical:
     fields = {name: s.name for name, s in before.items()}
     inequalities = [_marked(model, c, before, blocks) for c in inequalities]
     inequalities += [c for s in streams if s.following is not None for c in _ranges(model, s, folding, before, blocks)]
-    inequalities = with_free_decision(_with_fixed(model, inequalities, blocks), folding, blocks, streams)
-    inequalities.sort(key=lambda c: c.known)
+    kept = (*before.values(), *kept_for_learning(inequalities, predicted.statistics))
+    inequalities = with_free_decision(_with_fixed(model, inequalities, blocks), folding, blocks, (*streams, *kept))
     moving = moving_loss(model, objective, fields)
     for expr in (*carried, *(c.expr for c in inequalities), *(c.expr for c in equalities)):
         refuse_previous(expr)
@@ -304,7 +304,7 @@ def canonical(model: Model) -> Canonical:
         tuple(inequalities),
         tuple(equalities),
         assumptions,
-        previous=(*before.values(), *kept_for_learning(inequalities, predicted.statistics)),
+        previous=kept,
         moving=moving,
         delay=delay_of(model, folding, inequalities, streams),
         predictions=tuple((n, of_previous(e, fields)) for n, e in predicted.of.items()),

@@ -102,25 +102,26 @@ def with_free_decision(
     blocks: Sequence[DecisionBlock],
     streams: Sequence[StreamRange],
 ) -> list[Inequality]:
-    """Constraints, those in total with a decision that costs nothing and satisfies the known ones in every round.
+    """Constraints, the known ones last, those in total with a decision that costs nothing and satisfies the known ones in every round.
 
     Raises OCO750 where there is none.
     """
-    own = [c for c in inequalities if c.budget is not None]
+    ordered = sorted(inequalities, key=lambda c: c.known)
+    own = [c for c in ordered if c.budget is not None]
     if not own:
-        return list(inequalities)
+        return ordered
     ranges = _ranges(folding, blocks, streams)
     free = _free(own, blocks, ranges)
     if free is None:
         fix = "let a decision of the domain cost nothing, such as 0, or write `on average`"
         raise _refused(own[0], f"no decision is seen to cost nothing of `{own[0].label}` in every round", fix)
     there = {**ranges, **{b.name: point(x) for b, x in zip(blocks, free, strict=True)}}
-    for c in inequalities:
+    for c in ordered:
         if c.known and c.budget is None and not _holds(c.expr if c.moving is None else c.moving, there):
-            fix = f"give `{c.origin}` a penalty, so that it is learned, or write `{own[0].label}` on average"
+            fix = f"write `each round, penalty V` after `{c.origin}`, so that it is learned, or `on average` after `{own[0].label}`"
             raise _refused(own[0], f"a decision that costs nothing of `{own[0].label}` may break `{c.origin}`", fix)
     point_ = tuple(tuple(np.ravel(x).tolist()) for x in free)
-    return [c if c.budget is None else replace(c, budget=replace(c.budget, free=point_)) for c in inequalities]
+    return [c if c.budget is None else replace(c, budget=replace(c.budget, free=point_)) for c in ordered]
 
 
 def _sides(c: Inequality, statement: Statement, folding: Folding) -> tuple[Expr, Floats]:

@@ -18,8 +18,8 @@ from oco.backends.named import learners_first, named
 from oco.backends.ownership import Owned
 from oco.backends.python.intake import Intake, Stream, StreamError
 from oco.compiler.certificates.certificate import Certificate
-from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import DType, Type
+from oco.compiler.ir.verifier import KINDS
 from oco.compiler.theory.conditions import ConditionLine
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.labels import Axes

@@ -12,7 +12,7 @@ from oco.compiler.problem.canonical import Equality, Inequality
 from oco.compiler.theory.conditions import ConditionLine
 from oco.dsl.statements import Timing
 from oco.evaluation.baselines.held import held_lines
-from oco.evaluation.baselines.table import Beside, RuleLine, RuleTable, rule_line, rule_table
+from oco.evaluation.baselines.rule_table import Beside, RuleLine, RuleTable, rule_line, rule_table
 from oco.evaluation.comparators import Comparator
 from oco.evaluation.conditions import condition_lines
 from oco.evaluation.cost import Trade

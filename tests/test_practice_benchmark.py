@@ -13,7 +13,7 @@ from benchmarks.practice.runs import Kept, Part, Priced, Results, compare
 from benchmarks.practice.totals import against, dominating, early, excess, missed
 from oco.compiler.problem.canonical import canonical
 from oco.evaluation.baselines.base import LeftOut
-from oco.evaluation.baselines.table import RuleLine
+from oco.evaluation.baselines.rule_table import RuleLine
 from oco.evaluation.data import load_data
 
 SMALL = """model small

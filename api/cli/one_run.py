@@ -14,8 +14,8 @@ from oco.cli.progress import watched, working
 from oco.cli.results import measured, report, write_results
 from oco.dsl.writing import make_folder
 from oco.evaluation.baselines.base import SECONDS
+from oco.evaluation.baselines.rule_table import Beside
 from oco.evaluation.baselines.rules import Which, beside
-from oco.evaluation.baselines.table import Beside
 from oco.evaluation.certificate_file import write_certificate
 from oco.evaluation.comparators import ComparatorBudget
 from oco.evaluation.comparators.base import EXACT, ComparatorStatus

@@ -17,12 +17,12 @@ from oco.backends.c99.names import module_name
 from oco.backends.c99.vectors import LANE, WIDTH, c_type, is_vector
 from oco.backends.contract import Contract
 from oco.compiler.ir.batching import batch
-from oco.compiler.ir.check import check
 from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.passes import PASSES, optimize
 from oco.compiler.ir.program import Block, DType, Equation, Function, Operand, Program, Type
 from oco.compiler.ir.rename import rename_function
 from oco.compiler.ir.rewrite import all_functions, bound_names, equations_of, substitute
+from oco.compiler.ir.verifier import check
 
 WHOLE = "whole_round"
 LARGEST_IN_LANES = 16384

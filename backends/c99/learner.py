@@ -15,8 +15,8 @@ from oco.backends.c99.build import stepper
 from oco.backends.contract import Contract
 from oco.backends.feedback import Feedback
 from oco.backends.learner import Learner
-from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import DType
+from oco.compiler.ir.verifier import KINDS
 
 _CODES = {DType.FLOAT: "d", DType.INT: "q", DType.BOOL: "b"}
 

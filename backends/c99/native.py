@@ -12,8 +12,8 @@ import numpy as np
 from oco.backends.base import Arrays, Recorded
 from oco.backends.c99.module import CSource
 from oco.backends.python.intake import NotFinite, finite
-from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import DType, Field, Program, Type
+from oco.compiler.ir.verifier import KINDS
 
 Array = np.ndarray[Any, Any]
 _NUMBERS = {DType.FLOAT: ctypes.c_double, DType.INT: ctypes.c_int64, DType.BOOL: ctypes.c_bool}

@@ -24,8 +24,8 @@ from oco.dsl.writing import write_text
 from oco.evaluation.baselines.base import FIRST, LeftOut, Played, play
 from oco.evaluation.baselines.gradients import Gradients
 from oco.evaluation.baselines.resolve import Resolve, TunedMargin
+from oco.evaluation.baselines.rule_table import RuleLine, rule_line
 from oco.evaluation.baselines.rules import Which, beside, cheap_rules, rules
-from oco.evaluation.baselines.table import RuleLine, rule_line
 from oco.evaluation.cost import Trade
 from oco.plan import Plan
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from oco.compiler.domains.analytic import interior_point, largest_ball, within_reach
-from oco.compiler.domains.corners import THIN
-from oco.compiler.domains.feasible import nearest
 from oco.compiler.domains.norms import Floats, unit_rows
+from oco.compiler.domains.polyhedron_feasibility import nearest
+from oco.compiler.domains.polyhedron_vertices import THIN
 from oco.compiler.domains.programs import LinearPrograms, Steps
 from oco.compiler.domains.rows import UnitRows
 

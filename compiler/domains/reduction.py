@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from oco.compiler.domains.analytic import Centre, interior_point, largest_ball, within_reach
-from oco.compiler.domains.corners import corners
 from oco.compiler.domains.exact import EPS
-from oco.compiler.domains.feasible import nearest, refuted
 from oco.compiler.domains.hull import hull, stated_ends
 from oco.compiler.domains.inside import BALL, OPEN, Inside, inside, moving, solutions
 from oco.compiler.domains.norms import Floats
+from oco.compiler.domains.polyhedron_feasibility import nearest, refuted
+from oco.compiler.domains.polyhedron_vertices import corners
 from oco.compiler.domains.programs import MOST_STEPS, Steps
 from oco.compiler.domains.reduced import ALIKE, Reduced
 from oco.compiler.domains.rows import UnitRows, narrower, stated_bounds

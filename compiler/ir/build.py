@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from oco.compiler.ir.check import check
 from oco.compiler.ir.program import DType, Field, Function, Program, Type, Var
 from oco.compiler.ir.rename import rename_function
 from oco.compiler.ir.rewrite import map_functions
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
+from oco.compiler.ir.verifier import check
 from oco.dsl.diagnostics import InternalError
 
 Named = Mapping[str, Value]

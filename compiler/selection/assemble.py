@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import cast
 
 from oco.compiler.algorithms.base import Algorithm
-from oco.compiler.certificates.conditions import SYMBOLS as WATCHED
-from oco.compiler.certificates.conditions import ConditionKeeper, watched_constraints
 from oco.compiler.certificates.keeper import CertificateKeeper
 from oco.compiler.certificates.sums import SYMBOLS as SUMMED
+from oco.compiler.certificates.watched_conditions import SYMBOLS as WATCHED
+from oco.compiler.certificates.watched_conditions import ConditionKeeper, watched_constraints
 from oco.compiler.domains.combination import Combination
 from oco.compiler.domains.spectral import some_direction
 from oco.compiler.ir.build import Measure, Named, trace_program, with_certificate, with_prepare

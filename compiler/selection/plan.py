@@ -11,19 +11,19 @@ from types import MappingProxyType
 from typing import Self
 
 from oco.compiler.certificates.certificate import CertificateTerms, terms_of
-from oco.compiler.certificates.conditions import WatchedConditions, watched_conditions
 from oco.compiler.certificates.form import certificate_form
+from oco.compiler.certificates.watched_conditions import WatchedConditions, watched_conditions
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Program
 from oco.compiler.lowering.round_problem import TraceSpec
 from oco.compiler.lowering.rounding import rounding_draws
 from oco.compiler.lowering.storage import low_rank_layouts
 from oco.compiler.problem.canonical import Canonical, canonical
-from oco.compiler.prover.budget import SearchBudget
 from oco.compiler.prover.check import check_canonical
 from oco.compiler.prover.data_conditions import DataConditions
 from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.measured import Rounds
+from oco.compiler.prover.search_budget import SearchBudget
 from oco.compiler.prover.seasons import season_of
 from oco.compiler.selection.assemble import assemble
 from oco.compiler.selection.choice import Choice, Policy, choose, judge

@@ -10,8 +10,8 @@ from oco.dsl.diagnostics import Diagnostic
 from oco.dsl.source import Span
 from oco.dsl.suggest import nearest
 from oco.dsl.text.clauses import attribute
+from oco.dsl.text.lines import RELATIONS
 from oco.dsl.text.spacing import canonical
-from oco.dsl.text.statements import RELATIONS
 from oco.dsl.text.tokens import CLOSER, LATER_KINDS, NAME_KINDS, STATEMENT_KINDS, SYMBOLS, Token
 from oco.dsl.text.words import CONSTRAINT_FORM, CONTEXTUAL_WORDS, LATER_WORDS, STATEMENT_WORDS
 

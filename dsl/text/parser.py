@@ -13,10 +13,10 @@ from oco.dsl.source import Source
 from oco.dsl.text import syntax
 from oco.dsl.text.clauses import attribute
 from oco.dsl.text.headings import DECLARING, Heading, recognise
+from oco.dsl.text.lines import Line, split, unclosed
 from oco.dsl.text.machine import END, Machine
 from oco.dsl.text.mistakes import Trouble, explain
 from oco.dsl.text.spacing import canonical
-from oco.dsl.text.statements import Line, split, unclosed
 from oco.dsl.text.tables import tables
 from oco.dsl.text.tokens import NAME_KINDS, Token, scan
 from oco.dsl.text.tree import TreeBuilder

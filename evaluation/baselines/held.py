@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from oco.evaluation.baselines.base import MEMORY, Game, GivenUp, hangs_on_rounds
-from oco.evaluation.baselines.table import RuleLine, rule_line
+from oco.evaluation.baselines.rule_table import RuleLine, rule_line
 from oco.evaluation.cost import Trade
 from oco.evaluation.measured_run import MeasuredRun
 

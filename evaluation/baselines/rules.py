@@ -18,9 +18,9 @@ from oco.evaluation.baselines.portfolios import (
 )
 from oco.evaluation.baselines.predictions import Last, Mean, Predictor, Stated, unstated
 from oco.evaluation.baselines.resolve import Learned, Margin, NoMargin, Resolve, TunedMargin, WorstSeen
+from oco.evaluation.baselines.rule_table import Beside
 from oco.evaluation.baselines.stated import Deviations, OfModel, Quantile, WorstOfRange, stated_in_constraints
 from oco.evaluation.baselines.stepwise import StepRule, play_stepwise
-from oco.evaluation.baselines.table import Beside
 from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oco.evaluation.baselines.table import RuleTable
+from oco.evaluation.baselines.rule_table import RuleTable
 from oco.evaluation.numbers import counted, number
 from oco.evaluation.summary import RunSummary, ViolationLine
 

@@ -12,7 +12,7 @@ import numpy as np
 from oco.compiler.problem.margins import ShareMargin
 from oco.dsl.statements import Timing
 from oco.evaluation.baselines.held import HELD
-from oco.evaluation.baselines.table import RuleLine
+from oco.evaluation.baselines.rule_table import RuleLine
 from oco.evaluation.comparators.base import ComparatorStatus
 from oco.evaluation.measured_run import MeasuredRun
 from oco.evaluation.numbers import counted, number

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from oco.compiler.prover.budget import size
 from oco.compiler.prover.ranges.cells import CELL, NotCovered
 from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.compiler.prover.ranges.occurs_once import is_one_entry
+from oco.compiler.prover.search_budget import size
 from oco.compiler.prover.suprema.entry_sup import FINEST, MOST_NUMBERS, EntrySup
 from oco.compiler.prover.terms.kinks import continuous
 from oco.compiler.prover.terms.leaves import Entrywise, entrywise
-from oco.compiler.prover.terms.simplify import Simplifier
+from oco.compiler.prover.terms.rewriting import Simplifier
 from oco.dsl.build import call
 from oco.dsl.expressions import Constant, Expr, Kind, Name, walk
 from oco.dsl.intervals import Interval, interval

@@ -13,9 +13,9 @@ import numpy as np
 
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.jacobians import jacobian
-from oco.compiler.prover.budget import Allowance, size
 from oco.compiler.prover.phrasing import coordinates, number
 from oco.compiler.prover.ranges.enclosure import Enclosure
+from oco.compiler.prover.search_budget import Allowance, size
 from oco.compiler.prover.types import Witness
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.evaluate import Evaluation, evaluate

@@ -21,7 +21,7 @@ from oco.compiler.prover.ranges.refine import fixed_slopes, without_decisions
 from oco.compiler.prover.suprema.entry_sup import MOST_NUMBERS, EntrySup, Supremum
 from oco.compiler.prover.terms.leaves import Entrywise, entrywise
 from oco.compiler.prover.terms.matching import options_of
-from oco.compiler.prover.terms.sums import summands
+from oco.compiler.prover.terms.summands import summands
 from oco.dsl.algebra import broadcast
 from oco.dsl.atoms import Curvature, form_of, forms
 from oco.dsl.build import call

@@ -236,8 +236,8 @@ class Fleet(Owned):
         feedbacks = [self._checked(k, a, row) for k, (a, row) in enumerate(zip(self._learners, rows))]
         after = [self._of(k, partial(a.following, f)) for k, (a, f) in enumerate(zip(self._learners, feedbacks))]
         self._complete(feedbacks, after)
-        worth = [(f.loss, f.constraints, f.equalities) for f in feedbacks]
-        loss, g, h = (np.array([w[k] for w in worth]) for k in range(3))
+        values = [(f.loss, f.constraints, f.equalities) for f in feedbacks]
+        loss, g, h = (np.array([w[k] for w in values]) for k in range(3))
         return FleetFeedback(self.round - 1, loss, g, h)
 
     def _complete(self, feedbacks: Sequence[Any], after: Sequence[tuple[Any, ...]]) -> None:

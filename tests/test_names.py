@@ -43,6 +43,11 @@ BANNED = {
     "twins": "forms in CVXPY",
     "dearer": "costlier",
     "hindrance": "reason",
+    "task": "spec, work",
+    "worth": "value, loss and constraints",
+    "excess": "violation, error",
+    "glance": "record, check",
+    "bent": "nonlinear, curved",
 }
 """Words that no identifier of the product contains, and the words of the field."""
 PROTOCOLS = ("init", "decide", "update", "begin", "step")

@@ -179,7 +179,7 @@ class Canonical:
 
     @cached_property
     def families(self) -> Families:
-        """The inequalities with alike ones together, for what is done to all of them at once."""
+        """The inequalities with like ones as one, for what is done to all of them at once."""
         return families([c.expr for c in self.inequalities])
 
     @cached_property

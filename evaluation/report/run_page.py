@@ -133,7 +133,7 @@ def _regret(results: RunSummary) -> str:
 
 
 def _constraints(result: RunSummary) -> str:
-    shown, others = result.foremost()
+    shown, others = result.most_violated()
     rows = [_violated(v, result.rounds) for v in shown]
     rows += [
         (e.label, "equality on average", "", number(e.violation), "", "", number(e.scale, unknown="–"))

@@ -131,8 +131,8 @@ class Separable:
         at_ends = self._at_ends(split, name) if not tie.of else None
         if at_ends is not None:
             return bound(_knapsack(*at_ends, tie.level, tie.equal), MOST_NUMBERS)
-        reach = self._steepness(split, name, tie)
-        _golden(roughly, -reach if tie.equal else 0.0, reach * tie.reach)
+        steepest = self._steepness(split, name, tie)
+        _golden(roughly, -steepest if tie.equal else 0.0, steepest * tie.search)
         roughly(0.0)
         best = min(coarse, key=lambda v: coarse[v])
         return min(coarse[best], bound(best, MOST_NUMBERS))

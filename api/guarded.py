@@ -35,7 +35,7 @@ KEPT = (
 
 
 @dataclass(frozen=True)
-class Ended:
+class CommandResult:
     """Result of an untrusted command: exit status, and texts on standard output and standard error ("" where not
     captured).
     """
@@ -70,7 +70,7 @@ class Untrusted:
             hint = "run the command in a container or a virtual machine with limits of its own"
             raise fail("OCO135", "this system has no limits on processes that Python can set", hint=hint) from None
 
-    def run(self, words: Sequence[str], capture: bool = True, effort: float = 1.0) -> Ended:
+    def run(self, words: Sequence[str], capture: bool = True, effort: float = 1.0) -> CommandResult:
         """Run `oco --effort EFFORT WORDS` in a child process; its output is captured, or goes where that of this
         process goes.
 
@@ -99,7 +99,7 @@ class Untrusted:
                 _kill(child.pid)
         if child.returncode < 0:
             raise self._ended(words, _reason(-child.returncode))
-        return Ended(child.returncode, output or "", errors or "")
+        return CommandResult(child.returncode, output or "", errors or "")
 
     def check(self, path: str | os.PathLike[str]) -> dict[str, Any]:
         """Facts of a model file, as `oco check --json` gives them.

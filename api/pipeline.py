@@ -33,8 +33,8 @@ def check(
 
     Raises OcoError where the model is wrong, and where a loss or a constraint is shown not to be convex.
     """
-    from oco.compiler.prover.budget import SearchBudget
     from oco.compiler.prover.check import check as prove
+    from oco.compiler.prover.search_budget import SearchBudget
     from oco.facts import Facts
 
     with contained("checking"):

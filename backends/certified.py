@@ -10,7 +10,7 @@ import numpy as np
 from oco.backends.base import Compiled
 from oco.compiler.certificates import certificate
 from oco.compiler.certificates.certificate import Certificate, CertificateTerms
-from oco.compiler.certificates.conditions import WatchedConditions
+from oco.compiler.certificates.watched_conditions import WatchedConditions
 from oco.compiler.theory.conditions import ConditionLine
 from oco.dsl.diagnostics import fail
 

@@ -18,7 +18,7 @@ from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.program import Equation, Program
 from oco.compiler.ir.rewrite import all_functions, equations_of
 
-WORTH_SAYING = 10.0
+LONG_RUN = 10.0
 """Seconds of rounds in compiled code that deserve a note in advance."""
 LARGE = 10_000
 """Entries of a matrix on which LAPACK, which NumPy calls, is quicker than loops."""
@@ -46,7 +46,7 @@ class BackendChoice:
 
 
 @dataclass(frozen=True)
-class Task:
+class Workload:
     """Rounds of a program: the work of each, and the operations to compile."""
 
     rounds: int
@@ -54,7 +54,7 @@ class Task:
     lines: int
 
     @classmethod
-    def of(cls, program: Program, rounds: int) -> Task:
+    def of(cls, program: Program, rounds: int) -> Workload:
         """So many rounds of a program."""
         return cls(
             rounds,
@@ -79,29 +79,29 @@ def choose_backend(program: Program, rounds: int | None, asked: str | None = Non
     begin = f"it runs in {usual.title}"
     if rounds is None:
         return BackendChoice(default, f"{begin}: how many rounds there are is not known")
-    task, length = Task.of(program, rounds), f"{rounds:,} round{'' if rounds == 1 else 's'}"
+    load, length = Workload.of(program, rounds), f"{rounds:,} round{'' if rounds == 1 else 's'}"
     others = {name: row.speed for name, row in BACKENDS.items() if row.speed is not None and name != default}
     if usual.linear_algebra and _has_large_matrices(program):
         others = {name: speed for name, speed in others.items() if BACKENDS[name].linear_algebra}
         begin = f"{begin}, whose linear algebra suits its large matrices"
     speed = usual.speed or Speed()
-    here = task.to_run(speed)
+    here = load.to_run(speed)
     if not others:
         return BackendChoice(default, f"{begin}: {length} take about {duration(here)}")
-    best = min(others, key=lambda name: task.to_compile(others[name]) + task.to_run(others[name]))
-    title, to_compile, there = BACKENDS[best].title, task.to_compile(others[best]), task.to_run(others[best])
+    best = min(others, key=lambda name: load.to_compile(others[name]) + load.to_run(others[name]))
+    title, to_compile, there = BACKENDS[best].title, load.to_compile(others[best]), load.to_run(others[best])
     if here - there <= to_compile:
         saved = f"{title} would save {duration(here - there)} of these and take a compiler {duration(to_compile)}"
         return BackendChoice(default, f"{begin}: {length} take about {duration(here)}; {saved}")
     if reason := backend(best).unavailable_reason():
         return BackendChoice(default, f"{begin}: {title} would be quicker ({reason})")
     why = f"it runs in {title}: {length} would take {usual.title} about {duration(here)}, a {title} compiler about {duration(to_compile)}"
-    return BackendChoice(best, why if there < WORTH_SAYING else f"{why}, and {title} itself about {duration(there)}")
+    return BackendChoice(best, why if there < LONG_RUN else f"{why}, and {title} itself about {duration(there)}")
 
 
 def usual_seconds(program: Program, rounds: int) -> float:
     """Estimated seconds of so many rounds in the default backend, which are the same on every machine."""
-    return Task.of(program, rounds).to_run(next(iter(BACKENDS.values())).speed or Speed())
+    return Workload.of(program, rounds).to_run(next(iter(BACKENDS.values())).speed or Speed())
 
 
 def duration(seconds: float) -> str:

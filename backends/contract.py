@@ -11,7 +11,7 @@ import numpy as np
 from oco.backends.base import Compiled
 from oco.backends.monitor import Constants
 from oco.compiler.certificates.certificate import CertificateTerms
-from oco.compiler.certificates.conditions import WatchedConditions
+from oco.compiler.certificates.watched_conditions import WatchedConditions
 from oco.compiler.domains import Domain
 from oco.compiler.theory.guarantees import FROM_CENTRE
 from oco.dsl.labels import Axes

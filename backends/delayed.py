@@ -156,9 +156,9 @@ class DelayedLearner(InTurns[Learner]):
         """Monitor of the first learner."""
         return self.learners[0].monitor
 
-    def glance(self, round: int, decisions: Sequence[Any], values: Sequence[Any]) -> None:
+    def record_slopes(self, round: int, decisions: Sequence[Any], values: Sequence[Any]) -> None:
         """Record the size of the gradients of a round at its decisions."""
-        self.learners[0].glance(round, decisions, values)
+        self.learners[0].record_slopes(round, decisions, values)
 
     def passed(self, rounds: int) -> None:
         """Count rounds that the learners decided and observed by themselves, each in its turns."""

@@ -18,8 +18,8 @@ from oco.backends.named import learners_first, named
 from oco.backends.ownership import Owned
 from oco.backends.python.intake import Intake, Stream, StreamError
 from oco.compiler.certificates.certificate import Certificate
-from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import DType, Type
+from oco.compiler.ir.verifier import KINDS
 from oco.compiler.theory.conditions import ConditionLine
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.labels import Axes
@@ -236,8 +236,8 @@ class Fleet(Owned):
         feedbacks = [self._checked(k, a, row) for k, (a, row) in enumerate(zip(self._learners, rows))]
         after = [self._of(k, partial(a.following, f)) for k, (a, f) in enumerate(zip(self._learners, feedbacks))]
         self._complete(feedbacks, after)
-        worth = [(f.loss, f.constraints, f.equalities) for f in feedbacks]
-        loss, g, h = (np.array([w[k] for w in worth]) for k in range(3))
+        values = [(f.loss, f.constraints, f.equalities) for f in feedbacks]
+        loss, g, h = (np.array([w[k] for w in values]) for k in range(3))
         return FleetFeedback(self.round - 1, loss, g, h)
 
     def _complete(self, feedbacks: Sequence[Any], after: Sequence[tuple[Any, ...]]) -> None:

@@ -175,12 +175,12 @@ class Journal:
         for round, text, checksum in rows:
             if checksum != _checksum(table, round, text):
                 raise fail("OCO854", f"the record of round {round} in `{table}` of {self.path} is damaged")
-            with self._legible(table, round):
+            with self._readable_record(table, round):
                 content = json.loads(text)
             yield round, content
 
     @contextmanager
-    def _legible(self, table: str, round: int) -> Iterator[None]:
+    def _readable_record(self, table: str, round: int) -> Iterator[None]:
         """Content of a record; an error where its checksum is right and its form is not what this version writes."""
         try:
             yield
@@ -251,7 +251,7 @@ class Journal:
         known = self._one("revealed", round)
         if known is None:
             raise fail("OCO856", f"round {round} is not kept in {self.path} any more")
-        with self._legible("revealed", round):
+        with self._readable_record("revealed", round):
             other = next((n for n, value in values.items() if value != known["streams"][n]), None)
         if other is not None:
             raise fail("OCO856", f"round {round} was observed with another {other}")
@@ -287,7 +287,7 @@ class Journal:
         finally:
             learner.warnings = warnings
         self._same(round, {n: pack(v) for n, v in given.items()})
-        with self._legible("decided", round):
+        with self._readable_record("decided", round):
             decided = self._one("decided", round)[: len(learner.compiled.program.decision)]
             decisions = tuple(map(unpack, decided))
         return Feedback(round, given, decisions, learner.compiled)
@@ -295,7 +295,7 @@ class Journal:
     def _known(self, learner: Learner, round: int) -> dict[str, Any]:
         """Values that a learner had before it decided a round, by name. Raises OCO854 where they are not kept."""
         decided, revealed = self._one("decided", round), self._one("revealed", round)
-        with self._legible("decided", round):
+        with self._readable_record("decided", round):
             return recorded(learner.compiled.program, decided, revealed)
 
     # Opening.
@@ -348,7 +348,7 @@ class Journal:
     def state(self, first: bool) -> dict[str, Any]:
         """First or last snapshot."""
         round, state = next(self.read("snapshots", f"ORDER BY round {'ASC' if first else 'DESC'} LIMIT 1"))
-        with self._legible("snapshots", round):
+        with self._readable_record("snapshots", round):
             return dict(state)
 
     def seek(self) -> None:
@@ -364,7 +364,7 @@ class Journal:
                 raise fail(
                     "OCO854", f"round {learner.round} is missing in {self.path}: the next there is round {round}"
                 )
-            with self._legible("revealed", round):
+            with self._readable_record("revealed", round):
                 for message in revealed["warnings"]:
                     learner.warn(str(message))
                 values = {f.name: unpack(revealed["streams"][f.name]) for f in learner.compiled.program.feedback}

@@ -23,7 +23,7 @@ from oco.backends.contract import Contract
 from oco.backends.factors import decisions_of, fields_of, names_of, part_names, points_of
 from oco.backends.feedback import Feedback
 from oco.backends.known import Contexts
-from oco.backends.monitor import Monitor, looked_at
+from oco.backends.monitor import Monitor, is_watched
 from oco.backends.named import by_position, named
 from oco.backends.out_of_bounds import CHOICES, NOTES, repaired
 from oco.backends.past_horizon import Continuing
@@ -301,8 +301,8 @@ class Learner(Continuing, Turns, Watching, Portable):
 
     def _passed(self, feedback: Feedback) -> None:
         """Give the warnings that are due after the round of this feedback."""
-        if looked_at(feedback.round):
-            self.look(feedback, feedback.decisions, tuple(feedback.values.values()))
+        if is_watched(feedback.round):
+            self.watch_round(feedback, feedback.decisions, tuple(feedback.values.values()))
 
     def advance(self, inputs: Sequence[Any], rounds: int, keep: Collection[str]) -> Recorded:
         """Play many rounds in one call of a program that can run them; see `Compiled.run` and `play`."""

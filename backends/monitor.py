@@ -96,12 +96,12 @@ class Constants:
     diameter: float = np.inf
 
 
-def looked_at(round: int) -> bool:
+def is_watched(round: int) -> bool:
     """True for a round in which a learner runs the monitor (the rule of `stepper.c`)."""
     return round >= FIRST and (round & (round - 1) == 0 or round % OFTEN == 0)
 
 
-def glances(streams: Mapping[str, Array], rounds: int) -> set[int]:
+def slope_rounds(streams: Mapping[str, Array], rounds: int) -> set[int]:
     """Rounds of a run, from 0, in which gradients are evaluated: some at even distances, and those with the largest
     data.
     """
@@ -138,16 +138,16 @@ class Monitor:
     duals: Mapping[str, Array] = field(default_factory=dict)
     reported: set[str] = field(default_factory=set)
 
-    def see(self, loss: float, constraints: Array) -> None:
+    def record_values(self, loss: float, constraints: Array) -> None:
         """Take in values of a round, or the largest sizes of several."""
         self.values = _largest(self.values, np.abs([loss, *constraints]))
         self.broken = self.broken or bool((constraints > 0).any())
 
-    def see_slopes(self, loss: float, constraints: Array) -> None:
+    def record_slopes(self, loss: float, constraints: Array) -> None:
         """Take in norms of the gradients of a round."""
         self.slopes = _largest(self.slopes, np.array([loss, *constraints]))
 
-    def look(self, round: int, decision: tuple[Any, ...], duals: Mapping[str, Array]) -> None:
+    def check_round(self, round: int, decision: tuple[Any, ...], duals: Mapping[str, Array]) -> None:
         """Report problems after `round` rounds, at this decision and with these multipliers."""
         self.start = decision if self.start is None else self.start
         for kind, sentence in self._wrong(round, decision, duals):

@@ -134,10 +134,10 @@ def _block(
     learner: Learner, streams: Mapping[str, Array], rounds: int, after: Collection[str], decided: bool
 ) -> PlayedRounds:
     program = learner.compiled.program
-    worth = ["loss", "constraints", "equalities", *(f"after_{name}" for name in after)]
+    measured = ["loss", "constraints", "equalities", *(f"after_{name}" for name in after)]
     first = learner.round
     inputs = [streams[f.name] for f in program.feedback]
-    recorded = learner.advance(inputs, rounds, ["decisions", *worth] if decided else worth)
+    recorded = learner.advance(inputs, rounds, ["decisions", *measured] if decided else measured)
     decisions: dict[str, Array] = {}
     if decided:
         split = np.cumsum([int(np.prod(f.type.shape)) for f in program.decision])[:-1]

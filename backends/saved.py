@@ -16,8 +16,8 @@ from oco.backends.identity import model_hash, plan_hash, resolved_of
 from oco.backends.out_of_bounds import CHOICES
 from oco.backends.past_horizon import LastRound
 from oco.backends.python.state_file import StateError, check_round, entry_of, pack, read_state, unpack
-from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import Field, Program
+from oco.compiler.ir.verifier import KINDS
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.writing import reason_of
 

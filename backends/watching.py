@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 class Watching:
     """Part of a learner that gives its rounds to the monitor."""
 
-    def look(  # type: ignore[misc]  # the learner is the one class that has this part
-        self: Learner, worth: Feedback, decisions: Sequence[Any], values: Sequence[Any]
+    def watch_round(  # type: ignore[misc]  # the learner is the one class that has this part
+        self: Learner, feedback: Feedback, decisions: Sequence[Any], values: Sequence[Any]
     ) -> None:
         """Run the monitor after a round of these decisions and inputs: see `monitor`."""
         with self._owned():
-            self.monitor.see(worth.loss, worth.constraints)
-            self.glance(worth.round, decisions, values)
+            self.monitor.record_values(feedback.loss, feedback.constraints)
+            self.record_slopes(feedback.round, decisions, values)
             duals = {name: np.asarray(self.value(name)) for name in self._places if name in DUALS}
-            self.monitor.look(worth.round, points_of(self.compiled.program, decisions), duals)
+            self.monitor.check_round(feedback.round, points_of(self.compiled.program, decisions), duals)
 
-    def glance(  # type: ignore[misc]
+    def record_slopes(  # type: ignore[misc]
         self: Learner, round: int, decisions: Sequence[Any], values: Sequence[Any]
     ) -> None:
         """Record the size of the gradients of a round at its decisions, where bounds of them are known."""
         if self.compiled.slopes is not None and self.contract.constants.slopes:
             with np.errstate(all="ignore"):
-                self.monitor.see_slopes(*self.compiled.slopes(round, *decisions, *values))
+                self.monitor.record_slopes(*self.compiled.slopes(round, *decisions, *values))

@@ -7,7 +7,7 @@ from typing import Any
 
 from oco.dsl import build
 from oco.dsl.atoms import ATOMS
-from oco.dsl.atoms.words import describe
+from oco.dsl.atoms.expression_names import describe
 from oco.dsl.axes import axis_lengths
 from oco.dsl.diagnostics import fail
 from oco.dsl.dims import Dim, Shape, symbol

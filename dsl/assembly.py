@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from oco.dsl.assumptions import wrong_key
-from oco.dsl.atoms.words import describe
+from oco.dsl.atoms.expression_names import describe
 from oco.dsl.build import call
 from oco.dsl.checks import check_distribution, check_domain, check_first, check_timing
 from oco.dsl.diagnostics import MOST_MISTAKES, OcoError, fail

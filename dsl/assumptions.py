@@ -28,8 +28,8 @@ def wrong_key(assumption: Assumption, relations: Mapping[str, str]) -> OcoError 
                 f"the constraints are {', '.join(labels)}" if labels else "this model has no constraints",
             )
             return fail("OCO651", f"there is no constraint `{parts[1]}`", assumption.span, hint)
-        alike = (k for k in relations if not k.startswith("constraints.") or k.split(".")[1] in parts)
-        hint = did_you_mean(key, alike, "`oco help OCO651` lists the facts")
+        candidates = (k for k in relations if not k.startswith("constraints.") or k.split(".")[1] in parts)
+        hint = did_you_mean(key, candidates, "`oco help OCO651` lists the facts")
         return fail("OCO651", f"there is no fact `{assumption.key}`", assumption.span, hint)
     wanted = relations[key]
     if wanted and wanted != assumption.relation:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from oco.dsl.atoms import ATOMS, Atom
+from oco.dsl.atoms.expression_names import describe
 from oco.dsl.atoms.index import index_shape
-from oco.dsl.atoms.words import describe
 from oco.dsl.diagnostics import InternalError, fail
 from oco.dsl.dims import Shape, show
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, constant

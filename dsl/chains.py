@@ -41,7 +41,7 @@ def counts(root: Expr) -> dict[int, int]:
     return results
 
 
-def wholes(root: Expr) -> set[int]:
+def maximal_sums(root: Expr) -> set[int]:
     """Ids of the nodes that are not merely the beginning of a longer sum."""
     return {id(root)} | {id(c) for n in walk(root) for c in (n.children[1:] if is_sum(n) else n.children)}
 
@@ -51,7 +51,7 @@ def balanced(root: Expr) -> Expr:
     terms = counts(root)
     if all(count <= PLAIN for count in terms.values()):
         return root
-    tops = wholes(root)
+    tops = maximal_sums(root)
     done: dict[int, Expr] = {}
     for node in walk(root):
         if terms.get(id(node), 0) > PLAIN:

@@ -201,10 +201,10 @@ def check_distribution(scope: Scope, stream: Stream) -> None:
             "for any number in a range write in [lo, hi]",
         )
     if len(values) == len(args) and is_known(stream.shape):
-        _check_reach(scope, stream, spec, values)
+        _check_probability(scope, stream, spec, values)
 
 
-def _check_reach(scope: Scope, stream: Stream, spec: Distribution, values: Mapping[str, Array]) -> None:
+def _check_probability(scope: Scope, stream: Stream, spec: Distribution, values: Mapping[str, Array]) -> None:
     """Check that the distribution falls within the stream's range with a probability that a float can represent."""
     if stream.bounds is None:
         return

@@ -231,13 +231,13 @@ class TruncatedDistribution:
     def _finite(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Finite ends that leave out only negligible probability; the ends themselves where doubles hold none."""
         anchor = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high, 0.0))
-        total, reach = self.probability(), 1.0
-        while np.isfinite(reach):
-            left = np.where(np.isinf(low), anchor - reach, low)
-            right = np.where(np.isinf(high), anchor + reach, high)
+        total, width = self.probability(), 1.0
+        while np.isfinite(width):
+            left = np.where(np.isinf(low), anchor - width, low)
+            right = np.where(np.isinf(high), anchor + width, high)
             if np.all(FAMILIES[self.kind].moment(0, self.args, left, right) >= (1 - 1e-12) * total):
                 return left, right
-            reach *= 2.0
+            width *= 2.0
         largest = np.finfo(np.float64).max
         return np.where(np.isinf(low), -largest, low), high
 

@@ -18,7 +18,7 @@ from oco.dsl.limits import MOST_BYTES, MOST_NUMBERS, MOST_TEXT_BYTES
 from oco.dsl.readers.columns import read_columns
 from oco.dsl.readers.decimals import decimal, lines_of
 from oco.dsl.readers.npy import Header, member_header, members, read_entries, read_header, read_member
-from oco.dsl.readers.quota import UNREADABLE, Quota, TooMuch
+from oco.dsl.readers.quota import UNREADABLE, Quota, QuotaExceeded
 from oco.dsl.source import Span
 from oco.dsl.suggest import did_you_mean
 
@@ -69,7 +69,7 @@ def _read(
         return reader(place)
     except OcoError:
         raise
-    except TooMuch as error:
+    except QuotaExceeded as error:
         raise fail("OCO805", f"`{path}` is too large: {error}", span, error.hint) from None
     except OSError as error:
         raise fail("OCO801", f"`{path}` cannot be read: {error.strerror or error}", span) from None
@@ -155,7 +155,7 @@ def _cell(cell: str, row: int, column: int) -> float:
 
 def _check_count(count: int) -> None:
     if count > MOST_NUMBERS:
-        raise TooMuch(f"it holds {count:,} numbers or more; at most {MOST_NUMBERS:,} are read")
+        raise QuotaExceeded(f"it holds {count:,} numbers or more; at most {MOST_NUMBERS:,} are read")
 
 
 def _check_header(header: Header) -> None:

@@ -176,8 +176,8 @@ class Interval:
     def bell(self) -> Interval:
         """Range of sigmoid' = sigmoid (1 - sigmoid), which falls with |x| from 1/4 at 0."""
         size = self.abs()
-        lo = np.clip(r.widened(_bell, size.hi, -np.inf, ulps=COMPOSED), 0.0, 0.25)
-        return Interval(lo, np.clip(r.widened(_bell, size.lo, np.inf, ulps=COMPOSED), 0.0, 0.25), self.shape)
+        lo = np.clip(r.widened(_sigmoid_slope, size.hi, -np.inf, ulps=COMPOSED), 0.0, 0.25)
+        return Interval(lo, np.clip(r.widened(_sigmoid_slope, size.lo, np.inf, ulps=COMPOSED), 0.0, 0.25), self.shape)
 
     def sign(self) -> Interval:
         """Range of the sign."""
@@ -350,7 +350,7 @@ def _sigmoid(x: Array) -> Array:
     return np.asarray(larger / (1.0 + small))
 
 
-def _bell(x: Array) -> Array:
+def _sigmoid_slope(x: Array) -> Array:
     small: Array = np.exp(-np.abs(x))
     return np.asarray(small / np.square(1.0 + small))
 

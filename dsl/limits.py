@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from oco.dsl.chains import PLAIN, balanced, counts, levels, wholes
+from oco.dsl.chains import PLAIN, balanced, counts, levels, maximal_sums
 from oco.dsl.diagnostics import Diagnostic, OcoError
 from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Constant, Expr, walk
@@ -80,7 +80,7 @@ def admitted(expr: Expr, span: Span | None) -> Expr:
     Raises OcoError where it would nest too deep as text; an array of numbers counts its axes.
     """
     terms = counts(expr)
-    if max(terms.values(), default=0) > PLAIN and sum(terms.get(top, 0) for top in wholes(expr)) > MOST_PARTS:
+    if max(terms.values(), default=0) > PLAIN and sum(terms.get(top, 0) for top in maximal_sums(expr)) > MOST_PARTS:
         raise OcoError(too_long(span))
     depth: dict[int, int] = {}
     deepest: dict[int, int] = {}  # of the terms of a sum

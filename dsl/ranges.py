@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from oco.dsl.atoms.expression_names import describe
 from oco.dsl.atoms.index import axis_words, slice_ends
-from oco.dsl.atoms.words import describe
 from oco.dsl.diagnostics import fail
 from oco.dsl.dims import Dim, substitute
 from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice, names, walk

@@ -116,14 +116,14 @@ def sum_down(x: Array, axis: int | None) -> Array:
     """Sum of all entries, or along one axis, rounded down."""
     rows = x.ravel() if axis is None else np.moveaxis(x, axis, -1)
     with np.errstate(all="ignore"):
-        total, error, slack = _distilled(rows)
+        total, error, slack = _compensated_sums(rows)
         low = add_down(total, add_down(error, -slack))
     infinite = np.where(np.any(rows == -np.inf, axis=-1), -np.inf, np.inf)
     overflowed = ~np.isfinite(total) | ~np.isfinite(error)
     return np.where(np.any(np.isinf(rows), axis=-1), infinite, np.where(overflowed, -np.inf, low))
 
 
-def _distilled(rows: Array) -> tuple[Array, Array, Array]:
+def _compensated_sums(rows: Array) -> tuple[Array, Array, Array]:
     """Sums along the last axis as total + error, up to slack: pairs are added without error, their errors separately."""
     length = rows.shape[-1]
     error = spread = np.zeros(rows.shape[:-1])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oco.dsl.atoms import shapes
-from oco.dsl.atoms.words import describe
+from oco.dsl.atoms.expression_names import describe
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import Dim, Shape, SymbolicDim, show, substitute
 from oco.dsl.expressions import Expr, Index, Kind, Name, names, walk

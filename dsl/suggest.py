@@ -25,7 +25,7 @@ def nearest(word: str, candidates: Iterable[str], least: float = LEAST_RATIO) ->
         could = 1.8 * min(len(word), len(candidate)) / (len(word) + len(candidate))
         if ratio == 0 and could > best_ratio and could >= least and left > 0:
             left -= len(word) * len(candidate)
-            ratio = _likeness(word, candidate)
+            ratio = _similarity(word, candidate)
         if ratio > best_ratio:
             best, best_ratio = candidate, ratio
     return best if best_ratio >= least else None
@@ -47,7 +47,7 @@ def _closeness(a: str, b: str) -> float:
     return 0.0
 
 
-def _likeness(a: str, b: str) -> float:
+def _similarity(a: str, b: str) -> float:
     """Share of matching letters, between 0 and 1: twice the matching letters over all letters."""
     from difflib import SequenceMatcher
 

@@ -159,13 +159,13 @@ class Trade:
         values, half = np.concatenate([run.constraints, run.equalities], axis=1)[:, self.unpriced], len(run.loss) // 2
         signed = np.arange(len(self.unpriced))[self.unpriced] < run.constraints.shape[1]
 
-        def excess(part: Array) -> Array:
+        def violation(part: Array) -> Array:
             return np.asarray(np.where(signed, part.mean(axis=0), np.abs(part.mean(axis=0))))
 
         room = np.maximum(STEADY * np.abs(values).mean(axis=0), values.std(axis=0) / np.sqrt(len(values)))
-        broken = excess(values) > room
+        broken = violation(values) > room
         if half:
-            broken |= excess(values[half:]) > np.maximum(excess(values[:half]), 0.0) + TREND * room
+            broken |= violation(values[half:]) > np.maximum(violation(values[:half]), 0.0) + TREND * room
         return bool(broken.any())
 
     @property

@@ -17,7 +17,7 @@ from oco.dsl.diagnostics import fail
 from oco.dsl.extras import require_package
 from oco.dsl.limits import MOST_ROUNDS
 from oco.dsl.load import parse
-from oco.dsl.readers.quota import Quota, TooMuch
+from oco.dsl.readers.quota import Quota, QuotaExceeded
 from oco.evaluation.data import Data
 from oco.evaluation.measured_run import MeasuredRun, Origin, Promise, Record
 from oco.evaluation.storage import VERSION, versions
@@ -51,7 +51,7 @@ def load_trace(path: str | Path) -> MeasuredRun:
         with xarray.open_dataset(path, decode_times=False, **stored) as opened:
             dataset = opened.load()
         saved = json.loads(dataset.attrs["manifest"])
-    except TooMuch as error:
+    except QuotaExceeded as error:
         raise fail("OCO834", f"{path} is too large: {error}", hint=error.hint) from None
     except (OSError, KeyError, TypeError, RuntimeError, ValueError, MemoryError) as error:
         raise fail("OCO833", f"{path} is not a trace: {error}") from error

@@ -230,9 +230,9 @@ def _no_column(stream: StreamRange, table: Table) -> Exception:
 
 def _likely(stream: StreamRange, table: Table) -> list[str]:
     """Columns that a stream may be meant to take."""
-    alike = [c for c in table.arrays if c.lower().startswith(stream.name.lower())]
-    if len(alike) == size(stream) and len(alike) < 9:
-        return alike
+    columns = [c for c in table.arrays if c.lower().startswith(stream.name.lower())]
+    if len(columns) == size(stream) and len(columns) < 9:
+        return columns
     near = difflib.get_close_matches(stream.name, list(table.arrays), n=1)
     fits = near and int(table.arrays[near[0]][:1].size) == size(stream)
     return near if fits else ["COLUMNS"]

@@ -17,7 +17,7 @@ from oco.backends.arguments import CODES, is_integer
 from oco.backends.choose import BackendChoice
 from oco.backends.factors import points_of
 from oco.backends.learner import Learner
-from oco.backends.monitor import glances
+from oco.backends.monitor import slope_rounds
 from oco.backends.opening import open_journal
 from oco.backends.play import can_play, play
 from oco.compiler.problem.canonical import Canonical
@@ -158,19 +158,19 @@ def _monitor(learner: Learner, record: Record, data: Data) -> None:
     """Monitor over the whole run: every value counts, and gradients of more rounds than a learner checks by itself."""
     rounds, seen = len(record.loss), learner.monitor
     most, least = record.constraints.max(axis=0), record.constraints.min(axis=0)
-    seen.see(float(max(record.loss.max(), -record.loss.min())), np.where(most >= -least, most, least))
+    seen.record_values(float(max(record.loss.max(), -record.loss.min())), np.where(most >= -least, most, least))
     seen.broken = bool((np.fmax.reduce(record.constraints[rounds // 2 :], axis=0) > 0).any())
     kept = [np.asarray(d) for d in record.decisions.values()]
     fields = learner.compiled.program
     whole = [f.name for f in fields.decision] == [*record.decisions]
     if whole and {f.name for f in fields.feedback} <= data.names:
         places = {int(t): k for k, t in enumerate(record.kept)}
-        for t, now in data.at(places.keys() & glances(data.given, rounds)):
-            learner.glance(t + 1, [d[places[t]] for d in kept], [now[f.name] for f in fields.feedback])
+        for t, now in data.at(places.keys() & slope_rounds(data.given, rounds)):
+            learner.record_slopes(t + 1, [d[places[t]] for d in kept], [now[f.name] for f in fields.feedback])
     if whole and all(len(d) == rounds for d in kept):
         last = points_of(fields, [d[-1] for d in kept])
         seen.duals = {"the multipliers": record.duals[rounds // 2]} if record.duals.shape[1] else {}
-        seen.look(rounds, last, {"the multipliers": record.duals[-1]} if record.duals.shape[1] else {})
+        seen.check_round(rounds, last, {"the multipliers": record.duals[-1]} if record.duals.shape[1] else {})
 
 
 def _known(facts: Facts) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from oco.compiler.problem.canonical import Equality, Inequality
 from oco.compiler.theory.conditions import ConditionLine
 from oco.dsl.statements import Timing
 from oco.evaluation.baselines.held import held_lines
-from oco.evaluation.baselines.table import Beside, RuleLine, RuleTable, rule_line, rule_table
+from oco.evaluation.baselines.rule_table import Beside, RuleLine, RuleTable, rule_line, rule_table
 from oco.evaluation.comparators import Comparator
 from oco.evaluation.conditions import condition_lines
 from oco.evaluation.cost import Trade
@@ -120,7 +120,7 @@ class RunSummary:
         soft = sum((v.penalty or 0.0) * max(v.soft, 0.0) for v in self.violation if v.timing == Timing.ON_AVERAGE)
         return self.loss + hard + soft + sum((v.penalty or 0.0) * v.violation for v in self.equality)
 
-    def foremost(self, most: int = 12) -> tuple[tuple[ViolationLine, ...], tuple[ViolationLine, ...]]:
+    def most_violated(self, most: int = 12) -> tuple[tuple[ViolationLine, ...], tuple[ViolationLine, ...]]:
         """Constraints to show, in their order, and the others: where there are more than `most`, the worst broken ones
         are shown.
         """

@@ -18,7 +18,7 @@ from oco.dsl.diagnostics import fail
 from oco.dsl.labels import labels_of
 from oco.dsl.limits import MOST_ROUNDS
 from oco.dsl.readers.npy import Header, member_header, members, read_header, read_member
-from oco.dsl.readers.quota import UNREADABLE, Quota, TooMuch
+from oco.dsl.readers.quota import UNREADABLE, Quota, QuotaExceeded
 from oco.evaluation.arrow_tables import read_arrow_table, table_of_arrow
 from oco.evaluation.spill import spacious
 from oco.evaluation.table import COLUMN, Array, Table, array_of, check_header, table_of
@@ -60,7 +60,7 @@ def read_table(path: str | Path, quota: Quota | None = None) -> Table:
         if suffix in (".npy", ".npz"):
             return _read_numpy(path, quota)
         return read_text_table(path, quota)
-    except TooMuch as error:
+    except QuotaExceeded as error:
         raise fail("OCO834", f"{path.name} is too large: {error}", hint=error.hint) from None
     except MemoryError:
         raise fail("OCO834", f"{path.name} does not fit into memory") from None

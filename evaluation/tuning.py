@@ -75,7 +75,7 @@ class SearchSpace:
 
 
 @dataclass(frozen=True)
-class Tried:
+class TriedConstants:
     """Constants with their costs a round in the searched part and, where they were judged, in the part after it.
 
     space     name of the settings that the constants belong to
@@ -105,7 +105,7 @@ class Tuning:
                error of the difference aside
     """
 
-    tried: tuple[Tried, ...]
+    tried: tuple[TriedConstants, ...]
     reference: str
     split: int
     rounds: int
@@ -113,17 +113,17 @@ class Tuning:
     cut: int = 0
 
     @property
-    def winner(self) -> Tried:
+    def winner(self) -> TriedConstants:
         """Best trial of the search."""
         return self.tried[0]
 
     @property
-    def default(self) -> Tried:
+    def default(self) -> TriedConstants:
         """Trial of what is taken without tuning."""
         return next(t for t in self.tried if t.name == self.reference)
 
     @property
-    def best(self) -> Tried:
+    def best(self) -> TriedConstants:
         """Trial that is chosen, by its cost on the rounds held out."""
         ours, default = self.winner.held, self.default.held
         if ours.grows != default.grows:
@@ -209,7 +209,9 @@ def tune(
     return Tuning(tried, reference, split, data.rounds, seed, search.cut)
 
 
-def _held_out(t: Tried, space: SearchSpace, data: Data, split: int, trade: Trade, seed: int, runs: int) -> Tried:
+def _held_out(
+    t: TriedConstants, space: SearchSpace, data: Data, split: int, trade: Trade, seed: int, runs: int
+) -> TriedConstants:
     """Trial with its cost in the rounds held out, of a run over all rounds."""
     made = _ran(space.plan.trial(data.rounds, runs), t.numbers, data, seed)
     cost = NEVER if made is None else _finite(trade.steady(made, split))
@@ -223,7 +225,7 @@ class _Search:
     def __init__(self, trade: Trade, past: Data, seed: int, until: float) -> None:
         self.trade, self.past, self.seed, self.until = trade, past, seed, until
         self.rng = np.random.default_rng(seed)
-        self.scored: dict[str, Tried] = {}
+        self.scored: dict[str, TriedConstants] = {}
         self.cut = 0
 
     def best_space(self, spaces: Mapping[str, SearchSpace]) -> str:
@@ -253,13 +255,13 @@ class _Search:
 
     def _try(
         self, name: str, space: SearchSpace, trials: Mapping[str, Numbers], rounds: int, least: int
-    ) -> list[Tried]:
+    ) -> list[TriedConstants]:
         """Results of trials over the first rounds. The first `least` are made in any case, the others while there is time."""
         run, data = space.plan.trial(rounds, len(trials)), self.past.first(rounds)
         made = takewhile(lambda k: k[0] < least or perf_counter() <= self.until, enumerate(trials.items()))
         costs = {n: _cost(run, x, data, self.trade, self.seed) for _, (n, x) in made}
         self.cut += len(trials) - len(costs)
-        results = [Tried(n, trials[n], c.value, rounds, None, c.grows, NEVER, name) for n, c in costs.items()]
+        results = [TriedConstants(n, trials[n], c.value, rounds, None, c.grows, NEVER, name) for n, c in costs.items()]
         longer = {n for n, t in self.scored.items() if t.rounds > rounds}
         self.scored |= {t.name: t for t in results if t.name not in longer}
         return results
@@ -315,7 +317,7 @@ def _traded(free: tuple[Free, ...], centre: Numbers, rng: np.random.Generator) -
 
 def _children(
     free: tuple[Free, ...],
-    parents: list[Tried],
+    parents: list[TriedConstants],
     spread: float,
     rng: np.random.Generator,
     allowed: Callable[[Numbers], bool],

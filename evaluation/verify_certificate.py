@@ -278,8 +278,8 @@ def _least_over(domain: Domain, y: Fractions, low: Fractions, high: Fractions) -
             [w * (u - v) for w in (a, b) for u in ends] for a, b, v, *ends in zip(low, high, y, *sides, strict=True)
         ]
         return sum((min(values) for values in corners), Fraction(0))
-    total, reach = max(sides[1]), zip(*sides, y, strict=True)
-    moves = [max(upper - v, v - lower) for lower, upper, v in reach]
+    total, ends = max(sides[1]), zip(*sides, y, strict=True)
+    moves = [max(upper - v, v - lower) for lower, upper, v in ends]
     spread = sum(((b - a) * move for a, b, move in zip(low, high, moves, strict=True)), Fraction(0))
     least: Fraction = total * min(low) - sum((a * v for a, v in zip(low, y, strict=True)), Fraction(0)) - spread
     return least

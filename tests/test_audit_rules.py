@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from oco.compiler.prover.audit.verify import RULES, AuditOutcome, verify
-from oco.compiler.prover.budget import SearchBudget
 from oco.compiler.prover.check import check
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.facts import Facts
+from oco.compiler.prover.search_budget import SearchBudget
 from oco.compiler.prover.types import ProofRule, Status, Step
 from oco.dsl.build import call
 from oco.dsl.expressions import constant

@@ -13,7 +13,7 @@ import pytest
 
 import oco
 from oco.dsl.diagnostics import OcoError
-from oco.dsl.readers.quota import RATIO, Quota, TooMuch
+from oco.dsl.readers.quota import RATIO, Quota, QuotaExceeded
 
 SECONDS, MEGABYTES = 3.0, 150.0
 """Of the processor, and of memory, for each file."""
@@ -86,12 +86,12 @@ def test_a_quota_counts_all_files_together() -> None:
     quota = Quota(1000)
     quota.open(10)
     quota.add(900)
-    with pytest.raises(TooMuch, match="10 bytes"):
+    with pytest.raises(QuotaExceeded, match="10 bytes"):
         quota.add(900)
     large = Quota(1000)
     large.open(10_000)
     large.add(RATIO * 10_000)
-    with pytest.raises(TooMuch):
+    with pytest.raises(QuotaExceeded):
         large.add(1)
 
 

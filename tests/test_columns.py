@@ -29,7 +29,7 @@ def test_columns_are_told_apart_and_ordered_as_by_whole_arrays(seed, monkeypatch
     places = [c.index + (0, 11, 11)[c.part] for c in found]
     assert places == sorted(places) and sorted(-spread(whole)[places]) == best
     of = dict(zip(first.tolist(), alike.tolist()))
-    assert [c.alike for c in found] == [of[k] for k in places]
+    assert [c.count for c in found] == [of[k] for k in places]
 
 
 def test_no_columns_and_signed_zeros():

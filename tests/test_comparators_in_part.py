@@ -15,7 +15,7 @@ from oco.evaluation.comparators.compare import compare, compare_prefixes
 from oco.evaluation.comparators.functions import RoundArrays
 from oco.evaluation.comparators.kkt import WIDE, Newton
 from oco.evaluation.comparators.make import implicit
-from oco.evaluation.comparators.sums import Upto
+from oco.evaluation.comparators.sums import PrefixSums
 from oco.evaluation.data import Data, load_data
 
 
@@ -299,7 +299,7 @@ def test_sums_over_first_rounds_at_one_point_are_exact(loss: str) -> None:
     p = problem(f"decision x[6] in ball(2)\nstream A[2, 6] in [-1, 1]\nstream y[2] in [0, 1]\nminimize {loss}\n", 30)
     rounds = RoundArrays.of(p, drawn(p, 30).read(0, 30), np.arange(30) + 1)
     each, ends, weights = implicit(rounds, p.objective), np.array([1, 2, 9, 10, 30]), np.arange(1.0, 6.0)
-    several, members = Upto(each, ends, weights), np.array([1, 2, 4])
+    several, members = PrefixSums(each, ends, weights), np.array([1, 2, 4])
     x = np.repeat(np.random.default_rng(3).normal(size=(1, 6)), 3, axis=0)
     values, slopes = several.jet(x, members)
     bends = several.hessian(x, np.full((3, 1), 2.0), members)

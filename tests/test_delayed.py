@@ -14,7 +14,7 @@ import pytest
 import oco
 from oco.compiler.problem.canonical import canonical
 from oco.dsl.bind import bind
-from oco.evaluation.baselines.rules import Which, beside
+from oco.evaluation.baselines.rules import RuleChoice, beside
 from oco.evaluation.cost import Trade
 
 T, DELAY = 41, 3
@@ -272,7 +272,7 @@ def test_rules_of_practice_know_no_round_before_its_feedback_came() -> None:
     played = [[], []]
     for results, data in zip(played, (a, other)):
         trace = plan.run({"a": data})
-        results += beside(Which.SOME, trace.problem, trace.data, Trade.at_price(trace.problem, 1.0)).played
+        results += beside(RuleChoice.SOME, trace.problem, trace.data, Trade.at_price(trace.problem, 1.0)).played
     by_name = {rule.name: rule.decisions["x"] for rule in played[1]}
     for rule in played[0]:
         same = (rule.decisions["x"] == by_name[rule.name]).all(axis=1)

@@ -75,7 +75,7 @@ def play(plan: oco.Plan, terms: int | None, target: str) -> tuple[np.ndarray, np
     algorithm = next(a for a in ALGORITHMS if a.name == plan.algorithm)
     kept = storage.low_rank_layouts(plan.canonical, terms) if terms else ()
     assert not terms or kept[0] is not None
-    program = optimize(assemble(algorithm, replace(plan._task, low_rank_layouts=kept), ""))
+    program = optimize(assemble(algorithm, replace(plan._spec, low_rank_layouts=kept), ""))
     (block,) = plan.canonical.blocks
     middle = block.domain.centre()
     ends = {"X": middle, "X_diagonal": middle[0, 0]}

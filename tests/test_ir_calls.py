@@ -9,7 +9,6 @@ import pytest
 from ir_programs import FLOAT, random_learner, same_bits
 from test_ir_passes import learner, operations
 
-from oco.compiler.ir.check import check
 from oco.compiler.ir.dead_code import remove_dead_code
 from oco.compiler.ir.dot_products import make_dot_products
 from oco.compiler.ir.interpret import interpret, run_function
@@ -19,6 +18,7 @@ from oco.compiler.ir.program import Block, Function, Type
 from oco.compiler.ir.rewrite import equations_of
 from oco.compiler.ir.small_arrays import unroll_small_arrays
 from oco.compiler.ir.trace import Tracer
+from oco.compiler.ir.verifier import check
 
 PAIR = Type(FLOAT, (2,))
 SQUARE = Type(FLOAT, (2, 2))

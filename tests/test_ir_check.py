@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from oco.compiler.ir.build import trace_program
-from oco.compiler.ir.check import check
 from oco.compiler.ir.program import Block, DType, Equation, Field, Function, Global, Literal, Program, Type, Var
 from oco.compiler.ir.trace import Tracer
+from oco.compiler.ir.verifier import check
 from oco.dsl.diagnostics import InternalError
 
 FLOAT, INT, BOOL = DType.FLOAT, DType.INT, DType.BOOL

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from test_ir_passes import learner, operations
 
-from oco.compiler.ir.check import check
 from oco.compiler.ir.fusion import stored
 from oco.compiler.ir.hoisting import hoist
 from oco.compiler.ir.interpret import interpret
@@ -14,6 +13,7 @@ from oco.compiler.ir.loop_groups import groups
 from oco.compiler.ir.program import DType, Type
 from oco.compiler.ir.rewrite import equations_of
 from oco.compiler.ir.small_solves import expand_small_solves
+from oco.compiler.ir.verifier import check
 
 
 def test_what_a_loop_does_not_change_moves_before_it():

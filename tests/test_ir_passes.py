@@ -10,12 +10,12 @@ from ir_programs import FLOAT, random_learner, same_bits
 
 from oco.backends.python.backend import NumpyBackend
 from oco.compiler.ir.build import trace_program
-from oco.compiler.ir.check import check
 from oco.compiler.ir.interpret import interpret
 from oco.compiler.ir.passes import PASSES, optimize
 from oco.compiler.ir.program import DType, Field, Literal, Program, Type
 from oco.compiler.ir.rewrite import equations_of
 from oco.compiler.ir.trace import Tracer
+from oco.compiler.ir.verifier import check
 from oco.dsl.diagnostics import InternalError
 
 VECTOR = Type(FLOAT, (3,))

@@ -69,7 +69,7 @@ def rounds(seed: int, heavy: float = 1.0) -> dict[str, Array]:
 
 def before(plan: Any, learner: Any) -> Array:
     """The rule's own decision of the round, in the user's units."""
-    scales, x = plan._task.scales, learner.values["x"]
+    scales, x = plan._spec.scales, learner.values["x"]
     return np.asarray(x if scales is None else scales.origins[0] + scales.radius * x)
 
 

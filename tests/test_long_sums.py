@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import oco
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import canonical
-from oco.compiler.problem.vectorize import Together
+from oco.compiler.problem.vectorize import LikeTerms
 from oco.dsl import limits
 from oco.dsl.chains import PLAIN, balanced
 from oco.dsl.diagnostics import OcoError
@@ -85,7 +85,7 @@ def test_signs_are_those_of_python(data):
     expected = eval(f"x[0] + {text}", {"x": x})
     assert evaluate(read.objective, {"x": x}) == expected
     assert parse(print_model(read)) == read
-    again = Together()(read.objective)
+    again = LikeTerms()(read.objective)
     assert evaluate(again, {"x": x}) == expected
     slope = gradient(again, ("x",))["x"]
     plain = np.array([evaluate(read.objective, {"x": x + e}) - expected for e in np.eye(4)])
@@ -96,7 +96,7 @@ def test_short_sums_stay_nested_to_the_left():
     text = " - ".join(["x[0]"] * PLAIN)
     read = parse(model(text, 1))
     assert read.objective is not None and depth(read.objective) == PLAIN + 1
-    assert balanced(read.objective) is read.objective and Together()(read.objective) is read.objective
+    assert balanced(read.objective) is read.objective and LikeTerms()(read.objective) is read.objective
 
 
 def test_mistakes_in_long_sums_are_told_at_their_place():
@@ -201,7 +201,7 @@ def test_terms_put_together_keep_value_and_gradient(kinds, count, seed):
     terms = [kinds[i % len(kinds)](int(rng.integers(200))) for i in range(count)]
     read = parse(model(signed(terms, list(rng.random(count - 1) < 0.4)), 40))
     assert read.objective is not None
-    found = Together()(read.objective)
+    found = LikeTerms()(read.objective)
     at = {"x": rng.uniform(0.1, 0.9, 40), "c": rng.normal(size=40)}
     size = sum(abs(float(evaluate(parse(model(f"{t} + 0 * x[0]", 40)).objective, at))) for t in terms)
     assert abs(evaluate(found, at) - evaluate(read.objective, at)) <= 1e-13 * (1 + size) * count

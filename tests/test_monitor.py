@@ -15,7 +15,7 @@ from test_c99 import has_compiler
 
 import oco
 from oco.backends import monitor
-from oco.backends.monitor import looked_at
+from oco.backends.monitor import is_watched
 from oco.compiler.ir.interpret import interpret
 from oco.dsl.load import parse
 
@@ -198,8 +198,8 @@ def test_slopes_are_those_of_the_theorem_s_norm() -> None:
 
 
 def test_rounds_that_are_looked_at() -> None:
-    assert [t for t in range(1, 20_000) if looked_at(t)] == [64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384]
-    assert looked_at(3 * 8192)
+    assert [t for t in range(1, 20_000) if is_watched(t)] == [64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384]
+    assert is_watched(3 * 8192)
 
 
 def test_the_bandit_and_large_jacobians_are_left_alone() -> None:
@@ -263,4 +263,6 @@ def test_the_largest_rounds_are_found_part_by_part(shape: tuple[int, ...], monke
     expected = {int(t) for s in (sizes.max(axis=1), sizes.sum(axis=1)) for t in np.argsort(s)[-2:]}
     for together in (1, 100, 1 << 15):
         monkeypatch.setattr(monitor, "TOGETHER", together)
-        assert expected <= monitor.glances({"v": values}, len(values)) and monitor._largest_rounds(values) == expected
+        assert (
+            expected <= monitor.slope_rounds({"v": values}, len(values)) and monitor._largest_rounds(values) == expected
+        )

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from sources import ROOT, nodes
-from test_architecture import MODULES, NAMES, badly_begun
+from test_architecture import MODULES, NAMES, badly_begun, layer_of
 
 from oco.compiler.ir.ops import OPS
 
@@ -43,6 +43,11 @@ BANNED = {
     "twins": "forms in CVXPY",
     "dearer": "costlier",
     "hindrance": "reason",
+    "task": "spec, work",
+    "worth": "value, loss and constraints",
+    "excess": "violation, error",
+    "glance": "record, check",
+    "bent": "nonlinear, curved",
 }
 """Words that no identifier of the product contains, and the words of the field."""
 PROTOCOLS = ("init", "decide", "update", "begin", "step")
@@ -63,6 +68,12 @@ SHARED = {
     "Text": "expression of C, and of Python",
 }
 """Names of public classes that two modules define, with the reason why a reader is not misled."""
+
+PARALLEL = {
+    "backends": ("oco.backends.c99", "oco.backends.python", "oco.backends"),
+    "api": ("oco", "oco.cli"),
+}
+"""Packages of a layer whose modules of one name do one thing: backends, each for its language, and commands, each for what it calls."""
 
 
 def stored_names(walked: Iterable[ast.AST]) -> Iterator[tuple[int, str]]:
@@ -180,6 +191,16 @@ def test_a_class_has_a_name_of_its_own() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].add(module)
     assert {name: modules for name, modules in homes.items() if len(modules) > 1}.keys() == SHARED.keys()
+
+
+def test_a_module_has_a_name_of_its_own_in_its_layer() -> None:
+    homes: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for module in NAMES:
+        package, _, last = module.rpartition(".")
+        layer = layer_of(module).split(".")[0]
+        if last not in ("base", "oco") and package not in PARALLEL.get(layer, ()):
+            homes[layer, last].add(module)
+    assert not [sorted(modules) for modules in homes.values() if len(modules) > 1]
 
 
 def test_functions_without_docstrings_are_seen() -> None:

@@ -114,7 +114,7 @@ def test_the_regret_is_bounded_by_the_errors_of_the_predictions(attack: str) -> 
 
 def _outward(plan: Any, learner: Any) -> Array:
     """Predicted gradient in the user's units."""
-    scales = plan._task.scales
+    scales = plan._spec.scales
     return np.asarray(learner.values["m"] * (1.0 if scales is None else scales.loss / scales.radius))
 
 

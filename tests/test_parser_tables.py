@@ -14,8 +14,8 @@ from lark.exceptions import UnexpectedToken
 
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.source import Source
+from oco.dsl.text.lines import split
 from oco.dsl.text.machine import END, Machine
-from oco.dsl.text.statements import split
 from oco.dsl.text.tables import STARTS, built, from_json, grammar, tables, to_json
 from oco.dsl.text.tokens import Token, scan
 from oco.dsl.text.tree import TreeBuilder

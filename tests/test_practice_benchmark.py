@@ -12,8 +12,8 @@ from benchmarks.practice.problems import DRAWN, Problem, priced, problems, widen
 from benchmarks.practice.runs import Kept, Part, Priced, Results, compare
 from benchmarks.practice.totals import against, dominating, early, excess, missed
 from oco.compiler.problem.canonical import canonical
-from oco.evaluation.baselines.base import LeftOut
-from oco.evaluation.baselines.table import RuleLine
+from oco.evaluation.baselines.base import SkippedRule
+from oco.evaluation.baselines.rule_table import RuleLine
 from oco.evaluation.data import load_data
 
 SMALL = """model small
@@ -105,7 +105,7 @@ def test_the_page_counts_rules_that_dominate_and_targets_that_are_missed():
     lost = Priced(1.0, "coldq", line("default", 10.0, 2.0), (better, other), picked="more late", **first)
     won = Priced(10.0, "coldq", line("default", 8.0, 0.5), (better, other), picked="more late")
     assert dominating(lost) == [better] and dominating(won) == []
-    results = Results("p", "words of it", 80, (lost, won), (LeftOut("slow", "it takes long"),))
+    results = Results("p", "words of it", 80, (lost, won), (SkippedRule("slow", "it takes long"),))
     assert early(results, lost) == pytest.approx(0.5) and missed(results, won) == []
     assert missed(results, lost)[0] == "+20.0% over the best rule" and "dominated by 1" in missed(results, lost)
     text = page([results])

@@ -13,12 +13,12 @@ import scipy.stats
 import oco
 from oco.cli import main
 from oco.compiler.problem.canonical import canonical
-from oco.evaluation.baselines.base import Game, LeftOut, Played, play
+from oco.evaluation.baselines.base import Game, Played, SkippedRule, play
 from oco.evaluation.baselines.gradients import FixedPenalty
 from oco.evaluation.baselines.portfolios import BuyAndHold, ExponentiatedGradientPortfolio, nearest_in_norm, wealth
 from oco.evaluation.baselines.predictions import Last, Mean, Stated, predicted
 from oco.evaluation.baselines.resolve import NoMargin, Resolve, Resolving
-from oco.evaluation.baselines.rules import Which, beside, cheap_rules, rules
+from oco.evaluation.baselines.rules import RuleChoice, beside, cheap_rules, rules
 from oco.evaluation.baselines.stated import Deviations, OfModel, Quantile, WorstOfRange
 from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data, load_data
@@ -237,16 +237,16 @@ def test_a_trade_counts_hard_and_soft_violations_in_their_units():
 def test_what_takes_too_long_or_has_no_range_is_left_out_by_name():
     problem, data = drawn(JOBS)
     late = play(Resolve(Last(), NoMargin()), problem, data, Trade.at_price(problem, 1.0), seconds=0.0)
-    assert isinstance(late, LeftOut) and "longer" in late.why
+    assert isinstance(late, SkippedRule) and "longer" in late.why
     open_ended = replace(problem, streams=(problem.streams[0], replace(problem.streams[1], upper=np.asarray(np.inf))))
     left = play(Resolve(Last(), OfModel(WorstOfRange())), open_ended, data, Trade.at_price(problem, 1.0))
-    assert isinstance(left, LeftOut) and "no finite range" in left.why
+    assert isinstance(left, SkippedRule) and "no finite range" in left.why
 
 
 def test_rules_beside_a_run_are_ordered_by_their_cost():
     problem, data = drawn(JOBS)
     trade = Trade.at_price(problem, 100.0)
-    found = beside(Which.ALL, problem, data, trade, start=8)
+    found = beside(RuleChoice.ALL, problem, data, trade, start=8)
     costs = [trade.score(r)[2] for r in found.played]
     assert costs == sorted(costs) and not found.left_out and len(found.played) == len(rules(problem))
     assert {len(r.loss) for r in found.played} == {22}
@@ -269,7 +269,7 @@ def test_a_run_prints_the_best_rule(tmp_path, capsys):
 def test_a_report_has_a_point_and_a_row_for_each_rule():
     plan = oco.compile(oco.parse(DRAWN), "coldq")
     trace = plan.run()
-    found = beside(Which.ALL, trace.problem, trace.data, Trade.of(plan.choice.situation, 1.0))
+    found = beside(RuleChoice.ALL, trace.problem, trace.data, Trade.of(plan.choice.situation, 1.0))
     page = report(trace, beside=found)
     assert "Rules to compare with" in page and "loss against violation" in page
     for number, line in summarize(trace, beside=found).rules.marked:

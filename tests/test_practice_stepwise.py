@@ -12,7 +12,7 @@ from oco.compiler.problem.canonical import canonical
 from oco.evaluation.baselines.base import Game, Played, play
 from oco.evaluation.baselines.gradients import FixedPenalty
 from oco.evaluation.baselines.predictions import Last, Mean
-from oco.evaluation.baselines.rules import Which, beside, step_rules
+from oco.evaluation.baselines.rules import RuleChoice, beside, step_rules
 from oco.evaluation.baselines.stepwise import StepRule, play_stepwise
 from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data
@@ -115,7 +115,7 @@ def test_states_follow_the_decisions_of_each_rule() -> None:
         for charge in played.decisions["charge"]:
             stored = 0.9 * stored + charge
             assert -1e-5 <= stored <= 10 + 1e-5
-    result = beside(Which.SOME, game.problem, data, game.trade)
+    result = beside(RuleChoice.SOME, game.problem, data, game.trade)
     assert len(result.played) == 2 and not result.left_out
 
 

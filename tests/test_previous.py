@@ -96,7 +96,7 @@ def test_where_previous_decisions_cannot_stand(old: str, new: str, code: str) ->
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_each_decision_is_the_nearest_one_within_reach_of_the_last(backend: str) -> None:
     plan, data = plan_of(TEXT), rounds(1)
-    learner, scales = plan.learner(backend=backend), plan._task.scales
+    learner, scales = plan.learner(backend=backend), plan._spec.scales
     last = {"p": np.full(3, 4.0), "q": np.zeros(())}
     for t in range(T):
         own = [np.asarray(learner.values[f"x_{n}"]) for n in ("p", "q")]

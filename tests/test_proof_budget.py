@@ -17,9 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oco
-from oco.compiler.prover.budget import MORE, STEPS, Allowance, SearchBudget
 from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.ledger import ledger_text
+from oco.compiler.prover.search_budget import MORE, STEPS, Allowance, SearchBudget
 from oco.compiler.prover.types import ProofRule, Status, Step
 from oco.dsl.diagnostics import OcoError
 

@@ -141,9 +141,9 @@ def test_settings_are_given_as_formulas_and_as_numbers() -> None:
 def test_of_many_constraints_those_that_are_broken_stand_first() -> None:
     """The others are folded, and each constraint's facts together."""
     run = many(20, 2)
-    shown, others = summarize(run).foremost()
+    shown, others = summarize(run).most_violated()
     assert [v.rounds for v in shown] == [20, 20] and len(others) == 28
-    shown, others = summarize(many(20, 30)).foremost()
+    shown, others = summarize(many(20, 30)).most_violated()
     assert len(shown) == 12 and min(v.hard for v in shown) >= max(v.hard for v in others)
     text = report(run, check(run.problem.model))
     read(text)

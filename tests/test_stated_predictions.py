@@ -108,7 +108,7 @@ def test_what_a_prediction_is_not_made_of(old: str, new: str, code: str) -> None
 def test_learners_predict_as_stated(backend: str, tmp_path: Path) -> None:
     plan, data = plan_of(), rounds(1)
     learner, journaled = plan.learner(backend=backend), oco.open(plan, tmp_path / "j", backend=backend)
-    streams = list(predicted_of(plan._task.canonical).streams)
+    streams = list(predicted_of(plan._spec.canonical).streams)
     for t, own in enumerate(expected(data)[:30]):
         x = learner.decide(ahead=data["ahead"][t])
         np.testing.assert_allclose(learner.values["predicted"][-1], [own[n] for n in streams], atol=1e-12)

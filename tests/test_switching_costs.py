@@ -13,7 +13,7 @@ import pytest
 import oco
 from oco.backends.registry import restored
 from oco.compiler.problem.canonical import canonical
-from oco.evaluation.baselines.rules import Which, beside
+from oco.evaluation.baselines.rules import RuleChoice, beside
 from oco.evaluation.cost import Trade
 
 T = 60
@@ -250,7 +250,7 @@ def test_comparators_pay_for_their_moves(seed: int) -> None:
 
 def test_rules_of_practice_pay_too() -> None:
     trace = plan_of(TEXT).run(rounds(10))
-    played = beside(Which.SOME, trace.problem, trace.data, Trade.at_price(trace.problem, 1.0)).played
+    played = beside(RuleChoice.SOME, trace.problem, trace.data, Trade.at_price(trace.problem, 1.0)).played
     assert len(played) == 2
     for rule in played:
         np.testing.assert_allclose(rule.loss, charged(rule.decisions["x"], rounds(10)), atol=1e-8)

@@ -123,7 +123,7 @@ def top(
 ) -> None:
     """Model online decisions under constraints; compile them to learners with a guarantee."""
     if effort != 1.0:  # a wrong one is refused before any file is read; the usual one loads nothing
-        from oco.compiler.prover.budget import SearchBudget
+        from oco.compiler.prover.search_budget import SearchBudget
 
         SearchBudget(effort)
     context.obj = replace(context.ensure_object(Invocation), effort=effort, show_help=show_help)

@@ -14,8 +14,8 @@ from oco.cli.progress import watched, working
 from oco.cli.results import measured, report, write_results
 from oco.dsl.writing import make_folder
 from oco.evaluation.baselines.base import SECONDS
-from oco.evaluation.baselines.rules import Which, beside
-from oco.evaluation.baselines.table import Beside
+from oco.evaluation.baselines.rule_table import Beside
+from oco.evaluation.baselines.rules import RuleChoice, beside
 from oco.evaluation.certificate_file import write_certificate
 from oco.evaluation.comparators import ComparatorBudget
 from oco.evaluation.comparators.base import EXACT, ComparatorStatus
@@ -53,7 +53,7 @@ class Request:
     files: Files
     cost: ComparatorBudget
     following: bool
-    baselines: Which
+    baselines: RuleChoice
     details: bool
     as_json: bool
 
@@ -88,9 +88,9 @@ def run_one(plan: Plan, source: Data, request: Request) -> None:
     say(verdict(trace, summary, _data_words(source, files), _sentence(plan), following_commands(files, trace.backend)))
 
 
-def _beside(trace: Trace, plan: Plan, which: Which) -> Beside | None:
+def _beside(trace: Trace, plan: Plan, which: RuleChoice) -> Beside | None:
     """Rules played over the rounds of a trace, ordered by the plan's trade; None where none are asked for."""
-    if which is Which.NONE:
+    if which is RuleChoice.NONE:
         return None
     return beside(which, trace.problem, trace.data, Trade.of(plan.choice.situation, plan.tradeoff))
 

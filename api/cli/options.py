@@ -19,7 +19,7 @@ from oco.dsl.expressions import File
 
 if TYPE_CHECKING:
     from oco.dsl.model import Model
-    from oco.evaluation.baselines.rules import Which
+    from oco.evaluation.baselines.rules import RuleChoice
     from oco.evaluation.comparators import ComparatorBudget
     from oco.evaluation.data import Data
 
@@ -148,13 +148,13 @@ Baselines = Annotated[
 ]
 
 
-def baselines_of(text: str) -> Which:
+def baselines_of(text: str) -> RuleChoice:
     """Rules to play, from the word of `--baselines`."""
-    from oco.evaluation.baselines.rules import Which
+    from oco.evaluation.baselines.rules import RuleChoice
 
-    if text not in list(Which):
-        raise typer.BadParameter(f"{text!r} is none of {', '.join(Which)}", param_hint="--baselines")
-    return Which(text)
+    if text not in list(RuleChoice):
+        raise typer.BadParameter(f"{text!r} is none of {', '.join(RuleChoice)}", param_hint="--baselines")
+    return RuleChoice(text)
 
 
 def effort_of(context: typer.Context) -> float:

@@ -66,13 +66,13 @@ def reporting(title: str, total: int, unit: str, silent: bool = False, left: Lef
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *words)
     left = left or _ByRate(total)
     with Progress(*columns, console=screen, transient=True) as bar:
-        task = bar.add_task(title, total=total, speed="", words="", left="")
+        row = bar.add_task(title, total=total, speed="", words="", left="")
 
         def show(done: int, words: str) -> None:
             seconds = left(done) if done < total else None
             speed = (total - done) / seconds if seconds else None
             rate = "" if speed is None else f"{speed:,.3g} {unit}/s" if speed < 100 else f"{speed:,.0f} {unit}/s"
-            bar.update(task, completed=done, speed=rate, words=words, left=_to_go(seconds))
+            bar.update(row, completed=done, speed=rate, words=words, left=_to_go(seconds))
 
         yield show
 

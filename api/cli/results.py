@@ -15,7 +15,7 @@ from oco.evaluation.certificate_file import write_certificate
 from oco.evaluation.report.run_rows import rule_rows, run_rows
 
 if TYPE_CHECKING:
-    from oco.evaluation.baselines.table import Beside, RuleTable
+    from oco.evaluation.baselines.rule_table import Beside, RuleTable
     from oco.evaluation.report.trace import Trace
     from oco.evaluation.summary import RunSummary
     from oco.plan import Plan

@@ -138,7 +138,7 @@ class Learner:
     def measure(self, decisions: Mapping[str, Any], **given: Any) -> tuple[float, list[float], list[float]]:
         """Loss of decisions in a round of these data, values of g (g holds where it is at most 0) and of h."""
         if not MEASURES:
-            raise LearnerError(0, "this learner has no function of what decisions are worth")
+            raise LearnerError(0, "this learner has no function that measures decisions")
         loss, g, h = ctypes.c_double(), (ctypes.c_double * max(VALUES[0], 1))(), (ctypes.c_double * max(VALUES[1], 1))()
         inputs = [*self._given(DECISIONS, decisions), *self._given(INPUTS, given)]
         self._function("measure", None)(self._memory, *inputs, ctypes.byref(loss), g, h)

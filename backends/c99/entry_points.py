@@ -232,10 +232,10 @@ class EntryPoints:
         yield "}"
         if self.of.program.measure is not None:
             yield "if (record->loss || record->constraints || record->equalities) {"
-            yield from (f"    {line}" for line in self._worth(locals_, inputs))
+            yield from (f"    {line}" for line in self._measured(locals_, inputs))
             yield "}"
 
-    def _worth(self, decisions: Sequence[str], inputs: Sequence[str]) -> Iterator[str]:
+    def _measured(self, decisions: Sequence[str], inputs: Sequence[str]) -> Iterator[str]:
         """Loss and constraints of a decision, written where they are wanted."""
         counts = self.of.outputs
         yield f"double f, g[{max(counts[0], 1)}], h[{max(counts[1], 1)}];"

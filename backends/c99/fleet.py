@@ -20,8 +20,8 @@ from oco.backends.contract import Contract
 from oco.backends.fleet import Array, Fleet, FleetFeedback
 from oco.backends.past_horizon import epochs_after
 from oco.backends.python.intake import NotFinite
-from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import DType, Type
+from oco.compiler.ir.verifier import KINDS
 from oco.compiler.lowering.restarts import EPOCH
 from oco.dsl.diagnostics import OcoError, fail
 

@@ -17,12 +17,12 @@ from oco.backends.c99.names import module_name
 from oco.backends.c99.vectors import LANE, WIDTH, c_type, is_vector
 from oco.backends.contract import Contract
 from oco.compiler.ir.batching import batch
-from oco.compiler.ir.check import check
 from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.passes import PASSES, optimize
 from oco.compiler.ir.program import Block, DType, Equation, Function, Operand, Program, Type
 from oco.compiler.ir.rename import rename_function
 from oco.compiler.ir.rewrite import all_functions, bound_names, equations_of, substitute
+from oco.compiler.ir.verifier import check
 
 WHOLE = "whole_round"
 LARGEST_IN_LANES = 16384
@@ -63,14 +63,16 @@ def with_whole_round(program: Program) -> Program:
     own, first = update.body, update.body.params
     decided = _beside(decide, [*first[:state], *first[state + inputs :]], [own])
     valued = _beside(measure, [first[0], *decided.results, *first[state : state + inputs]], [own, decided])
-    parts = {"decided": decided, "worth": valued, "after": own}
+    parts = {"decided": decided, "measured": valued, "after": own}
     body = Block(
         first,
         tuple(e for b in parts.values() for e in b.equations),
         tuple(r for b in parts.values() for r in b.results),
     )
     names = tuple(f"{part}_{k}" for part, b in parts.items() for k in range(len(b.results)))
-    whole = Function(WHOLE, body, names, "A whole round: the decision, what it was worth, the state after it.")
+    whole = Function(
+        WHOLE, body, names, "A whole round: the decision, its loss and constraint values, the state after it."
+    )
     return replace(program, functions=(*program.functions, whole))
 
 
@@ -252,10 +254,10 @@ class _Glue:
         sizes = dict(zip(("loss", "g", "h"), (1, *self.one.outputs)))
         if self.lanes > 1:
             yield from (f"    @vector {w}_lanes[{max(k, 1)}];" for w, k in sizes.items())
-        worth = [f"{w}_lanes" if self.lanes > 1 else f"{w} + first * {k}" for w, k in sizes.items()]
+        measured = [f"{w}_lanes" if self.lanes > 1 else f"{w} + first * {k}" for w, k in sizes.items()]
         after = [f"{'' if n.type.shape else '&'}after->{n.name}" for n in self.block.state]
         given = [*self._state(), *self._passed([*self.one.inputs, *self.one.draws])]
-        yield self._call(WHOLE, given, [*(f"{d.name}_lanes" for d in self.one.decisions), *worth, *after])
+        yield self._call(WHOLE, given, [*(f"{d.name}_lanes" for d in self.one.decisions), *measured, *after])
         for w, k in sizes.items() if self.lanes > 1 else ():
             unused = [f"    (void){w}, (void){w}_lanes;"]
             yield from _collect(f"{w} + first * {k}", f"{w}_lanes", k, self.lanes) if k else unused

@@ -12,7 +12,7 @@ def glue(source: CSource) -> str:
     """Text of the functions in C.
 
     glue_decide(self, decisions side by side); glue_observe(self, addresses of inputs); glue_measure(self, decisions,
-    inputs, worth), where worth is loss, g, h side by side.
+    inputs, measured), where measured is loss, g, h side by side.
     """
     of = source.interface
     if of.program.measure is None or of.draws:
@@ -41,13 +41,13 @@ def _one(of: Interface) -> Iterator[str]:
             f"return wrong != 0 ? wrong : {of.name}_step({', '.join(['self', *inputs])});",
         ],
     )
-    worth = ["worth", "worth + 1", f"worth + {1 + of.outputs[0]}"]
+    measured = ["measured", "measured + 1", f"measured + {1 + of.outputs[0]}"]
     yield from _function(
         of,
         "void",
         "glue_measure",
-        "void *self, const double *decisions, const void *const *inputs, double *worth",
-        [f"{of.name}_measure({', '.join(['self', *values, *inputs, *worth])});"],
+        "void *self, const double *decisions, const void *const *inputs, double *measured",
+        [f"{of.name}_measure({', '.join(['self', *values, *inputs, *measured])});"],
     )
 
 

@@ -15,8 +15,8 @@ from oco.backends.c99.build import stepper
 from oco.backends.contract import Contract
 from oco.backends.feedback import Feedback
 from oco.backends.learner import Learner
-from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import DType
+from oco.compiler.ir.verifier import KINDS
 
 _CODES = {DType.FLOAT: "d", DType.INT: "q", DType.BOOL: "b"}
 
@@ -28,7 +28,7 @@ class NativeLearner(Learner):
         self._quick: Any = None
         self._lay_out(compiled)
         super().__init__(compiled, contract, **options)
-        self._quicken()
+        self._bind_compiled()
         self._share()
 
     def _lay_out(self, compiled: Compiled) -> None:
@@ -47,7 +47,7 @@ class NativeLearner(Learner):
             results.append(part.view(kind).reshape(field.type.shape))
         return results
 
-    def _quicken(self) -> None:
+    def _bind_compiled(self) -> None:
         """Replace `decide` and `observe` by C functions, where that is possible."""
         program, native = self.compiled.program, self.compiled.native
         quick = stepper()
@@ -65,7 +65,7 @@ class NativeLearner(Learner):
         inputs = tuple((f.name, _CODES[f.type.dtype], f.type.shape) for f in program.feedback)
         decisions = tuple((f.name, "d", f.type.shape) for f in program.decision)
         counts = [int(np.prod(r.type.shape)) for r in program.measure.body.results[1:]]
-        words = partial(Learner.decide, self), partial(Learner.observe, self), partial(Learner.look, self)
+        words = partial(Learner.decide, self), partial(Learner.observe, self), partial(Learner.watch_round, self)
         answered = self._answered
         self._quick = quick(self._memory, *words, *addresses, inputs, decisions, horizon, *counts)
         self._answered = answered
@@ -139,7 +139,7 @@ class NativeLearner(Learner):
         self.__dict__.pop("observe", None)
         answered, self._quick = self._answered, None
         self._answered = answered
-        self._quicken()
+        self._bind_compiled()
         if self._quick is not None:
             self._quick.busy = True  # until the call that passed the horizon is over
 

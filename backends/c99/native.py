@@ -12,8 +12,8 @@ import numpy as np
 from oco.backends.base import Arrays, Recorded
 from oco.backends.c99.module import CSource
 from oco.backends.python.intake import NotFinite, finite
-from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.program import DType, Field, Program, Type
+from oco.compiler.ir.verifier import KINDS
 
 Array = np.ndarray[Any, Any]
 _NUMBERS = {DType.FLOAT: ctypes.c_double, DType.INT: ctypes.c_int64, DType.BOOL: ctypes.c_bool}
@@ -31,7 +31,7 @@ class Native:
         self.state_words = (self.layout.work.offset if source.interface.work else ctypes.sizeof(self.layout) + 7) // 8
         """Number of words of eight bytes at the beginning of the struct; work space follows."""
         self.record_layout = _record_layout(source)
-        self.worth = [] if program.measure is None else [r.type.shape for r in program.measure.body.results]
+        self.measured = [] if program.measure is None else [r.type.shape for r in program.measure.body.results]
 
     def _function(self, name: str) -> Callable[..., Any]:
         result = getattr(self.library, f"{self.source.name}_{name}")
@@ -93,7 +93,7 @@ class Native:
         struct = self._space()
         setattr(struct, self.members[0], int(values[0]))
         given, _kept = _given(values[1:], [*self.program.decision, *self.program.feedback])
-        return self._results("measure", [ctypes.byref(struct), *given], self.worth)
+        return self._results("measure", [ctypes.byref(struct), *given], self.measured)
 
     def run(
         self, state: Sequence[Any], inputs: Sequence[Any], draws: Sequence[Any], rounds: int, keep: Collection[str]
@@ -134,7 +134,7 @@ class Native:
         """Requested arrays of the record: "decisions", "loss", ..., "after_FIELD"; kinds and shapes of a round's part."""
         total = sum(_size(f.type) for f in self.program.decision)
         results: dict[str, tuple[DType, tuple[int, ...]]] = {"decisions": (DType.FLOAT, (total,))}
-        results |= {n: (DType.FLOAT, shape) for n, shape in zip(("loss", "constraints", "equalities"), self.worth)}
+        results |= {n: (DType.FLOAT, shape) for n, shape in zip(("loss", "constraints", "equalities"), self.measured)}
         for member, f in zip(self.members[1:], self.program.state[1:]):
             if f"after_{f.name}" in keep:
                 results[f"after_{member}"] = (f.type.dtype, f.type.shape)

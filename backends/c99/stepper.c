@@ -15,7 +15,7 @@
 
 typedef int64_t (*decide_function)(void *self, double *decisions);
 typedef int64_t (*observe_function)(void *self, const void *const *inputs);
-typedef void (*measure_function)(void *self, const double *decisions, const void *const *inputs, double *worth);
+typedef void (*measure_function)(void *self, const double *decisions, const void *const *inputs, double *measured);
 
 enum { MOST_INPUTS = 64, MOST_AXES = 32 };
 
@@ -30,7 +30,7 @@ typedef struct {
     PyObject_HEAD
     PyObject *memory;   /* an array of bytes that holds the learner's struct */
     PyObject *slow_decide, *slow_observe; /* the same in Python */
-    PyObject *look; /* what the learner sees of itself: look(worth, decisions, inputs) */
+    PyObject *look; /* what the learner sees of itself: watch_round(feedback, decisions, inputs) */
     char busy; /* Python is at work on the learner: every call goes there, and is told so if it comes from another thread */
     void *self;
     int64_t *round;
@@ -49,10 +49,10 @@ typedef struct {
     PyObject_HEAD
     int64_t round;
     Py_ssize_t constraints, equalities;
-    double worth[1]; /* the loss, values of g, values of h */
-} Worth;
+    double values[1]; /* the loss, values of g, values of h */
+} Feedback;
 
-static PyTypeObject WorthType;
+static PyTypeObject FeedbackType;
 
 static PyObject *array_of(const Form *form, const void *values) {
     PyObject *array = PyArray_SimpleNew(form->axes, form->shape, form->type);
@@ -75,32 +75,32 @@ static size_t size_of(const Form *form) {
     return size;
 }
 
-/* Worth: what a decision was worth. */
+/* Feedback: loss and constraint values of a round. */
 
-static PyObject *worth_round(Worth *w, void *closure) {
+static PyObject *feedback_round(Feedback *w, void *closure) {
     (void)closure;
     return PyLong_FromLongLong(w->round);
 }
 
-static PyObject *worth_loss(Worth *w, void *closure) {
+static PyObject *feedback_loss(Feedback *w, void *closure) {
     (void)closure;
-    return PyFloat_FromDouble(w->worth[0]);
+    return PyFloat_FromDouble(w->values[0]);
 }
 
-static PyObject *worth_constraints(Worth *w, void *closure) {
+static PyObject *feedback_constraints(Feedback *w, void *closure) {
     (void)closure;
-    return vector_of(w->worth + 1, w->constraints);
+    return vector_of(w->values + 1, w->constraints);
 }
 
-static PyObject *worth_equalities(Worth *w, void *closure) {
+static PyObject *feedback_equalities(Feedback *w, void *closure) {
     (void)closure;
-    return vector_of(w->worth + 1 + w->constraints, w->equalities);
+    return vector_of(w->values + 1 + w->constraints, w->equalities);
 }
 
-static PyObject *worth_violation(Worth *w, void *closure) {
+static PyObject *feedback_violation(Feedback *w, void *closure) {
     (void)closure;
     const Py_ssize_t count = w->constraints + w->equalities;
-    PyObject *array = vector_of(w->worth + 1, count);
+    PyObject *array = vector_of(w->values + 1, count);
     if (array) {
         double *v = PyArray_DATA((PyArrayObject *)array);
         for (Py_ssize_t k = 0; k < count; ++k) {
@@ -110,40 +110,40 @@ static PyObject *worth_violation(Worth *w, void *closure) {
     return array;
 }
 
-static PyGetSetDef worth_members[] = {
-    {"round", (getter)worth_round, NULL, "The round that was played.", NULL},
-    {"loss", (getter)worth_loss, NULL, "f_t(x_t).", NULL},
-    {"constraints", (getter)worth_constraints, NULL, "g_t(x_t), shape (N,).", NULL},
-    {"equalities", (getter)worth_equalities, NULL, "h_t(x_t), shape (M,).", NULL},
-    {"violation", (getter)worth_violation, NULL, "[g_t(x_t)]_+, then |h_t(x_t)|, shape (N + M,).", NULL},
+static PyGetSetDef feedback_members[] = {
+    {"round", (getter)feedback_round, NULL, "The round that was played.", NULL},
+    {"loss", (getter)feedback_loss, NULL, "f_t(x_t).", NULL},
+    {"constraints", (getter)feedback_constraints, NULL, "g_t(x_t), shape (N,).", NULL},
+    {"equalities", (getter)feedback_equalities, NULL, "h_t(x_t), shape (M,).", NULL},
+    {"violation", (getter)feedback_violation, NULL, "[g_t(x_t)]_+, then |h_t(x_t)|, shape (N + M,).", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static PyObject *worth_repr(Worth *w) {
-    PyObject *loss = PyFloat_FromDouble(w->worth[0]);
+static PyObject *feedback_repr(Feedback *w) {
+    PyObject *loss = PyFloat_FromDouble(w->values[0]);
     PyObject *text = loss ? PyUnicode_FromFormat("Feedback(round=%lld, loss=%R)", (long long)w->round, loss) : NULL;
     Py_XDECREF(loss);
     return text;
 }
 
-static PyTypeObject WorthType = {
+static PyTypeObject FeedbackType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "oco.backends.Feedback",
-    .tp_basicsize = sizeof(Worth),
+    .tp_basicsize = sizeof(Feedback),
     .tp_itemsize = 0,
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "What a decision was worth in its round.",
-    .tp_getset = worth_members,
-    .tp_repr = (reprfunc)worth_repr,
+    .tp_doc = "Loss and constraint values of a round.",
+    .tp_getset = feedback_members,
+    .tp_repr = (reprfunc)feedback_repr,
 };
 
-static Worth *new_worth(const Stepper *s) {
+static Feedback *new_feedback(const Stepper *s) {
     size_t extra = (size_t)(s->constraints + s->equalities) * sizeof(double);
-    Worth *w = PyObject_Malloc(sizeof(Worth) + extra);
+    Feedback *w = PyObject_Malloc(sizeof(Feedback) + extra);
     if (!w) {
         PyErr_NoMemory();
         return NULL;
     }
-    PyObject_Init((PyObject *)w, &WorthType);
+    PyObject_Init((PyObject *)w, &FeedbackType);
     w->round = *s->round;
     w->constraints = s->constraints;
     w->equalities = s->equalities;
@@ -247,7 +247,7 @@ static bool gathered(Stepper *s, PyObject *const *args, Py_ssize_t count, PyObje
 }
 
 /* As in monitor.py. */
-static bool looked_at(int64_t round) {
+static bool is_watched(int64_t round) {
     return round >= 64 && ((round & (round - 1)) == 0 || (round & 8191) == 0);
 }
 
@@ -267,7 +267,7 @@ static PyObject *tuple_of(const Form *forms, int count, const void *const *value
 }
 
 /* Let the learner look at itself after a round: -1 where Python raised. */
-static int look(Stepper *s, Worth *w, const void *const *inputs) {
+static int look(Stepper *s, Feedback *w, const void *const *inputs) {
     const void *decisions[MOST_INPUTS];
     const double *from = s->space;
     for (int k = 0; k < s->decisions; ++k) {
@@ -290,16 +290,16 @@ static PyObject *stepper_observe(Stepper *s, PyObject *const *args, Py_ssize_t c
     if (s->busy || s->answered != round || at_horizon(s) || !gathered(s, args, count, names, inputs, numbers) || s->decide(s->self, s->space) != 0) {
         return PyObject_Vectorcall(s->slow_observe, args, (size_t)count, names);
     }
-    Worth *w = new_worth(s);
+    Feedback *w = new_feedback(s);
     if (!w) {
         return NULL;
     }
-    s->measure(s->self, s->space, inputs, w->worth);
+    s->measure(s->self, s->space, inputs, w->values);
     if (s->observe(s->self, inputs) != 0) {
         Py_DECREF(w);
         return PyObject_Vectorcall(s->slow_observe, args, (size_t)count, names);
     }
-    if (looked_at(round) && look(s, w, inputs) < 0) {
+    if (is_watched(round) && look(s, w, inputs) < 0) {
         Py_CLEAR(w);
     }
     return (PyObject *)w;
@@ -433,7 +433,7 @@ static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "oco_stepper", NULL, 
 
 PyMODINIT_FUNC PyInit_oco_stepper(void) {
     import_array();
-    if (PyType_Ready(&WorthType) < 0 || PyType_Ready(&StepperType) < 0) {
+    if (PyType_Ready(&FeedbackType) < 0 || PyType_Ready(&StepperType) < 0) {
         return NULL;
     }
     PyObject *m = PyModule_Create(&module);

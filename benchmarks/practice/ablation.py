@@ -26,7 +26,7 @@ def _declared(begun: Callable[..., Any]) -> Callable[..., Any]:
 
     def of(rule: Any, p: Any, start: Any) -> Any:
         state = begun(rule, p, start)
-        return {**state, "S": p.tracer.full(float(p.task.canonical.horizon), state["S"].shape)}
+        return {**state, "S": p.tracer.full(float(p.spec.canonical.horizon), state["S"].shape)}
 
     return of
 

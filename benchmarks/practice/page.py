@@ -25,7 +25,7 @@ from benchmarks.practice.totals import (
     wide,
 )
 from oco.dsl.writing import write_text
-from oco.evaluation.baselines.table import RuleLine
+from oco.evaluation.baselines.rule_table import RuleLine
 from oco.evaluation.numbers import counted, number
 
 PAGE = ROOT / "docs" / "practice.md"

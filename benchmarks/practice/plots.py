@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.practice.problems import ROOT
 from benchmarks.practice.runs import Results
 from oco.dsl.writing import write_text
-from oco.evaluation.baselines.table import RuleLine
+from oco.evaluation.baselines.rule_table import RuleLine
 from oco.evaluation.report.style import COLOURS, in_style
 
 if TYPE_CHECKING:

@@ -21,11 +21,11 @@ from oco.compiler.problem.canonical import Canonical
 from oco.compiler.selection.verdicts import Applicability
 from oco.dsl.statements import Feedback
 from oco.dsl.writing import write_text
-from oco.evaluation.baselines.base import FIRST, LeftOut, Played, play
+from oco.evaluation.baselines.base import FIRST, Played, SkippedRule, play
 from oco.evaluation.baselines.gradients import Gradients
 from oco.evaluation.baselines.resolve import Resolve, TunedMargin
-from oco.evaluation.baselines.rules import Which, beside, cheap_rules, rules
-from oco.evaluation.baselines.table import RuleLine, rule_line
+from oco.evaluation.baselines.rule_table import RuleLine, rule_line
+from oco.evaluation.baselines.rules import RuleChoice, beside, cheap_rules, rules
 from oco.evaluation.cost import Trade
 from oco.plan import Plan
 
@@ -88,7 +88,7 @@ class Results:
     words: str
     rounds: int
     priced: tuple[Priced, ...]
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[SkippedRule, ...] = ()
     wealth: bool = False
 
 
@@ -109,7 +109,7 @@ class Kept:
 
 def _results(kept: dict[str, Any]) -> Results:
     rows = tuple(_priced(p) for p in kept["priced"])
-    left_out = tuple(LeftOut(**x) for x in kept["left_out"])
+    left_out = tuple(SkippedRule(**x) for x in kept["left_out"])
     return Results(kept["name"], kept["words"], kept["rounds"], rows, left_out, kept["wealth"])
 
 
@@ -137,7 +137,7 @@ def compare(
     results = kept.results.get(problem.name)
     scored = problem.data.rounds - first
     results = results or Results(problem.name, problem.words, scored, (), wealth=problem.wealth)
-    middle, fixed = problem.prices[len(problem.prices) // 2], dict[str, Played | LeftOut]()
+    middle, fixed = problem.prices[len(problem.prices) // 2], dict[str, Played | SkippedRule]()
     for price in problem.prices:
         row = next((p for p in results.priced if p.price == price), None)
         game = _Game(problem, price, first, seconds, fixed)
@@ -163,7 +163,7 @@ class _Game:
     """Problem at one price."""
 
     def __init__(
-        self, problem: Problem, price: float, first: int, seconds: float, fixed: dict[str, Played | LeftOut]
+        self, problem: Problem, price: float, first: int, seconds: float, fixed: dict[str, Played | SkippedRule]
     ) -> None:
         self.problem, self.price, self.first, self.seconds, self.fixed = problem, price, first, seconds, fixed
         self.model = priced(problem.model, price)
@@ -178,7 +178,7 @@ class _Game:
         """Trade at the price, in the model's own units."""
         return Trade.at_price(self.plan.canonical, self.price)
 
-    def played(self, row: Priced | None, part: Part) -> tuple[Priced, tuple[LeftOut, ...]]:
+    def played(self, row: Priced | None, part: Part) -> tuple[Priced, tuple[SkippedRule, ...]]:
         """Row with one part more, and the rules that were left out."""
         if row is None or part is Part.DEFAULT:
             row = self._with_default(row)
@@ -208,11 +208,11 @@ class _Game:
         """Number of rounds of the first tenth."""
         return max(1, int(EARLY * self.problem.data.rounds))
 
-    def _with_rules(self, row: Priced) -> tuple[Priced, tuple[LeftOut, ...]]:
+    def _with_rules(self, row: Priced) -> tuple[Priced, tuple[SkippedRule, ...]]:
         canonical, trade = self.plan.canonical, self.trade
         every = self._played(canonical, trade)
         results = [r for r in every if isinstance(r, Played)]
-        left_out = tuple(r for r in every if isinstance(r, LeftOut))
+        left_out = tuple(r for r in every if isinstance(r, SkippedRule))
         lines = sorted((rule_line(r.name, r.after(self.first), trade) for r in results), key=lambda line: line.cost)
         before = {r.name: rule_line(r.name, r.before(self.first), trade).cost for r in results}
         picked = min(before, key=lambda name: before[name], default="")
@@ -220,10 +220,10 @@ class _Game:
         early = tuple(rule_line(r.name, r.before(self.early), trade) for r in results if r.name in cheap)
         return replace(row, rules=tuple(lines), picked=picked, early_rules=early), left_out
 
-    def _played(self, canonical: Canonical, trade: Trade) -> list[Played | LeftOut]:
+    def _played(self, canonical: Canonical, trade: Trade) -> list[Played | SkippedRule]:
         """Results of all rules; those that the price does not enter are kept for the other prices."""
         if canonical.previous or canonical.carried:
-            together = beside(Which.ALL, canonical, self.problem.data, trade, self.seconds)
+            together = beside(RuleChoice.ALL, canonical, self.problem.data, trade, self.seconds)
             return [*together.played, *together.left_out]
         for rule in rules(canonical):
             priced_in = isinstance(rule, Gradients) or (

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from benchmarks.practice.runs import OWN, Priced, Results
-from oco.evaluation.baselines.table import RuleLine
+from oco.evaluation.baselines.rule_table import RuleLine
 
 ALIKE = 1e-6
 """Two numbers that are nearer, relatively, are equal: no rule dominates by less."""

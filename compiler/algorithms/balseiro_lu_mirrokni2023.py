@@ -67,7 +67,7 @@ class Pacing:
     """`price` is what a budget's even part of a round is worth in units of the loss."""
 
     def init(self, p: Problem, start: Point) -> State:
-        entries = sum(prod(b.shape) for b in budgets_of(p.task.canonical))
+        entries = sum(prod(b.shape) for b in budgets_of(p.spec.canonical))
         return {"x": start, "price": p.tracer.zeros((entries,)), **kept_at_start(p, start)}
 
     def decide(self, p: Problem, state: State) -> Point:
@@ -75,7 +75,7 @@ class Pacing:
 
     def prepare(self, p: Problem, state: State) -> State:
         """State with the decision of this round, once its loss and its costs are known."""
-        t, own = p.tracer, budgets_of(p.task.canonical)
+        t, own = p.tracer, budgets_of(p.spec.canonical)
         kept, free = _numbers(p, "kept"), self._free(p)
         p.note("argmin of the loss and the priced costs: both are linear")
         prices = array(state, "price") * (p.units.radius * _horizon(own) / np.maximum(_numbers(p, "kept"), TINY))
@@ -88,7 +88,7 @@ class Pacing:
         return {**state, "x": free + theta * (w - free)}
 
     def update(self, p: Problem, state: State) -> State:
-        t, x, own = p.tracer, point(state, "x"), budgets_of(p.task.canonical)
+        t, x, own = p.tracer, point(state, "x"), budgets_of(p.spec.canonical)
         p.note("prices rise while more than an even part is spent")
         share = p.values([b.cost for b in own], x) * (_horizon(own) / np.maximum(_numbers(p, "kept"), TINY))
         price = array(state, "price") + p.setting("eta") * (share - 1.0)
@@ -96,12 +96,12 @@ class Pacing:
         return {"x": x, "price": following, **kept_after(p, x)}
 
     def _free(self, p: Problem) -> Point:
-        free, blocks = budgets_of(p.task.canonical)[0].free, p.task.canonical.blocks
+        free, blocks = budgets_of(p.spec.canonical)[0].free, p.spec.canonical.blocks
         values = (np.reshape(np.array(x), b.shape) for x, b in zip(free, blocks, strict=True))
         return p.units.inward(Point(tuple(p.tracer.constant(v, "free", "costs nothing in any round") for v in values)))
 
     def _spent(self, p: Problem) -> Value:
-        t, own = p.tracer, budgets_of(p.task.canonical)
+        t, own = p.tracer, budgets_of(p.spec.canonical)
         parts = [t.reshape(p.seen[b.name], (prod(b.shape),)) for b in own]
         return parts[0] if len(parts) == 1 else t.concat(*parts)
 
@@ -112,7 +112,7 @@ def budgets_of(canonical: Canonical) -> tuple[TotalBudget, ...]:
 
 
 def _numbers(p: Problem, field: str) -> Floats:
-    return np.concatenate([np.array(getattr(b, field)) for b in budgets_of(p.task.canonical)])
+    return np.concatenate([np.array(getattr(b, field)) for b in budgets_of(p.spec.canonical)])
 
 
 def _horizon(own: tuple[TotalBudget, ...]) -> float:

@@ -52,14 +52,14 @@ class Algorithm:
     reads: Feedback | None = None
     adapts: bool = False
     mixes: bool = False
-    draws: Callable[[TraceSpec], tuple[Draw, ...]] = lambda task: ()
+    draws: Callable[[TraceSpec], tuple[Draw, ...]] = lambda spec: ()
     gap: Callable[[Mapping[str, Any]], float] | None = None
     departures: tuple[str, ...] = ()
     plays: str = ""
     prepares: Callable[[Canonical], bool] = lambda canonical: False
     predicts: bool = False
     sees_round: bool = False
-    frank_wolfe: Callable[[TraceSpec], bool] = lambda task: False
+    frank_wolfe: Callable[[TraceSpec], bool] = lambda spec: False
 
     @property
     def looks_ahead(self) -> bool:

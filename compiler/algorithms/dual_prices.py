@@ -44,18 +44,18 @@ def is_drawn_on_average(canonical: Canonical) -> bool:
 def prices_at_start(p: Problem) -> State:
     """State before the first round: nothing has a price."""
     N = p.constraint_count
-    return {n: p.tracer.zeros((N,)) for n in (PRICE, SQUARES, USED)} if averaged(p.task.canonical).any() else {}
+    return {n: p.tracer.zeros((N,)) for n in (PRICE, SQUARES, USED)} if averaged(p.spec.canonical).any() else {}
 
 
 def priced_after(p: Problem, state: State, x: Point, guess: Value, caps: Value) -> State:
     """State after the decision x of a round. guess (N,), caps (N,)."""
-    on_average = averaged(p.task.canonical)
+    on_average = averaged(p.spec.canonical)
     if not on_average.any():
         return {}
     t, g = p.tracer, p.constraints(x)
     used, squares, error = t.name("used", array(state, USED) + g), t.name("squares", array(state, SQUARES) + g * g), g
-    if p.task.horizon is not None:
-        left = t.maximum(float(p.task.horizon) - p.played, 0.0) + 1.0
+    if p.spec.horizon is not None:
+        left = t.maximum(float(p.spec.horizon) - p.played, 0.0) + 1.0
         error = t.name("error", g + (used + RESERVE * t.sqrt(squares / p.played)) / left)
     moved = array(state, PRICE) + STEP * guess * error / t.sqrt(t.maximum(squares, TINY))
     price = t.minimum(t.maximum(moved, 0.0), caps)
@@ -65,20 +65,20 @@ def priced_after(p: Problem, state: State, x: Point, guess: Value, caps: Value) 
 def paid_for(p: Problem, state: State, g: Value, prices: Value) -> Value:
     """Costs of the values g of the constraints, (N,): violations at their prices, and constraints on average at theirs."""
     hard = prices * p.tracer.maximum(g, 0.0)
-    on_average = averaged(p.task.canonical)
+    on_average = averaged(p.spec.canonical)
     return p.tracer.where(_mask(p, on_average), array(state, PRICE) * g, hard) if on_average.any() else hard
 
 
 def slopes_of(p: Problem, state: State, g: Value, prices: Value) -> Value:
     """Weights (N,) of the gradients of the constraints in the slope of what they cost."""
     hard = prices * p.tracer.to_float(g > 0.0)
-    on_average = averaged(p.task.canonical)
+    on_average = averaged(p.spec.canonical)
     return p.tracer.where(_mask(p, on_average), array(state, PRICE), hard) if on_average.any() else hard
 
 
 def caps_beside(p: Problem, caps: Value) -> Value:
     """Largest multipliers (N,) of the constraints that a step meets: none of those that have a price."""
-    on_average = averaged(p.task.canonical)
+    on_average = averaged(p.spec.canonical)
     return p.tracer.where(_mask(p, on_average), 0.0, caps) if on_average.any() else caps
 
 

@@ -42,7 +42,7 @@ from oco.compiler.theory.theorems import (
     Theorem,
     Violation,
     inequalities_convex,
-    inequalities_know,
+    inequalities_have,
     needed,
     scheduled,
 )
@@ -150,7 +150,7 @@ RECOO = Algorithm(
                 CONVEX_LOSS,
                 BOUNDED_GRADIENT,
                 inequalities_convex("Each g_t^n is convex in the decision."),
-                inequalities_know("bound", "The constraints are bounded.", "the size"),
+                inequalities_have("bound", "The constraints are bounded.", "the size"),
                 FEASIBLE_COMPARATOR,
             ),
             settings=_settings,

@@ -68,7 +68,7 @@ class OnlineNewton:
     """`x` is the decision, `A` the weighted sum of g g', `S` the sum of |g|^2, `M` the largest |g|."""
 
     def init(self, p: Problem, start: Point) -> State:
-        t, d = p.tracer, p.task.canonical.size
+        t, d = p.tracer, p.spec.canonical.size
         return {"x": start, "A": t.zeros((d, d)), "S": t.lift(0.0), "M": t.lift(0.0)}
 
     def decide(self, p: Problem, state: State) -> Point:
@@ -80,9 +80,9 @@ class OnlineNewton:
         square = g.squared_norm()
         S = t.name("S", array(state, "S") + square)
         M = t.name("M", t.maximum(array(state, "M"), t.sqrt(square)))
-        diameter = math.sqrt(sum(d.diameter("l2") ** 2 for d in p.task.domains))
+        diameter = math.sqrt(sum(d.diameter("l2") ** 2 for d in p.spec.domains))
         gamma = t.name("gamma", t.minimum(p.setting("gamma"), STEEPEST / t.maximum(diameter * M, TINY)))
-        n = float(max(1, sum(d.dimension for d in p.task.domains)))
+        n = float(max(1, sum(d.dimension for d in p.spec.domains)))
         eps = t.name("eps", t.maximum(t.minimum(n / (gamma * D * D), t.sqrt(S) / D), TINY))
         flat = _flat(p, g)
         A = t.name("A", array(state, "A") + gamma * t.outer(flat, flat))
@@ -93,7 +93,7 @@ class OnlineNewton:
 def _within_hull(p: Problem, g: Point) -> Point:
     """Part of the gradient that is parallel to the affine hull of the domain."""
     t, parts = p.tracer, list[Value]()
-    for d, b in zip(p.task.domains, g.blocks, strict=True):
+    for d, b in zip(p.spec.domains, g.blocks, strict=True):
         rows, _ = d.affine_hull()
         if not len(rows):
             parts.append(b)
@@ -104,7 +104,7 @@ def _within_hull(p: Problem, g: Point) -> Point:
 
 
 def _flat(p: Problem, x: Point) -> Value:
-    parts = [d.flat(p.tracer, b) for d, b in zip(p.task.domains, x.blocks, strict=True)]
+    parts = [d.flat(p.tracer, b) for d, b in zip(p.spec.domains, x.blocks, strict=True)]
     return parts[0] if len(parts) == 1 else p.tracer.concat(*parts)
 
 

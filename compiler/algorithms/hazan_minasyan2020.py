@@ -63,7 +63,7 @@ class SampledLeader:
 
 def perturbed_leader(p: Problem, S: Point, weight: Value) -> Point:
     """The mean of argmin <S + v_i, x> over k points v_i drawn uniformly from the ball of radius delta weight."""
-    t, d, k = p.tracer, float(p.task.canonical.size), p.whole("k")
+    t, d, k = p.tracer, float(p.spec.canonical.size), p.whole("k")
     u = p.drawn_rows("u")
     p.note("v_i = delta weight p_i^(1/d) u_i / |u_i| is uniform in the ball, for normal u_i and p_i uniform on [0, 1]")
     lengths = t.sqrt(u.squared_norms())
@@ -77,9 +77,9 @@ def perturbed_leader(p: Problem, S: Point, weight: Value) -> Point:
     return Point(total) / float(k)
 
 
-def draws(task: TraceSpec) -> tuple[Draw, ...]:
+def draws(spec: TraceSpec) -> tuple[Draw, ...]:
     """Random numbers of a round for k points uniform in a ball: normal directions (k, n) and uniform shares of its volume (k,)."""
-    k = count(task.settings, "k", task.horizon or 1)
+    k = count(spec.settings, "k", spec.horizon or 1)
     return (
         Draw("u", "normal", "the directions of the perturbations, whatever their lengths", rows=k),
         Draw("p", "uniform", "the radii of the perturbations, as shares of the ball's volume", shape=(k,)),

@@ -90,7 +90,7 @@ from oco.compiler.theory.theorems import (
     Violation,
     constant_settings,
     inequalities_convex,
-    inequalities_know,
+    inequalities_have,
     needed,
     needed_bounds,
 )
@@ -133,8 +133,8 @@ _BASIC = (
     SOME_INEQUALITY,
     *_LOSS,
     inequalities_convex("Each g_t^n is convex in the decision."),
-    inequalities_know("bound", "The constraints are bounded.", "the size"),
-    inequalities_know("lipschitz.l2", "The gradients of the constraints are bounded.", "the gradient"),
+    inequalities_have("bound", "The constraints are bounded.", "the size"),
+    inequalities_have("lipschitz.l2", "The gradients of the constraints are bounded.", "the gradient"),
     FEASIBLE_COMPARATOR,
 )
 

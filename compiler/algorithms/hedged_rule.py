@@ -98,7 +98,7 @@ class Hedged:
 
     def begun(self, p: Problem, start: Point) -> State:
         """State in which nothing has been seen, with all decisions at `start`."""
-        t, N, canonical = p.tracer, p.constraint_count, p.task.canonical
+        t, N, canonical = p.tracer, p.constraint_count, p.spec.canonical
         season = p.whole("season")
         count, solved = expert_count(canonical, season), len(solving(canonical, season))
         return {
@@ -123,7 +123,7 @@ class Hedged:
         state = {**state, **predictions.prepared(state)}
         p.note("the round solved on predictions of the data, with margins")
         state = {**state, **_solved(p, state, predictions, following=False)}
-        return {**state, **_within_known(p, state)} if p.task.canonical.known else state
+        return {**state, **_within_known(p, state)} if p.spec.canonical.known else state
 
     def update(self, p: Problem, state: State) -> State:
         return _called(self, p, state) if _rounds_before(p) else self.following(p, state)
@@ -132,7 +132,7 @@ class Hedged:
         """State after a round."""
         t, x, weighting = p.tracer, rows(state, "x"), Weighting(p, state)
         played = x.combine(weighting.combined)
-        canonical, predictions = p.task.canonical, Predictions(p)
+        canonical, predictions = p.spec.canonical, Predictions(p)
         solved = solving(canonical, predictions.season)
         slopes, was = slopes_after(p, state, played), predictions.before(state)
         prices = prices_of(p, slopes)
@@ -161,8 +161,8 @@ class Hedged:
 
 def _rounds_before(p: Problem) -> Mapping[str, Floats]:
     """Rounds that are rehearsed; none where settings hang on the round."""
-    timed = any("t" in {s.name for s in v.formula.free_symbols} for v in p.task.settings.values())
-    return {} if timed else rehearsed(p.task.canonical)
+    timed = any("t" in {s.name for s in v.formula.free_symbols} for v in p.spec.settings.values())
+    return {} if timed else rehearsed(p.spec.canonical)
 
 
 def _called(rule: Hedged, p: Problem, state: State) -> State:
@@ -172,7 +172,7 @@ def _called(rule: Hedged, p: Problem, state: State) -> State:
 
     def learned(round_: Value, *values: Value) -> list[Value]:
         own, seen, more = values[: ends[0]], values[ends[0] : ends[1]], values[ends[1] :]
-        round_problem = Problem(p.tracer, p.task, dict(zip(streams, seen)), round_, constants=dict(zip(opened, more)))
+        round_problem = Problem(p.tracer, p.spec, dict(zip(streams, seen)), round_, constants=dict(zip(opened, more)))
         return _flat(rule.following(round_problem, _like(state, own)))
 
     assert p.round is not None
@@ -188,15 +188,15 @@ def _after_rehearsal(rule: Hedged, p: Problem, first: State, start: Point, data:
     table = {n: t.constant(v, f"rehearsed_{n}", "rounds drawn as the model states") for n, v in data.items()}
 
     def turn(k: Value, *values: Value) -> list[Value]:
-        seen = {n: table[n][k] for n in (s.name for s in p.task.canonical.streams) if n in table}
-        own = Problem(t, p.task, seen, k + 1, constants=p.constants)
+        seen = {n: table[n][k] for n in (s.name for s in p.spec.canonical.streams) if n in table}
+        own = Problem(t, p.spec, seen, k + 1, constants=p.constants)
         return _flat(rule.update(own, _like(first, values)))
 
     p.note("rounds are rehearsed; of what they taught, weights and predictions go")
     after = _like(first, t.for_(ROUNDS, turn, _flat(first)))
     away = [t.any(abs(a - b) > AT_CENTRE * p.domain.least_width) for a, b in zip(start.blocks, p.centre().blocks)]
     chosen = reduce(t.or_, away)
-    names = REHEARSED if is_whole(p.task.canonical) else PARTLY
+    names = REHEARSED if is_whole(p.spec.canonical) else PARTLY
     before, later = ({n: state[n] for n in names} for state in (first, after))
     return {**first, **_like(before, [t.where(chosen, a, b) for a, b in zip(_flat(before), _flat(later))])}
 
@@ -219,7 +219,7 @@ def _caps(p: Problem, prices: Value) -> Value:
     """Largest prices of constraints on average, (N,): stated penalties, and the largest multiplier where none is stated."""
     if not p.constraint_count:
         return prices
-    stated = p.tracer.constant(stated_prices(p.task.canonical.inequalities) > 0, "has_penalty")
+    stated = p.tracer.constant(stated_prices(p.spec.canonical.inequalities) > 0, "has_penalty")
     return p.tracer.where(stated, prices, p.setting("Q"))
 
 
@@ -235,7 +235,7 @@ def _constraints(p: Problem, x: Point) -> Value | None:
 
 def _last(p: Problem, state: State) -> list[Value]:
     """Decisions of the experts in the round before, block by block, where the loss is about them; else none."""
-    return list(rows(state, LAST).blocks) if p.task.canonical.moving is not None else []
+    return list(rows(state, LAST).blocks) if p.spec.canonical.moving is not None else []
 
 
 def _gradient_experts(p: Problem, state: State, prices: Value) -> tuple[Value, Value, Rows]:
@@ -296,14 +296,14 @@ def _rows_of(p: Problem, predicted: Value | None, solved: Solved) -> list[Value]
 def _begun(p: Problem, solved: Solved) -> np.ndarray[Any, Any]:
     """Rounds after which each prediction is one: a season's after the first of its seasons."""
     season = p.whole("season")
-    _, seasonal, *_ = places(p.task.canonical, season)
+    _, seasonal, *_ = places(p.spec.canonical, season)
     return np.array([season + 0.5 if i in seasonal else 0.5 for i, _, _ in solved])
 
 
 def _solved(p: Problem, state: State, predictions: Predictions, following: bool) -> State:
     """Decisions of the experts that solve the round, or the `following` one, with the sums of their squared slopes."""
     t, N, D, first = p.tracer, p.constraint_count, p.setting("D"), len(GRADIENTS)
-    canonical, x, S = p.task.canonical, rows(state, "x"), array(state, "S")
+    canonical, x, S = p.spec.canonical, rows(state, "x"), array(state, "S")
     solved = solving(canonical, predictions.season)
     data = _rows_of(p, array(state, "predicted") if predictions.size else None, solved)
     sizes = t.constant(np.array([c for _, c, _ in solved]), "reach", "factors of the steps")

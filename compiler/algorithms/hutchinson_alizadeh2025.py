@@ -37,7 +37,7 @@ from oco.compiler.theory.theorems import (
     constant_settings,
     horizon_known,
     inequalities_convex,
-    inequalities_know,
+    inequalities_have,
     needed,
     scheduled,
 )
@@ -62,8 +62,8 @@ class PolyakFeasibility:
         s = slope.named(t, "s")
         move = (p.setting("eta") * p.gradient(x)).named(t, "move")
         p.note("[g(x_t) + <s, y - x_t> + rho]_+ / |s|^2 at y = x_t - eta grad f")
-        excess, square = t.maximum(g - s.dot(move) + p.setting("rho"), 0.0), s.squared_norm()
-        length = t.name("length", t.where(square > 0.0, excess / t.maximum(square, TINY), 0.0))
+        violation, square = t.maximum(g - s.dot(move) + p.setting("rho"), 0.0), s.squared_norm()
+        length = t.name("length", t.where(square > 0.0, violation / t.maximum(square, TINY), 0.0))
         return {"x": p.domain.project(x - move - length * s)}
 
 
@@ -167,8 +167,8 @@ PFS = Algorithm(
                 horizon_known("The number of rounds T is known."),
                 BOUNDED_DOMAIN,
                 BOUNDED_GRADIENT,
-                inequalities_know("bound", "g is bounded.", "the size"),
-                inequalities_know("lipschitz.l2", "g is G_g-Lipschitz.", "the gradient"),
+                inequalities_have("bound", "g is bounded.", "the size"),
+                inequalities_have("lipschitz.l2", "g is G_g-Lipschitz.", "the gradient"),
                 SLATER,
                 Hypothesis("The Slater margin exceeds rho.", _margin_suffices, ("slater.margin",)),
             ),

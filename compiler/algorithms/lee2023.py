@@ -56,7 +56,7 @@ from oco.compiler.theory.theorems import (
     fact_is_known,
     horizon_known,
     inequalities_convex,
-    inequalities_know,
+    inequalities_have,
     needed,
     needed_bounds,
 )
@@ -79,13 +79,13 @@ class PrimalDual:
 
     def init(self, p: Problem, start: Point) -> State:
         none = p.tracer.zeros((p.constraint_count,))
-        return {"x": start, "lam": none, "G": none, **oracle_of(p.task.settings).rule.begin(p, start)}
+        return {"x": start, "lam": none, "G": none, **oracle_of(p.spec.settings).rule.begin(p, start)}
 
     def decide(self, p: Problem, state: State) -> Point:
         return point(state, "x")
 
     def update(self, p: Problem, state: State) -> State:
-        t, x, lam, oracle = p.tracer, point(state, "x"), array(state, "lam"), oracle_of(p.task.settings).rule
+        t, x, lam, oracle = p.tracer, point(state, "x"), array(state, "lam"), oracle_of(p.spec.settings).rule
         K = p.count_of("K")
         p.note("the round k of this block")
         k = t.name("k", t.mod(p.played - 1.0, K) + 1.0)
@@ -168,7 +168,7 @@ SMOOTH = (
         "The losses are L-smooth.",
         "how fast the gradient of the loss changes",
     ),
-    inequalities_know("smoothness.l2", "The constraints are L-smooth.", "how fast the gradient changes"),
+    inequalities_have("smoothness.l2", "The constraints are L-smooth.", "how fast the gradient changes"),
 )
 HYPOTHESES = (
     MEAN_CONSTRAINTS,
@@ -177,8 +177,8 @@ HYPOTHESES = (
     CONVEX_LOSS,
     BOUNDED_GRADIENT,
     inequalities_convex("g(x, omega) is convex in the decision."),
-    inequalities_know("lipschitz.l2", "f_t and g_t are D-Lipschitz.", "the gradient"),
-    inequalities_know("bound", "g_t is bounded: |g_t(x)| <= G.", "the size"),
+    inequalities_have("lipschitz.l2", "f_t and g_t are D-Lipschitz.", "the gradient"),
+    inequalities_have("bound", "g_t is bounded: |g_t(x)| <= G.", "the size"),
     BOUNDED_DOMAIN,
     Hypothesis("D > 0 and R > 0.", _something_to_learn, ("loss.lipschitz.l2", "domain.diameter.l2")),
     horizon_known("The number of rounds T is known."),
@@ -359,7 +359,7 @@ def _theorem(oracle: Oracle, duality: bool) -> Theorem:
 PROJECTION_FREE = Algorithm(
     name="projection-free",
     multipliers=("lam",),
-    frank_wolfe=lambda task: oracle_of(task.settings).frank_wolfe,
+    frank_wolfe=lambda spec: oracle_of(spec.settings).frank_wolfe,
     title="online primal-dual projection-free method",
     cite="Lee, Ho-Nguyen & Lee 2023, Algorithm 1",
     rule=PrimalDual,
@@ -376,5 +376,5 @@ PROJECTION_FREE = Algorithm(
         "G": "sum of the constraints over this block",
         **{name: words for o in ORACLES for name, words in o.symbols},
     },
-    draws=lambda task: oracle_of(task.settings).draws(task),
+    draws=lambda spec: oracle_of(spec.settings).draws(spec),
 )

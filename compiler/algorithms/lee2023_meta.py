@@ -52,7 +52,7 @@ from oco.compiler.theory.theorems import (
     fact_is_known,
     horizon_known,
     inequalities_convex,
-    inequalities_know,
+    inequalities_have,
     needed,
     needed_bounds,
 )
@@ -106,10 +106,10 @@ class MetaFrankWolfe:
         return Point(result[:blocks]), Rows(result[blocks : 2 * blocks]), Rows(result[2 * blocks :])
 
 
-def draws(task: TraceSpec) -> tuple[Draw, ...]:
+def draws(spec: TraceSpec) -> tuple[Draw, ...]:
     """Drawn anew in every round. Algorithm 3 draws once, and its proof takes the slopes as given: but those of later rounds depend on
     the draw, through the points and the multipliers, so that one draw is not covered where new ones are."""
-    K = count(task.settings, "K", task.horizon or 1)
+    K = count(spec.settings, "K", spec.horizon or 1)
     return (Draw("p", "uniform", "the perturbations of the leaders, a row an inner step", rows=K),)
 
 
@@ -152,8 +152,8 @@ _HYPOTHESES = (
         "Assumption 2: |grad f_t(x)|_inf <= D.",
         "the entries of the gradient of the loss",
     ),
-    inequalities_know("lipschitz.l1", "Assumption 2: |grad g_t(x)|_inf <= D.", "the entries of the gradient"),
-    inequalities_know("bound", "Assumption 2: |g_t(x)| <= G.", "the size"),
+    inequalities_have("lipschitz.l1", "Assumption 2: |grad g_t(x)|_inf <= D.", "the entries of the gradient"),
+    inequalities_have("bound", "Assumption 2: |g_t(x)| <= G.", "the size"),
     fact_is_known(
         "domain.diameter.l1",
         "Assumption 2: |x - y|_1 <= R in the domain.",

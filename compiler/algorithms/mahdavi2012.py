@@ -32,7 +32,7 @@ from oco.compiler.theory.theorems import (
     constant_settings,
     horizon_known,
     inequalities_convex,
-    inequalities_know,
+    inequalities_have,
     needed,
     needed_bounds,
     scheduled,
@@ -143,8 +143,8 @@ def _settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     return result if holds else [*result, "delta must be at least (m+1) G^2 + 2 delta^2 eta^2"]
 
 
-LIPSCHITZ = inequalities_know("lipschitz.l2", "Losses and constraints are G-Lipschitz.", "the gradient")
-BOUNDED = inequalities_know("bound", "The constraints are bounded by D.", "the size")
+LIPSCHITZ = inequalities_have("lipschitz.l2", "Losses and constraints are G-Lipschitz.", "the gradient")
+BOUNDED = inequalities_have("bound", "The constraints are bounded by D.", "the size")
 
 MAHDAVI = Algorithm(
     name="mahdavi",

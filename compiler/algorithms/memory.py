@@ -208,10 +208,10 @@ def _kept(c: Inequality, canonical: Canonical) -> KeptConstraint:
 def _why_not(c: Inequality, streams: tuple[str, ...], directions: list[int | None]) -> str:
     if names(c.expr, Kind.ROUND):
         return "depends on the round t by more than an additive term"
-    bent = _listed(tuple(s for s, d in zip(streams, directions) if d is None))
+    mixed = _listed(tuple(s for s, d in zip(streams, directions) if d is None))
     return (
-        f"multiplies {bent} and decisions, and is not monotone in {bent} over the domain: its worst is not one number an entry, and "
-        f"{bent} takes more than {MOST_VALUES} values"
+        f"multiplies {mixed} and decisions, and is not monotone in {mixed} over the domain: its worst is not one number an entry, and "
+        f"{mixed} takes more than {MOST_VALUES} values"
     )
 
 

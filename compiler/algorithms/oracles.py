@@ -35,7 +35,7 @@ class OracleStep(Protocol):
     ) -> tuple[Point, State]: ...
 
 
-def _no_draws(task: TraceSpec) -> tuple[Draw, ...]:
+def _no_draws(spec: TraceSpec) -> tuple[Draw, ...]:
     return ()
 
 

@@ -24,9 +24,9 @@ TINY = 1e-290
 
 def follows_slopes(p: Problem) -> bool:
     """True where a constraint states no penalty and none is given: its price follows the slopes that come."""
-    own = stated_prices(p.task.canonical.inequalities)
-    few = own.size * p.task.canonical.size <= MOST_SLOPES
-    return bool((own == 0.0).any()) and few and not p.task.settings["penalty"].given
+    own = stated_prices(p.spec.canonical.inequalities)
+    few = own.size * p.spec.canonical.size <= MOST_SLOPES
+    return bool((own == 0.0).any()) and few and not p.spec.settings["penalty"].given
 
 
 def no_slopes(p: Problem) -> State:
@@ -50,7 +50,7 @@ def prices_of(p: Problem, slopes: State) -> Value:
     """Price of a unit of violation of each constraint, shape (N,), in units of the rule."""
     if not p.constraint_count:
         return p.tracer.zeros((0,))
-    t, scales, stated = p.tracer, p.task.scales, stated_prices(p.task.canonical.inequalities)
+    t, scales, stated = p.tracer, p.spec.scales, stated_prices(p.spec.canonical.inequalities)
     if scales is not None:
         stated = stated * scales.inequalities / scales.loss
     own = t.full(1.0, stated.shape) * p.setting("penalty")
@@ -59,7 +59,7 @@ def prices_of(p: Problem, slopes: State) -> Value:
         followed = p.setting("weight") * t.sqrt(F / t.maximum(G, TINY))
         cut = t.maximum(t.minimum(followed, FARTHEST * own), own / FARTHEST)
         own = t.where(t.and_(G > 0.0, F > 0.0), cut, own)
-    if p.task.settings["penalty"].given or not stated.any():
+    if p.spec.settings["penalty"].given or not stated.any():
         return t.name("price", own)
     price = t.constant(stated, "price", "penalties that the model states, of g / G in units of the loss")
     return price if stated.all() else t.where(price > 0.0, price, own)

@@ -19,7 +19,7 @@ from oco.compiler.lowering.round_problem import Draw, Problem, TraceSpec
 from oco.compiler.theory.theorems import Hypothesis, Objection, Situation
 
 
-def draws(task: TraceSpec) -> tuple[Draw, ...]:
+def draws(spec: TraceSpec) -> tuple[Draw, ...]:
     """The random arrays of a round, for `Algorithm.draws`."""
     return (Draw("u", "normal", "the direction of the perturbation, whatever its length"),)
 

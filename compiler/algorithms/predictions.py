@@ -114,11 +114,11 @@ class Predictions:
     def __init__(self, p: Problem) -> None:
         self.p, self.t = p, p.tracer
         self.season = p.whole("season")
-        self.size = predicted_of(p.task.canonical).size
-        self.count = sum(map(len, places(p.task.canonical, self.season)))
-        self.known = contexts(p.task.canonical)
-        *_, self.regression, given = places(p.task.canonical, self.season)
-        own = int(_states(p.task.canonical))
+        self.size = predicted_of(p.spec.canonical).size
+        self.count = sum(map(len, places(p.spec.canonical, self.season)))
+        self.known = contexts(p.spec.canonical)
+        *_, self.regression, given = places(p.spec.canonical, self.season)
+        own = int(_states(p.spec.canonical))
         self.stated, self.forecasts = given[:own], given[own:]
 
     def init(self) -> State:
@@ -158,7 +158,7 @@ class Predictions:
             seasonal, kept = self._seasonal(state, was[OVERALL], average[OVERALL], now)
             rows.append(seasonal)
             after |= kept
-        if (table := quantiles(self.p.task.canonical)) is not None:
+        if (table := quantiles(self.p.spec.canonical)) is not None:
             worse = t.constant(np.nan_to_num(table), "worse", "quantiles of the stated distributions")
             rows.append(t.where(t.constant(~np.isnan(table), "stated"), worse, t.broadcast(average[-1], table.shape)))
         if self.known:
@@ -174,7 +174,7 @@ class Predictions:
         made = array(state, "predicted")
         for place in self.regression:
             made = self.t.put(made, self._regressed(state, made[OVERALL]), place)
-        canonical = self.p.task.canonical
+        canonical = self.p.spec.canonical
         for place in self.stated:
             self.p.note("predictions that the model states")
             own = {n: stated_value(self.p, e) for n, e in canonical.predictions if n in predicted_of(canonical).streams}
@@ -197,7 +197,7 @@ class Predictions:
     def _with(self, own: dict[str, Value], others: Value) -> Value:
         """Values of the streams that have one, and `others` for the rest; within the ranges of the streams."""
         at, parts = 0, list[Value]()
-        for name, size in predicted_of(self.p.task.canonical).streams.items():
+        for name, size in predicted_of(self.p.spec.canonical).streams.items():
             parts.append(own.get(name, others[at : at + size]))
             at += size
         return self._within_ranges(parts[0] if len(parts) == 1 else self.t.concat(*parts))
@@ -245,17 +245,17 @@ class Predictions:
 
     def _flat(self, name: str) -> Value:
         """Value of a stream that is known, one vector."""
-        shape = next(s.shape for s in self.p.task.canonical.streams if s.name == name)
+        shape = next(s.shape for s in self.p.spec.canonical.streams if s.name == name)
         return self.t.reshape(self.t.to_float(self.p.seen[name]), (math.prod(shape),))
 
     @property
     def _width(self) -> int:
-        return sum(math.prod(s.shape) for s in self.p.task.canonical.streams if s.name in self.known)
+        return sum(math.prod(s.shape) for s in self.p.spec.canonical.streams if s.name in self.known)
 
     def _ranges(self) -> tuple[Floats, Floats]:
         """Least and greatest value of each entry of the data."""
-        ranges = {s.name: s for s in self.p.task.canonical.streams}
-        own = [ranges[n] for n in predicted_of(self.p.task.canonical).streams]
+        ranges = {s.name: s for s in self.p.spec.canonical.streams}
+        own = [ranges[n] for n in predicted_of(self.p.spec.canonical).streams]
         lower, upper = (
             np.concatenate([np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape).ravel() for s, e in pairs])
             for pairs in ([(s, s.lower) for s in own], [(s, s.upper) for s in own])

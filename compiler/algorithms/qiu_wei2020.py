@@ -43,7 +43,7 @@ from oco.compiler.theory.theorems import (
     fact_is_known,
     horizon_known,
     inequalities_convex,
-    inequalities_know,
+    inequalities_have,
     needed,
 )
 from oco.dsl.expressions import changes
@@ -164,8 +164,8 @@ _COMMON = (
         "how fast the gradient of the loss changes",
     ),
     inequalities_convex("Each g_k is convex."),
-    inequalities_know("bound", "Assumption 2.1(c): sum_k |g_k(x)| <= G.", "the size"),
-    inequalities_know(
+    inequalities_have("bound", "Assumption 2.1(c): sum_k |g_k(x)| <= G.", "the size"),
+    inequalities_have(
         "smoothness.l2", "Assumption 2.1(d): the gradient of g_k is L_g-Lipschitz.", "how fast the gradient changes"
     ),
     SLATER,
@@ -247,7 +247,7 @@ def _constants(s: Situation, settings: Mapping[str, Setting], horizon: int) -> P
     on_simplex = entropic(s.domains)
     value = {name: number(settings, name, horizon) for name in settings}
     slope = needed(s, "loss.lipschitz.l1" if on_simplex else "loss.lipschitz.l2")
-    reach = needed(s, "domain.diameter.l1" if on_simplex else "domain.diameter.l2") ** 2
+    squared_diameter = needed(s, "domain.diameter.l1" if on_simplex else "domain.diameter.l2") ** 2
     nu, d = value.get("nu", 0.0), s.size
     if (margin := slater_margin(s)) is None:
         raise UnknownFact("slater.margin")
@@ -263,8 +263,8 @@ def _constants(s: Situation, settings: Mapping[str, Setting], horizon: int) -> P
         # Erratum 1: with f_0 = 0 the first round adds |grad f_1|^2 <= F^2.
         V=min(_variation(s), 4 * slope**2 * max(horizon - 1, 0)) + slope**2,
         sigma=margin,
-        reach=reach,
-        divergence=math.log(d / nu) if on_simplex else reach / 2,
+        squared_diameter=squared_diameter,
+        divergence=math.log(d / nu) if on_simplex else squared_diameter / 2,
         mixing=nu * (math.log(d) + 2 * nu) if on_simplex else 0.0,
         factor=3.0 if on_simplex else 2.0,
         rho=value["rho"],
@@ -322,7 +322,7 @@ MIRROR_PROX = Algorithm(
             hypotheses=(
                 *_COMMON,
                 Hypothesis("The mirror map is that of the Euclidean norm.", _euclidean),
-                inequalities_know("lipschitz.l2", "Assumption 2.1(c): g_k is H_k-Lipschitz.", "the gradient"),
+                inequalities_have("lipschitz.l2", "Assumption 2.1(c): g_k is H_k-Lipschitz.", "the gradient"),
             ),
             settings=_settings,
             free=(Free("eta"), Free("gamma")),
@@ -339,7 +339,7 @@ MIRROR_PROX = Algorithm(
             hypotheses=(
                 *_COMMON,
                 Hypothesis("Decisions lie in the probability simplex.", _simplex),
-                inequalities_know("lipschitz.l1", "Assumption 2.1(c): g_k is H_k-Lipschitz in l1.", "the gradient"),
+                inequalities_have("lipschitz.l1", "Assumption 2.1(c): g_k is H_k-Lipschitz in l1.", "the gradient"),
             ),
             settings=_settings,
             free=(Free("eta"), Free("gamma")),

@@ -21,7 +21,7 @@ from oco.compiler.theory.guarantees import Floats
 
 @dataclass(frozen=True)
 class ProofSymbols:
-    """The symbols of the proofs at a horizon. `reach` bounds |x - y|^2, `divergence` D(z, .) at the point where it is taken."""
+    """The symbols of the proofs at a horizon. `squared_diameter` bounds |x - y|^2, `divergence` D(z, .) at the point where it is taken."""
 
     eta: float
     gamma: float
@@ -33,7 +33,7 @@ class ProofSymbols:
     K: int
     V: float
     sigma: float
-    reach: float
+    squared_diameter: float
     divergence: float
     mixing: float
     """Amount that mixing adds to each unit of alpha over one round: nu (log d + 2 nu)."""
@@ -55,12 +55,12 @@ class ProofSymbols:
     def slack(self, delta: Floats) -> Floats:
         """C-bar of (28) and (60), as a function of the length of a stretch."""
         G, sigma = self.G, self.sigma
-        pull = self.factor / 2 * self.reach
+        pull = self.factor / 2 * self.squared_diameter
         squares = pull * (self.L_g * G + self.H**2) + (G**2 + sigma * delta**2 * G) / 2 + sigma * delta * G
         return np.asarray(
             squares * self.gamma**2
             + (pull * self.L_f**2 + self.V / 2) * self.eta
-            + self.F * math.sqrt(self.reach) * delta
+            + self.F * math.sqrt(self.squared_diameter) * delta
         )
 
     def queue(self, horizon: int) -> float:
@@ -70,7 +70,7 @@ class ProofSymbols:
         delta = np.unique(np.round(np.geomspace(1, max(horizon, 1), 400)))
         per_alpha = self.divergence + delta * self.mixing
         share = self.per_queue * 4 * per_alpha / (self.sigma * delta * self.gamma)
-        allowed = (share < 1) & (self.sigma * delta >= self.factor * self.reach * self.L_g)
+        allowed = (share < 1) & (self.sigma * delta >= self.factor * self.squared_diameter * self.L_g)
         if not allowed.any():
             return trivial
         delta, per_alpha, share = delta[allowed], per_alpha[allowed], share[allowed]
@@ -88,7 +88,7 @@ class ProofSymbols:
         start = (
             self.factor
             / 2
-            * self.reach
+            * self.squared_diameter
             * (self.eta * self.L_f**2 + self.gamma**2 * (2 * self.L_g * self.G + self.H**2))
         )
         alpha = self.last_alpha(horizon) * (self.divergence + horizon * self.mixing)

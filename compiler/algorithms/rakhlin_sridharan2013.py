@@ -58,7 +58,7 @@ class Optimistic:
     """`x` is the decision, `y` the point that steps on gradients lead to, `m` the predicted gradient."""
 
     def init(self, p: Problem, start: Point) -> State:
-        t, canonical = p.tracer, p.task.canonical
+        t, canonical = p.tracer, p.spec.canonical
         seen = {"seen": t.zeros((predicted_of(canonical).size,))} if predicted_of(canonical).size else {}
         mu = {MULTIPLIERS: t.zeros((rows_known(canonical),))} if canonical.known else {}
         zero = {"S": t.lift(0.0), "M": t.lift(0.0)}
@@ -83,7 +83,7 @@ class Optimistic:
         least = t.minimum(error, M)
         S, M = t.name("S", array(state, "S") + least * least), t.name("M", t.maximum(M, error))
         following, mu = _projected(p, y - _step(p, S, M) * g, state)
-        seen = {"seen": data_of(p)} if predicted_of(p.task.canonical).size else {}
+        seen = {"seen": data_of(p)} if predicted_of(p.spec.canonical).size else {}
         return {**state, "x": following, "y": following, "S": S, "M": M, **seen, **mu, **kept_after(p, x)}
 
 
@@ -94,7 +94,7 @@ def _step(p: Problem, S: Value, M: Value) -> Value:
 
 def _projected(p: Problem, v: Point, state: State) -> tuple[Point, State]:
     """Projection onto the domain cut by the known constraints of the round, and the multipliers of these."""
-    if not p.task.canonical.known:
+    if not p.spec.canonical.known:
         return p.domain.project(v), {}
     x, mu = nearest_known(p, v, array(state, MULTIPLIERS))
     return x, {MULTIPLIERS: mu}
@@ -102,8 +102,8 @@ def _projected(p: Problem, v: Point, state: State) -> tuple[Point, State]:
 
 def _predicted(p: Problem, state: State) -> list[Value]:
     """Data of the round as the model predicts them, stream by stream; of those without a prediction, those of the round before."""
-    own, parts, at = dict(p.task.canonical.predictions), list[Value](), 0
-    for name, size in predicted_of(p.task.canonical).streams.items():
+    own, parts, at = dict(p.spec.canonical.predictions), list[Value](), 0
+    for name, size in predicted_of(p.spec.canonical).streams.items():
         parts.append(stated_value(p, own[name]) if name in own else array(state, "seen")[at : at + size])
         at += size
     return parts

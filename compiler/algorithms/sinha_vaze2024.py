@@ -84,7 +84,7 @@ class SinhaVaze:
 
 def _strong(p: Problem) -> bool:
     """True if all settings of the strongly convex case are there, not only one of them beside those of the other."""
-    return {"V", "alpha_f"} <= p.task.settings.keys()
+    return {"V", "alpha_f"} <= p.spec.settings.keys()
 
 
 # Settings and guarantees.

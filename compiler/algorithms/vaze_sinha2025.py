@@ -59,7 +59,7 @@ from oco.compiler.theory.theorems import (
     Violation,
     constant_settings,
     inequalities_convex,
-    inequalities_know,
+    inequalities_have,
     needed,
     scheduled,
 )
@@ -125,28 +125,28 @@ def _round(p: Problem) -> Value:
 
 
 def _memory(p: Problem) -> Memory:
-    result = memory_of(p.task.canonical)
+    result = memory_of(p.spec.canonical)
     if result is None:
         raise InternalError("constraints that cannot be kept")
     return result
 
 
 def _windowed(p: Problem) -> bool:
-    return "window" in p.task.settings
+    return "window" in p.spec.settings
 
 
 def _strong(p: Problem) -> bool:
     """True if the setting of the strongly convex case is there."""
-    return "eta" in p.task.settings
+    return "eta" in p.spec.settings
 
 
 def _remembered(p: Problem, memory: Memory, worst: Value | None) -> Problem:
     """The problem whose constraints are those of the memory, and its numbers among the data."""
     structure, _ = memory.canonical.structure
-    scales = p.task.scales
+    scales = p.spec.scales
     if scales is not None:
         scales = replace(scales, inequalities=scales.inequalities[memory.owner])
-    task = replace(p.task, canonical=memory.canonical, structure=structure, scales=scales)
+    spec = replace(p.spec, canonical=memory.canonical, structure=structure, scales=scales)
     seen, start = dict(p.seen), 0
     for name, expr, size in zip(memory.names, memory.observed, memory.sizes):
         assert worst is not None
@@ -154,7 +154,7 @@ def _remembered(p: Problem, memory: Memory, worst: Value | None) -> Problem:
             worst[start : start + size], tuple(int(n) for n in expr.shape if isinstance(n, int))
         )
         start += size
-    return Problem(p.tracer, task, seen, p.round)
+    return Problem(p.tracer, spec, seen, p.round)
 
 
 # Hypotheses.
@@ -197,7 +197,7 @@ _BASIC = (
     BOUNDED_GRADIENT,
     EACH_ROUND,
     inequalities_convex("Each g_t^n is convex in the decision."),
-    inequalities_know("bound", "The constraints are bounded.", "the size"),
+    inequalities_have("bound", "The constraints are bounded.", "the size"),
     COMPARATOR,
 )
 

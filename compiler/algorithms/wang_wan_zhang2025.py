@@ -37,7 +37,7 @@ from oco.compiler.theory.theorems import (
     constant_settings,
     horizon_known,
     inequalities_convex,
-    inequalities_know,
+    inequalities_have,
     needed,
     needed_bounds,
     scheduled,
@@ -153,7 +153,7 @@ def _something_to_learn(s: Situation) -> Objection | None:
     )
 
 
-LIPSCHITZ_CONSTRAINTS = inequalities_know("lipschitz.l2", "Assumption 2: f_t and g_t are G-Lipschitz.", "the gradient")
+LIPSCHITZ_CONSTRAINTS = inequalities_have("lipschitz.l2", "Assumption 2: f_t and g_t are G-Lipschitz.", "the gradient")
 
 SOMETHING_TO_LEARN = Hypothesis("G > 0 and D > 0.", _something_to_learn, ("loss.lipschitz.l2", "domain.diameter.l2"))
 
@@ -332,7 +332,7 @@ OFW_TVC = Algorithm(
         ),
     ),
     cost="one linear minimisation",
-    frank_wolfe=lambda task: True,
+    frank_wolfe=lambda spec: True,
     symbols={
         "x": "the decision of this round",
         "x_s": "the decision of round s",
@@ -364,7 +364,7 @@ SCOFW_TVC = Algorithm(
         ),
     ),
     cost="one linear minimisation",
-    frank_wolfe=lambda task: True,
+    frank_wolfe=lambda spec: True,
     symbols={
         "x": "the decision of this round",
         "S": "sum of the surrogate losses' gradients",

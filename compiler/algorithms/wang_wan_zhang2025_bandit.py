@@ -93,7 +93,7 @@ class BanditFrankWolfe:
         """Lines 13 to 18: Frank-Wolfe on F = eta <S, y> + |y - y_b|^2 until its gap is at most epsilon."""
         t, epsilon = p.tracer, p.setting("epsilon")
         p.note("(22): eta = c D / (d M G_k T^(3/4))")
-        scale = p.task.canonical.size * p.horizon**0.75
+        scale = p.spec.canonical.size * p.horizon**0.75
         pull = (p.setting("c") * p.setting("D") / (p.setting("M") * scale) * S).named(t, "pull")
 
         def step(steps: Value, gap: Value, *blocks: Value) -> tuple[Value, ...]:

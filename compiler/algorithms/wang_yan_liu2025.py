@@ -42,7 +42,7 @@ from oco.compiler.theory.theorems import (
     constant_settings,
     horizon_known,
     inequalities_convex,
-    inequalities_know,
+    inequalities_have,
     needed,
     needed_bounds,
     scheduled,
@@ -127,7 +127,7 @@ BASIC = (
     CONVEX_LOSS,
     BOUNDED_GRADIENT,
     inequalities_convex("Each g_t^n is convex in the decision."),
-    inequalities_know("bound", "Assumption 3: |g_t^n(x)| <= G.", "the size"),
+    inequalities_have("bound", "Assumption 3: |g_t^n(x)| <= G.", "the size"),
     FEASIBLE_COMPARATOR,
 )
 

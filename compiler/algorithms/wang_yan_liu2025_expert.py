@@ -52,7 +52,7 @@ class ColdqExpert:
     """M copies of Algorithm 1, each with its own decision in its gradient and queue; the weighted mean is played."""
 
     def init(self, p: Problem, start: Point) -> State:
-        experts = p.whole("M") if p.epoch is None else _most_experts(p.task.settings)
+        experts = p.whole("M") if p.epoch is None else _most_experts(p.spec.settings)
         m, M = np.arange(1, experts + 1), p.count_of("M")
         prior, why = 1 / (m * (m + 1)), "w_1[m] = (M + 1) / (m (m + 1) M)"
         if isinstance(M, float):

@@ -44,7 +44,7 @@ from oco.compiler.theory.theorems import (
     fact_is_known,
     horizon_known,
     inequalities_convex,
-    inequalities_know,
+    inequalities_have,
     needed,
     scheduled,
 )
@@ -180,7 +180,7 @@ _COMMON = (
     CONVEX_LOSS,
     inequalities_convex("Each g_i is convex in the decision."),
     horizon_known("The number of rounds T is known."),
-    inequalities_know("bound", "Assumption 2.1(2): sum_i |g_i|^2 <= G^2.", "the size"),
+    inequalities_have("bound", "Assumption 2.1(2): sum_i |g_i|^2 <= G^2.", "the size"),
     Hypothesis("Assumption 2.1(2): sum_j |h_j|^2 <= H^2.", _equalities_known, ("constraints.*.bound",)),
     FEASIBLE_MEAN,
     Hypothesis(
@@ -312,12 +312,12 @@ def _queue(c: _Constants, F: float, sigma: float, V: float, alpha: float, theta:
     moment costs 0.55 r^2 t_0^2 delta_max^2, so that e^(r Z) falls by 0.21 (zeta / delta_max)^2 above theta, and 1.29 / 0.21 < 8.
     """
     t0 = math.ceil(math.sqrt(horizon))
-    reach = c.diameter**2 * c.D2**2
-    drift = c.G**2 + reach + V**2 * c.D1**2 / (2 * alpha * c.beta) + V * F
+    squared_travel = c.diameter**2 * c.D2**2
+    drift = c.G**2 + squared_travel + V**2 * c.D1**2 / (2 * alpha * c.beta) + V * F
     divergence = c.R + (math.log(1 / theta) / c.beta if c.entropic and theta > 0 else 0.0)
     if c.entropic:
         drift += V * theta * c.diameter * c.D1 + alpha * theta * c.R
-    total = 2 * drift * t0 + 2 * (1.5 * c.G**2 + reach) * t0**2 + 2 * alpha * divergence
+    total = 2 * drift * t0 + 2 * (1.5 * c.G**2 + squared_travel) * t0**2 + 2 * alpha * divergence
     start = max((total + 2 * V * t0 * F) / (sigma * t0), sigma * t0 / 2)
     step, fall = c.G + c.D2 * c.diameter, sigma / 2
     return start + t0 * 4 * step**2 / fall * math.log(8 * step**2 / fall**2)
@@ -342,7 +342,7 @@ MIRROR_DESCENT = Algorithm(
                 Hypothesis("The mirror map is that of the Euclidean norm.", _euclidean),
                 BOUNDED_DOMAIN,
                 BOUNDED_GRADIENT,
-                inequalities_know("lipschitz.l2", "Assumption 2.1(1): sum_i |grad g_i|^2 <= D_2^2.", "the gradient"),
+                inequalities_have("lipschitz.l2", "Assumption 2.1(1): sum_i |grad g_i|^2 <= D_2^2.", "the gradient"),
             ),
             settings=_settings,
             free=(Free("V"), Free("alpha")),
@@ -364,7 +364,7 @@ MIRROR_DESCENT = Algorithm(
                     "Assumption 2.1(1): |grad f^t|_inf <= D_1.",
                     "the entries of the gradient of the loss",
                 ),
-                inequalities_know(
+                inequalities_have(
                     "lipschitz.l1", "Assumption 2.1(1): sum_i |grad g_i|_inf^2 <= D_2^2.", "the gradient"
                 ),
             ),

@@ -127,7 +127,7 @@ def _checks(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
 
 OFW = Algorithm(
     name="ofw",
-    frank_wolfe=lambda task: True,
+    frank_wolfe=lambda spec: True,
     title="online Frank-Wolfe",
     cite="Hazan & Kale 2012; Weibel, Gaillard, Koolen & Taylor 2026",
     rule=OnlineFrankWolfe,

@@ -23,7 +23,7 @@ from oco.compiler.theory.theorems import (
     constant_settings,
     horizon_known,
     inequalities_convex,
-    inequalities_know,
+    inequalities_have,
 )
 from oco.dsl.statements import Measure
 
@@ -90,8 +90,8 @@ DPP = Algorithm(
                 horizon_known("The number of rounds T is known."),
                 BOUNDED_DOMAIN,
                 BOUNDED_GRADIENT,
-                inequalities_know("bound", "The constraints are bounded.", "the size"),
-                inequalities_know("lipschitz.l2", "The constraints are Lipschitz.", "the gradient"),
+                inequalities_have("bound", "The constraints are bounded.", "the size"),
+                inequalities_have("lipschitz.l2", "The constraints are Lipschitz.", "the gradient"),
                 SLATER,
             ),
             settings=_settings,

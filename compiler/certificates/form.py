@@ -87,7 +87,7 @@ class CertificateForm:
     counted: tuple[Inequality, ...]
 
     @cached_property
-    def bent(self) -> Canonical | None:
+    def nonlinear(self) -> Canonical | None:
         """Problem of all constraints, where a step with them is exact: sums of functions of single entries over a box, none of them summed
         as linearisations; None where it is not. Data of `mean` are streams called as `renamed` says.
         """
@@ -97,7 +97,7 @@ class CertificateForm:
         mean = self.mean.canonical.inequalities if self.mean else ()
         sides = [(c.expr,) if isinstance(c, Inequality) else (c.expr, algebra.minus(c.expr)) for c in self.means]
         exprs = [*(c.expr for c in worst), *(renamed(c.expr) for c in mean), *(e for side in sides for e in side)]
-        return bent_problem(self.problem, exprs)
+        return nonlinear_problem(self.problem, exprs)
 
     @property
     def curved(self) -> bool:
@@ -237,7 +237,7 @@ def _curvature(problem: Canonical) -> tuple[HessianForm, tuple[Expr, ...], bool]
     return (HessianForm.FULL, tuple(full), True) if quadratic else linearised
 
 
-def bent_problem(problem: Canonical, exprs: Sequence[Expr]) -> Canonical | None:
+def nonlinear_problem(problem: Canonical, exprs: Sequence[Expr]) -> Canonical | None:
     """Problem of these constraints, where they are sums of functions of single entries over a box, and not all affine; else None."""
     if not exprs or not all(b.domain.is_box for b in problem.blocks):
         return None

@@ -22,15 +22,15 @@ STEPS, IDLE = 40, 6
 
 
 class CertificateKeeper:
-    """Sums beside a rule's state, of a task that asks for a certificate; nothing at all for one that does not.
+    """Sums beside a rule's state, of a trace that is to have a certificate; nothing at all for another.
 
     multipliers  names of the rule's multipliers, one of which may have an entry for each inequality that it learns
     """
 
-    def __init__(self, t: Tracer, task: TraceSpec, multipliers: tuple[str, ...]) -> None:
+    def __init__(self, t: Tracer, spec: TraceSpec, multipliers: tuple[str, ...]) -> None:
         self.t, self.multipliers = t, multipliers
-        self.sums = _sums(t, task) if task.certify else None
-        self.dynamic = (DYNAMIC, IMPOSSIBLE) if task.certify == "dynamic" else ()
+        self.sums = _sums(t, spec) if spec.certify else None
+        self.dynamic = (DYNAMIC, IMPOSSIBLE) if spec.certify == "dynamic" else ()
         self.names = () if self.sums is None else (*self.sums.shapes, *self.dynamic)
 
     def start(self) -> dict[str, Liftable]:
@@ -48,7 +48,7 @@ class CertificateKeeper:
         """Regret of the round to the best decision of it, at most, added up, and the number of rounds that no decision satisfies."""
         assert self.sums is not None
         t = self.t
-        p = Problem(t, self.sums.task, seen, fields["round"])
+        p = Problem(t, self.sums.spec, seen, fields["round"])
         t.note("what every decision of the round loses at least")
         best = least_loss(OneRound(self.sums, p), t.lift(1.0), flat(t, x), STEPS, IDLE)
         least = best.bound - best.slack
@@ -85,10 +85,10 @@ class CertificateKeeper:
         return own[np.maximum(places, 0)] * learned
 
 
-def _sums(t: Tracer, task: TraceSpec) -> CertificateSums:
-    form = certificate_form(task.canonical.standing)
+def _sums(t: Tracer, spec: TraceSpec) -> CertificateSums:
+    form = certificate_form(spec.canonical.standing)
     if isinstance(form, str):
         raise fail("OCO735", f"there is no certificate of this model: {form}")
-    if any(task.low_rank_layouts):
+    if any(spec.low_rank_layouts):
         raise fail("OCO735", "there is no certificate of this model: a decision is kept as factors")
-    return CertificateSums.of(t, form, task)
+    return CertificateSums.of(t, form, spec)

@@ -82,7 +82,7 @@ class Summed(Protocol):
     def curvature(self) -> Value | None:
         """Upper bound of the curvature; None where none is known."""
 
-    def bent_step(self, y: Value, c: Value, alpha: Value) -> Value | None:
+    def nonlinear_step(self, y: Value, c: Value, alpha: Value) -> Value | None:
         """argmin over the domain and the constraints of <c, u> + alpha |u - y|^2; None where no exact step is at hand."""
         ...
 
@@ -182,7 +182,7 @@ class _BoundSearch:
         t, problem, radius, unit = self.t, self.problem, self.radius, self.unit
         slope = problem.loss_at(y)[1] / self.scale
         v = y / radius - slope * (sigma * radius)
-        exact = problem.bent_step(y, slope, 0.5 / (sigma * radius * radius))
+        exact = problem.nonlinear_step(y, slope, 0.5 / (sigma * radius * radius))
         at = y if exact is None else exact
         held = problem.constraints_at(at)
         if held is None:

@@ -31,8 +31,8 @@ def replay_program(problem: Canonical) -> Program:
     """
     if isinstance(form := certificate_form(problem), str):
         raise fail("OCO735", f"there is no certificate of this model: {form}")
-    t, task = Tracer(problem.name), TraceSpec(problem, {}, problem.structure[0], problem.horizon, certify="static")
-    keeper = CertificateKeeper(t, task, ())
+    t, spec = Tracer(problem.name), TraceSpec(problem, {}, problem.structure[0], problem.horizon, certify="static")
+    keeper = CertificateKeeper(t, spec, ())
     blocks = [Field(b.name, Type(DType.FLOAT, b.shape)) for b in problem.blocks]
     played = [Field(f.name + PLAYED, f.type, "the decision of the round") for f in blocks]
 
@@ -44,14 +44,14 @@ def replay_program(problem: Canonical) -> Program:
         return {b.name: t.constant(np.asarray(b.domain.centre()), "centre", why) for b in problem.blocks}
 
     def update(state: Named, seen: Named, drawn: Named) -> Mapping[str, Liftable]:
-        p = Problem(t, task, seen, state["round"])
+        p = Problem(t, spec, seen, state["round"])
         return keeper.after(p, state, {}, Point(tuple(seen[f.name] for f in played)))
 
     program = trace_program(
         t,
         doc=f"The sums of a certificate for the model {problem.name}",
         decision=blocks,
-        feedback=(*task.fields(), *played),
+        feedback=(*spec.fields(), *played),
         init=init,
         decide=decide,
         update=update,

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from oco.compiler.algorithms.memory import Memory
-from oco.compiler.certificates.form import CertificateForm, HessianForm, apart, bent_problem, stream_slopes
+from oco.compiler.certificates.form import CertificateForm, HessianForm, apart, nonlinear_problem, stream_slopes
 from oco.compiler.certificates.sums import (
     CONSTANT,
     CURVE,
@@ -73,9 +73,9 @@ class AllRounds:
         return self.sums.form
 
     @property
-    def task(self) -> TraceSpec:
-        """Task of the sums."""
-        return self.sums.task
+    def spec(self) -> TraceSpec:
+        """Specification of the trace of the sums."""
+        return self.sums.spec
 
     @cached_property
     def domain(self) -> Domain:
@@ -128,7 +128,7 @@ class AllRounds:
             size = math.prod(s.shape)
             seen[s.name] = self.t.reshape(self.state[STREAMS][start : start + size] / self.rounds, s.shape)
             start += size
-        return Problem(self.t, self.task, seen, self.t.lift(1))
+        return Problem(self.t, self.spec, seen, self.t.lift(1))
 
     def _stream_sizes(self, p: Problem, exprs: Sequence[Expr], x: Point) -> Value:
         """Sums over the rounds of the magnitudes of the terms in which streams enter functions at x, entry by entry (n,)."""
@@ -183,10 +183,10 @@ class AllRounds:
             return None
         return joined(t, values), joined(t, slopes), joined(t, sizes)
 
-    def bent_step(self, y: Value, c: Value, alpha: Value) -> Value | None:
-        """argmin over the domain and its constraints of <c, u> + alpha |u - y|^2, where the form has a `bent` problem."""
+    def nonlinear_step(self, y: Value, c: Value, alpha: Value) -> Value | None:
+        """argmin over the domain and its constraints of <c, u> + alpha |u - y|^2, where the form has a `nonlinear` problem."""
         f, t, state, rounds = self.form, self.t, self.state, self.rounds
-        if f.bent is None:
+        if f.nonlinear is None:
             return None
         seen = dict(self._at_means().seen)
         if f.worst is not None:
@@ -194,7 +194,7 @@ class AllRounds:
         if f.mean is not None:
             data = state[MEAN] / rounds if MEAN in state else None
             seen |= {apart(name): v for name, v in self._data(f.mean, data).items()}
-        return _exact_step(t, f.bent, self.task, seen, y, c, alpha, t.lift(1))
+        return _exact_step(t, f.nonlinear, self.spec, seen, y, c, alpha, t.lift(1))
 
     def _data(self, memory: Memory, data: Value | None) -> dict[str, Value]:
         """Data of a memory by the streams of its constraints."""
@@ -207,7 +207,7 @@ class AllRounds:
 
     def _remembered(self, memory: Memory, data: Value | None, y: Value) -> tuple[Value, Value]:
         """Values and gradients at y of the constraints of a memory."""
-        p = Problem(self.t, replace(self.task, canonical=memory.canonical), self._data(memory, data), self.t.lift(1))
+        p = Problem(self.t, replace(self.spec, canonical=memory.canonical), self._data(memory, data), self.t.lift(1))
         exprs: Sequence[Expr] = [c.expr for c in memory.canonical.inequalities]
         x = point_of(self.t, self.form.problem, y)
         return p.values(exprs, x), matrix(self.t, p.slopes_of(exprs, x))
@@ -233,7 +233,7 @@ class OneRound:
         self.problem = sums.form.problem
         self.domain, self.bounds, self.free = sums.form.domain, sums.bounds, 0
         self.exprs = [c.expr for c in self.problem.inequalities if c.timing is Timing.EACH_ROUND]
-        self.bent = bent_problem(self.problem, self.exprs)
+        self.nonlinear = nonlinear_problem(self.problem, self.exprs)
         self.curved = not is_affine(self.problem.objective, tuple(b.name for b in self.problem.blocks))
 
     def loss_at(self, y: Value) -> tuple[Value, Value, Value]:
@@ -262,17 +262,17 @@ class OneRound:
         """None: the curvature of a round is not bounded."""
         return None
 
-    def bent_step(self, y: Value, c: Value, alpha: Value) -> Value | None:
+    def nonlinear_step(self, y: Value, c: Value, alpha: Value) -> Value | None:
         """Exact step, where the constraints are sums of functions of single entries over a box."""
-        if self.bent is None:
+        if self.nonlinear is None:
             return None
-        return _exact_step(self.t, self.bent, self.sums.task, self.p.seen, y, c, alpha, self.p.round)
+        return _exact_step(self.t, self.nonlinear, self.sums.spec, self.p.seen, y, c, alpha, self.p.round)
 
 
 def _exact_step(
     t: Tracer,
     problem: Canonical,
-    task: TraceSpec,
+    spec: TraceSpec,
     seen: Mapping[str, Value],
     y: Value,
     c: Value,
@@ -280,7 +280,7 @@ def _exact_step(
     now: Value | None,
 ) -> Value:
     """argmin of <c, u> + alpha |u - y|^2 over the domain and the constraints of a separable problem."""
-    p = Problem(t, replace(task, canonical=problem, structure=Structure.SEPARABLE), seen, now)
+    p = Problem(t, replace(spec, canonical=problem, structure=Structure.SEPARABLE), seen, now)
     x = point_of(t, problem, y)
     norms = t.sqrt(p.constraint_gradients(x).squared_norms())
     caps = LARGE * t.sqrt(c @ c) / t.maximum(norms, TINY)

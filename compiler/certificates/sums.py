@@ -60,12 +60,12 @@ class CertificateSums:
 
     t: Tracer
     form: CertificateForm
-    task: TraceSpec
+    spec: TraceSpec
 
     @classmethod
-    def of(cls, t: Tracer, form: CertificateForm, task: TraceSpec) -> CertificateSums:
-        """Sums of a form, for the problem of a task, which may be in other units."""
-        standing = replace(task, canonical=form.problem, scales=None, restarts=None, low_rank_layouts=())
+    def of(cls, t: Tracer, form: CertificateForm, spec: TraceSpec) -> CertificateSums:
+        """Sums of a form, for the problem of `spec`, which may be in other units."""
+        standing = replace(spec, canonical=form.problem, scales=None, restarts=None, low_rank_layouts=())
         return cls(t, form, standing)
 
     @property
@@ -87,7 +87,7 @@ class CertificateSums:
         own  the learner's multiplier of each entry of the constraints in each round, (n,), where it has them
         """
         t, f = self.t, self.form
-        p = Problem(t, self.task, seen, state["round"])
+        p = Problem(t, self.spec, seen, state["round"])
         v, bounds = flat(t, x), self.bounds
         t.note("sums of the certificate")
         loss, slope = p.loss(x), flat(t, p.gradient(x))

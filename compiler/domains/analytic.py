@@ -35,7 +35,7 @@ BLOCK = 500_000
 """Multipliers that are improved at once."""
 
 
-def within_reach(rows: int, dimension: int, share: float = 1.0) -> bool:
+def cheap_to_solve(rows: int, dimension: int, share: float = 1.0) -> bool:
     """True if Newton's method on so many rows can be afforded with a share of what a model may take."""
     return rows * dimension**2 <= share * MOST_SQUARES
 
@@ -103,7 +103,7 @@ class Centre:
         return None
 
     @property
-    def reach(self) -> Floats:
+    def spread(self) -> Floats:
         """Bound on the distance of the entries of an interior point from those of w: m times those of Dikin's ellipsoid.
 
         Boyd & Vandenberghe, Convex Optimization, section 8.5.3.
@@ -121,7 +121,7 @@ class Centre:
         # Orthonormal columns that span those of S^-1 G, to which multipliers of S^-1 G have given products.
         Q = solve_triangular(self.factor, (self.G / self.slack[:, None]).T, lower=True).T
         target = solve_triangular(self.factor, C, lower=True)
-        far = np.abs(self.w) + self.reach
+        far = np.abs(self.w) + self.spread
         results = []
         for start in range(0, C.shape[1], each):
             mine = slice(start, start + each)

@@ -51,7 +51,7 @@ def _augment(t: Tracer, cost: Value, first: Value, b: Value, row: Value) -> tupl
     def occupied(j: Value, *_: Value) -> Value:
         return t.not_(t.gather(row, j) == NONE)
 
-    def reach(j: Value, near: Value, way: Value, barred: Value, distance: Value) -> Values:
+    def grow(j: Value, near: Value, way: Value, barred: Value, distance: Value) -> Values:
         i, far = t.gather(row, j), t.gather(near, j)
         near, barred, distance = t.put(near, np.inf, j), t.put(barred, -np.inf, j), t.put(distance, far, j)
         through = t.gather(cost, i) - barred + (far - (t.gather(cost, i, j) - t.gather(b, j)))
@@ -60,7 +60,7 @@ def _augment(t: Tracer, cost: Value, first: Value, b: Value, row: Value) -> tupl
 
     near = t.gather(cost, first) - b
     start = (t.argmin(near), near, t.full(NONE, (n,)), b, t.full(np.inf, (n,)))
-    j, near, way, _, distance = t.while_(occupied, reach, start)
+    j, near, way, _, distance = t.while_(occupied, grow, start)
     b = b + t.minimum(distance - t.gather(near, j), 0.0)
 
     def inside(j: Value, row: Value) -> Value:

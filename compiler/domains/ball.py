@@ -11,7 +11,7 @@ import numpy as np
 from oco.compiler.domains.arguments import number, written
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.norms import Floats, direction, scaled_norm, vector_norm
-from oco.compiler.domains.properties import EntrySum, Greatest, QuadraticInequality
+from oco.compiler.domains.properties import EntrySum, LinearBound, QuadraticInequality
 from oco.dsl.intervals import Interval, point
 
 if TYPE_CHECKING:
@@ -55,13 +55,13 @@ class Ball(Domain):
     def lmo(self, t: Tracer, c: Value) -> Value:
         return -self.r * direction(t, c)
 
-    def support_over(self, a: Interval) -> Greatest:
+    def support_over(self, a: Interval) -> LinearBound:
         squares = Interval(a.magnitude, a.magnitude, a.shape).square().sum().sqrt()
-        return Greatest((squares * point(self.radius)).greatest, True)
+        return LinearBound((squares * point(self.radius)).greatest, True)
 
     @property
     def entry_sum(self) -> EntrySum:
-        return EntrySum("square", self.radius**2 * (1 + 2**-50), reach=max(4.0, math.sqrt(self.size) / 2))
+        return EntrySum("square", self.radius**2 * (1 + 2**-50), search=max(4.0, math.sqrt(self.size) / 2))
 
     @property
     def quadratic(self) -> QuadraticInequality:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from oco.compiler.domains.norms import Floats, vector_norm
-from oco.compiler.domains.properties import EntrySum, FactorForm, Greatest, QuadraticInequality
+from oco.compiler.domains.properties import EntrySum, FactorForm, LinearBound, QuadraticInequality
 from oco.compiler.domains.vertices import decomposed
 from oco.compiler.ir.program import DType, Type
 from oco.dsl.diagnostics import InternalError, fail
@@ -240,7 +240,7 @@ class Domain(ABC):
     factors: ClassVar[FactorForm | None] = None
     """Factored form of points that are too large as arrays; None where they are kept as arrays."""
 
-    def support_over(self, a: Interval) -> Greatest | None:
+    def support_over(self, a: Interval) -> LinearBound | None:
         """A bound of max <c, x> over the set and all c in the range `a`; None where `support` and the bounds alone tell."""
         return None
 

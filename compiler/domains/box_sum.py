@@ -12,12 +12,12 @@ import numpy as np
 
 from oco.compiler.domains.arguments import filled_to, number
 from oco.compiler.domains.base import Domain, Halfspaces
+from oco.compiler.domains.box_sum_vertices import extreme_points, largest_transfer, spread_of_transfer
 from oco.compiler.domains.budget_multiplier import Bound, Scalings, Shifts
 from oco.compiler.domains.greedy_allocation import filled
 from oco.compiler.domains.norms import Floats, exact_sum, unit_rows, vector_norm
 from oco.compiler.domains.sampling import hit_and_run, sampling_cost
 from oco.compiler.domains.simplex import WEIGHT_FLOOR
-from oco.compiler.domains.totals import extreme_points, largest_transfer, spread_of_transfer
 from oco.compiler.domains.vertices import not_whole, systematic
 
 if TYPE_CHECKING:

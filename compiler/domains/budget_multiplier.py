@@ -63,7 +63,7 @@ class Path(ABC):
 
         def again(w: Value, theta: Value, low: Value, high: Value, shifts: Value, go: Value) -> tuple[Value, ...]:
             result, low, high = self._search(w, t.minimum(t.maximum(theta, low), high), low, high)
-            far = t.and_(t.abs(result) > self.reach(w.size), shifts < MAX_SHIFTS)
+            far = t.and_(t.abs(result) > self.largest_multiplier(w.size), shifts < MAX_SHIFTS)
             return self.moved(w, result), t.lift(0.0), *self.ends_from(result, low, high), shifts + 1, far
 
         state = (w, start, low, high, t.lift(0), t.lift(True))
@@ -102,7 +102,7 @@ class Path(ABC):
             newton = t.and_(t.and_(guess > low, guess < high), passes < NEWTON_PASSES)
             (aim,) = t.if_(newton, lambda: (guess,), lambda: (self._fallback(w, theta, guess, low, high, passes),))
             stalled = t.and_(t.eq(count, free), 4.0 * off >= last)
-            done = t.and_(off <= coarse, t.or_(stalled, t.abs(theta) > self.reach(w.size)))
+            done = t.and_(off <= coarse, t.or_(stalled, t.abs(theta) > self.largest_multiplier(w.size)))
             narrow = t.or_(high - low <= finest, passes >= MAX_PASSES)
             # Where all entries are at bounds theta does not matter, and the lack may be that of the sum's rounding.
             flat = t.and_(t.eq(count, 0.0), off <= math.sqrt(w.size) * exact)
@@ -132,8 +132,8 @@ class Path(ABC):
         """The size of a change of theta that matters."""
 
     @abstractmethod
-    def reach(self, n: int) -> float:
-        """Up to which theta its rounding does not show in the total of n entries."""
+    def largest_multiplier(self, n: int) -> float:
+        """Largest theta whose rounding does not show in the total of n entries."""
 
     @abstractmethod
     def moved(self, w: Value, theta: Value) -> Value:
@@ -171,7 +171,7 @@ class Shifts(Path):
     def unit(self) -> float:
         return self.size
 
-    def reach(self, n: int) -> float:
+    def largest_multiplier(self, n: int) -> float:
         return self.size * max(1e-3, 100.0 / n)
 
     def moved(self, w: Value, theta: Value) -> Value:
@@ -221,7 +221,7 @@ class Scalings(Path):
     def unit(self) -> float:
         return 1.0
 
-    def reach(self, n: int) -> float:
+    def largest_multiplier(self, n: int) -> float:
         return 50.0
 
     def moved(self, w: Value, theta: Value) -> Value:

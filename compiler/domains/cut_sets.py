@@ -13,10 +13,10 @@ import numpy as np
 from oco.compiler.domains.affine import in_units
 from oco.compiler.domains.base import ArrayFunction, Domain, Halfspaces
 from oco.compiler.domains.dual_newton import CutDual
-from oco.compiler.domains.feasible import nearest
 from oco.compiler.domains.inside import BALL
 from oco.compiler.domains.norms import Floats, exact_sum, vector_norm
 from oco.compiler.domains.polyhedron import Polyhedron
+from oco.compiler.domains.polyhedron_feasibility import nearest
 from oco.compiler.domains.programs import Steps
 from oco.compiler.domains.rows import UnitRows
 from oco.dsl.diagnostics import fail

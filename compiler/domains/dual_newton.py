@@ -87,12 +87,12 @@ class CutDual:
             return t.and_(value - bound > CERTIFIED, step < LONGEST_STEP)
 
         def proximal(x: Value, lam: Value, value: Value, bound: Value, step: Value, last: Value) -> tuple[Value, ...]:
-            def put_right(k: Value, y: Value, price: Value, near: Value) -> tuple[Value, Value, Value]:
+            def corrected(k: Value, y: Value, price: Value, near: Value) -> tuple[Value, Value, Value]:
                 length = t.where(k == 0, step, t.where(k == 1, 1.0, 0.0))
                 mu, y = self.solve(y - length * unit, length * price)
                 return y, t.where(k == 0, mu / step, price), t.where(k == 1, mu, near)
 
-            y, price, near = t.for_(3, put_right, (x, last, last))
+            y, price, near = t.for_(3, corrected, (x, last, last))
             first, second = self._least(unit, price), self._least(unit, near)
             proof, least = t.where(second > first, near, price), t.maximum(first, second)
             result = t.sum(unit * y)
@@ -186,8 +186,8 @@ class CutDual:
         far = 1.0 + t.max(t.abs(v)) + t.max(t.abs(lam))
         ridge = RIDGE * t.maximum(t.max(t.diag(H)), 1.0 / far)
         d = t.solve(H + t.diag((1.0 - active) + ridge), slope * active)
-        reach = LONGEST_MOVE * far
-        return d * (reach / t.maximum(t.max(t.abs(d)), reach))
+        longest = LONGEST_MOVE * far
+        return d * (longest / t.maximum(t.max(t.abs(d)), longest))
 
     def _search(self, v: Value, lam: Value, x: Value, d: Value, slope: Value) -> Value:
         """The longest of 1, 1/2, 1/4, ... at which the dual grows enough (Armijo along the clipped path)."""

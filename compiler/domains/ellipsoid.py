@@ -132,17 +132,17 @@ class Ellipsoid(Domain):
         return centre - Q @ (axes * direction(t, axes * (Q.T @ c)))
 
     @cached_property
-    def _reach(self) -> Floats:
+    def _half_widths(self) -> Floats:
         """Half the width along each coordinate: sqrt(P_ii)."""
         return np.asarray(np.sqrt(np.diag(self.P)))
 
     @property
     def lower(self) -> Floats:
-        return np.asarray(self.c - self._reach)
+        return np.asarray(self.c - self._half_widths)
 
     @property
     def upper(self) -> Floats:
-        return np.asarray(self.c + self._reach)
+        return np.asarray(self.c + self._half_widths)
 
     def support(self, c: Floats) -> float:
         return exact_sum(np.broadcast_to(self.c, self.shape) * c) + vector_norm(self._axes * (self._spectrum[1].T @ c))
@@ -158,7 +158,7 @@ class Ellipsoid(Domain):
     def _diameter_l1(self) -> float:
         """2 max over signs s of sqrt(s' P s); bounded by the widths where the signs are too many to try."""
         if self.size > MAX_SIGNS:
-            return 2 * min(exact_sum(self._reach), math.sqrt(self.size) * float(self._axes[-1]))
+            return 2 * min(exact_sum(self._half_widths), math.sqrt(self.size) * float(self._axes[-1]))
         factor = self._axes[:, None] * self._spectrum[1].T
         signs = itertools.product((-1.0, 1.0), repeat=self.size - 1)
         return 2 * max(vector_norm(factor @ np.array((1.0, *rest))) for rest in signs)

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from oco.compiler.domains.analytic import interior_point, largest_ball, within_reach
-from oco.compiler.domains.corners import THIN
-from oco.compiler.domains.feasible import nearest
+from oco.compiler.domains.analytic import cheap_to_solve, interior_point, largest_ball
 from oco.compiler.domains.norms import Floats, unit_rows
+from oco.compiler.domains.polyhedron_feasibility import nearest
+from oco.compiler.domains.polyhedron_vertices import THIN
 from oco.compiler.domains.programs import LinearPrograms, Steps
 from oco.compiler.domains.rows import UnitRows
 
@@ -103,7 +103,7 @@ def _largest(rows: UnitRows, result: Inside) -> tuple[Inside, _Ball]:
     program = _ball_in_entries(rows, kept, length) if sparse else _ball(G, h)
     cost = np.append(np.zeros(program.A.shape[1] - 1), -1.0)
     solved = program.solve(cost, Steps(BALL))
-    inner = interior_point(G, h) if solved is None and within_reach(*G.shape) else None
+    inner = interior_point(G, h) if solved is None and cheap_to_solve(*G.shape) else None
     if solved is None and (inner is None or np.min(h - G @ inner) <= OPEN):
         inner, solved = None, program.solve(cost)
     if inner is not None:

@@ -15,7 +15,7 @@ from oco.compiler.domains.combination import Combination
 from oco.compiler.domains.l1_ball import shrink_to_sum
 from oco.compiler.domains.low_rank import atom
 from oco.compiler.domains.norms import Floats
-from oco.compiler.domains.properties import FactorForm, Greatest
+from oco.compiler.domains.properties import FactorForm, LinearBound
 from oco.compiler.domains.spectral import (
     RESIDUAL,
     SMALL,
@@ -24,8 +24,8 @@ from oco.compiler.domains.spectral import (
     column,
     each_row,
     expensive_decompositions,
+    perturbed_start,
     slopes,
-    stirred,
     top_singular_pair,
 )
 from oco.dsl.intervals import Interval, point
@@ -62,12 +62,12 @@ class NuclearBall(Domain):
     def expensive(self) -> Mapping[str, str]:
         return expensive_decompositions(self.shape)
 
-    def support_over(self, a: Interval) -> Greatest | None:
+    def support_over(self, a: Interval) -> LinearBound | None:
         """r times the spectral norm of a matrix with equal entries."""
         if not a.lo.size == a.hi.size == 1:
             return None
         most = point(self.radius) * point(float(a.magnitude.max())) * point(float(a.size)).sqrt()
-        return Greatest(most.greatest, True)
+        return LinearBound(most.greatest, True)
 
     def violation(self, x: Floats) -> float:
         return math.fsum(np.linalg.svd(x / self.r, compute_uv=False)) - 1
@@ -118,7 +118,7 @@ class NuclearBall(Domain):
     def lmo_from(self, t: Tracer, c: Value | Combination, start: Value) -> tuple[Value | Combination, Value]:
         exact = self._rank <= SMALL and not isinstance(c, Combination)
         tolerance = RESIDUAL if exact else WARM_RESIDUAL
-        u, v = self.lmo_factors(t, c, stirred(t, start), tolerance)
+        u, v = self.lmo_factors(t, c, perturbed_start(t, start), tolerance)
         return Combination(((1.0, atom(t, u, v)),)) if isinstance(c, Combination) else t.outer(u, v), v
 
     def lmo_factors(

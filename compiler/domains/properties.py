@@ -8,7 +8,7 @@ from oco.compiler.domains.norms import Floats
 
 
 @dataclass(frozen=True)
-class Greatest:
+class LinearBound:
     """A bound of linear functions with coefficients in ranges over a set, rounded up; `attained` where it is their greatest value."""
 
     value: float
@@ -19,14 +19,14 @@ class Greatest:
 class EntrySum:
     """sum f(x_i) <= level, or == level where `equal`.
 
-    of     the atom f of each entry; "": the entry itself
-    reach  how far beyond the steepest slope of a function of one entry its multiplier is sought, as a factor
+    of      the atom f of each entry; "": the entry itself
+    search  factor of the steepest slope of a function of one entry up to which its multiplier is searched for
     """
 
     of: str
     level: float
     equal: bool = False
-    reach: float = 1.0
+    search: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,10 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from oco.compiler.domains.corners import first_basis
 from oco.compiler.domains.norms import Floats
+from oco.compiler.domains.polyhedron_vertices import first_basis
 
-ALIKE = 1e3
+LIKE_WIDTHS = 1e3
 """Entries whose widths differ by no more than this factor have one unit, the largest width."""
 
 

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from oco.compiler.domains.analytic import Centre, interior_point, largest_ball, within_reach
-from oco.compiler.domains.corners import corners
+from oco.compiler.domains.analytic import Centre, cheap_to_solve, interior_point, largest_ball
 from oco.compiler.domains.exact import EPS
-from oco.compiler.domains.feasible import nearest, refuted
 from oco.compiler.domains.hull import hull, stated_ends
 from oco.compiler.domains.inside import BALL, OPEN, Inside, inside, moving, solutions
 from oco.compiler.domains.norms import Floats
+from oco.compiler.domains.polyhedron_feasibility import nearest, refuted
+from oco.compiler.domains.polyhedron_vertices import corners
 from oco.compiler.domains.programs import MOST_STEPS, Steps
-from oco.compiler.domains.reduced import ALIKE, Reduced
+from oco.compiler.domains.reduced import LIKE_WIDTHS, Reduced
 from oco.compiler.domains.rows import UnitRows, narrower, stated_bounds
 from oco.dsl.diagnostics import fail
 
@@ -50,14 +50,14 @@ def reduce_polyhedron(
     if np.isfinite(rows.known).all() and not _of_size_one(rows.known):
         rows = rows.about(*_units(rows, rows.known)[:2])
     purse, share = Steps(steps), steps / MOST_STEPS
-    reachable = within_reach(len(rows.A), rows.size, share)
+    cheap = cheap_to_solve(len(rows.A), rows.size, share)
     unknown = int(np.count_nonzero(~np.isfinite(stated_bounds(A, b))))
-    if reachable and (unknown + 4) * rows.program.expected > steps and (result := _outlined(rows, share)):
+    if cheap and (unknown + 4) * rows.program.expected > steps and (result := _outlined(rows, share)):
         return result
     for _ in range(MOST_UNITS):
         rows, begun, met = _begun(rows, purse)
         left = int(np.count_nonzero(~met)) + 1
-        if reachable and left * rows.program.expected > purse.left and (result := _outlined(rows, share)):
+        if cheap and left * rows.program.expected > purse.left and (result := _outlined(rows, share)):
             return result
         rows, box, loose = _box(rows, begun, met, purse)
         centre, scale, fixed = _units(rows, box)
@@ -71,7 +71,7 @@ def _of_size_one(box: Floats) -> bool:
     """True if the tolerances of linear programs mean something in every entry: its width is about one, and so is its distance from 0."""
     wide = np.maximum((box[1] - box[0]) / 2, 0.0)
     free = wide > 0
-    return bool(np.all(wide[free] >= 1 / ALIKE)) and bool(np.max(np.abs(box)) <= ALIKE)
+    return bool(np.all(wide[free] >= 1 / LIKE_WIDTHS)) and bool(np.max(np.abs(box)) <= LIKE_WIDTHS)
 
 
 def _units(rows: UnitRows, box: Floats) -> tuple[Floats, Floats, Floats]:
@@ -83,12 +83,12 @@ def _units(rows: UnitRows, box: Floats) -> tuple[Floats, Floats, Floats]:
     lower, upper = box[0], np.maximum(box[0], box[1])
     centre, half = lower / 2 + upper / 2, upper / 2 - lower / 2
     narrowed = half < (rows.known[1] / 2 - rows.known[0] / 2) / 2
-    fixed = (half <= 2 * EPS * np.abs(centre)) | (narrowed & (half <= rows.blur(centre)))
+    fixed = (half <= 2 * EPS * np.abs(centre)) | (narrowed & (half <= rows.rounding_shift(centre)))
     largest = float(np.max(half, where=~fixed, initial=0.0))
     if fixed.all():
         return centre, np.full(len(centre), float(np.max(np.abs(centre))) or 1.0), fixed
-    alike = np.min(half, where=~fixed, initial=np.inf) >= largest / ALIKE
-    return centre, np.where(fixed | alike, largest, np.maximum(half, largest / WIDEST)), fixed
+    like_widths = np.min(half, where=~fixed, initial=np.inf) >= largest / LIKE_WIDTHS
+    return centre, np.where(fixed | like_widths, largest, np.maximum(half, largest / WIDEST)), fixed
 
 
 def _anchored(rows: UnitRows) -> UnitRows:

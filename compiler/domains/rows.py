@@ -117,7 +117,7 @@ class UnitRows:
         rounding = np.append(magnitudes(g.A, g.b, x) / along, magnitudes(g.E, g.f, x) / across)
         return max(float(np.max(over, initial=0.0)), 0.0), bool(np.all(over <= 2 * EPS * rounding))
 
-    def blur(self, x: Floats) -> Floats:
+    def rounding_shift(self, x: Floats) -> Floats:
         """Distance that rounding of a row of several entries moves each entry near x (n,): the least of the rows, 0 without any."""
         A, b = both_ways(self.given)
         several = np.count_nonzero(A, axis=1) > 1

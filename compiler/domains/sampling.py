@@ -39,9 +39,9 @@ def hit_and_run(
         u = tangent(rng.standard_normal(x.shape))
         rate, left = slopes(u), np.maximum(slacks(x), 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            reach = left / rate
-        ahead = np.min(np.where(rate > 0, reach, np.inf), axis=1)
-        behind = np.max(np.where(rate < 0, reach, -np.inf), axis=1)
+            until = left / rate
+        ahead = np.min(np.where(rate > 0, until, np.inf), axis=1)
+        behind = np.max(np.where(rate < 0, until, -np.inf), axis=1)
         share = rng.random(n)
         with np.errstate(invalid="ignore"):  # no inequality ends a chord of length nothing, whose step is left out
             step = behind + share * (ahead - behind)

@@ -11,7 +11,7 @@ import numpy as np
 from oco.compiler.domains.arguments import number, written
 from oco.compiler.domains.base import MAX_VERTICES, Domain, Halfspaces
 from oco.compiler.domains.norms import Floats
-from oco.compiler.domains.properties import EntrySum, Greatest
+from oco.compiler.domains.properties import EntrySum, LinearBound
 from oco.compiler.domains.vertices import not_whole, systematic
 from oco.dsl.intervals import Interval, point
 
@@ -125,8 +125,8 @@ class Simplex(Domain):
     def upper(self) -> Floats:
         return np.full(self.shape, self.s)
 
-    def support_over(self, a: Interval) -> Greatest:
-        return Greatest((point(self.s) * point(a.greatest)).greatest, True)
+    def support_over(self, a: Interval) -> LinearBound:
+        return LinearBound((point(self.s) * point(a.greatest)).greatest, True)
 
     @property
     def entry_sum(self) -> EntrySum:

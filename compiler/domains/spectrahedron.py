@@ -14,7 +14,7 @@ from oco.compiler.domains.base import Domain
 from oco.compiler.domains.combination import Combination
 from oco.compiler.domains.low_rank import atom
 from oco.compiler.domains.norms import Floats
-from oco.compiler.domains.properties import FactorForm, Greatest
+from oco.compiler.domains.properties import FactorForm, LinearBound
 from oco.compiler.domains.simplex import WEIGHT_FLOOR, simplex_threshold
 from oco.compiler.domains.spectral import (
     FACTORED_RESIDUAL,
@@ -23,8 +23,8 @@ from oco.compiler.domains.spectral import (
     bottom_eigenvector,
     each_row,
     expensive_decompositions,
+    perturbed_start,
     slopes,
-    stirred,
 )
 from oco.dsl.intervals import Interval, point
 
@@ -72,13 +72,13 @@ class Spectrahedron(Domain):
     def expensive(self) -> Mapping[str, str]:
         return expensive_decompositions(self.shape)
 
-    def support_over(self, a: Interval) -> Greatest | None:
+    def support_over(self, a: Interval) -> LinearBound | None:
         """The trace times the greatest eigenvalue of m 11' + B with entries of B of at most r in size: n (max(m, 0) + r)."""
         if not a.lo.size == a.hi.size == 1:
             return None
         low, high = point(a.least), point(a.greatest)
         share = max(high.greatest, ((high - low) * point(0.5)).greatest)
-        return Greatest((point(self.radius) * point(float(self._order)) * point(share)).greatest, False)
+        return LinearBound((point(self.radius) * point(float(self._order)) * point(share)).greatest, False)
 
     def violation(self, x: Floats) -> float:
         share = x / self.trace
@@ -128,7 +128,7 @@ class Spectrahedron(Domain):
         return self._order if self._order > SMALL else None
 
     def lmo_from(self, t: Tracer, c: Value | Combination, start: Value) -> tuple[Value | Combination, Value]:
-        guess = stirred(t, start)
+        guess = perturbed_start(t, start)
         if isinstance(c, Combination):
             v = bottom_eigenvector(t, c, guess, FACTORED_RESIDUAL)
             return Combination(((1.0, atom(t, self.trace * v, v)),)), v

@@ -127,7 +127,7 @@ def some_direction(t: Tracer, n: int) -> Value:
     return (t.mod(k * k * GOLDEN, 1.0) - 0.5) * math.sqrt(12 / n)
 
 
-def stirred(t: Tracer, v: Value) -> Value:
+def perturbed_start(t: Tracer, v: Value) -> Value:
     """A unit vector to start from, with a little of every direction, so that no singular vector is out of reach."""
     return v + 0.01 * some_direction(t, v.size)
 

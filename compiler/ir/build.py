@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from oco.compiler.ir.check import check
 from oco.compiler.ir.program import DType, Field, Function, Program, Type, Var
 from oco.compiler.ir.rename import rename_function
 from oco.compiler.ir.rewrite import map_functions
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
+from oco.compiler.ir.verifier import check
 from oco.dsl.diagnostics import InternalError
 
 Named = Mapping[str, Value]
@@ -116,7 +116,7 @@ SLOPES = "slopes", "Norms of the gradients of this round's loss and constraints.
 def _traced(
     entries: _Entries,
     entry: tuple[str, str, tuple[str, ...]],
-    worth: Measure,
+    measure: Measure,
     decision: Sequence[Field],
     feedback: Sequence[Field],
 ) -> Function:
@@ -124,7 +124,7 @@ def _traced(
     name, words, names = entry
 
     def by_name(now: Named, decisions: Named, seen: Named) -> Mapping[str, Liftable]:
-        return dict(zip(names, worth(now["round"], decisions, seen), strict=True))
+        return dict(zip(names, measure(now["round"], decisions, seen), strict=True))
 
     results = [Field(n, Type(DType.FLOAT)) for n in names]
     return entries.function(name, words, by_name, [[ROUND], decision, feedback], lambda: results)

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.ops import CONTROL, OPS
 from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.program import Block, Equation, Function, Global, Literal, Operand, Program, Type, Var
 from oco.compiler.ir.rewrite import all_functions, equations_of, keep_notes, map_functions
+from oco.compiler.ir.verifier import KINDS
 
 _LARGEST = 1_000_000  # numbers of a constant that a pass makes: emitted modules hold them as text
 

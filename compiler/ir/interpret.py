@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.ir.check import KINDS
 from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.program import Block, Equation, Function, Global, Operand, Program, Type, Var
 from oco.compiler.ir.trace import Result, Tracer
+from oco.compiler.ir.verifier import KINDS
 from oco.dsl.diagnostics import InternalError
 
 Array = np.ndarray[Any, Any]

@@ -30,7 +30,7 @@ def add_marks(*parts: Marks) -> Marks:
 
 
 def apply_marks(*parts: Marks) -> Marks:
-    """Marks of a function of several arguments, bent in each."""
+    """Marks of a function of several arguments, nonlinear in each."""
     first, *rest = np.broadcast_arrays(*parts)
     first = np.where(first == SUM, MIXED, first)
     for other in rest:
@@ -56,8 +56,8 @@ def reduce_marks(marks: Marks, axis: int | None, several: int) -> Marks:
     most = np.max(np.where(flat >= 0, flat, NONE), axis=-1, initial=NONE)
     lowest = np.min(flat, axis=-1, initial=NONE)
     one = np.where(most == NONE, NONE, np.where(least == most, most, several))
-    bent = np.where(lowest == MIXED, MIXED, several)
-    return np.asarray(np.where(lowest < NONE, bent, one))
+    nonlinear = np.where(lowest == MIXED, MIXED, several)
+    return np.asarray(np.where(lowest < NONE, nonlinear, one))
 
 
 def matmul_marks(a: Marks, b: Marks) -> Marks:

@@ -67,15 +67,15 @@ class PrimitiveMethods(ABC):
     def apply(self, op: str, *arguments: Liftable, **attrs: Any) -> tuple[Value, ...]:
         """One equation of a row of `OPS`, after integers were made floats where the row or a neighbour asks for them."""
         row = OPS[op]
-        args = self._alike(row, tuple(self.lift(a) for a in arguments))
+        args = self._promoted(row, tuple(self.lift(a) for a in arguments))
         if args and _changes_nothing(op, args[0].type):
             return args[:1]
         results = row.infer(tuple(a.type for a in args), attrs)
         return self.emit(op, args, results, **attrs)
 
-    def _alike(self, row: Op, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        """Kinds made equal within the arguments that must be alike, by NumPy's promotion: bool to int to float."""
-        start, stop = row.alike
+    def _promoted(self, row: Op, args: tuple[Value, ...]) -> tuple[Value, ...]:
+        """Arguments that are of one dtype, by promotion as in NumPy: bool to int to float."""
+        start, stop = row.promoted
         end = len(args) if stop is None else stop
         return args[:start] + self._promote(args[start:end], row.accepts) + args[end:]
 

@@ -31,18 +31,18 @@ class Op:
     arity        least and greatest number of arguments; greatest None: any
     infer        (types of the arguments, attributes) -> types of the results; raises InternalError when a rule is broken
     attrs        the attributes it needs, each a fixed value
-    accepts      kinds of entries that arguments that are alike may have; the tracer converts integers where only floats are accepted
+    accepts      kinds of entries that promoted arguments may have; the tracer converts integers where only floats are accepted
     elementwise  entry by entry, with broadcasting
     view         costs nothing to look through: entries of the argument in other places
     picks        one entry of the result needs one entry of each argument, without being elementwise or a view
     fold         of a reduction: the operation of two that it repeats
-    alike        the first argument, and the one after the last, of those that are made of one kind; later ones are indices
+    promoted     the first argument, and the one after the last, of those that are promoted to one dtype; later ones are indices
     expensive    worth computing once and passing on
     cubic        takes the cube of the sides of a matrix
     stays        may cost more than the loop around it, so that it is never moved in front of one
     least        lower bound of the result from those of the arguments; None: none is known
     moves        entries of the result from those of the arguments, of an operation without arithmetic
-    marks        how it acts on marks of dependence; None: bent in each argument where it is elementwise, moved where it has no arithmetic
+    marks        how it acts on marks of dependence; None: nonlinear where it is elementwise, moved where it has no arithmetic
     lanes        how it acts over lanes; None: entrywise where it is elementwise, else one lane after the other
     """
 
@@ -56,7 +56,7 @@ class Op:
     view: bool = False
     picks: bool = False
     fold: str = ""
-    alike: tuple[int, int | None] = (0, None)
+    promoted: tuple[int, int | None] = (0, None)
     expensive: bool = False
     cubic: bool = False
     stays: bool = False
@@ -68,7 +68,7 @@ class Op:
     @property
     def indices(self) -> int | None:
         """Place of the first argument that is an index; None: none is."""
-        return self.alike[1]
+        return self.promoted[1]
 
     @property
     def on_marks(self) -> MarkRule | None:
@@ -115,7 +115,7 @@ _MARKS: dict[str, MarkRule] = {
     "mul": marks.times_marks,
     "div": marks.divide_marks,
 }
-"""Elementwise operations that are not bent in each argument."""
+"""Elementwise operations that are not nonlinear in each argument."""
 
 
 def _elementwise_rows() -> Iterator[Op]:
@@ -145,7 +145,7 @@ def _elementwise_rows() -> Iterator[Op]:
         rules.where,
         doc,
         elementwise=True,
-        alike=(1, None),
+        promoted=(1, None),
         least=bound.chosen,
         marks=marks.where_marks,
     )
@@ -234,7 +234,7 @@ def _indexing() -> Iterator[Op]:
         rules.gather,
         "x[i, j, ...]; an index outside the array has no meaning",
         picks=True,
-        alike=(0, 1),
+        promoted=(0, 1),
         least=bound.first,
         moves=entries.gather_entries,
         lanes=lanes.gather_lanes,
@@ -242,8 +242,8 @@ def _indexing() -> Iterator[Op]:
     yield Op("entries", (1, 1), rules.entries, "each entry as a number, in row order", least=bound.first)
     doc = "zeros of `shape` with values added at [i, j, ...]"
     over = lanes.scatter_add_lanes
-    yield Op("scatter_add", (2, None), rules.scatter_add, doc, ("shape",), (FLOAT,), alike=(0, 1), lanes=over)
-    yield Op("put", (3, None), rules.put, "x with x[i, j, ...] replaced", alike=(0, 2), lanes=lanes.put_lanes)
+    yield Op("scatter_add", (2, None), rules.scatter_add, doc, ("shape",), (FLOAT,), promoted=(0, 1), lanes=over)
+    yield Op("put", (3, None), rules.put, "x with x[i, j, ...] replaced", promoted=(0, 2), lanes=lanes.put_lanes)
 
 
 def _constructors() -> Iterator[Op]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from oco.compiler.ir.check import check
 from oco.compiler.ir.common_subexpressions import share_subexpressions
 from oco.compiler.ir.constant_folding import fold_constants
 from oco.compiler.ir.dead_code import remove_dead_code
@@ -19,6 +18,7 @@ from oco.compiler.ir.program import Program
 from oco.compiler.ir.simplify import simplify
 from oco.compiler.ir.small_arrays import unroll_small_arrays
 from oco.compiler.ir.small_solves import expand_small_solves
+from oco.compiler.ir.verifier import check
 
 Pass = Callable[[Program], Program]
 

@@ -1,7 +1,7 @@
 """The step IR: a small typed array language in A-normal form. What a backend prints and the interpreter runs.
 
 Every equation binds fresh variables; arguments are variables or literals; control flow is an equation with blocks. All shapes are
-integers. `ops.py` holds the table of operations, `check.py` the rules, `interpret.py` the meaning.
+integers. `ops.py` holds the table of operations, `verifier.py` the rules, `interpret.py` the meaning.
 """
 
 from __future__ import annotations

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.ir.check import check_function
 from oco.compiler.ir.methods import PrimitiveMethods
 from oco.compiler.ir.names import identifier, is_temporary
 from oco.compiler.ir.program import Block, DType, Equation, Function, Global, Operand, Type, Var
 from oco.compiler.ir.rename import rename_function
 from oco.compiler.ir.value import Liftable, Value
+from oco.compiler.ir.verifier import check_function
 from oco.compiler.ir.words import soft, word_of
 from oco.dsl.diagnostics import InternalError
 

@@ -209,9 +209,9 @@ def _square(a: Type) -> int:
 
 def weighted_quantile(types: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
     keys, weights, amount = types
-    alike = keys == weights and keys.dtype is amount.dtype is FLOAT
+    matching = keys == weights and keys.dtype is amount.dtype is FLOAT
     require(
-        alike and len(keys.shape) == 1 and keys.shape[0] > 0 and amount.shape == (),
+        matching and len(keys.shape) == 1 and keys.shape[0] > 0 and amount.shape == (),
         lambda: f"keys {keys}, weights {weights}",
     )
     return (amount,)

@@ -99,20 +99,20 @@ def _real(expr: Expr, predicted: Mapping[str, int]) -> Expr:
 
 def stated_value(p: Problem, expr: Expr) -> Value:
     """Value of a stated prediction, one vector: of what is known before the round alone."""
-    nowhere = Point(tuple(p.tracer.zeros(b.shape) for b in p.task.canonical.blocks))
+    nowhere = Point(tuple(p.tracer.zeros(b.shape) for b in p.spec.canonical.blocks))
     return p.values([expr], nowhere)
 
 
 def data_of(p: Problem) -> Value:
     """Data of the round that predictions stand for, one vector."""
     t = p.tracer
-    parts = [t.reshape(t.to_float(p.seen[n]), (size,)) for n, size in predicted_of(p.task.canonical).streams.items()]
+    parts = [t.reshape(t.to_float(p.seen[n]), (size,)) for n, size in predicted_of(p.spec.canonical).streams.items()]
     return parts[0] if len(parts) == 1 else t.concat(*parts)
 
 
 def parts_of(p: Problem, rows: Value) -> list[Value]:
     """Predictions (K, entries) stream by stream: (K, size) of each."""
-    ends = np.cumsum([0, *predicted_of(p.task.canonical).streams.values()])
+    ends = np.cumsum([0, *predicted_of(p.spec.canonical).streams.values()])
     return [rows[:, int(a) : int(b)] for a, b in pairwise(ends)]
 
 
@@ -126,30 +126,30 @@ def as_predicted(
     """
     if p.round is None:
         raise InternalError("no round has been played yet")
-    t, own = p.tracer, predicted_of(p.task.canonical)
-    seen, shapes = dict(p.seen), {s.name: s.shape for s in p.task.canonical.streams}
+    t, own = p.tracer, predicted_of(p.spec.canonical)
+    seen, shapes = dict(p.seen), {s.name: s.shape for s in p.spec.canonical.streams}
     for name, values in zip(own.streams, data, strict=True):
         seen[f"{PREDICTED}{name}"] = t.reshape(values, shapes[name])
-    scales, at = p.task.scales, 0
+    scales, at = p.spec.scales, 0
     units = np.ones(p.constraint_count) if scales is None else scales.inequalities
     sized = margins if (units == 1).all() else margins * t.constant(units, "constraint_size", "G: margins are of g / G")
-    for i, c in enumerate(p.task.canonical.inequalities):
+    for i, c in enumerate(p.spec.canonical.inequalities):
         seen[f"{MARGIN}{i}"] = t.reshape(sized[at : at + c.size], known(c.shape))
         at += c.size
     problem = own.whole if whole and own.whole is not None else own.canonical
     if scales is not None and problem is own.whole:
         scales = replace(scales, inequalities=np.concatenate([[scales.loss], scales.inequalities]))
-    task = replace(p.task, canonical=problem, structure=problem.structure[0], scales=scales)
-    return Problem(t, task, seen, _next(p) if following else p.round)
+    spec = replace(p.spec, canonical=problem, structure=problem.structure[0], scales=scales)
+    return Problem(t, spec, seen, _next(p) if following else p.round)
 
 
 def after(p: Problem, before: Point) -> Problem:
     """View of the round whose loss is that after the decision `before`; the round itself where none is about the decision before."""
-    c = p.task.canonical
+    c = p.spec.canonical
     if c.moving is None:
         return p
-    blocks, result = dict(zip(p.task.decisions, p.units.outward(before).blocks, strict=True)), copy(p)
-    result.task = replace(p.task, canonical=c.played)
+    blocks, result = dict(zip(p.spec.decisions, p.units.outward(before).blocks, strict=True)), copy(p)
+    result.spec = replace(p.spec, canonical=c.played)
     result.seen = {**p.seen, **{s.name: blocks[s.stream.previous] for s in c.previous if s.stream.previous}}
     return result
 
@@ -157,4 +157,4 @@ def after(p: Problem, before: Point) -> Problem:
 def _next(p: Problem) -> Value:
     """Number of the following round; of the last one after round T."""
     assert p.round is not None
-    return p.round + 1 if p.task.horizon is None else p.tracer.minimum(p.round + 1, p.task.horizon)
+    return p.round + 1 if p.spec.horizon is None else p.tracer.minimum(p.round + 1, p.spec.horizon)

@@ -43,7 +43,7 @@ class Problem:
     def __init__(
         self,
         tracer: Tracer,
-        task: TraceSpec,
+        spec: TraceSpec,
         seen: Mapping[str, Value],
         round_: Value | None = None,
         drawn: Mapping[str, Value] | None = None,
@@ -52,14 +52,14 @@ class Problem:
     ) -> None:
         self.epoch: Epoch | None = None
         self.tracer = tracer
-        self.task = task
+        self.spec = spec
         self.seen = seen
         self.round = round_
         self.drawn = drawn or {}
         self.constants = constants or {}
-        self.domain = Geometry(tracer, task.domains, Starts(tracer, starts or {}))
-        self.structure = task.structure
-        self.units = Units(tracer, task.scales, tuple(b.domain for b in task.canonical.blocks))
+        self.domain = Geometry(tracer, spec.domains, Starts(tracer, starts or {}))
+        self.structure = spec.structure
+        self.units = Units(tracer, spec.scales, tuple(b.domain for b in spec.canonical.blocks))
 
     # The round and the settings.
 
@@ -73,12 +73,12 @@ class Problem:
     def centre(self) -> Point:
         """The middle of the domain."""
         why = "the middle of the domain"
-        return Point(tuple(self.tracer.constant(d.centre(), "centre", why) for d in self.task.domains))
+        return Point(tuple(self.tracer.constant(d.centre(), "centre", why) for d in self.spec.domains))
 
     @property
     def horizon(self) -> Value | float:
         """T: of the epoch, or of the run."""
-        return float(self.task.horizon or 1) if self.epoch is None else self.epoch.length
+        return float(self.spec.horizon or 1) if self.epoch is None else self.epoch.length
 
     @cached_property
     def t(self) -> Value:
@@ -88,7 +88,7 @@ class Problem:
                 return self.tracer.name("t", self.played)
             if self.round is None:
                 raise InternalError("no round has been played yet")
-            horizon = None if self.task.anytime else self.task.horizon
+            horizon = None if self.spec.anytime else self.spec.horizon
             now = self.round if horizon is None else self.tracer.minimum(self.round, horizon)
             return self.tracer.name("t", self.tracer.to_float(now))
 
@@ -105,11 +105,11 @@ class Problem:
 
         Before the first round, where the state begins, it is that of round 1.
         """
-        given = self.task.settings[name]
+        given = self.spec.settings[name]
         symbols = {s.name for s in given.formula.free_symbols}
         values: dict[str, Value | float] = {**more, **{n: v for n, v in self.constants.items() if n in symbols}}
         if "T" in symbols:
-            assert self.task.horizon is not None or self.epoch is not None
+            assert self.spec.horizon is not None or self.epoch is not None
             values["T"] = self.horizon
         if "t" in symbols:
             values["t"] = 1.0 if self.round is None else self.t
@@ -118,7 +118,7 @@ class Problem:
 
     def word(self, name: str) -> str:
         """A setting that is one of a few words."""
-        return str(self.task.settings[name].formula)
+        return str(self.spec.settings[name].formula)
 
     def count(self, name: str) -> Value | int:
         """An integer of at least one that a setting gives: known before the first round, or at the beginning of an epoch."""
@@ -135,7 +135,7 @@ class Problem:
         """Count that a setting gives before the first round."""
         if self.epoch is not None:
             raise InternalError(f"{name} gives a shape, and an epoch has none of its own")
-        return count(self.task.settings, name, self.task.horizon or 1)
+        return count(self.spec.settings, name, self.spec.horizon or 1)
 
     def draw(self, name: str) -> Value:
         """A random array of this round."""
@@ -143,15 +143,15 @@ class Problem:
 
     def drawn_point(self, name: str) -> Point:
         """The random arrays of this round that there is one of for each decision."""
-        return Point(tuple(self.drawn[n] for n in self.task.names(name)))
+        return Point(tuple(self.drawn[n] for n in self.spec.names(name)))
 
     def drawn_rows(self, name: str) -> Rows:
         """The random points of this round, a row each."""
-        return Rows(tuple(self.drawn[n] for n in self.task.names(name)))
+        return Rows(tuple(self.drawn[n] for n in self.spec.names(name)))
 
     def no_gradient(self, x: Point) -> Point:
         """Zero, as a sum of gradients begins: of the shape of x, in the room that such a sum has."""
-        t, low_rank_layouts = self.tracer, self.task.low_rank_layouts or (None,) * len(x.blocks)
+        t, low_rank_layouts = self.tracer, self.spec.low_rank_layouts or (None,) * len(x.blocks)
         zeros = (
             t.zeros(b.shape) if r is None else r.no_gradient(t, b.shape) for r, b in zip(low_rank_layouts, x.blocks)
         )
@@ -166,31 +166,31 @@ class Problem:
     @property
     def constraint_count(self) -> int:
         """Number of inequalities, counted by entries."""
-        return sum(c.size for c in self.task.canonical.inequalities)
+        return sum(c.size for c in self.spec.canonical.inequalities)
 
     @property
     def equality_count(self) -> int:
         """Number of equalities that have a multiplier."""
-        return len(self.task.kept_equalities)
+        return len(self.spec.kept_equalities)
 
     # Losses and constraints at a decision.
 
     @property
     def full(self) -> bool:
         """True where the round reveals all streams."""
-        return self.task.canonical.feedback is Feedback.FULL
+        return self.spec.canonical.feedback is Feedback.FULL
 
     @cached_property
     def constraints_known(self) -> bool:
         """True if the inequalities are known as functions: revealed in full, or the same in every round."""
-        exprs = [c.expr for c in self.task.canonical.inequalities]
+        exprs = [c.expr for c in self.spec.canonical.inequalities]
         return self.full or not any(map(changes, exprs))
 
     def loss(self, x: Point) -> Value:
         """f_t(x)."""
         if not self.full:
             return self.units.of_loss(self.seen["loss"])
-        return self.units.of_loss(self._shaped(self._lowering(x)(self.task.canonical.objective), ()))
+        return self.units.of_loss(self._shaped(self._lowering(x)(self.spec.canonical.objective), ()))
 
     def second_loss(self, x: Point) -> Value:
         """f_t(x) at the second point that a round is asked about."""
@@ -200,7 +200,7 @@ class Problem:
         """grad f_t(x)."""
         if not self.full:
             return self.units.of_gradient(Point(tuple(self._given("gradient"))))
-        return self.units.of_gradient(self._points([gradient(self.task.canonical.objective, self.task.decisions)], x))
+        return self.units.of_gradient(self._points([gradient(self.spec.canonical.objective, self.spec.decisions)], x))
 
     def constraints(self, x: Point) -> Value:
         """g_t(x), shape (N,), in the order of the text."""
@@ -211,9 +211,9 @@ class Problem:
                     "the algorithm reads the constraints before the first round, and feedback shows them later",
                 )
             return self.units.of_constraints(self.seen["constraints"])
-        if not self.task.canonical.inequalities:
+        if not self.spec.canonical.inequalities:
             raise fail("OCO705", "the algorithm is for models with constraints, and this one has none")
-        own = self.task.canonical.families
+        own = self.spec.canonical.families
         values = self._stacked(own.exprs, x)
         return self.units.of_constraints(values if own.back is None else values[own.back])
 
@@ -227,7 +227,7 @@ class Problem:
 
     def constraint_gradients(self, x: Point) -> Rows:
         """grad g_t^n(x), a row a constraint."""
-        own = self.task.canonical.families
+        own = self.spec.canonical.families
         if not self.constraints_known:
             return self.units.of_rows(Rows(tuple(self._given("constraint_gradients"))))
         rows, back = self._rows(own.exprs, x), own.back
@@ -237,11 +237,11 @@ class Problem:
         """sum_n weights_n grad g_t^n(x)."""
         if not self.constraints_known:
             return self.constraint_gradients(x).combine(weights)
-        return self._combination(self.task.canonical.families.parts, x, self._of_families(weights, 1))
+        return self._combination(self.spec.canonical.families.parts, x, self._of_families(weights, 1))
 
     def _of_families(self, weights: Value, power: int) -> Value:
         """Weights of the inequalities in the user's units, in the order of their families."""
-        order, own = self.task.canonical.families.order, self.units.of_weights(weights, power)
+        order, own = self.spec.canonical.families.order, self.units.of_weights(weights, power)
         return own if order is None else own[order]
 
     def worst_constraint(self, x: Point) -> tuple[Value, Point]:
@@ -255,7 +255,7 @@ class Problem:
         """h_t(x), shape (M,), in the order of the text."""
         if not self.full:
             return self.units.of_equalities(self.seen["equalities"])
-        return self.units.of_equalities(self._stacked([c.expr for c in self.task.canonical.equalities], x))
+        return self.units.of_equalities(self._stacked([c.expr for c in self.spec.canonical.equalities], x))
 
     def equalities(self, x: Point) -> Value:
         """The entries of h_t(x) that have a multiplier."""
@@ -264,7 +264,7 @@ class Problem:
     def equality_gradients(self, x: Point) -> Rows:
         """The rows of these entries. They are affine: the rows do not depend on x."""
         rows = (
-            self._rows([c.expr for c in self.task.canonical.equalities], x)
+            self._rows([c.expr for c in self.spec.canonical.equalities], x)
             if self.full
             else Rows(tuple(self._given("equality_gradients")))
         )
@@ -274,28 +274,28 @@ class Problem:
         """sum_m weights_m grad h_t^m over these entries."""
         if not self.full:
             return self.equality_gradients(x).combine(weights)
-        total = sum(c.size for c in self.task.canonical.equalities)
-        kept = np.array(self.task.kept_equalities)
+        total = sum(c.size for c in self.spec.canonical.equalities)
+        kept = np.array(self.spec.kept_equalities)
         spread = weights if len(kept) == total else self.tracer.scatter_add(weights, kept, shape=(total,))
-        parts = [(c.expr, c.size) for c in self.task.canonical.equalities]
+        parts = [(c.expr, c.size) for c in self.spec.canonical.equalities]
         return self._combination(parts, x, self.units.of_equality_weights(spread))
 
     def _kept(self, entries: Value) -> Value:
-        kept = np.array(self.task.kept_equalities)
+        kept = np.array(self.spec.kept_equalities)
         return entries if len(kept) == entries.shape[0] else entries[kept]
 
     def curvature_of_combination(self, x: Point, weights: Value) -> Point:
         """The diagonal of the Hessian of sum_n weights_n g_t^n at x, for constraints that are separable."""
-        parts = self.task.canonical.families.parts
+        parts = self.spec.canonical.families.parts
         symbols, env = self._weights(parts, self._of_families(weights, 2))
         terms = [algebra.mul(w, e) for w, (e, _) in zip(symbols, parts)]
         total = reduce(algebra.add, (t if t.shape == () else algebra.call("sum", t) for t in terms))
-        ones = {b.name: algebra.broadcast(algebra.number(1), b.shape) for b in self.task.canonical.blocks}
+        ones = {b.name: algebra.broadcast(algebra.number(1), b.shape) for b in self.spec.canonical.blocks}
         return self._points([hessian_vector(total, ones)], x, env)
 
     def proximal_point(self, functions: EntryFunctions, y: Point, c: Point, scale: Value, weights: Value) -> Point:
         """argmin_x <c, x> + scale |x - y|^2 / 2 + sum_n weights_n g_t^n(x) over the whole space: y - (slope + pulls) / scale."""
-        parts = [(e, k.size) for e, k in zip(functions.affine, self.task.canonical.inequalities)]
+        parts = [(e, k.size) for e, k in zip(functions.affine, self.spec.canonical.inequalities)]
         slope = c + self._combination(parts, y, self.units.of_weights(weights, 1))
         symbols, env = self._weights(parts, self.units.of_weights(weights, 2))
         lower, result = self._lowering(y, env), list[Value]()
@@ -316,14 +316,14 @@ class Problem:
 
     def hessian_of_combination(self, x: Point, weights: Value) -> Value:
         """The Hessian of sum_n weights_n g_t^n at x, shape (d, d) over the flattened decisions."""
-        parts = self.task.canonical.families.parts
+        parts = self.spec.canonical.families.parts
         symbols, env = self._weights(parts, self._of_families(weights, 2))
         terms = [algebra.mul(w, e) for w, (e, _) in zip(symbols, parts)]
         total = reduce(algebra.add, (t if t.shape == () else algebra.call("sum", t) for t in terms))
-        slopes, lower, blocks = gradient(total, self.task.decisions), self._lowering(x, env), self.task.canonical.blocks
+        slopes, lower, blocks = gradient(total, self.spec.decisions), self._lowering(x, env), self.spec.canonical.blocks
         bands: list[Value] = []
         for b in blocks:
-            result = jacobian(algebra.broadcast(slopes[b.name], b.shape), self.task.decisions)
+            result = jacobian(algebra.broadcast(slopes[b.name], b.shape), self.spec.decisions)
             row = [self._shaped(lower(result[o.name]), (*b.shape, *o.shape)) for o in blocks]
             row = [self.tracer.reshape(m, (math.prod(b.shape), math.prod(o.shape))) for m, o in zip(row, blocks)]
             bands.append(row[0] if len(row) == 1 else self.tracer.concat(*row, axis=1))
@@ -333,20 +333,20 @@ class Problem:
 
     def _lowering(self, x: Point, more: Mapping[str, Value] | None = None) -> Lowering:
         decided = self.units.outward(x)
-        env = dict(zip(self.task.decisions, decided.blocks, strict=True)) | dict(self.seen) | dict(more or {})
+        env = dict(zip(self.spec.decisions, decided.blocks, strict=True)) | dict(self.seen) | dict(more or {})
         return Lowering(self.tracer, env | ({} if self.round is None else {"t": self.tracer.to_float(self.round)}))
 
     def _points(self, parts: Sequence[Mapping[str, Expr]], x: Point, more: Mapping[str, Value] | None = None) -> Point:
         """The sum of points given by an expression for each decision."""
         lower = self._lowering(x, more)
-        blocks = self.task.canonical.blocks
+        blocks = self.spec.canonical.blocks
         results = [Point(tuple(self._block(lower, k, part[b.name]) for k, b in enumerate(blocks))) for part in parts]
         return reduce(lambda a, b: a + b, results)
 
     def _block(self, lower: Lowering, k: int, slope: Expr) -> Block:
         """A derivative towards a decision: an array, or the list of the entries that it has."""
-        shape = self.task.canonical.blocks[k].shape
-        if self.task.low_rank_layouts and self.task.low_rank_layouts[k] is not None:
+        shape = self.spec.canonical.blocks[k].shape
+        if self.spec.low_rank_layouts and self.spec.low_rank_layouts[k] is not None:
             return sparse_gradient(self.tracer, lower, slope, shape)
         return self._shaped(lower(slope), shape)
 
@@ -359,18 +359,18 @@ class Problem:
     def _rows(self, exprs: Sequence[Expr], x: Point) -> Rows:
         """The gradients of all entries of all expressions, a row each."""
         lower = self._lowering(x)
-        stacked: list[list[Value]] = [[] for _ in self.task.canonical.blocks]
+        stacked: list[list[Value]] = [[] for _ in self.spec.canonical.blocks]
         for expr in exprs:
             shape = known(expr.shape)
-            result = jacobian(expr, self.task.decisions)
-            for rows, block in zip(stacked, self.task.canonical.blocks):
+            result = jacobian(expr, self.spec.decisions)
+            for rows, block in zip(stacked, self.spec.canonical.blocks):
                 slopes = self._shaped(lower(result[block.name]), (*shape, *block.shape))
                 rows.append(self.tracer.reshape(slopes, (math.prod(shape), *block.shape)))
         return Rows(tuple(rows[0] if len(rows) == 1 else self.tracer.concat(*rows) for rows in stacked))
 
     def _combination(self, parts: Sequence[tuple[Expr, int]], x: Point, weights: Value) -> Point:
         symbols, env = self._weights(parts, weights)
-        return self._points([vector_jacobian(e, w, self.task.decisions) for w, (e, _) in zip(symbols, parts)], x, env)
+        return self._points([vector_jacobian(e, w, self.spec.decisions) for w, (e, _) in zip(symbols, parts)], x, env)
 
     def _weights(self, parts: Sequence[tuple[Expr, int]], weights: Value) -> tuple[list[Name], dict[str, Value]]:
         """A name for the weights of each expression, and what it stands for."""
@@ -385,7 +385,7 @@ class Problem:
         return results, env
 
     def _given(self, what: str) -> list[Value]:
-        blocks = self.task.canonical.blocks
+        blocks = self.spec.canonical.blocks
         return [self.seen[what if len(blocks) == 1 else f"{what}_{b.name}"] for b in blocks]
 
     def _vector(self, v: Value, shape: tuple[int, ...]) -> Value:

@@ -18,7 +18,7 @@ def rounding_draws(canonical: Canonical) -> tuple[Draw, ...]:
 
 def rounded(p: Problem, x: Point) -> Point:
     """Decision to play for the rule's own one, in the user's units: x itself where nothing is rounded."""
-    blocks = zip(x.blocks, p.task.canonical.blocks, strict=True)
+    blocks = zip(x.blocks, p.spec.canonical.blocks, strict=True)
     drawn = (b.domain.vertex(p.tracer, v, p.draw(_name(b.name))) if b.rounded else v for v, b in blocks)
     return Point(tuple(drawn))
 

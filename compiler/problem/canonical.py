@@ -15,9 +15,9 @@ import numpy as np
 
 from oco.compiler.problem.constraint_parts import difference, penalties_of
 from oco.compiler.problem.cuts import steps_each
-from oco.compiler.problem.delays import delay_of
 from oco.compiler.problem.equalities import has_multipliers
 from oco.compiler.problem.families import Families, families
+from oco.compiler.problem.feedback_delay import delay_of
 from oco.compiler.problem.folding import Folding
 from oco.compiler.problem.margins import ShareMargin
 from oco.compiler.problem.parts import Assumed as Assumed
@@ -179,7 +179,7 @@ class Canonical:
 
     @cached_property
     def families(self) -> Families:
-        """The inequalities with alike ones together, for what is done to all of them at once."""
+        """The inequalities with like ones as one, for what is done to all of them at once."""
         return families([c.expr for c in self.inequalities])
 
     @cached_property

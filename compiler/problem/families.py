@@ -1,4 +1,4 @@
-"""Numbers that are alike, such as constraints written in a loop, as entries of one vector: a family is evaluated and derived at once."""
+"""Like numbers, such as constraints written in a loop, as entries of one vector: a family is evaluated and derived at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.problem.vectorize import LEAST, Member, Slot, alike_key, as_vector
+from oco.compiler.problem.vectorize import LEAST, Member, Slot, as_vector, like_term_key
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr
 
@@ -39,12 +39,12 @@ class Families:
 
 
 def families(exprs: Sequence[Expr], kinds: Sequence[object] | None = None) -> Families:
-    """Put alike numbers of one kind together, at least `LEAST` at a time; arrays and other numbers stay as they are."""
+    """Put like numbers of one kind together, at least `LEAST` at a time; arrays and other numbers stay as they are."""
     starts = np.cumsum([0, *(int(np.prod(known(e.shape), dtype=np.int64)) for e in exprs)])
     groups: dict[object, list[tuple[int, Member]]] = {}
     for k, expr in enumerate(exprs):
         slots = list[Slot]()
-        key = alike_key(expr, slots) if expr.shape == () else None
+        key = like_term_key(expr, slots) if expr.shape == () else None
         kind = ("apart", k) if key is None else (None if kinds is None else kinds[k], key)
         groups.setdefault(kind, []).append((k, (expr, slots)))
     results: list[tuple[tuple[int, ...], Expr]] = []

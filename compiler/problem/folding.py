@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.problem.cuts import Sets
-from oco.compiler.problem.vectorize import Together
+from oco.compiler.problem.vectorize import LikeTerms
 from oco.dsl.diagnostics import InternalError, fail
 from oco.dsl.dims import SymbolicDim
 from oco.dsl.evaluate import evaluate
@@ -39,7 +39,7 @@ class Folding:
         self.worked_out: dict[object, tuple[Expr, FrozenArray]] = {}
         self.sizes = Sizes()
         self.made, self.sets = Made(), Sets()
-        self.together = Together()
+        self.together = LikeTerms()
 
     def fold(self, expr: Expr) -> Expr:
         """Expression with every part evaluated that no decision, stream or round enters."""

@@ -126,9 +126,9 @@ class Margins:
         some = call("maximum", count, 1.0)
         quantile = call("_quantile", errors, some, call("minimum", amount, some))
         short = call("maximum", _one_minus(call("mul", level, call("add", count, 1.0))), 0.0)
-        reach = call("add", quantile, call("mul", call("mul", BEYOND, short), call("maximum", quantile, 1.0)))
+        factor = call("add", quantile, call("mul", call("mul", BEYOND, short), call("maximum", quantile, 1.0)))
         stated = weights[0] if self.stated is not None else constant(np.zeros(self.shape))
-        return call("add", made, call("mul", reach, size)), call("mul", stated, self._ready)
+        return call("add", made, call("mul", factor, size)), call("mul", stated, self._ready)
 
     @property
     def ready(self) -> Expr:

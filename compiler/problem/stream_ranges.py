@@ -17,7 +17,7 @@ from oco.dsl.statements import Feedback, Stream
 
 Floats = np.ndarray[Any, Any]
 
-ALIKE = 0.8
+LIKE_RANGES = 0.8
 """Least part of the two ranges together that a context and a stream share, where the one may be a forecast of the other."""
 
 
@@ -57,7 +57,7 @@ def may_forecast(context: StreamRange, stream: StreamRange) -> bool:
     if not all(np.isfinite(e).all() for pair in ends for e in pair):
         return False
     (a, b), (c, d) = ends
-    return bool((np.minimum(b, d) - np.maximum(a, c) >= ALIKE * (np.maximum(b, d) - np.minimum(a, c))).all())
+    return bool((np.minimum(b, d) - np.maximum(a, c) >= LIKE_RANGES * (np.maximum(b, d) - np.minimum(a, c))).all())
 
 
 def stream_range(stream: Stream, folding: Folding) -> StreamRange:

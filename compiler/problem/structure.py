@@ -35,11 +35,11 @@ class Structure(StrEnum):
 
 def structure_of(functions: Sequence[tuple[str, Expr]], decisions: tuple[str, ...]) -> tuple[Structure, str]:
     """Structure of all functions (label, expression) in the decisions, and the label of the first that has no better one."""
-    bent = [(label, f) for label, f in functions if not is_affine(f, decisions)]
-    for label, f in bent:
+    nonlinear = [(label, f) for label, f in functions if not is_affine(f, decisions)]
+    for label, f in nonlinear:
         if not is_separable(f, decisions):
             return Structure.OTHER, label
-    return (Structure.SEPARABLE, bent[0][0]) if bent else (Structure.AFFINE, "")
+    return (Structure.SEPARABLE, nonlinear[0][0]) if nonlinear else (Structure.AFFINE, "")
 
 
 def is_affine(expr: Expr, decisions: tuple[str, ...]) -> bool:

@@ -41,17 +41,17 @@ def has_nearest_point(expr: Expr, blocks: Sequence[DecisionBlock]) -> bool:
 
 
 def _is_piecewise_smooth(expr: Expr) -> bool:
-    bent = (n for n in walk(expr) if isinstance(n, Call) and names(n, Kind.DECISION))
-    return all(regularity_of(n) is Regularity.SMOOTH or kink_of(n) is not None for n in bent)
+    nonlinear = (n for n in walk(expr) if isinstance(n, Call) and names(n, Kind.DECISION))
+    return all(regularity_of(n) is Regularity.SMOOTH or kink_of(n) is not None for n in nonlinear)
 
 
 def _rows(expr: Expr, decisions: tuple[str, ...]) -> tuple[Expr, ...]:
     terms = list(_terms(expr, 1.0))
-    bent = [k for k, (_, e) in enumerate(terms) if names(e, Kind.DECISION) and not is_affine(e, decisions)]
-    if len(bent) != 1:
+    nonlinear = [k for k, (_, e) in enumerate(terms) if names(e, Kind.DECISION) and not is_affine(e, decisions)]
+    if len(nonlinear) != 1:
         return (expr,)
-    weight, term = terms[bent[0]]
-    rest = _total([t for k, t in enumerate(terms) if k != bent[0]])
+    weight, term = terms[nonlinear[0]]
+    rest = _total([t for k, t in enumerate(terms) if k != nonlinear[0]])
     match form_of(term), term:
         case forms.Extreme() as form, Call() if form.largest == (weight > 0) and _over_all(term):
             pieces = form.pieces(algebra, *term.args)

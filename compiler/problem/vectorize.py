@@ -1,4 +1,4 @@
-"""Long sums of terms that are alike, as one term over vectors: x[0] * a[0] + x[1] * a[1] + ... is x @ a.
+"""Long sums of like terms, as one term over vectors: x[0] * a[0] + x[1] * a[1] + ... is x @ a.
 
 Programs that write models write such sums. As vectors they are proved and run array by array, as if a person had written them.
 """
@@ -24,7 +24,7 @@ LEAST = 8
 
 Key = tuple[object, ...]
 Slot = Constant | Index
-"""Slot in which alike terms differ: a number, or an entry at known places."""
+"""Slot in which like terms differ: a number, or an entry at known places."""
 
 Member = tuple[Expr, list[Slot]]
 """A term and its slots."""
@@ -33,8 +33,8 @@ DEEPEST = 50
 """Number of levels up to which a term is looked at."""
 
 
-class Together:
-    """Puts alike terms together in the expressions of one model; what the expressions share they go on sharing.
+class LikeTerms:
+    """Puts like terms together in the expressions of one model; what the expressions share they go on sharing.
 
     Sums of more than `MOST_TERMS` terms in all stay as they are.
     """
@@ -46,7 +46,7 @@ class Together:
         self._kept: list[Expr] = []  # an id names a node only while the node lives
 
     def __call__(self, root: Expr) -> Expr:
-        """Put the alike terms of every long sum of numbers together; the value is the same to rounding."""
+        """Put the like terms of every long sum of numbers together; the value is the same to rounding."""
         self._kept.append(root)
         for node in walk(root, self._sizes):
             self._sizes[id(node)] = sum(self._sizes[id(c)] for c in node.children) if _adds(node) else 1
@@ -92,14 +92,14 @@ def _terms(node: Expr) -> list[Signed]:
 
 
 def _total(terms: list[Signed], done: Mapping[int, Expr], node: Expr) -> Expr:
-    """The sum of the terms, each group of alike ones as one."""
-    alike: dict[tuple[bool, Key], list[Member]] = {}
+    """The sum of the terms, each group of like ones as one."""
+    groups: dict[tuple[bool, Key], list[Member]] = {}
     for number, (minus, old) in enumerate(terms):
         term, slots = done[id(old)], list[Slot]()
-        key = alike_key(term, slots) or ("apart", number)
-        alike.setdefault((minus, key), []).append((term, slots))
+        key = like_term_key(term, slots) or ("apart", number)
+        groups.setdefault((minus, key), []).append((term, slots))
     parts: list[Signed] = []
-    for (minus, _), result in alike.items():
+    for (minus, _), result in groups.items():
         for members in _groups(result):
             few = len(members) < LEAST
             parts += [(minus, term) for term, _ in members] if few else [(minus, _whole(members, node.span))]
@@ -130,8 +130,8 @@ def _added(parts: list[Signed], span: Span | None) -> Expr:
     return balanced(total)
 
 
-def alike_key(term: Expr, slots: list[Slot], level: int = 0) -> Key | None:
-    """Key that alike terms share; None for what cannot be one entry of a vector. The places where they may differ go to `slots`."""
+def like_term_key(term: Expr, slots: list[Slot], level: int = 0) -> Key | None:
+    """Key that like terms share; None for what cannot be one entry of a vector. The places where they may differ go to `slots`."""
     if term.shape != () or level > DEEPEST:
         return None
     match term:
@@ -144,13 +144,13 @@ def alike_key(term: Expr, slots: list[Slot], level: int = 0) -> Key | None:
             slots.append(term)
             return ("entry", base.name if isinstance(base, Name) else id(base))
         case Call(atom=atom, args=args, options=()) if is_entrywise(term):
-            keys = [("fixed", a) if _is_fixed(a, term) else alike_key(a, slots, level + 1) for a in args]
+            keys = [("fixed", a) if _is_fixed(a, term) else like_term_key(a, slots, level + 1) for a in args]
             return None if None in keys else (atom, *keys)
     return None
 
 
 def _is_fixed(arg: Expr, call: Expr) -> bool:
-    """True if alike terms share this argument: a number does not differ but in sums, products and quotients."""
+    """True if like terms share this argument: a number does not differ but in sums, products and quotients."""
     return isinstance(arg, Constant) and form_of(call) not in (forms.SUM, forms.DIFFERENCE, forms.TIMES, forms.QUOTIENT)
 
 
@@ -169,7 +169,7 @@ def as_vector(members: list[Member]) -> Expr:
 
 
 def _whole(members: list[Member], span: Span | None) -> Expr:
-    """The sum of alike terms: an inner product, a sum of entries, or a multiple where they are all the same."""
+    """The sum of like terms: an inner product, a sum of entries, or a multiple where they are all the same."""
     vector = as_vector(members)
     if vector.shape == ():
         return call("mul", len(members), vector, span=span)

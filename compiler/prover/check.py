@@ -9,7 +9,6 @@ import numpy as np
 
 from oco.compiler.problem.canonical import Canonical, Equality, Inequality, canonical, entry_labels
 from oco.compiler.prover.assumed import declared
-from oco.compiler.prover.budget import USUAL, SearchBudget
 from oco.compiler.prover.complaints import complaints
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.curvature.exp_concavity import exp_concavity
@@ -20,10 +19,11 @@ from oco.compiler.prover.facts import Deferred, Facts
 from oco.compiler.prover.feasibility import feasible
 from oco.compiler.prover.function import ScalarFunction
 from oco.compiler.prover.measured import Observed, Rounds, observed
-from oco.compiler.prover.moves import move_facts
+from oco.compiler.prover.move_costs import move_facts
 from oco.compiler.prover.notices import notices, without_allowed
 from oco.compiler.prover.overflow import overflows
 from oco.compiler.prover.phrasing import number
+from oco.compiler.prover.search_budget import USUAL, SearchBudget
 from oco.compiler.prover.structure_facts import oracle_facts
 from oco.compiler.prover.terms.entry import entry
 from oco.compiler.prover.types import ProofRule, Status, Step

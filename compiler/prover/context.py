@@ -7,14 +7,14 @@ from functools import cached_property
 import numpy as np
 
 from oco.compiler.problem.canonical import Canonical, DecisionBlock
-from oco.compiler.prover.budget import USUAL, SearchBudget
 from oco.compiler.prover.curvature.composition import Curvatures
 from oco.compiler.prover.curvature.hessian import Hessians
 from oco.compiler.prover.curvature.second_order import by_second_derivative
 from oco.compiler.prover.ranges.enclosure import Box, Enclosure, entries
 from oco.compiler.prover.ranges.refine import Refiner
+from oco.compiler.prover.search_budget import USUAL, SearchBudget
 from oco.compiler.prover.suprema.bounds import Bounds
-from oco.compiler.prover.terms.simplify import Simplifier
+from oco.compiler.prover.terms.rewriting import Simplifier
 from oco.dsl.expressions import Expr, Kind, Name, walk
 from oco.dsl.intervals import Interval, interval
 

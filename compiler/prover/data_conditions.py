@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 
 from oco.compiler.problem.canonical import Canonical
-from oco.compiler.prover.budget import USUAL, SearchBudget
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.feasibility.feasible import Feasibility
 from oco.compiler.prover.measured import Rounds, covered, observed
 from oco.compiler.prover.phrasing import plural
+from oco.compiler.prover.search_budget import USUAL, SearchBudget
 
 
 @dataclass(frozen=True, eq=False)

@@ -222,8 +222,8 @@ def _variable(node: _Node, start: int, vectors: Mapping[str, Name]) -> Expr:
 
 def _levels(canonical: Canonical, count: int) -> DecisionBlock:
     """The levels lie in a box half as wide as the domain: many times what they move, by the choice of the steepness."""
-    reach = math.sqrt(sum(b.domain.diameter("l2") ** 2 for b in canonical.blocks)) or 1.0
-    return DecisionBlock(LEVELS, (count,), Box((count,), np.asarray(-reach / 4), np.asarray(reach / 4)))
+    diameter = math.sqrt(sum(b.domain.diameter("l2") ** 2 for b in canonical.blocks)) or 1.0
+    return DecisionBlock(LEVELS, (count,), Box((count,), np.asarray(-diameter / 4), np.asarray(diameter / 4)))
 
 
 def _range(name: str, count: int, least: float) -> StreamRange:

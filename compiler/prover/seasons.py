@@ -16,7 +16,7 @@ LEAST_CORRELATION, DEVIATIONS = 0.1, 3.0
 """Least correlation at a season: this number, and so many standard deviations of the correlation of noise."""
 DIP = 0.1
 """Least fall of the correlation before it rises again: a trend falls without an end."""
-ALIKE = 0.9
+LIKE_PEAK = 0.9
 """Share of the largest correlation at which a shorter season is preferred to its multiples."""
 MOST_ENTRIES = 200  # entries of streams that are transformed: the others have the same season
 AT_ONCE = 8
@@ -66,6 +66,6 @@ def _repeats(r: Floats, least: float) -> int:
     peaks = peaks[r[peaks] >= least]
     if not len(peaks):
         return 1
-    peak = int(peaks[r[peaks] >= ALIKE * r[peaks].max()][0])
+    peak = int(peaks[r[peaks] >= LIKE_PEAK * r[peaks].max()][0])
     near = [k for k in USUAL if abs(k - peak) <= NEAR * peak and k < len(r) and r[k] >= NEARLY * r[peak]]
     return max(near, key=lambda k: r[k], default=peak)

@@ -36,7 +36,7 @@ class AffineResponse:
     ) -> tuple[AffineResponse, Value]:
         """A response with these rows as bounds, and the weights of the rows that are left, which have multipliers."""
         t, count = p.tracer, p.constraint_count
-        shapes = tuple(b.shape for b in p.task.canonical.blocks)
+        shapes = tuple(b.shape for b in p.spec.canonical.blocks)
         named: list[Point] = []
         for k in range(rows.depth):
             layer = rows.of_layer(k)
@@ -95,8 +95,8 @@ def _rows_left(p: Problem, rows: BoundingRows, left: np.ndarray[tuple[int], np.d
     """Gradients of the rows that bound no entry alone: of their inequalities, or of the feedback where that gives them."""
     if not p.constraints_known:
         return Rows(tuple(m[left] for m in p.constraint_gradients(y).blocks))
-    kept = tuple(c for k, c in enumerate(p.task.canonical.inequalities) if k not in rows.labels)
-    scales = p.task.scales
+    kept = tuple(c for k, c in enumerate(p.spec.canonical.inequalities) if k not in rows.labels)
+    scales = p.spec.scales
     scales = None if scales is None else replace(scales, inequalities=scales.inequalities[left])
-    task = replace(p.task, canonical=replace(p.task.canonical, inequalities=kept), scales=scales)
-    return Problem(p.tracer, task, p.seen, p.round).constraint_gradients(y)
+    spec = replace(p.spec, canonical=replace(p.spec.canonical, inequalities=kept), scales=scales)
+    return Problem(p.tracer, spec, p.seen, p.round).constraint_gradients(y)

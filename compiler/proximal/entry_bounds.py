@@ -146,7 +146,7 @@ class EntryBounds:
         return Point(tuple(places)), Point(tuple(moves))
 
     @property
-    def reach(self) -> Point:
+    def slopes(self) -> Point:
         """Size of the slope that the rows add in each entry, at most."""
         return reduce(lambda a, b: a + b, [layer.price.map(abs) for layer in self.layers])
 

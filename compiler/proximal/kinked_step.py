@@ -48,7 +48,7 @@ class KinkedStep:
     def __init__(self, p: Problem, epigraph: Epigraph, y: Point, c: Point, alpha: Value, solve: Solve) -> None:
         self.p, self.t, self.y, self.c, self.alpha, self.solve = p, p.tracer, y, c, alpha, solve
         self.epigraph = epigraph
-        self.task, units = _lifted(p.task, self.epigraph)
+        self.spec, units = _lifted(p.spec, self.epigraph)
         self.count = p.constraint_count
         self.diameter = math.sqrt(sum(d.diameter("l2") ** 2 for d in p.domain.domains))
         K, owner = self.epigraph.levels, self.epigraph.owner
@@ -88,18 +88,18 @@ class KinkedStep:
 
     def lifted(self, bases: Value, steepness: Value) -> Problem:
         """Problem of the round over the decisions and the levels, about these bases."""
-        return Problem(self.t, self.task, {**self.p.seen, BASES: bases, STEEPNESS: steepness}, self.p.round)
+        return Problem(self.t, self.spec, {**self.p.seen, BASES: bases, STEEPNESS: steepness}, self.p.round)
 
     def slopes(self, rows: Rows, inner: Value) -> Value:
         """Bounds on the change of each node with the decision, from the inside out."""
         t = self.t
-        reach = t.sqrt(Rows(tuple(b[self.count :] for b in rows.blocks[:-1])).squared_norms())
+        norms = t.sqrt(Rows(tuple(b[self.count :] for b in rows.blocks[:-1])).squared_norms())
         if self.epigraph.second_derivatives.any():
-            reach = reach + self._constant(self.second_derivatives, "bends")
+            norms = norms + self._constant(self.second_derivatives, "bends")
         own, above = self._constant(self.own, "own"), self._constant(self.above, "above")
         result = t.zeros((self.epigraph.levels,))
         for _ in range(self.epigraph.depth):
-            each = (reach + inner @ result) / own
+            each = (norms + inner @ result) / own
             result = t.max(t.where(above, t.reshape(each, (each.size, 1)), 0.0), axis=0)
         return result
 
@@ -127,13 +127,13 @@ def _with(x: Point, levels: Value) -> Point:
     return Point((*x.blocks, levels))
 
 
-def _lifted(task: TraceSpec, result: Epigraph) -> tuple[TraceSpec, Floats]:
-    """The task of the lifted problem, and the units of its rows: each has that of the constraint that it comes from."""
-    count = sum(c.size for c in task.canonical.inequalities)
-    units, scales = np.ones(len(result.owner)), task.scales
+def _lifted(spec: TraceSpec, result: Epigraph) -> tuple[TraceSpec, Floats]:
+    """Specification of the lifted problem, and the units of its rows: each has that of the constraint that it comes from."""
+    count = sum(c.size for c in spec.canonical.inequalities)
+    units, scales = np.ones(len(result.owner)), spec.scales
     if scales is not None:
-        own = {c.origin: scales.inequalities[k] for k, c in zip(_starts(task), task.canonical.inequalities)}
-        rows = result.canonical.inequalities[len(task.canonical.inequalities) :]
+        own = {c.origin: scales.inequalities[k] for k, c in zip(_starts(spec), spec.canonical.inequalities)}
+        rows = result.canonical.inequalities[len(spec.canonical.inequalities) :]
         units = np.concatenate([np.full(c.size, own[c.origin]) for c in rows])
         scales = replace(
             scales,
@@ -141,9 +141,9 @@ def _lifted(task: TraceSpec, result: Epigraph) -> tuple[TraceSpec, Floats]:
             inequalities=np.concatenate([scales.inequalities[:count], units]),
         )
     structure, _ = result.canonical.structure
-    return replace(task, canonical=result.canonical, structure=structure, scales=scales, low_rank_layouts=()), units
+    return replace(spec, canonical=result.canonical, structure=structure, scales=scales, low_rank_layouts=()), units
 
 
-def _starts(task: TraceSpec) -> list[int]:
+def _starts(spec: TraceSpec) -> list[int]:
     """Index where the entries of each constraint begin."""
-    return [int(k) for k in np.cumsum([0, *(c.size for c in task.canonical.inequalities)])[:-1]]
+    return [int(k) for k in np.cumsum([0, *(c.size for c in spec.canonical.inequalities)])[:-1]]

@@ -65,23 +65,23 @@ def _is_affine(rows: Canonical) -> bool:
 
 def nearest_known(p: Problem, y: Point, start: Value) -> tuple[Point, Value]:
     """Point of X_t nearest to y, in the rule's units, and its multipliers; the search begins with the multipliers `start`."""
-    rows = known_rows(p.task.canonical)
+    rows = known_rows(p.spec.canonical)
     return _nearest_affine(p, rows, y, start) if _is_affine(rows) else _nearest_convex(p, rows, y, start)
 
 
 def _nearest_convex(p: Problem, rows: Canonical, y: Point, start: Value) -> tuple[Point, Value]:
     """Penalized step under the rows. Multipliers at their bounds are those of no such point: the next search begins without them."""
-    t, scales, count = p.tracer, p.task.scales, sum(c.size for c in rows.inequalities)
+    t, scales, count = p.tracer, p.spec.scales, sum(c.size for c in rows.inequalities)
     scales = None if scales is None else replace(scales, inequalities=np.ones(count))
-    task = replace(
-        p.task,
+    spec = replace(
+        p.spec,
         canonical=rows,
         structure=rows.structure[0],
         scales=scales,
         low_rank_layouts=(),
         dependent_rows=frozenset(),
     )
-    own = Problem(t, task, p.seen, p.round, constants=p.constants)
+    own = Problem(t, spec, p.seen, p.round, constants=p.constants)
     diameter = math.sqrt(sum(d.diameter("l2") ** 2 for d in p.domain.domains)) or 1.0
     slopes = t.sqrt(own.constraint_gradients(y).squared_norms())
     most = LARGE * diameter / t.maximum(t.maximum(slopes, abs(own.constraints(y)) / diameter), TINY)
@@ -91,7 +91,7 @@ def _nearest_convex(p: Problem, rows: Canonical, y: Point, start: Value) -> tupl
 
 def _nearest_affine(p: Problem, rows: Canonical, y: Point, start: Value) -> tuple[Point, Value]:
     """Point of X_t nearest to y where all rows are affine."""
-    t, blocks = p.tracer, p.task.canonical.blocks
+    t, blocks = p.tracer, p.spec.canonical.blocks
     own = p.units.outward(y)
     domains = [b.domain for b in blocks]
     base: Domain = domains[0] if len(domains) == 1 else Product((sum(d.size for d in domains),), blocks=tuple(domains))

@@ -25,7 +25,7 @@ class WithinKnown:
         self.rule, self.x = rule, x
 
     def init(self, p: Problem, start: Point) -> State:
-        none = p.tracer.zeros((rows_known(p.task.canonical),))
+        none = p.tracer.zeros((rows_known(p.spec.canonical),))
         return {**self.rule.init(p, start), PLAYED: start, START: none, MULTIPLIERS: none, **kept_at_start(p, start)}
 
     def decide(self, p: Problem, state: State) -> Point:
@@ -34,7 +34,7 @@ class WithinKnown:
     def prepare(self, p: Problem, state: State) -> State:
         """State with the decision of this round, once its contexts are known."""
         y, multipliers = self.rule.decide(p, _own(state)), array(state, START)
-        if p.task.canonical.known:
+        if p.spec.canonical.known:
             y, multipliers = nearest_known(p, y, multipliers)
         return {**state, PLAYED: y, MULTIPLIERS: multipliers}
 
@@ -45,7 +45,7 @@ class WithinKnown:
         return {**after, PLAYED: self.rule.decide(p, after), START: multipliers, MULTIPLIERS: multipliers, **kept}
 
 
-class Remembering:
+class CarryingRule:
     """Any rule, with what each of its rounds leaves to the next, where no known constraint moves its decisions."""
 
     def __init__(self, rule: Rule) -> None:
@@ -88,7 +88,7 @@ def _decided(p: Problem, x: Point) -> dict[str, Structured]:
 
 
 def _carried(p: Problem) -> tuple[StreamRange, ...]:
-    return p.task.canonical.carried
+    return p.spec.canonical.carried
 
 
 def _own(state: State) -> State:

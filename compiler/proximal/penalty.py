@@ -65,15 +65,15 @@ SEARCH_DOC = "Along the step: all of it where the dual still rises at its end, e
 def penalized_step(p: Problem, y: Point, c: Point, alpha: Value, Q: Value, g: Value) -> Point:
     """The minimizer; g is g(y), shape (N,), as Q is."""
     t, y, c = p.tracer, y.named(p.tracer, "y"), c.named(p.tracer, "c")
-    if (result := lifted(p.task.canonical)) is not None:
+    if (result := lifted(p.spec.canonical)) is not None:
         return _kinked_step(p, result, y, c, alpha, Q, fixed=False)
     response = _response(p, y, c, alpha, lambda: g)
-    if p.structure is Structure.AFFINE and p.domain.is_entrywise and (rows := bounding_rows(p.task.canonical)):
+    if p.structure is Structure.AFFINE and p.domain.is_entrywise and (rows := bounding_rows(p.spec.canonical)):
         response, Q = AffineResponse.bounded(p, y, c, alpha, g, Q, rows)
         if not Q.shape[0]:
             return response.start()[-1]
 
-    alone = bounding_rows(p.task.canonical) if isinstance(response, SeparableResponse) else None
+    alone = bounding_rows(p.spec.canonical) if isinstance(response, SeparableResponse) else None
 
     def step(Q: Value, *parts: Structured) -> tuple[Value, ...]:
         own = response.over(*parts)
@@ -103,7 +103,7 @@ def implicit_step(p: Problem, y: Point, alpha: Value, Q: Value) -> Point:
 def nearest_step(p: Problem, y: Point, Q: Value, first: Value) -> tuple[Point, Value]:
     """Minimizer of |x - y|^2 / 2 + sum_n Q_n [g_n(x)]_+ and multipliers, from those of `first` where no kink is lifted."""
     t, y, half = p.tracer, y.named(p.tracer, "y"), p.tracer.lift(0.5)
-    if lifted(p.task.canonical) is not None:
+    if lifted(p.spec.canonical) is not None:
         return penalized_step(p, y, y * 0.0, half, Q, p.constraints(y)), first
     response = _response(p, y, y * 0.0, half, lambda: p.constraints(y))
 
@@ -120,9 +120,9 @@ def weighted_step(p: Problem, y: Point, c: Point, alpha: Value, weights: Value) 
     """argmin over the domain of <c, x> + alpha |x - y|^2 + sum_n weights_n g_n(x), for weights that are not negative."""
     if p.structure is Structure.AFFINE:
         return p.domain.project(y - (c + p.constraint_combination(y, weights)) / (2.0 * alpha))
-    if (result := lifted(p.task.canonical)) is not None:
+    if (result := lifted(p.spec.canonical)) is not None:
         return _kinked_step(p, result, y.named(p.tracer, "y"), c.named(p.tracer, "c"), alpha, weights, fixed=True)
-    response = _bent(p)(p, y.named(p.tracer, "y"), c.named(p.tracer, "c"), alpha, *data_of_constraints(p))
+    response = _nonlinear(p)(p, y.named(p.tracer, "y"), c.named(p.tracer, "c"), alpha, *data_of_constraints(p))
     return response.at(weights, response.start())[-1]
 
 
@@ -137,7 +137,7 @@ def _kinked_step(
         return _Ascent(p, response, caps, held if fixed else None).run(first)
 
     def step(weights: Value, y: Point, c: Point, alpha: Value, round_: Value, *data: Value) -> tuple[Value, ...]:
-        own = Problem(p.tracer, p.task, dict(zip(stream_names(p), data)), round_)
+        own = Problem(p.tracer, p.spec, dict(zip(stream_names(p), data)), round_)
         first = p.tracer.concat(
             weights if fixed else p.tracer.zeros(weights.shape), p.tracer.zeros((len(epigraph.owner),))
         )
@@ -151,10 +151,10 @@ def _response(p: Problem, y: Point, c: Point, alpha: Value, g: Callable[[], Valu
     """x(lambda) under constraints without kinks; g() is their values at y."""
     if p.structure is Structure.AFFINE:
         return AffineResponse(p, y, c, alpha, g(), p.constraint_gradients(y).named(p.tracer, "A"))
-    return _bent(p)(p, y, c, alpha, *data_of_constraints(p))
+    return _nonlinear(p)(p, y, c, alpha, *data_of_constraints(p))
 
 
-def _bent(p: Problem) -> type[SeparableResponse] | type[SmoothResponse]:
+def _nonlinear(p: Problem) -> type[SeparableResponse] | type[SmoothResponse]:
     """Entry by entry for separable constraints over a box, else by Newton's method on all entries."""
     return SeparableResponse if separable_over_box(p.structure, p.domain.domains) else SmoothResponse
 
@@ -238,16 +238,16 @@ class _Ascent:
         if self.p.domain.is_entrywise:
             sizes = rows.map(abs)
             largest = self.p.domain.of_bounds(lambda lo, hi: np.maximum(abs(lo), abs(hi)), full=True)
-            slope = c.map(abs) if self.response.bounds is None else c.map(abs) + self.response.bounds.reach
+            slope = c.map(abs) if self.response.bounds is None else c.map(abs) + self.response.bounds.slopes
             if lam.shape[0] <= FEW_ROWS and isinstance(self.response, AffineResponse):
                 return sizes.apply(largest + slope / double) + (sizes.gram(sizes) / double) @ lam
-            reach = largest + (slope + sizes.combine(lam)) / double
-            return sizes.apply(reach.map(lambda b: t.word("reach", b)))
+            largest_move = largest + (slope + sizes.combine(lam)) / double
+            return sizes.apply(largest_move.map(lambda b: t.word("reach", b)))
         norms = t.name("sizes", t.sqrt(rows.squared_norms()))
         return (self.diameter + (t.sqrt(c.squared_norm()) + t.sum(lam * norms)) / double) * norms
 
     def ridge(self, hessian: Value, x: Point) -> Value:
-        """Ridge added to the diagonal of the curvature, shape (N,). A row along which projections onto a bent domain do not move has a
+        """Ridge added to the diagonal of the curvature, shape (N,). A row along which projections onto a curved domain do not move has a
         curvature of rounding, of either sign: there the ridge is above that."""
         t, own = self.t, self.own(hessian)
         ridge = RIDGE * own + TINY

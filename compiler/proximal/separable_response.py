@@ -35,7 +35,7 @@ class SeparableResponse:
     bounds: EntryBounds | None = None
 
     def __init__(self, p: Problem, y: Point, c: Point, alpha: Value, round_: Value, *data: Value) -> None:
-        self.p = Problem(p.tracer, p.task, dict(zip(stream_names(p), data)), round_)
+        self.p = Problem(p.tracer, p.spec, dict(zip(stream_names(p), data)), round_)
         self.y, self.c, self.alpha = y, c, alpha
         self.parts: tuple[Structured, ...] = (y, c, alpha, round_, *data)
         self.words = ("y", "c", "alpha", "round", *stream_names(p))
@@ -52,7 +52,7 @@ class SeparableResponse:
     def at(self, multipliers: Value, near: list[Point]) -> list[Point]:
         """Track at multipliers lambda, shape (N,), by Newton's method from a track near it."""
         t = self.p.tracer
-        functions = nonlinear_terms([c.expr for c in self.p.task.canonical.inequalities], self.p.task.decisions)
+        functions = nonlinear_terms([c.expr for c in self.p.spec.canonical.inequalities], self.p.spec.decisions)
         if functions is None:
 
             def newton(multipliers: Value, near: Point, *parts: Structured) -> tuple[Value, ...]:

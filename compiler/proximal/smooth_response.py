@@ -39,7 +39,7 @@ def data_of_constraints(p: Problem) -> tuple[Value, ...]:
 
 def stream_names(p: Problem) -> list[str]:
     """Names of the streams in the inequalities, each once."""
-    results = [n for c in p.task.canonical.inequalities for n in names(c.expr, Kind.STREAM)]
+    results = [n for c in p.spec.canonical.inequalities for n in names(c.expr, Kind.STREAM)]
     return list(dict.fromkeys(results))
 
 
@@ -49,12 +49,12 @@ class SmoothResponse:
     bounds: EntryBounds | None = None
 
     def __init__(self, p: Problem, y: Point, c: Point, alpha: Value, round_: Value, *data: Value) -> None:
-        self.p = Problem(p.tracer, p.task, dict(zip(stream_names(p), data)), round_)
+        self.p = Problem(p.tracer, p.spec, dict(zip(stream_names(p), data)), round_)
         self.t = p.tracer
         self.y, self.c, self.alpha = y, c, alpha
         self.parts: tuple[Structured, ...] = (y, c, alpha, round_, *data)
         self.words = ("y", "c", "alpha", "round", *stream_names(p))
-        self.size = p.task.canonical.size
+        self.size = p.spec.canonical.size
         self.diameter = math.sqrt(sum(d.diameter("l2") ** 2 for d in p.domain.domains))
 
     def over(self, *parts: Structured) -> SmoothResponse:

@@ -67,12 +67,12 @@ def known_objections(s: Situation, moves: bool) -> tuple[Objection, ...]:
         return (Objection(f"its decisions cannot be moved to what is known before them: {labels}"),)
     decisions, rows = tuple(b.name for b in s.canonical.blocks), known_rows(s.canonical)
     structure, _ = rows.structure
-    bent = [c for c in s.canonical.known if not is_affine(c.expr, decisions)]
+    nonlinear = [c for c in s.canonical.known if not is_affine(c.expr, decisions)]
     results = [
         Objection(
             f"it is not proved that `{c.origin}` is convex, and its decisions are moved to what is known before them"
         )
-        for c in bent
+        for c in nonlinear
         if not s.holds(f"constraints.{c.label}.convex")
     ]
     if structure is Structure.AFFINE or separable_over_box(structure, s.domains):
@@ -86,7 +86,7 @@ def known_objections(s: Situation, moves: bool) -> tuple[Objection, ...]:
             epigraph(rows)
     except NoEpigraph as found:
         results.append(Objection(f"no decision is moved to what is known before it, {labels}: {found.why}"))
-    unbounded = [c for c in rows.inequalities if c in bent and not has_kinks(c)]
+    unbounded = [c for c in rows.inequalities if c in nonlinear and not has_kinks(c)]
     results += [_unsolved(s, c, "") for c in unbounded if s.entries(c.label, c.shape, "smoothness.l2") is None]
     return tuple(results)
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import cast
 
 from oco.compiler.algorithms.base import Algorithm
-from oco.compiler.certificates.conditions import SYMBOLS as WATCHED
-from oco.compiler.certificates.conditions import ConditionKeeper, watched_constraints
 from oco.compiler.certificates.keeper import CertificateKeeper
 from oco.compiler.certificates.sums import SYMBOLS as SUMMED
+from oco.compiler.certificates.watched_conditions import SYMBOLS as WATCHED
+from oco.compiler.certificates.watched_conditions import ConditionKeeper, watched_constraints
 from oco.compiler.domains.combination import Combination
 from oco.compiler.domains.spectral import some_direction
 from oco.compiler.ir.build import Measure, Named, trace_program, with_certificate, with_prepare
@@ -23,49 +23,49 @@ from oco.compiler.lowering.round_problem import Problem, TraceSpec
 from oco.compiler.lowering.rounding import rounded
 from oco.compiler.lowering.rule import Informed, Rule, State
 from oco.compiler.lowering.storage import StateLayout, decided, started
-from oco.compiler.proximal.known_step import BEFORE, SYMBOLS, Remembering, WithinKnown, carried_field
+from oco.compiler.proximal.known_step import BEFORE, SYMBOLS, CarryingRule, WithinKnown, carried_field
 
 MOST_SLOPES = 100_000
 """Entries of the constraints' gradients together, beyond which a learner does not look at their size."""
 
 
-def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") -> Program:
+def assemble(algorithm: Algorithm, spec: TraceSpec, doc: str, norm: str = "l2") -> Program:
     """The learner as data: init, decide, update, measure and slopes over arrays. Slopes are in the dual of the theorem's norm."""
-    t = Tracer(task.canonical.name)
-    rule, informed = _rule(algorithm, task)
-    layout = _Layout(t, task, algorithm.frank_wolfe(task))
-    certificates = CertificateKeeper(t, task, algorithm.multipliers)
-    watcher = ConditionKeeper(t, watched_constraints(task.canonical.standing) if task.watch else None)
+    t = Tracer(spec.canonical.name)
+    rule, informed = _rule(algorithm, spec)
+    layout = _Layout(t, spec, algorithm.frank_wolfe(spec))
+    certificates = CertificateKeeper(t, spec, algorithm.multipliers)
+    watcher = ConditionKeeper(t, watched_constraints(spec.canonical.standing) if spec.watch else None)
     layout.beside = (*certificates.names, *watcher.names)
 
     def init(start: Named) -> Mapping[str, Liftable]:
-        constants = _open(task, start)
-        p = Problem(t, task, {}, constants=constants)
+        constants = _open(spec, start)
+        p = Problem(t, spec, {}, constants=constants)
         begun = layout.flat(rule.init(p, p.units.inward(layout.point(start))))
         return begun | layout.first_starts() | constants | certificates.start() | watcher.start()
 
     def decide(state: Named, drawn: Named) -> Mapping[str, Liftable]:
-        constants = _open(task, state)
-        p = Problem(t, task, {}, state["round"], drawn, constants=constants)
+        constants = _open(spec, state)
+        p = Problem(t, spec, {}, state["round"], drawn, constants=constants)
         return layout.decision(rounded(p, p.units.outward(rule.decide(p, layout.state(state))))) | constants
 
     def update(state: Named, seen: Named, drawn: Named) -> Mapping[str, Liftable]:
-        constants = _open(task, state)
-        p = Problem(t, task, seen, state["round"], drawn, layout.starts(state), constants)
+        constants = _open(spec, state)
+        p = Problem(t, spec, seen, state["round"], drawn, layout.starts(state), constants)
         own = layout.state(state)
         following = layout.flat(rule.update(p, own)) | constants | watcher.after(p, state)
         if certificates.names:
             following |= certificates.after(p, state, own, rounded(p, p.units.outward(rule.decide(p, own))))
         return following | {name: p.domain.starts.vectors[k] for k, name in layout.warm.items()}
 
-    measure, slopes = _measures(t, task, layout, norm)
+    measure, slopes = _measures(t, spec, layout, norm)
     program = trace_program(
         t,
         doc=doc,
-        decision=[f for fields in layout.decided for f in fields] + [Field(n, Type(DType.FLOAT)) for n in task.open],
+        decision=[f for fields in layout.decided for f in fields] + [Field(n, Type(DType.FLOAT)) for n in spec.open],
         factored=tuple(b.name for b, room in layout.blocks if room is not None),
-        feedback=task.fields(),
-        draws=tuple(task.drawn()),
+        feedback=spec.fields(),
+        draws=tuple(spec.drawn()),
         init=init,
         decide=decide,
         update=update,
@@ -74,83 +74,83 @@ def assemble(algorithm: Algorithm, task: TraceSpec, doc: str, norm: str = "l2") 
         state_docs=layout.docs({EPOCH: "the number of rounds of this epoch", **SYMBOLS, **algorithm.symbols})
         | SUMMED
         | WATCHED,
-        labels=task.canonical.whole.constraint_names,
+        labels=spec.canonical.whole.constraint_names,
     )
-    program = replace(program, context=task.canonical.context, previous=_previous(task))
-    program = with_prepare(t, program, _prepare(t, task, layout, informed))
+    program = replace(program, context=spec.canonical.context, previous=_previous(spec))
+    program = with_prepare(t, program, _prepare(t, spec, layout, informed))
     return with_certificate(t, program, certificates.certificate if certificates.names else None)
 
 
-def _measures(t: Tracer, task: TraceSpec, layout: _Layout, norm: str) -> tuple[Measure, Measure | None]:
+def _measures(t: Tracer, spec: TraceSpec, layout: _Layout, norm: str) -> tuple[Measure, Measure | None]:
     """Loss and constraints of a round, and norms of their gradients where these are looked at."""
-    whole = replace(task, scales=None, canonical=task.canonical.whole)
-    still = replace(whole, canonical=replace(whole.canonical, objective=task.canonical.objective))
+    whole = replace(spec, scales=None, canonical=spec.canonical.whole)
+    still = replace(whole, canonical=replace(whole.canonical, objective=spec.canonical.objective))
 
     def measure(now: Value, decisions: Named, seen: Named) -> tuple[Liftable, Liftable, Liftable]:
         p = Problem(t, whole, seen, now)
         x = layout.point(decisions)
         empty = t.zeros((0,))
         g = p.constraints(x) if p.constraint_count else empty
-        return p.loss(x), g, p.all_equalities(x) if task.canonical.equalities else empty
+        return p.loss(x), g, p.all_equalities(x) if spec.canonical.equalities else empty
 
     def slopes(now: Value, decisions: Named, seen: Named) -> tuple[Liftable, Liftable]:
         p = Problem(t, still, seen, now)
         x, g = layout.point(decisions), t.zeros((0,))
-        if 0 < p.constraint_count * task.canonical.size <= MOST_SLOPES:
+        if 0 < p.constraint_count * spec.canonical.size <= MOST_SLOPES:
             g = p.constraint_gradients(x).dual_norms(norm)
         return p.gradient(x).dual_norm(norm), g
 
-    return measure, None if any(task.low_rank_layouts) or task.canonical.feedback.gives_values_alone else slopes
+    return measure, None if any(spec.low_rank_layouts) or spec.canonical.feedback.gives_values_alone else slopes
 
 
-def _rule(algorithm: Algorithm, task: TraceSpec) -> tuple[Rule, Informed | None]:
+def _rule(algorithm: Algorithm, spec: TraceSpec) -> tuple[Rule, Informed | None]:
     """Rule of an algorithm, and it again where its decision waits for what is known before it."""
     rule: Rule = algorithm.rule()
-    if task.restarts is not None:
-        rule = Restarted(rule, *task.restarts)
-    if algorithm.prepares(task.canonical):
+    if spec.restarts is not None:
+        rule = Restarted(rule, *spec.restarts)
+    if algorithm.prepares(spec.canonical):
         return rule, cast(Informed, rule)
-    if task.canonical.known:
+    if spec.canonical.known:
         within = WithinKnown(rule, algorithm.plays)
         return within, within
-    return Remembering(rule) if task.canonical.carried else rule, None
+    return CarryingRule(rule) if spec.canonical.carried else rule, None
 
 
 def _prepare(
-    t: Tracer, task: TraceSpec, layout: _Layout, informed: Informed | None
+    t: Tracer, spec: TraceSpec, layout: _Layout, informed: Informed | None
 ) -> Callable[[Named, Named], Mapping[str, Liftable]] | None:
     """State once the context of a round is known; None where no decision hangs on it."""
     if informed is None:
         return None
 
     def prepare(state: Named, known: Named) -> Mapping[str, Liftable]:
-        kept = {n: state[n] for n in ("round", *task.open, *layout.warm.values(), *layout.beside)}
-        before = {field: state[own] for field, own in _previous(task)}
-        p = Problem(t, task, {**known, **before}, state["round"], constants=_open(task, state))
+        kept = {n: state[n] for n in ("round", *spec.open, *layout.warm.values(), *layout.beside)}
+        before = {field: state[own] for field, own in _previous(spec)}
+        p = Problem(t, spec, {**known, **before}, state["round"], constants=_open(spec, state))
         return layout.flat(informed.prepare(p, layout.state(state))) | kept
 
     return prepare
 
 
-def _previous(task: TraceSpec) -> tuple[tuple[str, str], ...]:
+def _previous(spec: TraceSpec) -> tuple[tuple[str, str], ...]:
     """Streams that rounds leave to the next, each with the field of the state that has its value."""
-    fields = dict(zip(task.decisions, task.names(BEFORE), strict=True))
-    return tuple((s.name, fields.get(s.stream.previous, carried_field(s.name))) for s in task.canonical.carried)
+    fields = dict(zip(spec.decisions, spec.names(BEFORE), strict=True))
+    return tuple((s.name, fields.get(s.stream.previous, carried_field(s.name))) for s in spec.canonical.carried)
 
 
-def _open(task: TraceSpec, fields: Named) -> dict[str, Value]:
+def _open(spec: TraceSpec, fields: Named) -> dict[str, Value]:
     """The open symbols of the settings, which the state carries along."""
-    return {name: fields[name] for name in task.open}
+    return {name: fields[name] for name in spec.open}
 
 
 class _Layout:
     """Points as fields: one array a decision, under the symbol itself where there is one decision; several for one kept as factors."""
 
-    def __init__(self, t: Tracer, task: TraceSpec, frank_wolfe: bool) -> None:
+    def __init__(self, t: Tracer, spec: TraceSpec, frank_wolfe: bool) -> None:
         self.t = t
-        self.symbols = task.names
+        self.symbols = spec.names
         self.blocks = list(
-            zip(task.canonical.blocks, task.low_rank_layouts or (None,) * len(task.canonical.blocks), strict=True)
+            zip(spec.canonical.blocks, spec.low_rank_layouts or (None,) * len(spec.canonical.blocks), strict=True)
         )
         self.decided = [
             (Field(b.name, Type(DType.FLOAT, b.shape), f"in {b.domain}"),) if room is None else room.fields(b)
@@ -158,7 +158,7 @@ class _Layout:
         ]
         warm = [k for k, (b, room) in enumerate(self.blocks) if room is not None or b.domain.lmo_start is not None]
         self.warm = {k: f"last_{self.blocks[k][0].name}" for k in warm if frank_wolfe}
-        self.open = task.open
+        self.open = spec.open
         self.beside: tuple[str, ...] = ()
         self.kinds: dict[str, type[Point] | type[Rows]] = {}
         self.state_layout = StateLayout(t)

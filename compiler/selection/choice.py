@@ -10,7 +10,7 @@ from oco.compiler.algorithms import ALGORITHMS, Algorithm
 from oco.compiler.algorithms.common import EXACT_STEP
 from oco.compiler.lowering.restarts import first_epoch, restarted
 from oco.compiler.proximal.solvable import step_rank
-from oco.compiler.selection.finalists import foretold, order, outranked
+from oco.compiler.selection.finalists import informed_ahead, order, outranked
 from oco.compiler.selection.given_units import numbers_given, unit_word
 from oco.compiler.selection.ignored_settings import ignored_settings, unread, using_all_settings
 from oco.compiler.selection.objections import inapplicable, required, theorem_objections
@@ -180,7 +180,7 @@ def choose(
         return choose(less, None, settings, span, policy)
     if not usable:
         return Choice(s, tuple(refused), policy=policy)
-    ahead = foretold(s) and usable[0].algorithm.looks_ahead
+    ahead = informed_ahead(s) and usable[0].algorithm.looks_ahead
     rivals = [v for v in usable if v.algorithm.looks_ahead] if ahead else usable
     why = PREDICTS if ahead and len(rivals) < len(usable) else why_first(usable)
     best = replace(usable[0], applicability=Applicability.CHOSEN, reason=why)
@@ -252,7 +252,7 @@ def judge(
     `asked`: the user named it, so that it may take its time. Raises OcoError where given settings are wrong for every theorem.
     """
     unmet = required(a, s, asked)
-    theorems = [t for t in a.theorems if t.speaks_for(given)] or list(a.theorems)
+    theorems = [t for t in a.theorems if t.has_words_of(given)] or list(a.theorems)
     theorems = [restarted(t) for t in theorems] if s.horizon is None else theorems
     measured = [t for t in theorems if s.canonical.measure in t.measures]
     if not measured:

@@ -29,7 +29,7 @@ def _fixed(s: Situation, v: Verdict) -> tuple[Any, ...]:
     return _ignores_what_is_known(s, v), v.guarantee is None, (0, 0) if v.guarantee is None else v.guarantee.openness
 
 
-def foretold(s: Situation) -> bool:
+def informed_ahead(s: Situation) -> bool:
     """True where something of a round is known before its decision: predictions, contexts, or constraints that hold in each round.
 
     With states that follow from decisions, what is best in a round need not be: a store is not emptied because it pays now.
@@ -40,4 +40,4 @@ def foretold(s: Situation) -> bool:
 
 
 def _ignores_what_is_known(s: Situation, v: Verdict) -> bool:
-    return foretold(s) and not v.algorithm.looks_ahead
+    return informed_ahead(s) and not v.algorithm.looks_ahead

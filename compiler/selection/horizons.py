@@ -21,7 +21,7 @@ MOST = 1e30  # rounds beyond which no run goes: a guarantee that says nothing th
 
 
 @dataclass(frozen=True)
-class Useful:
+class UsefulHorizon:
     """The first horizon at which a bound is below the trivial one; None where it never is. `exact`: worked out, not extrapolated."""
 
     horizon: float | None
@@ -35,7 +35,7 @@ class Useful:
         return f"it would say something from about T = {self.horizon:.1e}"
 
 
-def useful_from(s: Situation, v: Verdict) -> dict[str, Useful]:
+def useful_from(s: Situation, v: Verdict) -> dict[str, UsefulHorizon]:
     """For each vacuous measure of a verdict, the horizon from which it is not."""
     if v.guarantee is None or v.theorem is None or s.rounds is None:
         return {}
@@ -68,7 +68,7 @@ class _Shares:
         return in_turns(guarantee, s.canonical)
 
 
-def _first(share: Callable[[int], float], horizon: int) -> Useful:
+def _first(share: Callable[[int], float], horizon: int) -> UsefulHorizon:
     """Doubling, then bisection."""
     if horizon >= LARGEST or share(LARGEST) >= 1:
         return _extrapolated(share(LARGEST // 4), share(LARGEST))
@@ -80,15 +80,19 @@ def _first(share: Callable[[int], float], horizon: int) -> Useful:
     while high - low > max(1, low // 100):
         middle = (low + high) // 2
         low, high = (low, middle) if share(middle) < 1 else (middle, high)
-    return Useful(float(high))
+    return UsefulHorizon(float(high))
 
 
-def _extrapolated(before: float, last: float) -> Useful:
+def _extrapolated(before: float, last: float) -> UsefulHorizon:
     """Horizon where C T^-p through the shares at LARGEST / 4 and LARGEST falls to 1."""
     if last < 1:
-        return Useful(float(LARGEST))
+        return UsefulHorizon(float(LARGEST))
     fall = math.log(before / last) / math.log(4) if math.isfinite(before) and math.isfinite(last) else 0.0
     if fall <= 0.01:
-        return Useful(None)
+        return UsefulHorizon(None)
     exponent = math.log(last) / fall
-    return Useful(LARGEST * math.exp(exponent), exact=False) if exponent < math.log(MOST / LARGEST) else Useful(None)
+    return (
+        UsefulHorizon(LARGEST * math.exp(exponent), exact=False)
+        if exponent < math.log(MOST / LARGEST)
+        else UsefulHorizon(None)
+    )

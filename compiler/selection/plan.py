@@ -11,19 +11,19 @@ from types import MappingProxyType
 from typing import Self
 
 from oco.compiler.certificates.certificate import CertificateTerms, terms_of
-from oco.compiler.certificates.conditions import WatchedConditions, watched_conditions
 from oco.compiler.certificates.form import certificate_form
+from oco.compiler.certificates.watched_conditions import WatchedConditions, watched_conditions
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Program
 from oco.compiler.lowering.round_problem import TraceSpec
 from oco.compiler.lowering.rounding import rounding_draws
 from oco.compiler.lowering.storage import low_rank_layouts
 from oco.compiler.problem.canonical import Canonical, canonical
-from oco.compiler.prover.budget import SearchBudget
 from oco.compiler.prover.check import check_canonical
 from oco.compiler.prover.data_conditions import DataConditions
 from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.measured import Rounds
+from oco.compiler.prover.search_budget import SearchBudget
 from oco.compiler.prover.seasons import season_of
 from oco.compiler.selection.assemble import assemble
 from oco.compiler.selection.choice import Choice, Policy, choose, judge
@@ -140,7 +140,7 @@ class Plan:
         """The learner in the step IR, as its rule was traced."""
         a, theorem = self._winner.algorithm, self._winner.theorem
         norm = "l2" if theorem is None else theorem.norm
-        return assemble(a, self._task, f"{a.title} ({a.cite}) for the model {self.model.name}", norm)
+        return assemble(a, self._spec, f"{a.title} ({a.cite}) for the model {self.model.name}", norm)
 
     @cached_property
     def program(self) -> Program:
@@ -148,29 +148,29 @@ class Plan:
         return optimize(self.traced)
 
     @cached_property
-    def _task(self) -> TraceSpec:
+    def _spec(self) -> TraceSpec:
         algorithm, problem = self._winner.algorithm, self.choice.situation.canonical
         problem = problem.predicting if algorithm.predicts else problem
         structure, _ = problem.structure
         rows = self.choice.situation.dependent_rows
-        task = TraceSpec(
+        spec = TraceSpec(
             problem, self.settings, structure, self.choice.situation.horizon, rows, scales=self._winner.scales
         )
-        task = replace(task, restarts=self.choice.restarts, open=self.open, certify=self.certify)
+        spec = replace(spec, restarts=self.choice.restarts, open=self.open, certify=self.certify)
         watch = self.watched is not None and self.watched.constraints is not None and not self.open
-        task = replace(task, anytime=self.anytime, watch=watch)
-        kept = low_rank_layouts(problem) if algorithm.frank_wolfe(task) else ()
-        return replace(task, draws=(*algorithm.draws(task), *rounding_draws(problem)), low_rank_layouts=kept)
+        spec = replace(spec, anytime=self.anytime, watch=watch)
+        kept = low_rank_layouts(problem) if algorithm.frank_wolfe(spec) else ()
+        return replace(spec, draws=(*algorithm.draws(spec), *rounding_draws(problem)), low_rank_layouts=kept)
 
     @property
     def kept_equalities(self) -> tuple[int, ...]:
         """The entries of the equalities that have a multiplier."""
-        return self._task.kept_equalities
+        return self._spec.kept_equalities
 
     @property
     def distributions(self) -> Mapping[str, str]:
         """The distribution of each random array of the program's rounds: "uniform" on [0, 1) or "normal"."""
-        return {f.name: distribution for f, distribution in self._task.drawn().items()}
+        return {f.name: distribution for f, distribution in self._spec.drawn().items()}
 
     def with_horizon(self, T: int) -> Plan:
         """Plan of the same algorithm, with settings and guarantee for another horizon."""

@@ -10,9 +10,9 @@ from functools import reduce
 import numpy as np
 
 from oco.compiler.problem.canonical import Canonical, canonical
-from oco.compiler.prover.budget import SearchBudget
 from oco.compiler.prover.check import LOSS, check_canonical
 from oco.compiler.prover.phrasing import number
+from oco.compiler.prover.search_budget import SearchBudget
 from oco.compiler.selection.verdicts import Applicability, Verdict
 from oco.compiler.theory.theorems import Situation
 from oco.compiler.theory.ways_out import borders_of_slopes

@@ -1,7 +1,7 @@
 """Cost of a learner's moves in its guarantee: losses f_t(x_t, x_{t-1}) over `prev(x)`.
 
 An algorithm sees f_t(x, x), as if decisions stood still, and its theorem bounds the regret of that loss; a fixed decision pays nothing for
-moving. What a move costs beside is bounded by its length (`prover.moves`): c(d) = min(M d, M_0 d + L d^2 / 2), so that
+moving. What a move costs beside is bounded by its length (`prover.move_costs`): c(d) = min(M d, M_0 d + L d^2 / 2), so that
 
     sum_t f_t(x_t, x_{t-1}) - f_t(u, u) <= R + sum_{t>1} c(|x_t - x_{t-1}|)
 
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.prover.moves import SMOOTHNESS, STANDING
+from oco.compiler.prover.move_costs import SMOOTHNESS, STANDING
 from oco.compiler.theory.guarantees import Bound, Guarantee, Quantity, exponent_of
 from oco.compiler.theory.schedule import Rounds
 from oco.compiler.theory.settings import Setting

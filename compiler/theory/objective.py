@@ -64,8 +64,8 @@ def violation_units(s: Situation, weight: float) -> Floats | None:
     scales = s.constraint_scales
     if not priced.any() or (scales is None and not priced.all()):
         return scales
-    worth = weight * (s.loss_range or 1.0) / np.where(priced, stated, 1.0)
-    return worth if scales is None else np.where(priced, worth, scales)
+    own = weight * (s.loss_range or 1.0) / np.where(priced, stated, 1.0)
+    return own if scales is None else np.where(priced, own, scales)
 
 
 def _term(s: Situation, bound: Bound, rounds: int, weight: float) -> SumTerm:

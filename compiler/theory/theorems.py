@@ -270,7 +270,7 @@ class Theorem:
     first_epoch: int | None = None
     withholds: Callable[[Situation], str] = field(default=lambda s: "")
 
-    def speaks_for(self, given: Mapping[str, str | float]) -> bool:
+    def has_words_of(self, given: Mapping[str, str | float]) -> bool:
         """True if the words among the given settings are its own."""
         if self.on_request and not all(w in given for w in self.words):
             return False
@@ -359,7 +359,7 @@ def fact_is_known(key: str, words: str, what: str) -> Hypothesis:
     return Hypothesis(words, test, (key,))
 
 
-def inequalities_know(what: str, words: str, meaning: str) -> Hypothesis:
+def inequalities_have(what: str, words: str, meaning: str) -> Hypothesis:
     """A number that the facts bound for every inequality."""
 
     def test(s: Situation) -> Objection | None:

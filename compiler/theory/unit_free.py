@@ -21,14 +21,14 @@ import numpy as np
 from oco.compiler.domains import in_units
 from oco.compiler.domains.norms import vector_norm
 from oco.compiler.problem.canonical import Canonical, Equality, Inequality, entry_labels
-from oco.compiler.prover.budget import SearchBudget, size
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.domain import domain_facts, downward, upward
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.facts import Deferred, Facts
 from oco.compiler.prover.feasibility.feasible import KEYS, Feasibility
-from oco.compiler.prover.moves import KEYS as MOVES
-from oco.compiler.prover.moves import PREFIX
+from oco.compiler.prover.move_costs import KEYS as MOVES
+from oco.compiler.prover.move_costs import PREFIX
+from oco.compiler.prover.search_budget import SearchBudget, size
 from oco.compiler.prover.types import ProofRule, Status, Step
 from oco.compiler.theory.scales import Scales
 from oco.compiler.theory.theorems import Bound, Guarantee, Situation

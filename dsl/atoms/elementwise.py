@@ -59,8 +59,8 @@ def _huber_vjp(e: Any, c: Call, g: Expr) -> tuple[Expr | None, ...]:
     towards_x = e.collapse(e.mul(g, e.mul(e.number(2), e.call("_clip", x, limit))), c.shape, x.shape)
     if len(c.args) == 1:
         return (towards_x,)
-    excess = e.call("pos", e.sub(e.call("abs", x), limit))
-    return towards_x, e.collapse(e.mul(g, e.mul(e.number(2), excess)), c.shape, limit.shape)
+    outside = e.call("pos", e.sub(e.call("abs", x), limit))
+    return towards_x, e.collapse(e.mul(g, e.mul(e.number(2), outside)), c.shape, limit.shape)
 
 
 def _huber_curvature(call: Call, intervals: Intervals, varies: Varies) -> Curvature:

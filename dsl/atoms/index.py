@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from oco.dsl.atoms.expression_names import describe, with_shape
 from oco.dsl.atoms.shapes import as_dim
-from oco.dsl.atoms.words import describe, with_shape
 from oco.dsl.diagnostics import fail
 from oco.dsl.dims import Dim, Shape, SymbolicDim, add, broadcast, known, multiply, show
 from oco.dsl.expressions import Call, Constant, Expr, Slice

@@ -160,7 +160,7 @@ def _sigmoid(o: Any, c: Call, x: Any) -> Any:
     return o.where(o.le(0.0, x), 1.0, small) / (1.0 + small)
 
 
-def _bell(o: Any, c: Call, x: Any) -> Any:
+def _sigmoid_slope(o: Any, c: Call, x: Any) -> Any:
     """Derivative of the sigmoid, exp(-|x|) / (1 + exp(-|x|))^2."""
     small = o.exp(-o.abs(x))
     whole = 1.0 + small
@@ -293,7 +293,7 @@ INTERNAL: tuple[Atom, ...] = (
     _row(
         "_bell",
         "the slope of _sigmoid",
-        lower=_bell,
+        lower=_sigmoid_slope,
         bounds=lambda c, x: x.bell(),
         vjp=lambda e, c, g: (
             e.mul(g, e.mul(c, e.sub(e.number(1), e.mul(e.number(2), e.call("_sigmoid", c.args[0]))))),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from oco.dsl.atoms.words import describe, with_shape
+from oco.dsl.atoms.expression_names import describe, with_shape
 from oco.dsl.diagnostics import fail
 from oco.dsl.dims import Dim, Shape, SymbolicDim, add, broadcast, multiply, show, symbol
 from oco.dsl.expressions import Call, Constant, Expr, Kind, Name

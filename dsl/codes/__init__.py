@@ -8,14 +8,14 @@ from oco.dsl.codes.constraints import CONSTRAINTS
 from oco.dsl.codes.data import DATA
 from oco.dsl.codes.declarations import FIXED, SPECS
 from oco.dsl.codes.facts import FACTS
-from oco.dsl.codes.files import FILES
+from oco.dsl.codes.files_and_commands import FILES
 from oco.dsl.codes.learner import LEARNER
 from oco.dsl.codes.names import NAMES
 from oco.dsl.codes.params import PARAMS
+from oco.dsl.codes.parsing import SYNTAX
 from oco.dsl.codes.plans import PLANS
 from oco.dsl.codes.sets import SETS
-from oco.dsl.codes.shapes import SHAPES
-from oco.dsl.codes.syntax import SYNTAX
+from oco.dsl.codes.shapes_and_types import SHAPES
 
 __all__ = ["CODES", "Code", "Stage"]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from oco.dsl.limits import MOST_NUMBERS
 from oco.dsl.readers.decimals import decimal, lines_of
-from oco.dsl.readers.quota import Quota, TooMuch
+from oco.dsl.readers.quota import Quota, QuotaExceeded
 
 CELL = 80
 """Approximate bytes of a text in memory."""
@@ -30,7 +30,7 @@ def read_columns(path: Path, quota: Quota) -> dict[str, list[str]]:
                 raise ValueError(f"row {number} has {len(row)} cells, the header {len(header)}")
             quota.add(CELL * len(row))
             if number * len(row) > MOST_NUMBERS:
-                raise TooMuch(f"it holds more than {MOST_NUMBERS:,} cells")
+                raise QuotaExceeded(f"it holds more than {MOST_NUMBERS:,} cells")
             for column, cell in zip(columns, row):
                 column.append(cell.strip())
     return dict(zip(header, columns))

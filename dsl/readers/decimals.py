@@ -7,7 +7,7 @@ from typing import IO
 
 import numpy as np
 
-from oco.dsl.readers.quota import TooMuch
+from oco.dsl.readers.quota import QuotaExceeded
 
 LONGEST_NUMBER, LONGEST_LINE = 512, 2**24
 """Characters of a number, and of a line: a file that `gzip` unpacks may be one line."""
@@ -45,5 +45,5 @@ def lines_of(file: IO[str]) -> Iterator[str]:
     """Lines of a text, with their ends. Raises TooMuch for one that is longer than any line of numbers."""
     while line := file.readline(LONGEST_LINE + 1):
         if len(line) > LONGEST_LINE:
-            raise TooMuch(f"a line has more than {LONGEST_LINE:,} characters", "put a line break after every row")
+            raise QuotaExceeded(f"a line has more than {LONGEST_LINE:,} characters", "put a line break after every row")
         yield line

@@ -22,7 +22,7 @@ UNREADABLE = (
 """Errors of readers over damaged files (RuntimeError: nested too deep, encrypted, packed in an unknown way)."""
 
 
-class TooMuch(ValueError):
+class QuotaExceeded(ValueError):
     """Error for a content that takes more memory than allowed; `hint` says how it may be read."""
 
     def __init__(self, message: str, hint: str = "") -> None:
@@ -46,4 +46,6 @@ class Quota:
         if self.unpacked > max(self.limit, RATIO * self.stored):
             takes, most = (f"{size / 1e6:,.0f} MB" for size in (self.unpacked, self.limit))
             message = f"a file of {self.stored:,} bytes unpacks to {takes} or more; at most {most} are unpacked"
-            raise TooMuch(message, f"save it unpacked: a file may always take {RATIO} times its bytes on the disk")
+            raise QuotaExceeded(
+                message, f"save it unpacked: a file may always take {RATIO} times its bytes on the disk"
+            )

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from oco.dsl.diagnostics import InternalError, OcoError
 from oco.dsl.source import Source
 from oco.dsl.text import syntax
+from oco.dsl.text.lines import split
 from oco.dsl.text.parser import parse_file
 from oco.dsl.text.spacing import CLOSERS, OPENERS, gaps
-from oco.dsl.text.statements import split
 from oco.dsl.text.tokens import Scan, Token, scan
 
 INDENT = 4

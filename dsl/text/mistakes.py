@@ -10,8 +10,8 @@ from oco.dsl.diagnostics import Diagnostic
 from oco.dsl.source import Span
 from oco.dsl.suggest import nearest
 from oco.dsl.text.clauses import attribute
+from oco.dsl.text.lines import RELATIONS
 from oco.dsl.text.spacing import canonical
-from oco.dsl.text.statements import RELATIONS
 from oco.dsl.text.tokens import CLOSER, LATER_KINDS, NAME_KINDS, STATEMENT_KINDS, SYMBOLS, Token
 from oco.dsl.text.words import CONSTRAINT_FORM, CONTEXTUAL_WORDS, LATER_WORDS, STATEMENT_WORDS
 
@@ -25,7 +25,7 @@ DATA_WORDS = ("stream", "context")
 LOOP_WORDS = frozenset({"for", "if", "else", "and", "or", "not", "while"})
 
 
-class Trouble(NamedTuple):
+class ParseFailure(NamedTuple):
     """Position where the parser stopped: `at` is the offending token, None at the end of the statement; `expected` the
     kinds that fit there.
     """
@@ -78,7 +78,7 @@ class Trouble(NamedTuple):
         return "the line ends here" if self.at is None else f"found `{self.at.text}`"
 
 
-def explain(trouble: Trouble) -> Diagnostic:
+def explain(trouble: ParseFailure) -> Diagnostic:
     """Diagnostic of the first rule that applies, special ones first."""
     for rule in (
         _reserved,
@@ -107,7 +107,7 @@ def later(token: Token) -> Diagnostic:
     )
 
 
-def _reserved(trouble: Trouble) -> Diagnostic | None:
+def _reserved(trouble: ParseFailure) -> Diagnostic | None:
     at = trouble.at
     if at is None:
         return None
@@ -123,7 +123,7 @@ def _reserved(trouble: Trouble) -> Diagnostic | None:
     )
 
 
-def _wrong_sign(trouble: Trouble) -> Diagnostic | None:
+def _wrong_sign(trouble: ParseFailure) -> Diagnostic | None:
     at = trouble.at
     if at is None:
         return None
@@ -143,7 +143,7 @@ def _wrong_sign(trouble: Trouble) -> Diagnostic | None:
     return None
 
 
-def _relation(trouble: Trouble) -> Diagnostic | None:
+def _relation(trouble: ParseFailure) -> Diagnostic | None:
     """Mistakes in relations: `=` for `==` and the reverse, chains, comparisons in the wrong place, a constraint without
     one.
     """
@@ -178,20 +178,20 @@ def _relation(trouble: Trouble) -> Diagnostic | None:
     return None
 
 
-def _dot(trouble: Trouble) -> Diagnostic | None:
+def _dot(trouble: ParseFailure) -> Diagnostic | None:
     if trouble.before.type == "DOT" and trouble.at is not None and trouble.expected & {"T", "NAME"}:
         return attribute(trouble.at).diagnostics[0]
     return None
 
 
-def _horizon(trouble: Trouble) -> Diagnostic | None:
+def _horizon(trouble: ParseFailure) -> Diagnostic | None:
     if trouble.word == "horizon" and trouble.expected == {"T"}:
         value = trouble.tokens[-1].text if trouble.tokens[-1].type == "NUMBER" else "5000"
         return Diagnostic("OCO100", "the horizon is called `T`", trouble.span, f"write `horizon T = {value}`")
     return None
 
 
-def _closed_list(trouble: Trouble) -> Diagnostic | None:
+def _closed_list(trouble: ParseFailure) -> Diagnostic | None:
     """Mistakes in words from a closed list: the measure, the feedback."""
     if trouble.word not in ("measure", "feedback") or not trouble.expected <= KEYWORDS.keys():
         return None
@@ -207,7 +207,7 @@ def _closed_list(trouble: Trouble) -> Diagnostic | None:
     )
 
 
-def _timing(trouble: Trouble) -> Diagnostic | None:
+def _timing(trouble: ParseFailure) -> Diagnostic | None:
     """Mistakes after the right side of a constraint."""
     at = trouble.at
     compares = any(t.type in RELATIONS for t in trouble.tokens[: trouble.position])
@@ -232,7 +232,7 @@ def _timing(trouble: Trouble) -> Diagnostic | None:
 TIMING_WORDS = ("always", "hard", "soft", "average", "iid", "round", "mean", "eachround", "everyround", "onaverage")
 
 
-def _looks_like_operand(trouble: Trouble) -> bool:
+def _looks_like_operand(trouble: ParseFailure) -> bool:
     """True for `2 x`, which lacks an operator; `0 every round` is a wrong timing instead."""
     position = trouble.position
     following = trouble.tokens[position + 1].type if position + 1 < len(trouble.tokens) else ""
@@ -241,7 +241,7 @@ def _looks_like_operand(trouble: Trouble) -> bool:
     )
 
 
-def _missing_in(trouble: Trouble) -> Diagnostic | None:
+def _missing_in(trouble: ParseFailure) -> Diagnostic | None:
     at = trouble.at
     if "IN" not in trouble.expected or at is None or trouble.opener is not None or trouble.word == "constraint":
         return None
@@ -271,13 +271,13 @@ def _missing_in(trouble: Trouble) -> Diagnostic | None:
     return None
 
 
-def _rest(trouble: Trouble) -> str:
+def _rest(trouble: ParseFailure) -> str:
     """Remainder of the line, cut where it is long."""
     text = canonical(trouble.span.to(trouble.tokens[-1].span).text)
     return text if len(text) <= 40 else f"{text[:40]}..."
 
 
-def _bracketed(trouble: Trouble) -> Diagnostic | None:
+def _bracketed(trouble: ParseFailure) -> Diagnostic | None:
     """Mistakes inside ( ) and [ ]: empty ones, a comma too many or too few, slices."""
     at, opener = trouble.at, trouble.opener
     if at is None or opener is None:
@@ -319,7 +319,7 @@ def _bracketed(trouble: Trouble) -> Diagnostic | None:
     return None
 
 
-def _adjacent(trouble: Trouble) -> Diagnostic | None:
+def _adjacent(trouble: ParseFailure) -> Diagnostic | None:
     """Mistake of two operands side by side."""
     at = trouble.at
     if at is None or not trouble.operand_before() or "PLUS" not in trouble.expected:
@@ -343,12 +343,12 @@ def _adjacent(trouble: Trouble) -> Diagnostic | None:
     return None
 
 
-def _plain(trouble: Trouble) -> Diagnostic:
+def _plain(trouble: ParseFailure) -> Diagnostic:
     message = f"expected {expected_words(trouble)}; {trouble.encountered()}"
     return Diagnostic("OCO100", message, trouble.span, _way_out(trouble))
 
 
-def _way_out(trouble: Trouble) -> str:
+def _way_out(trouble: ParseFailure) -> str:
     """Hint: the intended word, a sign from another language, or the form of the statement."""
     at, opener = trouble.at, trouble.opener
     if at is not None and (near := nearest(at.text, [KEYWORDS[k] for k in trouble.expected if k in KEYWORDS])):
@@ -374,7 +374,7 @@ def _way_out(trouble: Trouble) -> str:
     return f"the form is `{STATEMENT_WORDS.get(trouble.word, CONSTRAINT_FORM)}`"
 
 
-def expected_words(trouble: Trouble) -> str:
+def expected_words(trouble: ParseFailure) -> str:
     """Possible continuations in plain words: never a terminal's or a rule's name."""
     expected = trouble.expected
     if {"NUMBER", "NAME"} <= expected:

@@ -13,10 +13,10 @@ from oco.dsl.source import Source
 from oco.dsl.text import syntax
 from oco.dsl.text.clauses import attribute
 from oco.dsl.text.headings import DECLARING, Heading, recognise
+from oco.dsl.text.lines import Line, split, unclosed
 from oco.dsl.text.machine import END, Machine
-from oco.dsl.text.mistakes import Trouble, explain
+from oco.dsl.text.mistakes import ParseFailure, explain
 from oco.dsl.text.spacing import canonical
-from oco.dsl.text.statements import Line, split, unclosed
 from oco.dsl.text.tables import tables
 from oco.dsl.text.tokens import NAME_KINDS, Token, scan
 from oco.dsl.text.tree import TreeBuilder
@@ -104,9 +104,9 @@ def _run(tokens: list[Token], start: str) -> Any:
         if token.type in NAME_KINDS and not parser.fits(token.type):
             token = token._replace(type="NAME")
         if not parser.feed(token.type, token):
-            raise OcoError(explain(Trouble(tokens, fed, parser.accepts())))
+            raise OcoError(explain(ParseFailure(tokens, fed, parser.accepts())))
     if not parser.feed(END, None):
-        raise OcoError(explain(Trouble(tokens, len(tokens), parser.accepts())))
+        raise OcoError(explain(ParseFailure(tokens, len(tokens), parser.accepts())))
     tree = parser.values[-1]
     _check_depth(tree, balances=start == "statement")
     return tree

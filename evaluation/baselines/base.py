@@ -31,7 +31,7 @@ SECONDS = 20.0  # for one rule
 KNOWN = 1e-6  # of its size: excess of a known constraint within what solvers leave
 
 
-class GivenUp(Exception):
+class RuleUnavailable(Exception):
     """Raised by a rule that cannot be played; the message is the reason in words."""
 
 
@@ -67,9 +67,9 @@ class Game:
     def of(cls, problem: Canonical, data: Data, trade: Trade, seconds: float = SECONDS) -> Game:
         """Table of all rounds of the data. Raises GivenUp where it would be too large."""
         if data.absent:
-            raise GivenUp(f"the values of {', '.join(f'`{n}`' for n in data.absent)} were not kept")
+            raise RuleUnavailable(f"the values of {', '.join(f'`{n}`' for n in data.absent)} were not kept")
         if data.nbytes > MEMORY:
-            raise GivenUp(f"the data takes {data.nbytes / 2**30:.3g} GiB")
+            raise RuleUnavailable(f"the data takes {data.nbytes / 2**30:.3g} GiB")
         return cls(problem, data.read(0, data.rounds), data.rounds, trade, perf_counter() + seconds)
 
     @property
@@ -85,7 +85,7 @@ class Game:
     def check_time(self) -> None:
         """Raise GivenUp where time is over."""
         if perf_counter() > self.until:
-            raise GivenUp("it takes longer than the time for one rule")
+            raise RuleUnavailable("it takes longer than the time for one rule")
 
     @cached_property
     def table(self) -> RoundArrays:
@@ -124,14 +124,14 @@ class Played:
 
 
 @dataclass(frozen=True)
-class LeftOut:
+class SkippedRule:
     """Rule that was not played, with the reason in words."""
 
     name: str
     why: str
 
 
-def hangs_on_rounds(problem: Canonical) -> bool:
+def depends_on_earlier_rounds(problem: Canonical) -> bool:
     """True where what a round may decide hangs on decisions before it, in which rules that decide all rounds at once are no decisions."""
     return bool(problem.carried) or any(c.moving is not None for c in problem.inequalities)
 
@@ -155,14 +155,14 @@ def stacked(table: RoundArrays, exprs: Sequence[Expr], x: Array) -> Array:
 
 def play(
     rule: DecisionRule, problem: Canonical, data: Data, trade: Trade, seconds: float = SECONDS
-) -> Played | LeftOut:
+) -> Played | SkippedRule:
     """Play a rule over all rounds of the data, within so many seconds."""
     began = perf_counter()
     try:
         game = Game.of(problem, data, trade, seconds)
         return game.play(rule.name, within_known(game, decisions(rule, game)), perf_counter() - began)
-    except GivenUp as reason:
-        return LeftOut(rule.name, str(reason))
+    except RuleUnavailable as reason:
+        return SkippedRule(rule.name, str(reason))
 
 
 def within_known(game: Game, x: Array) -> Array:
@@ -187,7 +187,7 @@ def within_known(game: Game, x: Array) -> Array:
         numbers, Data(numbers, len(rows), MappingProxyType(given)), "dynamic", ComparatorBudget(game.seconds)
     )
     if best.losses is None:
-        raise GivenUp(best.why)
+        raise RuleUnavailable(best.why)
     moved = x.copy()
     moved[rows] = np.concatenate([best.decision[b.name].reshape(len(rows), -1) for b in problem.blocks], axis=1)
     return moved

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oco.evaluation.baselines.base import Game, GivenUp, Played
+from oco.evaluation.baselines.base import Game, Played, RuleUnavailable
 from oco.evaluation.comparators.functions import OfRounds, RoundArrays
 from oco.evaluation.comparators.make import implicit
 from oco.evaluation.comparators.region import Region, region
@@ -75,7 +75,7 @@ class Gradients(ABC):
         grid = np.array(list(product(self.steps, rates)))
         place = region(game.problem)
         if any("project" in b.domain.refusals for b in game.problem.blocks):
-            raise GivenUp("the domain has no projection")
+            raise RuleUnavailable("the domain has no projection")
         count, m = len(grid), sum(c.size for c in game.problem.constraints)
         start = np.concatenate([b.domain.centre().ravel() for b in game.problem.blocks])
         diameter = float(np.sqrt(sum(b.domain.diameter() ** 2 for b in game.problem.blocks)))

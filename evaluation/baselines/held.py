@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from oco.evaluation.baselines.base import MEMORY, Game, GivenUp, hangs_on_rounds
-from oco.evaluation.baselines.table import RuleLine, rule_line
+from oco.evaluation.baselines.base import MEMORY, Game, RuleUnavailable, depends_on_earlier_rounds
+from oco.evaluation.baselines.rule_table import RuleLine, rule_line
 from oco.evaluation.cost import Trade
 from oco.evaluation.measured_run import MeasuredRun
 
@@ -21,11 +21,11 @@ def held_lines(trace: MeasuredRun) -> tuple[RuleLine | None, RuleLine | None]:
     blocks, first = trace.problem.blocks, trace.record.decisions
     starts = len(trace.record.kept) > 0 and trace.record.kept[0] == 0 and all(b.name in first for b in blocks)
     size = sum(b.domain.size for b in blocks)
-    if hangs_on_rounds(trace.problem) or trace.rounds * size * 8 > MEMORY:
+    if depends_on_earlier_rounds(trace.problem) or trace.rounds * size * 8 > MEMORY:
         return None, None
     try:
         game = Game.of(trace.problem, trace.data, Trade.at_price(trace.problem, 1.0))
-    except GivenUp:
+    except RuleUnavailable:
         return None, None
     beginning = np.concatenate([np.ravel(first[b.name][0]) for b in blocks]) if starts else None
     allowed = all(b.domain.contains(np.zeros(b.shape)) for b in blocks)

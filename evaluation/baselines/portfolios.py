@@ -14,7 +14,7 @@ from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.degrees import degree
 from oco.dsl.atoms import form_of, forms
 from oco.dsl.expressions import Call, Expr
-from oco.evaluation.baselines.base import Game, GivenUp, apart_from
+from oco.evaluation.baselines.base import Game, RuleUnavailable, apart_from
 from oco.evaluation.baselines.predictions import Last, predicted
 from oco.evaluation.baselines.resolve import Resolving
 from oco.evaluation.comparators.functions import RoundArrays
@@ -51,7 +51,7 @@ def relatives(game: Game) -> Array:
     values, slopes = implicit(table, of).jet(np.zeros((len(rows), table.size)), rows)
     r = np.broadcast_to(slopes[:, 0], (len(rows), table.size))
     if np.any(values != 0) or not np.all(r > 0):
-        raise GivenUp("the wealth is not a positive combination of the decision's entries")
+        raise RuleUnavailable("the wealth is not a positive combination of the decision's entries")
     return np.asarray(r)
 
 

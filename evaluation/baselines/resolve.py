@@ -14,7 +14,7 @@ from oco.compiler.problem.canonical import Canonical, Inequality, StreamRange
 from oco.dsl import algebra
 from oco.dsl.expressions import Kind, Name, names
 from oco.dsl.statements import Stream
-from oco.evaluation.baselines.base import Game, GivenUp, Played, measured, stacked
+from oco.evaluation.baselines.base import Game, Played, RuleUnavailable, measured, stacked
 from oco.evaluation.baselines.predictions import Predictor, as_real, indices, predicted
 from oco.evaluation.comparators.base import ComparatorBudget
 from oco.evaluation.comparators.compare import compare
@@ -117,7 +117,7 @@ class Resolving:
         self.game.check_time()
         best = compare(self.problem, data, "dynamic", ComparatorBudget(self.game.seconds))
         if best.losses is None:
-            raise GivenUp(best.why)
+            raise RuleUnavailable(best.why)
         parts = [best.decision[b.name].reshape(len(chosen), -1) for b in self.problem.blocks]
         return np.concatenate(parts, axis=1)[back]
 
@@ -132,7 +132,7 @@ class Resolving:
         """Losses and constraints of x (R, n) in the first R rounds, as they came."""
         return measured(self.game.table.first(len(x)), "", x)
 
-    def excess(self, x: Array) -> Array:
+    def prediction_errors(self, x: Array) -> Array:
         """Excess of the constraints at x (R, n) over what was predicted (R, N)."""
         return self.true(x).constraints - self.expected(x)
 
@@ -188,7 +188,7 @@ class WorstSeen:
 
     def margins(self, of: Resolving, x: Array) -> Array:
         """Margins (R, N), from the excess at decisions x (R, n) that have none."""
-        worst = np.maximum.accumulate(np.maximum(of.excess(x), 0.0), axis=0)
+        worst = np.maximum.accumulate(np.maximum(of.prediction_errors(x), 0.0), axis=0)
         return np.concatenate([of.zeros(1), worst[:-1]])
 
 
@@ -206,9 +206,9 @@ class Learned:
 
     def solve(self, of: Resolving) -> Array:
         """Decisions of all rounds (T, n)."""
-        excess, margins = of.excess(of.solved(of.zeros())), of.zeros()
+        errors, margins = of.prediction_errors(of.solved(of.zeros())), of.zeros()
         for t in range(1, len(margins)):
-            margins[t] = np.quantile(excess[max(0, t - self.window) : t], self.share, axis=0)
+            margins[t] = np.quantile(errors[max(0, t - self.window) : t], self.share, axis=0)
         return of.solved(margins)
 
 
@@ -223,8 +223,8 @@ class TunedMargin:
         """Decisions of all rounds (T, n)."""
         first = of.game.first
         plain = of.solved(of.zeros(first))
-        excess = of.excess(plain)
-        choices = [np.zeros(of.constraints), *np.unique([np.quantile(excess, q, axis=0) for q in self.shares], axis=0)]
+        errors = of.prediction_errors(plain)
+        choices = [np.zeros(of.constraints), *np.unique([np.quantile(errors, q, axis=0) for q in self.shares], axis=0)]
         costs = [of.game.trade.score(of.true(plain))[2]]
         for choice in choices[1:]:
             costs.append(of.game.trade.score(of.true(of.solved(np.tile(choice, (first, 1)))))[2])

@@ -7,7 +7,16 @@ from dataclasses import replace
 from enum import StrEnum
 
 from oco.compiler.problem.canonical import Canonical
-from oco.evaluation.baselines.base import SECONDS, DecisionRule, Game, GivenUp, LeftOut, Played, hangs_on_rounds, play
+from oco.evaluation.baselines.base import (
+    SECONDS,
+    DecisionRule,
+    Game,
+    Played,
+    RuleUnavailable,
+    SkippedRule,
+    depends_on_earlier_rounds,
+    play,
+)
 from oco.evaluation.baselines.gradients import DualAscent, FixedPenalty
 from oco.evaluation.baselines.portfolios import (
     BuyAndHold,
@@ -18,9 +27,9 @@ from oco.evaluation.baselines.portfolios import (
 )
 from oco.evaluation.baselines.predictions import Last, Mean, Predictor, Stated, unstated
 from oco.evaluation.baselines.resolve import Learned, Margin, NoMargin, Resolve, TunedMargin, WorstSeen
+from oco.evaluation.baselines.rule_table import Beside
 from oco.evaluation.baselines.stated import Deviations, OfModel, Quantile, WorstOfRange, stated_in_constraints
 from oco.evaluation.baselines.stepwise import StepRule, play_stepwise
-from oco.evaluation.baselines.table import Beside
 from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data
 
@@ -29,7 +38,7 @@ CHEAP_SECONDS = 5.0  # for one rule beside a run
 TOGETHER = 4  # rules whose time those may take that are played side by side, a round at a time
 
 
-class Which(StrEnum):
+class RuleChoice(StrEnum):
     """Rules that are played beside a run."""
 
     SOME = "some"
@@ -80,21 +89,21 @@ def portfolio_rules(problem: Canonical) -> tuple[DecisionRule, ...]:
 
 
 def beside(
-    which: Which, problem: Canonical, data: Data, trade: Trade, seconds: float | None = None, start: int = 0
+    which: RuleChoice, problem: Canonical, data: Data, trade: Trade, seconds: float | None = None, start: int = 0
 ) -> Beside:
     """Play rules over the data; `seconds` are for each of them, for `TOGETHER` where all are played side by side. They are
     ordered by what they cost from the round `start` (from 0) on.
     """
-    allowed = seconds or (CHEAP_SECONDS if which is Which.SOME else SECONDS)
-    results: list[Played | LeftOut] = []
-    if which is not Which.NONE and hangs_on_rounds(problem):
+    allowed = seconds or (CHEAP_SECONDS if which is RuleChoice.SOME else SECONDS)
+    results: list[Played | SkippedRule] = []
+    if which is not RuleChoice.NONE and depends_on_earlier_rounds(problem):
         results = _stepwise(which, problem, data, trade, allowed)
-    elif which is not Which.NONE:
-        chosen = cheap_rules(problem) if which is Which.SOME else rules(problem)
+    elif which is not RuleChoice.NONE:
+        chosen = cheap_rules(problem) if which is RuleChoice.SOME else rules(problem)
         results = [play(rule, problem, data, trade, allowed) for rule in chosen]
     played = [r.after(start) for r in results if isinstance(r, Played)]
     order = sorted(played, key=lambda r: trade.score(r)[2])
-    return Beside(tuple(order), tuple(r for r in results if isinstance(r, LeftOut)), trade)
+    return Beside(tuple(order), tuple(r for r in results if isinstance(r, SkippedRule)), trade)
 
 
 def step_rules(problem: Canonical) -> list[StepRule]:
@@ -107,11 +116,13 @@ def step_rules(problem: Canonical) -> list[StepRule]:
     return list(dict.fromkeys((*first, *others)))
 
 
-def _stepwise(which: Which, problem: Canonical, data: Data, trade: Trade, seconds: float) -> list[Played | LeftOut]:
-    chosen = step_rules(problem)[: 2 if which is Which.SOME else None]
+def _stepwise(
+    which: RuleChoice, problem: Canonical, data: Data, trade: Trade, seconds: float
+) -> list[Played | SkippedRule]:
+    chosen = step_rules(problem)[: 2 if which is RuleChoice.SOME else None]
     try:
         revealed = replace(problem, streams=problem.revealed)
         game = Game.of(revealed, replace(data, problem=revealed), trade, TOGETHER * seconds)
-    except GivenUp as reason:
-        return [LeftOut(r.name, str(reason)) for r in chosen]
+    except RuleUnavailable as reason:
+        return [SkippedRule(r.name, str(reason)) for r in chosen]
     return play_stepwise(chosen, replace(game, problem=problem))

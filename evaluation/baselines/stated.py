@@ -10,7 +10,7 @@ import numpy as np
 
 from oco.compiler.problem.canonical import Canonical, StreamRange
 from oco.dsl.expressions import Kind, names
-from oco.evaluation.baselines.base import GivenUp
+from oco.evaluation.baselines.base import RuleUnavailable
 from oco.evaluation.baselines.predictions import indices
 from oco.evaluation.baselines.resolve import TIMES, Resolving
 
@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 MOST_ENTRIES = 500  # entries of streams that are moved one by one
 
 
-class Reach(Protocol):
+class DeviationSet(Protocol):
     """Distances of streams from their predictions, and their sum for a constraint."""
 
     @property
@@ -37,12 +37,12 @@ class Reach(Protocol):
 class OfModel:
     """Margin that follows from the model and the decision alone."""
 
-    reach: Reach
+    deviations: DeviationSet
 
     @property
     def words(self) -> str:
         """Margin in words."""
-        return self.reach.words
+        return self.deviations.words
 
     def solve(self, of: Resolving) -> Array:
         """Decisions of all rounds (T, n)."""
@@ -64,18 +64,18 @@ class OfModel:
             changes = [of.expected(x, d) - middle for d in data]
             low.append(changes[0])
             high.append(changes[1])
-        return self.reach.total(np.array(low), np.array(high)) if low else of.zeros()
+        return self.deviations.total(np.array(low), np.array(high)) if low else of.zeros()
 
     def _moved(self, of: Resolving) -> Iterator[tuple[dict[str, Array], dict[str, Array]]]:
         """Data with one entry of a stream at its low end, and at its high end."""
         for stream in in_constraints(of.game.problem):
-            ends = self.reach.ends(stream)
+            ends = self.deviations.ends(stream)
             if ends is None:
                 continue
             if not all(np.isfinite(e).all() for e in ends):
-                raise GivenUp(f"`{stream.name}` has no finite range")
+                raise RuleUnavailable(f"`{stream.name}` has no finite range")
             if int(np.prod(stream.shape, dtype=np.int64)) > MOST_ENTRIES:
-                raise GivenUp(f"`{stream.name}` has more than {MOST_ENTRIES} entries")
+                raise RuleUnavailable(f"`{stream.name}` has more than {MOST_ENTRIES} entries")
             for place in np.ndindex(*stream.shape):
                 yield tuple(_with_entry(of, stream, place, e) for e in ends)  # type: ignore[misc]
 
@@ -117,7 +117,7 @@ class Deviations:
             return None
         mean, variance = stream.distribution.mean(), stream.distribution.variance()
         if not np.isfinite(variance).all():
-            raise GivenUp(f"`{stream.name}` has no variance")
+            raise RuleUnavailable(f"`{stream.name}` has no variance")
         return mean - np.sqrt(variance), mean + np.sqrt(variance)
 
     def total(self, low: Array, high: Array) -> Array:

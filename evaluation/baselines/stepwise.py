@@ -17,7 +17,7 @@ import numpy as np
 from oco.compiler.problem.canonical import Canonical, StreamRange
 from oco.dsl.expressions import Expr, Kind, Name, rewrite
 from oco.dsl.statements import Stream
-from oco.evaluation.baselines.base import Game, GivenUp, LeftOut, Played, measured, stacked
+from oco.evaluation.baselines.base import Game, Played, RuleUnavailable, SkippedRule, measured, stacked
 from oco.evaluation.baselines.predictions import Predictor, as_real, indices, predicted
 from oco.evaluation.baselines.resolve import PREFIX, Resolving
 from oco.evaluation.batch import values_of
@@ -54,15 +54,15 @@ class StepRule:
         return np.asarray(np.quantile(errors[-WINDOW:], self.quantile, axis=0))
 
 
-def play_stepwise(rules: Sequence[StepRule], game: Game) -> list[Played | LeftOut]:
+def play_stepwise(rules: Sequence[StepRule], game: Game) -> list[Played | SkippedRule]:
     """Play rules together over all rounds of a game, whose problem may have previous decisions and states."""
     began = perf_counter()
     try:
         steps = _Steps(rules, game)
         for t in range(game.rounds):
             steps.play(t)
-    except GivenUp as reason:
-        return [LeftOut(r.name, str(reason)) for r in rules]
+    except RuleUnavailable as reason:
+        return [SkippedRule(r.name, str(reason)) for r in rules]
     seconds = (perf_counter() - began) / max(len(rules), 1)
     return [steps.played(k, r.name, seconds) for k, r in enumerate(rules)]
 
@@ -129,7 +129,7 @@ class _Steps:
         budget = ComparatorBudget(self.game.seconds)
         best = compare(self.solving, Data(self.solving, K, MappingProxyType(given)), "dynamic", budget)
         if best.losses is None:
-            raise GivenUp(best.why)
+            raise RuleUnavailable(best.why)
         return np.concatenate([best.decision[b.name].reshape(K, -1) for b in self.solving.blocks], axis=1)
 
     def _following(self, data: Mapping[str, Array], x: Array) -> dict[str, Array]:

@@ -142,8 +142,12 @@ def _too_wide(problem: Canonical, budget: ComparatorBudget) -> str:
     do.
     """
     size, names = sum(b.domain.size for b in problem.blocks), tuple(b.name for b in problem.blocks)
-    bent = [f for f in (problem.objective, *(c.expr for c in problem.inequalities)) if degree(f, names) > 1]
-    if not bent or 8 * size**2 <= budget.memory or all(separable(e, names) for f in bent for e in entries_of(f)):
+    nonlinear = [f for f in (problem.objective, *(c.expr for c in problem.inequalities)) if degree(f, names) > 1]
+    if (
+        not nonlinear
+        or 8 * size**2 <= budget.memory
+        or all(separable(e, names) for f in nonlinear for e in entries_of(f))
+    ):
         return ""
     needed, allowed = 8 * size**2 / 2**30, budget.memory / 2**30
     return f"second derivatives for {size:,} numbers take {needed:.3g} GiB, more than the budget of {allowed:.3g} GiB"

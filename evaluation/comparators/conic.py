@@ -87,7 +87,7 @@ class VectorFunction(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Bent:
+class Nonlinear:
     """Entries of an expression that is not affine: in each of the rounds that differ, or their `mean`.
 
     `words` is an equal expression that follows disciplined convex programming, where `expr` does not.
@@ -190,7 +190,7 @@ class Added:
     @property
     def decisions(self) -> frozenset[str]:
         """Names of the decisions, new ones included, that the functions have."""
-        every = (n for p in self.parts if isinstance(p, Bent) for n in walk(p.expr))
+        every = (n for p in self.parts if isinstance(p, Nonlinear) for n in walk(p.expr))
         return frozenset(n.name for n in every if isinstance(n, Name) and n.kind is Kind.DECISION)
 
 
@@ -263,7 +263,7 @@ class ConicProgram:
         return float(self.region.least(slope[None, :n])[0] + rest)
 
     @property
-    def bent(self) -> bool:
+    def nonlinear(self) -> bool:
         """True where the loss is more than quadratic or a limit more than affine."""
         return self.loss is not None or any(limits.function.nodes for limits in self.limits)
 
@@ -307,7 +307,7 @@ def program(lifted: Lifted, space: Space, region: Region) -> ConicProgram:
         if d.origin not in norms:
             norm = lifted.norms.get(d.origin)
             limits.append(
-                _bent_norm(space, d.expr, d.origin, norm) if norm else Limits(_function(space, d.expr, False))
+                _nonlinear_norm(space, d.expr, d.origin, norm) if norm else Limits(_function(space, d.expr, False))
             )
     tail = [b.domain for b in problem.blocks if b.name in lifted.each_round]
     lower, upper = (
@@ -333,20 +333,20 @@ def program(lifted: Lifted, space: Space, region: Region) -> ConicProgram:
 
 def _objective(space: Space, expr: Expr) -> tuple[Array, AffineRows, Added | None]:
     """Hessian of the part of degree two, the rows of this part at zero, and the mean of the remainder."""
-    straight, bent = _parted(space, expr, 2)
-    square = space.square(straight)
+    affine, nonlinear = _parted(space, expr, 2)
+    square = space.square(affine)
     if square is not None:
-        return square, space.each(straight), Added(bent) if bent else None
-    straight, bent = _parted(space, expr, 1)
-    return np.zeros((space.common, space.common)), space.each(straight), Added(bent)
+        return square, space.each(affine), Added(nonlinear) if nonlinear else None
+    affine, nonlinear = _parted(space, expr, 1)
+    return np.zeros((space.common, space.common)), space.each(affine), Added(nonlinear)
 
 
-def _parted(space: Space, expr: Expr, order: int) -> tuple[Expr, tuple[Bent, ...]]:
+def _parted(space: Space, expr: Expr, order: int) -> tuple[Expr, tuple[Nonlinear, ...]]:
     """Sum of the terms up to a degree, and the means of the others."""
     every = [(t, degree(t, space.rounds.variables) <= order) for t in terms(expr)]
     zero: Expr = constant(np.zeros(known(expr.shape)))
     return reduce(e.add, [t for t, low in every if low], zero), tuple(
-        Bent(space, t, True) for t, low in every if not low
+        Nonlinear(space, t, True) for t, low in every if not low
     )
 
 
@@ -354,19 +354,19 @@ def _function(space: Space, expr: Expr, mean: bool) -> VectorFunction:
     if degree(expr, space.rounds.variables) <= 1:
         return space.mean(expr) if mean else space.each(expr)
     if not mean:
-        return Bent(space, expr, False)
-    straight, bent = _parted(space, expr, 1)
-    return Added((space.mean(straight), *bent))
+        return Nonlinear(space, expr, False)
+    affine, nonlinear = _parted(space, expr, 1)
+    return Added((space.mean(affine), *nonlinear))
 
 
-def _bent_norm(space: Space, definition: Expr, name: str, norm: NormOf) -> Limits:
+def _nonlinear_norm(space: Space, definition: Expr, name: str, norm: NormOf) -> Limits:
     """Function |u|_2 - s <= 0 for a u that is not affine. The slope of |u|^2 / s - s is twice as large where both are
     zero.
     """
     shape = dict(space.rounds.layout)[name]
     length = e.call("norm2", norm.argument, axis=0) if norm.several else e.call("norm2", norm.argument)
     words = e.sub(length, Name(name, Kind.DECISION, shape=shape))
-    return Limits(Bent(space, definition, False, words), ratio=0.5)
+    return Limits(Nonlinear(space, definition, False, words), ratio=0.5)
 
 
 def _bounded(space: Space, name: str, norm: NormOf) -> NormBound:

@@ -14,7 +14,7 @@ from oco.evaluation.comparators.conic import ConicProgram, NormBound
 
 Array = np.ndarray[Any, Any]
 
-TOLERANCE = 1e-12  # of Clarabel: slopes of bent functions are as near to those at the optimum as the root of this
+TOLERANCE = 1e-12  # of Clarabel: slopes of nonlinear functions are as near to those at the optimum as the root of this
 CLOSE = 1e-8  # of the size of the loss: a gap that needs no more work
 
 
@@ -45,7 +45,7 @@ def solve_conic(p: ConicProgram, until: float) -> Answer | float | None:
     program.
     """
     result = _solved(p, until)
-    if not isinstance(result, Answer) or not p.bent or perf_counter() > until:
+    if not isinstance(result, Answer) or not p.nonlinear or perf_counter() > until:
         return result
     c = result.certified
     if c.f[0] - c.bound[0] <= CLOSE * max(abs(c.f[0]), c.size[0]) or not np.isfinite(c.f[0]):
@@ -96,9 +96,9 @@ def _solved(p: ConicProgram, until: float) -> Answer | float | None:
 def _objective(cp: Any, p: ConicProgram, z: Any, size: float) -> Any:
     values, vectors = np.linalg.eigh(p.square)
     root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-    bent = cp.sum_squares((root[values > 0] / np.sqrt(size)) @ z[: p.common]) / 2 if np.any(values > 0) else 0.0
+    nonlinear = cp.sum_squares((root[values > 0] / np.sqrt(size)) @ z[: p.common]) / 2 if np.any(values > 0) else 0.0
     loss = 0.0 if p.loss is None else p.loss.in_cvxpy(z)[0] * (p.space.rounds.count / size)
-    return bent + (p.linear / size) @ z + loss
+    return nonlinear + (p.linear / size) @ z + loss
 
 
 @dataclass(frozen=True, eq=False)

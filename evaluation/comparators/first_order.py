@@ -24,7 +24,7 @@ Array = np.ndarray[Any, Any]
 METHOD = "augmented Lagrangian"
 OUTER, INNER = 40, 400
 EVERY = 10  # inner steps between two linear minimisations, which tell how much is left to gain
-GAP, EXCESS = 1e-7, 1e-7  # of the loss's own size, of the slopes of v
+GAP, VIOLATION = 1e-7, 1e-7  # of the loss's own size, of the slopes of v
 SHARE = 0.1  # of the gap that is left, to which an inner problem is solved
 FASTER = 4.0  # times the penalty, where a step of the multipliers did not fall to `SLOWER` of the last
 SLOWER = 0.25
@@ -74,7 +74,7 @@ class Split(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Reached:
+class FirstOrderResult:
     """Point (n,), the objective and the largest violation there, multipliers (m,), and a lower bound for all points."""
 
     x: Array
@@ -101,7 +101,7 @@ class _Lagrangian:
 
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")  # of points without a value or a slope
-def solve_split(split: Split, until: float, near: Array | None = None, least: float = -np.inf) -> Reached:
+def solve_split(split: Split, until: float, near: Array | None = None, least: float = -np.inf) -> FirstOrderResult:
     """Solve from a point `near` (n,), at most until the time `until`; `least` is a known lower bound.
 
     It ends where a slope is infinite, with what is reached by then.
@@ -111,7 +111,7 @@ def solve_split(split: Split, until: float, near: Array | None = None, least: fl
     problem = _Lagrangian(split, split.onto(np.zeros_like(split.at(x).v)), split.penalty)
     width = float(np.linalg.norm(region.upper - region.lower)) or 1.0
     step, moved, left = width / (float(np.linalg.norm(problem.at(x)[1])) or 1.0), np.inf, size
-    best = Reached(x, np.inf, np.inf, problem.last, least)
+    best = FirstOrderResult(x, np.inf, np.inf, problem.last, least)
     for _ in range(OUTER):
         x, step = _minimize(problem, x, step, until, SHARE * max(min(left, size), GAP * size))
         _, slope, y, here = problem.at(x)
@@ -119,9 +119,9 @@ def solve_split(split: Split, until: float, near: Array | None = None, least: fl
             break
         value, off = split.measured(here)
         bound = here.f + float(y @ here.v) + float(region.least(slope[None])[0]) - float(slope @ x)
-        best = Reached(x, value, off, y, max(best.bound, bound))
+        best = FirstOrderResult(x, value, off, y, max(best.bound, bound))
         left = abs(value - best.bound)
-        if (off <= EXCESS and value - best.bound <= GAP * max(size, abs(value))) or perf_counter() > until:
+        if (off <= VIOLATION and value - best.bound <= GAP * max(size, abs(value))) or perf_counter() > until:
             break
         change = float(np.abs(y - problem.last).max(initial=0.0)) / problem.rho
         problem = replace(problem, last=y, rho=problem.rho * (FASTER if change > SLOWER * moved else 1.0))

@@ -85,7 +85,7 @@ class Solution:
 
 
 @dataclass(frozen=True, eq=False)
-class Stand:
+class InteriorState:
     """State of the members that are still open: iterate, derivatives there, equalities A x = c, and the residual."""
 
     v: Iterate
@@ -94,9 +94,9 @@ class Stand:
     right: Array
     residual: Residual
 
-    def take(self, rows: Array) -> Stand:
+    def take(self, rows: Array) -> InteriorState:
         """State of some members."""
-        return Stand(
+        return InteriorState(
             self.v.take(rows), take(self.jet, rows), self.matrix[rows], self.right[rows], take(self.residual, rows)
         )
 
@@ -132,7 +132,7 @@ def solve(
     return Solution(best, best_size, best_size <= 10 * tolerance)
 
 
-def _gap(here: Stand) -> Array:
+def _gap(here: InteriorState) -> Array:
     """Value less the dual bound over the box [0, 1]^n of scaled programs, or the largest violation (B,)."""
     v, r = here.v, here.residual
     slope = r.dual + v.z - v.w
@@ -143,17 +143,17 @@ def _gap(here: Stand) -> Array:
     return np.asarray(np.maximum(np.abs(gain), broken))
 
 
-def _first(programs: Programs, start: Array, rows: Array) -> Stand:
+def _first(programs: Programs, start: Array, rows: Array) -> InteriorState:
     """Slacks and multipliers of size one: the programs are scaled so that this is their natural size."""
     jet = programs.jet(start, rows)
     matrix, right = programs.equalities(rows)
     slack = np.maximum(-jet.g, 0.1)
     ones = np.ones_like(start)
     v = Iterate(start, slack, np.ones_like(slack), ones, ones.copy(), np.zeros(matrix.shape[:2]))
-    return Stand(v, jet, matrix, right, _residual(jet, v, matrix, right, programs))
+    return InteriorState(v, jet, matrix, right, _residual(jet, v, matrix, right, programs))
 
 
-def _again(programs: Programs, before: Iterate, rows: Array) -> Stand:
+def _again(programs: Programs, before: Iterate, rows: Array) -> InteriorState:
     """Point and multipliers of an iterate of similar programs, with the slacks that constraints have there."""
     jet = programs.jet(before.x, rows)
     matrix, right = programs.equalities(rows)
@@ -162,7 +162,7 @@ def _again(programs: Programs, before: Iterate, rows: Array) -> Stand:
     mu = np.maximum(products.sum(axis=1, keepdims=True) / max(1, products.shape[1]), AGAIN)
     slack = np.maximum(-jet.g, mu)
     v = replace(before, s=slack, lam=mu / slack, z=np.maximum(before.z, mu / low), w=np.maximum(before.w, mu / high))
-    return Stand(v, jet, matrix, right, _residual(jet, v, matrix, right, programs))
+    return InteriorState(v, jet, matrix, right, _residual(jet, v, matrix, right, programs))
 
 
 def _residual(jet: Jet, v: Iterate, matrix: Array, right: Array, programs: Programs) -> Residual:
@@ -178,7 +178,7 @@ def _mu(v: Iterate, programs: Programs) -> Array:
     return np.asarray(products / max(1, v.s.shape[1] + 2 * v.x.shape[1]))
 
 
-def _direction(programs: Programs, here: Stand, rows: Array) -> Iterate:
+def _direction(programs: Programs, here: InteriorState, rows: Array) -> Iterate:
     """Predictor, then a corrector that centres by the length of the predictor step and compensates for its curvature."""
     v, r = here.v, here.residual
     low, high = _gaps(programs, v.x)
@@ -226,7 +226,7 @@ def _step_length(v: Iterate, d: Iterate, low: Array, high: Array, share: float) 
     return np.where(fastest > share, share / np.maximum(fastest, 1e-300), 1.0)
 
 
-def _advance(programs: Programs, here: Stand, step: Iterate, rows: Array) -> Stand:
+def _advance(programs: Programs, here: InteriorState, step: Iterate, rows: Array) -> InteriorState:
     """Take the step, halved for the members whose optimality conditions would get much worse."""
     length = _step_length(here.v, step, *_gaps(programs, here.v.x), TO_BOUNDARY)
     before = here.residual.size
@@ -246,11 +246,11 @@ def _advance(programs: Programs, here: Stand, step: Iterate, rows: Array) -> Sta
     return reached
 
 
-def _stand(programs: Programs, here: Stand, step: Iterate, length: Array, rows: Array) -> Stand:
+def _stand(programs: Programs, here: InteriorState, step: Iterate, length: Array, rows: Array) -> InteriorState:
     v = here.v.moved(step, length)
     with np.errstate(all="ignore"):
         jet = programs.jet(v.x, rows)
-        return Stand(v, jet, here.matrix, here.right, _residual(jet, v, here.matrix, here.right, programs))
+        return InteriorState(v, jet, here.matrix, here.right, _residual(jet, v, here.matrix, here.right, programs))
 
 
 def take(parts: Parts, rows: Array) -> Parts:
@@ -266,7 +266,7 @@ def store(members: Parts, rows: Array, part: Parts) -> Parts:
     return replace(members, **merged)
 
 
-def _merge(stand: Stand, rows: Array, part: Stand) -> Stand:
+def _merge(stand: InteriorState, rows: Array, part: InteriorState) -> InteriorState:
     return replace(
         stand,
         v=store(stand.v, rows, part.v),

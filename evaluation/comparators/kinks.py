@@ -255,8 +255,8 @@ def kinked_program(p: ConicProgram, region: Region) -> Kinked | None:
         return None
     first = sum(x.origin is not None for x in p.limits)
     limits, parts = AffineRows.stacked(rows[:first], len(p.lower)), rows[first:]
-    maxima, straight = _Maxima.of(parts, size), [limits, p.equations, *(b.inner for b in p.norms)]
-    if maxima is None or p.square[size:].any() or any(r.matrix[:, size:].nnz for r in straight):
+    maxima, affine = _Maxima.of(parts, size), [limits, p.equations, *(b.inner for b in p.norms)]
+    if maxima is None or p.square[size:].any() or any(r.matrix[:, size:].nnz for r in affine):
         return None
     owners = np.concatenate([maxima.variables, *(b.places for b in p.norms)])
     if not len(owners) or len(np.unique(owners)) < len(owners) or len(owners) < len(p.lower) - size:

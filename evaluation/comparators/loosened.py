@@ -18,20 +18,20 @@ from oco.dsl.statements import Timing
 
 Array = np.ndarray[Any, Any]
 
-EXCESS = "_excess"
+VIOLATION = "_violation"
 
 
 def elastic(problem: Canonical, scales: Sequence[Array], ranges: dict[str, Interval]) -> Canonical:
     """Problem: minimize v subject to g_m / scale_m <= v, |h_k| / scale_k <= v and v >= 0, for a scale of each
     constraint in its shape.
     """
-    v = Name(EXCESS, Kind.DECISION, shape=())
+    v = Name(VIOLATION, Kind.DECISION, shape=())
     softer, most = [], 1.0
     for c, scale in zip(_both_ways(problem), (*scales, *scales[len(problem.inequalities) :])):
         size = constant(scale)
         most = max(most, float(np.max(enclose(c.expr, ranges).hi / scale)))
         softer.append(replace(c, expr=e.sub(e.div(c.expr, size), v)))
-    block = DecisionBlock(EXCESS, (), domain("box", (), np.zeros(()), np.asarray(2.0 * most)))
+    block = DecisionBlock(VIOLATION, (), domain("box", (), np.zeros(()), np.asarray(2.0 * most)))
     return replace(problem, objective=v, blocks=(*problem.blocks, block), inequalities=tuple(softer), equalities=())
 
 

@@ -22,7 +22,7 @@ SHARE = 0.125  # prefixes with more than this share of the rounds have second de
 
 
 @dataclass(frozen=True, eq=False)
-class Upto(OfRounds):
+class PrefixSums(OfRounds):
     """Functions weights_b sum_{t <= ends_b} f_t(x_b), for rising ends."""
 
     base: OfRounds
@@ -99,7 +99,7 @@ def summed(rounds: RoundArrays, expr: Expr, ends: Array, weights: Array) -> OfRo
     """Weighted sums over the first rounds: coefficients are added up once, other functions are summed when they are
     evaluated.
     """
-    return total(rounds, expr, ends, weights) or Upto(implicit(rounds, expr), ends, weights)
+    return total(rounds, expr, ends, weights) or PrefixSums(implicit(rounds, expr), ends, weights)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,11 +17,11 @@ ODD, HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
 
 @dataclass(frozen=True)
 class Column:
-    """Column `index` of array `part`, which represents `alike` equal columns."""
+    """Column `index` of array `part`, which represents `count` equal columns."""
 
     part: int
     index: int
-    alike: int
+    count: int
 
 
 def largest(parts: Sequence[Array], size: Callable[[Array], Array], most: int) -> tuple[list[Column], int]:
@@ -31,13 +31,13 @@ def largest(parts: Sequence[Array], size: Callable[[Array], Array], most: int) -
     size(array) gives a number for each column.
     """
     keys = np.concatenate([np.zeros(0, dtype=np.uint64), *map(_keys, parts)])
-    _, first, alike = np.unique(keys, return_index=True, return_counts=True)
+    _, first, counts = np.unique(keys, return_index=True, return_counts=True)
     sizes = np.concatenate([np.zeros(0), *(_by_columns(size, part) for part in parts)])
     order = np.argsort(-sizes[first], kind="stable")[:most]
     order = order[np.argsort(first[order])]
     starts = np.cumsum([0, *(part.shape[1] for part in parts)])
     which = np.searchsorted(starts, first[order], side="right") - 1
-    result = zip(which, first[order] - starts[which], alike[order])
+    result = zip(which, first[order] - starts[which], counts[order])
     return [Column(int(part), int(index), int(count)) for part, index, count in result], len(first)
 
 

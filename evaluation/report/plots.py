@@ -197,7 +197,7 @@ def decisions(trace: MeasuredRun, ax: Axes) -> None:
 
 
 def _counted(label: str, column: Column) -> str:
-    return f"{label}, {column.alike} alike" if column.alike > 1 else label
+    return f"{label}, {column.count} alike" if column.count > 1 else label
 
 
 def queues(trace: MeasuredRun, ax: Axes) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from oco.evaluation.baselines.table import RuleTable
+from oco.evaluation.baselines.rule_table import RuleTable
 from oco.evaluation.report.style import COLOURS, finish
 
 if TYPE_CHECKING:

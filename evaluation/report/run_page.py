@@ -16,7 +16,7 @@ from oco.compiler.prover.types import Step
 from oco.dsl.text.latex import escaped
 from oco.dsl.text.printer import print_model
 from oco.dsl.writing import write_text
-from oco.evaluation.baselines.table import Beside, RuleTable
+from oco.evaluation.baselines.rule_table import Beside, RuleTable
 from oco.evaluation.measured_run import MeasuredRun, Promise
 from oco.evaluation.numbers import counted, number
 from oco.evaluation.report import html
@@ -133,7 +133,7 @@ def _regret(results: RunSummary) -> str:
 
 
 def _constraints(result: RunSummary) -> str:
-    shown, others = result.foremost()
+    shown, others = result.most_violated()
     rows = [_violated(v, result.rounds) for v in shown]
     rows += [
         (e.label, "equality on average", "", number(e.violation), "", "", number(e.scale, unknown="–"))

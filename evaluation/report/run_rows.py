@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from oco.evaluation.baselines.table import RuleTable
+from oco.evaluation.baselines.rule_table import RuleTable
 from oco.evaluation.numbers import counted, number
 from oco.evaluation.summary import RunSummary, ViolationLine
 
@@ -33,7 +33,7 @@ def run_rows(run: RunSummary) -> list[Row]:
 
 def _violations(run: RunSummary) -> Iterator[Row]:
     """Rows of the foremost constraints, of the others together, and of all."""
-    shown, others = run.foremost()
+    shown, others = run.most_violated()
     for line in shown:
         if line.total is not None and line.spent is not None:
             yield f"spent of {line.label}", number(line.spent), number(line.total), f"{line.timing}; {_part(line)}"

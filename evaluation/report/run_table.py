@@ -102,8 +102,8 @@ def comparison(first: MeasuredRun, second: MeasuredRun) -> MeasureTable:
     rows = {}
     for name, own, other in zip(_measures(first), _measures(first).values(), _measures(second).values()):
         rows[name] = (own, other, None if own is None or other is None else other - own)
-    alike = _same_data(first, second)
-    title = f"{first.problem.name}, {first.rounds:,} rounds{'' if alike else ' of other data'}"
+    same = _same_data(first, second)
+    title = f"{first.problem.name}, {first.rounds:,} rounds{'' if same else ' of other data'}"
     names = [run.promise.algorithm for run in (first, second)]
     names = names if names[0] != names[1] else ["this", "other"]
     return MeasureTable(title, (*names, "difference"), rows)

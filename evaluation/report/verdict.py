@@ -12,7 +12,7 @@ import numpy as np
 from oco.compiler.problem.margins import ShareMargin
 from oco.dsl.statements import Timing
 from oco.evaluation.baselines.held import HELD
-from oco.evaluation.baselines.table import RuleLine
+from oco.evaluation.baselines.rule_table import RuleLine
 from oco.evaluation.comparators.base import ComparatorStatus
 from oco.evaluation.measured_run import MeasuredRun
 from oco.evaluation.numbers import counted, number
@@ -22,7 +22,7 @@ Array = np.ndarray[Any, Any]
 
 WIDTH, LINES = 80, 25
 LABEL = 12  # width of the column of headings
-ALIKE = 5e-4  # share by which losses differ that are called equal
+EQUAL_LOSS = 5e-4  # share by which losses differ that are called equal
 EQUAL = 1e-3  # share of its scale by which the mean of an equality may be off
 NOTHING = 1e-6  # sum of violations below which it is rounding, where no round was broken
 MOST = 3  # constraints that are shown one by one
@@ -99,7 +99,7 @@ def _next(commands: Sequence[str]) -> list[list[str]]:
 
 def compared(own: float, other: float) -> str:
     """Own loss against another: "6.3% less than", or the difference where a share would say nothing."""
-    if abs(own - other) <= ALIKE * max(abs(own), abs(other)):
+    if abs(own - other) <= EQUAL_LOSS * max(abs(own), abs(other)):
         return "as much as"
     word = "less than" if own < other else "more than"
     if own * other > 0 and abs(own - other) < 10 * abs(other):
@@ -133,7 +133,9 @@ def _headline(run: RunSummary, constraints: Sequence[ConstraintRecord], maximize
 
 def _broke(own: RuleLine | None, rule: RuleLine) -> str:
     """Clause where a rule violates clearly less or more than the learner: its loss alone does not tell which is better."""
-    if own is None or abs(own.violation - rule.violation) <= max(NOTHING, ALIKE * max(own.violation, rule.violation)):
+    if own is None or abs(own.violation - rule.violation) <= max(
+        NOTHING, EQUAL_LOSS * max(own.violation, rule.violation)
+    ):
         return ""
     return ", which broke less" if rule.violation < own.violation else ", which broke more"
 

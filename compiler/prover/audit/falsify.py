@@ -143,7 +143,7 @@ class Attack:
             return AuditOutcome.FAILED, "it is no bound of a number"
         values = [float(self._value(step.subject, p)) for p in self.places]
         best = self.places[int(np.nanargmax(values))]
-        top = self._climbed(step.subject, best, float(np.nanmax(values)))
+        top = self._coordinate_search(step.subject, best, float(np.nanmax(values)))
         slack = TOLERANCE * max(1.0, abs(top))
         return (
             (AuditOutcome.TESTED, "")
@@ -151,7 +151,7 @@ class Attack:
             else (AuditOutcome.FAILED, f"the value {top:g} was found")
         )
 
-    def _climbed(self, expr: Expr, start: Place, value: float) -> float:
+    def _coordinate_search(self, expr: Expr, start: Place, value: float) -> float:
         """Exchange one name at a time, wholly or in some entries, with that of another place."""
         place = start
         used = [n for n in names(expr) if n != "t"]

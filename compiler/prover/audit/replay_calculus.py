@@ -91,7 +91,7 @@ class Calculus(Attack):
                 return AuditOutcome.FAILED, "two decisions were found between which it bends the other way"
         return AuditOutcome.TESTED, ""
 
-    def _bent(self, step: Step) -> Verdict:
+    def _nonlinear(self, step: Step) -> Verdict:
         """Second differences lie between the eigenvalues: those of many pairs, and of pairs that were searched for."""
         if not isinstance(step.value, tuple) or not isinstance(step.subject, Expr):
             return AuditOutcome.FAILED, "it is no pair of eigenvalues"

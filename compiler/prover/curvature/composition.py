@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from oco.compiler.prover.phrasing import Phrases
 from oco.compiler.prover.ranges.enclosure import Enclosure
-from oco.compiler.prover.terms.sums import summands, within_sums
+from oco.compiler.prover.terms.summands import summands, within_sums
 from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.atoms import ATOMS, Curvature, Monotone, form_of, forms
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Name, walk

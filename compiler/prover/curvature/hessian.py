@@ -15,12 +15,12 @@ import numpy as np
 
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.jacobians import jacobian
-from oco.compiler.prover.budget import size
 from oco.compiler.prover.curvature import curve as curves
 from oco.compiler.prover.curvature.curve import LARGEST, HessianBounds
 from oco.compiler.prover.curvature.hessian_terms import Terms
 from oco.compiler.prover.curvature.spectrum import SLACK, eigenvalues
 from oco.compiler.prover.phrasing import number, say
+from oco.compiler.prover.search_budget import size
 from oco.compiler.prover.suprema.attained import SecondDerivatives
 from oco.compiler.prover.terms.kinks import differentiable
 from oco.compiler.prover.types import ProofRule, Step

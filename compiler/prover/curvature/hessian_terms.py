@@ -19,7 +19,7 @@ from oco.compiler.prover.curvature.curve import LARGEST, HessianBounds, Weighted
 from oco.compiler.prover.curvature.single_nonlinearity import NonlinearEntries, of_entries
 from oco.compiler.prover.curvature.spectrum import SLACK, Stretch, eigenvalues, matrix_norm
 from oco.compiler.prover.terms.matching import options_of
-from oco.compiler.prover.terms.sums import summands
+from oco.compiler.prover.terms.summands import summands
 from oco.dsl.atoms import Curvature, form_of, forms, is_entrywise
 from oco.dsl.build import call
 from oco.dsl.dims import known

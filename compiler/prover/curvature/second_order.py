@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from oco.compiler.prover.budget import size
 from oco.compiler.prover.phrasing import say, span_of_values
 from oco.compiler.prover.ranges.cells import CELL, NotCovered
 from oco.compiler.prover.ranges.enclosure import Enclosure
+from oco.compiler.prover.search_budget import size
 from oco.compiler.prover.suprema.entry_sup import FINEST, MOST_NUMBERS, EntrySup
 from oco.compiler.prover.terms.kinks import smooth
 from oco.compiler.prover.terms.leaves import Entrywise, entrywise

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from oco.compiler.prover.budget import size
 from oco.compiler.prover.ranges.cells import CELL, NotCovered
 from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.compiler.prover.ranges.occurs_once import is_one_entry
+from oco.compiler.prover.search_budget import size
 from oco.compiler.prover.suprema.entry_sup import FINEST, MOST_NUMBERS, EntrySup
 from oco.compiler.prover.terms.kinks import continuous
 from oco.compiler.prover.terms.leaves import Entrywise, entrywise
-from oco.compiler.prover.terms.simplify import Simplifier
+from oco.compiler.prover.terms.rewriting import Simplifier
 from oco.dsl.build import call
 from oco.dsl.expressions import Constant, Expr, Kind, Name, walk
 from oco.dsl.intervals import Interval, interval
@@ -89,7 +89,7 @@ class NonlinearEntries:
         else:
             alone = is_one_entry(self.setting, leaf)
         names_only = all(isinstance(u, Name) and u.shape == self.split.shape for u in fixed)
-        return alone and names_only and continuous(second) and _stand_once(second)
+        return alone and names_only and continuous(second) and _occur_once(second)
 
     @cached_property
     def _seconds(self) -> dict[tuple[str, str], Expr]:
@@ -108,7 +108,7 @@ class NonlinearEntries:
     def _range(self, second: Expr) -> Interval:
         """By intervals where each leaf stands once, else over cells of the leaves as well."""
         whole = self._ranges(second).broadcast(self.split.shape)
-        if not whole.bounded or whole.is_point or _stand_once(second):
+        if not whole.bounded or whole.is_point or _occur_once(second):
             return whole
         high, low = self._over_cells(second), self._over_cells(self._simplify(call("minus", second)))
         hi = whole.hi if high is None else np.minimum(whole.hi, high)
@@ -136,7 +136,7 @@ class NonlinearEntries:
         return interval(result.least, result.greatest)
 
 
-def _stand_once(second: Expr) -> bool:
+def _occur_once(second: Expr) -> bool:
     """True if the range by intervals is the range over the box of the leaves: each part occurs once (Moore 1966)."""
     uses = Counter(id(c) for n in walk(second) for c in n.children)
     names = Counter(n.name for n in walk(second) if isinstance(n, Name))

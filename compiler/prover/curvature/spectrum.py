@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oco.compiler.problem.jacobians import jacobian
-from oco.compiler.prover.budget import Allowance
+from oco.compiler.prover.search_budget import Allowance
 from oco.dsl.atoms import form_of, forms
 from oco.dsl.dims import known
 from oco.dsl.expressions import Constant, Expr, Index, Kind, Name, Slice, changes, walk

@@ -13,9 +13,9 @@ import numpy as np
 
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.jacobians import jacobian
-from oco.compiler.prover.budget import Allowance, size
 from oco.compiler.prover.phrasing import coordinates, number
 from oco.compiler.prover.ranges.enclosure import Enclosure
+from oco.compiler.prover.search_budget import Allowance, size
 from oco.compiler.prover.types import Witness
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.evaluate import Evaluation, evaluate
@@ -159,8 +159,8 @@ def _along_eigenvectors(
         if values[0] >= 0:
             continue
         direction = _split(setting, vectors[:, 0])
-        reach = _reach(setting, x, direction)
-        for part in (reach, reach / 8):
+        longest = _longest_step(setting, x, direction)
+        for part in (longest, longest / 8):
             yield (
                 {n: x[n] - part * direction[n] for n in x},
                 {n: x[n] + part * direction[n] for n in x},
@@ -192,7 +192,7 @@ def _split(setting: ProofContext, vector: Floats) -> dict[str, Floats]:
     return result
 
 
-def _reach(setting: ProofContext, x: Decision, direction: Decision) -> float:
+def _longest_step(setting: ProofContext, x: Decision, direction: Decision) -> float:
     """Largest step that stays in the domain both ways, by bisection."""
     blocks = setting.canonical.blocks
     low, high = 0.0, float(max(np.linalg.norm(b.domain.upper - b.domain.lower) for b in blocks))

@@ -115,8 +115,8 @@ class _Claim:
     def _sizes(self) -> Floats:
         """Largest size of the terms of each function."""
         blocks = self.scenario.setting.canonical.blocks
-        reach = [np.maximum(np.abs(b.domain.lower), np.abs(b.domain.upper)).ravel() for b in blocks]
-        terms = np.abs(self.matrix.matrix) @ np.concatenate(reach) + np.abs(self.matrix.right)
+        sizes = [np.maximum(np.abs(b.domain.lower), np.abs(b.domain.upper)).ravel() for b in blocks]
+        terms = np.abs(self.matrix.matrix) @ np.concatenate(sizes) + np.abs(self.matrix.right)
         return np.asarray(np.clip(terms, 1e-300, 1e300))
 
     def _split(self, row: Floats) -> Decision:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from oco.compiler.prover.budget import Allowance
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.curvature.composition import CONVEX_KINDS
 from oco.compiler.prover.feasibility.scenario import Scenario
 from oco.compiler.prover.feasibility.slater import slater_point
 from oco.compiler.prover.phrasing import number
+from oco.compiler.prover.search_budget import Allowance
 from oco.compiler.prover.suprema.corners import stream_box_corners
 from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.expressions import Kind, names

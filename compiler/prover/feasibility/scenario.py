@@ -16,10 +16,10 @@ from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import Equality, StreamRange
 from oco.compiler.problem.cvxpy_form import to_cvxpy
 from oco.compiler.problem.jacobians import jacobian
-from oco.compiler.prover.budget import Allowance, size
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.curvature.composition import FLAT_KINDS, Curvatures
 from oco.compiler.prover.ranges.enclosure import Enclosure, compact, entries
+from oco.compiler.prover.search_budget import Allowance, size
 from oco.compiler.prover.terms.entry import entry
 from oco.compiler.prover.terms.leaves import entrywise
 from oco.compiler.prover.terms.piecewise import dominant

@@ -15,11 +15,11 @@ import numpy as np
 
 from oco.compiler.domains.norms import distinct
 from oco.compiler.problem.calculus import gradient
-from oco.compiler.prover.budget import size
 from oco.compiler.prover.feasibility.scenario import Scenario, stream_gradient, worst_streams
 from oco.compiler.prover.feasibility.solver import least_violation
 from oco.compiler.prover.phrasing import coordinates, number
 from oco.compiler.prover.ranges.enclosure import Enclosure
+from oco.compiler.prover.search_budget import size
 from oco.compiler.prover.terms.entry import entry
 from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.dims import known

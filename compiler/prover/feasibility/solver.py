@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.problem.canonical import DecisionBlock
-from oco.compiler.prover.budget import Allowance
 from oco.compiler.prover.feasibility.linear import MOST_COLUMNS, MOST_ROWS, LeastMaximum, least_maximum
 from oco.compiler.prover.feasibility.scenario import Scenario
+from oco.compiler.prover.search_budget import Allowance
 from oco.dsl.expressions import Expr
 
 Floats = np.ndarray[Any, Any]

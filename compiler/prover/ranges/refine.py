@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from oco.compiler.problem.calculus import gradient
-from oco.compiler.prover.budget import size
 from oco.compiler.prover.phrasing import number, say, span_of_values
 from oco.compiler.prover.ranges.enclosure import Enclosure
-from oco.compiler.prover.ranges.norms import Norms, squared
+from oco.compiler.prover.ranges.norm_bounds import Norms, squared
 from oco.compiler.prover.ranges.occurs_once import occurs_once
 from oco.compiler.prover.ranges.support import support
+from oco.compiler.prover.search_budget import size
 from oco.compiler.prover.terms.entry import entry
 from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.atoms import Curvature, form_of, forms

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from oco.compiler.prover.budget import size
 from oco.compiler.prover.phrasing import number, say
 from oco.compiler.prover.ranges.cells import NotCovered
 from oco.compiler.prover.ranges.occurs_once import occurs_once
 from oco.compiler.prover.ranges.refine import bilinear_supremum
+from oco.compiler.prover.search_budget import size
 from oco.compiler.prover.suprema.corners import branch_sup, corner_sup
 from oco.compiler.prover.suprema.entry_sup import Supremum
 from oco.compiler.prover.suprema.lower_bound import LARGEST_ENTRIES, Attained, Climber

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from oco.compiler.prover.budget import size
 from oco.compiler.prover.curvature.composition import CONVEX_KINDS, Curvatures
 from oco.compiler.prover.ranges.cells import CELL, over_cells
 from oco.compiler.prover.ranges.enclosure import Enclosure
+from oco.compiler.prover.search_budget import size
 from oco.compiler.prover.suprema.lower_bound import slopes_of
 from oco.compiler.prover.terms.kinks import continuous
 from oco.dsl.dims import known

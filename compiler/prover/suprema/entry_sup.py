@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from oco.compiler.prover.budget import size
 from oco.compiler.prover.curvature.composition import CONVEX_KINDS, Curvatures
 from oco.compiler.prover.ranges.cells import CELL, NotCovered, over_cells
 from oco.compiler.prover.ranges.enclosure import Enclosure
+from oco.compiler.prover.search_budget import size
 from oco.compiler.prover.terms.kinks import continuous, smooth
 from oco.compiler.prover.terms.leaves import Entrywise
 from oco.dsl.expressions import Constant, Expr, Name, names, walk

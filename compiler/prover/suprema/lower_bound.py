@@ -15,8 +15,8 @@ import numpy as np
 
 from oco.compiler.domains import Domain
 from oco.compiler.problem.calculus import gradient
-from oco.compiler.prover.budget import Allowance
 from oco.compiler.prover.ranges.enclosure import Enclosure
+from oco.compiler.prover.search_budget import Allowance
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.evaluate import Evaluation
 from oco.dsl.expressions import Expr, Kind, Name, names, rewrite

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from oco.compiler.problem.canonical import DecisionBlock
-from oco.compiler.prover.budget import size
 from oco.compiler.prover.ranges.cells import NotCovered, over_cells
+from oco.compiler.prover.search_budget import size
 from oco.compiler.prover.terms.kinks import distance, jumps
 from oco.dsl.dims import known
 from oco.dsl.evaluate import Evaluation

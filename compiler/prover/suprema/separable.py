@@ -21,7 +21,7 @@ from oco.compiler.prover.ranges.refine import fixed_slopes, without_decisions
 from oco.compiler.prover.suprema.entry_sup import MOST_NUMBERS, EntrySup, Supremum
 from oco.compiler.prover.terms.leaves import Entrywise, entrywise
 from oco.compiler.prover.terms.matching import options_of
-from oco.compiler.prover.terms.sums import summands
+from oco.compiler.prover.terms.summands import summands
 from oco.dsl.algebra import broadcast
 from oco.dsl.atoms import Curvature, form_of, forms
 from oco.dsl.build import call
@@ -131,8 +131,8 @@ class Separable:
         at_ends = self._at_ends(split, name) if not tie.of else None
         if at_ends is not None:
             return bound(_knapsack(*at_ends, tie.level, tie.equal), MOST_NUMBERS)
-        reach = self._steepness(split, name, tie)
-        _golden(roughly, -reach if tie.equal else 0.0, reach * tie.reach)
+        steepest = self._steepness(split, name, tie)
+        _golden(roughly, -steepest if tie.equal else 0.0, steepest * tie.search)
         roughly(0.0)
         best = min(coarse, key=lambda v: coarse[v])
         return min(coarse[best], bound(best, MOST_NUMBERS))

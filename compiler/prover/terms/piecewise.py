@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from oco.compiler.prover.budget import size
+from oco.compiler.prover.search_budget import size
 from oco.compiler.prover.terms.entry import entry
 from oco.compiler.prover.terms.matching import options_of
-from oco.compiler.prover.terms.sums import Terms, summands, total
+from oco.compiler.prover.terms.summands import Terms, summands, total
 from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms
 from oco.dsl.build import call

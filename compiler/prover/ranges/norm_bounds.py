@@ -9,7 +9,7 @@ import numpy as np
 
 from oco.compiler.prover.curvature.spectrum import matrix_norm
 from oco.compiler.prover.ranges.enclosure import Enclosure
-from oco.compiler.prover.terms.sums import is_sum
+from oco.compiler.prover.terms.summands import is_sum
 from oco.dsl.atoms import form_of, forms
 from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, Slice

@@ -15,7 +15,7 @@ from oco.compiler.domains.rows import KEPT, UnitRows, both_ways
 ZOOMS = 8
 """Linear programs, each in units of what the last one left."""
 
-REACH = 1e6
+RADIUS = 1e6
 """Bound on the variables of such a program, in these units."""
 
 
@@ -33,7 +33,7 @@ def nearest(rows: UnitRows, steps: Steps) -> UnitRows:
     multipliers = np.zeros(len(rows.given.b) + 2 * len(rows.given.f))
     for k in range(ZOOMS):
         near = rows.about(x, rows.scale * unit)
-        program, cost = _least_violation(near, REACH if k else None), np.append(np.zeros(rows.size), 1.0)
+        program, cost = _least_violation(near, RADIUS if k else None), np.append(np.zeros(rows.size), 1.0)
         result = program.solve(cost, steps)
         if result is None:
             result = program.solve(cost)
@@ -62,11 +62,11 @@ def refuted(rows: UnitRows, multipliers: Floats, box: Floats) -> bool:
     return contradicts(A[used], b[used], multipliers[used], box[0], box[1])
 
 
-def _least_violation(rows: UnitRows, reach: float | None) -> LinearPrograms:
-    """min v over A y <= b + v, |E y - f| <= v, v >= 0, and |y_i| <= reach; slacks that are larger than such y can use are cut."""
+def _least_violation(rows: UnitRows, radius: float | None) -> LinearPrograms:
+    """min v over A y <= b + v, |E y - f| <= v, v >= 0, and |y_i| <= radius; slacks that are larger than such y can use are cut."""
     A, b = both_ways(Halfspaces(rows.A, rows.b, rows.E, rows.f))
-    if reach is not None:
-        b = np.minimum(b, 2 * reach * math.sqrt(rows.size))
+    if radius is not None:
+        b = np.minimum(b, 2 * radius * math.sqrt(rows.size))
     M, n = np.column_stack([A, -np.ones(len(A))]), rows.size
-    ends = (None if reach is None else -reach, reach)
+    ends = (None if radius is None else -radius, radius)
     return LinearPrograms(M, b, np.zeros((0, n + 1)), np.zeros(0), (*((ends,) * n), (0.0, None)))

@@ -14,7 +14,7 @@ import numpy as np
 from oco.compiler.prover.terms.matching import args_of, is_all, is_number
 from oco.compiler.prover.terms.monomials import gathered
 from oco.compiler.prover.terms.spelled import spelled, without_jump
-from oco.compiler.prover.terms.sums import is_sum, within_sums
+from oco.compiler.prover.terms.summands import is_sum, within_sums
 from oco.dsl import algebra
 from oco.dsl.atoms import ATOMS, form_of, forms
 from oco.dsl.build import call

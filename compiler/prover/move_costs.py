@@ -15,11 +15,11 @@ from functools import reduce
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import Canonical, DecisionBlock
 from oco.compiler.problem.stream_ranges import StreamRange
-from oco.compiler.prover.budget import SearchBudget
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.function import ScalarFunction, bounded
 from oco.compiler.prover.phrasing import number
+from oco.compiler.prover.search_budget import SearchBudget
 from oco.compiler.prover.suprema.bounds import UpperBound
 from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.atoms import form_of, forms

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oco.evaluation.baselines.base import LeftOut, Played
+from oco.evaluation.baselines.base import Played, SkippedRule
 from oco.evaluation.cost import Measured, Trade
 from oco.evaluation.measured_run import MeasuredRun
 
@@ -18,7 +18,7 @@ class Beside:
     """Rules that were played beside a learner, the cheapest first, and those left out; the trade that orders them."""
 
     played: tuple[Played, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[SkippedRule, ...]
     trade: Trade
 
 

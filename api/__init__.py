@@ -13,53 +13,94 @@ The functions of the language (`oco.sum`, `oco.log`, ...), its domains (`oco.box
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from oco.domains import Domain
-from oco.dsl.builder import ModelBuilder as Model
-from oco.dsl.diagnostics import Diagnostic, OcoError
-from oco.dsl.habits import OF_PACKAGE, no_such_name
-from oco.dsl.load import load, parse
-from oco.dsl.terms import file
-from oco.guarded import Untrusted, untrusted
-from oco.magics import load as _load_cells
-from oco.pipeline import check, compile, load_trace, migrate, open, restore, tune
-from oco.words import *  # noqa: F403
-from oco.words import __all__ as _words
+if TYPE_CHECKING:
+    from oco.domains import Domain
+    from oco.dsl.builder import ModelBuilder as Model
+    from oco.dsl.diagnostics import Diagnostic, OcoError
+    from oco.dsl.load import load, parse
+    from oco.dsl.terms import file
+    from oco.guarded import Untrusted, untrusted
+    from oco.pipeline import check, compile, load_trace, migrate, open, restore, tune
+    from oco.words import *  # noqa: F403
+    from oco.words import __all__ as _words
+
+    __all__ = [
+        "Diagnostic",
+        "Domain",
+        "Model",
+        "OcoError",
+        "Untrusted",
+        "check",
+        "compile",
+        "file",
+        "load",
+        "load_trace",
+        "migrate",
+        "open",
+        "parse",
+        "restore",
+        "tune",
+        "untrusted",
+        *_words,
+    ]
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "Diagnostic",
-    "Domain",
-    "Model",
-    "OcoError",
-    "Untrusted",
-    "check",
-    "compile",
-    "file",
-    "load",
-    "load_trace",
-    "migrate",
-    "open",
-    "parse",
-    "restore",
-    "tune",
-    "untrusted",
-    *_words,
-]
+PLACES = {
+    "Diagnostic": "oco.dsl.diagnostics",
+    "Domain": "oco.domains",
+    "Model": "oco.dsl.builder:ModelBuilder",
+    "OcoError": "oco.dsl.diagnostics",
+    "Untrusted": "oco.guarded",
+    "check": "oco.pipeline",
+    "compile": "oco.pipeline",
+    "file": "oco.dsl.terms",
+    "load": "oco.dsl.load",
+    "load_trace": "oco.pipeline",
+    "migrate": "oco.pipeline",
+    "open": "oco.pipeline",
+    "parse": "oco.dsl.load",
+    "restore": "oco.pipeline",
+    "tune": "oco.pipeline",
+    "untrusted": "oco.guarded",
+}
+"""Module of each public name beside the words of the language, and where it differs the name there. A module is imported when one of its
+names is first used: `oco --help` needs none of them."""
 
 
 def load_ipython_extension(ipython: Any) -> None:
     """Entry point of `%load_ext oco`: makes cells that begin with `%%oco NAME` models."""
-    _load_cells(ipython)
+    from oco.magics import load as load_cells
+
+    load_cells(ipython)
 
 
 def __getattr__(name: str) -> Any:
-    if name in OF_PACKAGE or not name.startswith("_"):
-        raise no_such_name("oco", name, OF_PACKAGE, __all__)
-    raise AttributeError(f"module 'oco' has no attribute {name!r}")
+    value = _public(name)
+    globals()[name] = value
+    return value
+
+
+def _public(name: str) -> Any:
+    """Value of a public name, of which the module is imported."""
+    if name in PLACES:
+        module, _, own = PLACES[name].partition(":")
+        return getattr(import_module(module), own or name)
+    if name.startswith("_") and name != "__all__":
+        raise AttributeError(f"module 'oco' has no attribute {name!r}")
+    words = import_module("oco.words")
+    public = [*PLACES, *words.__all__]
+    if name == "__all__":
+        return public
+    if name in public:
+        return getattr(words, name)
+    from oco.dsl.habits import OF_PACKAGE, no_such_name
+
+    raise no_such_name("oco", name, OF_PACKAGE, public)
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted([*_public("__all__"), "__version__"])

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from sources import ROOT, nodes, parsed, statements
 
+import oco
 from oco.backends import BACKENDS
 from oco.cli.app import COMMANDS
 from oco.dsl.domains import DOMAINS
@@ -32,7 +33,7 @@ STAGES = (
     "selection",
 )
 """Packages of `compiler`, in the order of their imports."""
-HEAVY = ("cvxpy", "sympy", "scipy.optimize", "matplotlib", "pandas", "xarray")
+HEAVY = ("numpy", "cvxpy", "sympy", "scipy", "matplotlib", "pandas", "xarray", "oco.dsl.atoms")
 MODULES = [path for layer in LAYERS if "." not in layer for path in sorted((ROOT / layer).rglob("*.py"))]
 
 ON_DEMAND = ("compiler", "backends", "evaluation", "evaluation.report")
@@ -69,6 +70,7 @@ LAZY = {
     "oco.contract": "loads the compiler",
     "oco.dsl.codes": "by the first diagnostic",
     "oco.dsl.explanations": "by `oco help`",
+    "oco.dsl.habits": "by names that `oco` does not have",
     "oco.dsl.files": "by models that name files",
     "oco.dsl.readers.parquet": "by Parquet files",
     "oco.dsl.text.formatter": "by `oco fmt`",
@@ -83,6 +85,7 @@ LAZY = {
     "oco.evaluation.storage": "by traces that are saved",
     "oco.facts": "loads the compiler",
     "oco.following": "loads the compiler and the backends",
+    "oco.magics": "by `%load_ext oco`",
     "oco.migrating": "loads the compiler and the backends",
     "oco.overflow_check": "loads the compiler and the backends",
     "oco.plan": "loads the compiler and the backends",
@@ -94,11 +97,12 @@ they are needed. All others are imported at the top of a file.
 """
 
 BY_NAME = {
+    "oco": {*(place.split(":")[0] for place in oco.PLACES.values()), "oco.words"},
     "oco.backends.registry": {row.place.split(":")[0] for row in BACKENDS.values()},
-    "oco.cli.app": {f"oco.cli.{module}" for module, _ in COMMANDS.values()},
+    "oco.cli.app": {f"oco.cli.{module}" for module, *_ in COMMANDS.values()},
     "oco.compiler.domains.make": {f"oco.compiler.domains.{kind}" for kind in DOMAINS},
 }
-"""Modules that import others by the names in a table: backends, commands, domains."""
+"""Modules that import others by the names in a table: public names, backends, commands, domains."""
 
 MUTUAL = {
     "oco.backends.learner": "its journal and its saved states act on a learner",

@@ -61,13 +61,15 @@ def test_the_script_is_installed_and_gives_its_status(tmp_path):
 
 @pytest.mark.parametrize("chosen", [None, "2"])
 def test_a_command_has_one_thread_of_linear_algebra_unless_the_user_says_otherwise(chosen):
-    """In the OpenBLAS of NumPy, which is loaded before the command begins; a machine of one core has no more."""
+    """In the OpenBLAS of NumPy, which is loaded after the command begins; a machine of one core has no more."""
     code = """if True:
-        import ctypes, os, sys
-        from oco.cli import main, threads
+        import ctypes, os, pathlib, sys
+        from oco.cli import main
         sys.argv = ["oco", "--version"]
         main()
-        counts = [getattr(ctypes.CDLL(str(p)), "scipy_openblas_get_num_threads64_", lambda: 0)() for p in threads._libraries()]
+        import numpy
+        files = pathlib.Path(numpy.__file__).parent.with_name("numpy.libs").glob("*openblas*")
+        counts = [getattr(ctypes.CDLL(str(p)), "scipy_openblas_get_num_threads64_", lambda: 0)() for p in files]
         print(os.environ["OPENBLAS_NUM_THREADS"], *counts)
     """
     environment = {k: v for k, v in os.environ.items() if k not in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}

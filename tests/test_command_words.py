@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
+from importlib import import_module
 from typing import Any
 
 import pytest
 import typer
 
+from oco.cli import main
 from oco.cli.app import COMMANDS, app_for
 from oco.cli.command import AsGiven
 from oco.cli.output import COLOUR_ANYWAY
@@ -18,9 +21,24 @@ WORDS = ("a.oco", "", " x ", "1", "1.5", "true", "none/there.csv", "ü")
 
 
 def parameters() -> list[Any]:
-    group: Any = typer.main.get_command(app_for([]))
-    assert set(group.commands) == set(COMMANDS)
-    return [p for command in group.commands.values() for p in command.get_params(typer.Context(command))]
+    results = []
+    for name in COMMANDS:
+        group: Any = typer.main.get_command(app_for([name]))
+        assert set(group.commands) == set(COMMANDS)
+        command = group.commands[name]
+        results += command.get_params(typer.Context(command))
+    return results
+
+
+def test_the_list_of_commands_has_the_first_paragraphs_of_their_docstrings() -> None:
+    for module, function, summary in COMMANDS.values():
+        text = inspect.getdoc(getattr(import_module(f"oco.cli.{module}"), function)) or ""
+        assert " ".join(text.split("\n\n")[0].split()) == summary
+
+
+def test_options_may_stand_before_a_command(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["--effort", "2", "help", "check"]) == 0 and "--why" in capfd.readouterr().out
+    assert main(["nonsense"]) == 2 and "nonsense" in capfd.readouterr().err
 
 
 def outcome(read: Any, value: Any, param: Any) -> Any:

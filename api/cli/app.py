@@ -16,21 +16,61 @@ from oco.cli.command import Command, CommandGroup, Invocation
 from oco.guarded import Untrusted
 
 COMMANDS = {
-    "check": ("models", "check"),
-    "explain": ("models", "explain"),
-    "compile": ("models", "compile"),
-    "run": ("runs", "run"),
-    "data": ("runs", "data"),
-    "verify-certificate": ("certificates", "verify_certificate"),
-    "watch": ("watching", "watch"),
-    "tune": ("tuning", "tune"),
-    "migrate": ("migrating", "migrate"),
-    "fmt": ("files", "fmt"),
-    "new": ("files", "new"),
-    "help": ("files", "explain_code"),
-    "algorithms": ("files", "algorithms"),
+    "check": (
+        "models",
+        "check",
+        "Check a model and list what was proved of it: curvature, bounds, constants, feasibility.",
+    ),
+    "explain": (
+        "models",
+        "explain",
+        "Say which algorithm is chosen, with which settings and guarantee, and why every other one is not.",
+    ),
+    "compile": (
+        "models",
+        "compile",
+        "Write the learner to be run elsewhere: a Python module that needs NumPy alone, or C99.",
+    ),
+    "run": (
+        "runs",
+        "run",
+        "Run the learner over data, or over draws from the model, and measure regret and violation.",
+    ),
+    "data": (
+        "runs",
+        "data",
+        "Say which columns fill which streams, and what is wrong with the data, without running anything.",
+    ),
+    "verify-certificate": (
+        "certificates",
+        "verify_certificate",
+        "Verify the certificate of a run in exact rational arithmetic; status 1 where it is refused.",
+    ),
+    "watch": (
+        "watching",
+        "watch",
+        "Watch a running learner: a page on this machine with its last rounds, losses, violations and certificate.",
+    ),
+    "tune": (
+        "tuning",
+        "tune",
+        "Choose the constants that the theorem leaves free on the first part of the data, and judge them on the rest.",
+    ),
+    "migrate": (
+        "migrating",
+        "migrate",
+        "Carry a saved state or a journal to the plan of a model whose horizon, settings or bounds changed.",
+    ),
+    "fmt": ("files", "fmt", "Format model files: spaces, indentation, blank lines. Comments and aligned columns stay."),
+    "new": ("files", "new", "Write a small model to start from: it checks, compiles and runs as it is."),
+    "help": ("files", "explain_code", "Explain the code of an error or a warning, with an example; or a command."),
+    "algorithms": (
+        "files",
+        "algorithms",
+        "List the algorithms with what they need, what they promise and where they come from.",
+    ),
 }
-"""Place of each command: its module in this folder, and the function."""
+"""Place of each command, its module in this folder and the function; and the first paragraph of its docstring, for the list of commands."""
 
 
 SHELLS = ("bash", "zsh", "fish")
@@ -39,7 +79,9 @@ COMPLETING = "_OCO_COMPLETE"
 
 
 def app_for(words: Sequence[str]) -> typer.Typer:
-    """Typer application with the command that the words begin with; with all commands where they begin with none."""
+    """Typer application with the command that the words name; all others are there by name and summary alone. Where a shell asks
+    for completions, every command is whole.
+    """
     if COMPLETING in os.environ:
         shells.completion_init()  # type: ignore[attr-defined]  # Typer imports it there for its own options
     app = typer.Typer(
@@ -51,11 +93,16 @@ def app_for(words: Sequence[str]) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(top)
-    for name in [words[0]] if words and words[0] in COMMANDS else COMMANDS:
-        module, function = COMMANDS[name]
-        made = getattr(import_module(f"oco.cli.{module}"), function)
-        app.command(name=name, cls=Command, help=_paragraphs(made.__doc__ or ""))(made)
+    wanted = COMMANDS if COMPLETING in os.environ else [word for word in words if word in COMMANDS][:1]
+    for name, (module, function, summary) in COMMANDS.items():
+        made = getattr(import_module(f"oco.cli.{module}"), function) if name in wanted else _listed
+        text = _paragraphs(made.__doc__ or "") if name in wanted else summary
+        app.command(name=name, cls=Command, help=text)(made)
     return app
+
+
+def _listed() -> None:
+    """Stand for a command in the list of all commands: the words name none, or another one."""
 
 
 def _paragraphs(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, 
 from oco.dsl.primitives import ArrayOps
 
 Floats = np.ndarray[Any, Any]
+Meaning = Callable[[dict[int, Any], Mapping[str, Any], float | None], Any]
 OPS = ArrayOps()
 ENTRIES = 1000
 """Number of entries that take as long as the least time of a node."""
@@ -29,12 +30,13 @@ def evaluate(expr: Expr, env: Mapping[str, Any], t: float | None = None) -> Floa
 
 
 class Evaluation:
-    """Expression prepared for evaluation at many points."""
+    """Expression prepared for evaluation at many points: what the kinds of its nodes ask for is looked up once."""
 
     def __init__(self, expr: Expr) -> None:
         self.nodes = tuple(walk(expr))
         self.decomposed = sum(map(_decomposed, self.nodes))
         self.steps = len(self.nodes) + entries(expr) // ENTRIES + self.decomposed
+        self._work = tuple((id(node), _meaning(node)) for node in self.nodes)
 
     def __call__(self, env: Mapping[str, Any], t: float | None = None) -> Floats:
         """Value at one point, as `evaluate`."""
@@ -44,8 +46,8 @@ class Evaluation:
         """Value of every node, by its `id`."""
         results: dict[int, Any] = {}
         with np.errstate(all="ignore"):
-            for node in self.nodes:
-                results[id(node)] = _value(node, results, env, t)
+            for key, meaning in self._work:
+                results[key] = meaning(results, env, t)
         return results
 
 
@@ -57,34 +59,46 @@ def _decomposed(node: Expr) -> int:
     return math.prod(sides) * min(sides, default=0) // 5_000
 
 
-def _value(node: Expr, results: dict[int, Any], env: Mapping[str, Any], t: float | None) -> Any:
+def _meaning(node: Expr) -> Meaning:
+    """Value of a node as a function of those of its parts by their `id`, of the names and of the round."""
     match node:
         case Constant(value=value):
-            return value.array
+            return lambda results, env, t: value.array
         case Name(kind=Kind.ROUND):
-            return np.asarray(t, dtype=np.float64)
+            return lambda results, env, t: np.asarray(t, dtype=np.float64)
         case Name(name=name, integer=integer):
-            return np.asarray(env[name], dtype=np.int64 if integer else np.float64)
-        case Slice():
-            return tuple(None if e is None else int(results[id(e)]) for e in (node.start, node.stop))
+            dtype = np.int64 if integer else np.float64
+            return lambda results, env, t: np.asarray(env[name], dtype=dtype)
+        case Slice(start=start, stop=stop):
+            return lambda results, env, t: tuple(None if e is None else int(results[id(e)]) for e in (start, stop))
         case Call():
-            args = [results[id(a)] for a in node.args]
-            return ATOMS[node.atom].lower(OPS, _concrete(node, args), *args)
+            return _meaning_of_call(node)
         case Array(items=items):
-            return np.stack([results[id(i)] for i in items])
-        case Index():
-            base = results[id(node.base)]
-            return base[tuple(_place(item, results[id(item)]) for item in node.items)]
+            keys = [id(i) for i in items]
+            return lambda results, env, t: np.stack([results[k] for k in keys])
+        case Index(base=base, items=items):
+            return lambda results, env, t: results[id(base)][tuple(_place(i, results[id(i)]) for i in items)]
     raise InternalError(f"no value of a {type(node).__name__}")
+
+
+def _meaning_of_call(node: Call) -> Meaning:
+    lower, keys = ATOMS[node.atom].lower, [id(a) for a in node.args]
+    if not all(isinstance(d, int) for e in (node, *node.args) for d in e.shape):
+        return lambda results, env, t: _measured(node, [results[k] for k in keys])
+    match keys:
+        case [a]:
+            return lambda results, env, t: lower(OPS, node, results[a])
+        case [a, b]:
+            return lambda results, env, t: lower(OPS, node, results[a], results[b])
+    return lambda results, env, t: lower(OPS, node, *(results[k] for k in keys))
+
+
+def _measured(node: Call, args: list[Any]) -> Any:
+    """Value of a call whose lengths params name: its arguments have them."""
+    values = tuple(constant(np.asarray(a)) for a in args)
+    call = applied(node.atom, values, node.options, span=node.span)
+    return ATOMS[node.atom].lower(OPS, call, *args)
 
 
 def _place(item: Expr, value: Any) -> Any:
     return slice(*value) if isinstance(item, Slice) else np.asarray(value, dtype=np.int64)
-
-
-def _concrete(node: Call, args: list[Any]) -> Call:
-    """Call with lengths as integers, where params named them."""
-    if all(isinstance(d, int) for e in (node, *node.args) for d in e.shape):
-        return node
-    values = tuple(constant(np.asarray(a)) for a in args)
-    return applied(node.atom, values, node.options, span=node.span)

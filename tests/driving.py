@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import cvxpy as cp
 import numpy as np
 
 import oco
+from oco.backends.base import Compiled
 from oco.backends.registry import backend
 from oco.compiler.problem.canonical import canonical
 from oco.compiler.prover.check import check
@@ -46,13 +47,19 @@ def plan_of(text: str, name: str, settings: Mapping[str, str | float] | None = N
     return Plan(s.canonical.model, s.canonical.standing, s.facts, choose(s, name, given), "paper", given)
 
 
+@lru_cache(maxsize=32)
+def compiled(plan: Plan) -> Compiled:
+    """Functions in NumPy of a plan's program, which the runs of a plan share."""
+    return backend("numpy").compile(plan.program)
+
+
 class Run:
     """A program with its state; `play` takes one round. `draws` gives its random arrays by name, rounds first."""
 
     def __init__(
         self, plan: Plan, start: Sequence[Array] | None = None, draws: Mapping[str, Array] | None = None
     ) -> None:
-        self.compiled = backend("numpy").compile(plan.program)
+        self.compiled = compiled(plan)
         points = start or [b.domain.centre() for b in plan.canonical.blocks]
         self.state = self.compiled.init(*(np.array(p, dtype=np.float64) for p in points))
         self.names = [f.name for f in plan.program.state]

@@ -8,7 +8,8 @@ from itertools import product
 
 import numpy as np
 
-from benchmarks.guarantees.cases import Array, Case, Share, Streams
+from benchmarks.guarantees.cases import Array, Case, Share, Streams, together
+from oco.evaluation.batch import RoundArray
 
 STEPS, SEEDS = 200, 8
 VERTICES = 12
@@ -43,21 +44,18 @@ def adversary(c: Case, aim: str, seed: int) -> Streams:
     """
     rng = np.random.default_rng([7, seed])
     run, points = c.started(seed), rivals(c, rng)
+    fixed = [RoundArray(np.array(block)) for block in zip(*points)]
     lost, rows = np.zeros(len(points)), []
     for t in range(1, c.rounds + 1):
-        best = points[int(np.argmin(lost))]
-        tried = []
-        for v in vertices(c, rng):
-            now = run.asked(v)
-            loss, g = c.at(now, v, t)
-            ahead, broken = loss - c.at(best, v, t)[0], float(np.sum(g))
-            tried.append(
-                ({"regret": ahead, "violation": broken + 1e-3 * ahead, "both": ahead + broken}[aim], loss, g, v)
-            )
-        _, loss, g, v = max(tried, key=lambda row: row[0])
-        lost += [c.at(p, v, t)[0] for p in points]
-        c.feed(run, v, loss, g, t)
-        rows.append(v)
+        tried = vertices(c, rng)
+        values, now = together(tried), c.asked(run, tried)
+        loss, g = c.losses(now, values, t, len(tried)), c.constraints(now, values, t, len(tried))
+        ahead, broken = loss - c.losses(points[int(np.argmin(lost))], values, t, len(tried)), g.sum(axis=1)
+        worth = {"regret": ahead, "violation": broken + 1e-3 * ahead, "both": ahead + broken}[aim]
+        worst = int(np.argmax(np.where(np.isnan(worth), -np.inf, worth)))
+        lost += c.losses(fixed, tried[worst], t, len(points))
+        c.feed(run, tried[worst], float(loss[worst]), g[worst], t)
+        rows.append(tried[worst])
     return {n: np.array([r[n] for r in rows]) for n in rows[0]}
 
 

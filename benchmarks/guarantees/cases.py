@@ -22,8 +22,10 @@ from oco.compiler.selection.plan import Plan
 from oco.compiler.theory.guarantees import Guarantee
 from oco.compiler.theory.theorems import Violation
 from oco.dsl.evaluate import Evaluation
+from oco.dsl.expressions import Expr
 from oco.dsl.load import parse
 from oco.dsl.statements import Feedback, Measure
+from oco.evaluation.batch import RoundArray, Value, evaluate_rounds, values_of
 from oco.evaluation.comparators.compare import compare
 from oco.evaluation.data import Data
 
@@ -105,6 +107,28 @@ class Case:
         loss, constraints = self.functions
         return float(loss(env, t)), np.concatenate([np.zeros(0), *(np.ravel(g(env, t)) for g in constraints)])
 
+    def losses(self, decisions: Sequence[Value], values: Mapping[str, Value], t: int, count: int) -> Array:
+        """Losses in round t of so many choices of decisions or of streams, shape (count,)."""
+        return self._choices(self.plan.canonical.objective, decisions, values, t, count)
+
+    def constraints(self, decisions: Sequence[Value], values: Mapping[str, Value], t: int, count: int) -> Array:
+        """Values of the constraints in round t of so many choices, shape (count, N + M)."""
+        exprs = [c.expr for c in self.plan.canonical.constraints]
+        rows = [self._choices(e, decisions, values, t, count).reshape(count, -1) for e in exprs]
+        return np.concatenate([np.zeros((count, 0)), *rows], axis=1)
+
+    def _choices(
+        self, expr: Expr, decisions: Sequence[Value], values: Mapping[str, Value], t: int, count: int
+    ) -> Array:
+        env = {**{b.name: x for b, x in zip(self.plan.canonical.blocks, decisions)}, **values}
+        return values_of(evaluate_rounds(expr, env, count, np.full(count, float(t))), count)
+
+    def asked(self, run: Run, choices: Sequence[Mapping[str, Array]]) -> Sequence[Value]:
+        """Decisions that a round would have with these values of its streams: one for all where it does not wait for them."""
+        if self.plan.program.prepare is None:
+            return run.decisions
+        return [RoundArray(np.array(block)) for block in zip(*(run.asked(v) for v in choices))]
+
     def feed(self, run: Run, values: Mapping[str, Array], loss: float, constraints: Array, t: int) -> None:
         feedback = self.plan.canonical.feedback
         seen = {"loss": loss, "constraints": constraints} if feedback.gives_values_alone else values
@@ -145,6 +169,11 @@ class Case:
         regret, *broken = ((over(m, b), over(e, b) or 0.0) for m, e, b in zip(values.mean(axis=0), error, promised))
         violation = max(((v, e) for v, e in broken if v is not None), default=(None, 0.0))
         return Share(regret[0], violation[0], regret[1], violation[1])
+
+
+def together(choices: Sequence[Mapping[str, Array]]) -> dict[str, RoundArray]:
+    """Values of streams with the choice first."""
+    return {name: RoundArray(np.array([c[name] for c in choices])) for name in choices[0]}
 
 
 def over(measured: float, promised: float | None) -> float | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
 from types import MappingProxyType
@@ -27,7 +28,12 @@ Array = np.ndarray[Any, Any]
 
 FIRST = 0.2  # share of the rounds on which a rule may choose its numbers
 MEMORY = 1 << 29  # bytes of data beyond which rules are left out
-SECONDS = 20.0  # for one rule
+SECONDS = 20.0
+"""Seconds for one rule by the model of costs, which says the same on every machine."""
+SLOWER = 5.0
+"""Times as many seconds by the clock: what a rule costs is an estimate, and machines differ."""
+CALL, ENTRY = 12e-3, 12e-6
+"""Seconds of a solver's call, and of each number and each constraint of a round in it, on a usual machine."""
 KNOWN = 1e-6  # of its size: excess of a known constraint within what solvers leave
 
 
@@ -49,12 +55,27 @@ class DecisionRule(Protocol):
         """
 
 
+@dataclass(eq=False)
+class Meter:
+    """Seconds that solvers cost so far by the model of costs, and those allowed."""
+
+    allowed: float
+    spent: float = 0.0
+
+    def count(self, calls: int, rounds: int, entries: int) -> None:
+        """Count calls of a solver for so many rounds of so many numbers and constraints together. Raises GivenUp where that is too much."""
+        self.spent += CALL * calls + ENTRY * rounds * entries
+        if self.spent > self.allowed:
+            raise GivenUp(f"solving {rounds:,} problems is more than the work for one rule")
+
+
 @dataclass(frozen=True, eq=False)
 class Game:
     """Rounds of a problem as a table, with the trade by which a rule may choose its numbers on the first rounds.
 
     streams  arrays with the round first, by name
     until    time of `perf_counter` at which a rule gives up
+    meter    work of its solvers, which hangs on the problem alone
     """
 
     problem: Canonical
@@ -62,6 +83,7 @@ class Game:
     rounds: int
     trade: Trade
     until: float
+    meter: Meter = field(default_factory=lambda: Meter(math.inf))
 
     @classmethod
     def of(cls, problem: Canonical, data: Data, trade: Trade, seconds: float = SECONDS) -> Game:
@@ -70,7 +92,8 @@ class Game:
             raise GivenUp(f"the values of {', '.join(f'`{n}`' for n in data.absent)} were not kept")
         if data.nbytes > MEMORY:
             raise GivenUp(f"the data takes {data.nbytes / 2**30:.3g} GiB")
-        return cls(problem, data.read(0, data.rounds), data.rounds, trade, perf_counter() + seconds)
+        until = perf_counter() + SLOWER * seconds
+        return cls(problem, data.read(0, data.rounds), data.rounds, trade, until, Meter(seconds))
 
     @property
     def first(self) -> int:
@@ -156,7 +179,7 @@ def stacked(table: RoundArrays, exprs: Sequence[Expr], x: Array) -> Array:
 def play(
     rule: DecisionRule, problem: Canonical, data: Data, trade: Trade, seconds: float = SECONDS
 ) -> Played | LeftOut:
-    """Play a rule over all rounds of the data, within so many seconds."""
+    """Play a rule over all rounds of the data, within so many seconds by the model of costs."""
     began = perf_counter()
     try:
         game = Game.of(problem, data, trade, seconds)

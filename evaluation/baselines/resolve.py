@@ -115,6 +115,7 @@ class Resolving:
             column += c.size
         data = Data(self.problem, len(chosen), MappingProxyType(given))
         self.game.check_time()
+        self.game.meter.count(1, len(chosen), self.problem.size + self.constraints)
         best = compare(self.problem, data, "dynamic", ComparatorBudget(self.game.seconds))
         if best.losses is None:
             raise GivenUp(best.why)

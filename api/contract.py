@@ -12,6 +12,7 @@ from oco.backends.contract import Contract, Range
 from oco.backends.factors import part_names
 from oco.backends.monitor import DUALS, OF_EQUALITIES, Constants, Limit
 from oco.compiler.selection.plan import Plan
+from oco.compiler.theory.guarantees import vacuous_words
 from oco.compiler.theory.settings import Setting
 from oco.compiler.theory.theorems import Guarantee
 from oco.dsl.contained import self_contained
@@ -132,11 +133,11 @@ def promises(guarantee: Guarantee | None) -> tuple[str, ...]:
     for bound in guarantee.bounds:
         number = None if T is None else bound.number(T)
         size = "" if number is None else f" <= {number:.6g}"
-        says_nothing = T is not None and bound.vacuous(T)
-        vacuous = " (vacuous: no sequence of decisions can do worse)" if says_nothing else ""
-        trivial = "" if T is None or number is None or bound.worst is None or says_nothing else bound.worst * T
+        trivial = None if T is None or number is None else bound.trivial_total(T)
         beside = f" (whatever is decided: {trivial:.6g})" if trivial else ""
-        lines.append(f"{bound.measure}{size}{beside}, O({bound.rate}){vacuous}")
+        if T is not None and bound.vacuous(T):
+            size, beside = " ", vacuous_words(f"{trivial:.6g}")
+        lines.append(f"{bound.measure}{size}{beside}, O({bound.rate})")
     return (*lines, *guarantee.provisos)
 
 

@@ -51,7 +51,8 @@ class Promise:
     theorem.
 
     `settings` are formulas, `values` the numbers of those that have one; `multiplied` lists the constraints that can
-    have a multiplier, `conditions` the hypotheses about the sequence under which the guarantee holds.
+    have a multiplier, `conditions` the hypotheses about the sequence under which the guarantee holds, `trivial` what
+    each measure is at most after all rounds whatever is decided.
     """
 
     algorithm: str
@@ -65,6 +66,7 @@ class Promise:
     values: Mapping[str, float] = field(default_factory=dict)
     multiplied: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
+    trivial: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

@@ -312,4 +312,5 @@ def promise_of(plan: RunnablePlan, rounds: int) -> Promise:
     rates = {name: b.rate for name, b in present.items()}
     measures = {name: b.measure for name, b in present.items()}
     promise = replace(promise, theorem=guarantee.theorem, conditions=guarantee.conditions)
-    return replace(promise, curves=curves, rates=rates, vacuous=vacuous, measures=measures)
+    trivial = {name: most for name, b in present.items() if (most := b.trivial_total(rounds)) is not None}
+    return replace(promise, curves=curves, rates=rates, vacuous=vacuous, measures=measures, trivial=trivial)

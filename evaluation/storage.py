@@ -85,6 +85,7 @@ def manifest(trace: MeasuredRun) -> dict[str, Any]:
         "theorem": promise.theorem,
         "rates": dict(promise.rates),
         "vacuous": list(promise.vacuous),
+        "trivial": dict(promise.trivial),
         "measures": dict(promise.measures),
         "values": dict(promise.values),
         "multiplied": list(promise.multiplied),

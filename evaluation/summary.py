@@ -14,9 +14,9 @@ from oco.dsl.statements import Timing
 from oco.evaluation.baselines.held import held_lines
 from oco.evaluation.baselines.rule_table import Beside, RuleLine, RuleTable, rule_line, rule_table
 from oco.evaluation.comparators import Comparator
-from oco.evaluation.conditions import condition_lines
 from oco.evaluation.cost import Trade
 from oco.evaluation.measured_run import MeasuredRun, RegretKind
+from oco.evaluation.conditions import condition_lines
 
 ROUNDING = 1e-12  # of a constraint's scale: a constraint that binds exactly is not broken by the last bits of its sum
 MET = 1e-9  # of its scale: to that a known constraint is met
@@ -27,7 +27,8 @@ class RegretLine:
     """Regret after the last round against one comparator; `value` is None where the comparator was not computed.
 
     `guarantee` is the theorem's bound where it applies to this kind of regret; `vacuous` is True where that says
-    nothing. `certified` is the bound of a certificate, `certificate` a sentence about it or about why there is none.
+    nothing; `trivial` bounds it whatever is decided. `certified` is the bound of a certificate, `certificate` a sentence about it or about
+    why there is none.
     """
 
     kind: str
@@ -38,6 +39,7 @@ class RegretLine:
     words: str
     guarantee: float | None = None
     vacuous: bool = False
+    trivial: float | None = None
     certified: float | None = None
     certificate: str = ""
 
@@ -76,7 +78,7 @@ class EqualityLine:
 @dataclass(frozen=True)
 class TotalViolation:
     """Violation of all constraints together: the papers' plain sum, and the sum of each divided by its scale;
-    `guarantee` bounds the plain sum.
+    `guarantee` bounds the plain sum, and `trivial` whatever is decided.
     """
 
     kind: str
@@ -84,6 +86,7 @@ class TotalViolation:
     scaled: float
     guarantee: float | None = None
     vacuous: bool = False
+    trivial: float | None = None
 
 
 @dataclass(frozen=True)
@@ -167,21 +170,23 @@ def summarize(
     )
 
 
-def _guarantee(trace: MeasuredRun, measure: str, word: str) -> tuple[float | None, bool]:
-    """Guaranteed bound of "regret" or "violation" at the last round, where the guarantee is of the kind `word`."""
+def _guarantee(trace: MeasuredRun, measure: str, word: str) -> tuple[float | None, bool, float | None]:
+    """Guaranteed bound of "regret" or "violation" at the last round, where the guarantee is of the kind `word`; a flag that it is
+    vacuous; and the trivial bound.
+    """
     curve = trace.promise.curves.get(measure)
     if curve is None or word not in trace.promise.measures.get(measure, word):
-        return None, False
-    return float(curve[-1]), measure in trace.promise.vacuous
+        return None, False, None
+    return float(curve[-1]), measure in trace.promise.vacuous, trace.promise.trivial.get(measure)
 
 
 def _regret(trace: MeasuredRun, kind: RegretKind) -> RegretLine:
     result: Comparator = trace.comparator(kind)
-    guarantee, vacuous = _guarantee(trace, "regret", kind)
+    promised = _guarantee(trace, "regret", kind)
     if result.losses is None:
-        return RegretLine(kind, None, None, None, result.status.value, result.words, guarantee, vacuous)
+        return RegretLine(kind, None, None, None, result.status.value, result.words, *promised)
     value = float(trace.regret(kind)[-1])
-    return RegretLine(kind, value, result.value, result.gap, result.status.value, result.words, guarantee, vacuous)
+    return RegretLine(kind, value, result.value, result.gap, result.status.value, result.words, *promised)
 
 
 def _certified(trace: MeasuredRun, line: RegretLine, certify: bool) -> RegretLine:

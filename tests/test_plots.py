@@ -91,7 +91,7 @@ def test_logarithmic_axes_show_the_exponent_and_only_positive_values() -> None:
 def test_a_guarantee_that_would_flatten_the_curves_is_written_instead() -> None:
     ax = panel(made(bound=1e9, vacuous=("regret",)), "regret")
     assert "guarantee" not in " ".join(lines(ax))
-    assert "1e+09 (vacuous)" in ax.get_xlabel()
+    assert "is vacuous" in ax.get_xlabel() and "1e+09" not in ax.get_xlabel()
     assert ax.get_ylim()[1] < 1e4
     known_by_rate = panel(made(curves={}, rates={"regret": "sqrt(T)"}), "regret")
     assert "O(sqrt(T))" in known_by_rate.get_xlabel()

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import chain, repeat
 from pathlib import Path
 from types import MappingProxyType
 
@@ -13,11 +14,12 @@ import scipy.stats
 import oco
 from oco.cli import main
 from oco.compiler.problem.canonical import canonical
-from oco.evaluation.baselines.base import Game, Played, SkippedRule, play
+from oco.evaluation.baselines import base
+from oco.evaluation.baselines.base import Game, Played, RuleUnavailable, SkippedRule, play
 from oco.evaluation.baselines.gradients import FixedPenalty
 from oco.evaluation.baselines.portfolios import BuyAndHold, ExponentiatedGradientPortfolio, nearest_in_norm, wealth
 from oco.evaluation.baselines.predictions import Last, Mean, Stated, predicted
-from oco.evaluation.baselines.resolve import NoMargin, Resolve, Resolving
+from oco.evaluation.baselines.resolve import NoMargin, Resolve, Resolving, TunedMargin
 from oco.evaluation.baselines.rules import RuleChoice, beside, cheap_rules, rules
 from oco.evaluation.baselines.stated import Deviations, OfModel, Quantile, WorstOfRange
 from oco.evaluation.cost import Trade
@@ -274,3 +276,16 @@ def test_a_report_has_a_point_and_a_row_for_each_rule():
     assert "Rules to compare with" in page and "loss against violation" in page
     for number, line in summarize(trace, beside=found).rules.marked:
         assert f">{number}</td>" in page and line.name in page
+
+
+@pytest.mark.parametrize("slower", [0.01, 4.0])
+def test_rules_are_left_out_by_work_and_not_by_the_clock(slower: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine that is 400 times faster than another the same rules are played, and the same is said of those that are not."""
+    seconds, problem = 0.05, canonical(oco.parse(DRAWN))
+    times = chain([0.0], repeat(slower * seconds))
+    monkeypatch.setattr(base, "perf_counter", lambda: next(times))
+    game = Game.of(problem, load_data(problem, None, seed=3), Trade.at_price(problem, 1.0), seconds)
+    Resolve(Last(), NoMargin()).decide(game)
+    assert base.CALL < game.meter.spent <= base.CALL + base.ENTRY * 30 * 5
+    with pytest.raises(RuleUnavailable, match="problems is more than the work for one rule"):
+        Resolve(Last(), TunedMargin()).decide(game)

@@ -150,13 +150,13 @@ def bound_text(bound: Bound, guarantee: Guarantee) -> str:
     if number is None or rounds is None:
         return f"{bound.measure} = {rate}, a rate without a number{note}"
     per_round = number / rounds
-    message = f"{bound.measure} <= {number:.6g} = {rate}: {per_round:.4g} a round{note}"
-    if bound.vacuous(rounds) and bound.trivial is not None:
+    if bound.vacuous(rounds) and bound.worst is not None:
         worst = "cost more than" if "regret" in bound.measure else "add more to it than"
-        if bound.most != bound.trivial:
-            return f"{message}; vacuous: on the data no decisions {worst} {bound.worst:.4g} a round in the mean"
-        return f"{message}; vacuous: no round can {worst} {bound.worst:.4g}"
-    return message
+        seen = bound.most != bound.trivial
+        most = f"{'on the data no decisions' if seen else 'no round can'} {worst} {bound.worst:.4g}"
+        mean = " a round in the mean" if seen else ""
+        return f"{bound.measure} = {rate}{note}: vacuous, for {most}{mean}, {bound.trivial_total(rounds):.4g} in all"
+    return f"{bound.measure} <= {number:.6g} = {rate}: {per_round:.4g} a round{note}"
 
 
 def explain_data(choice: Choice) -> dict[str, Any]:

@@ -73,8 +73,10 @@ def _numbers(guarantee: Guarantee) -> str:
     parts = []
     for b in guarantee.bounds:
         number = None if T is None else b.number(T)
-        vacuous = " (vacuous)" if T is not None and b.vacuous(T) else ""
-        parts.append(f"{b.measure} O({b.rate})" if number is None else f"{b.measure} <= {number:.5g}{vacuous}")
+        if T is not None and b.vacuous(T):
+            parts.append(f"{b.measure} vacuous")
+        else:
+            parts.append(f"{b.measure} O({b.rate})" if number is None else f"{b.measure} <= {number:.5g}")
     return ", ".join(parts)
 
 

@@ -155,10 +155,19 @@ class Bound:
         """Largest cost of one round, in the user's units; the mean over the rounds seen where that is less."""
         return None if self.most is None else self.unit * self.most
 
+    def trivial_total(self, rounds: int) -> float | None:
+        """Most that the measure can be after all rounds whatever is decided, in the user's units; None where that is not known."""
+        return None if self.worst is None else self.worst * rounds
+
     def vacuous(self, rounds: int) -> bool:
         """True if the number is no better than what every sequence of decisions satisfies."""
         share = self.share(rounds)
         return share is not None and not share < 1
+
+
+def vacuous_words(trivial: str) -> str:
+    """Text in the place of a vacuous number, with the trivial bound, as text, beside it."""
+    return f"vacuous (any decisions: {trivial})" if trivial else "vacuous"
 
 
 @lru_cache(maxsize=256)

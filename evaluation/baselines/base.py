@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
 from types import MappingProxyType
@@ -27,7 +28,12 @@ Array = np.ndarray[Any, Any]
 
 FIRST = 0.2  # share of the rounds on which a rule may choose its numbers
 MEMORY = 1 << 29  # bytes of data beyond which rules are left out
-SECONDS = 20.0  # for one rule
+SECONDS = 20.0
+"""Seconds for one rule by the model of costs, which says the same on every machine."""
+SLOWER = 5.0
+"""Times as many seconds by the clock: what a rule costs is an estimate, and machines differ."""
+CALL, ENTRY = 12e-3, 12e-6
+"""Seconds of a solver's call, and of each number and each constraint of a round in it, on a usual machine."""
 KNOWN = 1e-6  # of its size: excess of a known constraint within what solvers leave
 
 
@@ -45,8 +51,25 @@ class DecisionRule(Protocol):
     def decide(self, game: Game) -> Array:
         """Decisions of all rounds, flattened (T, n). Row t depends on the rounds before t and on the contexts of round t.
 
-        Raises GivenUp where the rule does not apply, or takes too long.
+        Raises RuleUnavailable where the rule does not apply, or takes too long.
         """
+
+
+@dataclass(eq=False)
+class WorkAllowance:
+    """Seconds that solvers cost so far by the model of costs, and those allowed."""
+
+    allowed: float
+    spent: float = 0.0
+
+    def count(self, calls: int, rounds: int, entries: int) -> None:
+        """Count calls of a solver for so many rounds of so many numbers and constraints together.
+
+        Raises RuleUnavailable where that is too much.
+        """
+        self.spent += CALL * calls + ENTRY * rounds * entries
+        if self.spent > self.allowed:
+            raise RuleUnavailable(f"solving {rounds:,} problems is more than the work for one rule")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +78,7 @@ class Game:
 
     streams  arrays with the round first, by name
     until    time of `perf_counter` at which a rule gives up
+    meter    work of its solvers, which hangs on the problem alone
     """
 
     problem: Canonical
@@ -62,15 +86,17 @@ class Game:
     rounds: int
     trade: Trade
     until: float
+    meter: WorkAllowance = field(default_factory=lambda: WorkAllowance(math.inf))
 
     @classmethod
     def of(cls, problem: Canonical, data: Data, trade: Trade, seconds: float = SECONDS) -> Game:
-        """Table of all rounds of the data. Raises GivenUp where it would be too large."""
+        """Table of all rounds of the data. Raises RuleUnavailable where it would be too large."""
         if data.absent:
             raise RuleUnavailable(f"the values of {', '.join(f'`{n}`' for n in data.absent)} were not kept")
         if data.nbytes > MEMORY:
             raise RuleUnavailable(f"the data takes {data.nbytes / 2**30:.3g} GiB")
-        return cls(problem, data.read(0, data.rounds), data.rounds, trade, perf_counter() + seconds)
+        until = perf_counter() + SLOWER * seconds
+        return cls(problem, data.read(0, data.rounds), data.rounds, trade, until, WorkAllowance(seconds))
 
     @property
     def first(self) -> int:
@@ -83,7 +109,7 @@ class Game:
         return max(self.until - perf_counter(), 0.0)
 
     def check_time(self) -> None:
-        """Raise GivenUp where time is over."""
+        """Raise RuleUnavailable where time is over."""
         if perf_counter() > self.until:
             raise RuleUnavailable("it takes longer than the time for one rule")
 
@@ -156,7 +182,7 @@ def stacked(table: RoundArrays, exprs: Sequence[Expr], x: Array) -> Array:
 def play(
     rule: DecisionRule, problem: Canonical, data: Data, trade: Trade, seconds: float = SECONDS
 ) -> Played | SkippedRule:
-    """Play a rule over all rounds of the data, within so many seconds."""
+    """Play a rule over all rounds of the data, within so many seconds by the model of costs."""
     began = perf_counter()
     try:
         game = Game.of(problem, data, trade, seconds)
@@ -168,7 +194,7 @@ def play(
 def within_known(game: Game, x: Array) -> Array:
     """Decisions x (T, n), each moved to the nearest one that satisfies the known constraints of its round where it breaks one.
 
-    Raises GivenUp where the solver ends without a decision.
+    Raises RuleUnavailable where the solver ends without a decision.
     """
     problem = game.problem
     known = tuple(c for c in problem.inequalities if c.known)

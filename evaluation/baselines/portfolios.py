@@ -43,7 +43,7 @@ def wealth(problem: Canonical) -> Expr | None:
 
 
 def relatives(game: Game) -> Array:
-    """Relatives r (T, n) with u_t(x) = <r_t, x>. Raises GivenUp where u_t has a constant, or a relative is not positive."""
+    """Relatives r (T, n) with u_t(x) = <r_t, x>. Raises RuleUnavailable where u_t has a constant, or a relative is not positive."""
     of = wealth(game.problem)
     assert of is not None
     table: RoundArrays = game.table

@@ -100,7 +100,7 @@ class Resolving:
     def solved(self, margins: Array) -> Array:
         """Best decisions (R, n) of the first R rounds as predicted, with margins (R, N). Equal rounds are solved once.
 
-        Raises GivenUp where the solver ends without a decision.
+        Raises RuleUnavailable where the solver ends without a decision.
         """
         rounds = len(margins)
         given = {name: values[:rounds] for name, values in self.data.items()}
@@ -115,6 +115,7 @@ class Resolving:
             column += c.size
         data = Data(self.problem, len(chosen), MappingProxyType(given))
         self.game.check_time()
+        self.game.meter.count(1, len(chosen), self.problem.size + self.constraints)
         best = compare(self.problem, data, "dynamic", ComparatorBudget(self.game.seconds))
         if best.losses is None:
             raise RuleUnavailable(best.why)

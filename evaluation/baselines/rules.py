@@ -34,8 +34,10 @@ from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data
 
 PREDICTORS: Sequence[Predictor] = (Last(), Mean(3), Mean(24), Mean(168), Last(24), Mean())
-CHEAP_SECONDS = 5.0  # for one rule beside a run
-TOGETHER = 4  # rules whose time those may take that are played side by side, a round at a time
+CHEAP_SECONDS = 5.0
+"""Seconds for one rule beside a run, by the model of costs."""
+TOGETHER = 2
+"""Rules whose time those may take that are played side by side, a round at a time."""
 
 
 class RuleChoice(StrEnum):
@@ -91,7 +93,8 @@ def portfolio_rules(problem: Canonical) -> tuple[DecisionRule, ...]:
 def beside(
     which: RuleChoice, problem: Canonical, data: Data, trade: Trade, seconds: float | None = None, start: int = 0
 ) -> Beside:
-    """Play rules over the data; `seconds` are for each of them, for `TOGETHER` where all are played side by side. They are
+    """Play rules over the data; `seconds` are for each of them by the model of costs, so that the same rules are played on every
+    machine, for `TOGETHER` where all are played side by side. They are
     ordered by what they cost from the round `start` (from 0) on.
     """
     allowed = seconds or (CHEAP_SECONDS if which is RuleChoice.SOME else SECONDS)

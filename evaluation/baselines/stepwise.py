@@ -58,6 +58,7 @@ def play_stepwise(rules: Sequence[StepRule], game: Game) -> list[Played | Skippe
     """Play rules together over all rounds of a game, whose problem may have previous decisions and states."""
     began = perf_counter()
     try:
+        game.meter.count(game.rounds, len(rules) * game.rounds, game.problem.size)
         steps = _Steps(rules, game)
         for t in range(game.rounds):
             steps.play(t)

@@ -8,7 +8,7 @@ from html import escape
 from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.explain import explain_text, formula_text
 from oco.compiler.selection.verdicts import Applicability, Verdict
-from oco.compiler.theory.guarantees import Bound, Guarantee, rate_symbols
+from oco.compiler.theory.guarantees import Bound, Guarantee, rate_symbols, vacuous_words
 from oco.compiler.theory.settings import parse_formula
 from oco.dsl.shown import shown_as_text
 from oco.dsl.text.latex import escaped
@@ -97,8 +97,10 @@ def _guarantee(guarantee: Guarantee) -> str:
     rows = []
     for bound in guarantee.bounds:
         number = None if T is None else bound.number(T)
-        empty = " (vacuous)" if T is not None and bound.vacuous(T) else ""
-        rows.append((escape(bound.measure), "" if number is None else f"{number:.6g}{empty}", f"$O({_rate(bound)})$"))
+        size = "" if number is None else f"{number:.6g}"
+        if T is not None and bound.vacuous(T):
+            size = vacuous_words(f"{bound.trivial_total(T):.6g}")
+        rows.append((escape(bound.measure), size, f"$O({_rate(bound)})$"))
     when = "for every T" if T is None else f"for T = {T:,}"
     conditions = "".join(f"<p>{marked(c)}</p>" for c in guarantee.provisos)
     return f"<p>{escape(guarantee.theorem)}, {when}:</p>{_table(('measure', 'at most', 'rate'), rows)}{conditions}"

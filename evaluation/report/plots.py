@@ -271,9 +271,9 @@ def _guarantee(ax: Axes, name: str, bound: Array, top: float, vacuous: bool, log
     """Draw the bound where it fits beside the curves; else print its value, so that it does not flatten them."""
     last = float(bound[-1])
     far = last > TIMES * top if not log else top <= 0 or np.log10(max(last, 1e-300) / top) > DECADES
-    words = f"{name} at round {len(bound):,}: {last:.3g}" + (" (vacuous)" if vacuous else "")
     if far or not np.isfinite(last):
-        return f"{words}, above this picture"
+        at = f"{name} at round {len(bound):,}"
+        return f"{at} is vacuous" if vacuous else f"{at}: {last:.3g}, above this picture"
     from matplotlib import rcParams
 
     t, y = thin(np.arange(1, len(bound) + 1), bound, log=log)

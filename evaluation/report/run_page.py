@@ -13,6 +13,7 @@ import numpy as np
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.types import Step
+from oco.compiler.theory.guarantees import vacuous_words
 from oco.dsl.text.latex import escaped
 from oco.dsl.text.printer import print_model
 from oco.dsl.writing import write_text
@@ -22,7 +23,7 @@ from oco.evaluation.numbers import counted, number
 from oco.evaluation.report import html
 from oco.evaluation.report.plots import drawings
 from oco.evaluation.report.rule_plots import loss_against_violation
-from oco.evaluation.report.run_rows import rule_rows
+from oco.evaluation.report.run_rows import promised, rule_rows
 from oco.evaluation.report.style import vector
 from oco.evaluation.storage import manifest
 from oco.evaluation.summary import RegretLine, RunSummary, ViolationLine, summarize
@@ -111,17 +112,13 @@ def _subtitle(result: RunSummary) -> str:
     )
 
 
-def _vacuous(value: float | None, vacuous: bool) -> str:
-    return number(value, unknown="–") + (" (vacuous)" if vacuous and value is not None else "")
-
-
 def _certified(line: RegretLine) -> str:
     return "" if line.certified is None else number(line.certified)
 
 
 def _regret(results: RunSummary) -> str:
     rows = [
-        (f"{r.kind} regret", number(r.value, unknown="–"), _certified(r), _vacuous(r.guarantee, r.vacuous), r.words)
+        (f"{r.kind} regret", number(r.value, unknown="–"), _certified(r), promised(r) or "–", r.words)
         for r in results.regret
     ]
     table = html.table(("", "measured", "certified", "guaranteed", "compared with"), rows, numbers=(1, 2, 3))
@@ -149,8 +146,7 @@ def _constraints(result: RunSummary) -> str:
         rest = html.table(headings, [_violated(v, result.rounds) for v in others], numbers=columns)
         more = [html.folded(f"{which}, {broken} of them broken", rest)]
     totals = [
-        (f"{t.kind} violation, summed", number(t.papers), number(t.scaled), _vacuous(t.guarantee, t.vacuous))
-        for t in result.totals
+        (f"{t.kind} violation, summed", number(t.papers), number(t.scaled), promised(t) or "–") for t in result.totals
     ]
     second = html.table(("", "plain sum", "in scales", "guaranteed"), totals, numbers=(1, 2, 3)) if totals else ""
     first = html.table(headings, rows, numbers=columns) if rows else ""
@@ -178,9 +174,8 @@ def _rules(rules: RuleTable) -> list[str]:
 def _promise(trace: MeasuredRun) -> list[str]:
     promise = trace.promise
     names = promise.measures or {name: name for name in promise.rates}
-    last = {name: float(curve[-1]) for name, curve in promise.curves.items()}
     rows = [
-        (names.get(name, name), f"O({rate.replace('**', '^')})", _vacuous(last.get(name), name in promise.vacuous))
+        (names.get(name, name), f"O({rate.replace('**', '^')})", _last(promise, name))
         for name, rate in promise.rates.items()
     ]
     words = f"By {promise.theorem}." if promise.theorem else "No theorem speaks for this run."
@@ -191,6 +186,15 @@ def _promise(trace: MeasuredRun) -> list[str]:
         else ""
     )
     return [html.paragraph(words), bounds, settings]
+
+
+def _last(promise: Promise, name: str) -> str:
+    """Bound of a measure after the last round; a word where it is vacuous."""
+    if name not in promise.curves:
+        return "–"
+    if name in promise.vacuous:
+        return vacuous_words(number(promise.trivial.get(name), unknown=""))
+    return number(float(promise.curves[name][-1]))
 
 
 def _settings(promise: Promise) -> list[tuple[str, str, str]]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from oco.compiler.theory.guarantees import vacuous_words
 from oco.evaluation.baselines.rule_table import RuleTable
 from oco.evaluation.numbers import counted, number
-from oco.evaluation.summary import RunSummary, ViolationLine
+from oco.evaluation.summary import RegretLine, RunSummary, TotalViolation, ViolationLine
 
 Row = tuple[str, str, str, str]
 """Measure, its value, what is guaranteed of it, and a remark."""
@@ -16,7 +17,7 @@ def run_rows(run: RunSummary) -> list[Row]:
     """Rows of all measures of a run."""
     rows: list[Row] = [("loss", number(run.loss), "", f"{number(run.mean_loss)} a round")]
     for line in run.regret:
-        rows.append((f"{line.kind} regret", number(line.value), promised(line.guarantee, line.vacuous), line.words))
+        rows.append((f"{line.kind} regret", number(line.value), promised(line), line.words))
         if line.certificate:
             rows.append(("certified", number(line.certified), "", line.certificate))
     rows += _violations(run)
@@ -48,7 +49,7 @@ def _violations(run: RunSummary) -> Iterator[Row]:
         yield f"soft violation of {rest}", soft, "", ""
     if len(run.violation) > 1 or any(t.guarantee for t in run.totals):
         for total in run.totals:
-            bound, scaled = promised(total.guarantee, total.vacuous), f"{number(total.scaled)} in scales"
+            bound, scaled = promised(total), f"{number(total.scaled)} in scales"
             yield f"{total.kind} violation, summed", number(total.papers), bound, scaled
 
 
@@ -69,9 +70,11 @@ def _best_rule(rules: RuleTable) -> Iterator[Row]:
         yield "best rule", number(best.loss), "", f"{broken}; {verdict}"
 
 
-def promised(bound: float | None, vacuous: bool) -> str:
-    """Text of a guaranteed bound, marked where it is vacuous; empty where there is none."""
-    return "" if bound is None else f"{number(bound)}{' (vacuous)' if vacuous else ''}"
+def promised(line: RegretLine | TotalViolation) -> str:
+    """Text of a guaranteed bound, a word where it is vacuous; empty where there is none."""
+    if line.guarantee is None:
+        return ""
+    return vacuous_words(number(line.trivial, unknown="")) if line.vacuous else number(line.guarantee)
 
 
 def rule_rows(rules: RuleTable, digits: int = 6) -> list[tuple[str, ...]]:

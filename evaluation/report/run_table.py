@@ -71,7 +71,7 @@ def _cell(value: float | None) -> str:
 
 
 def summary_table(run: MeasuredRun) -> MeasureTable:
-    """Measures of a run beside what is guaranteed, and what the first decision held and doing nothing give."""
+    """Measures of a run beside what is guaranteed where that is not vacuous, and what the first decision held and doing nothing give."""
     summary = summarize(run)
     trivial = (summary.held, summary.idle)
 
@@ -80,9 +80,10 @@ def summary_table(run: MeasuredRun) -> MeasureTable:
 
     rows: dict[str, tuple[float | None, ...]] = {"loss": (summary.loss, None, *beside(0.0))}
     for line in summary.regret:
-        rows[f"{line.kind} regret"] = (line.value, line.guarantee, *beside(line.comparator))
+        bound = None if line.vacuous else line.guarantee
+        rows[f"{line.kind} regret"] = (line.value, bound, *beside(line.comparator))
     if summary.own is not None and (summary.violation or summary.equality):
-        bound = next((t.guarantee for t in summary.totals if t.guarantee is not None), None)
+        bound = next((t.guarantee for t in summary.totals if t.guarantee is not None and not t.vacuous), None)
         held = (None if line is None else line.violation for line in trivial)
         rows["violation, summed"] = (summary.own.violation, bound, *held)
     for v in summary.violation if len(summary.violation) > 1 else ():

@@ -294,11 +294,11 @@ def guarantee_words(run: RunSummary) -> str:
     if line is None or line.guarantee is None:
         return f"{run.theorem} gives a rate and no number; `oco explain` shows it"
     than = "the best fixed decision" if line.kind == "static" else "the best decision of each round"
-    bound = f"at most {number(line.guarantee)} more than {than}"
     if line.vacuous:
-        text = f"{bound} ({run.theorem}): no decisions can do worse in {counted(run.rounds, 'round')}, so it says nothing yet"
+        most = "" if line.trivial is None else f", {number(line.trivial, 4)} more than {than},"
+        text = f"vacuous: the worst that any decisions can do in {counted(run.rounds, 'round')}{most} is within what {run.theorem} promises"
     else:
-        text = f"{bound} ({run.theorem}){_beside_held(run, line)}"
+        text = f"at most {number(line.guarantee)} more than {than} ({run.theorem}){_beside_held(run, line)}"
     total = next((t for t in run.totals if t.guarantee is not None), None)
     if total is not None and not total.vacuous:
         text += f"; violation at most {number(total.guarantee)}"

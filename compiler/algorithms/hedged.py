@@ -318,6 +318,8 @@ HEDGED = Algorithm(
         "lambda": "prices of the constraints on average",
         "squares": "sums of their squares at the decisions",
         "used": "sums of the constraints at the decisions",
+        "F_lambda": "sum of the squared slopes of the loss at the decisions, for the size of these prices",
+        "G_lambda": "sums of the squared slopes of the constraints there",
         "margin": "margins of the constraints as predicted",
         "error": "largest error of the constraints as predicted",
         "predicted": "predictions of the data, a row for each of the ways",

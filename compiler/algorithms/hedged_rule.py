@@ -147,7 +147,7 @@ class Hedged:
             **weighting.after(losses),
             "S": S,
             **learned,
-            **priced_after(p, state, played, prices, _caps(p, prices)),
+            **priced_after(p, state, played, _caps(p, prices)),
             **predictions.update(state, was),
             **({LAST: x} if canonical.moving is not None else {}),
             **slopes,

@@ -28,7 +28,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "sinha-vaze": ("beta", "beta_g", "G", "D", "V", "rate", "alpha_f"),
     "pfs": ("eta", "rho"),
     "nested": ("D", "eta", "Q", "window"),
-    "pacing": ("price", "eta"),
+    "pacing": ("price", "eta", "season"),
     "hedged": ("penalty", "weight", "D", "Q", "season"),
 }
 

@@ -14,9 +14,9 @@ from oco.dsl.statements import Timing
 from oco.evaluation.baselines.held import held_lines
 from oco.evaluation.baselines.rule_table import Beside, RuleLine, RuleTable, rule_line, rule_table
 from oco.evaluation.comparators import Comparator
+from oco.evaluation.conditions import condition_lines
 from oco.evaluation.cost import Trade
 from oco.evaluation.measured_run import MeasuredRun, RegretKind
-from oco.evaluation.conditions import condition_lines
 
 ROUNDING = 1e-12  # of a constraint's scale: a constraint that binds exactly is not broken by the last bits of its sum
 MET = 1e-9  # of its scale: to that a known constraint is met

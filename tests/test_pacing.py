@@ -149,7 +149,7 @@ def test_of_independent_contexts_it_comes_near_the_best_decisions_under_the_tota
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("context gain", "stream gain", "not known before"),
+        ("context fee", "stream fee", "not known before"),
         ("-gain @ x", "-gain @ x + sum_squares(x)", "not linear"),
         ("in total\n", "in total\n    cap: x[0] <= gain[0]  each round\n", "known before the decision too"),
         ("spend: fee @ x <= 9  in total", "spend: fee @ x <= 0.15  each round", "no constraint `in total`"),

@@ -4,15 +4,20 @@ Algorithm 1), with a spending plan and Euclidean steps: budgets whose prices ris
     w_t = argmin over X of f_t(x) + sum_k lambda_k c_k(x),  c_k = a_k / rho_k, rho_k = b_k / T;   x_t = x_0 + theta_t (w_t - x_0),
     theta_t the largest in [0, 1] with spent_k + theta_t a_k(w_t) <= b_k for all k;   lambda_k <- P_[0, P](lambda_k + eta (c_k(x_t) - 1))
 
-f_t and a_t are linear and known before the decision, x_0 costs nothing: nothing is ever overspent.
+f_t and a_t are linear, a_t is known before the decision, x_0 costs nothing: nothing is ever overspent. Where f_t is not known its
+prediction g_t stands for it: of the rows of `predictions` the one with the least squared error of its slope, errors of which a hundredth is
+forgotten each round; in round 1, where nothing is predicted, w_1 = x_0.
 
 Theorem. With F >= f_t(x) - f_t(u) in every round, P >= F, C_k >= c_k, S^2 = sum_k max(1, C_k - 1)^2 and lambda_1 = 0, for every sequence
 u_t in X with c_k(u_t) <= 1,
 
-    sum_t f_t(x_t) - f_t(u_t) <= P^2 / (2 eta) + eta S^2 T / 2 + P max_k C_k.
+    sum_t f_t(x_t) - f_t(u_t) <= P^2 / (2 eta) + eta S^2 T / 2 + P max_k C_k + D sum_t |grad f_t - grad g_t|,
 
-Proof. Let tau be the first round in which w_tau does not fit, T + 1 if there is none. Before it x_t = w_t, so f_t(x_t) - f_t(u_t) <=
-sum_k lambda_k (c_k(u_t) - c_k(x_t)) <= sum_k lambda_k (1 - c_k(x_t)), and by projected gradient descent on the prices (Zinkevich 2003) for
+D the diameter of X; the last sum is 0 where f_t is known.
+
+Proof. f_t(x) - f_t(u) is at most g_t(x) - g_t(u) + D |grad f_t - grad g_t|, all being linear, so let f_t be known. Let tau be the first
+round in which w_tau does not fit, T + 1 if there is none. Before it x_t = w_t, so f_t(x_t) - f_t(u_t) <= sum_k lambda_k (c_k(u_t) -
+c_k(x_t)) <= sum_k lambda_k (1 - c_k(x_t)), and by projected gradient descent on the prices (Zinkevich 2003) for
 every lambda* in [0, P]^K the sum of these is at most sum_{t < tau} <lambda*, 1 - c(x_t)> + |lambda*|^2 / (2 eta) + eta S^2 T / 2. With
 tau = T + 1 take lambda* = 0. Else some budget has sum_{t < tau} c_k(x_t) > T - C_k: with lambda* = P e_k the first term is less than
 P (tau - 1 - T + C_k), and the T - tau + 1 rounds from tau on add at most F <= P each.
@@ -32,14 +37,17 @@ import numpy as np
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, NO_CONSTRAINTS
 from oco.compiler.algorithms.common import ROUNDS, domain_offers
+from oco.compiler.algorithms.predictions import Predictions, season_measured
 from oco.compiler.ir.value import Value
-from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.points import Point, Rows
+from oco.compiler.lowering.predicted_round import as_predicted, parts_of, picking, predicted_of
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, point
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.parts import TotalBudget
 from oco.compiler.problem.structure import is_affine
 from oco.compiler.proximal.known_step import kept_after, kept_at_start
+from oco.compiler.theory.schedule import Rounds
 from oco.compiler.theory.settings import Default, Setting, number
 from oco.compiler.theory.theorems import (
     Bound,
@@ -61,14 +69,20 @@ from oco.dsl.expressions import Expr, Kind, names
 from oco.dsl.statements import Measure
 
 TINY = 1e-300
+KEPT = 0.99
+"""Share of the squared errors of predictions that is kept each round."""
 
 
 class Pacing:
-    """`price` is what a budget's even part of a round is worth in units of the loss."""
+    """`price` is what a budget's even part of a round is worth in units of the loss; `missed` are the errors of each prediction."""
 
     def init(self, p: Problem, start: Point) -> State:
         entries = sum(prod(b.shape) for b in budgets_of(p.spec.canonical))
-        return {"x": start, "price": p.tracer.zeros((entries,)), **kept_at_start(p, start)}
+        made = {}
+        if is_predicted(p.spec.canonical):
+            predictions = Predictions(p)
+            made = {"missed": p.tracer.zeros((predictions.count,)), **predictions.init()}
+        return {"x": start, "price": p.tracer.zeros((entries,)), **made, **kept_at_start(p, start)}
 
     def decide(self, p: Problem, state: State) -> Point:
         return point(state, "x")
@@ -77,10 +91,12 @@ class Pacing:
         """State with the decision of this round, once its loss and its costs are known."""
         t, own = p.tracer, budgets_of(p.spec.canonical)
         kept, free = _numbers(p, "kept"), self._free(p)
+        slope, state, begun = self._slope(p, state, free)
         p.note("argmin of the loss and the priced costs: both are linear")
         prices = array(state, "price") * (p.units.radius * _horizon(own) / np.maximum(_numbers(p, "kept"), TINY))
-        slope = p.gradient(free) + p.slopes_of([b.worst for b in own], free).combine(prices)
-        w = p.domain.lmo(slope).named(t, "w")
+        slope = slope + p.slopes_of([b.worst for b in own], free).combine(prices)
+        w = p.domain.lmo(slope)
+        w = (w if begun is None else w.map(lambda a, b: t.where(begun, a, b), free)).named(t, "w")
         p.note("no more of it than what is left")
         left = t.maximum(t.constant(kept, "kept") - self._spent(p), 0.0)
         cost = p.values([b.worst for b in own], w)
@@ -93,7 +109,29 @@ class Pacing:
         share = p.values([b.cost for b in own], x) * (_horizon(own) / np.maximum(_numbers(p, "kept"), TINY))
         price = array(state, "price") + p.setting("eta") * (share - 1.0)
         following = t.minimum(t.maximum(price, 0.0), p.setting("price"))
-        return {"x": x, "price": following, **kept_after(p, x)}
+        return {"x": x, "price": following, **self._predicted_after(p, state), **kept_after(p, x)}
+
+    def _slope(self, p: Problem, state: State, free: Point) -> tuple[Point, State, Value | None]:
+        """Slope of the loss as it is known or predicted, the state with the predictions of the round, and False where there are none."""
+        if not is_predicted(p.spec.canonical):
+            return p.gradient(free), state, None
+        t, predictions = p.tracer, Predictions(p)
+        state, missed = {**state, **predictions.prepared(state)}, array(state, "missed")
+        least = t.to_float(missed <= t.min(missed))
+        slopes = _slopes(p, array(state, "predicted"), free)
+        return slopes.combine(least / t.sum(least)).named(t, "slope"), state, p.played > 1.5
+
+    def _predicted_after(self, p: Problem, state: State) -> State:
+        """State of the predictions after the round, with the squared errors of their slopes."""
+        if not is_predicted(p.spec.canonical):
+            return {}
+        t, predictions, free = p.tracer, Predictions(p), self._free(p)
+        was = predictions.before(state)
+        assert was is not None
+        slope = p.gradient(free)
+        errors = t.map_(lambda *row: ((Point(row) - slope).squared_norm(),), *_slopes(p, was, free).blocks)
+        missed = t.name("missed", KEPT * array(state, "missed") + errors[0])
+        return {"missed": missed, **predictions.update(state, was)}
 
     def _free(self, p: Problem) -> Point:
         free, blocks = budgets_of(p.spec.canonical)[0].free, p.spec.canonical.blocks
@@ -104,6 +142,19 @@ class Pacing:
         t, own = p.tracer, budgets_of(p.spec.canonical)
         parts = [t.reshape(p.seen[b.name], (prod(b.shape),)) for b in own]
         return parts[0] if len(parts) == 1 else t.concat(*parts)
+
+
+def is_predicted(canonical: Canonical) -> bool:
+    """True where the loss of a round depends on data that come after the decision."""
+    return predicted_of(canonical).size > 0
+
+
+def _slopes(p: Problem, predicted: Value, x: Point) -> Rows:
+    """Slope at x of the loss as each row of the predictions (rows, entries) has it."""
+    none = p.tracer.zeros((p.constraint_count,))
+    return Rows(
+        tuple(p.tracer.map_(lambda *row: as_predicted(p, row, none).gradient(x).blocks, *parts_of(p, predicted)))
+    )
 
 
 def budgets_of(canonical: Canonical) -> tuple[TotalBudget, ...]:
@@ -136,10 +187,13 @@ def _budgets_alone(s: Situation) -> Objection | None:
 
 def _known_before(s: Situation) -> Objection | None:
     later = {x.name for x in s.canonical.streams if not x.stream.known} - {b.name for b in budgets_of(s.canonical)}
-    for what, expr in _functions(s):
+    for what, expr in _costs(s):
         if used := sorted(later & set(names(expr, Kind.STREAM))):
             fix = f"make `{used[0]}` a `context`"
             return Objection(f"{what} depends on `{used[0]}`, which is not known before the decision", fix)
+    if used := sorted(later & set(picking(s.canonical))):
+        fix = f"make `{used[0]}` a `context`"
+        return Objection(f"`{used[0]}` picks entries of the loss, and no prediction is a position", fix)
     if s.canonical.moving is not None:
         return Objection(
             "the loss is about the decision before, which later rounds pay for", "leave `prev` out of the loss"
@@ -157,12 +211,15 @@ def _linear(s: Situation) -> Objection | None:
 
 
 def _functions(s: Situation) -> list[tuple[str, Expr]]:
-    costs = [(f"the cost of `{c.origin}`", c.budget.cost) for c in s.canonical.known if c.budget is not None]
-    return [("the loss", s.canonical.objective), *costs]
+    return [("the loss", s.canonical.objective), *_costs(s)]
+
+
+def _costs(s: Situation) -> list[tuple[str, Expr]]:
+    return [(f"the cost of `{c.origin}`", c.budget.cost) for c in s.canonical.known if c.budget is not None]
 
 
 BUDGETS = Hypothesis("Nothing but budgets is known before the decision.", _budgets_alone)
-KNOWN_BEFORE = Hypothesis("Loss and costs of a round are known before its decision.", _known_before)
+KNOWN_BEFORE = Hypothesis("Costs of a round are known before its decision.", _known_before)
 LINEAR = Hypothesis("Loss and costs are linear in the decisions.", _linear)
 
 
@@ -188,11 +245,12 @@ def _settings(s: Situation) -> Mapping[str, Default]:
             "loss.lipschitz.l2 * domain.diameter.l2", "largest price: what a round's losses differ by at most"
         ),
         "eta": Default(f"price / ({_size(s)!r} * sqrt(T))", "P / (S sqrt(T))"),
+        **({"season": season_measured(s)} if is_predicted(s.canonical) else {}),
     }
 
 
 def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
-    quantities = (
+    quantities: tuple[Quantity, ...] = (
         Quantity("P", "P", "largest price", scheduled(settings, "price")),
         Quantity("eta", r"\eta", "step of the prices", scheduled(settings, "eta")),
         Quantity("S", "S", "size of max(1, C_k - 1) over the budgets", _size(s)),
@@ -202,6 +260,18 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         ROUNDS,
     )
     formula = "P**2 / (2*eta) + eta * S**2 * T / 2 + P * C"
+    if is_predicted(s.canonical):
+        diameter, slope = needed(s, "domain.diameter.l2"), needed(s, "loss.lipschitz.l2")
+        words = "errors of the predicted gradients: at most 2 G a round, little where predictions are good"
+
+        def errors(rounds: Rounds, horizon: int) -> Floats:
+            return np.asarray(rounds.last * 2 * slope)
+
+        quantities += (
+            Quantity("D", "D", "diameter of the domain", diameter),
+            Quantity("E", r"\sum_t \|\nabla f_t - \nabla g_t\|", words, errors),
+        )
+        formula += " + D * E"
     note = "of independent contexts in expectation also against decisions that keep the totals alone"
     bound = Bound(f"{s.canonical.measure} regret", "sqrt(T)", formula, quantities, s.loss_range, note=note)
     return Guarantee("Balseiro, Lu & Mirrokni 2023, with the constants of this module", s.horizon, bound)
@@ -235,7 +305,7 @@ PACING = Algorithm(
             hypotheses=(BOUNDED_DOMAIN, BOUNDED_GRADIENT, horizon_known("The number of rounds T is known.")),
             settings=_settings,
             free=(Free("eta", 0.001, 1000),),
-            positive=("price", "eta"),
+            positive=("price", "eta", "season"),
             restart=Restart.NEVER,
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "dynamic regret": "sqrt(T)"},
@@ -243,7 +313,12 @@ PACING = Algorithm(
         ),
     ),
     prepares=lambda canonical: bool(budgets_of(canonical)),
+    predicts=True,
     sees_round=True,
     cost="one linear minimisation",
-    symbols={"x": "the decision of this round", "price": "price of an even part of each budget, in units of the loss"},
+    symbols={
+        "x": "the decision of this round",
+        "price": "price of an even part of each budget, in units of the loss",
+        "missed": "squared errors of the slope as predicted in each way, most of which are kept",
+    },
 )

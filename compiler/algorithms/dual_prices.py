@@ -4,8 +4,9 @@
 
 at the decisions x that were played: what a round uses beyond the constraint, and what is used too much so far spread over the rounds that
 are left, with four rounds of the usual size h in reserve; the second part only where T is known. A unit of such a constraint costs
-lambda in a round, whether it is broken or not: rounds make up for each other. D, the guess of the size of a multiplier, is a part of the
-price that violations have; the cap is the stated penalty, which no multiplier exceeds, or the largest multiplier.
+lambda in a round, whether it is broken or not: rounds make up for each other. D, the guess of the size of a multiplier, is the slope of
+the loss for the slope of the constraint, sqrt(sum_t |grad f_t(x_t)|^2 / sum_t |grad g_t(x_t)|^2), as they came: what a unit saves. It is at
+most the cap, which is the stated penalty, which no multiplier exceeds, or the largest multiplier.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from oco.dsl.expressions import changes
 from oco.dsl.statements import Timing
 
 PRICE, SQUARES, USED = "lambda", "squares", "used"
+LOSS_SLOPES, LIMIT_SLOPES = "F_lambda", "G_lambda"
 TINY = 1e-290
 STEP = 0.7
 RESERVE = 4.0
@@ -43,12 +45,14 @@ def is_drawn_on_average(canonical: Canonical) -> bool:
 
 def prices_at_start(p: Problem) -> State:
     """State before the first round: nothing has a price."""
-    N = p.constraint_count
-    return {n: p.tracer.zeros((N,)) for n in (PRICE, SQUARES, USED)} if averaged(p.spec.canonical).any() else {}
+    if not averaged(p.spec.canonical).any():
+        return {}
+    zeros = {n: p.tracer.zeros((p.constraint_count,)) for n in (PRICE, SQUARES, USED, LIMIT_SLOPES)}
+    return {**zeros, LOSS_SLOPES: p.tracer.lift(0.0)}
 
 
-def priced_after(p: Problem, state: State, x: Point, guess: Value, caps: Value) -> State:
-    """State after the decision x of a round. guess (N,), caps (N,)."""
+def priced_after(p: Problem, state: State, x: Point, caps: Value) -> State:
+    """State after the decision x of a round. caps (N,)."""
     on_average = averaged(p.spec.canonical)
     if not on_average.any():
         return {}
@@ -57,9 +61,13 @@ def priced_after(p: Problem, state: State, x: Point, guess: Value, caps: Value) 
     if p.spec.horizon is not None:
         left = t.maximum(float(p.spec.horizon) - p.played, 0.0) + 1.0
         error = t.name("error", g + (used + RESERVE * t.sqrt(squares / p.played)) / left)
+    F = t.name("F", array(state, LOSS_SLOPES) + p.gradient(x).squared_norm())
+    G = t.name("G", array(state, LIMIT_SLOPES) + p.constraint_gradients(x).squared_norms())
+    guess = t.minimum(t.sqrt(F / t.maximum(G, TINY)), caps)
     moved = array(state, PRICE) + STEP * guess * error / t.sqrt(t.maximum(squares, TINY))
     price = t.minimum(t.maximum(moved, 0.0), caps)
-    return {PRICE: t.name("lambda", t.where(_mask(p, on_average), price, 0.0)), SQUARES: squares, USED: used}
+    own = {PRICE: t.name("lambda", t.where(_mask(p, on_average), price, 0.0)), SQUARES: squares, USED: used}
+    return {**own, LOSS_SLOPES: F, LIMIT_SLOPES: G}
 
 
 def paid_for(p: Problem, state: State, g: Value, prices: Value) -> Value:

@@ -69,7 +69,7 @@ from oco.compiler.algorithms.common import (
 from oco.compiler.algorithms.dual_prices import averaged, is_drawn_on_average
 from oco.compiler.algorithms.hedged_rule import LARGE, Hedged, expert_count, is_informed
 from oco.compiler.algorithms.penalties import FARTHEST
-from oco.compiler.algorithms.predictions import longest_season
+from oco.compiler.algorithms.predictions import season_measured
 from oco.compiler.algorithms.rehearsal import is_whole, rehearsed
 from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
 from oco.compiler.algorithms.weighting import gap_to_best
@@ -152,7 +152,7 @@ def _settings(s: Situation) -> Mapping[str, Default]:
     """Settings; without constraints there are no prices."""
     diameter = Default("domain.diameter.l2", "diameter of the domain")
     if not s.constraints:
-        return {"D": diameter, "season": _season(s)}
+        return {"D": diameter, "season": season_measured(s)}
     stated, least = stated_prices(s.canonical.inequalities), float(_sizes(s).min())
     if stated.any():
         words = "penalty that the model states" if (stated == stated[0]).all() else "largest that the model states"
@@ -166,15 +166,7 @@ def _settings(s: Situation) -> Mapping[str, Default]:
     )
     cap = Default(f"{LARGE!r} * loss.lipschitz.l2 * domain.diameter.l2 / {least!r}", "largest multiplier as predicted")
     more = {} if stated.all() else {"weight": weight}
-    return {"D": diameter, "penalty": penalty, **more, "Q": cap, "season": _season(s)}
-
-
-def _season(s: Situation) -> Default:
-    """Rounds of a season; 1 for none."""
-    season = s.season // math.gcd(s.season, s.canonical.delay + 1)
-    if 1 < season <= longest_season(s.canonical):
-        return Default(float(season), "rounds after which the data repeat themselves, measured on data")
-    return Default(1.0, "no season is known: `season = 24` states one of 24 rounds")
+    return {"D": diameter, "penalty": penalty, **more, "Q": cap, "season": season_measured(s)}
 
 
 def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
@@ -318,6 +310,8 @@ HEDGED = Algorithm(
         "lambda": "prices of the constraints on average",
         "squares": "sums of their squares at the decisions",
         "used": "sums of the constraints at the decisions",
+        "F_lambda": "sum of the squared slopes of the loss at the decisions, for the size of these prices",
+        "G_lambda": "sums of the squared slopes of the constraints there",
         "margin": "margins of the constraints as predicted",
         "error": "largest error of the constraints as predicted",
         "predicted": "predictions of the data, a row for each of the ways",

@@ -40,8 +40,9 @@ SOLVED = (*product((0, 1), (0.3, 3.0), (0.75, 0.9, 0.98, 0.995, 1.0)), *product(
 """Experts that solve the next round: the average, its place in `FORGETTING`; the reach as a factor of AdaGrad's step; the quantile."""
 FOLLOWING = tuple(product((3.0, 30.0), (0.5, 0.75, 0.9, 0.98, 0.995)))
 """Reach and quantile of the experts that solve the round on each other prediction: of the season, of the contexts, of the model."""
-UNCONSTRAINED = (0.03, 0.3, 3.0, 30.0)
-"""Reach of the experts that solve the round on each prediction where there are no constraints, and no margins to learn."""
+UNCONSTRAINED = (0.03, 0.3, 3.0, 30.0, 1000.0)
+"""Reach of the experts that solve the round on each prediction where there are no constraints, and no margins to learn. The largest goes to
+the minimizer of a linear loss at once, whatever slopes came before."""
 REACH, NO_MARGIN = 3.0, 2.0
 """Reach of the experts that solve the round at a quantile of the stated distribution, and the mark that they learn no margin."""
 MARGIN_RATE = 0.05
@@ -147,7 +148,7 @@ class Hedged:
             **weighting.after(losses),
             "S": S,
             **learned,
-            **priced_after(p, state, played, prices, _caps(p, prices)),
+            **priced_after(p, state, played, _caps(p, prices)),
             **predictions.update(state, was),
             **({LAST: x} if canonical.moving is not None else {}),
             **slopes,

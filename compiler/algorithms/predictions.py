@@ -30,6 +30,8 @@ from oco.compiler.problem.monotone import direction
 from oco.compiler.problem.stream_ranges import may_forecast
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.ranges.enclosure import Enclosure
+from oco.compiler.theory.settings import Default
+from oco.compiler.theory.theorems import Situation
 from oco.dsl.expressions import Kind, names
 
 Floats = np.ndarray[Any, Any]
@@ -71,6 +73,14 @@ def forecasts(canonical: Canonical) -> dict[str, str]:
 def longest_season(canonical: Canonical) -> int:
     """Rounds of the longest season whose profile is kept."""
     return MOST_NUMBERS // max(1, len(PROFILES) * predicted_of(canonical).size)
+
+
+def season_measured(s: Situation) -> Default:
+    """Rounds of a season, as the setting `season`; 1 for none."""
+    season = s.season // math.gcd(s.season, s.canonical.delay + 1)
+    if 1 < season <= longest_season(s.canonical):
+        return Default(float(season), "rounds after which the data repeat themselves, measured on data")
+    return Default(1.0, "no season is known: `season = 24` states one of 24 rounds")
 
 
 @lru_cache(maxsize=16)

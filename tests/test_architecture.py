@@ -30,6 +30,7 @@ STAGES = (
     "algorithms",
     "certificates",
     "selection",
+    "promises",
 )
 """Packages of `compiler`, in the order of their imports."""
 HEAVY = ("cvxpy", "sympy", "scipy.optimize", "matplotlib", "pandas", "xarray")

@@ -22,6 +22,8 @@ COMMANDS = {
     "run": ("runs", "run"),
     "data": ("runs", "data"),
     "verify-certificate": ("certificates", "verify_certificate"),
+    "prove": ("proving", "prove"),
+    "verify-promise": ("proving", "verify_promise"),
     "watch": ("watching", "watch"),
     "tune": ("tuning", "tune"),
     "migrate": ("migrating", "migrate"),

@@ -14,6 +14,8 @@ from oco.backends.contract import Contract
 from oco.backends.learner import Learner
 from oco.backends.registry import backend as find_backend
 from oco.backends.registry import make_fleet, make_learner, restored, standalone_files, usable
+from oco.compiler.promises.making import promise_of_plan
+from oco.compiler.promises.rendering import render
 from oco.compiler.selection import plan as core
 from oco.compiler.selection.continuation import continues
 from oco.compiler.selection.plan_notices import plan_notices
@@ -41,6 +43,7 @@ PUBLIC = (
     *(
         "horizon",
         "interactive_frontier",
+        "lean",
         "learner",
         "model",
         "plot_frontier",
@@ -297,6 +300,12 @@ class Plan(core.Plan):
         if key not in self._files:
             self._files[key] = standalone_files(key[0], self.program, self.contract, precision)
         return dict(self._files[key])
+
+    def lean(self) -> str:
+        """File of Lean 4 with the guarantee as a theorem and its constants as checked inequalities. Raises OCO870 where the
+        plan is none of the family.
+        """
+        return render(promise_of_plan(self))
 
     def usage(self, path: str | Path, data: str | Path, backend: str | None = None) -> str:
         """Sentences on the files that `write` puts at `path`, with a command that runs them on `data`."""

@@ -31,6 +31,7 @@ STAGES = (
     "algorithms",
     "certificates",
     "selection",
+    "promises",
 )
 """Packages of `compiler`, in the order of their imports."""
 HEAVY = ("numpy", "cvxpy", "sympy", "scipy", "matplotlib", "pandas", "xarray", "oco.dsl.atoms")

@@ -46,6 +46,16 @@ COMMANDS = {
         "verify_certificate",
         "Verify the certificate of a run in exact rational arithmetic; status 1 where it is refused.",
     ),
+    "prove": (
+        "proving",
+        "prove",
+        "Write the guarantee of a model's learner as a theorem of Lean 4 with Mathlib, with all its constants as checked inequalities.",
+    ),
+    "verify-promise": (
+        "proving",
+        "verify_promise",
+        "Verify the statements of a promise in exact rational arithmetic; status 1 where it is refused.",
+    ),
     "watch": (
         "watching",
         "watch",

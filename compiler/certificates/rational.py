@@ -28,12 +28,16 @@ class NotRational(Exception):
     """An operation whose value need not be a fraction, by its name."""
 
 
+class Exact:
+    """Number that takes the place of a fraction in arrays: its arithmetic is exact, or recorded."""
+
+
 def fractions(values: Any) -> Fractions:
     """Array of fractions from numbers. Raises NotRational where one is not finite."""
     array = np.asarray(values)
     result = np.empty(array.shape, dtype=object)
     for place, value in np.ndenumerate(array):
-        if isinstance(value, Fraction):
+        if isinstance(value, Fraction | Exact):
             result[place] = value
         elif isinstance(value, int | np.integer | np.bool_) or np.isfinite(value):
             result[place] = Fraction(int(value) if isinstance(value, np.integer | np.bool_) else value)

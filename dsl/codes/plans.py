@@ -173,6 +173,23 @@ PLANS: dict[str, Code] = {
         "`trace.certificate()` makes the certificate again in doubles, with an allowance for rounding.",
         Stage.RUN,
     ),
+    "OCO870": Code(
+        "no promise in Lean",
+        "Guarantees are written in Lean for online gradient descent and `nested` with additive constraints over boxes, and for "
+        "exponentiated gradient over a simplex, where gradients and constraints are rational functions of decisions and data in ranges. "
+        "The message says what this plan has instead.",
+        "oco prove tracking.oco --lean out.lean",
+        "Compile with an algorithm of the family where it applies; `oco explain` has the guarantee and its derivation in any case.",
+        Stage.COMMAND,
+    ),
+    "OCO871": Code(
+        "a promise that is refused",
+        "Its statements were evaluated in exact rational arithmetic, and one of them is false, does not follow from those before it, or is "
+        "not what the model in the file gives.",
+        "oco verify-promise out.lean",
+        "Write the file again with `oco prove`.",
+        Stage.COMMAND,
+    ),
     "OCO734": Code(
         "no files of this backend",
         "A backend may run learners here and yet write none that run without this package.",

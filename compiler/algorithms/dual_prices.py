@@ -1,6 +1,6 @@
 """Prices of constraints on average, by gradient ascent on the dual with AdaGrad's steps.
 
-    lambda <- [lambda + 0.7 D e_t / sqrt(sum g^2)] cut to [0, cap],   e_t = g_t(x_t) + (sum_{i <= t} g_i(x_i) + 4 h_t) / (T - t + 1)
+    lambda <- [lambda + 1.4 D e_t / sqrt(sum g^2)] cut to [0, cap],   e_t = g_t(x_t) + (sum_{i <= t} g_i(x_i) + 4 h_t) / (T - t + 1)
 
 at the decisions x that were played: what a round uses beyond the constraint, and what is used too much so far spread over the rounds that
 are left, with four rounds of the usual size h in reserve; the second part only where T is known. A unit of such a constraint costs
@@ -26,7 +26,7 @@ from oco.dsl.statements import Timing
 PRICE, SQUARES, USED = "lambda", "squares", "used"
 LOSS_SLOPES, LIMIT_SLOPES = "F_lambda", "G_lambda"
 TINY = 1e-290
-STEP = 0.7
+STEP = 1.4
 RESERVE = 4.0
 """Rounds of the usual size h that are kept in reserve: the last rounds are not to use too much."""
 Bools = np.ndarray[Any, Any]

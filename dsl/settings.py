@@ -26,6 +26,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "jenatton": ("R", "G", "b"),
     "recoo": ("alpha", "gamma", "eta"),
     "sinha-vaze": ("beta", "beta_g", "G", "D", "V", "rate", "alpha_f"),
+    "double-queues": ("weight", "rate", "G", "L", "D", "epsilon", "gamma", "eta"),
     "pfs": ("eta", "rho"),
     "nested": ("D", "eta", "Q", "window"),
     "pacing": ("price", "eta", "season"),

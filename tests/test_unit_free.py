@@ -116,6 +116,7 @@ HOMES: Mapping[str, tuple[str, ...]] = {
     "coldq-expert": ("each round",),
     "recoo": ("each round",),
     "sinha-vaze": ("each round", "curved"),
+    "double-queues": ("each round", "curved", "each round, ball"),
     "ofw-tvc": ("each round",),
     "scofw-tvc": ("curved",),
     "bgd": ("free bandit", "free bandit, simplex"),
@@ -274,7 +275,7 @@ def test_paper_settings_carry_the_users_units() -> None:
     assert np.abs(a - b).max() > 0.1
 
 
-WEIGHS = {"coldq", "coldq-expert", "projection-free", "meta-frank-wolfe", "mahdavi", "jenatton"}
+WEIGHS = {"coldq", "coldq-expert", "double-queues", "projection-free", "meta-frank-wolfe", "mahdavi", "jenatton"}
 """Queues that are multipliers: loss per unit of their constraint. The others add up values of constraints."""
 WORST = {"jenatton", "sinha-vaze", "ofw-tvc", "scofw-tvc", "bfw-tvc", "scbfw-tvc"}
 """One queue for the worst constraint, whose scales differ here: its sums have no unit."""

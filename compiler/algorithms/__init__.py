@@ -4,6 +4,7 @@ from oco.compiler.algorithms.agarwal2010 import TWO_POINT
 from oco.compiler.algorithms.balseiro_lu_mirrokni2023 import PACING
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import OEG, OGD
+from oco.compiler.algorithms.double_queues import DOUBLE_QUEUES
 from oco.compiler.algorithms.flaxman2005 import BGD
 from oco.compiler.algorithms.guo2022 import RECOO
 from oco.compiler.algorithms.hazan_agarwal_kale2007 import ONS
@@ -50,6 +51,7 @@ ALGORITHMS: tuple[Algorithm, ...] = (
     JENATTON,
     RECOO,
     SINHA_VAZE,
+    DOUBLE_QUEUES,
     PFS,
     NESTED,
     PACING,

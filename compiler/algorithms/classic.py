@@ -142,17 +142,19 @@ def path_weight(alpha: Schedule, step: float, path: float) -> Floats:
     return np.asarray(step * walked + partial)
 
 
-def _gradient_settings(s: Situation) -> Mapping[str, Default]:
+def gradient_steps(s: Situation) -> Mapping[str, Default]:
+    """Steps of gradient descent for convex losses."""
     return {
         "eta": Default("domain.diameter.l2 / (loss.lipschitz.l2 * sqrt(t))", "D / (G sqrt(t)), Hazan 2016, Theorem 3.1")
     }
 
 
-def _strong_settings(s: Situation) -> Mapping[str, Default]:
+def strong_steps(s: Situation) -> Mapping[str, Default]:
+    """Steps of gradient descent for strongly convex losses."""
     return {"eta": Default("1 / (loss.strong_convexity.l2 * t)", "1 / (mu t), Hazan 2016, Theorem 3.3")}
 
 
-def _gradient_guarantee(s: Situation, settings: Mapping[str, Setting], mu: float, theorem: str, rate: str) -> Guarantee:
+def gradient_regret(s: Situation, settings: Mapping[str, Setting], mu: float, rate: str) -> Bound:
     """D^2/2 sum_t [1/eta_t - 1/eta_{t-1} - mu]_+ + G^2/2 sum_t eta_t + D sum_{t>1} |u_t - u_{t-1}| / eta_{t-1}.
 
     Both proofs before a step size is put in (1/eta_0 = 0), with Zinkevich's Theorem 2 for a comparator u_t that moves. With the
@@ -176,19 +178,19 @@ def _gradient_guarantee(s: Situation, settings: Mapping[str, Setting], mu: float
     )
     dynamic = s.canonical.measure is Measure.DYNAMIC
     formula = "D**2/2 * growth + G**2/2 * steps" + (" + D * moved" if dynamic else "")
-    measure = f"{s.canonical.measure} regret"
-    return Guarantee(theorem, s.horizon, Bound(measure, rate, formula, quantities, s.loss_range))
+    return Bound(f"{s.canonical.measure} regret", rate, formula, quantities, s.loss_range)
 
 
 def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     dynamic = s.canonical.measure is Measure.DYNAMIC
     theorem = "Zinkevich 2003, Theorem 2" if dynamic else "Hazan 2016, Theorem 3.1"
-    return _gradient_guarantee(s, settings, 0.0, theorem, "T**(1/2 + V_x)" if dynamic else "sqrt(T)")
+    bound = gradient_regret(s, settings, 0.0, "T**(1/2 + V_x)" if dynamic else "sqrt(T)")
+    return Guarantee(theorem, s.horizon, bound)
 
 
 def _strong_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
-    mu = needed(s, "loss.strong_convexity.l2")
-    return _gradient_guarantee(s, settings, mu, "Hazan 2016, Theorem 3.3", "log(T)")
+    bound = gradient_regret(s, settings, needed(s, "loss.strong_convexity.l2"), "log(T)")
+    return Guarantee("Hazan 2016, Theorem 3.3", s.horizon, bound)
 
 
 def _exponential_settings(s: Situation) -> Mapping[str, Default]:
@@ -238,7 +240,7 @@ OGD = Algorithm(
             moves=True,
             measures=frozenset({Measure.STATIC}),
             hypotheses=(*_BASIC, STRONGLY_CONVEX),
-            settings=_strong_settings,
+            settings=strong_steps,
             free=(Free("eta", 0.001, 1000),),
             positive=("eta",),
             guarantee=_strong_guarantee,
@@ -250,7 +252,7 @@ OGD = Algorithm(
             moves=True,
             measures=frozenset({Measure.STATIC, Measure.DYNAMIC}),
             hypotheses=_BASIC,
-            settings=_gradient_settings,
+            settings=gradient_steps,
             free=(Free("eta", powers=(-1, 1)),),
             positive=("eta",),
             guarantee=_convex_guarantee,

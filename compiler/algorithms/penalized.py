@@ -45,34 +45,22 @@ def penalty_quantities(s: Situation, weight: Scheduled) -> tuple[Quantity, ...]:
     )
 
 
+def _path(s: Situation, horizon: int) -> float:
+    """Path length of a sequence that satisfies each round's constraints: one common point has none."""
+    known, worst = s.number("path_length"), needed(s, "domain.diameter.l2") * max(horizon - 1, 0)
+    return 0.0 if common_comparator(s) else worst if known is None else min(known, worst)
+
+
 def move_quantities(s: Situation, alpha: Scheduled, weight: Scheduled) -> tuple[Quantity, ...]:
     """Quantities in which alpha occurs."""
-    slope, diameter = needed(s, "loss.lipschitz.l2"), needed(s, "domain.diameter.l2")
-    slopes = s.inequality_bounds("lipschitz.l2")
-    steepness = None if slopes is None else float(slopes.sum())
-
-    def path(horizon: int) -> float:
-        """Path length of a sequence that satisfies each round's constraints: one common point has none."""
-        known = s.number("path_length")
-        worst = diameter * max(horizon - 1, 0)
-        return 0.0 if common_comparator(s) else worst if known is None else min(known, worst)
+    diameter = needed(s, "domain.diameter.l2")
 
     def weighted(rounds: Rounds, horizon: int) -> Floats:
         b: Schedule = alpha(rounds, horizon) / weight(rounds, horizon)
-        grown = diameter**2 * b.growth()
-        if path(horizon) <= 0:
+        grown, path = diameter**2 * b.growth(), _path(s, horizon)
+        if path <= 0:
             return grown
-        return np.asarray(grown + 2 * diameter * np.minimum(diameter * (b.sums() - b.last), path(horizon) * b.peaks()))
-
-    def drift(rounds: Rounds, horizon: int) -> Floats:
-        changed = np.sqrt(s.constraints) * constraint_variation(s, rounds, horizon)
-        if steepness is None:
-            return np.asarray(changed)
-        squares = slope * diameter * alpha(rounds, horizon).inverse.sums() + diameter * (diameter + 2 * path(horizon))
-        t = rounds.last
-        with np.errstate(invalid="ignore"):  # a given alpha below zero has no bound, which the plan warns of
-            moves = np.minimum(np.sqrt(t * squares), diameter * t)
-        return np.asarray(np.minimum(changed, steepness * moves))
+        return np.asarray(grown + 2 * diameter * np.minimum(diameter * (b.sums() - b.last), path * b.peaks()))
 
     return (
         Quantity(
@@ -81,12 +69,32 @@ def move_quantities(s: Situation, alpha: Scheduled, weight: Scheduled) -> tuple[
             "telescoped distances to feasible points",
             weighted,
         ),
-        Quantity(
-            "drift",
-            r"\sum_t \min(\|g_{t+1} - g_t\|, \|g_t(x_{t+1}) - g_t(x_t)\|)",
-            "variation of the constraints, or moves of the decision",
-            drift,
-        ),
+        drift(s, alpha),
+    )
+
+
+def drift(s: Situation, alpha: Scheduled) -> Quantity:
+    """Sum of what the constraints rise by from one round to the next, or from x_{t+1} to x_t: the smaller one counts."""
+    slope, diameter = needed(s, "loss.lipschitz.l2"), needed(s, "domain.diameter.l2")
+    slopes = s.inequality_bounds("lipschitz.l2")
+    steepness = None if slopes is None else float(slopes.sum())
+
+    def value(rounds: Rounds, horizon: int) -> Floats:
+        changed = np.sqrt(s.constraints) * constraint_variation(s, rounds, horizon)
+        if steepness is None:
+            return np.asarray(changed)
+        squares = slope * diameter * alpha(rounds, horizon).inverse.sums()
+        squares = squares + diameter * (diameter + 2 * _path(s, horizon))
+        t = rounds.last
+        with np.errstate(invalid="ignore"):  # a given alpha below zero has no bound, which the plan warns of
+            moves = np.minimum(np.sqrt(t * squares), diameter * t)
+        return np.asarray(np.minimum(changed, steepness * moves))
+
+    return Quantity(
+        "drift",
+        r"\sum_t \min(\|g_{t+1} - g_t\|, \|g_t(x_{t+1}) - g_t(x_t)\|)",
+        "variation of the constraints, or moves of the decision",
+        value,
     )
 
 

@@ -205,7 +205,8 @@ _BASIC = (
 # Settings and guarantees.
 
 
-def _cap(s: Situation) -> dict[str, Default]:
+def largest_multiplier(s: Situation) -> dict[str, Default]:
+    """Setting Q: the multiplier up to which a penalized step is a projection."""
     sizes = s.inequality_bounds("bound")
     known = np.zeros(0) if sizes is None else sizes[(sizes > 0) & np.isfinite(sizes)]
     least = float(known.min()) if known.size else 1.0
@@ -214,11 +215,14 @@ def _cap(s: Situation) -> dict[str, Default]:
 
 
 def _convex_settings(s: Situation) -> Mapping[str, Default]:
-    return {"D": Default("domain.diameter.l2", "diameter of the domain"), **_cap(s)}
+    return {"D": Default("domain.diameter.l2", "diameter of the domain"), **largest_multiplier(s)}
 
 
 def _strong_settings(s: Situation) -> Mapping[str, Default]:
-    return {"eta": Default("1 / (loss.strong_convexity.l2 * t)", "1/(mu t), Hazan 2016, Theorem 3.3"), **_cap(s)}
+    return {
+        "eta": Default("1 / (loss.strong_convexity.l2 * t)", "1/(mu t), Hazan 2016, Theorem 3.3"),
+        **largest_multiplier(s),
+    }
 
 
 def _checks(s: Situation, settings: Mapping[str, Setting]) -> list[str]:

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import oco
 from oco.cli.app import app_for
 from oco.compiler.promises.checking import verify_promise, verify_statements
-from oco.compiler.promises.formulas import NotRead, formula_value
+from oco.compiler.promises.lean_terms import NotRead, formula_value
 from oco.compiler.promises.making import above, promise_of_plan, root_above
 from oco.compiler.promises.promise import Promise
 from oco.compiler.promises.reading import read_promise

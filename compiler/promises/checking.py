@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from oco.compiler.certificates.rational import NotRational
 from oco.compiler.problem.canonical import canonical
-from oco.compiler.promises.formulas import NotRead, formula_value
+from oco.compiler.promises.lean_terms import NotRead, formula_value
 from oco.compiler.promises.making import is_additive, promise_of
 from oco.compiler.promises.promise import FAMILY, INEQUALITIES, Promise, RationalInequality
 from oco.compiler.promises.reading import read_promise, refused

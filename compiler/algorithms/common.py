@@ -19,11 +19,12 @@ def domain_offers(operation: str, words: str) -> Hypothesis:
 
     def test(s: Situation) -> Objection | None:
         for d in s.domains:
-            why, slow = d.unavailable_reason(operation)
-            if why:
+            if why := d.expensive.get(operation):
                 message = f"it needs a {NOUNS[operation]} over {d}: {why}"
                 return Objection(
-                    message, ask_for_it("decide in a set that has it, such as a box, a ball or a simplex", slow), slow
+                    message,
+                    ask_for_it("decide in a set that has it, such as a box, a ball or a simplex"),
+                    slow=True,
                 )
         return None
 

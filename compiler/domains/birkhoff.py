@@ -49,10 +49,10 @@ class Birkhoff(Domain):
         return self.shape[0]
 
     @property
-    def refusals(self) -> Mapping[str, str]:
+    def expensive(self) -> Mapping[str, str]:
         if self._order <= MAX_ORDER:
             return {}
-        why = f"at n = {self._order} each call would solve systems of {self._order} equations several times"
+        why = f"at n = {self._order} each call solves systems of {self._order} equations several times"
         return {"project": why, "project_jacobian": why, "bregman_step": why}
 
     def violation(self, x: Floats) -> float:

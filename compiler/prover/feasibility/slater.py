@@ -150,7 +150,7 @@ def _best_vertex(scenario: Scenario) -> tuple[dict[str, Floats], float] | None:
     """
     setting, search = scenario.setting, scenario.search
     blocks, inequalities = setting.canonical.blocks, setting.canonical.inequalities
-    easy = all(b.domain.lmo_start is None and not b.domain.unavailable_reason("lmo")[0] for b in blocks)
+    easy = all(b.domain.lmo_start is None and b.domain.is_cheap("lmo") for b in blocks)
     if not easy or len(inequalities) > MOST_CORNERS or any(c.shape for c in inequalities):
         return None
     centre = {b.name: b.domain.centre() for b in blocks}

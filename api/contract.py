@@ -13,15 +13,12 @@ from oco.backends.factors import part_names
 from oco.backends.monitor import DUALS, OF_EQUALITIES, Constants, Limit
 from oco.compiler.selection.plan import Plan
 from oco.compiler.theory.guarantees import vacuous_words
-from oco.compiler.theory.settings import Setting
+from oco.compiler.theory.settings import LARGEST, Setting
 from oco.compiler.theory.theorems import Guarantee
 from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import fail
 from oco.dsl.statements import Feedback
 from oco.dsl.text.printer import print_distribution
-
-LARGEST = 1e300
-"""A tradeoff in a recipe is a number of a double; which ones are allowed, the compiler says."""
 
 
 def contract_of(plan: Plan) -> Contract:

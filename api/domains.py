@@ -36,7 +36,7 @@ class Domain(DomainTerm):
         return self._sets[shape]
 
     def project(self, v: Any) -> Array:
-        """Euclidean projection of `v` onto the set. Raises OcoError where the set has no projection."""
+        """Euclidean projection of `v` onto the set. Raises OcoError for another shape, and for entries that are not finite."""
         array = np.asarray(v, dtype=np.float64)
         return self.of_shape(array.shape).project_array(array)
 

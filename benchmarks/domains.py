@@ -276,13 +276,13 @@ def offered() -> Iterator[str]:
 
 
 def _offer(d: Domain, operation: str, reasons: dict[str, int]) -> str:
-    """Yes, or no or dear with the number of the reason; for a Bregman step the mirror map."""
-    why, possible = d.unavailable_reason(operation)
+    """Yes, or slow with the number of the reason; for a Bregman step the mirror map."""
+    why = d.expensive.get(operation)
     word = d.geometry if operation == "bregman_step" else "yes"
     if not why:
         return word
     number = reasons.setdefault(why, len(reasons) + 1)
-    return f"{'dear' if possible else 'refused'} ({number})"
+    return f"slow ({number})"
 
 
 def put_between(text: str, mark: str, lines: list[str]) -> str:

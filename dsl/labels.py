@@ -17,6 +17,7 @@ from oco.dsl.suggest import did_you_mean
 
 SHOWN = 8
 """Names that a message lists."""
+MOST_NAMED = 3  # constraints, or rounds, that a sentence names one by one
 
 
 @dataclass(frozen=True)

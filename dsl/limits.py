@@ -31,7 +31,10 @@ MOST_BYTES = 16 * MOST_NUMBERS
 """Bytes of a file of fixed data: its numbers, and as much besides."""
 
 MOST_TEXT_BYTES = 2**28
-"""Bytes of a text file of fixed data: numbers in text take several times their place while they are read."""
+"""Bytes of a text file of fixed data, or of a certificate: numbers in text take several times their place while they are read."""
+
+LONGEST_NUMBER, LONGEST_LINE = 512, 2**24
+"""Characters of a number in a text file, and of a line: a file that `gzip` unpacks may be one line."""
 
 MOST_FIXED = 160 * 10**6
 """Bytes that the packed files of a model may unpack to."""
@@ -56,6 +59,9 @@ MOST_FACTORED = 10**12
 
 LONGEST = 10**12
 """Rounds of a horizon: up to there a count of rounds and its squares are exact enough for the sums over schedules."""
+
+LONGEST_DELAY = 10_000
+"""Rounds of a delay of the feedback: there is a learner for each."""
 
 
 def too_deep(span: Span | None) -> Diagnostic:

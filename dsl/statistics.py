@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from oco.dsl.diagnostics import fail
 from oco.dsl.expressions import Constant, Expr, Kind, Name
+from oco.dsl.limits import MOST_ENTRIES
 from oco.dsl.source import Span
 
 STATISTICS: Mapping[str, str] = {
@@ -17,8 +19,6 @@ STATISTICS: Mapping[str, str] = {
     "season": "season(price, 24)",
 }
 """Statistics of the rounds before, each with an example."""
-LONGEST = 10_000
-"""Greatest number of rounds that a statistic looks back."""
 _WRITTEN = re.compile(r"(last|mean|ewma|season)\((\w+)(?:, ([0-9.e+-]+))?\)")
 
 
@@ -46,8 +46,9 @@ def statistic(kind: str, args: Sequence[Expr], span: Span | None) -> Name:
     value = float(number.value.array) if isinstance(number, Constant) and number.shape == () else float("nan")
     if kind == "ewma" and not 0 < value <= 1:
         raise fail("OCO220", "the rate of `ewma` is a number above 0 and at most 1", number.span or span, form)
-    if kind != "ewma" and not (1 <= value <= LONGEST and value == int(value)):
-        message = f"`{kind}` looks back a number of rounds from 1 to {LONGEST:,}"
+    most = MOST_ENTRIES // max(1, math.prod(n for n in of.shape if isinstance(n, int)))  # values that the state keeps
+    if kind != "ewma" and not (1 <= value <= most and value == int(value)):
+        message = f"`{kind}` looks back a number of rounds from 1 to {most:,}"
         raise fail("OCO220", message, number.span or span, form)
     text = f"{value!r}" if kind == "ewma" else str(int(value))
     return Name(f"{kind}({of.name}, {text})", Kind.STREAM, shape=of.shape, span=span)

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from oco.dsl.diagnostics import fail
+from oco.dsl.limits import MOST_TEXT_BYTES
 from oco.dsl.text.printer import print_model
 from oco.dsl.writing import write_text
 from oco.evaluation.measured_run import MeasuredRun
 
 VERSION = 1
-MOST_BYTES = 1 << 28  # size of a file of a certificate that is read into memory
 NUMBERS = ("loss", "least", "rounding", "bound")
 
 
@@ -50,7 +50,7 @@ def write_certificate(run: MeasuredRun, path: str | Path) -> None:
 def read_certificate(path: str | Path) -> dict[str, Any]:
     """Certificate from a file, with every part checked for its kind. Raises OCO737."""
     try:
-        if Path(path).stat().st_size > MOST_BYTES:
+        if Path(path).stat().st_size > MOST_TEXT_BYTES:
             raise fail("OCO737", f"{path} is no certificate: it is too large")
         content = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

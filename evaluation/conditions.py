@@ -7,13 +7,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from oco.compiler.theory.conditions import Condition, ConditionLine
+from oco.dsl.labels import MOST_NAMED
 from oco.evaluation.comparators import Comparator
 from oco.evaluation.comparators.base import ComparatorStatus
 from oco.evaluation.measured_run import MeasuredRun, RegretKind
 
 COMPARATORS: Mapping[str, RegretKind] = {"feasible.common": "static", "feasible.each_round": "dynamic"}
 """Comparators that exist exactly where a condition holds, by the condition's fact."""
-MOST_LISTED = 3  # rounds that a sentence names one by one
 
 
 def condition_lines(trace: MeasuredRun, kinds: tuple[RegretKind, ...]) -> tuple[ConditionLine, ...]:
@@ -50,6 +50,6 @@ def _failed(condition: Condition, *refuting: Comparator) -> ConditionLine:
     rounds = np.sort(ends[since].impossible)
     if ends[since].kind == "static":
         return condition.failed(since, ends[since].why)
-    listed = ", ".join(str(k) for k in rounds[:MOST_LISTED]) + (", ..." if len(rounds) > MOST_LISTED else "")
+    listed = ", ".join(str(k) for k in rounds[:MOST_NAMED]) + (", ..." if len(rounds) > MOST_NAMED else "")
     why = f"no decision satisfies round{'s' if len(rounds) > 1 else ''} {listed}"
     return condition.failed(since, why)

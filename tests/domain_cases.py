@@ -147,6 +147,6 @@ def points(d: Domain, rng: np.random.Generator, count: int = 15) -> np.ndarray:
     near = d.centre() + reach * rng.standard_normal((count, *d.shape))
     inside = d.sample(rng, count)
     outwards = rng.standard_normal((count // 3, *d.shape))
-    boundary = outwards if "lmo" in d.refusals else np.stack([d.lmo_array(c) for c in outwards])
+    boundary = np.stack([d.lmo_array(c) for c in outwards])
     ties = reach * np.round(rng.standard_normal((count // 3, *d.shape)))
     return np.concatenate([far, near, inside, boundary, ties, np.zeros((1, *d.shape))])

@@ -80,7 +80,7 @@ class Oracle:
         if b.domain.kind == "nuclear_ball":  # extreme points are of rank one
             u, v = self.rng.normal(size=b.shape[0]), self.rng.normal(size=b.shape[1])
             return b.domain.radius * np.outer(u / np.linalg.norm(u), v / np.linalg.norm(v))
-        return b.domain.lmo_array(slope) if "lmo" not in b.domain.refusals else b.domain.centre()
+        return b.domain.lmo_array(slope)
 
     def draw(self) -> dict[str, Floats]:
         return {n: v[0] for n, v in self.draws(1).items()}

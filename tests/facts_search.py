@@ -86,7 +86,7 @@ class Search:
         d = self.domains[name]
         if d.kind == "box":
             return np.where(slope > 0, d.upper, np.where(slope < 0, d.lower, here))
-        return np.asarray(d.lmo_array(-slope)) if np.any(slope) and "lmo" not in d.refusals else here
+        return np.asarray(d.lmo_array(-slope)) if np.any(slope) else here
 
     def _targets(self, places: Places, score: Score) -> Places:
         """The extreme places of the linearisations."""

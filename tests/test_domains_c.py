@@ -46,7 +46,7 @@ CHOSEN = [case for case in CASES if case.name in (*SETS, *MORE, *CUTS)]
 def operations(d: Domain) -> Program:
     """A program, before any pass, whose update applies what the domain offers to v."""
     t = Tracer("operations")
-    offered = [name for name in ("project", "lmo", "bregman_step") if name not in d.refusals]
+    offered = ["project", "lmo", "bregman_step"]
 
     def update(state: Mapping[str, Any], seen: Mapping[str, Any], drawn: Mapping[str, Any]) -> Mapping[str, Any]:
         v, inside = seen["v"], seen["inside"]

@@ -22,9 +22,7 @@ def count(request: pytest.FixtureRequest) -> int:
 
 
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-minimising = pytest.mark.parametrize(
-    "case", [c for c in CASES if "lmo" not in c.at(1.0).refusals], ids=lambda case: case.name
-)
+minimising = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
 TIGHT = {"solver": cp.CLARABEL, "tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}

@@ -10,15 +10,7 @@ from oco.compiler.domains import Domain
 from oco.compiler.ir.interpret import as_numpy
 from oco.compiler.ir.program import DType, Type
 
-
-def offering(operation: str) -> pytest.MarkDecorator:
-    cases = [c for c in CASES if operation not in c.at(1.0).refusals]
-    return pytest.mark.parametrize("case", cases, ids=lambda case: case.name)
-
-
 every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-offering_projection = offering("project")
-offering_minimisation = offering("lmo")
 
 
 def rng() -> np.random.Generator:
@@ -29,7 +21,7 @@ def inner(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.sum(a * b))
 
 
-@offering_projection
+@every
 def test_projection_is_the_nearest_point(case: Case) -> None:
     """The variational inequality: <v - p, y - p> <= 0 for every y of the set, by the support function where it is exact."""
     d = case.at(1.0)
@@ -44,7 +36,7 @@ def test_projection_is_the_nearest_point(case: Case) -> None:
         assert farthest - inner(residual, p) <= 10 * case.tolerance * scale
 
 
-@offering_projection
+@every
 def test_projection_keeps_points_of_the_set(case: Case) -> None:
     d = case.at(1.0)
     for y in d.sample(rng(), 20):
@@ -54,7 +46,7 @@ def test_projection_keeps_points_of_the_set(case: Case) -> None:
         np.testing.assert_allclose(d.project_array(p), p, atol=10 * case.tolerance * d.radius)
 
 
-@offering_projection
+@every
 def test_projection_is_firmly_nonexpansive(case: Case) -> None:
     d = case.at(1.0)
     cloud = points(d, rng())
@@ -64,7 +56,7 @@ def test_projection_is_firmly_nonexpansive(case: Case) -> None:
         assert inner(p - q, p - q) <= inner(p - q, u - v) + 10 * case.tolerance * scale
 
 
-@offering_projection
+@every
 @pytest.mark.parametrize("scale", [1e-150, 1e4, 1e150])
 def test_projection_scales_with_the_set(case: Case, scale: float) -> None:
     if not case.scales:
@@ -77,7 +69,7 @@ def test_projection_scales_with_the_set(case: Case, scale: float) -> None:
         np.testing.assert_allclose(found, expected, atol=100 * case.tolerance * scaled.radius, rtol=0)
 
 
-@offering("project_jacobian")
+@every
 def test_jacobian_is_the_derivative_of_the_projection(case: Case) -> None:
     """Against central differences at points where the projection is smooth on the whole difference."""
     d = case.at(1.0)
@@ -97,7 +89,7 @@ def test_jacobian_is_the_derivative_of_the_projection(case: Case) -> None:
     assert tested >= 10
 
 
-@offering_minimisation
+@every
 def test_linear_minimisation_attains_the_support(case: Case) -> None:
     d = case.at(1.0)
     for c in rng().standard_normal((20, *d.shape)):
@@ -107,7 +99,7 @@ def test_linear_minimisation_attains_the_support(case: Case) -> None:
         assert all(inner(c, y) >= inner(c, x) - case.tolerance * d.radius for y in d.sample(rng(), 10))
 
 
-@offering_minimisation
+@every
 @pytest.mark.parametrize("scale", [1e-150, 1e-3, 7.0, 1e150])
 def test_linear_minimisation_is_homogeneous(case: Case, scale: float) -> None:
     d = case.at(1.0)
@@ -117,7 +109,7 @@ def test_linear_minimisation_is_homogeneous(case: Case, scale: float) -> None:
         assert d.contains(found, case.tolerance)
 
 
-@offering_minimisation
+@every
 def test_linear_minimisation_is_deterministic_at_ties(case: Case) -> None:
     d = case.at(1.0)
     x = d.lmo_array(np.zeros(d.shape))
@@ -138,7 +130,7 @@ def test_samples_and_the_centre_belong_to_the_set(case: Case) -> None:
     assert not d.contains(np.zeros((*d.shape, 2)))
 
 
-@offering_minimisation
+@every
 def test_hull_is_the_support_along_the_axes(case: Case) -> None:
     d = case.at(1.0)
     for k, e in enumerate(np.eye(d.size)):
@@ -159,7 +151,7 @@ def widest(d: Domain, order: int, starts: int) -> float:
     return best
 
 
-@offering_minimisation
+@every
 @pytest.mark.parametrize(("norm", "order"), [("l1", 1), ("l2", 2)])
 def test_diameter_is_attained(case: Case, norm: str, order: int) -> None:
     d = case.at(1.0)
@@ -184,7 +176,7 @@ def farthest(d: Domain, centre: np.ndarray) -> float:
     return best
 
 
-@offering_minimisation
+@every
 def test_radii_are_attained(case: Case) -> None:
     d = case.at(1.0)
     for centre, radius, name in (
@@ -265,7 +257,7 @@ def divergence(d: Domain, x: np.ndarray, y: np.ndarray) -> float:
     return float(np.sum(x * np.log(ratio) - x + y))
 
 
-@offering("bregman_step")
+@every
 def test_bregman_step_minimises(case: Case) -> None:
     """Three points: <p, u> + D(u, x) + D(y, u) <= <p, y> + D(y, x) for every y of the set."""
     d = case.at(1.0)
@@ -279,7 +271,7 @@ def test_bregman_step_minimises(case: Case) -> None:
             assert left <= inner(p, y) + divergence(d, y, x) + 100 * case.tolerance * max(1.0, d.radius) ** 2
 
 
-@offering_minimisation
+@every
 def test_bregman_radius_bounds_the_divergence_from_the_centre(case: Case) -> None:
     d = case.at(1.0)
     far = [divergence(d, d.lmo_array(c), d.centre()) for c in rng().standard_normal((40, *d.shape))]

@@ -1,4 +1,4 @@
-"""Domains from the language: the two tables agree, arguments are checked with reasons, refusals say why, printing reads back."""
+"""Domains from the language: the two tables agree, arguments are checked with reasons, printing reads back."""
 
 from __future__ import annotations
 
@@ -92,12 +92,15 @@ def test_a_cut_that_leaves_nothing_is_an_error(base: Domain, rows: tuple) -> Non
     assert caught.value.code == "OCO410"
 
 
-def test_refusals_say_why() -> None:
-    d = make_domain(DomainSpec("birkhoff", (constant(1000),)), (1000, 1000), {})
-    assert "lmo" not in d.refusals
-    with pytest.raises(OcoError, match="1000 equations") as caught:
-        d.project_array(np.zeros((1000, 1000)))
-    assert caught.value.code == "OCO416"
+def test_what_takes_long_is_offered_all_the_same() -> None:
+    d = make_domain(DomainSpec("birkhoff", (constant(201),)), (201, 201), {})
+    assert d.is_cheap("lmo") and not d.is_cheap("project")
+    assert "201 equations" in d.expensive["project"]
+    x = np.random.default_rng(0).normal(size=(201, 201)) / 100
+    nearest = d.project_array(x)
+    assert d.contains(nearest)
+    corner = d.lmo_array(nearest - x)  # <x - p, z - p> <= 0 for all z of the set, for the corner that is worst
+    assert np.sum((x - nearest) * (corner - nearest)) <= 1e-8
 
 
 def test_arrays_of_the_wrong_shape_are_refused() -> None:

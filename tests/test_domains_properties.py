@@ -23,10 +23,7 @@ def each(has: Callable[[Domain], object]) -> pytest.MarkDecorator:
 def points(d: Domain, count: int = 40) -> np.ndarray:
     """Points of the set: of its inside, and extreme ones where it tells them."""
     rng = np.random.default_rng(3)
-    found = [*d.sample(rng, count)]
-    if "lmo" not in d.refusals:
-        found += [d.lmo_array(rng.standard_normal(d.shape)) for _ in range(5)]
-    return np.array(found)
+    return np.array([*d.sample(rng, count), *(d.lmo_array(rng.standard_normal(d.shape)) for _ in range(5))])
 
 
 @each(lambda d: d.is_box or d.is_ball or d.is_simplex)

@@ -88,6 +88,7 @@ def test_text_and_builder_say_the_same() -> None:
         ("mix + 0.3 * mean(price, 4)", "sum(p)", "OCO220"),
         ("mix + 0.3 * mean(price, 4)", "mean(price, 2.5)", "OCO220"),
         ("mix + 0.3 * mean(price, 4)", "ewma(price, 3)", "OCO220"),
+        ("mix + 0.3 * mean(price, 4)", "season(price, 10000001)", "OCO220"),
         ("mix + 0.3 * mean(price, 4)", "last(3)", "OCO220"),
         ("mix + 0.3 * mean(price, 4)", "[1, 2]", "OCO219"),
         ("predict price", "predict ahead", "OCO219"),
@@ -102,6 +103,11 @@ def test_what_a_prediction_is_not_made_of(old: str, new: str, code: str) -> None
         oco.parse(TEXT.replace(old, new))
     assert [d.code for d in caught.value.diagnostics] == [code]
     assert caught.value.diagnostics[0].span is not None
+
+
+def test_a_season_is_as_long_as_its_values_fit_into_memory() -> None:
+    text = TEXT.replace("season(need, 12)", "season(need, 20160)")  # two weeks of minutes
+    assert oco.parse(text).to_oco() == text
 
 
 @pytest.mark.parametrize("backend", ["numpy", "c"])

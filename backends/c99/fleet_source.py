@@ -17,6 +17,7 @@ from oco.backends.c99.names import module_name
 from oco.backends.c99.vectors import LANE, WIDTH, c_type, is_vector
 from oco.backends.contract import Contract
 from oco.compiler.ir.batching import batch
+from oco.compiler.ir.mapping import LARGEST_IN_CACHE
 from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.passes import PASSES, optimize
 from oco.compiler.ir.program import Block, DType, Equation, Function, Operand, Program, Type
@@ -25,8 +26,6 @@ from oco.compiler.ir.rewrite import all_functions, bound_names, equations_of, su
 from oco.compiler.ir.verifier import check
 
 WHOLE = "whole_round"
-LARGEST_IN_LANES = 16384
-"""Entries of all arrays of a rule in one learner beyond which blocks would leave the cache, and learners go one by one."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ def in_lanes(program: Program, skip: Collection[str] = ()) -> Program | None:
     decompose).
     """
     entries = sum(size(v.type) for f in all_functions(program) for e in equations_of(f.body) for v in e.outs)
-    if entries > LARGEST_IN_LANES:
+    if entries > LARGEST_IN_CACHE:
         return None
     many = optimize(batch(program, LANE), skip)
     return None if any(_picks(e) for f in all_functions(many) for e in equations_of(f.body)) else many

@@ -9,6 +9,7 @@ from oco.compiler.problem.canonical import Inequality
 from oco.compiler.proximal.solvable import ask_for_it, solver_objection
 from oco.compiler.theory.theorems import Condition, Floats, Hypothesis, Objection, Quantity, Situation
 from oco.dsl.expressions import Kind, names
+from oco.dsl.labels import MOST_NAMED
 from oco.dsl.statements import Feedback, Measure
 
 NOUNS = {"project": "projection", "bregman_step": "mirror step", "lmo": "linear minimisation"}
@@ -19,11 +20,12 @@ def domain_offers(operation: str, words: str) -> Hypothesis:
 
     def test(s: Situation) -> Objection | None:
         for d in s.domains:
-            why, slow = d.unavailable_reason(operation)
-            if why:
+            if why := d.expensive.get(operation):
                 message = f"it needs a {NOUNS[operation]} over {d}: {why}"
                 return Objection(
-                    message, ask_for_it("decide in a set that has it, such as a box, a ball or a simplex", slow), slow
+                    message,
+                    ask_for_it("decide in a set that has it, such as a box, a ball or a simplex"),
+                    slow=True,
                 )
         return None
 
@@ -64,10 +66,6 @@ def _functions_seen(s: Situation) -> Objection | None:
 def constraints_are_fixed(s: Situation) -> bool:
     """True where no stream and no round enters an inequality."""
     return s.canonical.fixed
-
-
-MOST_NAMED = 3
-"""Constraints that a condition names one by one."""
 
 
 def named_constraints(s: Situation) -> str:

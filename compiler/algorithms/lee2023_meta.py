@@ -56,10 +56,8 @@ from oco.compiler.theory.theorems import (
     needed,
     needed_bounds,
 )
+from oco.dsl.limits import MOST_NUMBERS
 from oco.dsl.statements import Feedback, Measure
-
-MOST_NUMBERS = 10**8
-"""Limit on the numbers in the points of all inner steps."""
 
 
 class MetaFrankWolfe:

@@ -69,7 +69,7 @@ def shrunk(p: Problem, v: Point) -> Point:
 
 def into_shrunk(p: Problem, start: Point) -> Point:
     """y_1: the start where it lies in the shrunk domain, else the nearest point there (without a projection: its image there)."""
-    if any("project" in d.refusals for d in p.domain.domains):
+    if any(not d.is_cheap("project") for d in p.domain.domains):
         return shrunk(p, start)
     scale, centre = 1.0 - p.setting("delta") / p.setting("r"), inner_centre(p)
     away = start if centre is None else start - centre

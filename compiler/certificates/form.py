@@ -197,9 +197,6 @@ def _unavailable(problem: Canonical) -> str:
     for b in problem.blocks:
         if b.domain.lmo_start is not None:
             return f"linear functions over {b.domain} are minimised by an iteration that proves no bound"
-        for operation in ("lmo", "project", "project_jacobian"):
-            if why := b.domain.refusals.get(operation):
-                return f"{b.domain} has no {operation}: {why}"
     return ""
 
 

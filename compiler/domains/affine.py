@@ -37,10 +37,6 @@ class Affine(Domain):
         return "euclidean" if np.any(self.shift) else self.inner.geometry
 
     @property
-    def refusals(self) -> Mapping[str, str]:
-        return self.inner.refusals
-
-    @property
     def expensive(self) -> Mapping[str, str]:
         return self.inner.expensive
 

@@ -128,24 +128,13 @@ class Domain(ABC):
         """
 
     @property
-    def refusals(self) -> Mapping[str, str]:
-        """The operations that this set does not offer, each with the reason in words."""
-        return {}
-
-    @property
     def expensive(self) -> Mapping[str, str]:
-        """The operations that are offered, but take too long for a step of every round, each with the reason in words."""
+        """Operations that take too long for a step of every round, unless someone asks for that, each with the reason in words."""
         return {}
 
-    def unavailable_reason(self, operation: str) -> tuple[str, bool]:
-        """Why no step of a round should need `operation`, and whether it is offered all the same; "" where nothing is in the way."""
-        refused = self.refusals.get(operation)
-        return (refused, False) if refused else (self.expensive.get(operation, ""), True)
-
-    def require(self, operation: str) -> None:
-        """Raise the refusal of `operation` as an error; do nothing where the set offers it."""
-        if operation in self.refusals:
-            raise fail("OCO416", f"{self} has no {operation}: {self.refusals[operation]}")
+    def is_cheap(self, operation: str) -> bool:
+        """True where a step of every round, or a search, may use `operation`."""
+        return operation not in self.expensive
 
     @property
     def bounds_only(self) -> frozenset[str]:
@@ -370,17 +359,14 @@ class Domain(ABC):
 
     def project_array(self, v: Any) -> Floats:
         """The point of the set nearest to the array `v`."""
-        self.require("project")
         return self._projection(self._read(v))[0]
 
     def lmo_array(self, c: Any) -> Floats:
         """A minimiser of <c, x> over the set."""
-        self.require("lmo")
         return self._minimisation(self._read(c))[0]
 
     def bregman_step_array(self, x: Any, p: Any) -> Floats:
         """argmin <p, u> + D(u, x) over the set."""
-        self.require("bregman_step")
         return self._mirror_step(self._read(x), self._read(p))[0]
 
     def _read(self, v: Any) -> Floats:

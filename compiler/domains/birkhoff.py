@@ -12,7 +12,7 @@ import numpy as np
 
 from oco.compiler.domains.arguments import written
 from oco.compiler.domains.assignment import cheapest_assignment
-from oco.compiler.domains.base import Domain, Halfspaces
+from oco.compiler.domains.base import MAX_VERTICES, Domain, Halfspaces
 from oco.compiler.domains.doubly_stochastic import nearest_doubly_stochastic, project_face
 from oco.compiler.domains.norms import Floats, exact_sum
 from oco.compiler.domains.sampling import hit_and_run, sampling_cost
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from oco.compiler.ir.value import Value
 
 MAX_ORDER = 200  # systems of n equations, solved about ten times in a projection, stay within milliseconds
-MAX_PERMUTED = 6  # order whose permutation matrices, 720, are listed
 SUPPORT = Tolerance(1e-11)
 """Entries up to this are zero but for rounding."""
 
@@ -49,10 +48,10 @@ class Birkhoff(Domain):
         return self.shape[0]
 
     @property
-    def refusals(self) -> Mapping[str, str]:
+    def expensive(self) -> Mapping[str, str]:
         if self._order <= MAX_ORDER:
             return {}
-        why = f"at n = {self._order} each call would solve systems of {self._order} equations several times"
+        why = f"at n = {self._order} each call solves systems of {self._order} equations several times"
         return {"project": why, "project_jacobian": why, "bregman_step": why}
 
     def violation(self, x: Floats) -> float:
@@ -125,7 +124,7 @@ class Birkhoff(Domain):
         return Halfspaces(-np.eye(self.size), np.zeros(self.size), *self.affine_hull())
 
     def vertices(self) -> Floats | None:
-        if self._order > MAX_PERMUTED:
+        if math.factorial(self._order) > MAX_VERTICES:
             return None
         identity = np.eye(self._order)
         return np.array([identity[list(p)] for p in itertools.permutations(range(self._order))])

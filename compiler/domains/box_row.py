@@ -152,7 +152,7 @@ class BoxRow(CutSet):
         return "O(n) for each of a few passes"
 
     @property
-    def refusals(self) -> Mapping[str, str]:
+    def expensive(self) -> Mapping[str, str]:
         return {}
 
     @cached_property

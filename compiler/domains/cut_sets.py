@@ -104,13 +104,9 @@ class CutSet(Domain):
         return f"a few projections (proximal point method), each {self.projection_cost}"
 
     @property
-    def refusals(self) -> Mapping[str, str]:
-        why = self.base.refusals.get("project")
-        return {} if why is None else dict.fromkeys(("project", "project_jacobian", "lmo", "bregman_step"), why)
-
-    @property
     def expensive(self) -> Mapping[str, str]:
-        return self.base.expensive
+        why = self.base.expensive.get("project")
+        return self.base.expensive if why is None else {**self.base.expensive, "lmo": why}
 
     @property
     def bounds_only(self) -> frozenset[str]:
@@ -203,7 +199,7 @@ class CutSet(Domain):
             raise fail("OCO410", f"{self} is empty")
         result = size * np.asarray(u.value)
         at_once = len(self._sides) > MANY and self._inequalities == len(self._sides)
-        centre = result if at_once or "project" in self.refusals else self.project_array(result)
+        centre = result if at_once or not self.is_cheap("project") else self.project_array(result)
         room = self.interior_margin(centre)
         if room <= SLIGHT * self._scale:
             raise fail(
@@ -305,7 +301,7 @@ class CutSet(Domain):
     @property
     def _only_base(self) -> bool:
         """True if the base's numbers bound those of the cut, since a projection takes too long or is refused."""
-        return "project" in self.refusals or bool(self.expensive) or len(self._sides) > MANY
+        return not self.is_cheap("project") or len(self._sides) > MANY
 
     @property
     def inner_radius(self) -> float:

@@ -87,11 +87,13 @@ class Polyhedron(Domain):
         return replace(self, known=self._reduced.divided(unit), **scaled)
 
     @property
-    def refusals(self) -> Mapping[str, str]:
+    def expensive(self) -> Mapping[str, str]:
         r = self._reduced
         if len(r.h) <= MAX_ROWS and r.dimension <= MAX_DIMENSION:
             return {}
-        why = f"a polyhedron of dimension {r.dimension} with {len(r.h)} inequalities is too large for an active-set method"
+        why = (
+            f"each step of its active-set method solves systems for dimension {r.dimension} and {len(r.h)} inequalities"
+        )
         return {"project": why, "project_jacobian": why, "bregman_step": why}
 
     @property

@@ -31,11 +31,6 @@ class Product(Domain):
         return kinds.pop() if len(kinds) == 1 else "mixed"
 
     @property
-    def refusals(self) -> Mapping[str, str]:
-        """Operations that some block refuses, with the reason."""
-        return {operation: f"{d}: {why}" for d in self.blocks for operation, why in d.refusals.items()}
-
-    @property
     def expensive(self) -> Mapping[str, str]:
         return {operation: f"{d}: {why}" for d in self.blocks for operation, why in d.expensive.items()}
 

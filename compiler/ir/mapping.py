@@ -19,8 +19,8 @@ from oco.compiler.ir.small_solves import expand_small_solves
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 
-LARGEST = 16384
-"""Entries of all values of one row beyond which rows are treated one after the other: together they would leave the cache."""
+LARGEST_IN_CACHE = 16384
+"""Entries of all arrays of a row, or of a learner of a fleet, beyond which they go one by one: together they would leave the cache."""
 Machine = Callable[[Tracer, Mapping[str, Function], Environment], LaneMachine]
 
 
@@ -102,7 +102,7 @@ def rows_go_together(block: Block, functions: Mapping[str, Function]) -> bool:
     """True where every operation goes over many rows at once and one row's values are few."""
     every = list(_equations(block, functions))
     size = sum(math.prod(v.type.shape) for e in every for v in e.outs)
-    return size <= LARGEST and all(map(_has_lanes, every))
+    return size <= LARGEST_IN_CACHE and all(map(_has_lanes, every))
 
 
 def _has_lanes(e: Equation) -> bool:

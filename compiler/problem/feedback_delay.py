@@ -9,11 +9,9 @@ from oco.compiler.problem.parts import Inequality
 from oco.compiler.problem.stream_ranges import StreamRange
 from oco.dsl.diagnostics import fail
 from oco.dsl.expressions import Constant, Expr, Kind, Name, walk
+from oco.dsl.limits import LONGEST_DELAY
 from oco.dsl.model import Model
 from oco.dsl.previous import decision_of
-
-LONGEST = 10_000
-"""Largest delay: there is a learner for each of its rounds."""
 
 
 def delay_of(model: Model, folding: Folding, inequalities: Sequence[Inequality], streams: Sequence[StreamRange]) -> int:
@@ -26,8 +24,8 @@ def delay_of(model: Model, folding: Folding, inequalities: Sequence[Inequality],
         return 0
     folded = folding.fold(model.delay)
     value = folded.value.array if isinstance(folded, Constant) else None
-    if value is None or value.shape or value.dtype.kind != "i" or not 0 <= int(value) <= LONGEST:
-        message = f"a delay is a number of rounds from 0 to {LONGEST:,}, known before the first round"
+    if value is None or value.shape or value.dtype.kind != "i" or not 0 <= int(value) <= LONGEST_DELAY:
+        message = f"a delay is a number of rounds from 0 to {LONGEST_DELAY:,}, known before the first round"
         raise fail("OCO540", message, model.delay.span, "write `feedback full delayed 3`")
     if not int(value):
         return 0

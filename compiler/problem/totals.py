@@ -167,9 +167,9 @@ def _free(
     }
     slopes = gradient(total, tuple(b.name for b in blocks))
     candidates = []
-    if all("project" not in b.domain.refusals for b in blocks):
+    if all(b.domain.is_cheap("project") for b in blocks):
         candidates.append(tuple(b.domain.project_array(np.zeros(b.shape)) for b in blocks))
-    if all("lmo" not in b.domain.refusals for b in blocks):
+    if all(b.domain.is_cheap("lmo") for b in blocks):
         values = (np.broadcast_to(evaluate(slopes[b.name], env, 1.0), b.shape) for b in blocks)
         candidates.append(tuple(b.domain.lmo_array(v) for b, v in zip(blocks, values)))
     for x in candidates:

@@ -21,9 +21,9 @@ def step_rank(s: Situation) -> int:
     return step_cost(s.canonical).rank
 
 
-def ask_for_it(fix: str, slow: bool) -> str:
-    """The way out of an objection; where it is about time alone there is another one."""
-    return f"{fix}, or ask for the algorithm by its name" if slow else fix
+def ask_for_it(fix: str) -> str:
+    """Ways out of an objection that is about time alone."""
+    return f"{fix}, or ask for the algorithm by its name"
 
 
 @lru_cache(maxsize=8)
@@ -32,11 +32,12 @@ def solver_objection(s: Situation) -> Objection | None:
     structure, label = s.canonical.structure
     for d in s.domains:
         for operation in ("project", "project_jacobian"):
-            why, slow = d.unavailable_reason(operation)
-            if why:
+            if why := d.expensive.get(operation):
                 message = f"its step needs a projection onto {d}: {why}"
                 return Objection(
-                    message, ask_for_it("decide in a set that has one, such as a box, a ball or a simplex", slow), slow
+                    message,
+                    ask_for_it("decide in a set that has one, such as a box, a ball or a simplex"),
+                    slow=True,
                 )
     if structure is Structure.AFFINE or separable_over_box(structure, s.domains):
         return None
@@ -54,7 +55,8 @@ def solver_objection(s: Situation) -> Objection | None:
     if s.size > MOST_ENTRIES and structure is not Structure.AFFINE:
         return Objection(
             f"its step solves a system of the size of the decision for `{label}`, and {s.size} entries are more than {MOST_ENTRIES}",
-            f"linearise `{label}`, or decide in a box under sums of functions of single entries",
+            ask_for_it(f"linearise `{label}`, or decide in a box under sums of functions of single entries"),
+            slow=True,
         )
     return None
 
@@ -78,7 +80,7 @@ def known_objections(s: Situation, moves: bool) -> tuple[Objection, ...]:
     if structure is Structure.AFFINE or separable_over_box(structure, s.domains):
         return tuple(results)
     for d in s.domains:
-        if why := d.unavailable_reason("project_jacobian")[0]:
+        if why := d.expensive.get("project_jacobian"):
             message = f"moving its decisions to what is known before them needs a projection onto {d}: {why}"
             results.append(Objection(message, "decide in a set that has one, such as a box, a ball or a simplex"))
     try:

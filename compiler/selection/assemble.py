@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import cast
 
 from oco.compiler.algorithms.base import Algorithm
+from oco.compiler.algorithms.penalties import MOST_SLOPES
 from oco.compiler.certificates.keeper import CertificateKeeper
 from oco.compiler.certificates.sums import SYMBOLS as SUMMED
 from oco.compiler.certificates.watched_conditions import SYMBOLS as WATCHED
@@ -24,9 +25,6 @@ from oco.compiler.lowering.rounding import rounded
 from oco.compiler.lowering.rule import Informed, Rule, State
 from oco.compiler.lowering.storage import StateLayout, decided, started
 from oco.compiler.proximal.known_step import BEFORE, SYMBOLS, CarryingRule, WithinKnown, carried_field
-
-MOST_SLOPES = 100_000
-"""Entries of the constraints' gradients together, beyond which a learner does not look at their size."""
 
 
 def assemble(algorithm: Algorithm, spec: TraceSpec, doc: str, norm: str = "l2") -> Program:

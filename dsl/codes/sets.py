@@ -24,13 +24,6 @@ SETS: dict[str, Code] = {
         "Add bounds on every entry.",
         Stage.CHECK,
     ),
-    "OCO416": Code(
-        "the domain does not offer this operation",
-        "Some sets have no projection, or none that is affordable at this size. Algorithms that need it are refused, with this reason.",
-        "import oco\noco.birkhoff(1000).project([[0.0] * 1000] * 1000)\n",
-        "Use an algorithm that needs linear minimisation alone, such as `projection-free`.",
-        Stage.BUILDER,
-    ),
     "OCO419": Code(
         "this does not narrow a domain",
         "What stands behind `with` compares affine expressions of the decision and of fixed data, and holds in every round.",

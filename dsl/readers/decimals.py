@@ -7,10 +7,8 @@ from typing import IO
 
 import numpy as np
 
+from oco.dsl.limits import LONGEST_LINE, LONGEST_NUMBER
 from oco.dsl.readers.quota import QuotaExceeded
-
-LONGEST_NUMBER, LONGEST_LINE = 512, 2**24
-"""Characters of a number, and of a line: a file that `gzip` unpacks may be one line."""
 
 
 def decimal(text: str) -> float | None:

@@ -184,7 +184,7 @@ def _projected(rounds: RoundArrays, ends: Array) -> StaticProblem | None:
 
     Sums over many rounds that differ are nearly smooth. Any subgradient at a point gives a valid bound.
     """
-    if any("project" in b.domain.refusals for b in rounds.problem.blocks):
+    if not all(b.domain.is_cheap("project") for b in rounds.problem.blocks):
         return None
     return StaticProblem(rounds, replace(region(rounds.problem), complete=False), rounds, ends)
 

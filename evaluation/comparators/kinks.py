@@ -249,7 +249,7 @@ class Kinked:
 def kinked_program(p: ConicProgram, region: Region) -> Kinked | None:
     """Program over the decisions of `region`; None where it is of another form."""
     size, rows = region.size, [x.function for x in p.limits if isinstance(x.function, AffineRows)]
-    refused = any("project" in b.domain.refusals for b in region.blocks)
+    refused = any(not b.domain.is_cheap("project") for b in region.blocks)
     own = {b.name for b in region.blocks}
     if refused or len(rows) < len(p.limits) or (p.loss and not p.loss.decisions <= own):
         return None

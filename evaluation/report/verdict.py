@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.problem.margins import ShareMargin
+from oco.dsl.labels import MOST_NAMED
 from oco.dsl.statements import Timing
 from oco.evaluation.baselines.held import HELD
 from oco.evaluation.baselines.rule_table import RuleLine
@@ -25,7 +26,6 @@ LABEL = 12  # width of the column of headings
 EQUAL_LOSS = 5e-4  # share by which losses differ that are called equal
 EQUAL = 1e-3  # share of its scale by which the mean of an equality may be off
 NOTHING = 1e-6  # sum of violations below which it is rounding, where no round was broken
-MOST = 3  # constraints that are shown one by one
 COMPARED = {"static": "best fixed decision", "dynamic": "best of each round"}
 
 
@@ -45,7 +45,7 @@ def verdict(trace: MeasuredRun, run: RunSummary, data: str, algorithm: str, foll
     following  commands that lead on
     """
     constraints = kept_constraints(trace)
-    shown = _block("constraints", _constraints(constraints), MOST + 1) if constraints else []
+    shown = _block("constraints", _constraints(constraints), MOST_NAMED + 1) if constraints else []
     sections = [
         _wrapped(_headline(run, constraints, trace.problem.model.maximized))[:3],
         [*_block("data", [data], 2), *_block("algorithm", [algorithm], 2)],
@@ -274,8 +274,8 @@ def _on_average(g: Array, slack: Array) -> tuple[str, bool]:
 def _constraints(constraints: Sequence[ConstraintRecord]) -> list[str]:
     """Lines of the first constraints, those that were broken before the others, and one on the rest."""
     ordered = sorted(constraints, key=lambda c: not c.broken)
-    lines = [f"{shorten(c.label, 24, placeholder='...')}: {c.words}" for c in ordered[:MOST]]
-    if rest := ordered[MOST:]:
+    lines = [f"{shorten(c.label, 24, placeholder='...')}: {c.words}" for c in ordered[:MOST_NAMED]]
+    if rest := ordered[MOST_NAMED:]:
         broken = sum(c.broken for c in rest)
         lines.append(f"and {len(rest)} more, {broken or 'none'} of them broken")
     return lines

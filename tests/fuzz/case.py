@@ -197,7 +197,7 @@ def _point(rng: np.random.Generator, domain: Any) -> Array:
     with product():
         inside = np.array(domain.sample(rng, 1)[0])
         draw = rng.random()
-        if draw < 0.3 or "lmo" in domain.refusals:
+        if draw < 0.3:
             return inside
         slope = rng.normal(size=domain.shape)
         if rng.random() < 0.3:

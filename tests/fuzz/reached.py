@@ -118,7 +118,7 @@ class Curved:
             slope = slopes[k : k + b.domain.size].reshape(b.shape)
             k += b.domain.size
             moved[b.name] = spot.x[b.name]
-            if "lmo" not in b.domain.refusals and np.any(slope):
+            if np.any(slope):
                 moved[b.name] = spot.x[b.name] + share * (b.domain.lmo_array(-slope) - spot.x[b.name])
         return Spot(moved_in(self.case, moved, self.inward), spot.streams, spot.t, spot.v)
 

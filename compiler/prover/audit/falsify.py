@@ -71,7 +71,7 @@ class Attack:
         """A point of the set that is extreme in a direction, where the set tells."""
         if b.domain.is_box:
             return np.asarray(np.where(direction > 0, b.domain.upper, b.domain.lower))
-        if "lmo" in b.domain.refusals or is_expensive(b):
+        if not b.domain.is_cheap("lmo") or is_expensive(b):
             return np.asarray(self.rng.choice(self.inside[b.name]))
         return np.asarray(b.domain.lmo_array(-direction))
 

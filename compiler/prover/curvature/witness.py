@@ -13,6 +13,7 @@ import numpy as np
 
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.jacobians import jacobian
+from oco.compiler.prover.curvature.hessian import MOST_WRITTEN_OUT
 from oco.compiler.prover.phrasing import coordinates, number
 from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.compiler.prover.search_budget import Allowance, size
@@ -29,7 +30,6 @@ Floats = np.ndarray[Any, Any]
 Decision = Mapping[str, Floats]
 LEAST_VIOLATION = 1e-6  # relative to the values involved
 PAIRS = 160
-MOST_WRITTEN_OUT = 40  # entries of decisions whose Hessian is written out as expressions
 SHARE = 0.25
 """Share of the available steps that one search may take."""
 STEADY, PART, WRITE = 10, 2, 80

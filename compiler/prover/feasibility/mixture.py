@@ -107,7 +107,7 @@ class _Claim:
         blocks = setting.canonical.blocks
         cost = sum(b.domain.extreme_cost for b in blocks)
         spectral = any(len(b.shape) == 2 and b.domain.size > LARGEST_SPECTRAL for b in blocks)
-        if any("lmo" in b.domain.refusals for b in blocks) or spectral or not self.scenario.search.take(2 * cost):
+        if any(not b.domain.is_cheap("lmo") for b in blocks) or spectral or not self.scenario.search.take(2 * cost):
             return None
         parts = self._split(self.matrix.matrix[0])
         return [{b.name: b.domain.lmo_array(sign * parts[b.name]) for b in blocks} for sign in (1.0, -1.0)]

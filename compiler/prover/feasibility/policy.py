@@ -14,12 +14,11 @@ from oco.compiler.prover.feasibility.scenario import Scenario
 from oco.compiler.prover.feasibility.slater import slater_point
 from oco.compiler.prover.phrasing import number
 from oco.compiler.prover.search_budget import Allowance
-from oco.compiler.prover.suprema.corners import stream_box_corners
+from oco.compiler.prover.suprema.corners import MOST_PROBLEMS, stream_box_corners
 from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.expressions import Kind, names
 from oco.dsl.intervals import point
 
-MOST_CORNERS = 64  # corners of the streams that each have a decision of their own
 POINTS = 4  # that are tried at each corner whatever they take
 
 
@@ -31,7 +30,7 @@ def corner_policy(setting: ProofContext, search: Allowance) -> Step | None:
     ):
         return None
     used = sorted({n for c in canonical.inequalities for n in names(c.expr, Kind.STREAM)})
-    corners = stream_box_corners(setting, used, MOST_CORNERS)
+    corners = stream_box_corners(setting, used, MOST_PROBLEMS)
     if corners is None or any(setting.streams[n].integer for n in used):
         return None
     worst = np.inf

@@ -20,6 +20,7 @@ from oco.compiler.prover.feasibility.solver import least_violation
 from oco.compiler.prover.phrasing import coordinates, number
 from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.compiler.prover.search_budget import size
+from oco.compiler.prover.suprema.corners import MOST_PROBLEMS
 from oco.compiler.prover.terms.entry import entry
 from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.dims import known
@@ -28,7 +29,6 @@ from oco.dsl.expressions import Expr
 
 Floats = np.ndarray[Any, Any]
 Directions = dict[str, Floats]
-MOST_CORNERS = 64  # corners of the streams that are rows of one program
 ENTRY, PART = 300, 60
 """Steps that the corner of an entry of a constraint takes, and more for each part of the constraint."""
 ROUNDING = 1e-14
@@ -89,7 +89,7 @@ def _best_corner(scenario: Scenario) -> tuple[dict[str, Floats], float] | None:
     own: list[tuple[float, Directions]] = []  # what each entry has to spare at its own corner
     for c in inequalities:
         places = list(np.ndindex(*known(c.shape)))
-        for at in places if len(places) <= MOST_CORNERS else ():
+        for at in places if len(places) <= MOST_PROBLEMS else ():
             if not search.take(ENTRY + PART * size(c.expr)):
                 return None
             g = setting.simplify(entry(c.expr, at))
@@ -150,8 +150,8 @@ def _best_vertex(scenario: Scenario) -> tuple[dict[str, Floats], float] | None:
     """
     setting, search = scenario.setting, scenario.search
     blocks, inequalities = setting.canonical.blocks, setting.canonical.inequalities
-    easy = all(b.domain.lmo_start is None and not b.domain.unavailable_reason("lmo")[0] for b in blocks)
-    if not easy or len(inequalities) > MOST_CORNERS or any(c.shape for c in inequalities):
+    easy = all(b.domain.lmo_start is None and b.domain.is_cheap("lmo") for b in blocks)
+    if not easy or len(inequalities) > MOST_PROBLEMS or any(c.shape for c in inequalities):
         return None
     centre = {b.name: b.domain.centre() for b in blocks}
     for c in inequalities:
@@ -219,7 +219,7 @@ def cheap_points(scenario: Scenario) -> Iterator[Mapping[str, Floats]]:
     if elsewhere and all(b.domain.contains(zero[b.name]) for b in blocks):
         yield zero
     corners = blocks[0].domain.vertices() if len(blocks) == 1 else None
-    if corners is not None and len(corners) <= MOST_CORNERS:
+    if corners is not None and len(corners) <= MOST_PROBLEMS:
         cost = scenario.cost(_exprs(scenario))
         yield from takewhile(lambda _: scenario.search.take(cost), ({blocks[0].name: corner} for corner in corners))
 

@@ -138,7 +138,7 @@ def into_domain(blocks: tuple[DecisionBlock, ...], x: Mapping[str, Floats]) -> d
     results: dict[str, Floats] = {}
     for b in blocks:
         inside = np.clip(x[b.name], b.domain.lower, b.domain.upper)
-        if not b.domain.is_box and "project" not in b.domain.refusals:
+        if not b.domain.is_box and b.domain.is_cheap("project"):
             inside = b.domain.project_array(inside)
         results[b.name] = inside
     return results

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from oco.compiler.prover.context import ProofContext
 
 MOST_CORNERS = 4096  # corners at which a function is evaluated, side by side in one array
+MOST_PROBLEMS = 64  # corners that each make a problem of their own: rows of a program, a decision, a quadratic form
 BRANCH = 15_000  # steps that branch and bound takes for each part of the expression
 FEW = 10  # entries of an array that take no longer than one
 

@@ -164,7 +164,7 @@ def vertex(domain: Domain, slope: Floats, search: Allowance) -> Floats:
     """The decision of the domain that is farthest along a direction; the centre where no steps are left for it."""
     if domain.is_box:
         return np.where(slope >= 0, domain.upper, domain.lower)
-    if "lmo" in domain.refusals or (len(domain.shape) == 2 and domain.size > LARGEST_SPECTRAL):
+    if not domain.is_cheap("lmo") or (len(domain.shape) == 2 and domain.size > LARGEST_SPECTRAL):
         return np.asarray(domain.centre())
     if not search.take(domain.extreme_cost):
         return np.asarray(domain.centre())

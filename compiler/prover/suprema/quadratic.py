@@ -15,7 +15,7 @@ from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.jacobians import jacobian
 from oco.compiler.prover.ranges.cells import NotCovered, over_cells
 from oco.compiler.prover.ranges.refine import without_decisions
-from oco.compiler.prover.suprema.corners import stream_corners
+from oco.compiler.prover.suprema.corners import MOST_PROBLEMS, stream_corners
 from oco.compiler.prover.terms.kinks import continuous
 from oco.dsl.atoms import Curvature
 from oco.dsl.expressions import Constant, Expr, Kind, names
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from oco.compiler.prover.context import ProofContext
 
 MOST_ENTRIES = 200  # entries of a quadratic form that is decomposed at each corner
-MOST_CORNERS = 64  # corners of its matrix
 SLACK = 2.0**-40
 
 
@@ -48,7 +47,7 @@ def ball_sup(setting: ProofContext, expr: Expr) -> float | None:
         return None
     radius = block.domain.radius
     best = _dual(matrix, setting.ranges(linear).broadcast(block.shape), radius) + setting.ranges(rest).greatest
-    streams = stream_corners(setting, expr, MOST_CORNERS)
+    streams = stream_corners(setting, expr, MOST_PROBLEMS)
     if streams is None:
         return best
     cells, count = streams

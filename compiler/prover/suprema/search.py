@@ -151,7 +151,7 @@ class Search:
         if b.domain.is_box:
             ahead = np.where(direction > 0, b.domain.upper, b.domain.lower)
             return np.where(direction == 0, np.asarray(b.domain.centre()), ahead)
-        if "lmo" in b.domain.refusals or not self.setting.attaining.take(b.domain.extreme_cost):
+        if not b.domain.is_cheap("lmo") or not self.setting.attaining.take(b.domain.extreme_cost):
             return None
         return np.asarray(b.domain.lmo_array(-direction), dtype=np.float64)
 

@@ -29,7 +29,7 @@ def test_a_declaration_that_says_more_stands() -> None:
 def test_a_declaration_that_says_less_changes_nothing() -> None:
     facts = facts_of(MODEL + "assume loss.lipschitz.l2 <= 100\n")
     assert facts["loss.lipschitz.l2"].status is Status.PROVED and facts["loss.lipschitz.l2"].value < 8
-    assert "OCO610" in [w.code for w in facts.noticed]
+    assert "OCO610" in [w.code for w in facts.warnings]
 
 
 @pytest.mark.parametrize(
@@ -77,16 +77,16 @@ def test_values_of_assumptions_are_worked_out() -> None:
 
 def test_an_unused_stream_and_a_slack_constraint_that_is_fixed_are_pointed_out() -> None:
     text = MODEL.replace("minimize", "stream d in [0, 1]\nminimize").replace("<= 1.5", "<= 3")
-    assert [w.code for w in facts_of(text).noticed] == ["OCO603", "OCO604", "OCO611"]
+    assert [w.code for w in facts_of(text).warnings] == ["OCO603", "OCO604", "OCO611"]
 
 
 def test_a_comment_silences_the_warnings_of_its_line() -> None:
     text = MODEL.replace("minimize", "stream d in [0, 1]   # allow OCO603\nminimize").replace(
         "<= 1.5", "<= 3   # allow OCO604, OCO603, OCO611"
     )
-    assert facts_of(text).noticed == ()
+    assert facts_of(text).warnings == ()
     other = MODEL.replace("minimize", "stream d in [0, 1]   # allow OCO604\nminimize")
-    assert [w.code for w in facts_of(other).noticed] == ["OCO603", "OCO611"]
+    assert [w.code for w in facts_of(other).warnings] == ["OCO603", "OCO611"]
 
 
 def test_facts_are_a_mapping_of_the_whole_catalogue() -> None:
@@ -109,6 +109,17 @@ def test_no_solver_is_loaded_for_facts_that_need_none() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_facts_are_values_that_reading_does_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything is proved by `check`: no key that is read, no text and no copy runs a search."""
+    facts = facts_of(MODEL)
+    monkeypatch.setattr(
+        "oco.compiler.prover.feasibility.feasible.Feasibility.find", lambda self: pytest.fail("searched")
+    )
+    monkeypatch.setattr("oco.compiler.prover.context.ProofContext.__init__", lambda *_: pytest.fail("a new proof"))
+    assert facts["slater.margin"].known and isinstance(facts.warnings, tuple) and "slater.margin" in str(facts)
+    assert list(facts) == list(facts.items_by_key) and len(facts) == len(facts.items_by_key)
 
 
 def test_an_assumption_of_what_is_proved_exactly_is_no_contradiction() -> None:

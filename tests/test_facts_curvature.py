@@ -121,7 +121,7 @@ def test_each_constraint_that_is_wrong_gets_an_error_of_its_own() -> None:
 def test_what_is_not_decided_is_a_warning() -> None:
     facts = check(parse(NAMES.replace("EXPRESSION", "exp(sqrt(y))")))
     assert facts["loss.convex"].status is Status.UNKNOWN
-    assert [w.code for w in facts.noticed if w.code == "OCO602"] == ["OCO602"]
+    assert [w.code for w in facts.warnings if w.code == "OCO602"] == ["OCO602"]
 
 
 @pytest.mark.parametrize(

@@ -114,10 +114,10 @@ def test_wide_ranges_and_outliers_are_pointed_out() -> None:
         "d": np.linspace(0, 4, 400),
     }
     data["c"][99, 1] = -4.9
-    found = {w.code: w for w in check(parse(AFFINE), data).noticed}
+    found = {w.code: w for w in check(parse(AFFINE), data).warnings}
     assert "round 100" in found["OCO607"].hint and "4.9" in found["OCO607"].hint
     data["c"][99, 1] = 0.1
-    found = {w.code: w for w in check(parse(AFFINE), data).noticed}
+    found = {w.code: w for w in check(parse(AFFINE), data).warnings}
     assert "OCO607" not in found and "`c`" in found["OCO606"].message
 
 

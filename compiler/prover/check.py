@@ -15,7 +15,7 @@ from oco.compiler.prover.curvature.exp_concavity import exp_concavity
 from oco.compiler.prover.data_facts import measured_margin, with_data
 from oco.compiler.prover.domain import domain_facts
 from oco.compiler.prover.fact import Fact
-from oco.compiler.prover.facts import Deferred, Facts
+from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.feasibility import feasible
 from oco.compiler.prover.function import ScalarFunction
 from oco.compiler.prover.measured import Observed, Rounds, observed
@@ -76,9 +76,10 @@ def check_canonical(
     if seen is not None:
         result.add(with_data(setting, known, seen))
     result.raise_if_any()
-    later = Deferred(feasible.KEYS, lambda: _solved(setting, seen))
-    again = checked_again if seen is None else None
-    return Facts(model, known, without_allowed(result.items), (later,), budget.effort, again)
+    solved, warnings = _solved(setting, seen)
+    facts = {key: fact for key, fact in known.items() if key not in solved} | solved
+    warnings = tuple(dict.fromkeys((*without_allowed(result.items), *warnings)))
+    return Facts(model, facts, warnings, budget.effort, checked_again if seen is None else None)
 
 
 def checked_again(text: str, name: str, effort: float) -> Facts:
@@ -136,8 +137,8 @@ def _worked_out(setting: ProofContext, functions: Functions) -> Iterator[Fact]:
         yield from constraint_facts(setting, c, functions[c.label])
 
 
-def _solved(setting: ProofContext, seen: Observed | None) -> tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]:
-    """The facts that need a solver, with what is measured and assumed of them."""
+def _solved(setting: ProofContext, seen: Observed | None) -> tuple[dict[str, Fact], tuple[Diagnostic, ...]]:
+    """Facts that may need a solver, in the order of their keys, with what is measured and assumed of them."""
     facts, warnings = feasible.Feasibility(setting).find()
     known, results = dict(facts), Findings()
     if seen is not None and known["slater.margin"].status in (Status.UNKNOWN, Status.CONDITION):
@@ -146,7 +147,7 @@ def _solved(setting: ProofContext, seen: Observed | None) -> tuple[Mapping[str, 
     results.add(_declare(setting.canonical, known, frozenset(known), {}))
     results.raise_if_any()
     known |= {f.key: f for f in _of_common(known)}
-    return known, without_allowed(results.items)
+    return {key: known[key] for key in feasible.KEYS}, without_allowed(results.items)
 
 
 def _of_common(known: Mapping[str, Fact]) -> Iterator[Fact]:

@@ -1,68 +1,45 @@
-"""Facts of a model by key, those that need a solver found at the first question for them."""
+"""Facts of a model by key."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.ledger import facts_data, ledger_text
 from oco.dsl.contained import self_contained
-from oco.dsl.diagnostics import Diagnostic, contained
+from oco.dsl.diagnostics import Diagnostic
 from oco.dsl.text.printer import print_model
 
 VERSION = 1
 """Version of the layout of `Facts.as_data`."""
 
 
-@dataclass(frozen=True, eq=False)
-class Deferred:
-    """Facts that need a solver: found together, at the first question for one of them."""
-
-    keys: tuple[str, ...]
-    find: Callable[[], tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]]
-
-    @cached_property
-    def proved(self) -> tuple[Mapping[str, Fact], tuple[Diagnostic, ...]]:
-        """Facts by key, and warnings, of one search."""
-        with contained("checking"):
-            return self.find()
-
-
 @dataclass(frozen=True)
 class Facts(Mapping[str, Fact]):
-    """The ledger. A key of the catalogue that nothing is known about is there, with status `unknown`.
+    """The ledger: an immutable value, of which every fact is there from the start. A key of the catalogue that nothing is known about
+    has status `unknown`.
 
-    `items_by_key` are known from the start; those of `deferred` are worked out when somebody asks. `effort` is that of the searches.
-    `again` proves them anew from the text, name and effort, as another process does; None for facts of data.
+    warnings  of all derivations, each once
+    effort    that of the searches
+    again     proves them anew from the text, name and effort, as another process does; None for facts of data
     """
 
     model: Any
     items_by_key: Mapping[str, Fact]
-    noticed: tuple[Diagnostic, ...] = ()
-    deferred: tuple[Deferred, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
     effort: float = 1.0
     again: Callable[[str, str, float], Facts] | None = None
 
     def __getitem__(self, key: str) -> Fact:
-        for later in self.deferred:
-            if key in later.keys:
-                return later.proved[0][key]
         return self.items_by_key[key]
 
     def __iter__(self) -> Iterator[str]:
-        late = [key for later in self.deferred for key in later.keys]
-        return iter([*(k for k in self.items_by_key if k not in late), *late])
+        return iter(self.items_by_key)
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    @property
-    def warnings(self) -> tuple[Diagnostic, ...]:
-        """Warnings of all derivations, each once."""
-        return tuple(dict.fromkeys((*self.noticed, *(w for later in self.deferred for w in later.proved[1]))))
+        return len(self.items_by_key)
 
     def value(self, key: str, default: Any = None) -> Any:
         """The value where it may be relied on, else `default`."""

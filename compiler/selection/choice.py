@@ -34,7 +34,7 @@ from oco.compiler.theory.resolve import GivenSettings, theorem_settings
 from oco.compiler.theory.seen_worst import on_data
 from oco.compiler.theory.settings import Setting
 from oco.compiler.theory.theorems import Objection, Restart, Situation, Theorem, UnknownFact, without_sense
-from oco.compiler.theory.unit_free import in_user_units, unit_free, without_units
+from oco.compiler.theory.unit_free import in_user_units, without_units
 from oco.dsl.diagnostics import Diagnostic, OcoError, Severity, fail
 from oco.dsl.settings import SETTINGS, UNITS
 from oco.dsl.source import Span
@@ -105,7 +105,7 @@ class Choice:
         v = self.winner
         if v is None or v.theorem is None or v.theorem.restarts is None:
             return None
-        s = self.situation if v.scales is None else unit_free(self.situation, v.scales)
+        s = in_its_units(self.situation, v)
         return v.theorem.first_epoch or first_epoch(v.theorem.restarts, s, v.settings), v.theorem.restart
 
     @property

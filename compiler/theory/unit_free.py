@@ -24,11 +24,10 @@ from oco.compiler.problem.canonical import Canonical, Equality, Inequality, entr
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.domain import domain_facts, downward, upward
 from oco.compiler.prover.fact import Fact
-from oco.compiler.prover.facts import Deferred, Facts
-from oco.compiler.prover.feasibility.feasible import KEYS, Feasibility
+from oco.compiler.prover.facts import Facts
+from oco.compiler.prover.feasibility.feasible import Feasibility
 from oco.compiler.prover.move_costs import KEYS as MOVES
 from oco.compiler.prover.move_costs import PREFIX
-from oco.compiler.prover.search_budget import SearchBudget, size
 from oco.compiler.prover.types import ProofRule, Status, Step
 from oco.compiler.theory.scales import Scales
 from oco.compiler.theory.theorems import Bound, Guarantee, Situation
@@ -63,9 +62,9 @@ def _sizes(s: Situation, constraints: tuple[Inequality | Equality, ...]) -> Floa
     return np.where((flat > 0) & np.isfinite(flat), flat, 1.0)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 def without_units(s: Situation, norm: str) -> tuple[Situation, Scales]:
-    """The situation of the problem in u for theorems in that norm, and its scales."""
+    """Situation of the problem in u for theorems in that norm, and its scales; kept for a choice and its pilot runs."""
     scales = scales_of(s, norm)
     return unit_free(s, scales), scales
 
@@ -151,8 +150,8 @@ class _Scaling:
         for c, a, b in zip(self.s.canonical.constraints, ends, ends[1:]):
             known |= {f.key: f for f in self._of_constraint(c, sizes[a:b])}
         known |= {f.key: f for f in self._of_time()}
-        later = Deferred(KEYS, lambda: (self._solved(), ()))
-        return Facts(self.s.facts.model, known, (), (later,), self.s.facts.effort)
+        known |= {f.key: f for f in self._margin()}
+        return Facts(self.s.facts.model, known, effort=self.s.facts.effort)
 
     def _of_loss(self) -> Iterator[Fact]:
         for what in LENGTHS:
@@ -199,20 +198,20 @@ class _Scaling:
         for key, factors in units.items():
             yield reduce(_times, factors, self.s.facts[key])
 
-    def _solved(self) -> dict[str, Fact]:
-        """Feasibility has no unit. A Slater margin is sought again, since each constraint has a unit of its own."""
-        facts = {key: self.s.facts[key] for key in KEYS}
-        given = facts["slater.margin"]
+    def _margin(self) -> Iterator[Fact]:
+        """Slater margin, sought again since each constraint has a unit of its own. Other facts of feasibility have no unit."""
+        given = self.s.facts["slater.margin"]
         if not given.known or not self.scales.inequalities.size:
-            return facts
+            return
         rows = self.canonical.inequalities
         parts = sum(size(c.expr) for c in rows) * (1 + self.canonical.size // 500)
         small = sum(c.size for c in rows) <= MOST_SOUGHT and parts <= MOST_PARTS
         seek = given.status is Status.PROVED and small
         result = Feasibility(ProofContext(self.canonical, SearchBudget(self.s.facts.effort))).slater() if seek else {}
         if "slater.margin" in result and result["slater.margin"].known:
-            return facts | result
-        return facts | {"slater.margin": _times(given, 1 / float(self.scales.inequalities.max()))}
+            yield from result.values()
+        else:
+            yield _times(given, 1 / float(self.scales.inequalities.max()))
 
 
 def _times(fact: Fact, unit: float, exact: float | None = None, by: float = 1.0) -> Fact:

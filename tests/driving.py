@@ -35,6 +35,12 @@ def example(name: str, algorithm: str | None = None, settings: str | None = None
 
 
 @cache
+def plan_for(text: str, algorithm: str | None = None, settings: str | None = None) -> Any:
+    """Plan of a model's text. Tests that ask for the same one share it, as for `example`."""
+    return oco.compile(oco.parse(text), algorithm, settings)
+
+
+@cache
 def situation(text: str) -> Situation:
     """The problem of a model and its facts, which all algorithms share."""
     problem = canonical(parse(text))

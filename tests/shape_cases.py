@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from itertools import islice
 from math import prod
 from typing import Any
 
@@ -185,8 +186,10 @@ def cases() -> Iterator[str]:
 
 
 def sample(count: int, seed: int) -> list[str]:
-    """Different models of the language among the cases: texts that do not parse are left out."""
-    return random.Random(seed).sample([text for text in dict.fromkeys(cases()) if parses(text)], count)
+    """Different models of the language among the cases: texts that do not parse are passed over."""
+    texts = list(dict.fromkeys(cases()))
+    random.Random(seed).shuffle(texts)
+    return list(islice(filter(parses, texts), count))
 
 
 def parses(text: str) -> bool:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from driving import plan_for
 from scipy.optimize import linprog
 
-import oco
 from oco.compiler.theory.conditions import ConditionAnswer
 from oco.evaluation.load import load_trace
 from oco.evaluation.summary import summarize
@@ -34,7 +34,7 @@ def rounds(seed: int, most: float) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("seed", range(3))
 def test_a_condition_that_the_data_satisfy_is_held_and_the_guarantee_holds(seed: int) -> None:
     """Orders of 7 meet any demand up to 7, and fit into the room."""
-    plan = oco.compile(oco.parse(TEXT))
+    plan = plan_for(TEXT)
     trace = plan.run(rounds(seed, 7.0))
     (line,) = summarize(trace).conditions
     assert line.outcome == ConditionAnswer.HELD and line.since is None and line.text == "held"
@@ -47,7 +47,7 @@ def test_a_condition_that_the_data_satisfy_is_held_and_the_guarantee_holds(seed:
 def test_a_round_that_no_decision_satisfies_fails_the_condition_from_there() -> None:
     data = rounds(0, 7.0)
     data["demand"][[41, 90]] = [9.0, 8.0]
-    (line,) = summarize(oco.compile(oco.parse(TEXT)).run(data)).conditions
+    (line,) = summarize(plan_for(TEXT).run(data)).conditions
     assert line.outcome == ConditionAnswer.FAILED and line.since == 42
     assert line.text == "failed from round 42: no decision satisfies rounds 42, 91"
 
@@ -56,15 +56,15 @@ def test_rounds_that_no_single_decision_satisfies_fail_the_condition_from_the_la
     """Demands of (9, 1) and (1, 9) each fit into the room of 14, and one order for both does not."""
     data = rounds(0, 4.0)
     data["demand"][[9, 149]] = [[9.0, 1.0], [1.0, 9.0]]
-    (line,) = summarize(oco.compile(oco.parse(TEXT)).run(data)).conditions
+    (line,) = summarize(plan_for(TEXT).run(data)).conditions
     assert line.outcome == ConditionAnswer.FAILED and line.since == 150
-    dynamic = oco.compile(oco.parse(TEXT + "measure dynamic regret\n")).run(data)
+    dynamic = plan_for(TEXT + "measure dynamic regret\n").run(data)
     (line,) = summarize(dynamic).conditions
     assert line.outcome == ConditionAnswer.HELD
 
 
 def test_without_the_comparator_a_condition_cannot_be_told() -> None:
-    trace = oco.compile(oco.parse(TEXT)).run(rounds(0, 7.0))
+    trace = plan_for(TEXT).run(rounds(0, 7.0))
     (line,) = summarize(trace, ()).conditions
     assert line.outcome == ConditionAnswer.UNDECIDED and "static comparator" in line.why
 
@@ -72,12 +72,12 @@ def test_without_the_comparator_a_condition_cannot_be_told() -> None:
 def test_draws_of_unknown_mean_are_not_judged_by_one_run() -> None:
     text = TEXT.replace("demand[2] in", "demand[2] iid in").replace("each round", "on average")
     text = text.replace("price[2] in", "price[2] iid in") + "using mirror-descent\n"
-    (line, *_) = summarize(oco.compile(oco.parse(text)).run(rounds(0, 7.0))).conditions
+    (line, *_) = summarize(plan_for(text).run(rounds(0, 7.0))).conditions
     assert line.outcome == ConditionAnswer.UNDECIDED
 
 
 def test_a_saved_trace_keeps_its_conditions(tmp_path: Path) -> None:
-    trace = oco.compile(oco.parse(TEXT)).run(rounds(0, 7.0))
+    trace = plan_for(TEXT).run(rounds(0, 7.0))
     trace.save(tmp_path / "trace.nc")
     assert load_trace(tmp_path / "trace.nc").promise.conditions == trace.promise.conditions != ()
 
@@ -103,7 +103,7 @@ def test_rows_on_average_have_a_common_decision_where_a_linear_program_has_one(s
     level = np.minimum(need @ rng.uniform(0, 1, 3), 1) + (0.02 if seed % 2 else 0.0)
     rows, bounds = -need.reshape(-1, 3), -np.clip(level, -1, 1).ravel()
     data = {"need": need, "level": np.clip(level, -1, 1), "price": rng.uniform(0, 2, (120, 3))}
-    trace = oco.compile(oco.parse(AVERAGE)).run(data)
+    trace = plan_for(AVERAGE).run(data)
     (line,) = (c for c in summarize(trace).conditions if "every round" in c.words)
     exact = linprog(np.zeros(3), rows, bounds, bounds=[(0, 1)] * 3)
     assert line.outcome == (ConditionAnswer.HELD if exact.status == 0 else ConditionAnswer.FAILED)

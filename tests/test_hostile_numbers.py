@@ -47,8 +47,7 @@ def found(algorithm: str, size: str) -> Plan | None:
     for shape in SHAPES:
         text = BODY.format(**shape, size=size)
         try:
-            choice_for(text, algorithm)
-            plan = plan_of(f"{text}using {algorithm}\n")
+            plan = Plan.of(choice_for(text, algorithm))
             return plan if plan.program else None
         except OcoError:
             continue

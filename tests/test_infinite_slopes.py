@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from driving import plan_for
 
 import oco
 from oco.compiler.problem.canonical import canonical
@@ -38,7 +39,7 @@ minimize c * z - sqrt(x) - c * sqrt(1 - y)
     "text, cut", [(ENTROPY, "with x >= 0.003"), (SALES, "with q >= 0.03")], ids=["entropy", "sales"]
 )
 def test_decisions_keep_away_from_infinite_slopes(text: str, cut: str) -> None:
-    plan = oco.compile(oco.parse(text))
+    plan = plan_for(text)
     assert plan.algorithm != "bgd"
     assert cut in plan.canonical.model.to_oco()
     assert any("because a gradient is infinite beyond" in remark for remark in plan.guarantee.remarks)
@@ -48,7 +49,7 @@ def test_the_guarantee_holds_where_the_smallest_of_two_is_zero() -> None:
     """Demand of zero, at which the root's slope is infinite, gives finite decisions and a regret within the bound."""
     rng = np.random.default_rng(3)
     data = {"d": rng.integers(0, 5, (400, 3)).astype(float), "c": rng.uniform(0.1, 0.3, (400, 3))}
-    plan = oco.compile(oco.parse(SALES))
+    plan = plan_for(SALES)
     trace = plan.run(data)
     decisions = np.asarray(trace.decisions)
     assert np.isfinite(decisions).all() and decisions.min() >= 0.03
@@ -66,7 +67,7 @@ def test_cuts_are_no_more_than_are_needed() -> None:
 
 
 def test_a_named_algorithm_keeps_away_too() -> None:
-    plan = oco.compile(oco.parse(TWO + "using ogd\n"))
+    plan = plan_for(TWO + "using ogd\n")
     assert plan.algorithm == "ogd" and "with y <= 0.995" in plan.canonical.model.to_oco()
 
 
@@ -95,7 +96,7 @@ def given_up(plan: oco.Plan) -> list[str]:
 @pytest.mark.parametrize("text", [ENTROPY, SALES, TWO + "using ogd\n", TWO + "measure dynamic regret\n", FLOW])
 def test_what_is_given_up_is_said_again_for_another_horizon_and_after_a_restore(text: str) -> None:
     """Plans of the model as written: for 300 rounds, of a saved state, and of a recipe."""
-    plan = oco.compile(oco.parse(text))
+    plan = plan_for(text)
     assert plan.guarantee is not None and plan.guarantee.remarks
     for other in (plan.with_horizon(300), type(plan).from_recipe(plan.recipe)):
         assert other.guarantee is not None

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from driving import plan_for
 
 import oco
 from oco.compiler.selection.pilots import PilotResult
@@ -39,49 +40,49 @@ MODELS = {"unit-free": FAVOURS_PAPER, "optimal": FAVOURS_LEAST}
 
 @pytest.mark.parametrize("mode", MODELS)
 def test_pilots_choose_between_the_least_guarantee_and_the_papers_constants(mode: str) -> None:
-    model = oco.parse(MODELS[mode].format(c=5))
-    plan = oco.compile(model)
+    text = MODELS[mode].format(c=5)
+    plan = plan_for(text)
     pilots = plan.choice.pilots
     assert pilots is not None and plan.mode == mode and pilots.results[0].algorithm == plan.algorithm
     assert (pilots.results[0].plain, plan.choice.policy.plain) == (mode == "unit-free",) * 2
     assert {r.plain for r in pilots.results} == {True, False}
     for result in pilots.results:
-        assert result.cost == pytest.approx(cost_of(result, model), rel=1e-12)
+        assert result.cost == pytest.approx(cost_of(result, text), rel=1e-12)
     assert pilots.results[0].cost == min(r.cost for r in pilots.results)
-    same = oco.compile(model, plan.algorithm, mode)
+    same = plan_for(text, plan.algorithm, mode)
     assert {n: s.formula for n, s in same.settings.items()} == {n: s.formula for n, s in plan.settings.items()}
     assert ("favoured the paper's constants" in plan.choice.verdicts[0].reason) == (mode == "unit-free")
 
 
-def cost_of(result: PilotResult, model: oco.dsl.model.Model) -> float:
+def cost_of(result: PilotResult, text: str) -> float:
     """The same runs, of a plan that is asked for by name."""
-    plan = oco.compile(model, result.algorithm, "unit-free" if result.plain else "optimal")
+    plan = plan_for(text, result.algorithm, "unit-free" if result.plain else "optimal")
     runs = [plan.run(load_data(plan.canonical, None, seed=k), seed=k) for k in (0, 1)]
     return float(np.mean([score(run, plan.choice.situation, 1.0)[2] for run in runs]))
 
 
 def test_what_is_asked_for_is_what_is_taken() -> None:
-    model = oco.parse(MODELS["unit-free"].format(c=5))
-    least, plain = (oco.compile(model, settings=kind) for kind in ("optimal", "unit-free"))
+    text = MODELS["unit-free"].format(c=5)
+    least, plain = (plan_for(text, settings=kind) for kind in ("optimal", "unit-free"))
     for plan in (least, plain):
         pilots = plan.choice.pilots
         assert pilots is not None and {r.plain for r in pilots.results} == {plan is plain} and pilots.literal is None
     assert least.mode == "optimal" and least.choice.winner is not None and least.choice.winner.best is not None
     assert plain.mode == "unit-free" and plain.choice.winner is not None and plain.choice.winner.best is None
-    named = oco.compile(model, "coldq")
+    named = plan_for(text, "coldq")
     assert named.mode == "optimal" and named.choice.pilots is None
 
 
 @pytest.mark.parametrize("mode", MODELS)
 @pytest.mark.parametrize("factor", [2.0**-12, 2.0**12])
 def test_the_units_of_the_loss_change_nothing_of_the_choice(mode: str, factor: float) -> None:
-    plan, other = (oco.compile(oco.parse(MODELS[mode].format(c=c))) for c in (5, 5 * factor))
+    plan, other = (plan_for(MODELS[mode].format(c=c)) for c in (5, 5 * factor))
     assert (plan.algorithm, plan.mode) == (other.algorithm, other.mode)
     np.testing.assert_array_equal(plan.run(seed=3).decisions, other.run(seed=3).decisions)
 
 
 def test_a_plan_with_constants_from_pilots_is_made_again() -> None:
-    plan = oco.compile(oco.parse(MODELS["unit-free"].format(c=5)))
+    plan = plan_for(MODELS["unit-free"].format(c=5))
     learner, data = plan.learner(), plan.run(seed=1)
     learner.decide()
     learner.observe(p=data.data.array("p")[0])

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from driving import plan_for
 
 import oco
 from oco.dsl.statements import Feedback
@@ -56,7 +57,7 @@ def test_an_ad_campaign_earns_the_most_of_those_that_keep_the_budget() -> None:
     runs = {v.name: plan.taking(v).run(data) for v in usable}
     over = {n: run.constraints.sum() for n, run in runs.items()}
     assert max(over[n] for n in kept) < 0.05 * 3 * 480 < 0.1 * 3 * 480 < min(over[n] for n in growing)
-    by_guarantee = oco.compile(oco.parse(TEXT))
+    by_guarantee = plan_for(TEXT)
     assert by_guarantee.choice.pilots is None
     assert -runs[plan.algorithm].loss.sum() > -1.4 * runs[by_guarantee.algorithm].loss.sum()
 

@@ -28,6 +28,7 @@ from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.feasibility.feasible import Feasibility
 from oco.compiler.prover.move_costs import KEYS as MOVES
 from oco.compiler.prover.move_costs import PREFIX
+from oco.compiler.prover.search_budget import SearchBudget, size
 from oco.compiler.prover.types import ProofRule, Status, Step
 from oco.compiler.theory.scales import Scales
 from oco.compiler.theory.theorems import Bound, Guarantee, Situation

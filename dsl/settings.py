@@ -29,7 +29,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "pfs": ("eta", "rho"),
     "nested": ("D", "eta", "Q", "window"),
     "pacing": ("price", "eta"),
-    "hedged": ("penalty", "weight", "D", "Q", "season"),
+    "hedged": ("penalty", "weight", "D", "Q", "season", "theta"),
 }
 
 WORD_SETTINGS: dict[str, tuple[str, ...]] = {

@@ -30,7 +30,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "pfs": ("eta", "rho"),
     "nested": ("D", "eta", "Q", "window"),
     "pacing": ("price", "eta", "season"),
-    "hedged": ("penalty", "weight", "D", "Q", "season"),
+    "hedged": ("penalty", "weight", "D", "Q", "season", "theta"),
 }
 
 WORD_SETTINGS: dict[str, tuple[str, ...]] = {

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-_NEWTON = "pilots choose among first-order steps; no candidate takes online Newton steps, and predictions of relatives say nothing"
-_CLOSE = "no expert takes Newton steps; weighing experts costs more than they differ by, and the best of one week is the worst of the next"
+_LUCK = (
+    "Newton steps and rules that hold the stocks of one day 24 days before are best in some markets and the worst in others; weights cost "
+    "up to ln K in logarithms of wealth beside the best expert, and much of it while it is not yet known"
+)
+_TURNED = "Newton steps lead on the first fifth and lose afterwards, and the weights follow them down"
 
 CAUSES: Mapping[str, str] = {
     "nyiso": (
@@ -23,6 +26,7 @@ CAUSES: Mapping[str, str] = {
         "with observed slopes costs less"
     ),
     "autoscaling": "crowds come seldom: what a margin for them saves shows after weights have moved; `ofw-tvc` keeps more machines always",
-    **dict.fromkeys(("djia", "sp500", "tse", "msci", "nyse_o", "nyse_n"), _NEWTON),
-    **{f"{market}-sector": _CLOSE for market in ("djia", "sp500", "tse", "msci", "nyse_o", "nyse_n")},
+    **dict.fromkeys(("djia", "sp500", "tse", "msci", "nyse_o", "nyse_n"), _LUCK),
+    **{f"{market}-sector": _LUCK for market in ("djia", "sp500", "tse", "nyse_o", "nyse_n")},
+    "msci-sector": _TURNED,
 }

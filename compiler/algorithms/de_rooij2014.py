@@ -10,6 +10,12 @@ best expert's by at most Delta_T + ln K / eta_T <= 2 Delta_T. With s_t the range
 delta_t <= eta_t s_t^2 / 8 by Hoeffding's lemma, hence
 
     Delta_t^2 - Delta_{t-1}^2 = 2 Delta_{t-1} delta_t + delta_t^2 <= (ln K / 4 + 1) s_t^2,    2 Delta_T <= sqrt((4 + ln K) sum_t s_t^2).
+
+The loss of the mean. Where experts decide x^k, l_t[k] = P_t(x^k) for a convex P_t and x_t = sum_k w_t[k] x^k is played, P_t(x_t) stands
+for <w_t, l_t> here: delta_t = [P_t(x_t) + ln <w_t, exp(-eta_t l_t)> / eta_t]_+. All of the above holds of what is played, as delta_t is
+no more than it was, and where exp(-theta P_t) is concave, delta_t = 0 as soon as eta_t <= theta, by Jensen's inequality (Kivinen & Warmuth
+1999): Delta_T <= ln K / theta + max_t s_t, whatever theta is and without knowing it. With eta_t = min(theta, ln K / Delta_{t-1}) it is
+0 throughout, and the regret at most ln K / theta (Cesa-Bianchi & Lugosi 2006, Proposition 3.1).
 """
 
 from __future__ import annotations
@@ -23,26 +29,25 @@ TINY = 1e-290
 HUGE = 1e300
 
 
-def weights(p: Problem, L: Value, gap: Value) -> Value:
-    """w_t, shape (K,), of the losses so far (K,) and of Delta_{t-1}."""
+def weights(p: Problem, L: Value, eta: Value) -> Value:
+    """w_t, shape (K,), of the losses so far (K,) and of eta_t."""
     t = p.tracer
-    p.note("AdaHedge: weights exp(-eta L), with eta = ln K / Delta")
-    z = (-rate(p, L.shape[0], gap)) * (L - t.min(L))
-    w = t.exp(z)
+    p.note("weights exp(-eta L)")
+    w = t.exp(-eta * (L - t.min(L)))
     return t.name("w", w / t.sum(w))
 
 
-def rate(p: Problem, experts: int, gap: Value) -> Value:
-    """eta_t of Delta_{t-1}; a huge number in the place of infinity."""
-    return math.log(experts) / p.tracer.maximum(gap, TINY)
+def rate(p: Problem, experts: int, gap: Value, most: Value | float = math.inf) -> Value:
+    """eta_t of Delta_{t-1}, at most `most`; a huge number in the place of infinity."""
+    eta = math.log(experts) / p.tracer.maximum(gap, TINY)
+    return eta if most is math.inf else p.tracer.minimum(eta, most)
 
 
-def mixability_gap(p: Problem, losses: Value, w: Value, gap: Value) -> Value:
-    """delta_t >= 0 of the round's losses (K,), its weights (K,) and Delta_{t-1}."""
+def mixability_gap(p: Problem, losses: Value, w: Value, eta: Value, paid: Value) -> Value:
+    """delta_t >= 0 of the round's losses (K,), its weights (K,), eta_t and what their mean paid."""
     t = p.tracer
-    eta = rate(p, w.shape[0], gap)
     least = t.min(t.where(w > 0.0, losses, HUGE))
-    p.note("delta = <w, l> + ln <w, exp(-eta l)> / eta")
+    p.note("delta = [P(sum_k w_k x^k) + ln <w, exp(-eta l)> / eta]_+")
     shares = w @ t.exp(-eta * t.maximum(losses - least, 0.0))
     mixed = least - t.log(t.maximum(shares, TINY)) / eta
-    return t.maximum(w @ losses - mixed, 0.0)
+    return t.maximum(paid - mixed, 0.0)

@@ -31,6 +31,11 @@ and the price of the weights, 2 Delta_T <= M sqrt((4 + ln K) T) among K experts 
 
     sum P_t(x_t) - P_t(u_t) <= R = (D_s + (D^2 + 2 D V)/D_s)/2 G sqrt(2 T) + M (sqrt((4 + ln K) T) + sqrt((4 + ln 2) T)).
 
+Where exp(-theta f_t) is known to be concave over a simplex, experts decide next to points that move by the loss alone (`loss_steps`),
+and without constraints their weights cost no more than (ln K + 2 ln 2) / theta + 2 M in the place of the last term: ln K / theta of the
+weighting with a rate of theta at most, beside the best expert, and 2 Delta_T <= 2 (ln 2 / theta + M) between the two weightings. Where
+nothing predicts the data these are all experts but the gradients.
+
 Rates count a Delta as e F at least, e = 1e-5 and F^2 = sum_t s_t^2, s_t the range of the experts' losses and a thousandth of their size, so
 that rounding does not choose between those that lost alike. The price is then Delta + max(Delta, e F), within the same bound: 2 e F is less
 than sqrt((4 + ln 2) sum s_t^2) wherever losses are no more than 10^7 times as large as their range.
@@ -68,6 +73,7 @@ from oco.compiler.algorithms.common import (
 )
 from oco.compiler.algorithms.dual_prices import averaged, is_drawn_on_average
 from oco.compiler.algorithms.hedged_rule import LARGE, Hedged, expert_count, is_informed
+from oco.compiler.algorithms.loss_steps import CURVATURE, point_count
 from oco.compiler.algorithms.penalties import FARTHEST
 from oco.compiler.algorithms.predictions import season_measured
 from oco.compiler.algorithms.rehearsal import is_whole, rehearsed
@@ -118,8 +124,14 @@ def _priced(s: Situation) -> Objection | None:
     return Objection(message, fix, unasked=True)
 
 
+def _is_curved(s: Situation) -> bool:
+    """True where the loss is known to be exp-concave and the domain a simplex."""
+    return point_count(s.canonical, bool(s.number("loss.exp_concavity"))) > 0
+
+
 def _informed(s: Situation) -> Objection | None:
-    if s.constraints or s.canonical.context or s.canonical.predictions or s.canonical.known or s.season > 1:
+    known = s.canonical.context or s.canonical.predictions or s.canonical.known or s.season > 1
+    if s.constraints or known or _is_curved(s):
         return None
     message = "nothing predicts the data, so that its experts are gradient steps, and weights on them cost more than they gain"
     return Objection(message, "write `using ogd`, or ask for it by its name", unasked=True)
@@ -150,9 +162,13 @@ def _sizes(s: Situation) -> Floats:
 
 def _settings(s: Situation) -> Mapping[str, Default]:
     """Settings; without constraints there are no prices."""
-    diameter = Default("domain.diameter.l2", "diameter of the domain")
+    own = {"D": Default("domain.diameter.l2", "diameter of the domain"), "season": season_measured(s)}
+    if _is_curved(s):
+        own[CURVATURE] = Default(
+            "loss.exp_concavity", "exp(-theta f) is concave: the largest rate of weights without a price"
+        )
     if not s.constraints:
-        return {"D": diameter, "season": season_measured(s)}
+        return own
     stated, least = stated_prices(s.canonical.inequalities), float(_sizes(s).min())
     if stated.any():
         words = "penalty that the model states" if (stated == stated[0]).all() else "largest that the model states"
@@ -166,7 +182,15 @@ def _settings(s: Situation) -> Mapping[str, Default]:
     )
     cap = Default(f"{LARGE!r} * loss.lipschitz.l2 * domain.diameter.l2 / {least!r}", "largest multiplier as predicted")
     more = {} if stated.all() else {"weight": weight}
-    return {"D": diameter, "penalty": penalty, **more, "Q": cap, "season": season_measured(s)}
+    return {"penalty": penalty, **more, "Q": cap, **own}
+
+
+def _checks(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
+    """Errors in the settings: a theta above that of the loss is not what the theorem is about."""
+    errors, most = constant_settings(s, settings), s.number("loss.exp_concavity") or 0.0
+    if not errors and CURVATURE in settings and number(settings, CURVATURE, s.horizon or 1) > most * (1 + 1e-12):
+        errors.append("theta must be at most loss.exp_concavity")
+    return errors
 
 
 def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
@@ -176,7 +200,8 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     stated = stated_prices(s.canonical.inequalities)
     given = stated.size > 0 and settings["penalty"].given
     moves = _most_of_a_move(s)
-    experts = expert_count(s.canonical, count(settings, "season", s.horizon or 1))
+    curved = _is_curved(s)
+    experts = expert_count(s.canonical, count(settings, "season", s.horizon or 1), curved)
 
     def prices(horizon: int, least: bool = False) -> Floats:
         own = np.full(stated.shape, number(settings, "penalty", horizon) if stated.size else 0.0)
@@ -206,7 +231,12 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     before = len(next(iter(rehearsed(s.canonical).values()), ())) if is_whole(s.canonical) else 0
     own += (Quantity("B", "B", "rounds rehearsed before the first one", float(before)),) if before else ()
     slopes = "reach * G * sqrt(2 * (T + B))" if before else "reach * G * sqrt(2 * T)"
-    regret = f"{slopes} + M * (sqrt((4 + K) * T) + sqrt((4 + log(2)) * T))"
+    price = "M * (sqrt((4 + K) * T) + sqrt((4 + log(2)) * T))"
+    if curved and not stated.size and not moves:
+        words = "exp(-theta f) is concave"
+        own += (Quantity("theta", r"\theta", words, number(settings, CURVATURE, s.horizon or 1)),)
+        price = f"min({price}, (K + 2 * log(2)) / theta + 2 * M)"
+    regret = f"{slopes} + {price}"
     if moves:
         own += (Quantity("c", "c", "most that a move costs", moves),)
         regret = f"{regret} + 2 * c * T"
@@ -273,11 +303,11 @@ HEDGED = Algorithm(
             hypotheses=_BASIC,
             settings=_settings,
             free=(Free("D", 1 / 16, 1),),
-            positive=("D", "penalty", "weight", "Q", "season"),
+            positive=("D", "penalty", "weight", "Q", "season", "theta"),
             guarantee=_guarantee,
             withholds=_withholds,
             rates={"static regret": "sqrt(T)", "dynamic regret": "T**(1/2 + V_x)", "hard violation": "T"},
-            checks=constant_settings,
+            checks=_checks,
         ),
         Theorem(
             name="regret without constraints",
@@ -286,10 +316,10 @@ HEDGED = Algorithm(
             hypotheses=(NO_CONSTRAINTS, *_LOSS),
             settings=_settings,
             free=(Free("D", 1 / 16, 1),),
-            positive=("D", "penalty", "weight", "Q", "season"),
+            positive=("D", "penalty", "weight", "Q", "season", "theta"),
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "dynamic regret": "T**(1/2 + V_x)"},
-            checks=constant_settings,
+            checks=_checks,
         ),
     ),
     prepares=is_informed,
@@ -312,6 +342,9 @@ HEDGED = Algorithm(
         "used": "sums of the constraints at the decisions",
         "F_lambda": "sum of the squared slopes of the loss at the decisions, for the size of these prices",
         "G_lambda": "sums of the squared slopes of the constraints there",
+        "y": "points that move by the loss alone: the start, online Newton steps, exponentiated gradient steps",
+        "A": "sum of the outer products of their gradients",
+        "b": "sum of the gradients of the Newton steps, weighted",
         "margin": "margins of the constraints as predicted",
         "error": "largest error of the constraints as predicted",
         "predicted": "predictions of the data, a row for each of the ways",

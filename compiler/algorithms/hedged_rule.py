@@ -18,6 +18,15 @@ from oco.compiler.algorithms.dual_prices import (
     prices_at_start,
     slopes_of,
 )
+from oco.compiler.algorithms.loss_steps import (
+    beside,
+    decided_beside,
+    is_curved,
+    point_count,
+    points_after,
+    points_at_start,
+)
+from oco.compiler.algorithms.margins import NO_MARGIN, followed
 from oco.compiler.algorithms.penalties import no_slopes, prices_of, slopes_after
 from oco.compiler.algorithms.predictions import Predictions, places
 from oco.compiler.algorithms.rehearsal import ROUNDS, is_whole, rehearsed
@@ -43,9 +52,8 @@ FOLLOWING = tuple(product((3.0, 30.0), (0.5, 0.75, 0.9, 0.98, 0.995)))
 UNCONSTRAINED = (0.03, 0.3, 3.0, 30.0, 1000.0)
 """Reach of the experts that solve the round on each prediction where there are no constraints, and no margins to learn. The largest goes to
 the minimizer of a linear loss at once, whatever slopes came before."""
-REACH, NO_MARGIN = 3.0, 2.0
-"""Reach of the experts that solve the round at a quantile of the stated distribution, and the mark that they learn no margin."""
-MARGIN_RATE = 0.05
+REACH = 3.0
+"""Reach of the experts that solve the round at a quantile of the stated distribution."""
 LARGE = 1e4
 """Largest multiplier of a constraint as predicted, in units of the loss's slope times the diameter over the size of a constraint."""
 TINY = 1e-290
@@ -60,17 +68,22 @@ Solved = tuple[tuple[int, float, float], ...]
 Floats = np.ndarray[Any, Any]
 
 
-def solving(canonical: Canonical, season: int) -> Solved:
-    """Experts that solve the next round: the row of the prediction, the reach, the quantile. The last of them are those of `blind`."""
-    last = blind(canonical)
+def solving(canonical: Canonical, season: int, curved: bool = False) -> Solved:
+    """Experts that solve the next round: the row of the prediction, the reach, the quantile.
+
+    The last of them are those of `blind`, then those of `beside`; curved: the loss is known to be exp-concave.
+    """
+    last = (*blind(canonical), *beside(canonical, curved))
+    if point_count(canonical, curved) and season == 1 and not is_informed(canonical):
+        return last
     if not canonical.inequalities:
         rows = range(sum(map(len, places(canonical, season)))) if predicted_of(canonical).size else (0,)
         return (*((row, c, NO_MARGIN) for row in rows for c in UNCONSTRAINED), *last)
     if not predicted_of(canonical).size:
         return (*SOLVED, *last)
     _, seasonal, stated, regression, own = places(canonical, season)
-    followed = ((row, c, q) for row in (*seasonal, *regression, *own) for c, q in FOLLOWING)
-    return (*SOLVED, *followed, *((row, REACH, NO_MARGIN) for row in stated), *last)
+    others = ((row, c, q) for row in (*seasonal, *regression, *own) for c, q in FOLLOWING)
+    return (*SOLVED, *others, *((row, REACH, NO_MARGIN) for row in stated), *last)
 
 
 def blind(canonical: Canonical) -> Solved:
@@ -80,9 +93,9 @@ def blind(canonical: Canonical) -> Solved:
     return SOLVED if canonical.inequalities else tuple((0, c, NO_MARGIN) for c in UNCONSTRAINED)
 
 
-def expert_count(canonical: Canonical, season: int) -> int:
+def expert_count(canonical: Canonical, season: int, curved: bool = False) -> int:
     """Number of experts."""
-    return len(GRADIENTS) + len(solving(canonical, season))
+    return len(GRADIENTS) + len(solving(canonical, season, curved))
 
 
 def is_informed(canonical: Canonical) -> bool:
@@ -101,13 +114,15 @@ class Hedged:
         """State in which nothing has been seen, with all decisions at `start`."""
         t, N, canonical = p.tracer, p.constraint_count, p.spec.canonical
         season = p.whole("season")
-        count, solved = expert_count(canonical, season), len(solving(canonical, season))
+        solved = len(solving(canonical, season, is_curved(p)))
+        count = len(GRADIENTS) + solved
         return {
             "x": repeated(t, start, count),
             **nothing_paid(p, count),
             "S": t.zeros((count,)),
             **({"margin": t.zeros((solved, N)), "error": t.zeros((solved, N))} if N else {}),
             **prices_at_start(p),
+            **points_at_start(p, start),
             **Predictions(p).init(),
             **({MULTIPLIERS: t.zeros((count, rows_known(canonical)))} if canonical.known else {}),
             **({LAST: repeated(t, start, count)} if canonical.moving is not None else {}),
@@ -134,7 +149,7 @@ class Hedged:
         t, x, weighting = p.tracer, rows(state, "x"), Weighting(p, state)
         played = x.combine(weighting.combined)
         canonical, predictions = p.spec.canonical, Predictions(p)
-        solved = solving(canonical, predictions.season)
+        solved = solving(canonical, predictions.season, is_curved(p))
         slopes, was = slopes_after(p, state, played), predictions.before(state)
         prices = prices_of(p, slopes)
         p.note("what each expert that solved the round paid, and the errors of its constraints as predicted")
@@ -145,10 +160,11 @@ class Hedged:
         after = {
             **state,
             "x": blocks,
-            **weighting.after(losses),
+            **weighting.after(losses, _paid_by_means(p, state, weighting.means, prices) if is_curved(p) else None),
             "S": S,
             **learned,
             **priced_after(p, state, played, _caps(p, prices)),
+            **points_after(p, state),
             **predictions.update(state, was),
             **({LAST: x} if canonical.moving is not None else {}),
             **slopes,
@@ -260,6 +276,20 @@ def _gradient_experts(p: Problem, state: State, prices: Value) -> tuple[Value, V
     return losses, t.concat(total, S[count:]), Rows(tuple(t.concat(m, b[count:]) for m, b in zip(moved, x.blocks)))
 
 
+def _paid_by_means(p: Problem, state: State, weights: Value, prices: Value) -> Value:
+    """P_t of the experts' mean by each row of the weights (means, K), shape (means,)."""
+    t, last = p.tracer, _last(p, state)
+    p.note("what the means of the experts paid")
+    means = Rows((*last, *rows(state, "x").blocks)).weighted(weights).blocks
+
+    def one(*blocks: Value) -> tuple[Value, ...]:
+        before, own = Point(blocks[: len(last)]), Point(blocks[len(last) :])
+        return (_penalised(after(p, before), state, own, _constraints(p, own), prices),)
+
+    (paid,) = t.map_(one, *means)
+    return paid
+
+
 def _judged(p: Problem, state: State, prices: Value, was: Value | None, solved: Solved) -> tuple[Value, State]:
     """Losses of the experts that solved the round, and their margins and errors after it."""
     t, N = p.tracer, p.constraint_count
@@ -270,13 +300,14 @@ def _judged(p: Problem, state: State, prices: Value, was: Value | None, solved: 
     quantiles = t.constant(np.array([q for _, _, q in solved]), "quantile")
     ends = t.constant(_begun(p, solved), "begun", "rounds after which predictions count as made")
     data, none = _rows_of(p, was, solved), t.zeros((N,))
+    before = len(next(iter(_rounds_before(p).values()), ()))
 
     def one(margin: Value, error: Value, quantile: Value, end: Value, *rest: Value) -> tuple[Value, ...]:
         rest, own = rest[: -len(decided)], Point(rest[-len(decided) :])
         g = t.name("g", p.constraints(own))
         moved = after(p, Point(rest[len(data) :]))
         predicted = as_predicted(moved, rest[: len(data)], none)
-        changed = _margin(p, g - predicted.constraints(own), margin, error, quantile)
+        changed = followed(p, g - predicted.constraints(own), margin, error, quantile, before)
         counts = p.played > end
         return (
             _penalised(moved, state, own, g, prices),
@@ -305,7 +336,7 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
     """Decisions of the experts that solve the round, or the `following` one, with the sums of their squared slopes."""
     t, N, D, first = p.tracer, p.constraint_count, p.setting("D"), len(GRADIENTS)
     canonical, x, S = p.spec.canonical, rows(state, "x"), array(state, "S")
-    solved = solving(canonical, predictions.season)
+    solved = solving(canonical, predictions.season, is_curved(p))
     data = _rows_of(p, array(state, "predicted") if predictions.size else None, solved)
     sizes = t.constant(np.array([c for _, c, _ in solved]), "reach", "factors of the steps")
     caps = caps_beside(p, t.full(1.0, (N,)) * p.setting("Q")) if N else t.zeros((0,))
@@ -336,12 +367,15 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
         return [total, *step.blocks]
 
     margins = [array(state, "margin")] if N else []
-    aware = len(solved) - len(blind(canonical))
+    nearest = len(solved) - len(beside(canonical, is_curved(p)))
+    aware = nearest - len(blind(canonical))
     given = [sizes, S[first:], *margins, *data, *(b[first:] for b in x.blocks)]
     played, still = (predicted_of(c).whole is not None for c in (canonical.played, canonical))
-    parts = [t.map_(partial(solve, played, partial(after, p)), *(part[:aware] for part in given))]
-    if aware < len(solved):
-        parts.append(t.map_(partial(solve, still, lambda y: p), *(part[aware:] for part in given)))
+    parts = [t.map_(partial(solve, played, partial(after, p)), *(part[:aware] for part in given))] if aware else []
+    if aware < nearest:
+        parts.append(t.map_(partial(solve, still, lambda y: p), *(part[aware:nearest] for part in given)))
+    if nearest < len(solved):
+        parts.append(decided_beside(p, state, [part[nearest:] for part in given[1:]], following))
     total, *blocks = (t.concat(before[:first], *moved) for before, *moved in zip((S, *x.blocks), *parts))
     return {"S": total, "x": Rows(tuple(blocks))}
 
@@ -357,15 +391,3 @@ def _within_known(p: Problem, state: State) -> State:
     p.note("each expert within the known constraints")
     mu, *blocks = t.map_(one, mu, *rows(state, "x").blocks)
     return {MULTIPLIERS: mu, "x": Rows(tuple(blocks))}
-
-
-def _margin(p: Problem, e: Value, margin: Value, error: Value, quantile: Value) -> tuple[Value, Value]:
-    """Margin and largest error after the error e of each constraint, (N,)."""
-    t = p.tracer
-    error = t.name("error", t.maximum(error, abs(e)))
-    rises = t.to_float(e > margin) - (1.0 - quantile)
-    before = len(next(iter(_rounds_before(p).values()), ()))
-    quick = t.maximum(MARGIN_RATE, 1.0 / t.sqrt(p.played + float(before)))
-    followed = margin + quick * error * rises
-    followed = t.where(quantile > 0.9995, t.maximum(margin, e), followed)
-    return t.name("margin", t.where(quantile > 1.5, margin, followed)), error

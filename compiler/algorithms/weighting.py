@@ -1,13 +1,19 @@
-"""Weights on experts: AdaHedge on all that they paid and on what is not forgotten, and AdaHedge on these two weightings."""
+"""Weights on experts: AdaHedge on all that they paid and on what is not forgotten, and AdaHedge on these two weightings.
+
+Where the loss is known to be exp-concave, exp(-theta f) concave over a simplex, the second weighting forgets nothing and has a rate of
+theta at most, and gaps are of what the means paid (`de_rooij2014`).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from oco.compiler.algorithms.de_rooij2014 import mixability_gap, weights
+from oco.compiler.algorithms.de_rooij2014 import mixability_gap, rate, weights
+from oco.compiler.algorithms.loss_steps import CURVATURE, is_curved
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
@@ -33,35 +39,51 @@ def nothing_paid(p: Problem, count: int) -> State:
 
 
 class Weighting:
-    """Weights of the experts by their losses, with `KEPT` of them each round, and weights of these weightings by theirs."""
+    """Weights of the experts by their losses, with `KEPT` of them each round, and weights of these weightings by what their means paid."""
 
     def __init__(self, p: Problem, state: State) -> None:
         self.p, self.L, self.gap = p, array(state, "L"), array(state, "gap")
         self.L_of, self.gap_of = array(state, "L_of"), array(state, "gap_of")
         self.spread, t = array(state, "spread"), p.tracer
-        least = t.name("least", ALIKE * t.sqrt(self.spread))
-        self.held, self.held_of = t.maximum(self.gap, least), t.maximum(self.gap_of, least)
-        self.of_experts = [weights(p, self.L[i], self.held[i]) for i in range(len(KEPT))]
-        self.of_weightings = weights(p, self.L_of, self.held_of)
+        curved = is_curved(p)
+        self.kept = (1.0, 1.0) if curved else KEPT
+        most = (math.inf, p.setting(CURVATURE) if curved else math.inf)
+        least, count = t.name("least", ALIKE * t.sqrt(self.spread)), len(self.kept)
+        self.rates = [rate(p, self.L.shape[1], t.maximum(self.gap[i], least), most[i]) for i in range(count)]
+        self.rate_of = rate(p, count, t.maximum(self.gap_of, least))
+        self.of_experts = [weights(p, self.L[i], self.rates[i]) for i in range(count)]
+        self.of_weightings = weights(p, self.L_of, self.rate_of)
 
     @property
     def combined(self) -> Value:
         """Weights of the experts, shape (K,)."""
         return self.of_weightings @ self.p.tracer.stack(*self.of_experts)
 
-    def after(self, losses: Value) -> State:
-        """State after the losses (K,) of a round."""
-        p, t = self.p, self.p.tracer
-        kept = t.constant(np.array(KEPT), "kept", "share of the losses that stays")
-        gaps = [mixability_gap(p, losses, w, self.held[i]) for i, w in enumerate(self.of_experts)]
-        paid = t.stack(*(w @ losses for w in self.of_experts))
+    @property
+    def means(self) -> Value:
+        """Weights of the experts in the mean of each weighting, and in what is played: (weightings + 1, K)."""
+        return self.p.tracer.stack(*self.of_experts, self.combined)
+
+    def after(self, losses: Value, paid: Value | None) -> State:
+        """State after a round in which the experts had the losses (K,).
+
+        paid  what their `means` paid, (weightings + 1,); None for the weighted losses, which are no less
+        """
+        p, t, count = self.p, self.p.tracer, len(self.kept)
+        kept = t.constant(np.array(self.kept), "kept", "share of the losses that stays")
+        if paid is None:
+            among = t.stack(*(w @ losses for w in self.of_experts))
+            paid = t.concat(among, t.reshape(self.of_weightings @ among, (1,)))
+        experts = zip(self.of_experts, self.rates, strict=True)
+        gaps = [mixability_gap(p, losses, w, eta, paid[i]) for i, (w, eta) in enumerate(experts)]
+        own = paid[:count]
         most, least = t.max(losses), t.min(losses)
         sizes = most - least + OFFSET * t.maximum(most, -least)
         return {
-            "L": t.reshape(kept, (len(KEPT), 1)) * self.L + losses,
+            "L": t.reshape(kept, (count, 1)) * self.L + losses,
             "gap": kept * self.gap + t.stack(*gaps),
-            "L_of": self.L_of + paid,
-            "gap_of": self.gap_of + mixability_gap(p, paid, self.of_weightings, self.held_of),
+            "L_of": self.L_of + own,
+            "gap_of": self.gap_of + mixability_gap(p, own, self.of_weightings, self.rate_of, paid[count]),
             "spread": self.spread + sizes * sizes,
         }
 

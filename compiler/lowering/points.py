@@ -105,6 +105,11 @@ class Rows:
         """sum_n weights_n row_n."""
         return Point(tuple(_shaped(weights @ _matrix(m), m.shape[1:]) for m in self.blocks))
 
+    def weighted(self, weights: Value) -> Rows:
+        """Rows sum_n weights_mn row_n, for weights of shape (M, N)."""
+        count = weights.shape[0]
+        return self.map(lambda m: _shaped(weights @ _matrix(m), (count, *m.shape[1:])))
+
     def apply(self, x: Point) -> Value:
         """<row_n, x> for each n, shape (N,)."""
         return _total([_matrix(m) @ _vector(v) for m, v in zip(self.blocks, x.blocks, strict=True)])

@@ -1,0 +1,137 @@
+"""Points that move by the loss alone, next to which experts of `hedged` decide, for an exp-concave loss over a simplex:
+
+* the first decision, which stays: for a portfolio uniform rebalancing;
+* online Newton steps of Agarwal, Hazan, Kale & Schapire 2006, section 3, as in their experiments: with h_t = theta grad f_t(y_t) and
+  exp(-theta f) concave, the point of the simplex of sum s that is nearest to delta A^-1 b in the norm of A = I / s^2 + sum h h',
+  b = sum (<h, y> - 1) h, delta = 1/8; for a portfolio b = 2 sum r / <r, y>;
+* exponentiated gradient steps y <- y exp(-eta s h), normalised (Helmbold, Schapire, Singer & Warmuth 1998), of a small and a large
+  rate: the second is close to buying and holding.
+
+Nothing is promised of them: weights with the rate of an exp-concave loss cost at most ln K / theta beside the best (`de_rooij2014`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from oco.compiler.algorithms.dual_prices import caps_beside
+from oco.compiler.algorithms.margins import NO_MARGIN
+from oco.compiler.algorithms.predictions import FORGETTING
+from oco.compiler.ir.value import Value
+from oco.compiler.lowering.points import Point, Rows, repeated
+from oco.compiler.lowering.predicted_round import as_predicted, predicted_of
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.rule import State, array, rows
+from oco.compiler.problem.canonical import Canonical
+from oco.compiler.problem.structure import MOST_ENTRIES
+from oco.compiler.proximal.norm_step import NormStep
+from oco.compiler.proximal.penalty import penalized_step
+
+SHARE = 0.125
+"""delta of the Newton steps."""
+RATES = (0.05, 1.0)
+"""eta of the exponentiated gradient steps."""
+QUANTILES = (0.75, 0.98)
+"""Quantiles that the margins of the experts next to each point follow."""
+POINTS, OUTER, TARGET = "y", "A", "b"
+CURVATURE = "theta"
+"""Setting that a problem has where its loss is known to be exp-concave and the domain a simplex."""
+
+
+def is_curved(p: Problem) -> bool:
+    """True where there are such points."""
+    return CURVATURE in p.spec.settings
+
+
+def point_count(canonical: Canonical, curved: bool) -> int:
+    """Number of points; 0 where the loss is not exp-concave or the domain no simplex."""
+    if not curved or len(canonical.blocks) != 1 or not canonical.blocks[0].domain.is_simplex:
+        return 0
+    return 1 + _takes_newton(canonical) + len(RATES)
+
+
+def _takes_newton(canonical: Canonical) -> bool:
+    return canonical.size <= MOST_ENTRIES
+
+
+def beside(canonical: Canonical, curved: bool) -> tuple[tuple[int, float, float], ...]:
+    """Experts next to each point: the row of the last average, which predicts the constraints, no reach, the quantile."""
+    quantiles = QUANTILES if canonical.inequalities else (NO_MARGIN,)
+    row = len(FORGETTING) - 1 if predicted_of(canonical).size else 0
+    return tuple((row, 0.0, q) for _ in range(point_count(canonical, curved)) for q in quantiles)
+
+
+def decided_beside(p: Problem, state: State, given: Sequence[Value], following: bool) -> tuple[Value, ...]:
+    """S, which stays, and the decisions next to the points within the constraints as predicted.
+
+    given  of these experts: S, margins where there are constraints, predictions stream by stream, last decisions
+    """
+    t, N = p.tracer, p.constraint_count
+    (S, *rest), (points,) = given, rows(state, POINTS).blocks
+    each = S.shape[0] // points.shape[0]
+    at = t.constant(np.repeat(np.arange(points.shape[0]), each), "beside", "the point that each expert is next to")
+    if not N:
+        return (S, points[at])
+    caps = caps_beside(p, t.full(1.0, (N,)) * p.setting("Q"))
+
+    def one(y: Value, margin: Value, *row: Value) -> tuple[Value, ...]:
+        own, near = as_predicted(p, row, margin, following), Point((y,))
+        return penalized_step(own, near, near * 0.0, t.lift(0.5), caps, own.constraints(near)).blocks
+
+    (moved,) = t.map_(one, points[at], *rest[:-1])
+    return (S, moved)
+
+
+def points_at_start(p: Problem, start: Point) -> State:
+    """State before the first round, with all points at `start`."""
+    t, canonical = p.tracer, p.spec.canonical
+    count, d = point_count(canonical, is_curved(p)), canonical.size
+    if not count:
+        return {}
+    newton = {OUTER: t.zeros((d, d)), TARGET: t.zeros((d,))} if _takes_newton(canonical) else {}
+    return {POINTS: repeated(t, start, count), **newton}
+
+
+def points_after(p: Problem, state: State) -> State:
+    """State after a round."""
+    if POINTS not in state:
+        return {}
+    (y,) = rows(state, POINTS).blocks
+    stay, moving, own = [y[:1]], y[1:], dict[str, Value]()
+    if _takes_newton(p.spec.canonical):
+        after, own = _newton(p, state, Point((y[1],)))
+        stay, moving = [*stay, p.tracer.reshape(after.blocks[0], (1, *y.shape[1:]))], y[2:]
+    return {POINTS: Rows((p.tracer.concat(*stay, _exponentiated(p, moving)),)), **own}
+
+
+def _newton(p: Problem, state: State, y: Point) -> tuple[Point, dict[str, Value]]:
+    t, domain = p.tracer, p.spec.domains[0]
+    p.note("online Newton step on the loss")
+    h = t.name("h", p.setting(CURVATURE) * domain.flat(t, p.gradient(y).blocks[0]))
+    at = domain.flat(t, y.blocks[0])
+    A = t.name("A", array(state, OUTER) + t.outer(h, h))
+    b = t.name("b", array(state, TARGET) + (t.sum(h * at) - 1.0) * h)
+    eps = 1.0 / _total(p) ** 2
+    slope = Point((domain.shaped(t, A @ at + eps * at - SHARE * b),))
+    return NormStep(p, y, slope, t.lift(0.5 * eps), A).solved(), {OUTER: A, TARGET: b}
+
+
+def _exponentiated(p: Problem, y: Value) -> Value:
+    t = p.tracer
+    sizes = t.constant(np.array(RATES) * _total(p), "rates", "eta s")
+
+    def one(size: Value, own: Value) -> tuple[Value, ...]:
+        step = size * p.setting(CURVATURE) * p.gradient(Point((own,)))
+        return p.domain.bregman_step(Point((own,)), step).blocks
+
+    p.note("exponentiated gradient steps on the loss")
+    (moved,) = t.map_(one, sizes, y)
+    return moved
+
+
+def _total(p: Problem) -> float:
+    """Sum s of the entries of a point."""
+    domain = p.spec.domains[0]
+    return float(domain.support(np.ones(domain.shape)))

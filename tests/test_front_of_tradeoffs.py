@@ -1,11 +1,15 @@
-"""The dial of the default on data: dearer violations are fewer and lose more, over two orders of magnitude, on three problems."""
+"""The dial of the default: dearer violations are fewer and lose more, over two orders of magnitude, on drawn rounds and NYISO's prices."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import oco
+from oco.compiler.problem.canonical import canonical
+from oco.evaluation.data import load_data
 
 ROUNDS = 48
 STOCK = """model stock
@@ -34,14 +38,28 @@ minimize price @ x - 4 * sum(log(1 + x))
 subject to
     link: load @ x <= 30                  each round{penalty}
 """
+JOBS = """model jobs
+horizon T = 48
+decision x[10] in box(0, 1000)
+stream price[10] in [-1000, 3000]
+stream jobs ~ poisson(250) in [0, 320]
+minimize price @ x
+subject to
+    service: jobs - 4 * sum(log(1 + 4 * x)) <= 0    each round{penalty}
+"""
+PRICES = Path(__file__).parent.parent / "examples" / "data" / "nyiso_2017-05.csv"
 FACTORS = (0.1, 1.0, 10.0)
-UNIT = {STOCK: 2.0, LIMIT: 30.0, LINK: 0.5}
+UNIT = {STOCK: 2.0, LIMIT: 30.0, LINK: 0.5, JOBS: 2e4}
 """Price of a unit of violation that the factors multiply."""
 SLACK = 0.01
 """Share of what loss and violation move by over the grid within which neighbours count as equal."""
 
 
 def rounds(text: str) -> dict[str, np.ndarray]:
+    if text is JOBS:
+        given = oco.parse(JOBS.format(penalty=""))
+        data = load_data(canonical(given), PRICES, seed=0).first(ROUNDS)
+        return {name: data.array(name) for name in ("price", "jobs")}
     rng, t = np.random.default_rng(7), np.arange(ROUNDS)[:, None]
     season = np.sin(2 * np.pi * t / 12 + np.arange(2))
     if text is STOCK:
@@ -54,10 +72,10 @@ def rounds(text: str) -> dict[str, np.ndarray]:
     }
 
 
-CASES = [(STOCK, "tradeoff"), (LIMIT, "tradeoff"), (LINK, "tradeoff"), (LIMIT, "penalty")]
+CASES = [(STOCK, "tradeoff"), (LIMIT, "tradeoff"), (LINK, "tradeoff"), (JOBS, "tradeoff"), (LIMIT, "penalty")]
 
 
-@pytest.mark.parametrize(("text", "dial"), CASES, ids=["stock", "limit", "link", "limit, penalty"])
+@pytest.mark.parametrize(("text", "dial"), CASES, ids=["stock", "limit", "link", "jobs", "limit, penalty"])
 def test_dearer_violations_are_fewer_and_lose_more(text: str, dial: str) -> None:
     data, points = rounds(text), []
     for factor in FACTORS:

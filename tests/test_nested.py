@@ -265,8 +265,10 @@ def test_violation_stays_below_the_guarantee(name: str) -> None:
         assert total <= bound + 1e-9
 
 
-def test_where_nothing_satisfies_the_memory_it_is_broken_least() -> None:
-    """x0 >= a and x0 <= 1 - a with a > 1/2 leave nothing. The decision has the least sum of violations, and of these is nearest."""
+def test_where_nothing_satisfies_the_memory_it_is_broken_least_and_begins_anew() -> None:
+    """x0 >= a0 and x0 + x1 <= a1 with a0 > a1 leave nothing. The decision has the least sum of violations, and of these is nearest; what is
+    kept then is that round alone.
+    """
     text = (
         "model m\nhorizon T = 9\ndecision x[2] in box(0, 1)\nstream c[2] in [-1, 1]\nstream a[2] in [0, 1]\nminimize c @ x\n"
         "subject to\n    low: a[0] - x[0] <= 0 each round\n    high: x[0] + x[1] - a[1] <= 0 each round\n"
@@ -285,6 +287,36 @@ def test_where_nothing_satisfies_the_memory_it_is_broken_least() -> None:
         solve(broken, [v >= 0, v <= 1])
         solve(cp.sum_squares(v - y), [v >= 0, v <= 1, broken <= float(broken.value) + 1e-10])
         assert np.linalg.norm(run.decisions[0] - v.value) <= 1e-5
+        if low > high:
+            low, high = a
+
+
+def test_one_impossible_round_is_not_obeyed_for_ever() -> None:
+    """A round that contradicts what is kept empties the memory, and the round after it once more; then decisions satisfy what comes."""
+    text = (
+        "model m\nhorizon T = 40\ndecision x in box(0, 1)\nstream c in [-1, 1]\nstream a[2] in [0, 1]\nminimize c * x\n"
+        "subject to\n    low: a[0] - x <= 0 each round\n    high: x - a[1] <= 0 each round\n"
+    )
+    run, rng, broken = Run(plan_of(text, "nested")), np.random.default_rng(2), list[bool]()
+    for t in range(40):
+        (x,), a = run.decisions, (0.9, 1.0) if t == 10 else (0.2, 0.6)
+        broken.append(not a[0] - 1e-6 <= float(x) <= a[1] + 1e-6)
+        run.play({"c": rng.uniform(-1, 1), "a": np.array(a)})
+    assert broken[10] and not any(broken[13:])
+
+
+@pytest.mark.parametrize("narrow", [1e-3, 1e-5, 0.0])
+def test_a_memory_that_something_satisfies_is_never_begun_anew(narrow: float) -> None:
+    """One point, or little more, is left: later rounds that allow all are not what is kept."""
+    text = (
+        "model m\nhorizon T = 60\ndecision x[2] in box(0, 1)\nstream c[2] in [-100, 100]\nstream a[2] in [0, 2]\nminimize c @ x\n"
+        "subject to\n    low: a[0] - sum(x) <= 0 each round\n    high: sum(x) - a[1] <= 0 each round\n"
+    )
+    run, rng = Run(plan_of(text, "nested")), np.random.default_rng(3)
+    for t in range(60):
+        if t > 5:
+            assert abs(float(np.sum(run.decisions[0])) - 0.7) <= narrow + 1e-6
+        run.play({"c": rng.uniform(-100, 100, 2), "a": np.array((0.7, 0.7 + narrow) if t == 5 else (0.0, 2.0))})
 
 
 def test_strongly_convex_losses_take_their_own_steps() -> None:

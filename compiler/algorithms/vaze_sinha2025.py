@@ -18,6 +18,10 @@ Violation, for additive constraints phi(x) <= b_t and every T. For t > 1, phi(x_
 
 Where S_t is empty the step is the decision that breaks the memory least: argmin over X of |x - y|^2 / 2 + Q sum_n [g_n(x)]_+ with g_n the
 memory's constraints and Q large. Where S_t is not, that is its projection if the multipliers of the projection are at most Q.
+
+A memory that nothing satisfies begins anew with the round that emptied it. It never does while S_t has a point: the argmin costs no more
+than the projection z of y on S_t, so Q sum_n [g_n(x)]_+ <= |z - y|^2 / 2 <= (D + eta |grad f_t|)^2 / 2, and twice that is what empties it.
+Between two such rounds the bounds above are those of the rounds in between.
 """
 
 from __future__ import annotations
@@ -115,7 +119,15 @@ class Nested:
         p.note("the projection of x - eta grad f onto the domain cut by the memory")
         own = _remembered(p, memory, worst)
         caps = t.full(1.0, (own.constraint_count,)) * p.setting("Q")
-        return {**following, "x": penalized_step(own, x, eta * slope, t.lift(0.5), caps, own.constraints(x))}
+        step = eta * slope
+        moved = penalized_step(own, x, step, t.lift(0.5), caps, own.constraints(x))
+        if memory.observed and not _windowed(p):
+            p.note("a memory that nothing satisfies begins anew with this round")
+            broken = t.sum(t.maximum(own.constraints(moved), 0.0))
+            reach = p.domain.diameter + t.sqrt(step.squared_norm())
+            empty = p.setting("Q") * broken > reach * reach
+            following["worst"] = t.where(empty, seen, array(following, "worst"))
+        return {**following, "x": moved}
 
 
 def _round(p: Problem) -> Value:

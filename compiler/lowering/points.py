@@ -174,10 +174,15 @@ class Geometry:
         return all(d.is_box for d in self.domains)
 
     @property
+    def diameter(self) -> float:
+        """Largest distance between two of its points."""
+        return math.sqrt(sum(d.diameter("l2") ** 2 for d in self.domains))
+
+    @property
     def least_width(self) -> float:
         """Width of the narrowest entry that can move where projections cut entries alone; the diameter where they mix them."""
         if not self.is_entrywise:
-            return math.sqrt(sum(d.diameter("l2") ** 2 for d in self.domains))
+            return self.diameter
         widths = np.concatenate([np.ravel(d.upper - d.lower) for d in self.domains])
         return float(np.min(widths[widths > 0], initial=math.inf)) if (widths > 0).any() else 0.0
 

@@ -123,5 +123,5 @@ def _difference(promise: LeanPromise, own: LeanPromise) -> str:
         pairs = dict(getattr(own, part))
         changed = [name for name, value in getattr(promise, part) if pairs.get(name) != value]
         if changed:
-            return changed[0]
+            return str(changed[0])
     return "computation"

@@ -23,7 +23,7 @@ from oco.dsl.load import load, parse
 from oco.dsl.terms import file
 from oco.guarded import Untrusted, untrusted
 from oco.magics import load as _load_cells
-from oco.pipeline import check, compile, load_trace, migrate, open, restore, tune
+from oco.pipeline import alert, check, compile, load_trace, migrate, open, restore, tune
 from oco.words import *  # noqa: F403
 from oco.words import __all__ as _words
 
@@ -35,6 +35,7 @@ __all__ = [
     "Model",
     "OcoError",
     "Untrusted",
+    "alert",
     "check",
     "compile",
     "file",

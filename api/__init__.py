@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from oco.dsl.load import load, parse
     from oco.dsl.terms import file
     from oco.guarded import Untrusted, untrusted
-    from oco.pipeline import check, compile, load_trace, migrate, open, restore, tune
+    from oco.pipeline import alert, check, compile, load_trace, migrate, open, restore, tune
     from oco.words import *  # noqa: F403
     from oco.words import __all__ as _words
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         "Model",
         "OcoError",
         "Untrusted",
+        "alert",
         "check",
         "compile",
         "file",
@@ -55,6 +56,7 @@ PLACES = {
     "Model": "oco.dsl.builder:ModelBuilder",
     "OcoError": "oco.dsl.diagnostics",
     "Untrusted": "oco.guarded",
+    "alert": "oco.pipeline",
     "check": "oco.pipeline",
     "compile": "oco.pipeline",
     "file": "oco.dsl.terms",

@@ -13,6 +13,7 @@ from oco.dsl.diagnostics import contained, require
 from oco.dsl.model import Model
 
 if TYPE_CHECKING:
+    from oco.alerting import AlertLearner
     from oco.backends.learner import Learner
     from oco.compiler.problem.canonical import Canonical
     from oco.evaluation.report.trace import Trace
@@ -224,6 +225,22 @@ def migrate(
     require(source, kinds, "a saved state, its file, the folder of a journal, or a learner")
     require(plan, Plan, "a plan", "oco.compile(model) makes one")
     return migrated(source, plan, backend)
+
+
+def alert(plan: Plan, alpha: float = 0.01, **options: Any) -> AlertLearner:
+    """Learner that watches the distributions, means and independence that its model states of the streams.
+
+    alpha    probability of a false alarm, over all rounds and all statements together, at most
+    options  as `plan.learner` takes them
+
+    On an alarm it says since which round what is no longer claimed, and goes over to the rule of a plan for any sequence in the
+    ranges of the streams, from the decision reached. Raises OCO872 where nothing is stated.
+    """
+    from oco.alerting import AlertLearner
+    from oco.plan import Plan
+
+    require(plan, Plan, "a plan", "oco.compile(model) makes one")
+    return AlertLearner(plan, alpha, options)
 
 
 def load_trace(path: str | os.PathLike[str]) -> Trace:

@@ -20,6 +20,7 @@ from oco.backends.learner import Learner
 from oco.backends.monitor import slope_rounds
 from oco.backends.opening import open_journal
 from oco.backends.play import can_play, play
+from oco.compiler.evidence.wealth import Evidence
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.ledger import plain
@@ -38,6 +39,8 @@ from oco.evaluation.tables import readable
 
 Array = np.ndarray[Any, Any]
 Progress = Callable[[int, float, float], None]
+ALPHA = 0.001
+"""Probability at most that a run warns of statements about its streams that hold."""
 TELL_EVERY = 1.0  # seconds after which progress is reported however slow the rounds are
 
 
@@ -154,8 +157,17 @@ def _opened(made: Callable[[str | None], Learner], journal: str | Path | None, t
     return made(None) if journal is None else open_journal(made, journal, rewind=True, turns=turns)
 
 
+def _refuted(data: Data) -> tuple[str, ...]:
+    """Warning where given data refute what the model states of them, with the round since when."""
+    evidence = Evidence.of(data.problem, ALPHA).about(frozenset(data.given))
+    alarm = evidence.after_rounds({name: data.array(name) for name in evidence.streams}).alarm
+    return () if alarm is None else (str(alarm),)
+
+
 def _monitor(learner: Learner, record: Record, data: Data) -> None:
-    """Monitor over the whole run: every value counts, and gradients of more rounds than a learner checks by itself."""
+    """Evidence and monitor over the whole run: every value counts, and gradients of more rounds than a learner checks by itself."""
+    for warning in _refuted(data):
+        learner.warn(warning)
     rounds, seen = len(record.loss), learner.monitor
     most, least = record.constraints.max(axis=0), record.constraints.min(axis=0)
     seen.record_values(float(max(record.loss.max(), -record.loss.min())), np.where(most >= -least, most, least))

@@ -39,6 +39,7 @@ STAND_INS = {
     "CODE": "OCO203",
     "SECONDS": "2",
     "TIMES": "2",
+    "FILE.lean": "promise.lean",
     "COMMAND": "check model.oco",
     "WORDS": "check model.oco",
     "EFFORT": "2",
@@ -61,6 +62,7 @@ VALUES = {
     "--replay": "trace.nc",
     "--journal": "journal",
     "--backend": "c",
+    "--lean": "promise.lean",
 }
 """Values of options that a page names without one."""
 DATA = ["--data", "prices.csv"]
@@ -142,18 +144,23 @@ def with_model(words: list[str]) -> list[str]:
     name = next((word for word in words if word in COMMANDS), "")
     files = [word for word in words if word == "-" or Path(word).suffix in (".oco", ".json", ".nc")]
     at = words.index(name) + 1 if name else 0
-    if name in ("check", "explain", "compile", "run", "tune", "data", "fmt") and not files:
+    if name in ("check", "explain", "compile", "run", "tune", "data", "fmt", "prove") and not files:
         words = [*words[:at], "model.oco", *words[at:]]
     if name == "verify-certificate" and not files:
         words = [*words, "certificate.json", "trace.nc"]
+    if name == "verify-promise" and not words[at:]:
+        words = [*words, "promise.lean"]
     if name == "migrate" and not files:
         words = [*words, "state", "model.oco"]
     if name == "new" and words[at:] == []:
         words = [*words, "shop"]
     if name == "tune":
         words = [*words, *(() if "--budget" in words else ("--budget", "2")), *(() if "--data" in words else DATA)]
-    if name == "compile":
+    if name in ("compile", "prove"):
         words = [*words, "--force"]
+    if name == "prove":
+        words = [*words, *(() if "--algorithm" in words else ("--algorithm", "nested"))]
+        words = [*words, *(() if "--lean" in words else ("--lean", "promise.lean"))]
     return [*words, *SHORTER] if name == "run" and any("examples/" in word for word in words) else words
 
 
@@ -171,6 +178,8 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
         words = ["run", "model.oco", "--comparators", "none", "--baselines", "none", "--certify", "static"]
         assert main([*words, "--out", "kept"]) == 0
     oco.compile(oco.load(folder / "model.oco")).learner().save(folder / "state")
+    plan = oco.compile(oco.load(folder / "model.oco"), "nested")
+    (folder / "promise.lean").write_text(plan.lean())
     for name in ("trace.nc", "certificate.json"):
         shutil.copy(folder / "kept" / name, folder / name)
     return folder

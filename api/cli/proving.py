@@ -25,9 +25,10 @@ from oco.cli.options import (
 )
 from oco.cli.output import say, show_diagnostic, show_json
 from oco.cli.progress import working
+from oco.dsl.writing import write_text
 
 if TYPE_CHECKING:
-    from oco.compiler.promises.promise import Promise
+    from oco.compiler.promises.promise import LeanPromise
 
 LeanPath = Annotated[Path, typer.Option("--lean", metavar="FILE.lean", help="The file to write.", show_default=False)]
 
@@ -50,7 +51,6 @@ def prove(
     """
     from oco.compiler.promises.checking import verify_promise
     from oco.compiler.promises.making import promise_of_plan
-    from oco.dsl.writing import write_text
 
     loaded = model_at(model, param_values(param))
     check_outputs([lean], force, files_read(model, loaded), option="--lean")
@@ -86,10 +86,10 @@ def verify_promise(
     if as_json:
         show_json({"version": 1, "file": str(lean), "verified": True, **_data(promise)})
         return
-    say(f"{lean}: verified, {promise.algorithm}: {_words(promise)}")
+    say(f"{lean}: verified, {promise.theorem}: {_words(promise)}")
 
 
-def _words(promise: Promise) -> str:
+def _words(promise: LeanPromise) -> str:
     """Sentence on what is proved and by how many statements."""
     broken = f", violation at most {float(sum(promise.violation)):,.6g}" if promise.violation else ""
     rounds = dict(promise.counts)["T"]
@@ -98,6 +98,6 @@ def _words(promise: Promise) -> str:
     )
 
 
-def _data(promise: Promise) -> dict[str, Any]:
+def _data(promise: LeanPromise) -> dict[str, Any]:
     exact = {"regret": str(promise.regret), "violation": [str(v) for v in promise.violation]}
-    return {"algorithm": promise.algorithm, "statements": promise.statements, "exact": exact}
+    return {"theorem": promise.theorem, "statements": promise.statements, "exact": exact}

@@ -14,7 +14,7 @@ from oco.compiler.certificates.rational import NotRational
 from oco.compiler.problem.canonical import canonical
 from oco.compiler.promises.lean_terms import NotRead, formula_value
 from oco.compiler.promises.making import is_additive, promise_of
-from oco.compiler.promises.promise import FAMILY, INEQUALITIES, Promise, RationalInequality
+from oco.compiler.promises.promise import INEQUALITIES, LeanPromise, RationalInequality
 from oco.compiler.promises.reading import read_promise, refused
 from oco.compiler.promises.steps import Bounds, needed_steps, step_bounds
 from oco.dsl.diagnostics import OcoError
@@ -24,7 +24,7 @@ SIZES = {"lower": "d", "upper": "d", "slope": "d", "point": "d", "least": "m", "
 """Count that is the length of each vector; of the others it is that of the constraints."""
 
 
-def verify_promise(text: str, own: Promise | None = None) -> Promise:
+def verify_promise(text: str, own: LeanPromise | None = None) -> LeanPromise:
     """Promise of a file, verified. Raises OCO871 where a statement does not follow, or is not what the model's text gives.
 
     own  promise of the plan that the file is of: where it is given, the step has to be that of its learners
@@ -34,8 +34,8 @@ def verify_promise(text: str, own: Promise | None = None) -> Promise:
     numbers, vectors = dict(promise.numbers), dict(promise.vectors)
     try:
         problem = canonical(parse(promise.model))
-        step = numbers["S" if promise.algorithm == "nested" else "c"]
-        given = promise_of(problem, promise.algorithm, step, vectors.get("point", ()))
+        step = numbers["S" if "S" in numbers else "c"]
+        given = promise_of(problem, promise.theorem, step, vectors.get("point", ()))
     except OcoError as error:
         raise refused(f"its model is none of the family: {error.message}") from None
     for other, what in ((given, "model"), (own or given, "plan")):
@@ -44,9 +44,9 @@ def verify_promise(text: str, own: Promise | None = None) -> Promise:
     return promise
 
 
-def verify_statements(promise: Promise) -> None:
+def verify_statements(promise: LeanPromise) -> None:
     """Raise OCO871 where a statement does not follow by its rule from those before it."""
-    if promise.algorithm not in FAMILY or promise.inequalities != INEQUALITIES[promise.algorithm]:
+    if promise.inequalities != INEQUALITIES.get(promise.theorem):
         raise refused("its statements are not those of the theorem")
     counts, vectors = dict(promise.counts), dict(promise.vectors)
     for name, values in vectors.items():
@@ -60,7 +60,7 @@ def verify_statements(promise: Promise) -> None:
         raise refused(why)
 
 
-def _wrong(promise: Promise) -> Iterator[str]:
+def _wrong(promise: LeanPromise) -> Iterator[str]:
     """Statements that do not follow."""
     vectors = dict(promise.vectors)
     decision, data = _ranges(promise, "lower", "upper"), _ranges(promise, "least", "most")
@@ -76,7 +76,7 @@ def _wrong(promise: Promise) -> Iterator[str]:
     yield from (f"the statement {row.name} is false" for row in promise.inequalities if not _holds(row, promise))
 
 
-def _wrong_constraints(promise: Promise, data: tuple[Bounds, ...]) -> Iterator[str]:
+def _wrong_constraints(promise: LeanPromise, data: tuple[Bounds, ...]) -> Iterator[str]:
     vectors, of = dict(promise.vectors), dict(promise.at_point)
     point = tuple((v, v) for v in vectors["point"])
     for v, low, high in zip(vectors["point"], vectors["lower"], vectors["upper"], strict=True):
@@ -95,7 +95,7 @@ def _wrong_constraints(promise: Promise, data: tuple[Bounds, ...]) -> Iterator[s
             yield f"the bounds of constraint {n} are not those of its step"
 
 
-def _ranges(promise: Promise, lower: str, upper: str) -> tuple[Bounds, ...]:
+def _ranges(promise: LeanPromise, lower: str, upper: str) -> tuple[Bounds, ...]:
     vectors = dict(promise.vectors)
     return tuple(zip(vectors[lower], vectors[upper], strict=True))
 
@@ -104,7 +104,7 @@ def _within(ends: Bounds, claimed: Bounds) -> bool:
     return claimed[0] <= ends[0] and ends[1] <= claimed[1]
 
 
-def _holds(row: RationalInequality, promise: Promise) -> bool:
+def _holds(row: RationalInequality, promise: LeanPromise) -> bool:
     """True where an inequality holds, for every entry where it is about entries."""
     numbers = dict(promise.numbers) | {name: Fraction(value) for name, value in promise.counts}
     vectors = dict(promise.vectors)
@@ -117,11 +117,11 @@ def _holds(row: RationalInequality, promise: Promise) -> bool:
     return True
 
 
-def _difference(promise: Promise, own: Promise) -> str:
+def _difference(promise: LeanPromise, own: LeanPromise) -> str:
     """Name of the first part in which two promises differ."""
     for part in ("counts", "vectors", "numbers"):
         pairs = dict(getattr(own, part))
         changed: list[str] = [name for name, value in getattr(promise, part) if pairs.get(name) != value]
         if changed:
-            return changed[0]
+            return str(changed[0])
     return "computation"

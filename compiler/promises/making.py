@@ -12,8 +12,16 @@ import numpy as np
 from oco.compiler.certificates.rational import Fractions, NotRational, exact_value, fractions
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import Canonical
-from oco.compiler.promises.promise import FAMILY, INEQUALITIES, Promise
-from oco.compiler.promises.steps import Bounds, ProgramStep, Recorded, Recording, Rule, needed_steps, step_bounds
+from oco.compiler.promises.promise import FAMILY, INEQUALITIES, LeanPromise
+from oco.compiler.promises.steps import (
+    ArithmeticRule,
+    Bounds,
+    ProgramStep,
+    RecordedNumber,
+    Recording,
+    needed_steps,
+    step_bounds,
+)
 from oco.compiler.selection.plan import Plan
 from oco.dsl import algebra
 from oco.dsl.contained import self_contained
@@ -26,14 +34,16 @@ DIGITS = 10
 """Decimal digits to which roots and bounds are rounded, upwards."""
 TERMS = 40
 """Terms of the exponential series that the entropy is compared with."""
+ROUNDING = 1e-9
+"""Relative difference of a step from one over the strong convexity that is rounding."""
 Numbers = tuple[Fraction, ...]
 
 
-def promise_of_plan(plan: Plan) -> Promise:
+def promise_of_plan(plan: Plan) -> LeanPromise:
     """Promise of a plan, with the steps that its learners take. Raises OCO870 where the plan is outside of the family."""
     problem = plan.canonical.unscaled or plan.canonical
     refuse_outside(problem, plan.algorithm)
-    return promise_of(problem, plan.algorithm, _step_of(plan), _point_of(plan, problem))
+    return promise_of(problem, *_step_of(plan), _point_of(plan, problem))
 
 
 def outside(why: str, hint: str = "") -> OcoError:
@@ -61,15 +71,16 @@ def refuse_outside(problem: Canonical, algorithm: str) -> None:
             raise outside(f"it is for {need}, and `{block.name}` lies in {block.domain}")
 
 
-def promise_of(problem: Canonical, algorithm: str, step: Fraction, point: Numbers) -> Promise:
-    """Promise of an algorithm with steps of this size.
+def promise_of(problem: Canonical, theorem: str, step: Fraction, point: Numbers) -> LeanPromise:
+    """Promise of a theorem of `FAMILY` with steps of this size.
 
-    step   eta_t = step / sqrt(t) of `ogd`, eta of `oeg`, the setting D of `nested`, in the model's units
+    step   eta_t = step / sqrt(t) of `ogd`, step / t where losses are strongly convex, eta of `oeg`, the setting D of `nested`,
+           in the model's units
     point  decision that satisfies the constraints whatever the data, shape (d,); () where there are none
 
     Raises OCO870.
     """
-    refuse_outside(problem, algorithm)
+    refuse_outside(problem, next((name for name, own in FAMILY.items() if theorem in own), theorem))
     recording = Recording(_decision_bounds(problem), _stream_bounds(problem))
     try:
         slopes, excess = _recorded(problem, recording)
@@ -96,18 +107,18 @@ def promise_of(problem: Canonical, algorithm: str, step: Fraction, point: Number
     assert problem.horizon is not None
     counts = {"d": len(vectors["lower"]), "m": len(vectors["least"]), "T": problem.horizon}
     counts |= {"constraints": len(excess)} if excess else {}
-    return Promise(
-        algorithm,
+    return LeanPromise(
+        theorem,
         model,
         tuple(counts.items()),
         tuple(vectors.items()),
-        tuple(_numbers(algorithm, step, vectors, problem.horizon).items()),
+        tuple(_numbers(theorem, step, vectors, problem.horizon).items()),
         steps,
         bounds,
         slopes,
         excess,
         at_point,
-        INEQUALITIES[algorithm],
+        INEQUALITIES[theorem],
     )
 
 
@@ -119,11 +130,11 @@ def _recorded(problem: Canonical, recording: Recording) -> tuple[tuple[int, ...]
     env: dict[str, Any] = {}
     start = 0
     for b in problem.blocks:
-        env[b.name] = _entries(recording, Rule.DECISION, start, b.shape)
+        env[b.name] = _entries(recording, ArithmeticRule.DECISION, start, b.shape)
         start += prod(b.shape)
     start = 0
     for s in problem.streams:
-        env[s.name] = _entries(recording, Rule.STREAM, start, s.shape)
+        env[s.name] = _entries(recording, ArithmeticRule.STREAM, start, s.shape)
         start += prod(s.shape)
     derivatives = gradient(problem.objective, tuple(b.name for b in problem.blocks))
     parts = [exact_value(algebra.broadcast(derivatives[b.name], b.shape), env, 1).ravel() for b in problem.blocks]
@@ -132,11 +143,11 @@ def _recorded(problem: Canonical, recording: Recording) -> tuple[tuple[int, ...]
     return slopes, tuple(recording.position(v) for v in values)
 
 
-def _entries(recording: Recording, rule: Rule, start: int, shape: tuple[int, ...]) -> Fractions:
-    """Recorded entries of a decision or a stream."""
+def _entries(recording: Recording, rule: ArithmeticRule, start: int, shape: tuple[int, ...]) -> Fractions:
+    """RecordedNumber entries of a decision or a stream."""
     result = np.empty(shape, dtype=object)
     for k, place in enumerate(np.ndindex(shape)):
-        result[place] = Recorded(recording, recording.place(ProgramStep(rule, (start + k,))))
+        result[place] = RecordedNumber(recording, recording.place(ProgramStep(rule, (start + k,))))
     return result
 
 
@@ -216,15 +227,15 @@ def is_additive(steps: Sequence[ProgramStep], last: int) -> bool:
     mixed: dict[int, bool] = {}
     for k in used:
         own = steps[k]
-        if own.rule in (Rule.DECISION, Rule.STREAM, Rule.NUMBER):
-            kinds[k] = frozenset() if own.rule is Rule.NUMBER else frozenset({own.rule.value})
+        if own.rule in (ArithmeticRule.DECISION, ArithmeticRule.STREAM, ArithmeticRule.NUMBER):
+            kinds[k] = frozenset() if own.rule is ArithmeticRule.NUMBER else frozenset({own.rule.value})
             mixed[k] = False
             continue
         kinds[k] = frozenset().union(*(kinds[a] for a in own.args))
         mixed[k] = any(mixed[a] for a in own.args)
-        if own.rule is Rule.MUL and all(kinds[a] for a in own.args):
+        if own.rule is ArithmeticRule.MUL and all(kinds[a] for a in own.args):
             mixed[k] = mixed[k] or len(kinds[k]) > 1
-        if own.rule is Rule.INV and kinds[k]:
+        if own.rule is ArithmeticRule.INV and kinds[k]:
             mixed[k] = True
     return not mixed[last]
 
@@ -257,13 +268,13 @@ def above(value: Fraction) -> Fraction:
     return -(-value * unit // 1) / unit
 
 
-def _numbers(algorithm: str, step: Fraction, vectors: Mapping[str, Numbers], rounds: int) -> dict[str, Fraction]:
+def _numbers(theorem: str, step: Fraction, vectors: Mapping[str, Numbers], rounds: int) -> dict[str, Fraction]:
     """Constants of the theorem, each the least of its digits that satisfies its statement."""
     if step <= 0:
         raise outside("its step is not positive")
     slope = vectors["slope"]
-    if algorithm == "oeg":
-        G, L = max(slope), _entropy_above(len(slope))
+    if theorem == "oeg":
+        G, L = max(slope), log_above(len(slope))
         if step * G > 1:
             raise outside(
                 "its steps are longer than one over the bound of the gradient", "take more rounds, or smaller steps"
@@ -272,15 +283,18 @@ def _numbers(algorithm: str, step: Fraction, vectors: Mapping[str, Numbers], rou
         return {"c": step, "G": G, "L": L, "R": above((L + rounds * spread) / step)}
     G = root_above(sum((b * b for b in slope), Fraction(0)))
     D = root_above(sum(((b - a) ** 2 for a, b in zip(vectors["lower"], vectors["upper"])), Fraction(0)))
-    if algorithm == "nested":
+    if theorem.endswith("_strong"):
+        L = log_above(rounds)
+        return {"c": step, "G": G, "D": D, "L": L, "R": above(step * G * G / 2 * (1 + L))}
+    if theorem == "nested":
         r = root_above(Fraction(2 * rounds))
         return {"S": step, "G": G, "D": D, "r": r, "R": above(r * G * ((D * D / step + step) / 2))}
     r = root_above(Fraction(rounds))
     return {"c": step, "G": G, "D": D, "r": r, "R": above(r * (D * D / (2 * step) + step * G * G))}
 
 
-def _entropy_above(d: int) -> Fraction:
-    """Number L, in millionths, whose exponential series reaches d."""
+def log_above(d: int) -> Fraction:
+    """Number L, in millionths, whose exponential series reaches d: no less than log d."""
     low, high = 0, 10**6 * max(1, d.bit_length())
     while low < high:
         middle = (low + high) // 2
@@ -292,25 +306,31 @@ def _entropy_above(d: int) -> Fraction:
     return Fraction(low, 10**6)
 
 
-def _step_of(plan: Plan) -> Fraction:
-    """Step of the plan's learners in the model's units; see `promise_of`."""
+def _step_of(plan: Plan) -> tuple[str, Fraction]:
+    """Theorem of the plan, and the step of its learners in the model's units; see `promise_of`."""
     import sympy
 
-    scales = plan.choice.winner.scales if plan.choice.winner is not None else None
+    winner, settings = plan.choice.winner, plan.settings
+    scales = None if winner is None else winner.scales
     radius, loss = (1.0, 1.0) if scales is None else (float(scales.radius), float(scales.loss))
-    if plan.algorithm == "nested":
-        if "D" not in plan.settings or "window" in plan.settings:
-            raise outside("it is of `nested` for convex losses, with a memory of all rounds", "set `nested(D = ...)`")
-        return Fraction(repr(plan.settings["D"].number(plan.horizon or 1) * radius))
+    if "window" in settings:
+        raise outside("its memory is of a window of rounds")
+    if "D" in settings:
+        return "nested", Fraction(repr(settings["D"].number(plan.horizon or 1) * radius))
     t, T = sympy.Symbol("t", positive=True), sympy.Symbol("T", positive=True)
-    eta = plan.settings["eta"].formula.subs(T, plan.horizon)
-    front = eta if plan.algorithm == "oeg" else sympy.simplify(eta * sympy.sqrt(t))
-    if front.free_symbols:
-        raise outside(
-            f"its steps {plan.settings['eta']} are not c / sqrt(t)", "set the step: `using ogd(eta = 0.5 / sqrt(t))`"
-        )
+    eta = settings["eta"].formula.subs(T, plan.horizon)
+    forms = {"": eta} if plan.algorithm == "oeg" else {"": eta * sympy.sqrt(t), "_strong": eta * t}
+    fronts = {name: value for name, form in forms.items() if not (value := sympy.simplify(form)).free_symbols}
+    name = f"{plan.algorithm}{next(iter(fronts), '?')}"
+    if name not in FAMILY[plan.algorithm]:
+        hint = "set the step: `using ogd(eta = 0.5 / sqrt(t))`"
+        raise outside(f"its steps {settings['eta']} are neither c / sqrt(t) nor c / t", hint)
     unit = radius / loss if plan.algorithm == "oeg" else radius**2 / loss
-    return Fraction(repr(float(front) * unit))
+    step = float(next(iter(fronts.values()))) * unit
+    convexity = plan.facts.value("loss.strong_convexity.l2") or 0.0
+    if name.endswith("_strong") and step * convexity < 1 - ROUNDING:
+        raise outside("its steps c / t are shorter than one over the strong convexity of the losses")
+    return name, Fraction(repr(step))
 
 
 def _point_of(plan: Plan, problem: Canonical) -> Numbers:

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 from oco.compiler.promises.steps import Bounds, ProgramStep
 
-FAMILY = ("ogd", "oeg", "nested")
-"""Algorithms whose theorems are written in Lean."""
+FAMILY = {"ogd": ("ogd", "ogd_strong"), "oeg": ("oeg",), "nested": ("nested", "nested_strong")}
+"""Algorithms whose theorems are written in Lean, with the names of these: for convex losses, and for strongly convex ones."""
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,10 @@ class RationalInequality:
 
 
 @dataclass(frozen=True)
-class Promise:
+class LeanPromise:
     """Statements from which the regret theorem of an algorithm follows.
 
+    theorem       name of the theorem, of `FAMILY`
     model         text of the model that they are about
     counts        T rounds, d entries of the decision, m of the data, and of the memory the number of constraints
     vectors       numbers by entry: ranges of the decision and the data, bounds of the gradient's entries
@@ -35,7 +36,7 @@ class Promise:
     at_point      positions of steps that constraints rest on, each with its interval at the feasible point
     """
 
-    algorithm: str
+    theorem: str
     model: str
     counts: tuple[tuple[str, int], ...]
     vectors: tuple[tuple[str, tuple[Fraction, ...]], ...]
@@ -72,28 +73,40 @@ def _inequalities(*rows: tuple[str, str, str, str]) -> tuple[RationalInequality,
 _DESCENT = (
     ("G_nonneg", "0", "≤", "G"),
     ("D_nonneg", "0", "≤", "D"),
-    ("r_nonneg", "0", "≤", "r"),
     ("slope_le_G", "∑ i, slope i ^ 2", "≤", "G ^ 2"),
     ("width_le_D", "∑ i, (upper i - lower i) ^ 2", "≤", "D ^ 2"),
 )
 _SERIES = "∑ k ∈ range 40, L ^ k / (Nat.factorial k : ℝ)"
+_STRONG = (
+    ("c_pos", "0", "<", "c"),
+    ("L_nonneg", "0", "≤", "L"),
+    ("rounds_le_series", "(T : ℝ)", "≤", _SERIES),
+    ("total_le_R", "c * G ^ 2 / 2 * (1 + L)", "≤", "R"),
+)
+_MEMORY = (
+    ("high_le_V", "high k", "≤", "V k"),
+    ("width_le_V", "pointHigh k - pointLow k", "≤", "V k"),
+    ("point_has_margin", "pointHigh k", "≤", "-margin k"),
+    ("margin_nonneg", "0", "≤", "margin k"),
+)
 INEQUALITIES = {
     "ogd": _inequalities(
         ("c_pos", "0", "<", "c"),
         *_DESCENT,
+        ("r_nonneg", "0", "≤", "r"),
         ("T_le_square", "(T : ℝ)", "≤", "r ^ 2"),
         ("total_le_R", "r * (D ^ 2 / (2 * c) + c * G ^ 2)", "≤", "R"),
     ),
+    "ogd_strong": _inequalities(*_DESCENT, *_STRONG),
     "nested": _inequalities(
         ("S_pos", "0", "<", "S"),
         *_DESCENT,
+        ("r_nonneg", "0", "≤", "r"),
         ("T_le_square", "2 * (T : ℝ)", "≤", "r ^ 2"),
         ("total_le_R", "r * G * ((D ^ 2 / S + S) / 2)", "≤", "R"),
-        ("high_le_V", "high k", "≤", "V k"),
-        ("width_le_V", "pointHigh k - pointLow k", "≤", "V k"),
-        ("point_has_margin", "pointHigh k", "≤", "-margin k"),
-        ("margin_nonneg", "0", "≤", "margin k"),
+        *_MEMORY,
     ),
+    "nested_strong": _inequalities(*_DESCENT, *_STRONG, *_MEMORY),
     "oeg": _inequalities(
         ("c_pos", "0", "<", "c"),
         ("L_nonneg", "0", "≤", "L"),
@@ -103,4 +116,4 @@ INEQUALITIES = {
         ("total_le_R", "(L + T * ((1 / 2 + 2 * (c * G) / 9) * (c * G) ^ 2)) / c", "≤", "R"),
     ),
 }
-"""Statements over the numbers that the theorem of each algorithm asks for; those with `i` or `k` are about every entry."""
+"""Statements over the numbers that each theorem asks for; those with `i` or `k` are about every entry."""

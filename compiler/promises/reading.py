@@ -6,14 +6,16 @@ import re
 from fractions import Fraction
 from pathlib import Path
 
-from oco.compiler.promises.promise import Promise, RationalInequality
+from oco.compiler.promises.promise import LeanPromise, RationalInequality
 from oco.compiler.promises.rendering import OPERATIONS, render
-from oco.compiler.promises.steps import Bounds, ProgramStep, Rule
+from oco.compiler.promises.steps import ArithmeticRule, Bounds, ProgramStep
 from oco.dsl.diagnostics import OcoError, fail
 
 MOST_BYTES = 1 << 28  # size of a file that is read into memory
 NUMBER = r"-?\d+(?: / \d+)?"
-HEAD = re.compile(r"/-\nThe promise of `(\w+)` for this model, [^\n]*:\n\n(.*?)\n-/\nimport Mathlib\n", re.DOTALL)
+HEAD = re.compile(
+    r"/-\nThe promise of the theorem `(\w+)` for this model, [^\n]*:\n\n(.*?)\n-/\nimport Mathlib\n", re.DOTALL
+)
 COUNT = re.compile(r"^abbrev (\w+) : ℕ := (\d+)$", re.MULTILINE)
 VECTOR = re.compile(r"^def (\w+) : (?:Fin \w+ → ℝ|Decision) := !₂?\[([^\]]*)\]$", re.MULTILINE)
 CONSTANT = re.compile(rf"^def (\w+) : ℝ := ({NUMBER})$", re.MULTILINE)
@@ -23,6 +25,8 @@ INTERVAL = re.compile(
 )
 PLACES = re.compile(r"^def (gradient|excessOf) \(x : Decision\) \(s : Data\) : [^\n]* := !\[([^\]]*)\]$", re.MULTILINE)
 INEQUALITY = re.compile(r"^theorem (\w+) : (?:∀ [ik], )?([^\n]*?) ([≤<]) ([^\n]*) := by$", re.MULTILINE)
+ENDS = ("/-! ## The memory of constraints", "/-! ## The promise")
+"""Headings of what follows the data."""
 TERMS = {
     rule: re.compile(re.escape(form).replace(r"\{\}", r"(\d+)").replace(r"\{}", r"(\d+)"))
     for rule, form in OPERATIONS.items()
@@ -44,7 +48,7 @@ def read_text(path: Path) -> str:
         raise refused(f"{path} cannot be read ({error})") from None
 
 
-def read_promise(text: str) -> Promise:
+def read_promise(text: str) -> LeanPromise:
     """Promise that a file holds. Raises OCO871 where a line is not as promises are written.
 
     The lemmas and the proofs are compared with those that this package writes: of a promise that is read, `render` gives the same text.
@@ -64,14 +68,14 @@ def read_promise(text: str) -> Promise:
     return promise
 
 
-def _promise(algorithm: str, model: str, text: str) -> Promise:
-    data = text[text.index("/-! ## The model -/") : text.index("/-! ## The promise")]
+def _promise(theorem: str, model: str, text: str) -> LeanPromise:
+    data = text[text.index("/-! ## The model -/") : min(k for mark in ENDS if (k := text.find(mark)) >= 0)]
     steps = [_step(int(k), at, term) for at, (k, term) in enumerate(STEP.findall(data))]
     ends = {(letter, int(k)): (_fraction(low), _fraction(high)) for letter, k, low, high in INTERVAL.findall(data)}
     places = {name: _places(entries) for name, entries in PLACES.findall(data)}
     at_point: list[tuple[int, Bounds]] = [(k, b) for (letter, k), b in ends.items() if letter == "p"]
-    return Promise(
-        algorithm,
+    return LeanPromise(
+        theorem,
         model,
         tuple((name, int(value)) for name, value in COUNT.findall(data)),
         tuple((name, _vector(entries)) for name, entries in VECTOR.findall(data)),
@@ -114,7 +118,7 @@ def _step(k: int, at: int, term: str) -> ProgramStep:
     for rule, pattern in TERMS.items():
         if match := pattern.fullmatch(term):
             args = tuple(map(int, match.groups()))
-            if rule not in (Rule.DECISION, Rule.STREAM) and max(args) >= k:
+            if rule not in (ArithmeticRule.DECISION, ArithmeticRule.STREAM) and max(args) >= k:
                 raise ValueError("a step that rests on a later one")
             return ProgramStep(rule, args)
-    return ProgramStep(Rule.NUMBER, (), _fraction(term))
+    return ProgramStep(ArithmeticRule.NUMBER, (), _fraction(term))

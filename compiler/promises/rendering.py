@@ -6,20 +6,31 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from oco.compiler.promises.promise import Promise, RationalInequality
-from oco.compiler.promises.steps import Bounds, ProgramStep, Rule, needed_steps
+from oco.compiler.promises.promise import LeanPromise, RationalInequality
+from oco.compiler.promises.steps import ArithmeticRule, Bounds, ProgramStep, needed_steps
 
 THEORY = {
     "ogd": ("intervals", "descent"),
+    "ogd_strong": ("intervals", "descent", "strong"),
     "nested": ("intervals", "descent", "violation"),
+    "nested_strong": ("intervals", "descent", "strong", "violation"),
     "oeg": ("intervals", "exponential"),
 }
 """Files of lemmas that come before the data."""
-LEMMAS = {Rule.ADD: ("icc_add", 2), Rule.SUB: ("icc_sub", 2), Rule.NEG: ("icc_neg", 2)}
-LEMMAS |= {Rule.MUL: ("icc_mul", 8), Rule.INV: ("icc_inv", 5)}
+LEMMAS = {ArithmeticRule.ADD: ("icc_add", 2), ArithmeticRule.SUB: ("icc_sub", 2), ArithmeticRule.NEG: ("icc_neg", 2)}
+LEMMAS |= {ArithmeticRule.MUL: ("icc_mul", 8), ArithmeticRule.INV: ("icc_inv", 5)}
 """Lemma for each rule over earlier steps, with the number of inequalities that it asks for."""
-OPERATIONS = {Rule.ADD: "v{} x s + v{} x s", Rule.SUB: "v{} x s - v{} x s", Rule.MUL: "v{} x s * v{} x s"}
-OPERATIONS |= {Rule.NEG: "-v{} x s", Rule.INV: "(v{} x s)⁻¹", Rule.DECISION: "x {}", Rule.STREAM: "s {}"}
+OPERATIONS = {
+    ArithmeticRule.ADD: "v{} x s + v{} x s",
+    ArithmeticRule.SUB: "v{} x s - v{} x s",
+    ArithmeticRule.MUL: "v{} x s * v{} x s",
+}
+OPERATIONS |= {
+    ArithmeticRule.NEG: "-v{} x s",
+    ArithmeticRule.INV: "(v{} x s)⁻¹",
+    ArithmeticRule.DECISION: "x {}",
+    ArithmeticRule.STREAM: "s {}",
+}
 """Term of each rule; `{}` stand for its positions."""
 ROUND = "{x : Decision} {s : Data} (h : Round x s)"
 IN_RANGE = "{s : Data} (h : ∀ i, s i ∈ Set.Icc (least i) (most i))"
@@ -47,30 +58,30 @@ theorem diameter {a b : Decision} (ha : a ∈ domain) (hb : b ∈ domain) : ‖a
 """
 
 
-def render(promise: Promise) -> str:
+def render(promise: LeanPromise) -> str:
     """Text of the Lean file of a promise."""
-    lemmas = "\n".join(_text(name) for name in THEORY[promise.algorithm])
+    lemmas = "\n".join(_text(name) for name in THEORY[promise.theorem])
     data = "\n".join(_data(promise))
-    return f"{_head(promise)}{lemmas}\n{data}\n{_text(promise.algorithm)}"
+    memory = f"{_text('memory')}\n" if promise.excess else ""
+    return f"{_head(promise)}{lemmas}\n{data}\n{memory}{_text(promise.theorem)}"
 
 
 def _text(name: str) -> str:
     return (Path(__file__).parent / f"{name}.lean").read_text(encoding="utf-8")
 
 
-def _head(promise: Promise) -> str:
+def _head(promise: LeanPromise) -> str:
     """Comment with the model, and the opening of the namespace."""
-    return (
-        f"/-\nThe promise of `{promise.algorithm}` for this model, in exact arithmetic over real numbers:\n\n{promise.model.rstrip()}\n-/\n"
-        "import Mathlib\n\nopen Finset\n\nnamespace Promise\n\nnoncomputable section\n\n"
-    )
+    about = f"The promise of the theorem `{promise.theorem}` for this model, in exact arithmetic over real numbers:"
+    opening = "import Mathlib\n\nopen Finset\n\nnamespace Promise\n\nnoncomputable section\n\n"
+    return f"/-\n{about}\n\n{promise.model}\n-/\n{opening}"
 
 
-def _data(promise: Promise) -> Iterator[str]:
+def _data(promise: LeanPromise) -> Iterator[str]:
     """Lines between the lemmas and the theorem."""
     yield "/-! ## The model -/\n"
     yield from (f"abbrev {name} : ℕ := {value}" for name, value in promise.counts)
-    space = "Fin d → ℝ" if promise.algorithm == "oeg" else "EuclideanSpace ℝ (Fin d)"
+    space = "Fin d → ℝ" if promise.theorem == "oeg" else "EuclideanSpace ℝ (Fin d)"
     yield f"abbrev Decision : Type := {space}\nabbrev Data : Type := Fin m → ℝ"
     yield from (f"def {name} : {_kind(name)} := {vector_text(name, v, promise)}" for name, v in promise.vectors)
     yield from (f"def {name} : ℝ := {fraction_text(value)}" for name, value in promise.numbers)
@@ -85,13 +96,13 @@ def _data(promise: Promise) -> Iterator[str]:
     for k, b in zip(promise.gradient, slope, strict=True):
         yield f"  · show |v{k} x s| ≤ ({fraction_text(b)} : ℝ)\n    exact abs_le_of_icc (b{k} h) (by norm_num) (by norm_num)"
     yield ""
-    if promise.algorithm != "oeg":
+    if promise.theorem != "oeg":
         yield BOX
     if promise.excess:
         yield from _constraints(promise)
 
 
-def _constraints(promise: Promise) -> Iterator[str]:
+def _constraints(promise: LeanPromise) -> Iterator[str]:
     """Lines about the constraints: at the point, over all decisions, and that their data are additive."""
     vectors, of = dict(promise.vectors), dict(promise.at_point)
     yield "theorem point_mem : point ∈ domain := by\n  intro i\n  fin_cases i <;> norm_num [point, lower, upper]\n"
@@ -118,9 +129,9 @@ def fraction_text(value: Fraction) -> str:
     return str(value.numerator) if value.denominator == 1 else f"{value.numerator} / {value.denominator}"
 
 
-def vector_text(name: str, values: Sequence[Fraction], promise: Promise) -> str:
+def vector_text(name: str, values: Sequence[Fraction], promise: LeanPromise) -> str:
     """Vector as a term."""
-    euclidean = name == "point" and promise.algorithm != "oeg"
+    euclidean = name == "point" and promise.theorem != "oeg"
     return f"{'!₂' if euclidean else '!'}[{', '.join(map(fraction_text, values))}]"
 
 
@@ -132,7 +143,7 @@ def _kind(name: str) -> str:
     return f"Fin {size} → ℝ"
 
 
-def inequality_text(row: RationalInequality, promise: Promise) -> str:
+def inequality_text(row: RationalInequality, promise: LeanPromise) -> str:
     """Theorem that an inequality is."""
     words = {w.strip(" ()") for w in f"{row.left} {row.right}".replace("^", " ").replace("/", " ").split()}
     named = [n for n, _ in (*promise.numbers, *promise.vectors, *promise.counts) if n in words or f"-{n}" in words]
@@ -156,17 +167,17 @@ def _interval(ends: Bounds) -> str:
 
 def term_text(step: ProgramStep) -> str:
     """Term that a step is."""
-    return fraction_text(step.value) if step.rule is Rule.NUMBER else OPERATIONS[step.rule].format(*step.args)
+    return fraction_text(step.value) if step.rule is ArithmeticRule.NUMBER else OPERATIONS[step.rule].format(*step.args)
 
 
 def step_text(k: int, step: ProgramStep, ends: Bounds) -> str:
     """Definition of a step and its interval over all decisions and data."""
     match step.rule:
-        case Rule.DECISION:
+        case ArithmeticRule.DECISION:
             proof = f"simpa [v{k}, lower, upper] using h.decision {step.args[0]}"
-        case Rule.STREAM:
+        case ArithmeticRule.STREAM:
             proof = f"simpa [v{k}, least, most] using h.stream {step.args[0]}"
-        case Rule.NUMBER:
+        case ArithmeticRule.NUMBER:
             proof = f"norm_num [v{k}, Set.mem_Icc]"
         case _:
             proof = f"unfold v{k}; exact {_lemma(step, 'b')}"
@@ -179,11 +190,11 @@ def step_text(k: int, step: ProgramStep, ends: Bounds) -> str:
 def point_text(k: int, step: ProgramStep, ends: Bounds) -> str:
     """Interval of a step at the point, over all data."""
     match step.rule:
-        case Rule.DECISION:
+        case ArithmeticRule.DECISION:
             proof = f"norm_num [v{k}, point, Set.mem_Icc]"
-        case Rule.STREAM:
+        case ArithmeticRule.STREAM:
             proof = f"simpa [v{k}, least, most] using h {step.args[0]}"
-        case Rule.NUMBER:
+        case ArithmeticRule.NUMBER:
             proof = f"norm_num [v{k}, Set.mem_Icc]"
         case _:
             proof = f"unfold v{k}; exact {_lemma(step, 'p')}"

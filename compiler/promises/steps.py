@@ -16,8 +16,8 @@ Bounds = tuple[Fraction, Fraction]
 """Ends of an interval, the lower one first."""
 
 
-class Rule(StrEnum):
-    """Rule by which a step follows from the decision, the data or earlier steps."""
+class ArithmeticRule(StrEnum):
+    """ArithmeticRule by which a step follows from the decision, the data or earlier steps."""
 
     DECISION = "decision"
     STREAM = "stream"
@@ -37,31 +37,35 @@ class ProgramStep:
     value  of the rule "number"
     """
 
-    rule: Rule
+    rule: ArithmeticRule
     args: tuple[int, ...] = ()
     value: Fraction = Fraction(0)
 
 
 def step_bounds(step: ProgramStep, decision: Sequence[Bounds], data: Sequence[Bounds], of: Sequence[Bounds]) -> Bounds:
     """Least interval that the rule gives from those of its arguments. Raises NotRational where a divisor may not be positive."""
-    ends = [of[k] for k in step.args] if step.rule not in (Rule.DECISION, Rule.STREAM, Rule.NUMBER) else []
+    ends = (
+        [of[k] for k in step.args]
+        if step.rule not in (ArithmeticRule.DECISION, ArithmeticRule.STREAM, ArithmeticRule.NUMBER)
+        else []
+    )
     match step.rule:
-        case Rule.DECISION:
+        case ArithmeticRule.DECISION:
             return decision[step.args[0]]
-        case Rule.STREAM:
+        case ArithmeticRule.STREAM:
             return data[step.args[0]]
-        case Rule.NUMBER:
+        case ArithmeticRule.NUMBER:
             return step.value, step.value
-        case Rule.ADD:
+        case ArithmeticRule.ADD:
             return ends[0][0] + ends[1][0], ends[0][1] + ends[1][1]
-        case Rule.SUB:
+        case ArithmeticRule.SUB:
             return ends[0][0] - ends[1][1], ends[0][1] - ends[1][0]
-        case Rule.NEG:
+        case ArithmeticRule.NEG:
             return -ends[0][1], -ends[0][0]
-        case Rule.MUL:
+        case ArithmeticRule.MUL:
             corners = [a * b for a in ends[0] for b in ends[1]]
             return min(corners), max(corners)
-        case Rule.INV:
+        case ArithmeticRule.INV:
             if ends[0][0] <= 0:
                 raise NotRational("a division by what may be zero")
             return 1 / ends[0][1], 1 / ends[0][0]
@@ -87,7 +91,11 @@ class Recording:
 
     def position(self, value: Any) -> int:
         """Position of a recorded number or of a fraction."""
-        return value.at if isinstance(value, Recorded) else self.place(ProgramStep(Rule.NUMBER, (), Fraction(value)))
+        return (
+            value.at
+            if isinstance(value, RecordedNumber)
+            else self.place(ProgramStep(ArithmeticRule.NUMBER, (), Fraction(value)))
+        )
 
 
 Operation = Callable[[Any, Any], Any]
@@ -103,48 +111,48 @@ def scalar(operation: Operation) -> Operation:
 
 
 @dataclass(frozen=True, eq=False)
-class Recorded(Exact):
+class RecordedNumber(Exact):
     """Number whose arithmetic is recorded; `at` is the position of its step."""
 
     recording: Recording
     at: int
 
-    def _made(self, rule: Rule, *args: Any) -> Recorded:
+    def _made(self, rule: ArithmeticRule, *args: Any) -> RecordedNumber:
         places = tuple(self.recording.position(a) for a in args)
-        return Recorded(self.recording, self.recording.place(ProgramStep(rule, places)))
+        return RecordedNumber(self.recording, self.recording.place(ProgramStep(rule, places)))
 
     @scalar
     def __add__(self, other: Any) -> Any:
-        return self if other == 0 else self._made(Rule.ADD, self, other)
+        return self if other == 0 else self._made(ArithmeticRule.ADD, self, other)
 
     @scalar
     def __radd__(self, other: Any) -> Any:
-        return self if other == 0 else self._made(Rule.ADD, other, self)
+        return self if other == 0 else self._made(ArithmeticRule.ADD, other, self)
 
     @scalar
     def __sub__(self, other: Any) -> Any:
-        return self if other == 0 else self._made(Rule.SUB, self, other)
+        return self if other == 0 else self._made(ArithmeticRule.SUB, self, other)
 
     @scalar
     def __rsub__(self, other: Any) -> Any:
-        return -self if other == 0 else self._made(Rule.SUB, other, self)
+        return -self if other == 0 else self._made(ArithmeticRule.SUB, other, self)
 
     def __neg__(self) -> Any:
-        return self._made(Rule.NEG, self)
+        return self._made(ArithmeticRule.NEG, self)
 
     @scalar
     def __mul__(self, other: Any) -> Any:
-        if not isinstance(other, Recorded) and other in (0, 1):
+        if not isinstance(other, RecordedNumber) and other in (0, 1):
             return self if other == 1 else Fraction(0)
-        return self._made(Rule.MUL, self, other)
+        return self._made(ArithmeticRule.MUL, self, other)
 
     @scalar
     def __rmul__(self, other: Any) -> Any:
-        return self * other if other in (0, 1) else self._made(Rule.MUL, other, self)
+        return self * other if other in (0, 1) else self._made(ArithmeticRule.MUL, other, self)
 
     @scalar
     def __truediv__(self, other: Any) -> Any:
-        return self * other._inverse() if isinstance(other, Recorded) else self * (1 / Fraction(other))
+        return self * other._inverse() if isinstance(other, RecordedNumber) else self * (1 / Fraction(other))
 
     @scalar
     def __rtruediv__(self, other: Any) -> Any:
@@ -158,7 +166,9 @@ class Recorded(Exact):
 
     def _inverse(self) -> Any:
         low, high = self.recording.bounds[self.at]
-        return -(-self)._made(Rule.INV, -self) if low < 0 and high < 0 else self._made(Rule.INV, self)
+        return (
+            -(-self)._made(ArithmeticRule.INV, -self) if low < 0 and high < 0 else self._made(ArithmeticRule.INV, self)
+        )
 
     def __abs__(self) -> Any:
         raise NotRational("abs")
@@ -176,6 +186,6 @@ def needed_steps(steps: Sequence[ProgramStep], last: Sequence[int]) -> tuple[int
         k = waiting.pop()
         if k not in results:
             results.add(k)
-            if steps[k].rule not in (Rule.DECISION, Rule.STREAM):
+            if steps[k].rule not in (ArithmeticRule.DECISION, ArithmeticRule.STREAM):
                 waiting.extend(steps[k].args)
     return tuple(sorted(results))

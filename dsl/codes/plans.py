@@ -190,6 +190,14 @@ PLANS: dict[str, Code] = {
         "Write the file again with `oco prove`.",
         Stage.COMMAND,
     ),
+    "OCO872": Code(
+        "nothing to watch",
+        "A learner watches the distributions, the means and the independence that the model states of its streams, as the rounds reveal "
+        "them. The message says what is missing for it.",
+        "oco.alert(oco.compile(oco.load('tracking.oco')), alpha=2)",
+        "State a distribution with a range, or `iid mean = m`, and write `feedback full`.",
+        Stage.RUN,
+    ),
     "OCO734": Code(
         "no files of this backend",
         "A backend may run learners here and yet write none that run without this package.",

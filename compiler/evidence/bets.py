@@ -1,0 +1,157 @@
+"""Bets against what a model states of its streams: functions of a value whose mean is one if the statement holds.
+
+mean          1 + lambda (x - mu), with lambda of both signs and of several sizes, such that it is positive over the range of x
+              (Waudby-Smith & Ramdas 2024, "Estimating means of bounded random variables by betting")
+independence  1 + lambda s (x - mu), with s the sign of the last x - mu: its mean given the past is one
+distribution  q_k / p_k on bin k of the values, p their stated probabilities, q those of an alternative that is shifted or stretched
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.problem.canonical import Canonical, StreamRange
+from oco.dsl.families import FAMILIES
+
+Floats = np.ndarray[Any, Any]
+SIZES = (0.9, 0.5, 0.25, 0.12, 0.06, 0.03, 0.015)
+"""Shares of the largest bets that stay positive; the small ones are for small shifts."""
+SERIAL = (0.5, 0.12, 0.03)
+LEVELS = (0.001, 0.01, 0.05, 0.15, 0.35, 0.65, 0.85, 0.95, 0.99, 0.999)
+"""Quantiles between the bins of a distribution."""
+SHIFTS = (-4.0, -2.0, -1.0, -0.5, -0.25, 0.25, 0.5, 1.0, 2.0, 4.0)
+LEAST = 1e-9
+"""Least payment of a bet: it would be less for values outside of the range alone."""
+STRETCHES = (-0.5, -0.25, 0.15, 0.3, 0.6)
+"""Alternatives: p_k exp(a z_k) and p_k exp(a z_k^2), with z_k the normal score of bin k."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bets:
+    """Bets against one statement about an entry of a stream.
+
+    statement  in words
+    slopes     lambda of each bet on the mean, (J,); none of a distribution
+    serial     True where the slopes are multiplied with the sign of the last difference from the mean
+    edges      between bins (K - 1,), and `odds` (J, K), the payments of the bets on each; none of a mean
+    """
+
+    statement: str
+    mean: float = 0.0
+    slopes: Floats | None = None
+    serial: bool = False
+    edges: Floats | None = None
+    odds: Floats | None = None
+
+    @cached_property
+    def count(self) -> int:
+        """J: number of bets."""
+        return len(self.slopes if self.slopes is not None else self.odds)  # type: ignore[arg-type]
+
+    def paid(self, values: Floats, before: float) -> Floats:
+        """Payments of each bet for values (T,), `before` being the value before the first (nan: none), shape (T, J)."""
+        if self.odds is not None:
+            assert self.edges is not None
+            return np.asarray(self.odds.T[np.searchsorted(self.edges, values, side="left")])
+        away = values - self.mean
+        if self.serial:
+            last = np.concatenate([[before], values[:-1]]) - self.mean
+            away = away * np.where(np.isnan(last), 0.0, np.sign(last))
+        assert self.slopes is not None
+        return np.maximum(1.0 + away[:, None] * self.slopes, LEAST)
+
+
+@dataclass(frozen=True, eq=False)
+class StatedEntry:
+    """Entry of a stream about which a model states something, with the bets against it; `place` is its flat position."""
+
+    stream: str
+    place: int
+    bets: tuple[Bets, ...]
+
+
+def stated_entries(problem: Canonical) -> tuple[StatedEntry, ...]:
+    """All that a problem states about means and distributions of its streams, entry by entry."""
+    results = []
+    for s in problem.streams:
+        if s.stochastic and s.mean is not None:
+            places = range(math.prod(s.shape))
+            results += [StatedEntry(s.name, k, own) for k in places if (own := _bets(s, k))]
+    return tuple(results)
+
+
+def _bets(stream: StreamRange, place: int) -> tuple[Bets, ...]:
+    low, high, mean = (_entry(a, stream.shape, place) for a in (stream.lower, stream.upper, stream.mean))
+    name = (
+        f"{stream.name}[{', '.join(map(str, np.unravel_index(place, stream.shape)))}]" if stream.shape else stream.name
+    )
+    up = SIZES if mean > low > -np.inf else ()
+    down = SIZES if mean < high < np.inf else ()
+    results: list[Bets] = []
+    if np.isfinite(mean) and (up or down):
+        slopes = [c / (mean - low) for c in up] + [-c / (high - mean) for c in down]
+        results.append(Bets(f"the mean of `{name}` is {mean:.6g}", mean, np.array(slopes)))
+        if up and down:
+            least = 1 / max(mean - low, high - mean)
+            both = [sign * c * least for c in SERIAL for sign in (1, -1)]
+            results.append(Bets(f"rounds of `{name}` are independent", mean, np.array(both), serial=True))
+    if stream.distribution is not None and (own := _of_distribution(stream, place, name)) is not None:
+        results.append(own)
+    return tuple(results)
+
+
+def _entry(values: Any, shape: tuple[int, ...], place: int) -> float:
+    return float(np.broadcast_to(np.asarray(values, dtype=np.float64), shape).reshape(-1)[place])
+
+
+def _of_distribution(stream: StreamRange, place: int, name: str) -> Bets | None:
+    """Bets on bins; None where the distribution has a single value."""
+    own = stream.distribution
+    assert own is not None
+    quantiles = sorted({_entry(own.quantile(q), stream.shape, place) for q in LEVELS})
+    family = FAMILIES[own.kind]
+    at = [np.full(stream.shape, e) for e in quantiles]
+    with np.errstate(all="ignore"):
+        reached = [_entry(family.moment(0, own.args, own.lower, e), stream.shape, place) for e in at]
+    total = _entry(own.probability(), stream.shape, place)
+    shares = np.diff([0.0, *(min(r / total, 1.0) for r in reached), 1.0])
+    kept = shares[:-1] > 0  # an edge below which nothing new lies is none
+    edges = np.asarray(quantiles)[kept]
+    below = np.concatenate([np.asarray(reached)[kept] / total, [1.0]])
+    chance = np.diff([0.0, *below])
+    if chance[-1] <= 0:
+        edges, chance = edges[:-1], chance[:-1]
+    if len(chance) < 2 or not np.isfinite(chance).all():
+        return None
+    chance = chance / chance.sum()
+    scores = _normal_scores(np.cumsum(chance) - chance / 2)
+    tilts = [*(a * scores for a in SHIFTS), *(a * scores**2 for a in STRETCHES)]
+    odds = [_odds(chance, tilt) for tilt in tilts]
+    return Bets(f"`{name}` has the distribution that is stated", edges=edges, odds=np.array(odds))
+
+
+def _odds(chance: Floats, tilt: Floats) -> Floats:
+    """q / p for q in proportion to p exp(tilt)."""
+    weights = np.exp(tilt - tilt.max())
+    return np.asarray(weights / float(chance @ weights))
+
+
+def _normal_scores(shares: Floats) -> Floats:
+    """Quantiles of the normal distribution, near enough for alternatives: a logistic curve."""
+    cut = np.clip(shares, 1e-6, 1 - 1e-6)
+    return np.asarray(np.log(cut / (1 - cut)) / 1.702)
+
+
+def payments(entries: Sequence[StatedEntry], values: dict[str, Floats], before: dict[str, Floats]) -> Floats:
+    """Payments of all bets in rounds of these streams, each (T, entries); `before`: the round before, (entries,). Shape (T, B)."""
+    parts = []
+    for e in entries:
+        last = float(before[e.stream][e.place]) if e.stream in before else np.nan
+        parts += [b.paid(values[e.stream][:, e.place], last) for b in e.bets]
+    return np.concatenate(parts, axis=1)

@@ -1,0 +1,156 @@
+"""Wealth of bets that may begin in any round, and the alarm when it has grown too much for chance.
+
+A bet that begins in round j and pays e_j, e_{j+1}, ... has the wealth e_j ... e_t. With a share w_j of one unit put aside for each round,
+the total of what was begun and what is still put aside,
+
+    M_t = sum_b pi_b S_{b,t} + 1 - sum_{j <= t} w_j,    S_{b,t} = (S_{b,t-1} + w_t) e_{b,t},
+
+is a martingale with M_0 = 1 where all statements hold (each e has the mean one given the past), and never negative. So by Ville's
+inequality P(M_t >= 1/alpha for some t) <= alpha, over all rounds and all statements together. Beginning anew in each round is that of
+e-detectors (Shin, Ramdas & Rinaldo 2022), with shares in the place of a sum, so that false alarms are bounded for ever and not in their
+frequency: a change late in a run is seen as soon as wealth has grown by log 1/alpha + log 1/w + log 1/pi from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.evidence.bets import StatedEntry, payments, stated_entries
+from oco.compiler.problem.canonical import Canonical
+
+Floats = np.ndarray[Any, Any]
+TOGETHER = 1 << 20
+"""Payments that are worked out at once."""
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """Round in which the wealth reached 1/alpha, and the statement that most of it was won from."""
+
+    round: int
+    statement: str
+    alpha: float
+
+    def __str__(self) -> str:
+        return (
+            f"since round {self.round} no longer claimed: {self.statement}. Bets against it won more than {1 / self.alpha:.6g} times their "
+            f"stake, which has the probability {self.alpha:.4g} at most where all that the model states of its streams holds"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Evidence after some rounds; immutable.
+
+    begun   wealth of the bets that were begun, by bet (B,), of shares that sum to 1 - `aside`
+    last    values of the round before, by stream
+    """
+
+    entries: tuple[StatedEntry, ...]
+    alpha: float
+    horizon: int | None
+    rounds: int
+    begun: Floats
+    aside: float = 1.0
+    last: Mapping[str, Floats] = field(default_factory=dict)
+    alarm: Alarm | None = None
+
+    @classmethod
+    def of(cls, problem: Canonical, alpha: float) -> Evidence:
+        """Evidence before the first round, against all that a problem states of its streams."""
+        if not 0 < alpha < 1:
+            raise ValueError(f"alpha is a probability between 0 and 1, not {alpha!r}")
+        entries = stated_entries(problem)
+        count = sum(b.count for e in entries for b in e.bets)
+        return cls(entries, alpha, problem.horizon, 0, np.zeros(count))
+
+    def about(self, streams: Collection[str]) -> Evidence:
+        """Evidence before the first round, against statements about these streams alone."""
+        entries = tuple(e for e in self.entries if e.stream in streams)
+        count = sum(b.count for e in entries for b in e.bets)
+        return Evidence(entries, self.alpha, self.horizon, 0, np.zeros(count))
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """Names of the streams that something is stated of."""
+        return tuple(dict.fromkeys(e.stream for e in self.entries))
+
+    @property
+    def statements(self) -> tuple[str, ...]:
+        """Statements that are bet against, in words."""
+        return tuple(b.statement for e in self.entries for b in e.bets)
+
+    @cached_property
+    def _owner(self) -> Floats:
+        """Position of each bet's statement, (B,)."""
+        return np.repeat(np.arange(len(self.statements)), [b.count for e in self.entries for b in e.bets])
+
+    @cached_property
+    def _prior(self) -> Floats:
+        """pi: the same for each statement, shared by its bets."""
+        sizes = np.bincount(self._owner)
+        return np.asarray(1 / (len(sizes) * sizes[self._owner]))
+
+    @property
+    def wealth(self) -> float:
+        """M_t."""
+        return float(self._prior @ self.begun) + self.aside if self.entries else 1.0
+
+    def after(self, values: Mapping[str, Any]) -> Evidence:
+        """Evidence after one more round of these streams."""
+        return self.after_rounds({n: np.asarray(v)[None] for n, v in values.items()})
+
+    def after_rounds(self, values: Mapping[str, Any]) -> Evidence:
+        """Evidence after rounds of these streams, arrays with the round first; that at its alarm where there is one."""
+        if not self.entries or self.alarm is not None:
+            return self
+        names = {e.stream for e in self.entries}
+        arrays = {n: np.asarray(values[n], dtype=np.float64) for n in names}
+        flat = {n: a.reshape(len(a), -1) for n, a in arrays.items()}
+        total = len(next(iter(flat.values())))
+        step = max(1, TOGETHER // max(len(self.begun), 1))
+        result = self
+        for start in range(0, total, step):
+            result = result._after({n: a[start : start + step] for n, a in flat.items()})
+            if result.alarm is not None:
+                break
+        return result
+
+    def _after(self, flat: dict[str, Floats]) -> Evidence:
+        paid = payments(self.entries, flat, dict(self.last))
+        count = len(paid)
+        rounds = self.rounds + 1 + np.arange(count)
+        shares = self._shares(rounds)
+        aside = np.maximum(self.aside - np.cumsum(shares), 0.0)
+        if count == 1:
+            wealth = ((self.begun + shares[0]) * paid[0])[None]
+        else:
+            with np.errstate(divide="ignore"):
+                log = np.cumsum(np.log(paid), axis=0)
+                started = np.log(shares)[:, None] - np.concatenate([np.zeros((1, paid.shape[1])), log[:-1]])
+                first = np.logaddexp(np.log(self.begun), started[0])
+            started[0] = first
+            with np.errstate(over="ignore"):
+                wealth = np.exp(log + np.logaddexp.accumulate(started, axis=0))
+        with np.errstate(over="ignore", invalid="ignore"):
+            totals = wealth @ self._prior + aside
+        over = np.flatnonzero(~(totals < 1 / self.alpha))
+        at = int(over[0]) if len(over) else count - 1
+        alarm = self._alarm(int(rounds[at]), wealth[at]) if len(over) else None
+        last = {n: a[at] for n, a in flat.items()}
+        return replace(self, rounds=int(rounds[at]), begun=wealth[at], aside=float(aside[at]), last=last, alarm=alarm)
+
+    def _shares(self, rounds: Floats) -> Floats:
+        """w_t: equal over a known horizon and none after it, 1 / (t (t + 1)) else."""
+        if self.horizon is None:
+            return np.asarray(1.0 / (rounds * (rounds + 1.0)))
+        return np.where(rounds <= self.horizon, 1.0 / self.horizon, 0.0)
+
+    def _alarm(self, round: int, wealth: Floats) -> Alarm:
+        won = np.bincount(self._owner, weights=self._prior * wealth)
+        return Alarm(round, self.statements[int(np.argmax(won))], self.alpha)

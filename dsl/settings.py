@@ -27,6 +27,8 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "recoo": ("alpha", "gamma", "eta"),
     "sinha-vaze": ("beta", "beta_g", "G", "D", "V", "rate", "alpha_f"),
     "double-queues": ("weight", "rate", "G", "L", "D", "epsilon", "gamma", "eta"),
+    "distance-penalty": ("L", "D", "Q"),
+    "clasp": ("eta", "Q"),
     "pfs": ("eta", "rho"),
     "nested": ("D", "eta", "Q", "window"),
     "pacing": ("price", "eta", "season"),

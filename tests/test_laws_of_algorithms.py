@@ -132,6 +132,7 @@ COSTS: dict[str, tuple[str, int | str]] = {
     "one step in the norm of a matrix: some systems of the size of the decision": ("norm_step", 1),
     "two mirror steps": ("mirror", 2),
     "one projection onto the domain under the round's constraints": ("penalized_step", 1),
+    "one projection, and one onto the domain under the round's constraints": ("penalized_step", 1),
     "one projection onto the domain under the memory's constraints": ("penalized_step", 1),
     "log2(T)/2 projections onto the domain under the round's constraints": ("penalized_step", "M"),
     "a projection onto the domain under predicted constraints for each of some 20 to 50 experts": (

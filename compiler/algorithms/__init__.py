@@ -5,6 +5,7 @@ from oco.compiler.algorithms.balseiro_lu_mirrokni2023 import PACING
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import OEG, OGD
 from oco.compiler.algorithms.double_queues import DOUBLE_QUEUES
+from oco.compiler.algorithms.ferreira2026 import CLASP
 from oco.compiler.algorithms.flaxman2005 import BGD
 from oco.compiler.algorithms.guo2022 import RECOO
 from oco.compiler.algorithms.hazan_agarwal_kale2007 import ONS
@@ -17,6 +18,7 @@ from oco.compiler.algorithms.mahdavi2012 import MAHDAVI
 from oco.compiler.algorithms.qiu_wei2020 import MIRROR_PROX
 from oco.compiler.algorithms.rakhlin_sridharan2013 import OPTIMISTIC
 from oco.compiler.algorithms.sinha_vaze2024 import SINHA_VAZE
+from oco.compiler.algorithms.supantha_sinha2026 import DISTANCE_PENALTY
 from oco.compiler.algorithms.vaze_sinha2025 import NESTED
 from oco.compiler.algorithms.wang_wan_zhang2025 import OFW_TVC, SCOFW_TVC
 from oco.compiler.algorithms.wang_wan_zhang2025_bandit import BFW_TVC, SCBFW_TVC
@@ -52,6 +54,8 @@ ALGORITHMS: tuple[Algorithm, ...] = (
     RECOO,
     SINHA_VAZE,
     DOUBLE_QUEUES,
+    DISTANCE_PENALTY,
+    CLASP,
     PFS,
     NESTED,
     PACING,

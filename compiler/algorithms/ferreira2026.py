@@ -60,7 +60,7 @@ from oco.compiler.theory.theorems import (
     Violation,
     constant_settings,
     inequalities_convex,
-    inequalities_know,
+    inequalities_have,
     needed,
     needed_bounds,
     scheduled,
@@ -133,7 +133,7 @@ _BASIC = (
     CONVEX_LOSS,
     BOUNDED_GRADIENT,
     inequalities_convex("Each g_t^n is convex in the decision."),
-    inequalities_know("bound", "The constraints are bounded.", "the size"),
+    inequalities_have("bound", "The constraints are bounded.", "the size"),
     FEASIBLE_COMPARATOR,
 )
 

@@ -49,6 +49,8 @@ SOLVED = (*product((0, 1), (0.3, 3.0), (0.75, 0.9, 0.98, 0.995, 1.0)), *product(
 """Experts that solve the next round: the average, its place in `FORGETTING`; the reach as a factor of AdaGrad's step; the quantile."""
 FOLLOWING = tuple(product((3.0, 30.0), (0.5, 0.75, 0.9, 0.98, 0.995)))
 """Reach and quantile of the experts that solve the round on each other prediction: of the season, of the contexts, of the model."""
+SHIFTED = tuple(product((30.0,), (0.5, 0.75, 0.95)))
+"""Reach and quantile of the experts that solve the round at quantiles of the data."""
 UNCONSTRAINED = (0.03, 0.3, 3.0, 30.0, 1000.0)
 """Reach of the experts that solve the round on each prediction where there are no constraints, and no margins to learn. The largest goes to
 the minimizer of a linear loss at once, whatever slopes came before."""
@@ -81,9 +83,10 @@ def solving(canonical: Canonical, season: int, curved: bool = False) -> Solved:
         return (*((row, c, NO_MARGIN) for row in rows for c in UNCONSTRAINED), *last)
     if not predicted_of(canonical).size:
         return (*SOLVED, *last)
-    _, seasonal, stated, regression, own = places(canonical, season)
-    others = ((row, c, q) for row in (*seasonal, *regression, *own) for c, q in FOLLOWING)
-    return (*SOLVED, *others, *((row, REACH, NO_MARGIN) for row in stated), *last)
+    _, seasonal, stated, shifted, regression, own = places(canonical, season)
+    followed = ((row, c, q) for row in (*seasonal, *regression, *own) for c, q in FOLLOWING)
+    spread = ((row, c, q) for row in shifted for c, q in SHIFTED)
+    return (*SOLVED, *followed, *spread, *((row, REACH, NO_MARGIN) for row in stated), *last)
 
 
 def blind(canonical: Canonical) -> Solved:
@@ -328,8 +331,9 @@ def _rows_of(p: Problem, predicted: Value | None, solved: Solved) -> list[Value]
 def _begun(p: Problem, solved: Solved) -> np.ndarray[Any, Any]:
     """Rounds after which each prediction is one: a season's after the first of its seasons."""
     season = p.whole("season")
-    _, seasonal, *_ = places(p.spec.canonical, season)
-    return np.array([season + 0.5 if i in seasonal else 0.5 for i, _, _ in solved])
+    _, seasonal, _, shifted, *_ = places(p.spec.canonical, season)
+    waiting = {*seasonal, *shifted} if season > 1 else set()
+    return np.array([season + 0.5 if i in waiting else 0.5 for i, _, _ in solved])
 
 
 def _solved(p: Problem, state: State, predictions: Predictions, following: bool) -> State:

@@ -3,6 +3,8 @@
 * averages that forget: s <- s + max(rate, 1/t) (s_t - s), rate 0 for the mean of all rounds, 1 for the last one;
 * with a season of k rounds the average of rounds k apart, one for each of the k phases, and a level, the average that forgets of what
   the rounds were above it, cut to the streams' ranges. Until a phase has come the mean of all rounds stands for it;
+* where the loss has kinks that move with a stream, as that of unsold stock with demand, quantiles: an average, or the seasonal one, and a
+  shift for each of some levels q, s <- s + rate (1[e > s] - (1 - q)) of its errors e (Gibbs & Candes 2021);
 * where a stream of stated distribution enters constraints alone, in one direction, its quantile, and the last average of the others;
 * the model's own predictions, of the streams that it predicts, and the last average of the others;
 * contexts in the place of streams of their shape and range, as forecasts are, and the last average of the others;
@@ -20,11 +22,13 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.algorithms.memory import as_function_of
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Structured
 from oco.compiler.lowering.predicted_round import data_of, picking, predicted_of, stated_value
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
+from oco.compiler.problem.calculus import gradient, vector_jacobian
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.monotone import direction
 from oco.compiler.problem.stream_ranges import may_forecast
@@ -32,7 +36,7 @@ from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.compiler.theory.settings import Default
 from oco.compiler.theory.theorems import Situation
-from oco.dsl.expressions import Kind, names
+from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, names, walk
 
 Floats = np.ndarray[Any, Any]
 FORGETTING = (0.08, 0.0, 0.5)
@@ -40,6 +44,12 @@ FORGETTING = (0.08, 0.0, 0.5)
 OVERALL = FORGETTING.index(0.0)
 PROFILES = ((0.0, 0.0), (0.0, 0.1), (0.0, 0.3))
 """Rates at which the profile and the level of each seasonal prediction forget; 0 for a level that stays 0."""
+SPREAD_OF = 0
+"""Seasonal prediction whose errors have quantiles, the one without a level: their shifts follow it."""
+LEVELS = (0.3, 0.6, 0.75, 0.9)
+"""Quantiles of data with which kinks of the loss move: what is best in a round is one of them, and not the mean."""
+SHIFT_RATE = 0.02
+"""Least rate of these shifts, in three usual sizes of the errors, whose average forgets at the same rate."""
 STATED = (0.98, 0.999)
 """Quantiles of stated distributions, on the worse side."""
 MOST_CONTEXTS = 30
@@ -98,14 +108,38 @@ def quantiles(canonical: Canonical) -> Floats | None:
     return None if np.isnan(table).all() else table
 
 
+@lru_cache(maxsize=16)
+def kinked_entries(canonical: Canonical) -> Floats:
+    """True for the entries of the data with which the loss's kinks move, so that its slope jumps."""
+    problem = (canonical.unscaled or canonical).played
+    slopes = gradient(problem.objective, tuple(b.name for b in problem.blocks)).values()
+    own, positions = predicted_of(canonical).streams, picking(canonical)
+    kinked = [n not in positions and any(_jumps(g, n) for g in slopes) for n in own]
+    return np.repeat(np.array(kinked, dtype=bool), list(own.values()))
+
+
+def _jumps(slope: Expr, stream: str) -> bool:
+    """True where a slope jumps with a stream: what jumps has no derivative towards it."""
+    parts = walk(as_function_of(slope, (stream,)))
+    return any(isinstance(n, Call) and stream in names(n, Kind.DECISION) and _is_flat(n, stream) for n in parts)
+
+
+def _is_flat(expr: Expr, stream: str) -> bool:
+    """True where the derivative towards the stream is 0 everywhere."""
+    weights = Name("_weights", Kind.STREAM, shape=expr.shape)
+    towards = vector_jacobian(expr, weights, (stream,))[stream]
+    return isinstance(towards, Constant) and not np.any(towards.value.array)
+
+
 def places(canonical: Canonical, season: int) -> tuple[tuple[int, ...], ...]:
-    """Rows of the averages, of the seasons, of the stated quantiles, of the regression, and of the model's own predictions and of
-    forecasts.
+    """Rows of the averages, of the seasons, of the stated quantiles, of the quantiles of errors, of the regression, and of the model's own
+    predictions and of forecasts.
     """
     sizes = (
         len(FORGETTING),
         len(PROFILES) if season > 1 else 0,
         0 if quantiles((canonical.unscaled or canonical).played) is None else len(STATED),
+        len(LEVELS) if kinked_entries(canonical).any() else 0,
         1 if contexts(canonical) else 0,
         int(_states(canonical)) + (1 if forecasts(canonical) else 0),
     )
@@ -127,7 +161,8 @@ class Predictions:
         self.size = predicted_of(p.spec.canonical).size
         self.count = sum(map(len, places(p.spec.canonical, self.season)))
         self.known = contexts(p.spec.canonical)
-        *_, self.regression, given = places(p.spec.canonical, self.season)
+        _, seasonal, _, self.shifted, self.regression, given = places(p.spec.canonical, self.season)
+        self.base = seasonal[SPREAD_OF] if seasonal else 0
         own = int(_states(p.spec.canonical))
         self.stated, self.forecasts = given[:own], given[own:]
 
@@ -140,6 +175,8 @@ class Predictions:
         if self.season > 1:
             state["profile"] = zeros((self.season, profiles * self.size))
             state["level"] = zeros((profiles, self.size))
+        if self.shifted:
+            state |= {"shift": zeros((len(LEVELS), self.size)), "usual": zeros((self.size,))}
         if self.known:
             width = self._width
             state |= {"z": zeros((width,)), "C_zz": zeros((width, width)), "C_sz": zeros((self.size, width))}
@@ -171,6 +208,11 @@ class Predictions:
         if (table := quantiles(self.p.spec.canonical)) is not None:
             worse = t.constant(np.nan_to_num(table), "worse", "quantiles of the stated distributions")
             rows.append(t.where(t.constant(~np.isnan(table), "stated"), worse, t.broadcast(average[-1], table.shape)))
+        if self.shifted:
+            following = average[0] if self.season == 1 else seasonal[SPREAD_OF]
+            shifted, kept = self._shifted(state, now - was[self.base], following)
+            rows.append(shifted)
+            after |= kept
         if self.known:
             after |= self._regression(state, now - was[OVERALL])
         waiting = len(self.regression) + len(self.stated) + len(self.forecasts)
@@ -235,6 +277,17 @@ class Predictions:
         following = t.where(played > k - 0.5, t.reshape(table[self.p.round % k], shape), t.broadcast(after, shape))
         seasonal = self._within_ranges(following + level)
         return t.name("seasonal", seasonal), {"profile": table, "level": t.name("level", level)}
+
+    def _shifted(self, state: State, error: Value, base: Value) -> tuple[Value, State]:
+        """Predictions (levels, entries) of the next round at quantiles of the errors of another, and the state that they come from."""
+        t, played = self.t, self.p.played
+        self.p.note("quantiles of the errors of data with which kinks of the loss move")
+        shift, usual = array(state, "shift"), array(state, "usual")
+        usual = t.name("usual", usual + t.maximum(SHIFT_RATE, 1.0 / played) * (abs(error) - usual))
+        rises = t.to_float(error > shift) - t.constant(1.0 - np.array(LEVELS).reshape(-1, 1), "above", "shares above")
+        shift = t.name("shift", shift + t.maximum(SHIFT_RATE, 1.0 / t.sqrt(played)) * 3.0 * usual * rises)
+        added = t.where(t.constant(kinked_entries(self.p.spec.canonical), "kinked"), shift, 0.0)
+        return self._within_ranges(base + added), {"shift": shift, "usual": usual}
 
     def _regression(self, state: State, change: Value) -> State:
         """Means and covariances of the contexts with one another and with the data, whose change from its mean is given."""

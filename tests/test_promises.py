@@ -95,7 +95,7 @@ def test_the_bounds_hold_on_runs(name: str) -> None:
             data[s.name] = s.lower + (s.upper - s.lower) * u
         trace = plan.run(data, backend="numpy")
         assert trace.regret("static")[-1] <= float(promise.regret)
-        if promise.excess:
+        if promise.constraint_steps:
             broken = np.maximum(trace.constraints, 0).sum(axis=0)
             assert (broken <= np.array([float(v) for v in promise.violation]) + 1e-9).all()
     assert len(vectors["slope"]) == plan.canonical.size

@@ -26,7 +26,7 @@ from oco.compiler.algorithms.loss_steps import (
     points_after,
     points_at_start,
 )
-from oco.compiler.algorithms.margins import NO_MARGIN, followed
+from oco.compiler.algorithms.learned_margins import NO_MARGIN, followed
 from oco.compiler.algorithms.penalties import no_slopes, prices_of, slopes_after
 from oco.compiler.algorithms.predictions import Predictions, places
 from oco.compiler.algorithms.rehearsal import ROUNDS, is_whole, rehearsed

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from oco.compiler.algorithms.dual_prices import caps_beside
-from oco.compiler.algorithms.margins import NO_MARGIN
+from oco.compiler.algorithms.learned_margins import NO_MARGIN
 from oco.compiler.algorithms.predictions import FORGETTING
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows, repeated

@@ -71,7 +71,7 @@ def _wrong(promise: LeanPromise) -> Iterator[str]:
     for k, slope in zip(promise.gradient, vectors["slope"], strict=True):
         if -slope > promise.bounds[k][0] or promise.bounds[k][1] > slope:
             yield f"step {k} may be larger than the slope that is stated of it"
-    if promise.excess:
+    if promise.constraint_steps:
         yield from _wrong_constraints(promise, data)
     yield from (f"the statement {row.name} is false" for row in promise.inequalities if not _holds(row, promise))
 
@@ -82,13 +82,13 @@ def _wrong_constraints(promise: LeanPromise, data: tuple[Bounds, ...]) -> Iterat
     for v, low, high in zip(vectors["point"], vectors["lower"], vectors["upper"], strict=True):
         if not low <= v <= high:
             yield "the point is outside of the domain"
-    if tuple(of) != needed_steps(promise.steps, promise.excess):
+    if tuple(of) != needed_steps(promise.steps, promise.constraint_steps):
         yield "steps at the point are missing"
     before = [of.get(k, (Fraction(0), Fraction(0))) for k in range(len(promise.steps))]
     for k, claimed in promise.at_point:
         if not _within(step_bounds(promise.steps[k], point, data, before), claimed):
             yield f"the interval of step {k} at the point does not follow"
-    for n, k in enumerate(promise.excess):
+    for n, k in enumerate(promise.constraint_steps):
         if not is_additive(promise.steps, k):
             yield f"the data of step {k} are not additive"
         if promise.bounds[k][1] != vectors["high"][n] or of[k] != (vectors["pointLow"][n], vectors["pointHigh"][n]):

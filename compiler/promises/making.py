@@ -83,7 +83,7 @@ def promise_of(problem: Canonical, theorem: str, step: Fraction, point: Numbers)
     refuse_outside(problem, next((name for name, own in FAMILY.items() if theorem in own), theorem))
     recording = Recording(_decision_bounds(problem), _stream_bounds(problem))
     try:
-        slopes, excess = _recorded(problem, recording)
+        slopes, constraint_steps = _recorded(problem, recording)
     except NotRational as operation:
         raise outside(
             f"bounds of gradients and constraints are derived in rational arithmetic, which has no `{operation}`"
@@ -91,7 +91,7 @@ def promise_of(problem: Canonical, theorem: str, step: Fraction, point: Numbers)
     except KeyError as name:
         raise outside(f"`{name.args[0]}` is neither a decision nor a stream with a range") from None
     steps, bounds = tuple(recording.steps), tuple(recording.bounds)
-    at_point = _at_point(steps, needed_steps(steps, excess), point, recording.data)
+    at_point = _at_point(steps, needed_steps(steps, constraint_steps), point, recording.data)
     vectors = {
         "lower": tuple(low for low, _ in recording.decision),
         "upper": tuple(high for _, high in recording.decision),
@@ -99,14 +99,14 @@ def promise_of(problem: Canonical, theorem: str, step: Fraction, point: Numbers)
         "most": tuple(high for _, high in recording.data),
         "slope": tuple(max(-bounds[k][0], bounds[k][1]) for k in slopes),
     }
-    if excess:
-        vectors |= _of_constraints(problem, steps, excess, bounds, dict(at_point), point)
+    if constraint_steps:
+        vectors |= _of_constraints(problem, steps, constraint_steps, bounds, dict(at_point), point)
     model = print_model(self_contained(problem.model)).rstrip()
     if "-/" in model or "/-" in model:
         raise outside("its text holds the signs of a comment of Lean")
     assert problem.horizon is not None
     counts = {"d": len(vectors["lower"]), "m": len(vectors["least"]), "T": problem.horizon}
-    counts |= {"constraints": len(excess)} if excess else {}
+    counts |= {"constraints": len(constraint_steps)} if constraint_steps else {}
     return LeanPromise(
         theorem,
         model,
@@ -116,7 +116,7 @@ def promise_of(problem: Canonical, theorem: str, step: Fraction, point: Numbers)
         steps,
         bounds,
         slopes,
-        excess,
+        constraint_steps,
         at_point,
         INEQUALITIES[theorem],
     )
@@ -194,22 +194,22 @@ def _at_point(
 def _of_constraints(
     problem: Canonical,
     steps: Sequence[ProgramStep],
-    excess: Sequence[int],
+    constraint_steps: Sequence[int],
     bounds: Sequence[Bounds],
     at_point: Mapping[int, Bounds],
     point: Numbers,
 ) -> dict[str, Numbers]:
     """Vectors of the constraints: bounds of each, its range at the point, its margin there, and the bound of what it is broken by."""
     labels = [c.label for c in problem.inequalities for _ in range(c.size)]
-    for label, k in zip(labels, excess, strict=True):
+    for label, k in zip(labels, constraint_steps, strict=True):
         if not is_additive(steps, k):
             raise outside(
                 f"`{label}` has data in other than additive terms", "give `each round` constraints the form phi(x) <= b"
             )
         if at_point[k][1] > 0:
             raise outside(f"no decision is known that satisfies `{label}` whatever the data")
-    low, high = ([at_point[k][side] for k in excess] for side in (0, 1))
-    top = [bounds[k][1] for k in excess]
+    low, high = ([at_point[k][side] for k in constraint_steps] for side in (0, 1))
+    top = [bounds[k][1] for k in constraint_steps]
     return {
         "point": tuple(point),
         "high": tuple(top),

@@ -32,7 +32,7 @@ class LeanPromise:
     numbers       the step, diameter, gradient, and R, the bound of the regret
     steps         computation of gradient and constraints, `bounds` their intervals
     gradient      the step of each entry
-    excess        the step of each constraint g, which asks for g <= 0
+    constraint_steps  of each constraint g, which asks for g <= 0
     at_point      positions of steps that constraints rest on, each with its interval at the feasible point
     """
 
@@ -44,7 +44,7 @@ class LeanPromise:
     steps: tuple[ProgramStep, ...]
     bounds: tuple[Bounds, ...]
     gradient: tuple[int, ...]
-    excess: tuple[int, ...]
+    constraint_steps: tuple[int, ...]
     at_point: tuple[tuple[int, Bounds], ...]
     inequalities: tuple[RationalInequality, ...]
 
@@ -57,7 +57,11 @@ class LeanPromise:
     def statements(self) -> int:
         """Number of inequalities and intervals that are verified."""
         return (
-            len(self.inequalities) + len(self.bounds) + len(self.at_point) + len(self.gradient) + 2 * len(self.excess)
+            len(self.inequalities)
+            + len(self.bounds)
+            + len(self.at_point)
+            + len(self.gradient)
+            + 2 * len(self.constraint_steps)
         )
 
     @property

@@ -62,7 +62,7 @@ def render(promise: LeanPromise) -> str:
     """Text of the Lean file of a promise."""
     lemmas = "\n".join(_text(name) for name in THEORY[promise.theorem])
     data = "\n".join(_data(promise))
-    memory = f"{_text('memory')}\n" if promise.excess else ""
+    memory = f"{_text('memory')}\n" if promise.constraint_steps else ""
     return f"{_head(promise)}{lemmas}\n{data}\n{memory}{_text(promise.theorem)}"
 
 
@@ -98,7 +98,7 @@ def _data(promise: LeanPromise) -> Iterator[str]:
     yield ""
     if promise.theorem != "oeg":
         yield BOX
-    if promise.excess:
+    if promise.constraint_steps:
         yield from _constraints(promise)
 
 
@@ -107,18 +107,18 @@ def _constraints(promise: LeanPromise) -> Iterator[str]:
     vectors, of = dict(promise.vectors), dict(promise.at_point)
     yield "theorem point_mem : point ∈ domain := by\n  intro i\n  fin_cases i <;> norm_num [point, lower, upper]\n"
     yield from (point_text(k, promise.steps[k], ends) for k, ends in promise.at_point)
-    yield _vector_of("excessOf", "Fin constraints", promise.excess)
+    yield _vector_of("excessOf", "Fin constraints", promise.constraint_steps)
     yield "def excess (k : Fin constraints) (x : Decision) (s : Data) : ℝ := excessOf x s k\n"
     yield f"theorem excess_le_high {ROUND} : ∀ k, excess k x s ≤ high k := by\n  intro k\n  fin_cases k"
-    for k, b in zip(promise.excess, vectors["high"], strict=True):
+    for k, b in zip(promise.constraint_steps, vectors["high"], strict=True):
         yield f"  · show v{k} x s ≤ ({fraction_text(b)} : ℝ)\n    exact (b{k} h).2"
     yield f"\ntheorem excess_at_point {IN_RANGE} :\n    ∀ k, excess k point s ∈ Set.Icc (pointLow k) (pointHigh k) := by"
     yield "  intro k\n  fin_cases k"
-    for k in promise.excess:
+    for k in promise.constraint_steps:
         yield f"  · show v{k} point s ∈ {_interval(of[k])}\n    exact p{k} h"
     yield "\ntheorem additive (k : Fin constraints) (x x' : Decision) (s s' : Data) :"
     yield "    excess k x s + excess k x' s' = excess k x' s + excess k x s' := by\n  fin_cases k"
-    for k in promise.excess:
+    for k in promise.constraint_steps:
         used = ", ".join(f"v{j}" for j in needed_steps(promise.steps, (k,)))
         yield f"  · show v{k} x s + v{k} x' s' = v{k} x' s + v{k} x s'\n    simp only [{used}]\n    ring"
     yield ""

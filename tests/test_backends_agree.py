@@ -73,10 +73,10 @@ def applicable(name: str) -> list[str]:
 
 
 def plan_with(name: str, algorithm: str) -> RunnablePlan:
-    """Plan of an algorithm with the settings of the least guarantee, without pilots."""
+    """Plan of an algorithm with the paper's constants on the problem without units: decisions move, and nothing is searched for."""
     s = situation_of(name)
-    choice = choose(s, algorithm, {}, None, Policy(True))
-    return RunnablePlan.of(plan_of(choice, s.canonical, "optimal", {}, 1.0), "numpy")
+    choice = choose(s, algorithm, {}, None, Policy(True, plain=True))
+    return RunnablePlan.of(plan_of(choice, s.canonical, "unit-free", {}, 1.0), "numpy")
 
 
 def rounds_of(plan: Any, count: int) -> Any:

@@ -113,7 +113,7 @@ def test_what_is_missing_is_treated_alike_by_all_that_take_data(oco, tmp_path, c
 
 def test_run_on_real_prices_prints_the_plan_and_the_measures_and_writes_them(oco, tmp_path):
     status, out, err = oco(
-        "run", EXAMPLES / "job_scheduling.oco", "--data", NYISO, "--rounds", "100", "--out", "results", "--details"
+        "run", EXAMPLES / "job_scheduling.oco", "--data", NYISO, "--rounds", "48", "--out", "results", "--details"
     )
     assert status == 0, err
     for words in (
@@ -131,7 +131,7 @@ def test_run_on_real_prices_prints_the_plan_and_the_measures_and_writes_them(oco
     written = {p.name for p in (tmp_path / "results").iterdir()}
     assert {"trace.nc", "regret.png", "violation.png", "summary.json"} <= written
     summary = json.loads((tmp_path / "results" / "summary.json").read_text())
-    assert summary["version"] == 1 and summary["runs"][0]["rounds"] == 100
+    assert summary["version"] == 1 and summary["runs"][0]["rounds"] == 48
 
 
 def test_a_price_outside_its_bounds_is_an_error_that_names_the_place(oco):
@@ -314,7 +314,7 @@ def test_explain_tells_of_rows_that_follow_from_others(oco, tmp_path):
 def test_what_is_compiled_for_data_decides_as_it_ran(oco, tmp_path):
     """The module that `oco compile --data` writes, on the rounds that `oco run` measured, which it writes beside it: `jobs` are drawn."""
     model, data = EXAMPLES / "job_scheduling.oco", tmp_path / "days.csv"
-    data.write_text("".join(NYISO.read_text().splitlines(keepends=True)[:121]))
+    data.write_text("".join(NYISO.read_text().splitlines(keepends=True)[:49]))
     words = (
         "--data",
         data,
@@ -329,7 +329,7 @@ def test_what_is_compiled_for_data_decides_as_it_ran(oco, tmp_path):
     )
     assert oco("run", model, *words)[0] == 0
     status, out, err = oco("compile", model, "--data", data, "-o", tmp_path / "module.py")
-    assert status == 0 and "planned for 120" in out + err and "module_rounds.csv" in out
+    assert status == 0 and "planned for 48" in out + err and "module_rounds.csv" in out
     trace = load_trace(tmp_path / "out" / "trace.nc")
     namespace = runpy.run_path(str(tmp_path / "module.py"))
     learner = namespace["Learner"]()

@@ -34,27 +34,29 @@ def check(
 
     Raises OcoError where the model is wrong, and where a loss or a constraint is shown not to be convex.
     """
-    from oco.compiler.prover.check import check as prove
+    from oco.compiler.problem.canonical import canonical
+    from oco.compiler.prover.check import check_canonical
     from oco.compiler.prover.search_budget import SearchBudget
     from oco.facts import Facts
 
     with contained("checking"):
-        bound = _bound(model, params)
-        budget = SearchBudget(effort)
-        return Facts.of(prove(bound, *(() if data is None else _observed(bound, data)), budget=budget))
+        bound, budget = _bound(model, params), SearchBudget(effort)
+        if data is None:
+            return Facts.of(check_canonical(bound, canonical(bound), budget=budget))
+        problem, *seen = _observed(bound, data)
+        return Facts.of(check_canonical(bound, problem, *seen, budget=budget))
 
 
-def _observed(model: Model, source: Any) -> tuple[dict[str, Any], Mapping[str, Any] | None]:
-    """The rounds of the data (what it lacks is drawn), and the best decision of each round where it can be found."""
-    from oco.compiler.problem.canonical import canonical
+def _observed(model: Model, source: Any) -> tuple[Canonical, dict[str, Any], Mapping[str, Any] | None]:
+    """The problem, the rounds of the data (what it lacks is drawn), and the best decision of each round where it can be found."""
     from oco.evaluation.comparators import ComparatorBudget
     from oco.evaluation.comparators.compare import compare
-    from oco.evaluation.data import load_data
+    from oco.evaluation.data import load_data, problem_of
 
-    problem = canonical(model)
+    problem = problem_of(model, source)
     data = load_data(problem, source)
     best = compare(problem, data, "dynamic", ComparatorBudget(seconds=30.0))
-    return {s.name: data.array(s.name) for s in problem.streams}, best.decision or None
+    return problem, {s.name: data.array(s.name) for s in problem.streams}, best.decision or None
 
 
 def compile(
@@ -105,14 +107,13 @@ def compile(
     require(certify, (str, type(None)), "a kind of regret to certify", '"static" or "dynamic"')
     require(budget, (numbers.Real, type(None)), "a number of seconds as the budget")
     if data is not None:
-        from oco.compiler.problem.canonical import canonical
-        from oco.evaluation.data import check_source, load_data, problem_for
+        from oco.evaluation.data import check_source, load_data, problem_for, problem_of
 
         check_source(data)
     with contained("compiling"):
         bound = _bound(model, params)
         if data is not None:
-            data = load_data(canonical(bound), data, seed=seed, on_missing=on_missing)
+            data = load_data(problem_of(bound, data), data, seed=seed, on_missing=on_missing)
         problem = bound if data is None else problem_for(bound, data, seed)
         options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort, "budget": budget}
         plan = planned(problem, algorithm, settings, backend, data=data, seed=seed, **options)
@@ -134,6 +135,7 @@ def planned(
     """Plan for the horizon of the problem, with `data` as its pilot rounds. Parameters and errors are those of
     `compile`.
     """
+    from oco.compiler.problem.canonical import Canonical, canonical
     from oco.compiler.selection.plan import LEAST, compile_plan
     from oco.overflow_check import check_overflow
     from oco.plan import Plan
@@ -141,6 +143,7 @@ def planned(
 
     kind = LEAST if settings is None else settings
     with contained("compiling"):
+        problem = problem if isinstance(problem, Canonical) else canonical(problem)
         seen = None if data is None else rounds_given(problem, data, seed)
         plan = Plan.of(compile_plan(problem, algorithm, kind, tradeoff=tradeoff, effort=effort, seen=seen), backend)
         check_overflow(plan)
@@ -172,17 +175,16 @@ def tune(
 
     The result has the plan, the search, and the `using` line for the model file.
     """
-    from oco.compiler.problem.canonical import canonical
-    from oco.evaluation.data import check_source, load_data
+    from oco.evaluation.data import check_source, load_data, problem_of
     from oco.tuning import TUNING_SECONDS, tuned
 
     check_source(data)
     with contained("tuning"):
-        bound = _bound(model, params)
-        source = None if data is None else load_data(canonical(bound), data, seed=seed)
+        problem = problem_of(_bound(model, params), data)
+        source = None if data is None else load_data(problem, data, seed=seed)
         kind = None if algorithm is None else "optimal"
         options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort}
-        plan = planned(bound, algorithm, kind, None, data=source, seed=seed, **options)
+        plan = planned(problem, algorithm, kind, None, data=source, seed=seed, **options)
         return tuned(plan, source, seed, TUNING_SECONDS if seconds is None else seconds)
 
 

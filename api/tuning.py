@@ -161,9 +161,9 @@ def rounds_for(plan: Plan, source: Any, seed: int, rounds: int) -> tuple[Data, s
     return load_data(plan.canonical, source, seed=seed), "from the beginning of the data"
 
 
-def rounds_given(problem: Model | Canonical, source: Any, seed: int) -> dict[str, Any]:
+def rounds_given(problem: Canonical, source: Any, seed: int) -> dict[str, Any]:
     """Arrays of the streams that the source has, the round first."""
-    return dict(load_data(problem if isinstance(problem, Canonical) else canonical(problem), source, seed=seed).given)
+    return dict(load_data(problem, source, seed=seed).given)
 
 
 def explained(
@@ -177,13 +177,12 @@ def explained(
 ) -> Choice:
     """Verdicts on a model, even where no algorithm applies; with pilot runs on data and where no guarantee decides."""
     kind = LEAST if settings is None else settings
-    problem = model if data is None else problem_for(model, data, seed)
+    problem = canonical(model) if data is None else problem_for(model, data, seed)
     seen = None if data is None else rounds_given(problem, data, seed)
     choice = explain_choice(problem, kind, tradeoff, effort, seen)
     if not _tried(choice, choice.applicable, data):
         return choice
-    given = problem if isinstance(problem, Canonical) else canonical(problem)
-    plan = Plan.of(plan_of(choice, given, kind, tradeoff=tradeoff))
+    plan = Plan.of(plan_of(choice, problem, kind, tradeoff=tradeoff))
     return plan.choice if plan.mode == "paper" else piloted(plan, data, seed, settings is None, seconds).choice
 
 

@@ -232,14 +232,18 @@ def load_data(
     return data if rounds is None else data.first(rounds)
 
 
+def problem_of(model: Model, source: Any) -> Canonical:
+    """Canonical problem of a model: that of the data where these were read for it."""
+    read_for = source.problem if isinstance(source, Data) else None
+    return read_for if read_for is not None and read_for.model is model else canonical(model)
+
+
 def problem_for(model: Model, source: Any, seed: int = 0) -> Canonical:
     """Canonical problem with the number of rounds of its data as the horizon; an unknown horizon stays unknown."""
-    read_for = source.problem if isinstance(source, Data) else None
-    problem = read_for if read_for is not None and read_for.model is model else canonical(model)
+    problem = problem_of(model, source)
     if problem.horizon is None:
         return problem
-    rounds = load_data(problem, source, seed=seed).rounds
-    return problem if rounds == problem.horizon else canonical(model.with_horizon(rounds))
+    return problem.with_horizon(load_data(problem, source, seed=seed).rounds)
 
 
 def from_rounds(

@@ -18,6 +18,7 @@ from oco.compiler.algorithms.dual_prices import (
     prices_at_start,
     slopes_of,
 )
+from oco.compiler.algorithms.learned_margins import NO_MARGIN, followed
 from oco.compiler.algorithms.loss_steps import (
     beside,
     decided_beside,
@@ -26,7 +27,6 @@ from oco.compiler.algorithms.loss_steps import (
     points_after,
     points_at_start,
 )
-from oco.compiler.algorithms.learned_margins import NO_MARGIN, followed
 from oco.compiler.algorithms.penalties import no_slopes, prices_of, slopes_after
 from oco.compiler.algorithms.predictions import Predictions, places
 from oco.compiler.algorithms.rehearsal import ROUNDS, is_whole, rehearsed

@@ -25,7 +25,14 @@ from oco.compiler.problem.parts import DecisionBlock as DecisionBlock
 from oco.compiler.problem.parts import Equality as Equality
 from oco.compiler.problem.parts import Inequality as Inequality
 from oco.compiler.problem.parts import entry_labels as entry_labels
-from oco.compiler.problem.previous import is_known, moving_loss, of_previous, refuse_previous, standing_still, stream_of
+from oco.compiler.problem.previous import (
+    is_known,
+    moving_loss,
+    of_previous,
+    previous_streams,
+    refuse_previous,
+    standing_still,
+)
 from oco.compiler.problem.shares import kept_for_learning
 from oco.compiler.problem.stated_predictions import stated_predictions
 from oco.compiler.problem.stream_ranges import StreamRange as StreamRange
@@ -41,7 +48,7 @@ from oco.dsl.labels import Axes
 from oco.dsl.limits import check_entries
 from oco.dsl.model import Model
 from oco.dsl.source import Span
-from oco.dsl.statements import Decision, Feedback, Measure, Relation, Stream, Timing
+from oco.dsl.statements import Decision, Feedback, Measure, Relation, Timing
 
 Floats = np.ndarray[Any, Any]
 
@@ -54,7 +61,8 @@ class Canonical:
     `known` holds the known inequalities where they are apart from the others (`learned`), `previous` the previous decisions as streams,
     `moving` the loss over them where it has some: in `objective` they are the decision itself. `predictions` has the stated prediction of
     each stream that has one, `statistics` the streams that these use beside contexts. `horizon` is None where the model says that it is
-    unknown; feedback comes `delay` rounds later at most. `unscaled` is the problem in the user's units where this one is in others.
+    unknown, and `reads_horizon` tells whether other fields depend on it; feedback comes `delay` rounds later at most. `unscaled` is the
+    problem in the user's units where this one is in others.
     """
 
     model: Model
@@ -72,6 +80,7 @@ class Canonical:
     delay: int = 0
     predictions: tuple[tuple[str, Expr], ...] = ()
     statistics: tuple[StreamRange, ...] = ()
+    reads_horizon: bool = True
 
     def __hash__(self) -> int:
         return self._hash
@@ -80,6 +89,13 @@ class Canonical:
     def _hash(self) -> int:
         """Hash of all fields, worked out once: caches ask for it often, and models have thousands of constraints."""
         return hash(tuple(getattr(self, f.name) for f in fields(self)))
+
+    def with_horizon(self, rounds: int) -> Canonical:
+        """Canonical problem of the model for so many rounds, made anew only where its parts depend on their number."""
+        if rounds == self.horizon:
+            return self
+        model = self.model.with_horizon(rounds)
+        return canonical(model) if self.reads_horizon else replace(self, model=model, horizon=rounds)
 
     @property
     def name(self) -> str:
@@ -239,9 +255,9 @@ class Canonical:
     def _named(self, label: str, origin: str, shape: tuple[int, ...]) -> tuple[str, ...]:
         if not shape:
             return (label,)
-        if any(c.label == origin for c in self.model.constraints):
-            return entry_labels(label, shape, self.model.axes_of_constraint(origin))
-        return entry_labels(label, shape, self.model.axes(origin.split(".")[0]))
+        constraint = any(c.label == origin for c in self.model.constraints)
+        axes = self.model.axes_of_constraint(origin) if constraint else self.model.axes(origin.split(".")[0])
+        return entry_labels(label, shape, axes)
 
     @cached_property
     def axes(self) -> dict[str, Axes]:
@@ -255,8 +271,7 @@ def canonical(model: Model) -> Canonical:
 
     Raises OcoError where a param has no value, a bound or domain is not acceptable, or a round has no entry of what it indexes.
     """
-    folding = Folding(model)
-    findings = Findings()
+    folding, findings = Folding(model), Findings()
     if model.objective is None:
         raise fail("OCO207", "the model has nothing to minimize", model.span, "add a line: minimize EXPRESSION")
     check_entries(model)
@@ -285,19 +300,19 @@ def canonical(model: Model) -> Canonical:
         inequalities.append(timed(own, c, folding, blocks, streams, predicted.of))
     assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
     objective, carried = folding.fold(model.objective), [s.following for s in streams if s.following is not None]
-    before = _previous(blocks, [objective, *carried, *predicted.of.values(), *(c.expr for c in inequalities)], model)
+    used = [objective, *carried, *predicted.of.values(), *(c.expr for c in inequalities)]
+    before = previous_streams(blocks, used, model)
     fields = {name: s.name for name, s in before.items()}
     inequalities = [_marked(model, c, before, blocks) for c in inequalities]
     inequalities += [c for s in streams if s.following is not None for c in _ranges(model, s, folding, before, blocks)]
     kept = (*before.values(), *kept_for_learning(inequalities, predicted.statistics))
     inequalities = with_free_decision(_with_fixed(model, inequalities, blocks), folding, blocks, (*streams, *kept))
     moving = moving_loss(model, objective, fields)
-    for expr in (*carried, *(c.expr for c in inequalities), *(c.expr for c in equalities)):
-        refuse_previous(expr)
+    refuse_previous(*carried, *(c.expr for c in inequalities), *(c.expr for c in equalities))
     check_rounded(blocks, objective, [*inequalities, *equalities], model.feedback)
     return Canonical(
         model,
-        folding.horizon,
+        folding.stated_horizon,
         tuple(blocks),
         tuple(streams),
         objective if moving is None else standing_still(objective),
@@ -309,6 +324,7 @@ def canonical(model: Model) -> Canonical:
         delay=delay_of(model, folding, inequalities, streams),
         predictions=tuple((n, of_previous(e, fields)) for n, e in predicted.of.items()),
         statistics=predicted.statistics,
+        reads_horizon=folding.reads_horizon,
     )
 
 
@@ -382,13 +398,3 @@ def _block(decision: Decision, folding: Folding, steps: int) -> DecisionBlock:
         sides = [(difference(folding.fold(c.left), folding.fold(c.right)), c.relation, c.span) for c in cuts]
         domain = folding.sets.narrowed(domain, decision.name, sides, steps)
     return DecisionBlock(decision.name, shape, domain, decision.span, decision.domain.rounded)
-
-
-def _previous(blocks: Sequence[DecisionBlock], exprs: Sequence[Expr], model: Model) -> dict[str, StreamRange]:
-    """Streams of the previous decisions that expressions use, by their name in these; each lies where its decision does."""
-    results = dict[str, StreamRange]()
-    for b in blocks:
-        for name, own in stream_of(b.name, exprs, set(model.table())):
-            stream = Stream(own, (), b.shape, None, previous=b.name)
-            results[name] = StreamRange(own, b.shape, b.domain.lower, b.domain.upper, False, stream)
-    return results

@@ -40,6 +40,7 @@ class Folding:
         self.sizes = Sizes()
         self.made, self.sets = Made(), Sets()
         self.together = LikeTerms()
+        self.reads_horizon = False
 
     def fold(self, expr: Expr) -> Expr:
         """Expression with every part evaluated that no decision, stream or round enters."""
@@ -69,17 +70,23 @@ class Folding:
             raise fail("OCO654", f"`{what}` is bounded by one number; here it has shape {list(value.shape)}", expr.span)
         return float(value)
 
-    @cached_property
+    @property
     def horizon(self) -> int | None:
-        """Number of rounds; None where it is unknown."""
+        """Number of rounds, for a part of the problem that depends on it; None where it is unknown."""
+        self.reads_horizon = True
+        return self.stated_horizon
+
+    @cached_property
+    def stated_horizon(self) -> int | None:
+        """Number of rounds that the model states; None where it is unknown."""
         rounds = self.rounds
         return None if rounds is None else _horizon(self.fold(rounds))
 
     def _rounds(self, span: Span | None) -> int:
-        if self.horizon is None:
+        if (rounds := self.horizon) is None:
             hint = "state the horizon, `horizon T = 1000` say, or a param in place of T"
             raise fail("OCO212", "the horizon is unknown, and stands in an expression", span, hint)
-        return self.horizon
+        return rounds
 
     def shape(self, shape: tuple[Any, ...], span: Span | None) -> tuple[int, ...]:
         """Shape with numbers for the params in it. Raises OcoError where one has no value."""

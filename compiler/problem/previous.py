@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 
 from oco.compiler.problem.parts import DecisionBlock
+from oco.compiler.problem.stream_ranges import StreamRange
 from oco.compiler.problem.sublevel import has_nearest_point
 from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms
@@ -16,7 +17,7 @@ from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, changes, constant, names, rewrite, walk
 from oco.dsl.model import Model
 from oco.dsl.previous import WORD, decision_of
-from oco.dsl.statements import Feedback
+from oco.dsl.statements import Feedback, Stream
 
 
 def stream_of(decision: str, exprs: Iterable[Expr], taken: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -26,6 +27,16 @@ def stream_of(decision: str, exprs: Iterable[Expr], taken: Collection[str]) -> I
         own += "_"
     if any(name in names(e, Kind.STREAM) for e in exprs):
         yield name, own
+
+
+def previous_streams(blocks: Sequence[DecisionBlock], exprs: Sequence[Expr], model: Model) -> dict[str, StreamRange]:
+    """Streams of the previous decisions that expressions use, by their name in these; each lies where its decision does."""
+    results = dict[str, StreamRange]()
+    for b in blocks:
+        for name, own in stream_of(b.name, exprs, set(model.table())):
+            stream = Stream(own, (), b.shape, None, previous=b.name)
+            results[name] = StreamRange(own, b.shape, b.domain.lower, b.domain.upper, False, stream)
+    return results
 
 
 def is_known(model: Model, expr: Expr, before: Collection[str], blocks: Sequence[DecisionBlock]) -> bool:
@@ -87,17 +98,19 @@ def moving_loss(model: Model, loss: Expr, streams: Mapping[str, str]) -> Expr | 
         return None
     if model.feedback is not Feedback.FULL:
         refuse_previous(
-            loss, f"in the loss, of which `feedback {model.feedback}` reveals no function", "write `feedback full`"
+            loss,
+            where=f"in the loss, of which `feedback {model.feedback}` reveals no function",
+            fix="write `feedback full`",
         )
     return moving
 
 
 def refuse_previous(
-    expr: Expr,
+    *exprs: Expr,
     where: str = "outside the loss and the constraints that the decision of each round meets exactly",
     fix: str = "",
 ) -> None:
-    """Raise OCO217 where an expression holds a previous decision."""
-    for node in walk(expr):
+    """Raise OCO217 where one of the expressions holds a previous decision."""
+    for node in (node for expr in exprs for node in walk(expr)):
         if isinstance(node, Name) and decision_of(node.name):
             raise fail("OCO217", f"`{node.name}` stands {where}", node.span, fix)

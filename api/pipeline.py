@@ -169,7 +169,7 @@ def tune(
     effort  as for `compile`
     seconds that the search may take, ten minutes by default; the result counts the trials that were left out
 
-    The result has the plan, the search, and the `using` line for the model file.
+    The result has the plan, the search, and the `using` line for the model file. Raises what `compile` raises.
     """
     from oco.compiler.problem.canonical import canonical
     from oco.evaluation.data import check_source, load_data

@@ -41,12 +41,14 @@ class Domain(DomainTerm):
         return self.of_shape(array.shape).project_array(array)
 
     def lmo(self, c: Any) -> Array:
-        """Minimizer of <c, x> over the set (linear minimization oracle); ties are always broken the same way."""
+        """Minimizer of <c, x> over the set, of the shape of c (linear minimization oracle); ties are always broken the
+        same way. Raises OCO413 for entries that are not finite.
+        """
         array = np.asarray(c, dtype=np.float64)
         return self.of_shape(array.shape).lmo_array(array)
 
     def contains(self, x: Any, tolerance: float = 1e-9) -> bool:
-        """True where `x` lies in the set, up to `tolerance` times the set's own scale."""
+        """True where `x` lies in the set, up to `tolerance` times the set's own scale. Raises OcoError for a shape that no such set has."""
         array = np.asarray(x, dtype=np.float64)
         return self.of_shape(array.shape).contains(array, tolerance)
 

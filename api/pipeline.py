@@ -173,7 +173,7 @@ def tune(
     effort  as for `compile`
     seconds that the search may take, ten minutes by default; the result counts the trials that were left out
 
-    The result has the plan, the search, and the `using` line for the model file.
+    The result has the plan, the search, and the `using` line for the model file. Raises what `compile` raises.
     """
     from oco.evaluation.data import check_source, load_data, problem_of
     from oco.tuning import TUNING_SECONDS, tuned

@@ -61,8 +61,8 @@ PUBLIC = (
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan(core.Plan):
-    """A model with its algorithm, settings and guarantee; makes learners. `target` is the backend's name, None for the
-    fastest.
+    """Model with its algorithm, settings and guarantee; makes learners. `target` is the backend's name, None for the
+    fastest. A value: every method leaves it as it is.
     """
 
     facts: Facts
@@ -70,7 +70,7 @@ class Plan(core.Plan):
 
     @classmethod
     def of(cls, plan: core.Plan, target: str | None = None) -> Self:
-        """Bind a plan of the compiler to a backend."""
+        """Bind a plan of the compiler to a backend. Raises OCO732 for an unknown name."""
         find_backend(target)
         parts = {f.name: getattr(plan, f.name) for f in fields(core.Plan)} | {"facts": Facts.of(plan.facts)}
         result = cls(**parts, target=target)
@@ -128,13 +128,15 @@ class Plan(core.Plan):
         return sorted(PUBLIC)
 
     def backend_for(self, rounds: int | None, backend: str | None = None) -> BackendChoice:
-        """Backend for a run of so many rounds: the one named here, else the plan's own, else one that fits their
-        number.
+        """Backend for a run of so many rounds, None for an unknown number, with the reason: the one named here, else the
+        plan's own, else the one that compiles and runs them in the least time.
         """
         return choose_backend(self.program, rounds, backend or self.target)
 
     def compiled(self, backend: str | None = None) -> Compiled:
-        """Program as functions of a backend, compiled on first use."""
+        """Program as functions of a backend, compiled on first use. Raises OCO732 for an unknown backend, and OcoError where
+        one cannot run here.
+        """
         target = find_backend(backend or self.target)
         if target.name not in self._compiled:
             self._compiled[target.name] = target.compile(self.program, self.contract)
@@ -188,6 +190,9 @@ class Plan(core.Plan):
         start  the first decision (a dict for several), by default the domain's centre
         on_out_of_bounds  "error", "clip" or "accept" data outside the bounds that the model states
         timeout  seconds that a call waits while another thread uses the learner: 0 for an error at once, None for ever
+
+        Raises OCO846 for a start that is no decision of the domain, OCO849 for a seed or draws that are wrong, OCO732 for an
+        unknown backend.
         """
         compiled = self.compiled(self.backend_for(self.horizon, backend).name)
         options: dict[str, Any] = {"draws": draws, "on_out_of_bounds": on_out_of_bounds, "timeout": timeout}
@@ -202,8 +207,14 @@ class Plan(core.Plan):
         workers: int = 1,
         timeout: float | None = 0.0,
     ) -> Fleet:
-        """Independent learners that step together; arrays have the learner first, and `workers` threads share the work
-        in C. `timeout` is that of `learner`.
+        """Independent learners that step together; arrays have the learner first, (size, *shape).
+
+        start    the first decision: one for all, or (size, *shape)
+        seeds    of each learner's random numbers; by default 0, 1, 2, ...
+        workers  threads that share the work in C
+        timeout  as for `learner`
+
+        Raises OcoError as `learner` does.
         """
         rounds = None if self.horizon is None else size * self.horizon
         compiled = self.compiled(self.backend_for(rounds, backend).name)
@@ -235,6 +246,8 @@ class Plan(core.Plan):
         journal     a folder that records every round before it counts (see `oco.open`): the same call continues after a
                     crash
         progress    called now and then with the round, the loss and the violation so far; None: a bar in notebooks
+
+        Raises OcoError where the data do not fit the model (OCO8xx), with the round and the entry.
         """
         from oco.evaluation.report.trace import Trace
         from oco.evaluation.run import run
@@ -262,7 +275,7 @@ class Plan(core.Plan):
         return Trace.of(run(self, trace.data, None, trace.seed, start, draws, backend, progress=progress))
 
     def explain(self) -> Explanation:
-        """Every algorithm: chosen, applicable, or why not and what would make it apply."""
+        """Table of all algorithms: chosen, applicable, or why not and what would make it apply."""
         return Explanation.of(self.choice)
 
     def _repr_html_(self) -> str:
@@ -272,17 +285,21 @@ class Plan(core.Plan):
         return plan_latex(self._winner)
 
     def plot_frontier(self, ax: Any = None) -> Any:
-        """Draw `frontier()`: regret against violation over the weights. Returns the axes."""
+        """Draw `frontier()`: regret against violation over the weights, on `ax` or new axes, which it returns. Raises OCO911
+        without Matplotlib, which the extra `plots` installs.
+        """
         return plot_frontier(self.frontier(), ax)
 
     def interactive_frontier(self) -> Any:
-        """Plotly figure of `frontier()`, whose points name their weight and both bounds."""
+        """Plotly figure of `frontier()`, whose points name their weight and both bounds. Raises OCO911 without Plotly, which
+        the extra `interactive` installs.
+        """
         from oco.evaluation.report.interactive import frontier_figure
 
         return frontier_figure(self.frontier())
 
     def with_horizon(self, T: int) -> Self:
-        """Plan of the same algorithm for another horizon."""
+        """Plan of the same algorithm for another horizon, with settings and guarantee for its number of rounds."""
         return type(self).of(super().with_horizon(T), self.target)
 
     def for_rounds(self, rounds: int) -> Self:
@@ -313,12 +330,14 @@ class Plan(core.Plan):
         return find_backend(backend or self.target).usage(str(path), list(self.files(backend)), rounds)
 
     def source(self, backend: str | None = None, precision: str | None = None) -> str:
-        """Text of the standalone module; for C, of the source file."""
+        """Text of the standalone module; for C, of the source file. Raises what `files` raises."""
         return next(iter(self.files(backend, precision).values()))
 
     def write(self, path: str | Path, backend: str | None = None, precision: str | None = None) -> list[Path]:
-        """Write the standalone module; for C, its files into the folder `path`. Each file is written completely or not
-        at all. `precision` is that of `files`.
+        """Write the standalone module; for C, its files into the folder `path`. Returns their paths.
+
+        Each file is written completely or not at all. `precision` is that of `files`. Raises what `files` raises, and
+        OCO903 where a file cannot be written.
         """
         files = self.files(backend, precision)
         target = Path(path)
@@ -328,7 +347,7 @@ class Plan(core.Plan):
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """JSON values from which the same plan is made again."""
+        """JSON values from which `from_recipe` makes this plan again: model, algorithm, settings, tradeoff, effort."""
         return dict(self.contract.recipe)
 
 

@@ -99,12 +99,12 @@ class Learner(Continuing, Turns, Watching, Portable):
 
     @property
     def values(self) -> dict[str, Any]:
-        """Copy of the algorithm's state, by the paper's symbols."""
+        """Copy of the algorithm's state: arrays by the paper's symbols, in the units of the rule."""
         with self._owned():
             return {f.name: np.array(v) for f, v in zip(self.compiled.program.state, self._state)}
 
     def value(self, name: str) -> Any:
-        """Single entry of `values`, not copied."""
+        """Entry of `values` by its symbol, not copied. Raises KeyError for another name."""
         return self._state[self._places[name]]
 
     def _started(self, start: Any) -> tuple[Any, ...]:
@@ -250,7 +250,8 @@ class Learner(Continuing, Turns, Watching, Portable):
         return self.journal.again(self, round, streams)
 
     def feedback(self, given: Mapping[str, Any]) -> Feedback:
-        """Data of the round, contexts included, checked. Values of several decisions may come in dicts by decision."""
+        """Checked data of the round, contexts included. Values of several decisions may come in dicts by decision. Raises OCO840 to
+        OCO845."""
         with self._owned():
             self.pass_horizon()
             self.learn_context({name: given[name] for name in self.contexts.names if name in given})
@@ -260,7 +261,8 @@ class Learner(Continuing, Turns, Watching, Portable):
             return Feedback(self.round, values, decisions, self.compiled)
 
     def checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Inputs of a round as arrays in the order of the program's fields, contexts included."""
+        """Arrays of a round in the order of the program's fields, contexts included. Raises OCO840 to OCO845 for names, kinds,
+        shapes and bounds that are wrong."""
         return self._checked(self._take, given)
 
     def _checked(self, take: Intake, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -278,7 +280,7 @@ class Learner(Continuing, Turns, Watching, Portable):
             self.complete(feedback, self.following(feedback))
 
     def following(self, feedback: Feedback) -> tuple[Any, ...]:
-        """State after the round of this feedback."""
+        """Arrays of the state after the round of this feedback; the learner stays in the round."""
         self._expects(feedback)
         with np.errstate(all="ignore"), self._naming_overflow("the state after it"):
             return self.compiled.update(*self._state, *feedback.values.values(), *self._random_arrays())
@@ -289,7 +291,7 @@ class Learner(Continuing, Turns, Watching, Portable):
             raise fail("OCO847", message)
 
     def complete(self, feedback: Feedback, after: tuple[Any, ...]) -> None:
-        """Go on to a state that `following` gave."""
+        """Go on to a state that `following` gave for this feedback, and run the monitor."""
         with self._owned():
             if self.journal is not None:
                 self.journal.reveal(feedback, self.warnings)
@@ -305,7 +307,9 @@ class Learner(Continuing, Turns, Watching, Portable):
             self.watch_round(feedback, feedback.decisions, tuple(feedback.values.values()))
 
     def advance(self, inputs: Sequence[Any], rounds: int, keep: Collection[str]) -> Recorded:
-        """Play many rounds in one call of a program that can run them; see `Compiled.run` and `play`."""
+        """Play so many rounds of inputs (rounds, *shape) in one call of a compiled program, and record what `keep` names; at most as
+        far as the horizon. For programs without draws and learners without a journal: `play` calls it.
+        """
         if self.compiled.run is None or self.compiled.program.draws or self.journal is not None:
             raise InternalError("a learner that runs round by round alone")
         with self._owned():
@@ -322,7 +326,7 @@ class Learner(Continuing, Turns, Watching, Portable):
         self._state = state
 
     def warn(self, message: str) -> None:
-        """Keep a warning, once; of very many the first ones."""
+        """Keep a warning, once, up to `MOST_WARNINGS`."""
         if message not in self.warnings and len(self.warnings) < MOST_WARNINGS:
             last = len(self.warnings) == MOST_WARNINGS - 1
             self.warnings.append("there were more warnings than are kept" if last else message)
@@ -363,7 +367,7 @@ class Learner(Continuing, Turns, Watching, Portable):
 
     @property
     def drawn(self) -> tuple[Any, ...] | None:
-        """Algorithm's own random arrays of this round; None where they are still to be drawn."""
+        """Random arrays of the algorithm in this round, in the order of the program's fields; None where they are still to be drawn."""
         if not self.compiled.program.draws:
             return ()
         return self._drawn[1] if self._drawn is not None and self._drawn[0] == self.round else None

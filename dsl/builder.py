@@ -59,14 +59,14 @@ class ModelBuilder:
     # declarations
 
     def horizon(self, rounds: Operand | None) -> None:
-        """Number of rounds, or None where it is unknown."""
+        """Set the number of rounds, None where it is unknown. Raises OCO323 for what is no integer from 1 on."""
         span = caller_span()
         self._assembly.set_horizon(self._rounds(rounds, span), span)
 
     def index(self, name: str, names: Iterable[str] | Term | None = None) -> Term:
         """Declare names for the entries of axes: `zone = m.index("zone", ["NYC", "WEST"])`, then `m.decision("x", zone, ...)`.
 
-        names  each once; or `oco.file("zones.csv", column="name")`; None where they are given to `oco.compile`
+        names  each once; or `oco.file("zones.csv", column="name")`; None where they are given to `oco.compile`. Raises OCO218
         """
         span = caller_span()
         file = names.expr if isinstance(names, Term) and isinstance(names.expr, File) else None
@@ -80,7 +80,7 @@ class ModelBuilder:
         self, name: str, shape: Shape = None, value: Operand | None = None, *, bounds: Any = None, integer: bool = False
     ) -> Term:
         """Declare fixed data. Without a value it is given later, to `oco.compile`. The shape may be omitted where there
-        is a value: `m.param("A", value=A)`, or `m.param("A", A)` for an array, a table, nested lists or a float.
+        is a value: `m.param("A", value=A)`, or `m.param("A", A)` for an array, a table, nested lists or a float. Raises OCO321, OCO806.
         """
         span = caller_span()
         if value is None and is_data(shape):
@@ -104,7 +104,7 @@ class ModelBuilder:
         domain: Any = None,
         cuts: Callable[[Term], Comparison | Sequence[Comparison]] | None = None,
     ) -> Term:
-        """Declare a decision of each round, in a domain such as `oco.box(0, 1)`.
+        """Declare a decision of each round, in a domain such as `oco.box(0, 1)`. Raises OCO526 without one, OCO412 for another shape.
 
         cuts  narrows it by affine comparisons of fixed data: `cuts=lambda x: [oco.sum(x) <= 3, A @ x >= b]`
         """
@@ -148,7 +148,7 @@ class ModelBuilder:
         perhaps a known `mean`).
 
         bounds  (lo, hi); range(k) for integers; {-1, 1} for a set of values
-        known   before the decision (a context)
+        known   before the decision (a context). Raises OCO526, OCO427
         """
         span = caller_span()
         spec = getattr(dist, "spec", None)
@@ -168,7 +168,7 @@ class ModelBuilder:
         return self._name(name, span)
 
     def context(self, name: str, shape: Shape = None, **options: Any) -> Term:
-        """Declare data known before the decision, which `decide` is given, with the options of `stream`."""
+        """Declare data known before the decision, which `decide` is given, with the options and errors of `stream`."""
         return self.stream(name, shape, known=True, **options)
 
     def state(
@@ -184,7 +184,7 @@ class ModelBuilder:
         return self._name(name, span)
 
     def let(self, name: str, value: Operand) -> Term:
-        """Name an expression."""
+        """Name an expression, and return it by its name. Raises OCO203 for a name that is taken."""
         span = caller_span()
         with self._statement(name, "an abbreviation", span):
             self._assembly.let(name, self._expr(value, span), span)
@@ -192,20 +192,20 @@ class ModelBuilder:
 
     @property
     def t(self) -> Term:
-        """Number of the round, counted from 1."""
+        """Number of the round, counted from 1, as an expression."""
         return Term(Name("t", Kind.ROUND, integer=True, span=caller_span()), self._scope)
 
     @property
     def T(self) -> Term:
-        """Number of rounds."""
+        """Number of rounds, as an expression."""
         return Term(Name("T", Kind.HORIZON, integer=True, span=caller_span()), self._scope)
 
     def minimize(self, objective: Operand) -> None:
-        """Set the loss of a round."""
+        """Set the loss of a round, one number. Raises OCO324 for an array, OCO208 for a second objective."""
         self._optimize(objective, False)
 
     def maximize(self, gain: Operand) -> None:
-        """Set the gain of a round: the loss is its negative."""
+        """Set the gain of a round, one number: the loss is its negative. Raises OCO324, OCO208 as `minimize` does."""
         self._optimize(gain, True)
 
     def _optimize(self, objective: Operand, maximized: bool) -> None:
@@ -234,7 +234,7 @@ class ModelBuilder:
         c1, c2, ...
 
         A list or a generator of comparisons adds them all; with a name they are called name_1, name_2, ... `penalty` is the loss that a
-        unit of violation is worth, one number or one for each entry.
+        unit of violation is worth, one number or one for each entry. Raises OCO526 for what is no comparison.
         """
         span = caller_span()
         if isinstance(constraint, Iterable) and not isinstance(constraint, (str, bytes, np.ndarray, Term)):
@@ -274,17 +274,17 @@ class ModelBuilder:
             raise
 
     def measure(self, regret: str) -> None:
-        """Choose "static" or "dynamic" regret."""
+        """Choose "static" or "dynamic" regret. Raises OCO210 for another word."""
         self._assembly.chosen_measure = Measure(checked_word(regret, [m.value for m in Measure], "regret"))
 
     def feedback(self, feedback: str, delayed: Operand | None = None) -> None:
-        """Set the feedback of a round: "full", "gradient", "two_point" or "bandit", `delayed` by so many rounds at most."""
+        """Set the feedback of a round: "full", "gradient", "two_point" or "bandit", `delayed` by so many rounds at most. Raises OCO210."""
         self._assembly.chosen_feedback = Feedback(checked_word(feedback, [f.value for f in Feedback], "feedback"))
         self._assembly.chosen_delay = None if delayed is None else self._expr(delayed, caller_span())
 
     def assume(self, facts: str | Mapping[str, Operand]) -> None:
         """Assume what is known but cannot be proved: that a fact holds, `m.assume("feasible.common")`, or bounds,
-        `m.assume({"slater.margin": 0.5})`, each an upper or lower one, whichever theorems use.
+        `m.assume({"slater.margin": 0.5})`, each an upper or lower one, whichever theorems use. Raises OCO651.
         """
         span = caller_span()
         for key, value in ({facts: None} if isinstance(facts, str) else facts).items():
@@ -301,7 +301,7 @@ class ModelBuilder:
             self._assembly.assume(key, relation, self._expr(value, span), span, span)
 
     def using(self, algorithm: str | None = None, **settings: Any) -> None:
-        """Fix the algorithm, or settings of it, instead of the automatic choice: `m.using("coldq", alpha="sqrt(t)")`."""
+        """Fix the algorithm, or settings of it, instead of the automatic choice: `m.using("coldq", alpha="sqrt(t)")`. Raises OCO701."""
         span = caller_span()
         if algorithm is None and not settings:
             raise wrong_argument("what `using` takes", "the name of an algorithm, or settings", None, span)
@@ -309,7 +309,7 @@ class ModelBuilder:
         self._assembly.using(algorithm, texts, span)
 
     def build(self) -> Model:
-        """Build the immutable model, equal to `oco.parse(m.to_oco())`."""
+        """Build the immutable model, equal to `oco.parse(m.to_oco())`. Raises OCO207 without an objective, OCO805 for what is too large."""
         findings = Findings()
         for word, there in (("decision", self._assembly.decisions), ("minimize", self._assembly.objective)):
             if not there:
@@ -324,7 +324,7 @@ class ModelBuilder:
         return self._assembly.finish()
 
     def to_oco(self) -> str:
-        """Text of the model as a file of the language."""
+        """Text of the model as a file of the language. Raises what `build` raises."""
         return self.build().to_oco()
 
     def __repr__(self) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from inspect import Parameter, Signature
 from typing import Any, TypeVar
 
@@ -11,9 +12,11 @@ from oco.dsl.atoms.base import Atom
 from oco.dsl.atoms.shapes import entrywise
 from oco.dsl.caller import caller_span
 from oco.dsl.checks import distribution_spec, domain_spec
+from oco.dsl.diagnostics import OcoError
+from oco.dsl.dims import Shape, show, symbol
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
-from oco.dsl.expressions import Expr
+from oco.dsl.expressions import Call, Expr, Kind, Name
 from oco.dsl.limits import admitted
 from oco.dsl.previous import previous
 from oco.dsl.scope import Scope
@@ -81,9 +84,34 @@ def _function(name: str) -> Callable[..., Term]:
         return apply(name, *operands, **{n: v for n, v in options.items() if v is not None or n not in row.options})
 
     signature = atom_signature(row)
-    takes = "Arguments are expressions, numbers or arrays"
-    takes += ", whose shapes broadcast: it acts entry by entry." if row.shape is entrywise else "."
-    return _named(function, name, _described(f"{name}({_parameters(signature)})", row.doc, takes), signature)
+    takes = f"Arguments are expressions, numbers or arrays{_shapes(row)}"
+    doc = _described(f"{name}({_parameters(signature)})", row.doc, takes, "OcoError (OCO3xx) where they do not fit")
+    return _named(function, name, doc, signature)
+
+
+M, N = symbol("m"), symbol("n")
+EXAMPLES: Mapping[int | None, tuple[tuple[Shape, ...], ...]] = {
+    1: (((N,),), ((M, N),), ((N, N),)),
+    2: (((M,), (N,)), ((N,), (N,)), ((N,), (N, N))),
+}
+"""Shapes that arguments may have, by their number: those of the first that an atom takes stand in its docstring."""
+
+
+def _shapes(row: Atom) -> str:
+    """Clause on the shapes of arguments and of the result."""
+    if row.shape is entrywise:
+        return ", whose shapes broadcast: it acts entry by entry, and the result has their common shape"
+    if row.options:
+        return "; the result is a number, or an array of the axes that are left"
+    taken: dict[int, str] = {}  # for a vector, and for a matrix
+    for shapes in EXAMPLES.get(row.arity[1], ()):
+        with suppress(OcoError):
+            given = tuple(Name(f"_{k}", Kind.PARAM, shape=s) for k, s in enumerate(shapes))
+            result = row.shape(Call(row.name, given, shape=()))
+            taken.setdefault(
+                len(shapes[0]), f"{' and '.join(map(show, shapes))} give{'s' * (len(shapes) == 1)} {show(result)}"
+            )
+    return f"; {', '.join(taken.values())}" if taken else ""
 
 
 def _parameters(signature: Signature) -> str:
@@ -95,9 +123,9 @@ def _parameters(signature: Signature) -> str:
     return ", ".join(parts)
 
 
-def _described(call: str, doc: str, arguments: str) -> str:
-    """Docstring of a word of the language; `arguments` says what it takes."""
-    return f"`{call}`: {doc}.\n\n{arguments} Raises OcoError where they do not fit."
+def _described(call: str, doc: str, arguments: str, errors: str) -> str:
+    """Docstring of a word of the language; `arguments` are those that it takes."""
+    return f"`{call}`: {doc}.\n\n{arguments}. Raises {errors}."
 
 
 def _domain(kind: str) -> Callable[..., DomainTerm]:
@@ -106,12 +134,9 @@ def _domain(kind: str) -> Callable[..., DomainTerm]:
         return DomainTerm(domain_spec(kind, args, named, span), scope)
 
     row = DOMAINS[kind]
-    return _named(
-        domain,
-        kind,
-        _described(row.signature, row.doc, "Arguments are numbers, arrays or params."),
-        domain_signature(kind),
-    )
+    errors = "OCO403 for their number, and OCO412 where a decision of another shape takes it"
+    doc = _described(row.signature, row.doc, "Arguments are numbers, arrays or params", errors)
+    return _named(domain, kind, doc, domain_signature(kind))
 
 
 def _distribution(kind: str) -> Callable[..., DistributionTerm]:
@@ -120,8 +145,11 @@ def _distribution(kind: str) -> Callable[..., DistributionTerm]:
         return DistributionTerm(distribution_spec(kind, args, named, span), scope)
 
     row = DISTRIBUTIONS[kind]
-    takes = "Arguments are numbers, arrays or params that broadcast to the shape of the stream."
-    return _named(distribution, kind, _described(row.signature, row.doc, takes), distribution_signature(kind))
+    takes = "Arguments are numbers, arrays or params that broadcast to the shape of the stream"
+    doc = _described(
+        row.signature, row.doc, takes, "OCO421 for their number, and OCO422 where a stream of another shape takes it"
+    )
+    return _named(distribution, kind, doc, distribution_signature(kind))
 
 
 def _arguments(
@@ -166,9 +194,19 @@ FUNCTIONS: dict[str, Callable[..., Term]] = {
         "Decision x of the round before, of its shape; in round 1 the start. Raises OCO217 for other things.",
         _PREV,
     ),
-    "last": _statistic("last", "Value of a stream in the round before, of its shape, for `m.predict`."),
-    "ewma": _statistic("ewma", "Average of a stream that forgets at a rate, `ewma(price, 0.1)`, for `m.predict`."),
-    "season": _statistic("season", "Value of a stream so many rounds before, `season(price, 24)`, for `m.predict`."),
+    "last": _statistic(
+        "last",
+        "Value of a stream in the round before, of its shape, for `m.predict`. Raises OCO220 for other arguments.",
+    ),
+    "ewma": _statistic(
+        "ewma",
+        "Average a of a stream v, of its shape, that forgets at a rate 0 < r <= 1: a += max(r, 1/t) (v - a); `ewma(price, 0.1)`, "
+        "for `m.predict`. Raises OCO220 for other arguments.",
+    ),
+    "season": _statistic(
+        "season",
+        "Value of a stream so many rounds before, of its shape, `season(price, 24)`, for `m.predict`. Raises OCO220 for other arguments.",
+    ),
 }
 """Functions of the language by name."""
 

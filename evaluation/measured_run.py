@@ -141,17 +141,17 @@ class MeasuredRun:
 
     @property
     def loss(self) -> Array:
-        """Losses (T,)."""
+        """Losses f_t(x_t) of the rounds (T,)."""
         return self.record.loss
 
     @property
     def constraints(self) -> Array:
-        """Values of g (T, N)."""
+        """Values g_t(x_t) of the inequalities (T, N), which hold where they are not positive."""
         return self.record.constraints
 
     @property
     def equalities(self) -> Array:
-        """Values of h (T, M)."""
+        """Values h_t(x_t) of the equalities (T, M), which hold where they are 0."""
         return self.record.equalities
 
     @property
@@ -186,7 +186,7 @@ class MeasuredRun:
 
     @property
     def rounds_per_second(self) -> float:
-        """Rounds per second."""
+        """Rounds that were played per second."""
         return self.rounds / max(self.seconds, 1e-9)
 
     # What it is measured by.

@@ -1,6 +1,7 @@
 """Words of the language as Python functions: signatures, types, and what `dir(oco)` shows."""
 
 import inspect
+import re
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,16 @@ def test_the_reference_is_what_the_docstrings_say():
     }
     assert headings >= set(oco.__all__), "public names without a section"
     assert not [line for line in page.splitlines() if line.startswith("* `") and line.endswith(("`:", "`: "))]
+
+
+def test_the_public_face_names_its_errors():
+    """Functions of `oco` and methods of its classes that may fail say with which error."""
+    functions = [(name, getattr(oco, name)) for name in oco.__all__ if inspect.isfunction(getattr(oco, name))]
+    without = ("T", "t", "state", "predict", "context", "of_shape")  # errors of the terms that they are made of
+    functions += [
+        (f"{cls.__name__}.{name}", f)
+        for cls in (oco.Model, oco.Domain, oco.Untrusted)
+        for name, f in vars(cls).items()
+        if inspect.isfunction(f) and not name.startswith("_") and name not in without
+    ]
+    assert not [name for name, f in functions if not re.search(r"\bRaises\b|\berrors of\b", f.__doc__ or "")]

@@ -219,22 +219,15 @@ def named(name: str, span: Span | None = None) -> Algorithm:
 
 def check_setting_names(given: GivenSettings, algorithm: Algorithm | None, span: Span | None) -> None:
     """Check the names of settings. Raises OCO702 for one that the algorithm (None: every algorithm) does not have."""
-    known = (
-        list(SETTINGS[algorithm.name])
-        if algorithm
-        else list(dict.fromkeys(n for names in SETTINGS.values() for n in names))
-    )
-    for name in given:
-        if name not in (*known, UNITS):
-            owner = f"`{algorithm.name}` has" if algorithm else "no algorithm has"
-            message = f"{owner} no setting `{name}`" if algorithm else f"{owner} a setting `{name}`"
-            near = nearest(name, known, least=0.5)
-            every = (
-                f"the settings are {', '.join(known)}"
-                if algorithm
-                else "`oco explain` prints those of a model's algorithm"
-            )
-            raise fail("OCO702", message, span, f"did you mean `{near}`?" if near else every)
+    if algorithm is None:
+        known = list(dict.fromkeys(n for names in SETTINGS.values() for n in names))
+        message, every = "no algorithm has a setting `{}`", "`oco explain` prints those of a model's algorithm"
+    else:
+        known = list(SETTINGS[algorithm.name])
+        message, every = f"`{algorithm.name}` has no setting `{{}}`", f"the settings are {', '.join(known)}"
+    for name in (n for n in given if n not in (*known, UNITS)):
+        near = nearest(name, known, least=0.5)
+        raise fail("OCO702", message.format(name), span, f"did you mean `{near}`?" if near else every)
 
 
 def judge(
@@ -251,18 +244,9 @@ def judge(
 
     `asked`: the user named it, so that it may take its time. Raises OcoError where given settings are wrong for every theorem.
     """
-    unmet = required(a, s, asked)
-    theorems = [t for t in a.theorems if t.has_words_of(given)] or list(a.theorems)
-    theorems = [restarted(t) for t in theorems] if s.horizon is None else theorems
-    measured = [t for t in theorems if s.canonical.measure in t.measures]
-    if not measured:
-        objection = Objection(
-            f"it bounds {_listed(a.theorems)} regret, and the model measures {s.canonical.measure} regret",
-            f"write `measure {_listed(a.theorems)} regret`",
-        )
-        unmet = [objection, *unmet]
-    scaled = made_without_units(given, span, policy)
-    objections = [(t, [*theorem_objections(t, s, scaled), *unmet]) for t in measured or theorems]
+    scaled, unmet = made_without_units(given, span, policy), required(a, s, asked)
+    theorems, unmeasured = _theorems(a, s, given)
+    objections = [(t, [*theorem_objections(t, s, scaled), *unmeasured, *unmet]) for t in theorems]
     theorem, left = min(objections, key=lambda pair: len(pair[1]))
     if left:
         return Verdict(a, Applicability.REFUSED, theorem, tuple(left))
@@ -282,6 +266,16 @@ def judge(
         raise errors[0]
     message = f"its settings have no value here: {errors[0].message}"
     return Verdict(a, Applicability.REFUSED, theorem, (Objection(message),))
+
+
+def _theorems(a: Algorithm, s: Situation, given: GivenSettings) -> tuple[list[Theorem], list[Objection]]:
+    """Theorems for the given settings, the horizon and the measure; where none is for the measure, the others with that objection."""
+    theorems = [t for t in a.theorems if t.has_words_of(given)] or list(a.theorems)
+    theorems = [restarted(t) for t in theorems] if s.horizon is None else theorems
+    if measured := [t for t in theorems if s.canonical.measure in t.measures]:
+        return measured, []
+    reason = f"it bounds {_listed(a.theorems)} regret, and the model measures {s.canonical.measure} regret"
+    return theorems, [Objection(reason, f"write `measure {_listed(a.theorems)} regret`")]
 
 
 def _listed(theorems: Sequence[Theorem]) -> str:

@@ -137,14 +137,14 @@ class Plan:
 
     @cached_property
     def traced(self) -> Program:
-        """The learner in the step IR, as its rule was traced."""
+        """Program of the learner in the step IR, as its rule was traced."""
         a, theorem = self._winner.algorithm, self._winner.theorem
         norm = "l2" if theorem is None else theorem.norm
         return assemble(a, self._spec, f"{a.title} ({a.cite}) for the model {self.model.name}", norm)
 
     @cached_property
     def program(self) -> Program:
-        """The learner in the step IR, after the passes."""
+        """Program of the learner in the step IR, after the passes; `print(plan.program)` shows it, an equation a line."""
         return optimize(self.traced)
 
     @cached_property
@@ -164,12 +164,12 @@ class Plan:
 
     @property
     def kept_equalities(self) -> tuple[int, ...]:
-        """The entries of the equalities that have a multiplier."""
+        """Numbers of the entries of the equalities that have a multiplier, from 0; the others follow from them."""
         return self._spec.kept_equalities
 
     @property
     def distributions(self) -> Mapping[str, str]:
-        """The distribution of each random array of the program's rounds: "uniform" on [0, 1) or "normal"."""
+        """Distribution of each random array that a round draws, by name: "uniform" on [0, 1) or "normal"."""
         return {f.name: distribution for f, distribution in self._spec.drawn().items()}
 
     def with_horizon(self, T: int) -> Plan:
@@ -198,7 +198,8 @@ class Plan:
         return replace(self, canonical=s.canonical.standing, choice=choice, after=self.horizon)
 
     def with_constants(self, numbers: Mapping[str, float] | None = None, T: int | None = None) -> Self:
-        """Plan with other numbers of the theorem's free constants, for this horizon or another; algorithm and facts are kept.
+        """Plan with other numbers of the theorem's free constants, None for the paper's, at this horizon or another; algorithm and
+        facts are kept.
 
         Without a guarantee: `promised` works it out.
         """
@@ -223,13 +224,13 @@ class Plan:
 
     @property
     def free(self) -> tuple[Free, ...]:
-        """The constants that the theorem leaves free and that were not given."""
+        """Constants that the theorem leaves free and that were not given."""
         theorem, settings = self._winner.theorem, self.settings
         free = () if theorem is None else theorem.free
         return tuple(f for f in free if f.name in settings and not settings[f.name].given)
 
     def allows(self, numbers: Mapping[str, float]) -> bool:
-        """True if the theorem holds with these numbers of its free constants."""
+        """True if the theorem holds with these numbers of its free constants, by name, in the units of the rule."""
         theorem, s = self._winner.theorem, in_its_units(self.choice.situation, self._winner)
         assert theorem is not None
         values = {OPEN + name: x for name, x in numbers.items()}
@@ -240,21 +241,21 @@ class Plan:
         return self.opened({})
 
     def promised(self) -> Self:
-        """With the guarantee of its settings."""
+        """Plan with the guarantee of its settings, where `with_constants` left it out."""
         verdict = promised_again(self.choice.situation, self._winner, self.tradeoff)
         return replace(self, choice=replace(self.choice, judged=(verdict, *self.choice.judged[1:])))
 
     def only(self, algorithm: str) -> Self:
-        """The plan with another of the algorithms that were judged."""
+        """Plan of another one of `verdicts`, by the name of its algorithm, which is one of theirs."""
         return self.taking(next(v for v in self.verdicts if v.name == algorithm))
 
     def taking(self, verdict: Verdict) -> Self:
-        """The plan with another verdict on its model."""
+        """Plan with another verdict on its model as the chosen one."""
         chosen = replace(verdict, applicability=Applicability.CHOSEN)
         return replace(self, choice=replace(self.choice, judged=(chosen,), forced=True, others=tuple))
 
     def given_constants(self, numbers: Mapping[str, float]) -> dict[str, str | float]:
-        """These numbers of the free constants as settings that `compile_plan` takes: no more than give the same settings again."""
+        """Settings that give these numbers of the free constants: as few as `compile_plan` needs to resolve all of them again."""
         v, s = self._winner, self.choice.situation
         assert v.theorem is not None
         inner, given = in_its_units(s, v), given_formulas(v)
@@ -267,18 +268,18 @@ class Plan:
         return {**units, **all_formulas(v.theorem, inner, given, numbers)}
 
     def frontier(self) -> tuple[FrontierPoint, ...]:
-        """Bounds of regret and violation with settings for several weights of the violations."""
+        """Bounds of regret and violation, in the units of the loss and of the constraints, for several weights of the violation."""
         return frontier(self.choice.situation, self._winner)
 
     def explain(self) -> str:
-        """Every algorithm: chosen, applicable, or why not and what would make it apply."""
+        """Table of all algorithms: chosen, applicable, or why not and what would make it apply."""
         return explain_text(self.choice)
 
     def __repr__(self) -> str:
         return f"Plan({self.model.name}, {self.algorithm})"
 
     def to_json(self) -> str:
-        """The plan as JSON, version 1: algorithm, settings, guarantee, verdicts."""
+        """Text of the plan as JSON, version 1: algorithm, settings, guarantee, verdicts."""
         about = {"version": 1, "model": self.model.name, "settings_kind": self.mode}
         return json.dumps(about | explain_data(self.choice), indent=2)
 

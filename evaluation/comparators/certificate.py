@@ -15,7 +15,7 @@ import numpy as np
 
 from oco.evaluation.comparators.interior import Iterate, solve
 from oco.evaluation.comparators.products import applied, pulled
-from oco.evaluation.comparators.programs import Programs, scaled
+from oco.evaluation.comparators.programs import Programs, Scaled, scaled
 
 Array = np.ndarray[Any, Any]
 
@@ -65,30 +65,21 @@ def solve_certified(
     begin = np.broadcast_to(start, (programs.count, programs.size)).copy()
     view = scaled(programs, begin)
     solution = solve(view, before or view.inward(begin), enough=enough, until=until)
+    return _bounded(programs, view, solution.point)
+
+
+def _bounded(programs: Bounded, view: Scaled, v: Iterate) -> Certified:
+    """Point of the iterates on the bounds or between them, and the bound that the Lagrangian's tangent there gives."""
     rows = np.arange(programs.count)
-    v = solution.point
     y = np.clip(v.x, 0.0, 1.0)
-    jet = view.jet(y, rows)
-    matrix, right = view.equalities(rows)
-    off = applied(matrix, y) - right
-    lam = np.maximum(v.lam, 0.0)
-    slope = jet.df + pulled(jet.jacobian, lam) + pulled(matrix, v.nu)
-    x = view.outward(y)
-    slope_x = np.zeros_like(x)
-    slope_x[:, view.free] = slope / view.width
+    jet, (matrix, right) = view.jet(y, rows), view.equalities(rows)
+    off, lam = applied(matrix, y) - right, np.maximum(v.lam, 0.0)
+    x, slope = view.outward(y), np.zeros((programs.count, programs.size))
+    slope[:, view.free] = (jet.df + pulled(jet.jacobian, lam) + pulled(matrix, v.nu)) / view.width
     lagrangian = jet.f + (lam * jet.g).sum(axis=1) + (v.nu * off).sum(axis=1)
     with np.errstate(invalid="ignore"):
-        tangent = lagrangian + programs.least(slope_x, rows) - (slope_x * x).sum(axis=1)
-    bound = np.where(np.isfinite(slope_x).all(axis=1), tangent, -np.inf)  # an infinite slope bounds nothing
+        tangent = lagrangian + programs.least(slope, rows) - (slope * x).sum(axis=1)
+    bound = np.where(np.isfinite(slope).all(axis=1), tangent, -np.inf)  # an infinite slope bounds nothing
     near = np.maximum(jet.g.max(axis=1, initial=0.0), np.abs(off).max(axis=1, initial=0.0))
-    weight = view.weight_f
-    return Certified(
-        x,
-        jet.f / weight,
-        bound / weight,
-        lam * view.weight_g / weight[:, None],
-        jet.g / view.weight_g,
-        near,
-        1.0 / weight,
-        v,
-    )
+    weight, multipliers = view.weight_f, lam * view.weight_g / view.weight_f[:, None]
+    return Certified(x, jet.f / weight, bound / weight, multipliers, jet.g / view.weight_g, near, 1.0 / weight, v)

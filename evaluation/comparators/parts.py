@@ -28,6 +28,7 @@ Solve = Callable[[RoundArrays, ComparatorBudget], Comparator]
 SHARE = 0.25  # of the memory that one part may take: its functions take as much again
 TRIED = 8  # decisions that are tried for the upper bound
 SLACK = 1e-6  # of what a constraint may be in size, by which it may be broken
+CLOSED = 1e-6  # of the loss, within which the bounds certify it
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,45 +41,64 @@ class Sums:
     constraints: Array
     size: Array
 
+    @property
+    def violation(self) -> Array:
+        """Violation (K, N) of each constraint by each decision."""
+        return np.maximum(self.constraints, 0.0)
+
+    @property
+    def best(self) -> int | None:
+        """Decision of the least loss among those that satisfy all constraints; None where none does."""
+        allowed = np.flatnonzero((self.violation <= SLACK * self.size).all(axis=1))
+        return int(allowed[np.argmin(self.losses.sum(axis=1)[allowed])]) if len(allowed) else None
+
 
 def by_parts(problem: Canonical, data: Data, budget: ComparatorBudget, solve: Solve) -> Comparator:
     """Interval [dual bound, feasible value] from parts that fit, or the statement that time did not suffice."""
     began = perf_counter()
-    half = began + budget.seconds / 2
-    bound, points = 0.0, []
-    for part in parts_of(_without_averages(problem), data, budget):
-        if perf_counter() > half:
-            why = (
-                f"the data takes {data.nbytes / 2**30:.3g} GiB, and its parts took longer than {budget.seconds / 2:g} s"
-            )
-            return Comparator("static", ComparatorStatus.NOT_COMPUTED, why=why, seconds=perf_counter() - began)
-        result = solve(part, ComparatorBudget(half - perf_counter(), budget.memory))
+    results = _solved(_without_averages(problem), data, budget, solve, began + budget.seconds / 2)
+    if results is None:
+        why = f"the data takes {data.nbytes / 2**30:.3g} GiB, and its parts took longer than {budget.seconds / 2:g} s"
+        return Comparator("static", ComparatorStatus.NOT_COMPUTED, why=why, seconds=perf_counter() - began)
+    bound = 0.0
+    for result in results:
         bound += result.bound
-        if result.decision:
-            points.append(np.concatenate([np.ravel(result.decision[b.name]) for b in problem.blocks]))
-    if not points or problem.equalities:
+    decisions = [result.decision for result in results if result.decision]
+    if not decisions or problem.equalities:
         return unsolved("static", "no decision that satisfies the constraints of all rounds was found", bound, began)
+    points = [np.concatenate([np.ravel(x[b.name]) for b in problem.blocks]) for x in decisions]
     tried = np.array([np.mean(points, axis=0), *points[:: -(-len(points) // TRIED)]])
     sums = evaluated(problem, data, tried, budget, began + budget.seconds)
     if sums is None:
         return unsolved("static", "no time was left to evaluate a decision in all rounds", bound, began)
-    violation = np.maximum(sums.constraints, 0.0)
-    allowed = np.flatnonzero((violation <= SLACK * sums.size).all(axis=1))
-    if not len(allowed):
+    best = sums.best
+    if best is None:
         return unsolved("static", "none of the decisions that were tried satisfies all constraints", bound, began)
-    best = allowed[np.argmin(sums.losses.sum(axis=1)[allowed])]
     value = float(sums.losses[best].sum())
     return Comparator(
         "static",
-        ComparatorStatus.CERTIFIED if value - bound <= 1e-6 * abs(value) else ComparatorStatus.INTERVAL,
+        ComparatorStatus.CERTIFIED if value - bound <= CLOSED * abs(value) else ComparatorStatus.INTERVAL,
         RoundArrays.of(problem, {}, np.arange(0)).split(tried[best][None]),
         sums.losses[best],
         value,
         bound,
-        violation[best],
+        sums.violation[best],
         method="parts of the rounds",
         seconds=perf_counter() - began,
     )
+
+
+def _solved(
+    problem: Canonical, data: Data, budget: ComparatorBudget, solve: Solve, until: float
+) -> list[Comparator] | None:
+    """Comparator of each part of the rounds; None where time is over before all have one."""
+    results = []
+    for part in parts_of(problem, data, budget):
+        left = until - perf_counter()
+        if left < 0:
+            return None
+        results.append(solve(part, ComparatorBudget(left, budget.memory)))
+    return results
 
 
 def _without_averages(problem: Canonical) -> Canonical:

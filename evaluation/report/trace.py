@@ -47,7 +47,9 @@ class Trace(MeasuredRun):
         return brief_latex(self)
 
     def summary(self) -> MeasureTable:
-        """Table of loss, regret and violation beside what is guaranteed and what the first decision held gives."""
+        """Table of loss, regret and violation, in the units of the model, beside what is guaranteed and what holding the first
+        decision would have given.
+        """
         from oco.evaluation.report.run_table import summary_table
 
         return summary_table(self)
@@ -59,7 +61,9 @@ class Trace(MeasuredRun):
         return comparison(self, other)
 
     def plot(self, **options: Any) -> Figure:
-        """Plot regret, violation and decisions against the round, with the guarantee beside them. See `plots.figure`."""
+        """Plot regret, violation and decisions against the round, with the guarantee beside them; `options` are those of
+        `plots.figure`. Raises OCO911 without Matplotlib, which the extra `plots` installs.
+        """
         from oco.evaluation.report.plots import figure
 
         return figure(self, **options)
@@ -73,14 +77,16 @@ class Trace(MeasuredRun):
         return run_figure(self)
 
     def to_dataset(self) -> Dataset:
-        """Dataset (xarray) with dims round, constraint, equality and those of the decisions."""
+        """Dataset (xarray) with dims round (T), constraint (N), equality (M) and those of the decisions. Raises OCO911 without
+        xarray, which the extra `traces` installs.
+        """
         from oco.evaluation.storage import to_dataset
 
         return to_dataset(self)
 
     def to_dataframe(self) -> DataFrame:
         """Table (pandas), a row a round: loss, constraints, equalities, duals, and entries of decisions where all were
-        kept. The index is the round, from 1.
+        kept. The index is the round, from 1. Raises OCO911 without pandas.
         """
         require_package("pandas", "a table of a trace")
         import pandas
@@ -91,7 +97,8 @@ class Trace(MeasuredRun):
 
     def save(self, path: str | Path) -> None:
         """Write as NetCDF (.nc) or Zarr (.zarr) with everything that `load_trace` needs, or as a Parquet table of the
-        rounds.
+        rounds. Raises OCO833 for another ending of the name, OCO833 or OCO911 without the extra of the format, OCO903 where the file
+        cannot be written.
         """
         from oco.evaluation.storage import save
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Structured
-from oco.compiler.lowering.predicted_round import data_of, picking, predicted_of, stated_value
+from oco.compiler.lowering.predicted_round import data_of, picking, positions, predicted_of, stated_value
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.canonical import Canonical
@@ -114,7 +114,7 @@ class Predictions:
     def __init__(self, p: Problem) -> None:
         self.p, self.t = p, p.tracer
         self.season = p.whole("season")
-        self.size = predicted_of(p.task.canonical).size
+        self.size = 0 if positions(p.task.canonical) else predicted_of(p.task.canonical).size
         self.count = sum(map(len, places(p.task.canonical, self.season)))
         self.known = contexts(p.task.canonical)
         *_, self.regression, given = places(p.task.canonical, self.season)
@@ -169,7 +169,7 @@ class Predictions:
 
     def prepared(self, state: State) -> State:
         """State once what is known before the round is: with the regression on it, and with the model's own predictions."""
-        if not (self.regression or self.stated or self.forecasts):
+        if not self.size or not (self.regression or self.stated or self.forecasts):
             return {}
         made = array(state, "predicted")
         for place in self.regression:

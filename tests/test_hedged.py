@@ -200,7 +200,6 @@ def test_without_prices_it_is_there_for_those_who_ask() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (("A @ x <= b", "x[j] <= b"), "picks entries of arrays"),
         (("each round", "on average"), "binds on average"),
         (("penalty [2, 5]\n", "penalty [2, 5]\nfeedback gradient\n"), "does not give the loss as a function"),
     ],

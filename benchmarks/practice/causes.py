@@ -21,10 +21,6 @@ CAUSES: Mapping[str, str] = {
         "the price of the budget is learned from 0 and spends less than all of it at the highest penalty; ascent with a step tuned on the "
         "first fifth begins nearer to that price"
     ),
-    "ratings": (
-        "`hedged` averages the data, and positions have no average, so that pilots choose among the algorithms of the papers; dual ascent "
-        "with observed slopes costs less"
-    ),
     "autoscaling": "crowds come seldom: what a margin for them saves shows after weights have moved; `ofw-tvc` keeps more machines always",
     **dict.fromkeys(("djia", "sp500", "tse", "msci", "nyse_o", "nyse_n"), _LUCK),
     **{f"{market}-sector": _LUCK for market in ("djia", "sp500", "tse", "nyse_o", "nyse_n")},

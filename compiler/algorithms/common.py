@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oco.compiler.lowering.predicted_round import picking
+from oco.compiler.lowering.predicted_round import positions
 from oco.compiler.problem.canonical import Inequality
 from oco.compiler.proximal.solvable import ask_for_it, solver_objection
 from oco.compiler.theory.theorems import Condition, Floats, Hypothesis, Objection, Quantity, Situation
@@ -188,11 +188,11 @@ ROUNDS = Quantity("T", "T", "rounds", lambda n, T: n.last)
 
 
 def _averaged(s: Situation) -> Objection | None:
-    positions = [name for name in picking(s.canonical) if name not in s.canonical.context]
-    if not positions:
+    names = positions(s.canonical)
+    if not names:
         return None
-    message = f"`{positions[0]}` picks entries of arrays, and an average of positions is no position"
-    return Objection(message, f"write the entries that `{positions[0]}` picks as a stream of their own")
+    message = f"`{names[0]}` picks entries of arrays, and an average of positions is no position"
+    return Objection(message, f"write the entries that `{names[0]}` picks as a stream of their own")
 
 
 AVERAGED = Hypothesis("Data can be averaged.", _averaged)

@@ -14,6 +14,8 @@ weighted one. Experts, each with AdaGrad's sum S of its own slopes:
   The margins follow a quantile q of the errors e = g_t(x) - g(x; s) of what was predicted: m += rate max|e| (1[e > m] - (1 - q))
   (Gibbs & Candes 2021); for q = 1 it is the largest error so far.
 
+Where data pick entries of arrays they have no average: the experts are gradients then, of more steps and prices.
+
 Weights: AdaHedge's (`de_rooij2014`) of all losses P_t(x^k) so far, and of losses of which a hundredth is forgotten each round, for early
 rounds are no judges of later ones; AdaHedge weighs the two by what they paid. Where constraints of a round are known before its decision
 each expert decides within them: x^k <- P_{X_t}(x^k), and so does their mean, X_t being convex.
@@ -64,7 +66,6 @@ from oco.compiler.algorithms.classic import (
     NO_CONSTRAINTS,
 )
 from oco.compiler.algorithms.common import (
-    AVERAGED,
     EXACT_STEP,
     FEASIBLE_COMPARATOR,
     FUNCTIONS_SEEN,
@@ -79,6 +80,7 @@ from oco.compiler.algorithms.predictions import season_measured
 from oco.compiler.algorithms.rehearsal import is_whole, rehearsed
 from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
 from oco.compiler.algorithms.weighting import gap_to_best
+from oco.compiler.lowering.predicted_round import positions
 from oco.compiler.theory.moves import path_length
 from oco.compiler.theory.objective import stated_prices
 from oco.compiler.theory.schedule import Rounds
@@ -228,7 +230,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         Quantity("K", r"\ln K", f"logarithm of the {experts} experts", math.log(experts)),
         ROUNDS,
     )
-    before = len(next(iter(rehearsed(s.canonical).values()), ())) if is_whole(s.canonical) else 0
+    before = _rounds_rehearsed(s)
     own += (Quantity("B", "B", "rounds rehearsed before the first one", float(before)),) if before else ()
     slopes = "reach * G * sqrt(2 * (T + B))" if before else "reach * G * sqrt(2 * T)"
     price = "M * (sqrt((4 + K) * T) + sqrt((4 + log(2)) * T))"
@@ -253,6 +255,12 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     first = Bound(f"{measure} regret", rate, regret, own, s.loss_range, note=note)
     second = Bound("hard violation", "T", f"({regret} + F * T) / price", (*own, *broken), s.violation_range)
     return Guarantee(title, s.horizon, first, second)
+
+
+def _rounds_rehearsed(s: Situation) -> int:
+    """Number of the rehearsed rounds whose slopes count."""
+    whole = is_whole(s.canonical) and not positions(s.canonical)
+    return len(next(iter(rehearsed(s.canonical).values()), ())) if whole else 0
 
 
 def _withholds(s: Situation) -> str:
@@ -289,7 +297,6 @@ HEDGED = Algorithm(
         FUNCTIONS_SEEN,
         GRADIENTS_SEEN,
         FULL_FEEDBACK,
-        AVERAGED,
         EXACT_STEP,
         PRICED,
         INFORMED,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial, reduce
 from itertools import product
 from typing import Any
@@ -34,9 +34,9 @@ from oco.compiler.algorithms.weighting import Weighting, nothing_paid
 from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows, repeated
-from oco.compiler.lowering.predicted_round import after, as_predicted, parts_of, predicted_of
+from oco.compiler.lowering.predicted_round import after, as_predicted, parts_of, positions, predicted_of
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State, array, rows
+from oco.compiler.lowering.rule import State, array, flattened, of_form, rows
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.proximal.known_point import nearest_known, rows_known
 from oco.compiler.proximal.known_step import kept_after, kept_at_start
@@ -45,6 +45,8 @@ from oco.compiler.theory.objective import stated_prices
 
 GRADIENTS = ((0.1, 1.0), (1.0, 1.0))
 """Factors c of AdaGrad's step and r of the prices of the gradient experts; the theorem is of the one with 1 and 1."""
+UNPREDICTED = tuple(product((0.3, 3.0, 10.0), (0.3, 1.0)))
+"""More of them where data have no average, so that no round is solved on predictions."""
 SOLVED = (*product((0, 1), (0.3, 3.0), (0.75, 0.9, 0.98, 0.995, 1.0)), *product((2,), (3.0,), (0.75, 0.9, 0.98, 0.995)))
 """Experts that solve the next round: the average, its place in `FORGETTING`; the reach as a factor of AdaGrad's step; the quantile."""
 FOLLOWING = tuple(product((3.0, 30.0), (0.5, 0.75, 0.9, 0.98, 0.995)))
@@ -70,11 +72,18 @@ Solved = tuple[tuple[int, float, float], ...]
 Floats = np.ndarray[Any, Any]
 
 
+def gradients(canonical: Canonical) -> tuple[tuple[float, float], ...]:
+    """Factors of the steps and of the prices of the gradient experts."""
+    return (*GRADIENTS, *UNPREDICTED) if positions(canonical) else GRADIENTS
+
+
 def solving(canonical: Canonical, season: int, curved: bool = False) -> Solved:
-    """Experts that solve the next round: the row of the prediction, the reach, the quantile.
+    """Experts that solve the next round: the row of the prediction, the reach, the quantile; none where data are positions.
 
     The last of them are those of `blind`, then those of `beside`; curved: the loss is known to be exp-concave.
     """
+    if positions(canonical):
+        return ()
     last = (*blind(canonical), *beside(canonical, curved))
     if point_count(canonical, curved) and season == 1 and not is_informed(canonical):
         return last
@@ -98,7 +107,7 @@ def blind(canonical: Canonical) -> Solved:
 
 def expert_count(canonical: Canonical, season: int, curved: bool = False) -> int:
     """Number of experts."""
-    return len(GRADIENTS) + len(solving(canonical, season, curved))
+    return len(gradients(canonical)) + len(solving(canonical, season, curved))
 
 
 def is_informed(canonical: Canonical) -> bool:
@@ -118,12 +127,12 @@ class Hedged:
         t, N, canonical = p.tracer, p.constraint_count, p.spec.canonical
         season = p.whole("season")
         solved = len(solving(canonical, season, is_curved(p)))
-        count = len(GRADIENTS) + solved
+        count = len(gradients(canonical)) + solved
         return {
             "x": repeated(t, start, count),
             **nothing_paid(p, count),
             "S": t.zeros((count,)),
-            **({"margin": t.zeros((solved, N)), "error": t.zeros((solved, N))} if N else {}),
+            **({"margin": t.zeros((solved, N)), "error": t.zeros((solved, N))} if N and solved else {}),
             **prices_at_start(p),
             **points_at_start(p, start),
             **Predictions(p).init(),
@@ -140,8 +149,9 @@ class Hedged:
         """State with the experts' decisions of this round, once its contexts are known, within the known constraints."""
         predictions = Predictions(p)
         state = {**state, **predictions.prepared(state)}
-        p.note("the round solved on predictions of the data, with margins")
-        state = {**state, **_solved(p, state, predictions, following=False)}
+        if solving(p.spec.canonical, predictions.season, is_curved(p)):
+            p.note("the round solved on predictions of the data, with margins")
+            state = {**state, **_solved(p, state, predictions, following=False)}
         return {**state, **_within_known(p, state)} if p.spec.canonical.known else state
 
     def update(self, p: Problem, state: State) -> State:
@@ -155,11 +165,13 @@ class Hedged:
         solved = solving(canonical, predictions.season, is_curved(p))
         slopes, was = slopes_after(p, state, played), predictions.before(state)
         prices = prices_of(p, slopes)
-        p.note("what each expert that solved the round paid, and the errors of its constraints as predicted")
-        paid, learned = _judged(p, state, prices, was, solved)
+        learned: State = {}
+        if solved:
+            p.note("what each expert that solved the round paid, and the errors of its constraints as predicted")
+            paid, learned = _judged(p, state, prices, was, solved)
         p.note("gradients on the penalised loss")
         losses, S, blocks = _gradient_experts(p, state, prices)
-        losses = t.concat(losses, paid)
+        losses = t.concat(losses, paid) if solved else losses
         after = {
             **state,
             "x": blocks,
@@ -173,33 +185,33 @@ class Hedged:
             **slopes,
             **kept_after(p, played),
         }
-        if is_informed(canonical):
+        if is_informed(canonical) or not solved:
             return after
         p.note("the next round solved on predictions of the data, with margins")
         return {**after, **_solved(p, after, predictions, following=True)}
 
 
 def _rounds_before(p: Problem) -> Mapping[str, Floats]:
-    """Rounds that are rehearsed; none where settings hang on the round."""
+    """Rounds that are rehearsed; none where settings hang on the round, or no margin is learned."""
     timed = any("t" in {s.name for s in v.formula.free_symbols} for v in p.spec.settings.values())
-    return {} if timed else rehearsed(p.spec.canonical)
+    return {} if timed or positions(p.spec.canonical) else rehearsed(p.spec.canonical)
 
 
 def _called(rule: Hedged, p: Problem, state: State) -> State:
     """State after a round, by a function of the program that rehearsed rounds call too."""
     streams, opened = list(p.seen), list(p.constants)
-    ends = np.cumsum((len(_flat(state)), len(streams)))
+    ends = np.cumsum((len(flattened(state)), len(streams)))
 
     def learned(round_: Value, *values: Value) -> list[Value]:
         own, seen, more = values[: ends[0]], values[ends[0] : ends[1]], values[ends[1] :]
         round_problem = Problem(p.tracer, p.spec, dict(zip(streams, seen)), round_, constants=dict(zip(opened, more)))
-        return _flat(rule.following(round_problem, _like(state, own)))
+        return flattened(rule.following(round_problem, of_form(state, own)))
 
     assert p.round is not None
-    names = [f"{n}_{i}" for n, v in state.items() for i, _ in enumerate(_flat({n: v}))]
-    parts = zip((*names, *streams, *opened), (*_flat(state), *p.seen.values(), *p.constants.values()), strict=True)
+    names = [f"{n}_{i}" for n, v in state.items() for i, _ in enumerate(flattened({n: v}))]
+    parts = zip((*names, *streams, *opened), (*flattened(state), *p.seen.values(), *p.constants.values()), strict=True)
     given = [p.tracer.name(n, v) for n, v in parts]
-    return _like(state, p.tracer.call("learned", learned, p.round, *given, doc="State after a round."))
+    return of_form(state, p.tracer.call("learned", learned, p.round, *given, doc="State after a round."))
 
 
 def _after_rehearsal(rule: Hedged, p: Problem, first: State, start: Point, data: Mapping[str, Floats]) -> State:
@@ -210,29 +222,15 @@ def _after_rehearsal(rule: Hedged, p: Problem, first: State, start: Point, data:
     def turn(k: Value, *values: Value) -> list[Value]:
         seen = {n: table[n][k] for n in (s.name for s in p.spec.canonical.streams) if n in table}
         own = Problem(t, p.spec, seen, k + 1, constants=p.constants)
-        return _flat(rule.update(own, _like(first, values)))
+        return flattened(rule.update(own, of_form(first, values)))
 
     p.note("rounds are rehearsed; of what they taught, weights and predictions go")
-    after = _like(first, t.for_(ROUNDS, turn, _flat(first)))
+    after = of_form(first, t.for_(ROUNDS, turn, flattened(first)))
     away = [t.any(abs(a - b) > AT_CENTRE * p.domain.least_width) for a, b in zip(start.blocks, p.centre().blocks)]
     chosen = reduce(t.or_, away)
     names = REHEARSED if is_whole(p.spec.canonical) else PARTLY
     before, later = ({n: state[n] for n in names} for state in (first, after))
-    return {**first, **_like(before, [t.where(chosen, a, b) for a, b in zip(_flat(before), _flat(later))])}
-
-
-def _flat(state: State) -> list[Value]:
-    """Arrays of a state, block by block."""
-    return [b for v in state.values() for b in ((v,) if isinstance(v, Value) else v.blocks)]
-
-
-def _like(state: State, values: Sequence[Value]) -> State:
-    """State of the same form from these arrays."""
-    left = iter(values)
-    return {
-        n: next(left) if isinstance(v, Value) else type(v)(tuple(next(left) for _ in v.blocks))
-        for n, v in state.items()
-    }
+    return {**first, **of_form(before, [t.where(chosen, a, b) for a, b in zip(flattened(before), flattened(later))])}
 
 
 def _caps(p: Problem, prices: Value) -> Value:
@@ -260,9 +258,10 @@ def _last(p: Problem, state: State) -> list[Value]:
 
 def _gradient_experts(p: Problem, state: State, prices: Value) -> tuple[Value, Value, Rows]:
     """Losses of the gradient experts, and S and the decisions of all with theirs after the round."""
-    t, D, x, S, count = p.tracer, p.setting("D"), rows(state, "x"), array(state, "S"), len(GRADIENTS)
-    sizes = t.constant(np.array([c for c, _ in GRADIENTS]), "steps", "factors of the steps")
-    factors = t.constant(np.array([r for _, r in GRADIENTS]), "factors", "factors of the prices")
+    t, D, x, S, own = p.tracer, p.setting("D"), rows(state, "x"), array(state, "S"), gradients(p.spec.canonical)
+    count = len(own)
+    sizes = t.constant(np.array([c for c, _ in own]), "steps", "factors of the steps")
+    factors = t.constant(np.array([r for _, r in own]), "factors", "factors of the prices")
 
     last = _last(p, state)
 
@@ -295,8 +294,8 @@ def _paid_by_means(p: Problem, state: State, weights: Value, prices: Value) -> V
 
 def _judged(p: Problem, state: State, prices: Value, was: Value | None, solved: Solved) -> tuple[Value, State]:
     """Losses of the experts that solved the round, and their margins and errors after it."""
-    t, N = p.tracer, p.constraint_count
-    last, decided = ([b[len(GRADIENTS) :] for b in blocks] for blocks in (_last(p, state), rows(state, "x").blocks))
+    t, N, first = p.tracer, p.constraint_count, len(gradients(p.spec.canonical))
+    last, decided = ([b[first:] for b in blocks] for blocks in (_last(p, state), rows(state, "x").blocks))
     if not N:
         (losses,) = t.map_(lambda *x: (after(p, Point(x[: len(last)])).loss(Point(x[len(last) :])),), *last, *decided)
         return losses, {}
@@ -338,8 +337,8 @@ def _begun(p: Problem, solved: Solved) -> np.ndarray[Any, Any]:
 
 def _solved(p: Problem, state: State, predictions: Predictions, following: bool) -> State:
     """Decisions of the experts that solve the round, or the `following` one, with the sums of their squared slopes."""
-    t, N, D, first = p.tracer, p.constraint_count, p.setting("D"), len(GRADIENTS)
-    canonical, x, S = p.spec.canonical, rows(state, "x"), array(state, "S")
+    t, N, D, canonical = p.tracer, p.constraint_count, p.setting("D"), p.spec.canonical
+    x, S, first = rows(state, "x"), array(state, "S"), len(gradients(canonical))
     solved = solving(canonical, predictions.season, is_curved(p))
     data = _rows_of(p, array(state, "predicted") if predictions.size else None, solved)
     sizes = t.constant(np.array([c for _, c, _ in solved]), "reach", "factors of the steps")

@@ -25,7 +25,7 @@ import numpy as np
 from oco.compiler.algorithms.memory import as_function_of
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Structured
-from oco.compiler.lowering.predicted_round import data_of, picking, predicted_of, stated_value
+from oco.compiler.lowering.predicted_round import data_of, picking, positions, predicted_of, stated_value
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.calculus import gradient, vector_jacobian
@@ -158,7 +158,7 @@ class Predictions:
     def __init__(self, p: Problem) -> None:
         self.p, self.t = p, p.tracer
         self.season = p.whole("season")
-        self.size = predicted_of(p.spec.canonical).size
+        self.size = 0 if positions(p.spec.canonical) else predicted_of(p.spec.canonical).size
         self.count = sum(map(len, places(p.spec.canonical, self.season)))
         self.known = contexts(p.spec.canonical)
         _, seasonal, _, self.shifted, self.regression, given = places(p.spec.canonical, self.season)
@@ -221,7 +221,7 @@ class Predictions:
 
     def prepared(self, state: State) -> State:
         """State once what is known before the round is: with the regression on it, and with the model's own predictions."""
-        if not (self.regression or self.stated or self.forecasts):
+        if not self.size or not (self.regression or self.stated or self.forecasts):
             return {}
         made = array(state, "predicted")
         for place in self.regression:

@@ -52,6 +52,12 @@ def picking(canonical: Canonical) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for i in items for name in names(i, Kind.STREAM)))
 
 
+@lru_cache(maxsize=16)
+def positions(canonical: Canonical) -> tuple[str, ...]:
+    """Streams that pick entries of arrays and are not known before the decision: an average of positions is no position."""
+    return tuple(name for name in picking(canonical) if name not in canonical.context)
+
+
 def _exprs(canonical: Canonical) -> tuple[Expr, ...]:
     moving = () if canonical.moving is None else (canonical.moving,)
     return canonical.objective, *moving, *(c.expr for c in canonical.inequalities)

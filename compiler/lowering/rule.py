@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from oco.compiler.ir.value import Value
@@ -51,3 +51,17 @@ def array(state: State, name: str) -> Value:
     value = state[name]
     assert isinstance(value, Value)
     return value
+
+
+def flattened(state: State) -> list[Value]:
+    """Arrays of a state, block by block."""
+    return [b for v in state.values() for b in ((v,) if isinstance(v, Value) else v.blocks)]
+
+
+def of_form(state: State, values: Sequence[Value]) -> State:
+    """State of the same form from these arrays."""
+    left = iter(values)
+    return {
+        n: next(left) if isinstance(v, Value) else type(v)(tuple(next(left) for _ in v.blocks))
+        for n, v in state.items()
+    }

@@ -25,7 +25,8 @@ from oco.evaluation.measured_run import MeasuredRun
 
 SEARCHED = 0.6
 """Share of the rounds that the search may see."""
-CANDIDATES = 45
+CANDIDATES, EACH = 45, 24
+"""Candidates of a search: the second number for each constant, the first at most."""
 KEPT = 3
 """One candidate in KEPT goes on to a longer stretch."""
 SHORTEST = 1 / 3
@@ -290,19 +291,20 @@ def _samples(
     rng: np.random.Generator,
     allowed: Callable[[Numbers], bool],
 ) -> dict[str, dict[str, float]]:
-    """Random constants around each start in turn, uniform in log, within their ranges, where the theorem allows them.
+    """Random constants around each start in turn, uniform in log, within their ranges, where the theorem allows them, none twice.
 
     Theorems often need a product of two constants to be small: every other sample moves two of them far, one up and the
     other down.
     """
     centres = list(starts.values())
+    wanted = min(CANDIDATES, EACH * len(free)) - len(centres)
     results: dict[str, dict[str, float]] = {}
     for k in range(TRIES * CANDIDATES):
         centre = centres[k % len(centres)]
         drawn = {f.name: _near(f, centre.get(f.name, 1.0), rng) for f in free}
         if len(free) > 1 and k // len(centres) % 2:
             drawn = _traded(free, centre, rng)
-        if len(results) < CANDIDATES - len(centres) and allowed(drawn):
+        if len(results) < wanted and drawn not in (*centres, *results.values()) and allowed(drawn):
             results[f"sample {len(results) + 1}"] = drawn
     return results
 
@@ -322,12 +324,12 @@ def _children(
     rng: np.random.Generator,
     allowed: Callable[[Numbers], bool],
 ) -> dict[str, dict[str, float]]:
-    """Constants near the best ones so far."""
-    results = {}
+    """Constants near the best ones so far, none twice."""
+    results: dict[str, dict[str, float]] = {}
     for parent in parents:
         for k in range(KEPT):
             drawn = {f.name: _near(f, parent.numbers.get(f.name, 1.0), rng, spread) for f in free}
-            if allowed(drawn):
+            if drawn not in (*(p.numbers for p in parents), *results.values()) and allowed(drawn):
                 results[f"{parent.name}.{k + 1}"] = drawn
     return results
 

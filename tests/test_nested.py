@@ -12,12 +12,14 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from driving import Array, Round, Run, plan_of, situation, solve, trajectory
+from test_c99 import has_compiler
 
 from oco.compiler.algorithms.memory import MemoryForm, kept_of, memory_of, violation_bounds
 from oco.compiler.problem.canonical import canonical
 from oco.compiler.selection.choice import judge
 from oco.compiler.selection.plan import compile_plan
 from oco.dsl.load import parse
+from oco.plan import Plan
 
 T = 24
 
@@ -303,6 +305,25 @@ def test_one_impossible_round_is_not_obeyed_for_ever() -> None:
         broken.append(not a[0] - 1e-6 <= float(x) <= a[1] + 1e-6)
         run.play({"c": rng.uniform(-1, 1), "a": np.array(a)})
     assert broken[10] and not any(broken[13:])
+
+
+@pytest.mark.skipif(not has_compiler(), reason="no C compiler")
+def test_memories_that_are_emptied_are_the_same_in_c_and_in_fleets() -> None:
+    """Rounds that contradict each other now and then: learners in NumPy and C, and two of a fleet, agree."""
+    text = CASES["additive, affine"].text().replace("b[2] in [0.4, 2]", "b[2] in [-2, 2]")
+    plan, rng = compile_plan(parse(text), "nested"), np.random.default_rng(4)
+    learners, fleet = [Plan.of(plan, backend).learner() for backend in ("numpy", "c")], Plan.of(plan, "c").fleet(2)
+    emptied = 0
+    for _ in range(T):
+        c, b = rng.uniform(-1, 1, 3), rng.choice([-2.0, 1.0, 2.0], size=2, p=[0.2, 0.4, 0.4])
+        first, second = (learner.decide() for learner in learners)
+        np.testing.assert_allclose(first, second, atol=1e-9)
+        np.testing.assert_allclose(fleet.decide(), [second, second], atol=1e-12)
+        emptied += bool((b < 0).any())
+        for learner in learners:
+            learner.observe(c=c, b=b)
+        fleet.observe(c=np.stack([c, c]), b=np.stack([b, b]))
+    assert emptied > 2
 
 
 @pytest.mark.parametrize("narrow", [1e-3, 1e-5, 0.0])

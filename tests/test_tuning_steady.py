@@ -207,3 +207,17 @@ def test_a_space_that_costs_less_is_searched_further() -> None:
     assert result.best.space == "second" and result.best.numbers["a"] == pytest.approx(0.5, rel=0.3)
     assert result.reference == "default" and result.default.space == "first"
     assert replace(result, tried=(result.default,)).gained == 0
+
+
+def test_no_constants_are_tried_twice_over_the_same_rounds() -> None:
+    """A start at the end of its range, to which half of all draws are cut: each trial of a rung is another one."""
+    tried: list[tuple[float, int]] = []
+
+    def rule(a: float, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        tried.append((a, len(t)))
+        return np.full(len(t), abs(np.log(a / 50))), np.zeros(len(t))
+
+    result = tuned(rule, default=100.0)
+    searched = [x for x in tried if x[1] < T]
+    assert len(set(searched)) == len(searched) > 20
+    assert result.best.numbers["a"] == pytest.approx(50, rel=0.2)

@@ -14,6 +14,7 @@ from oco.backends.learner import Learner
 from oco.compiler.evidence.wealth import Alarm, Evidence
 from oco.compiler.problem.canonical import StreamRange, canonical
 from oco.compiler.selection.plan import LEAST, compile_plan
+from oco.compiler.theory.theorems import Guarantee
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.expressions import constant
 from oco.dsl.model import Model
@@ -66,7 +67,7 @@ class AlertLearner:
     statements hold, the learner says so (`alarm`, `warnings`) and goes over to `fallback`, from the decision reached. Distributions and
     independence are not watched after that.
 
-    learner   the one that decides now
+    learner   the one that decides now, of `plan`
     evidence  the bets' wealth, an immutable value
     """
 
@@ -79,7 +80,7 @@ class AlertLearner:
         if not self.evidence.entries:
             message = "the model states no distribution, and no mean of an `iid` stream: there is nothing to watch"
             raise fail("OCO872", message, hint="write `stream s in [lo, hi] iid mean = m`, or `stream s ~ poisson(8)`")
-        self.fallback = fallback_of(plan)
+        self.fallback, self.plan = fallback_of(plan), plan
         self.learner: Learner | DelayedLearner = plan.learner(**options)
         self._before = 0
         self._kept: list[str] = []
@@ -88,6 +89,11 @@ class AlertLearner:
     def alarm(self) -> Alarm | None:
         """First alarm; None before."""
         return self.evidence.alarm
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """Guarantee of the plan that decides now: after an alarm that of the fallback, None where there is no other rule."""
+        return None if self.alarm is not None and self.fallback.plan is None else self.plan.guarantee
 
     @property
     def round(self) -> int:
@@ -123,7 +129,7 @@ class AlertLearner:
         change = migrated(self.learner, self.fallback.plan)
         if not change.whole:
             self._before = alarm.round
-        self.learner = change.learner
+        self.learner, self.plan = change.learner, self.fallback.plan
         named = self.fallback.plan.algorithm
         what = (
             "the rule rests on none of it and goes on"

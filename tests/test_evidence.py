@@ -122,7 +122,7 @@ def test_a_learner_goes_over() -> None:
     assert any(
         f"since round {learner.alarm.round} no longer claimed" in w and "takes over" in w for w in learner.warnings
     )
-    assert learner.round == 301
+    assert learner.round == 301 and learner.guarantee is learner.fallback.plan.guarantee
 
 
 def test_without_a_range_the_rule_stays() -> None:
@@ -132,6 +132,7 @@ def test_without_a_range_the_rule_stays() -> None:
         learner.decide()
         learner.observe(s=9.0)
     assert learner.alarm is not None and any("there is no other" in w for w in learner.warnings)
+    assert learner.guarantee is None
 
 
 @pytest.mark.parametrize(

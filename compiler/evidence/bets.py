@@ -9,14 +9,15 @@ distribution  q_k / p_k on bin k of the values, p their stated probabilities, q 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
 from oco.compiler.problem.canonical import Canonical, StreamRange
+from oco.dsl.distributions import TruncatedDistribution
 from oco.dsl.families import FAMILIES
 
 Floats = np.ndarray[Any, Any]
@@ -76,55 +77,59 @@ class StatedEntry:
     bets: tuple[Bets, ...]
 
 
+@lru_cache(maxsize=16)
 def stated_entries(problem: Canonical) -> tuple[StatedEntry, ...]:
     """All that a problem states about means and distributions of its streams, entry by entry."""
-    results = []
-    for s in problem.streams:
-        if s.stochastic and s.mean is not None:
-            places = range(math.prod(s.shape))
-            results += [StatedEntry(s.name, k, own) for k in places if (own := _bets(s, k))]
-    return tuple(results)
+    stated = (s for s in problem.streams if s.stochastic and s.mean is not None)
+    return tuple(entry for s in stated for entry in _entries(s))
 
 
-def _bets(stream: StreamRange, place: int) -> tuple[Bets, ...]:
-    low, high, mean = (_entry(a, stream.shape, place) for a in (stream.lower, stream.upper, stream.mean))
-    name = (
-        f"{stream.name}[{', '.join(map(str, np.unravel_index(place, stream.shape)))}]" if stream.shape else stream.name
-    )
+def _entries(stream: StreamRange) -> Iterator[StatedEntry]:
+    """Entries of a stream that can be bet on."""
+    low, high, mean = (_flat(a, stream.shape) for a in (stream.lower, stream.upper, stream.mean))
+    bins = None if stream.distribution is None else _bins(stream.distribution)
+    for k in range(math.prod(stream.shape)):
+        place = ", ".join(map(str, np.unravel_index(k, stream.shape)))
+        name = f"{stream.name}[{place}]" if stream.shape else stream.name
+        bets = list(_on_mean(name, float(low[k]), float(high[k]), float(mean[k])))
+        if bins is not None and (own := _on_bins(bins[0][:, k], bins[1][:, k])) is not None:
+            bets.append(Bets(f"`{name}` has the distribution that is stated", edges=own[0], odds=own[1]))
+        if bets:
+            yield StatedEntry(stream.name, k, tuple(bets))
+
+
+def _flat(values: Any, shape: tuple[int, ...]) -> Floats:
+    return np.broadcast_to(np.asarray(values, dtype=np.float64), shape).reshape(-1)
+
+
+def _on_mean(name: str, low: float, high: float, mean: float) -> Iterator[Bets]:
+    """Bets on the mean, and on its independence of the value before."""
     up = SIZES if mean > low > -np.inf else ()
     down = SIZES if mean < high < np.inf else ()
-    results: list[Bets] = []
-    if np.isfinite(mean) and (up or down):
-        slopes = [c / (mean - low) for c in up] + [-c / (high - mean) for c in down]
-        results.append(Bets(f"the mean of `{name}` is {mean:.6g}", mean, np.array(slopes)))
-        if up and down:
-            least = 1 / max(mean - low, high - mean)
-            both = [sign * c * least for c in SERIAL for sign in (1, -1)]
-            results.append(Bets(f"rounds of `{name}` are independent", mean, np.array(both), serial=True))
-    if stream.distribution is not None and (own := _of_distribution(stream, place, name)) is not None:
-        results.append(own)
-    return tuple(results)
+    if not np.isfinite(mean) or not (up or down):
+        return
+    slopes = [c / (mean - low) for c in up] + [-c / (high - mean) for c in down]
+    yield Bets(f"the mean of `{name}` is {mean:.6g}", mean, np.array(slopes))
+    if up and down:
+        least = 1 / max(mean - low, high - mean)
+        both = [sign * c * least for c in SERIAL for sign in (1, -1)]
+        yield Bets(f"rounds of `{name}` are independent", mean, np.array(both), serial=True)
 
 
-def _entry(values: Any, shape: tuple[int, ...], place: int) -> float:
-    return float(np.broadcast_to(np.asarray(values, dtype=np.float64), shape).reshape(-1)[place])
-
-
-def _of_distribution(stream: StreamRange, place: int, name: str) -> Bets | None:
-    """Bets on bins; None where the distribution has a single value."""
-    own = stream.distribution
-    assert own is not None
-    quantiles = sorted({_entry(own.quantile(q), stream.shape, place) for q in LEVELS})
-    family = FAMILIES[own.kind]
-    at = [np.full(stream.shape, e) for e in quantiles]
+def _bins(own: TruncatedDistribution) -> tuple[Floats, Floats]:
+    """Quantiles at `LEVELS` of each entry, and the probabilities of values up to them, (levels, entries) both."""
+    family, total = FAMILIES[own.kind], _flat(own.probability(), own.shape)
+    edges = [own.quantile(q) for q in LEVELS]
     with np.errstate(all="ignore"):
-        reached = [_entry(family.moment(0, own.args, own.lower, e), stream.shape, place) for e in at]
-    total = _entry(own.probability(), stream.shape, place)
-    shares = np.diff([0.0, *(min(r / total, 1.0) for r in reached), 1.0])
-    kept = shares[:-1] > 0  # an edge below which nothing new lies is none
-    edges = np.asarray(quantiles)[kept]
-    below = np.concatenate([np.asarray(reached)[kept] / total, [1.0]])
-    chance = np.diff([0.0, *below])
+        reached = [_flat(family.moment(0, own.args, own.lower, e), own.shape) / total for e in edges]
+    return np.array([_flat(e, own.shape) for e in edges]), np.minimum(reached, 1.0)
+
+
+def _on_bins(edges: Floats, reached: Floats) -> tuple[Floats, Floats] | None:
+    """Edges (K - 1,) and odds (J, K) of an entry, bins without probability left out; None where all values are in one."""
+    rises = np.diff(reached, prepend=0.0) > 0
+    edges, reached = edges[rises], reached[rises]
+    chance = np.diff(reached, prepend=0.0, append=1.0)
     if chance[-1] <= 0:
         edges, chance = edges[:-1], chance[:-1]
     if len(chance) < 2 or not np.isfinite(chance).all():
@@ -132,8 +137,7 @@ def _of_distribution(stream: StreamRange, place: int, name: str) -> Bets | None:
     chance = chance / chance.sum()
     scores = _normal_scores(np.cumsum(chance) - chance / 2)
     tilts = [*(a * scores for a in SHIFTS), *(a * scores**2 for a in STRETCHES)]
-    odds = [_odds(chance, tilt) for tilt in tilts]
-    return Bets(f"`{name}` has the distribution that is stated", edges=edges, odds=np.array(odds))
+    return edges, np.array([_odds(chance, tilt) for tilt in tilts])
 
 
 def _odds(chance: Floats, tilt: Floats) -> Floats:

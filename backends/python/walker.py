@@ -108,7 +108,10 @@ class Walker:
     def known(self, var: Var, text: Text) -> Text:
         """Text of a variable with known properties of its value."""
         least = self.least.get(var.name, -math.inf)
-        return replace(text, nonzero=least > TINY or var.name in self.nonzero, nonnegative=least >= 0)
+        nonzero, nonnegative = least > TINY or var.name in self.nonzero, least >= 0
+        if (text.nonzero, text.nonnegative) == (nonzero, nonnegative):
+            return text
+        return replace(text, nonzero=nonzero, nonnegative=nonnegative)
 
     def use_up(self, operands: Iterable[Operand]) -> tuple[str, ...]:
         """Comments of the waiting expressions that are written now for their only time."""

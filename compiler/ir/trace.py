@@ -253,9 +253,12 @@ class Tracer(PrimitiveMethods):
 
     def _known(self, function: Function) -> str:
         """The name under which the program has this very function, adding it if it is new."""
+        own, size = "", len(function.body.equations)
         for other in self.functions:
-            if other.name.startswith(function.name) and repr(other.body) == repr(function.body):
-                return other.name
+            if other.name.startswith(function.name) and len(other.body.equations) == size:
+                own = own or repr(function.body)
+                if repr(other.body) == own:
+                    return other.name
         unique = identifier(function.name, self._global_names())
         self.functions.append(Function(unique, function.body, function.result_names, function.doc))
         return unique

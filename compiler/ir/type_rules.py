@@ -24,6 +24,8 @@ def require(condition: bool, message: str | Callable[[], str]) -> None:
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """NumPy's rule: axes align at the right, ones stretch."""
+    if shapes and shapes.count(shapes[0]) == len(shapes):
+        return shapes[0]
     rank = max(map(len, shapes), default=0)
     result = []
     for axis in range(-rank, 0):

@@ -24,6 +24,7 @@ from oco.compiler.ir.program import (
     Var,
 )
 from oco.compiler.ir.type_rules import require
+from oco.dsl.diagnostics import InternalError
 
 KINDS = {DType.FLOAT: np.float64, DType.INT: np.int64, DType.BOOL: np.bool_}
 PYTHON_KINDS: dict[DType, type] = {DType.FLOAT: float, DType.INT: int, DType.BOOL: bool}
@@ -82,7 +83,8 @@ class _Checker:
     def equation(self, e: Equation, scope: Mapping[str, Type]) -> None:
         expected = self.results(e, scope)
         items = tuple(v.type for v in e.outs)
-        self.require(items == expected, lambda: f"{describe(e)} has types {_show(items)}, not {_show(expected)}")
+        if items != expected:
+            raise self.broken(f"{describe(e)} has types {_show(items)}, not {_show(expected)}")
 
     def results(self, e: Equation, scope: Mapping[str, Type]) -> tuple[Type, ...]:
         for arg in e.args:
@@ -90,15 +92,14 @@ class _Checker:
         types = tuple(a.type for a in e.args)
         if e.op in CONTROL:
             return self.control(e, types, scope)
-        self.require(e.op in OPS, lambda: f"an unknown operation in {describe(e)}")
+        if e.op not in OPS:
+            raise self.broken(f"an unknown operation in {describe(e)}")
         row, attrs = OPS[e.op], dict(e.attrs)
         least, most = row.arity
-        self.require(
-            least <= len(types) <= (most if most is not None else len(types)), lambda: f"arguments of {describe(e)}"
-        )
-        self.require(
-            set(attrs) == set(row.attrs) and not e.blocks, lambda: f"attributes of {describe(e)}: {sorted(attrs)}"
-        )
+        if not least <= len(types) <= (most if most is not None else len(types)):
+            raise self.broken(f"arguments of {describe(e)}")
+        if attrs.keys() != set(row.attrs) or e.blocks:
+            raise self.broken(f"attributes of {describe(e)}: {sorted(attrs)}")
         return row.infer(types, attrs)
 
     def control(self, e: Equation, types: tuple[Type, ...], scope: Mapping[str, Type]) -> tuple[Type, ...]:
@@ -145,22 +146,28 @@ class _Checker:
         return tuple(Type(r.dtype, (*types[0].shape[:1], *r.shape[: len(r.shape) - len(lanes)])) for r in results)
 
     def bind(self, var: Var, scope: dict[str, Type]) -> None:
-        self.require(is_legal(var.name), lambda: f"the name {var.name!r} is not legal")
-        self.require(var.name not in self.bound, lambda: f"{var.name} is bound twice")
-        self.require(all(n >= 0 for n in var.type.shape), lambda: f"{var.name} has the shape {var.type.shape}")
+        if not is_legal(var.name):
+            raise self.broken(f"the name {var.name!r} is not legal")
+        if var.name in self.bound:
+            raise self.broken(f"{var.name} is bound twice")
+        if any(n < 0 for n in var.type.shape):
+            raise self.broken(f"{var.name} has the shape {var.type.shape}")
         self.bound.add(var.name)
         scope[var.name] = var.type
 
     def operand(self, operand: Operand, scope: Mapping[str, Type]) -> None:
-        if isinstance(operand, Var):
-            self.require(
-                scope.get(operand.name) == operand.type, lambda: f"{operand.name}: {operand.type} is not in scope"
-            )
-        else:
+        if not isinstance(operand, Var):
             _check_literal(operand)
+        elif scope.get(operand.name) != operand.type:
+            raise self.broken(f"{operand.name}: {operand.type} is not in scope")
 
     def require(self, condition: bool, message: Callable[[], str]) -> None:
-        require(condition, lambda: f"{self.function}: {message()}")
+        if not condition:
+            raise self.broken(message())
+
+    def broken(self, message: str) -> InternalError:
+        """Error of a broken rule; the rules of every equation make no function for its message."""
+        return InternalError(f"{self.function}: {message}")
 
 
 def _show(types: tuple[Type, ...]) -> str:

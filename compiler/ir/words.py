@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from oco.compiler.ir.names import is_temporary
 from oco.compiler.ir.program import Literal, Operand
@@ -111,12 +112,11 @@ _VERBS = tuple(f"{w}_" for w in (*ONE.values(), *LIKE.values(), *(alone for alon
 _BETWEEN = tuple(f"_{between}_" for _, between in TWO.values())
 
 
+@lru_cache(maxsize=1024)
 def root_of(word: str) -> str:
     """Name that a word is made of: `x` of `scaled_x` and of `x_minus_y`."""
-    before = None
-    while word != before:
-        before = word
-        word = next((word[len(v) :] for v in _VERBS if word.startswith(v)), word)
+    while word.startswith(_VERBS):
+        word = next(word[len(v) :] for v in _VERBS if word.startswith(v))
     return next((word.partition(b)[0] for b in _BETWEEN if b in word), word)
 
 

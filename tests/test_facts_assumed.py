@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from oco.compiler.prover.check import check
@@ -100,7 +102,6 @@ def test_facts_are_a_mapping_of_the_whole_catalogue() -> None:
 
 def test_no_solver_is_loaded_for_facts_that_need_none() -> None:
     import subprocess
-    import sys
 
     code = (
         "import sys; from oco.dsl.load import parse; from oco.compiler.prover.check import check;"
@@ -132,3 +133,15 @@ def test_an_assumption_of_what_is_proved_exactly_is_no_contradiction() -> None:
             "model m\nhorizon T = 9\ndecision x[2] in box(-2, 1)\nminimize sum_squares(x)\nassume loss.strong_convexity.l2 >= 2.1\n"
         )
     assert error.value.code == "OCO620"
+
+
+def test_no_solver_is_loaded_for_rows_that_an_index_of_the_round_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cvxpy", None)
+    text = (
+        "model m\nhorizon T = 100\nparam most[2] = [1, 3]\ndecision x[2] in box(0, 1)\nstream d[2] in [0, 4]\nminimize sum(x)\n"
+        "subject to\n    cap: d - x <= most[(t - 1) % 2] each round\n"
+    )
+    assert not facts_of(text)["feasible.common"].known
+    monkeypatch.setattr("oco.compiler.prover.feasibility.solver.indexed_by_data", lambda expr: False)
+    with pytest.raises(ImportError):
+        facts_of(text)

@@ -166,7 +166,7 @@ class Scenario:
         env: dict[str, Floats] = {}
         spread: list[tuple[Floats, Expr]] = []
         free = names(g, Kind.STREAM)
-        if any(changes(item) for n in walk(g) if isinstance(n, Index) for item in n.items):
+        if indexed_by_data(g):
             return None
         linear = Curvatures(ranges, frozenset(free))(g) in FLAT_KINDS
         for name, slope in (stream_gradient(call("sum", g) if g.shape else g, free) if free else {}).items():
@@ -183,6 +183,11 @@ class Scenario:
 
     def _last_round(self) -> float:
         return float(self.setting.canonical.horizon or 1)
+
+
+def indexed_by_data(expr: Expr) -> bool:
+    """True if an index in the expression changes with the round or its data: no value of these stands for all others."""
+    return any(changes(item) for n in walk(expr) if isinstance(n, Index) for item in n.items)
 
 
 def _apart(expr: Expr) -> bool:

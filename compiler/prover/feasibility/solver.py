@@ -11,7 +11,7 @@ import numpy as np
 
 from oco.compiler.problem.canonical import DecisionBlock
 from oco.compiler.prover.feasibility.linear import MOST_COLUMNS, MOST_ROWS, LeastMaximum, least_maximum
-from oco.compiler.prover.feasibility.scenario import Scenario
+from oco.compiler.prover.feasibility.scenario import Scenario, indexed_by_data
 from oco.compiler.prover.search_budget import Allowance
 from oco.dsl.expressions import Expr
 
@@ -111,7 +111,9 @@ def _linear_program(scenario: Scenario, parts: list[Expr]) -> LeastViolation | N
 
 
 def _convex_program(scenario: Scenario, parts: list[Expr]) -> LeastViolation | None:
-    """With CVXPY, for whatever is convex."""
+    """With CVXPY, for whatever is convex. It is not loaded, which takes a second, for what has no form in it."""
+    if any(map(indexed_by_data, parts)):
+        return None
     import cvxpy as cp
 
     blocks = scenario.setting.canonical.blocks

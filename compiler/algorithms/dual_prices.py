@@ -4,8 +4,9 @@
 
 at the decisions x that were played: what a round uses beyond the constraint, and what is used too much so far spread over the rounds that
 are left, with four rounds of the usual size h in reserve; the second part only where T is known. A unit of such a constraint costs
-lambda in a round, whether it is broken or not: rounds make up for each other. D, the guess of the size of a multiplier, is a part of the
-price that violations have; the cap is the stated penalty, which no multiplier exceeds, or the largest multiplier.
+lambda in a round, whether it is broken or not: rounds make up for each other. D, the guess of the size of a multiplier, is the price that
+violations have, and at most 2 sqrt(sum |grad f|^2 / sum |grad g|^2), twice what a unit saves at the slopes that came: a price far above
+them would jump between nothing and all. The cap is the stated penalty, which no multiplier exceeds, or the largest multiplier.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from oco.dsl.expressions import changes
 from oco.dsl.statements import Timing
 
 PRICE, SQUARES, USED = "lambda", "squares", "used"
+LOSS_SQUARES, SLOPE_SQUARES = "loss_squares", "slope_squares"
+SAVED = 2.0
+"""Size of a price at most, in what a unit of the constraint saves at the slopes that came."""
 TINY = 1e-290
 STEP = 0.7
 RESERVE = 4.0
@@ -44,7 +48,12 @@ def is_drawn_on_average(canonical: Canonical) -> bool:
 def prices_at_start(p: Problem) -> State:
     """State before the first round: nothing has a price."""
     N = p.constraint_count
-    return {n: p.tracer.zeros((N,)) for n in (PRICE, SQUARES, USED)} if averaged(p.task.canonical).any() else {}
+    if not averaged(p.task.canonical).any():
+        return {}
+    return {
+        LOSS_SQUARES: p.tracer.lift(0.0),
+        **{n: p.tracer.zeros((N,)) for n in (PRICE, SQUARES, USED, SLOPE_SQUARES)},
+    }
 
 
 def priced_after(p: Problem, state: State, x: Point, guess: Value, caps: Value) -> State:
@@ -57,9 +66,18 @@ def priced_after(p: Problem, state: State, x: Point, guess: Value, caps: Value) 
     if p.task.horizon is not None:
         left = t.maximum(float(p.task.horizon) - p.played, 0.0) + 1.0
         error = t.name("error", g + (used + RESERVE * t.sqrt(squares / p.played)) / left)
+    F = t.name("slope", array(state, LOSS_SQUARES) + p.gradient(x).squared_norm())
+    G = t.name("slopes", array(state, SLOPE_SQUARES) + p.constraint_gradients(x).squared_norms())
+    guess = t.name("guess", t.minimum(guess, SAVED * t.sqrt(F / t.maximum(G, TINY))))
     moved = array(state, PRICE) + STEP * guess * error / t.sqrt(t.maximum(squares, TINY))
     price = t.minimum(t.maximum(moved, 0.0), caps)
-    return {PRICE: t.name("lambda", t.where(_mask(p, on_average), price, 0.0)), SQUARES: squares, USED: used}
+    return {
+        PRICE: t.name("lambda", t.where(_mask(p, on_average), price, 0.0)),
+        SQUARES: squares,
+        USED: used,
+        LOSS_SQUARES: F,
+        SLOPE_SQUARES: G,
+    }
 
 
 def paid_for(p: Problem, state: State, g: Value, prices: Value) -> Value:

@@ -355,6 +355,8 @@ HEDGED = Algorithm(
         "lambda": "prices of the constraints on average",
         "squares": "sums of their squares at the decisions",
         "used": "sums of the constraints at the decisions",
+        "loss_squares": "sum of the squared slopes of the loss at the decisions",
+        "slope_squares": "sums of the squared slopes of the constraints at the decisions",
         "y": "points that move by the loss alone: the start, online Newton steps, exponentiated gradient steps",
         "A": "sum of the outer products of their gradients",
         "b": "sum of the gradients of the Newton steps, weighted",

@@ -17,10 +17,6 @@ CAUSES: Mapping[str, str] = {
     ),
     "nyiso-year": "as in nyiso",
     "tracking": "one fixed decision is best in nearly every round, and a weighted mean of experts pays for those that are not",
-    "pacing": (
-        "the price of the budget is learned from 0 and spends less than all of it at the highest penalty; ascent with a step tuned on the "
-        "first fifth begins nearer to that price"
-    ),
     "autoscaling": "crowds come seldom: what a margin for them saves shows after weights have moved; `ofw-tvc` keeps more machines always",
     **dict.fromkeys(("djia", "sp500", "tse", "msci", "nyse_o", "nyse_n"), _LUCK),
     **{f"{market}-sector": _LUCK for market in ("djia", "sp500", "tse", "nyse_o", "nyse_n")},

@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from oco.compiler.problem.kept_values import added, one_minus
-from oco.compiler.problem.margin_predictors import LEAST_ERRORS, NOW, Predictor, Seasonal, Stated
+from oco.compiler.problem.margin_predictors import LEAST_ERRORS, NOW, ByForecast, BySeason, MarginPredictor
 from oco.compiler.problem.stream_ranges import Floats, StreamRange
 from oco.dsl.build import call
 from oco.dsl.expressions import Expr, Kind, Name, constant
@@ -62,16 +62,16 @@ class Margins:
         return int(np.clip(np.ceil(4 / self.share), *WINDOWS))
 
     @cached_property
-    def predictors(self) -> tuple[Predictor, ...]:
+    def predictors(self) -> tuple[MarginPredictor, ...]:
         """Predictors: two by the model's own predictions, as they are and calibrated, and one for each season."""
-        stated = () if self.stated is None else (Stated(self, False), Stated(self, True))
+        stated = () if self.stated is None else (ByForecast(self, False), ByForecast(self, True))
         most = np.inf if self.horizon is None else self.horizon / LEAST_SEASONS
         size, kept, left = int(np.prod(self.shape, dtype=np.int64)), list[int](), MOST_NUMBERS
         for k in SEASONS:
             left -= (2 * k + self.window) * size
             if k == 1 or (k <= most and left > 0):
                 kept.append(k)
-        return (*stated, *(Seasonal(self, k) for k in kept))
+        return (*stated, *(BySeason(self, k) for k in kept))
 
     @cached_property
     def ranges(self) -> tuple[StreamRange, ...]:

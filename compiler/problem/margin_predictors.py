@@ -27,7 +27,7 @@ NOW = Name("t", Kind.ROUND, integer=True)
 
 
 class Errors(Protocol):
-    """What a margin is of: see `Margins`."""
+    """Errors of which a margin is a quantile: see `Margins`."""
 
     shape: tuple[int, ...]
     now: Expr
@@ -45,7 +45,7 @@ class Errors(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Predictor:
+class MarginPredictor:
     """Predictor with a base, to which a share of the last residual is added, and errors over their usual sizes."""
 
     of: Errors
@@ -62,12 +62,12 @@ class Predictor:
 
     @property
     def times(self) -> Expr:
-        """How many times the model's own prediction of the next round is to be added to what is `made`."""
+        """Factor of the model's own prediction of the next round, which is added to what is `made`."""
         return constant(np.zeros(self.of.shape))
 
     @property
     def size_times(self) -> Expr:
-        """How many times that prediction is to be added to the usual `size` of errors."""
+        """Factor of that prediction, which is added to the usual `size` of errors."""
         return constant(np.zeros(self.of.shape))
 
     @property
@@ -164,7 +164,7 @@ class Predictor:
 
 
 @dataclass(frozen=True, eq=False)
-class Seasonal(Predictor):
+class BySeason(MarginPredictor):
     """Predictor with the average of rounds k apart as base; of all rounds for k = 1."""
 
     k: int
@@ -248,7 +248,7 @@ class Seasonal(Predictor):
 
 
 @dataclass(frozen=True, eq=False)
-class Stated(Predictor):
+class ByForecast(MarginPredictor):
     """Predictor with the model's own prediction as base, or where it is `calibrated` the regression of e_t on it, for a forecast that is
     off by a factor. Sizes of its errors follow their regression on the prediction.
     """

@@ -4,6 +4,7 @@ their errors at the round: by the phase of a season, or by a regression on the m
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -29,8 +30,13 @@ NOW = Name("t", Kind.ROUND, integer=True)
 class Errors(Protocol):
     """Errors of which a margin is a quantile: see `Margins`."""
 
-    shape: tuple[int, ...]
-    now: Expr
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the constraint."""
+
+    @property
+    def now(self) -> Expr:
+        """Sum e_t that the streams of the round add, over the decision and these streams."""
 
     @property
     def window(self) -> int:
@@ -45,15 +51,25 @@ class Errors(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class MarginPredictor:
+class MarginPredictor(ABC):
     """Predictor with a base, to which a share of the last residual is added, and errors over their usual sizes."""
 
     of: Errors
 
     @property
+    @abstractmethod
     def label(self) -> str:
         """Word in the names of what it keeps."""
-        raise NotImplementedError
+
+    @property
+    @abstractmethod
+    def base(self) -> Expr:
+        """Prediction of this round without a share of the last residual."""
+
+    @property
+    @abstractmethod
+    def size_now(self) -> Expr:
+        """Usual size of its error in this round."""
 
     @property
     def begins(self) -> int:
@@ -100,7 +116,7 @@ class MarginPredictor:
 
     @cached_property
     def _residual(self) -> Expr:
-        return call("sub", self.of.now, self._base)
+        return call("sub", self.of.now, self.base)
 
     @cached_property
     def _error(self) -> Expr:
@@ -112,7 +128,7 @@ class MarginPredictor:
     @cached_property
     def errors_after(self) -> Expr:
         """Errors with that of this round, once there is a usual size of them."""
-        scaled = call("div", self._error, call("maximum", self._size_now, TINY))
+        scaled = call("div", self._error, call("maximum", self.size_now, TINY))
         before = call("sub", NOW, self.begins + 2)
         row = call("mod", call("maximum", before, 0), self.of.window)
         counts = call("_positive", call("add", before, 0.5))
@@ -200,11 +216,13 @@ class BySeason(MarginPredictor):
         return call("mod", call("sub", NOW, 1), self.k)
 
     @cached_property
-    def _base(self) -> Expr:
+    def base(self) -> Expr:
+        """Average of its phase."""
         return algebra.index(self.profile, (self._row,))
 
     @cached_property
-    def _size_now(self) -> Expr:
+    def size_now(self) -> Expr:
+        """Usual size of its error in this round."""
         return self._usual(self.sizes, self._row, call("sub", NOW, 1))
 
     @cached_property
@@ -212,7 +230,7 @@ class BySeason(MarginPredictor):
         """Averages with this round in its phase."""
         visits = call("div", call("sub", call("sub", NOW, 1), self._row), float(self.k))
         rate = call("maximum", FORGETTING, call("div", 1.0, call("add", visits, 1.0)))
-        return put_row(self.profile, self._row, call("add", self._base, call("mul", rate, self._residual)))
+        return put_row(self.profile, self._row, call("add", self.base, call("mul", rate, self._residual)))
 
     @cached_property
     def sizes_after(self) -> Expr:
@@ -292,13 +310,14 @@ class ByForecast(MarginPredictor):
         return call("sub", usual, call("mul", self.size_times, mean))
 
     @cached_property
-    def _base(self) -> Expr:
+    def base(self) -> Expr:
         return call(
             "add", self._at_zero(self.regression), call("mul", self._slope(self.regression), self.of.prediction)
         )
 
     @cached_property
-    def _size_now(self) -> Expr:
+    def size_now(self) -> Expr:
+        """Usual size of its error in this round."""
         mean, usual = self._row_of(self.regression, 0), self._row_of(self.regression, 2)
         moved = call("mul", self._size_slope(self.regression), call("sub", self.of.prediction, mean))
         return call("maximum", call("add", usual, moved), call("mul", LEAST_SIZE, usual))

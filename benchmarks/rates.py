@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
@@ -51,10 +51,12 @@ LONG_HEAD = (
 )
 
 
-def fits(every: bool, names: Iterable[str]) -> Iterator[Fit]:
-    """Fits of these algorithms."""
-    for name in names:
+def fits(every: bool, only: Collection[str]) -> Iterator[Fit]:
+    """Fits of these algorithms or methods of them; of all where none is named."""
+    for name in dict.fromkeys(a.name for a in ALGORITHMS if not only or any(a.name == m.split()[0] for m in only)):
         for life in lives_of(name, every):
+            if only and not {name, life.method} & set(only):
+                continue
             horizons = horizons_of(life)
             for sequence in SEQUENCES:
                 print(f"{life}, {sequence}", file=sys.stderr, flush=True)
@@ -105,10 +107,10 @@ def page(rows: Mapping[str, str]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.rates", description=__doc__)
     parser.add_argument("--all", action="store_true", help="every world and horizon, each printed")
-    parser.add_argument("--only", default="", help="algorithms whose rows are made anew")
+    parser.add_argument("--only", default="", help="algorithms, or methods of them, whose rows are made anew")
     o = parser.parse_args()
     every, only = o.all, [w for w in o.only.split(",") if w]
-    found = list(fits(every, only or [a.name for a in ALGORITHMS]))
+    found = list(fits(every, only))
     write_text(PAGE, page({**(rows_of_page() if only else {}), **short_rows(found)}))
     if every:
         print("\n".join([LONG_HEAD, *map(long_row, found)]))

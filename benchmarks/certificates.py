@@ -1,15 +1,15 @@
-"""Certificates on the problems of `benchmarks/practice`: `python -m benchmarks.certificates [--data DIR] [--write]`.
+"""Certificates on the problems of `benchmarks/practice`: `python -m benchmarks.certificates [--data DIR] [--missing] [--write]`.
 
 Each problem is compiled as `oco run --data` does and run over all its rounds; the table has the regret to the best fixed decision, its
 certificate, what was guaranteed before the first round, the sum of the losses, and what the sums of the certificate add to a round.
-`--write` puts it into docs/certificates.md, with the certificate on prefixes of the runs.
+`--write` puts it into docs/certificates.md, with the certificate on prefixes of the runs; with `--missing` rows that it has stay.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -122,16 +122,33 @@ def _asked(certified: Plan, problem: Problem) -> float:
     return perf_counter() - began
 
 
-def table(rows: list[Row]) -> str:
-    """Tables of all problems."""
+Lines = dict[str, tuple[str, str]]
+"""Lines of the two tables by problem; the second is empty where no regret is known."""
+
+
+def lines_of_page() -> Lines:
+    """Lines of the page as it is."""
+    figures = PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0]
+    tables = [[r for r in part.splitlines() if r.startswith("| ")] for part in figures.split("Regret and certificate")]
+    first, second = ({r.split("|")[1].strip(): r for r in rows} for rows in tables)
+    return {name: (line, second.get(name, "")) for name, line in first.items() if name in PROBLEMS}
+
+
+def lines_of(r: Row) -> tuple[str, str]:
+    """Lines of a problem in the two tables."""
+    guaranteed = "" if r.guaranteed is None else number(r.guaranteed, 4)
+    cells = r.name, f"`{r.algorithm}`", f"{r.rounds:,}", number(r.loss), number(r.regret), number(r.certified)
+    first = f"| {' | '.join([*cells, guaranteed, r.tight, f'{100 * r.added:+.1f}%', f'{1e3 * r.asked:.1f} ms'])} |"
+    parts = "; ".join(f"{n:,}: {number(a, 5)}, {number(b, 5)}" for n, a, b in r.prefixes)
+    return first, f"| {r.name} | {parts} |" if r.prefixes else ""
+
+
+def table(own: Lines) -> str:
+    """Tables of all problems, in the order of `benchmarks/practice`."""
     heads = "problem", "algorithm", "rounds", "loss", "measured", "certified", "guaranteed", "tight", "a round", "asked"
     lines = [f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}"]
-    for r in rows:
-        guaranteed = "" if r.guaranteed is None else number(r.guaranteed, 4)
-        cells = r.name, f"`{r.algorithm}`", f"{r.rounds:,}", number(r.loss), number(r.regret), number(r.certified)
-        lines.append(
-            f"| {' | '.join([*cells, guaranteed, r.tight, f'{100 * r.added:+.1f}%', f'{1e3 * r.asked:.1f} ms'])} |"
-        )
+    ordered = [own[name] for name in PROBLEMS if name in own]
+    lines += [first for first, _ in ordered]
     lines += [
         "",
         "Regret and certificate on prefixes of the runs:",
@@ -139,32 +156,32 @@ def table(rows: list[Row]) -> str:
         "| problem | rounds: regret, certificate |",
         "| --- | --- |",
     ]
-    for r in rows:
-        if r.prefixes:
-            parts = "; ".join(f"{n:,}: {number(a, 5)}, {number(b, 5)}" for n, a, b in r.prefixes)
-            lines.append(f"| {r.name} | {parts} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, *(second for _, second in ordered if second)])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problems", default="", help="names, separated by commas; all by default")
     parser.add_argument("--data", type=Path, default=None, help="folder of price relatives")
+    parser.add_argument("--missing", action="store_true", help="only what the page has no row of")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--write", action="store_true", help="write docs/certificates.md")
     o = parser.parse_args()
-    there, rows = problems(o.data, o.seed), list[Row]()
-    for name in [w for w in o.problems.split(",") if w] or [n for n in PROBLEMS if n in there]:
+    there, lines = problems(o.data, o.seed), lines_of_page() if o.missing else {}
+    names = [w for w in o.problems.split(",") if w] or [n for n in PROBLEMS if n in there]
+    for name in names:
+        if name in lines:
+            continue
         try:
-            rows.append(row(replace(there[name]())))
-            print(rows[-1], flush=True)
+            lines[name] = lines_of(row(there[name]()))
+            print("\n".join(lines[name]), flush=True)
         except OcoError as error:
             print(f"{name}: {error}", flush=True)
-    print(table(rows))
+    print(table(lines))
     if o.write:
         text = PAGE.read_text(encoding="utf-8")
         before, _, rest = text.partition(BEGIN)
-        write_text(PAGE, f"{before}{BEGIN}\n\n{table(rows)}\n\n{END}{rest.partition(END)[2]}")
+        write_text(PAGE, f"{before}{BEGIN}\n\n{table(lines)}\n\n{END}{rest.partition(END)[2]}")
 
 
 if __name__ == "__main__":

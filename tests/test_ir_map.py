@@ -15,8 +15,9 @@ from oco.backends.contract import Contract
 from oco.backends.registry import backend
 from oco.compiler.ir.batching import batch
 from oco.compiler.ir.build import trace_program
+from oco.compiler.ir.check import check
 from oco.compiler.ir.interpret import interpret
-from oco.compiler.ir.mapping import rows_at_once
+from oco.compiler.ir.mapping import rows_at_once, rows_in_lanes
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.rewrite import all_functions, equations_of
@@ -116,6 +117,35 @@ def test_vectors_are_for_this_machine_and_bodies_that_have_them() -> None:
         short = optimize(program(BODIES[name], 11))
         assert "vector_size" not in emit(short, empty).code
         assert ("vector_size" in emit(short, empty, vectors=True).code) == wide
+
+
+def test_functions_over_rows_take_no_name_of_another_function() -> None:
+    """A function calls `half` in rows, and after it another body of that name is called outside: `half_2` is the second's."""
+    t = Tracer("named")
+
+    def learned(x: Value) -> Value:
+        (rows,) = t.map_(lambda v: (t.call("half", lambda w: 0.5 * w + t.sum(w), v),), x)
+        return rows
+
+    def update(state: dict[str, Value], seen: dict[str, Value], drawn: dict[str, Value]) -> dict[str, Value]:
+        return {"x": t.call("half", lambda w: 0.25 * w, t.call("learned", learned, state["x"]) + seen["u"])}
+
+    made = trace_program(
+        t,
+        decision=[Field("w", Type(DType.FLOAT, (D,)))],
+        feedback=[Field("u", Type(DType.FLOAT, (1, D)))],
+        init=lambda start: {"x": t.broadcast(start["w"], (8, D))},
+        decide=lambda state, drawn: {"w": t.sum(state["x"], axis=0)},
+        update=update,  # type: ignore[arg-type]
+        measure=lambda now, w, seen: (t.lift(0.0), t.zeros((1,)), t.zeros((0,))),
+    )
+    assert {"half", "half_2"} <= {f.name for f in made.functions}
+    x, u = np.arange(8.0 * D).reshape(8, D), np.ones((1, D))
+    expected = 0.25 * (0.5 * x + x.sum(axis=1, keepdims=True) + u)
+    for program in (made, rows_at_once(made), rows_in_lanes(made, 4)):
+        names = [f.name for f in check(program).functions]
+        assert len(names) == len(set(names))
+        np.testing.assert_allclose(interpret(program, "update", [1, x, u])[1], expected, rtol=1e-14)
 
 
 def test_lanes_of_learners_take_rows_in_turn() -> None:

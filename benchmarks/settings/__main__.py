@@ -13,7 +13,7 @@ import argparse
 from pathlib import Path
 
 from benchmarks.settings.page import write_page
-from benchmarks.settings.problems import EXAMPLES, ROOT, example, stochastic
+from benchmarks.settings.problems import EXAMPLES, ROOT, example, own, stochastic
 from benchmarks.settings.runs import KINDS, Kept, fill
 
 
@@ -22,10 +22,10 @@ def _names(text: str) -> list[str]:
 
 
 def main() -> None:
-    of_exponents = {p.name: p for p in stochastic(3)}
+    made = {p.name: p for p in (*stochastic(3), *own())}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", default="1000,10000,100000")
-    parser.add_argument("--models", default=",".join((*of_exponents, *EXAMPLES)))
+    parser.add_argument("--models", default=",".join((*made, *EXAMPLES)))
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--again", default="", help="models whose runs are made again")
     parser.add_argument("--seconds", type=float, default=60.0, help="of one run")
@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="write docs/settings.md")
     o = parser.parse_args()
     kept = Kept(o.lines, _names(o.again))
-    problems = [of_exponents[name] if name in of_exponents else example(name) for name in _names(o.models)]
+    problems = [made[name] if name in made else example(name) for name in _names(o.models)]
     fill(kept, problems, [int(T) for T in _names(o.rounds)], _names(o.kinds), o.seconds)
     if o.write:
         write_page(kept.rows)

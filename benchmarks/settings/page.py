@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 import oco
-from benchmarks.settings.problems import EXAMPLES, ROOT, WHEN, example
+from benchmarks.settings.problems import EXAMPLES, ROOT, WHEN, example, own
 from benchmarks.settings.runs import KINDS, Key, Row
 from oco.dsl.writing import write_text
 
@@ -34,6 +34,8 @@ def write_page(rows: Rows) -> None:
         exponents(rows, "even"),
         counts(rows),
         examples(rows),
+        "Methods that apply to none of these, each on a problem of its own (`OWN` in the benchmark):",
+        alone(rows),
     ]
     write_text(PAGE, words + MARK + "\n\n" + "\n\n".join(parts) + "\n")
 
@@ -99,6 +101,20 @@ def examples(rows: Rows) -> str:
         (
             [name, chosen[name], kind, *(_cell(rows.get((name, chosen[name], T, kind, 0))) for T in horizons)]
             for name in EXAMPLES
+            for kind in KINDS
+        ),
+    )
+
+
+def alone(rows: Rows) -> str:
+    """Table of the methods that apply to no example, each on its own problem, at the horizons that were run."""
+    problems = {p.name: next(iter(p.models)) for p in own()}
+    horizons = sorted({r.rounds for r in rows.values() if r.model in problems})
+    return _lines(
+        ["model", "algorithm", "settings", *(f"T = {T}" for T in horizons)],
+        (
+            [name, a, kind, *(_cell(rows.get((name, a, T, kind, 0))) for T in horizons)]
+            for name, a in problems.items()
             for kind in KINDS
         ),
     )

@@ -60,6 +60,43 @@ minimize (mean + noise) @ x
 subject to
     cap: sum(x) <= 1.2 + 0.5 * spare    WHEN
 """
+# What the examples have no place for: losses without constraints that are exp-concave, known in part, known at two points; a budget.
+OWN: Mapping[str, str] = {
+    "ons": """\
+model assets
+horizon T = 1000
+decision x[4] in simplex
+stream relative[4] in [0.5, 2]
+minimize -log(relative @ x)
+""",
+    "optimistic": """\
+model ahead
+horizon T = 1000
+decision x[3] in box(-1, 1)
+context ahead[3] in [-1, 1]
+stream gap[3] ~ uniform(-0.2, 0.2)
+minimize (ahead + gap) @ x + 0.5 * sum_squares(x)
+""",
+    "two-point": """\
+model probed
+horizon T = 1000
+decision x[3] in ball(1)
+stream a[3] in [0, 1]
+feedback two_point
+minimize sum_squares(x - a)
+""",
+    "pacing": """\
+model spend
+horizon T = 1000
+decision x[3] in box(0, 1)
+context worth[3] in [0, 1]
+context fee[3] in [0, 1]
+minimize -worth @ x
+subject to
+    spend: fee @ x <= 0.5 * T  in total
+""",
+}
+"""Models of methods that apply to no example, by the method."""
 TRADEOFF = 10.0
 """Weight of violations in the settings for these two: with 1 it pays to violate."""
 WHEN = {
@@ -73,12 +110,16 @@ WHEN = {
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem of the tables: its model for each of its algorithms, the weight of violations, and the seeds of its rounds."""
+    """A problem of the tables: its model for each of its algorithms, the weight of violations, the seeds of its rounds.
+
+    longest  the most rounds that it is a problem for; None: any number
+    """
 
     name: str
     models: Mapping[str, Model]
     weight: float = 1.0
     seeds: Sequence[int] = (0,)
+    longest: int | None = None
 
 
 @cache
@@ -95,6 +136,16 @@ def stochastic(seeds: int) -> tuple[Problem, ...]:
         models = {when: oco.parse(text.replace("WHEN", when)) for when in set(WHEN.values())}
         name = text.split()[1]
         found.append(Problem(name, {a: models[when] for a, when in WHEN.items()}, TRADEOFF, range(seeds)))
+    return tuple(found)
+
+
+def own() -> tuple[Problem, ...]:
+    """Problems of the methods that apply to no example; a budget is one for the rounds of its model."""
+    found = []
+    for algorithm, text in OWN.items():
+        model = oco.parse(text)
+        longest = canonical(model).horizon if "in total" in text else None
+        found.append(Problem(text.split()[1], {algorithm: model}, longest=longest))
     return tuple(found)
 
 

@@ -209,7 +209,7 @@ def fill(
     """Make the runs that are not kept yet, short ones first; each that takes at most `seconds` of processor time."""
     plans = {id(m): Plans(m, p.weight) for p in problems for m in p.models.values()}
     for rounds in horizons:
-        for problem in problems:
+        for problem in (p for p in problems if p.longest is None or rounds <= p.longest):
             for seed, model, algorithms in _worlds(problem):
                 of_model = plans[id(model)]
                 keys = [(problem.name, a, rounds, kind, seed) for a in algorithms for kind in kinds]

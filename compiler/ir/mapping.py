@@ -40,7 +40,7 @@ def _retraced(program: Program, machine: Machine) -> Program:
         return program
     program = expand_small_solves(program)
     t = Tracer(program.name)
-    t.begin_with(program.constants, ())
+    t.begin_with(program.constants, (), (f.name for f in program.functions))
     functions: dict[str, Function] = {}
     known = {g.var.name: LaneValue(Value(t, g.var), False) for g in program.constants}
 

@@ -43,11 +43,15 @@ class Tracer(PrimitiveMethods):
         self._scopes: list[_Scope] = []
         self._hints: dict[str, str] = {}
         self._count = 0
+        self._reserved: set[str] = set()
 
-    def begin_with(self, constants: Iterable[Global], functions: Iterable[Function]) -> None:
-        """Take over constants and functions of another program under their names."""
+    def begin_with(
+        self, constants: Iterable[Global], functions: Iterable[Function], reserved: Iterable[str] = ()
+    ) -> None:
+        """Take over constants and functions of another program under their names; `reserved` are names of functions yet to come."""
         self.constants += constants
         self.functions += functions
+        self._reserved |= set(reserved)
         self._hints |= {g.var.name: g.var.name for g in self.constants}
 
     # names, notes and constants
@@ -93,7 +97,7 @@ class Tracer(PrimitiveMethods):
         return Value(self, var)
 
     def _global_names(self) -> set[str]:
-        return {g.var.name for g in self.constants} | {f.name for f in self.functions}
+        return {g.var.name for g in self.constants} | {f.name for f in self.functions} | self._reserved
 
     # equations
     @property

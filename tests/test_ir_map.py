@@ -15,7 +15,6 @@ from oco.backends.contract import Contract
 from oco.backends.registry import backend
 from oco.compiler.ir.batching import batch
 from oco.compiler.ir.build import trace_program
-from oco.compiler.ir.check import check
 from oco.compiler.ir.interpret import interpret
 from oco.compiler.ir.mapping import rows_at_once, rows_in_lanes
 from oco.compiler.ir.passes import optimize
@@ -23,6 +22,7 @@ from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.rewrite import all_functions, equations_of
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
+from oco.compiler.ir.verifier import check
 from oco.dsl.diagnostics import InternalError
 
 D = 3

@@ -105,7 +105,7 @@ def test_a_learner_goes_over() -> None:
         "model m\nhorizon T = 400\ndecision x[2] in box(0, 1)\nstream s[2] in [0, 1] iid mean = 0.5\nminimize s @ x\n"
         "subject to\n    cap: s @ x >= 0.2 on average\nusing dpp\n"
     )
-    plan, rng = oco.compile(oco.parse(text)), np.random.default_rng(4)
+    plan, rng = oco.compile(oco.parse(text), settings="paper"), np.random.default_rng(4)
     learner = oco.alert(plan, 0.01)
     assert learner.fallback.plan is not None and learner.fallback.plan.algorithm != plan.algorithm
     same = plan.learner()

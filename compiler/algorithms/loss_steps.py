@@ -63,7 +63,7 @@ def beside(canonical: Canonical, curved: bool) -> tuple[tuple[int, float, float]
     return tuple((row, 0.0, q) for _ in range(point_count(canonical, curved)) for q in quantiles)
 
 
-def decided_beside(p: Problem, state: State, given: Sequence[Value], following: bool) -> list[Value]:
+def decided_beside(p: Problem, state: State, given: Sequence[Value], following: bool) -> tuple[Value, ...]:
     """S, which stays, and the decisions next to the points within the constraints as predicted.
 
     given  of these experts: S, margins where there are constraints, predictions stream by stream, last decisions
@@ -73,7 +73,7 @@ def decided_beside(p: Problem, state: State, given: Sequence[Value], following: 
     each = S.shape[0] // points.shape[0]
     at = t.constant(np.repeat(np.arange(points.shape[0]), each), "beside", "the point that each expert is next to")
     if not N:
-        return [S, points[at]]
+        return S, points[at]
     caps = caps_beside(p, t.full(1.0, (N,)) * p.setting("Q"))
 
     def one(y: Value, margin: Value, *row: Value) -> tuple[Value, ...]:
@@ -81,7 +81,7 @@ def decided_beside(p: Problem, state: State, given: Sequence[Value], following: 
         return penalized_step(own, near, near * 0.0, t.lift(0.5), caps, own.constraints(near)).blocks
 
     (moved,) = t.map_(one, points[at], *rest[:-1])
-    return [S, moved]
+    return S, moved
 
 
 def points_at_start(p: Problem, start: Point) -> State:

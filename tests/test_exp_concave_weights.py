@@ -83,6 +83,10 @@ class Weights:
         self.L, self.L_of = self.L + losses, self.L_of + means
 
 
+def loss_of(r: Array) -> Callable[[Array], float]:
+    return lambda x: -math.log(x @ r)
+
+
 def soft(L: Array, eta: float) -> Array:
     w = np.exp(-eta * (L - L.min()))
     return np.asarray(w / w.sum())
@@ -90,7 +94,7 @@ def soft(L: Array, eta: float) -> Array:
 
 def lost(losses: Array, w: Array, eta: float, paid: float) -> float:
     least = losses[w > 0].min()
-    return max(paid - least + math.log(w @ np.exp(-eta * np.maximum(losses - least, 0))) / eta, 0.0)
+    return max(float(paid - least + math.log(w @ np.exp(-eta * np.maximum(losses - least, 0))) / eta), 0.0)
 
 
 def test_decisions_equal_the_listing() -> None:
@@ -99,7 +103,7 @@ def test_decisions_equal_the_listing() -> None:
         x = run.value("x")
         np.testing.assert_allclose(x[len(GRADIENTS) :], points.y, atol=1e-6)
         np.testing.assert_allclose(run.decisions[0], weights.mean(x), atol=1e-6)
-        weights.play(x, -np.log(x @ r), lambda v, r=r: -math.log(v @ r))
+        weights.play(x, -np.log(x @ r), loss_of(r))
         points.play(r)
         run.play({"r": r})
         np.testing.assert_allclose(run.value("L")[0], weights.L, atol=1e-6)

@@ -73,7 +73,7 @@ def decided_beside(p: Problem, state: State, given: Sequence[Value], following: 
     each = S.shape[0] // points.shape[0]
     at = t.constant(np.repeat(np.arange(points.shape[0]), each), "beside", "the point that each expert is next to")
     if not N:
-        return (S, points[at])
+        return S, points[at]
     caps = caps_beside(p, t.full(1.0, (N,)) * p.setting("Q"))
 
     def one(y: Value, margin: Value, *row: Value) -> tuple[Value, ...]:
@@ -81,7 +81,7 @@ def decided_beside(p: Problem, state: State, given: Sequence[Value], following: 
         return penalized_step(own, near, near * 0.0, t.lift(0.5), caps, own.constraints(near)).blocks
 
     (moved,) = t.map_(one, points[at], *rest[:-1])
-    return (S, moved)
+    return S, moved
 
 
 def points_at_start(p: Problem, start: Point) -> State:

@@ -33,7 +33,8 @@ class Fact(fact.Fact):
 @dataclass(frozen=True, repr=False)
 class Facts(facts.Facts):
     """Facts of a model by key: `facts["loss.lipschitz.l2"]` has a value, a status and a reason. Keys of the catalogue of
-    which nothing is known are there, with status `unknown`; another key raises KeyError.
+    which nothing is known are there, with status `unknown`; another key raises KeyError. `warnings` are those of all
+    derivations, each once.
     """
 
     @classmethod

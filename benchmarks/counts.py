@@ -41,10 +41,11 @@ class Quote:
         return tuple(round(float(n.replace(",", ""))) for n in ([numbers] if isinstance(numbers, str) else numbers))
 
     def written(self, text: str) -> str:
-        """The text with the numbers of today."""
+        """The text with the numbers of today. One that stands there with more digits stays where it rounds to today's."""
         (match,) = self.pattern.finditer(text)
         for k, number in reversed(list(enumerate(self.counts(), start=1))):
-            text = text[: match.start(k)] + f"{number:,}" + text[match.end(k) :]
+            if self.quoted(text)[k - 1] != number:
+                text = text[: match.start(k)] + f"{number:,}" + text[match.end(k) :]
         return text
 
 

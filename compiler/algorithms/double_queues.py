@@ -1,14 +1,16 @@
 """Double queues with an adaptive step: the penalties of COLDQ (Wang, Yan & Liu 2025) beside the potential of Sinha & Vaze 2024.
 
-    Z_t = Z_{t-1} + [g_t(x_t)]_+,    d_t = grad f_t(x_t) + w sum_n e^{rho Z_t^n} grad [g_t^n]_+(x_t),    S_t = S_{t-1} + |d_t|^2,
+    Z_t = Z_{t-1} + h_t,    d_t = grad f_t(x_t) + w sum_n e^{rho Z_t^n} 1[h_t^n > 0] grad g_t^n(x_t),    S_t = S_{t-1} + |d_t|^2,
     x_{t+1} = argmin over X of <d_t, x - x_t> + sqrt(S_t / 2) / D_s |x - x_t|^2 + sum_n Q_t^n [g_t^n(x)]_+,
-    Q_t = max((1 - eta) Q_{t-1} + [g_t(x_t)]_+, gamma),    S_0 = (10^-6 G)^2.
+    Q_t = max((1 - eta) Q_{t-1} + h_t, gamma),    S_0 = (10^-6 G)^2,    h_t^n = g_t^n(x_t) where that is above e, else 0.
+
+e = 10^-9 L D_s: a step ends on the edge of a constraint that stands still, where rounding decides of its sign and so of the slope.
 
 Theorem. Let u in X satisfy every constraint of every round, D the diameter of X, G_n >= |grad g_t^n|, F the range of the loss and
 c = (D^2 / D_s + D_s) / sqrt(2). If kappa = c rho max_n G_n sqrt(T + 10^-12) < 1, then with M = c (G + w sum_n G_n) sqrt(T + 10^-12)
 
     sum_t f_t(x_t) - f_t(u) <= M,
-    sum_t sum_n [g_t^n(x_t)]_+ <= N / rho log(1 + rho (M + F T) / (N w (1 - kappa))),
+    sum_t sum_n [g_t^n(x_t)]_+ <= N / rho log(1 + rho (M + F T) / (N w (1 - kappa))) + N e T,
     sum_t sum_n [g_t^n(x_t)]_+ <= (M + F T) / gamma + sum_n sup |g^n| + sum_{t>1} max_x |g_t(x) - g_{t-1}(x)|_1.
 
 Proof. With a_t = sqrt(S_t / 2) / D_s the step's objective is 2 a_t-strongly convex and u costs no penalty, so
@@ -20,13 +22,14 @@ sum |d_t|^2 / sqrt(S_t) <= 2 sqrt(S_T),
 
     sum_t <d_t, x_t - u> + sum_{t,n} Q_t^n [g_t^n(x_{t+1})]_+ <= D^2 a_T + D_s sqrt(S_T / 2) = c sqrt(S_T).
 
-By convexity <d_t, x_t - u> >= f_t(x_t) - f_t(u) + w sum_n e^{rho Z_t^n} (Z_t^n - Z_{t-1}^n), of which the second part sums to at least
-w / rho sum_n (e_n - 1), e_n = e^{rho Z_T^n}. And |d_t| <= G + w sum_n G_n e_n. So, R the regret,
+By convexity, with h_t = Z_t - Z_{t-1}, <d_t, x_t - u> >= f_t(x_t) - f_t(u) + w sum_n e^{rho Z_t^n} h_t^n, of which the second part sums
+to at least w / rho sum_n (e_n - 1), e_n = e^{rho Z_T^n}. And |d_t| <= G + w sum_n G_n e_n. So, R the regret,
 
     R + w / rho sum_n (e_n - 1) + gamma sum_{t,n} [g_t^n(x_{t+1})]_+ <= M + kappa w / rho sum_n (e_n - 1).
 
-The first bound follows from kappa < 1; the second with -R <= F T and the concavity of the logarithm; the third with the change of g_t to
-g_{t+1} at x_{t+1}. So the violation is the smaller of O(sqrt(T) log T) and of O(T^{V_g}), V_g unknown, without Slater's condition.
+The first bound follows from kappa < 1; the second with -R <= F T, [g_t]_+ <= h_t + e and the concavity of the logarithm; the third
+with the change of g_t to g_{t+1} at x_{t+1}. So the violation is the smaller of O(sqrt(T) log T) and of O(T^{V_g}), V_g unknown, without
+Slater's condition.
 """
 
 from __future__ import annotations
@@ -77,6 +80,8 @@ from oco.dsl.statements import Feedback, Measure
 TINY = 1e-300
 FIRST = 1e-6
 """sqrt(S_0), as a share of G: a round without a gradient leaves the decision where it is."""
+EDGE = 1e-9
+"""Violations that count at least, as a share of the largest slope times the diameter."""
 
 
 class DoubleQueues:
@@ -93,13 +98,13 @@ class DoubleQueues:
     def update(self, p: Problem, state: State) -> State:
         t, x, rate = p.tracer, point(state, "x"), p.setting("rate")
         g = t.name("g", p.constraints(x))
-        broken = t.maximum(g, 0.0)
+        broken = t.name("h", t.where(g > EDGE * p.setting("L") * p.setting("D"), g, 0.0))
         Z = t.name("Z", array(state, "Z") + broken)
         Q = t.name("Q", t.maximum((1.0 - p.setting("eta")) * array(state, "Q") + broken, p.setting("gamma")))
         before, most = t.max(array(state, "Z")), t.name("most", t.max(Z))
         unit = t.name("unit", t.exp(-rate * most))
         p.note("the gradient of f + w sum_n e^(rate Z_n) [g_n]_+, in units of e^(rate max Z)")
-        weights = p.setting("weight") * t.exp(rate * (Z - most)) * t.to_float(g > 0.0)
+        weights = p.setting("weight") * t.exp(rate * (Z - most)) * t.to_float(broken > 0.0)
         d = (unit * p.gradient(x) + p.constraint_combination(x, weights)).named(t, "d")
         S = t.name("S", array(state, "S") * t.exp(2.0 * rate * (before - most)) + d.squared_norm())
         alpha = t.name("alpha", t.sqrt(0.5 * t.maximum(S, TINY)) / p.setting("D"))
@@ -138,7 +143,7 @@ def _kappa(s: Situation, settings: Mapping[str, Setting], rounds: Floats, horizo
 
 # M in the formulas.
 MOST = "c * (G + weight * L) * sqrt(T + 1e-12)"
-BY_POTENTIAL = f"N / rate * log(1 + rate * ({MOST} + F*T) * widened / (N * weight))"
+BY_POTENTIAL = f"N / rate * log(1 + rate * ({MOST} + F*T) * widened / (N * weight)) + N*edge*T"
 BY_PENALTY = f"({MOST} + F*T) / gamma + sum_g + sqrt(N) * changed"
 
 
@@ -149,6 +154,9 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         left = 1 - _kappa(s, settings, rounds.last + 1e-12, horizon)
         return np.asarray(np.divide(1.0, left, out=np.full(left.shape, np.inf), where=left > 0))
 
+    def edge(rounds: Rounds, horizon: int) -> Floats:
+        return np.asarray(EDGE * number(settings, "L", horizon) * number(settings, "D", horizon))
+
     quantities = (
         Quantity("N", "N", "number of constraints", float(s.constraints)),
         Quantity("F", "F", "range of the loss", s.loss_range),
@@ -158,6 +166,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
         Quantity("weight", "w", "weight of the constraints", scheduled(settings, "weight")),
         Quantity("rate", r"\rho", "rate of the potential", scheduled(settings, "rate")),
         Quantity("gamma", r"\gamma", "least penalty", scheduled(settings, "gamma")),
+        Quantity("edge", "e", "violations that count at least", edge),
         Quantity("widened", r"\omega", "1 / (1 - kappa)", widened),
         Quantity("sum_g", r"\sum_n \sup |g^n|", "sizes of the constraints", float(needed_bounds(s, "bound").sum())),
         Quantity(

@@ -126,7 +126,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     diameter = needed(s, "domain.diameter.l2")
 
     def reach(rounds: Rounds, horizon: int) -> Floats:
-        guess = number(settings, "D", horizon)
+        guess = max(number(settings, "D", horizon), TINY)
         return np.asarray(((diameter**2 + 2 * diameter * path_length(s, rounds.n)) / guess + guess) / np.sqrt(2))
 
     def near(rounds: Rounds, horizon: int) -> Floats:

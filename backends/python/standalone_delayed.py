@@ -21,7 +21,7 @@ class LateFeedbackLearner:
 
     def __init__(self, start: Any = None, seed: int = 0) -> None:
         """Begin at the model's start, or at a first decision; `seed` is for random draws, and each learner has one of its own."""
-        self.learners = [Learner(start, seed if not i else [seed, i]) for i in range(DELAY + 1)]  # type: ignore[arg-type]
+        self.learners = [Learner(start, seed if not i else [seed, i]) for i in range(DELAY + 1)]
         self.rounds = OpenRounds(DELAY + 1)
 
     @property

@@ -72,7 +72,7 @@ def _decided(tree: ast.AST, text: str, known: Mapping[str, Any]) -> Iterator[_Ed
             yield (*places.span(node), text[start:stop])
         elif isinstance(node, ast.If) and holds is not None:
             first, last = places.rows(node, node)
-            lines = _branch_lines(node.body if holds else node.orelse, node.col_offset, places)
+            lines = _branch_lines(node, node.body if holds else node.orelse, places)
             yield places.starts[first], places.starts[last], "".join(lines)
         elif (
             isinstance(node, ast.BoolOp)
@@ -95,14 +95,20 @@ def _holds(test: ast.expr, known: Mapping[str, Any]) -> bool | None:
     return bool(eval(compile(ast.Expression(test), "condition", "eval"), {"__builtins__": {}}, dict(known)))
 
 
-def _branch_lines(branch: list[ast.stmt], column: int, places: _Places) -> Iterator[str]:
-    """Lines of a branch, as far to the right as its `if` was; that of `elif` is one already."""
+def _branch_lines(condition: ast.If, branch: list[ast.stmt], places: _Places) -> Iterator[str]:
+    """Lines of a branch in the place of its condition: as far to the right as that, or under `else` where that continues another."""
     if not branch:
         return
+    column, continues = condition.col_offset, places.lines[condition.lineno - 1].lstrip().startswith("elif")
     first, last = places.rows(branch[0], branch[-1])
-    further = branch[0].col_offset - column
-    for k, line in enumerate(places.lines[first:last]):
-        yield line.replace("elif", "if", 1) if not further and not k else line[further:] if line.strip() else line
+    lines, chained = places.lines[first:last], branch[0].col_offset == column
+    if continues:
+        yield from lines if chained else [" " * column + "else:\n", *lines]
+    elif chained:
+        yield from (lines[0].replace("elif", "if", 1), *lines[1:])
+    else:
+        further = branch[0].col_offset - column
+        yield from (line[further:] if line.strip() else line for line in lines)
 
 
 def _annotations(tree: ast.AST, text: str) -> Iterator[_Edit]:

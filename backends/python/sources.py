@@ -28,7 +28,8 @@ def imports(names: Sequence[str], text: str) -> list[str]:
         ):
             listed.setdefault(module, set()).update({a.name for a in node.names} & used)
     froms = [f"from {module} import {', '.join(sorted(own))}" for module, own in sorted(listed.items()) if own]
-    return [*(f"import {m}" for m in sorted(plain & used)), *froms, "", "import numpy as np"]
+    standard = [*(f"import {m}" for m in sorted(plain & used)), *froms]
+    return ["from __future__ import annotations", "", *standard, "", "import numpy as np"]
 
 
 @cache
@@ -42,10 +43,10 @@ def _definitions(name: str, in_turn: bool) -> Iterator[str]:
     if in_turn and name != "standalone_file":
         text = _renamed(text, {"Learner": "LearnerInTurn", "LateFeedbackLearner": "Learner"})
     rows = text.splitlines()
-    for node in ast.parse(text).body:
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Assign, ast.If)):
-            yield from () if isinstance(node, ast.Assign) else ("", "")
-            yield from rows[node.lineno - 1 : node.end_lineno]
+    kept = [n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef | ast.ClassDef | ast.Assign | ast.If)]
+    for node, before in zip(kept, [None, *kept]):
+        yield from () if isinstance(node, ast.Assign) and isinstance(before, ast.Assign) else ("", "")
+        yield from rows[node.lineno - 1 : node.end_lineno]
 
 
 @cache

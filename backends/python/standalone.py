@@ -133,10 +133,8 @@ class Learner:
         if prepare and not CONTEXT and self._unprepared is None:
             self._prepare()
         if self._decision is None:
-            state = [*self._values]
-            if DRAWS:
-                state += self._draw()
-            self._decision = self._finite(START, decide(*state))
+            made = decide(*self._values, *self._draw()) if DRAWS else decide(*self._values)
+            self._decision = self._finite(START, made)
         return _named(self._decision)
 
     if "second_loss" in STREAMS:
@@ -175,9 +173,8 @@ class Learner:
             raise RuntimeError(
                 f"round {self.round} is observed before it was decided: call `decide` first, once a round"
             )
-        if LIPSCHITZ:
-            seen = self.round, *self._decision, *values
-        loss, constraints, equalities = measure(self.round, *self._decision, *values)
+        seen = self.round, *self._decision, *values
+        loss, constraints, equalities = measure(*seen)
         feedback = Feedback(self.round, float(loss), constraints, equalities)
         if DRAWS:
             values += self._draw()

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from oco.backends.contract import Range
-from oco.backends.python.intake import Stream, StreamError
+from oco.backends.python.intake import StreamError
+from oco.backends.python.streams import Stream
 from oco.compiler.ir.program import DType
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.suggest import nearest

@@ -16,7 +16,8 @@ from oco.backends.contract import Contract
 from oco.backends.learner import Learner
 from oco.backends.named import learners_first, named
 from oco.backends.ownership import Owned
-from oco.backends.python.intake import Intake, Stream, StreamError
+from oco.backends.python.intake import Intake, StreamError
+from oco.backends.python.streams import Stream
 from oco.compiler.certificates.certificate import Certificate
 from oco.compiler.ir.program import DType, Type
 from oco.compiler.ir.verifier import KINDS

@@ -13,7 +13,7 @@ from oco.backends.contract import Contract, Range
 from oco.backends.factors import names_of
 from oco.backends.ownership import Owned
 from oco.backends.past_horizon import epochs_after, is_continued
-from oco.backends.python.state_file import write_state
+from oco.backends.python.state_file import remove_parts, write_state
 from oco.backends.saved import learner_state, restore_into
 from oco.compiler.ir.program import DType, Field
 from oco.dsl.diagnostics import fail
@@ -93,6 +93,7 @@ def write_whole(path: str | os.PathLike[str], state: Mapping[str, Any]) -> None:
     """Write a state to a file. Raises OCO903 where it cannot be written."""
     try:
         write_state(path, state)
+        remove_parts(path)
     except (OSError, ValueError) as error:
         raise fail("OCO903", f"{os.fspath(path)!r} cannot be written: {reason_of(error)}") from None
 

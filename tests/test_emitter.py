@@ -126,8 +126,7 @@ def test_rule_reads_well(golden):
 def test_head_reads_well(golden):
     text = emit(queue_program(), contract())
     golden(
-        text[: text.index("import base64")]
-        + text[text.index("# What goes in and out") : text.index("# The learner ---")]
+        text[: text.index("\nimport ")] + text[text.index("# What goes in and out") : text.index("# The learner ---")]
     )
 
 

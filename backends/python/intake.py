@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-
-class Stream(NamedTuple):
-    """Shape of an input and range of its entries; `distribution` is the distribution that the model gives it, `names` has the names of
-    the entries along each axis (None: counted from 0), and is empty where there are none.
-    """
-
-    shape: tuple[int, ...]
-    lower: Any = -np.inf
-    upper: Any = np.inf
-    integer: bool = False
-    distribution: str = ""
-    names: tuple[tuple[str, ...] | None, ...] = ()
+from oco.backends.python.streams import INTEGERS, NAMED, Stream
 
 
 class StreamError(ValueError):
-    """Error for data that does not fit the model. `rule` is one of "name", "kind", "shape", "finite", "integer",
-    "bounds".
-    """
+    """Error for data that does not fit the model. `rule` is "name", "kind", "shape", "finite", "integer" or "bounds"."""
 
     def __init__(self, rule: str, message: str) -> None:
         super().__init__(message)
@@ -53,28 +40,24 @@ class Intake:
     """Conversion of a round's data to arrays, in the order of `streams`. Raises StreamError for data that does not fit."""
 
     def __init__(self, streams: Mapping[str, Stream]) -> None:
-        most = np.finfo(np.float64).max
         self.streams = streams
-        self.kinds = {n: np.dtype(np.int64 if s.integer else np.float64) for n, s in streams.items()}
-        self.forms = [(n, s.shape, self.kinds[n]) for n, s in streams.items()]
         lower = [np.broadcast_to(s.lower, s.shape).ravel() for s in streams.values()]
         upper = [np.broadcast_to(s.upper, s.shape).ravel() for s in streams.values()]
-        self.lower = np.maximum(np.concatenate([np.empty(0), *lower]), -most)
-        self.upper = np.minimum(np.concatenate([np.empty(0), *upper]), most)
+        most = np.finfo(np.float64).max
+        self.lower, self.upper = (np.concatenate([np.empty(0), *each]).clip(-most, most) for each in (lower, upper))
 
     def arrays(self, given: Mapping[str, Any]) -> list[Any]:
         """Copies of the given values with the right kind and shape; their entries are not checked."""
-        if len(given) != len(self.forms):
-            raise self._wrong_names(given)
+        if given.keys() != self.streams.keys():
+            if missing := [n for n in self.streams if n not in given]:
+                raise StreamError("name", f"nothing is given for {', '.join(missing)}")
+            unknown, names = ", ".join(n for n in given if n not in self.streams), ", ".join(self.streams)
+            raise StreamError("name", f"{unknown} is not among {names or 'the inputs: there are none'}")
         values = []
-        for name, shape, kind in self.forms:
-            if name not in given:
-                raise self._wrong_names(given)
-            value = self._array(name, arranged(name, given[name], self.streams[name].names))
-            if value.dtype != kind:
-                value = self._converted(name, value, kind)
-            if value.shape != shape:
-                raise StreamError("shape", f"{name} has the shape {value.shape}, not {shape}")
+        for name, stream in self.streams.items():
+            value = self._array(name, given[name], stream)
+            if value.shape != stream.shape:
+                raise StreamError("shape", f"{name} has the shape {value.shape}, not {stream.shape}")
             values.append(value)
         return values
 
@@ -87,56 +70,40 @@ class Intake:
                 raise self._wrong_entry(values)
         return values
 
-    def _wrong_names(self, given: Mapping[str, Any]) -> StreamError:
-        missing = [n for n in self.streams if n not in given]
-        if missing:
-            return StreamError("name", f"nothing is given for {', '.join(missing)}")
-        unknown = [n for n in given if n not in self.streams]
-        return StreamError(
-            "name", f"{', '.join(unknown)} is not among {', '.join(self.streams) or 'the inputs: there are none'}"
-        )
-
-    def _array(self, name: str, given: Any) -> np.ndarray[Any, Any]:
-        """Copy of a given value."""
-        if type(given) is np.ndarray:
-            return given.copy()
+    def _array(self, name: str, given: Any, stream: Stream) -> np.ndarray[Any, Any]:
+        """Copy of a given value, of the stream's kind."""
+        if NAMED:
+            given = arranged(name, given, stream.names)
         if isinstance(given, np.ma.MaskedArray):
             raise StreamError("kind", f"{name} is masked; give an array without gaps")
         try:
-            return np.array(given)
+            value = np.array(given, order="C")
         except (TypeError, ValueError, OverflowError) as error:
             raise StreamError("kind", f"{name} cannot be read as an array: {error}") from None
-
-    def _converted(self, name: str, value: np.ndarray[Any, Any], kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
         if value.dtype.kind not in "fiub":
-            entries = (
-                (place, x) for place, x in np.ndenumerate(value.astype(object)) if not isinstance(x, (bool, int, float))
-            )
-            for place, x in entries:
-                raise StreamError("kind", f"{_entry(name, place)} is {repr(x)[:40]}, which is not a real number")
+            for place, x in np.ndenumerate(value.astype(object)):
+                if not isinstance(x, (bool, int, float)):
+                    raise StreamError("kind", f"{_entry(name, place)} is {repr(x)[:40]}, which is not a real number")
             raise StreamError("kind", f"{name} does not hold numbers but {value.dtype}")
-        if kind.kind == "i" and value.dtype.kind in "fu":
+        if INTEGERS and stream.integer and value.dtype.kind in "fu":
             with np.errstate(all="ignore"):
                 wrong = ~((value == np.floor(value)) & (np.abs(value) < 2.0**63))
             for place in np.argwhere(wrong)[:1]:
                 message = f"{_entry(name, place)} is {value[tuple(place)]}"
                 raise StreamError("integer", f"{message}, which is not an integer below 2**63")
-        return value.astype(kind)
+        return value.astype(np.int64 if INTEGERS and stream.integer else np.float64, copy=False)
 
     def _wrong_entry(self, values: list[Any]) -> StreamError:
         """Error for the first entry that is not finite or not within its bounds."""
-        for (name, shape, _), value in zip(self.forms, values):
-            lower, upper = (np.broadcast_to(b, shape) for b in self.streams[name][1:3])
-            finite = np.isfinite(value)
-            good = finite & (lower <= value) & (value <= upper)
-            if not good.all():
-                place = tuple(np.argwhere(~good)[0])
+        for (name, stream), value in zip(self.streams.items(), values):
+            lower, upper = (np.broadcast_to(b, value.shape) for b in (stream.lower, stream.upper))
+            good = np.isfinite(value) & (lower <= value) & (value <= upper)
+            for place in map(tuple, np.argwhere(~good)):
                 result = f"{_entry(name, place)} is {value[place]}"
-                if not finite[place]:
+                if not np.isfinite(value[place]):
                     return StreamError("finite", f"{result}, which is not a finite number")
-                return StreamError(
-                    "bounds", f"{result}, outside the model's bounds [{lower[place]:g}, {upper[place]:g}]"
-                )
+                bounds = f"[{lower[place]:g}, {upper[place]:g}]"
+                return StreamError("bounds", f"{result}, outside the model's bounds {bounds}")
         raise AssertionError("every entry is within its bounds")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oco.backends.python.intake import Stream
+from oco.backends.python.streams import Stream
 
 MODEL = ""
 MODEL_HASH = ""

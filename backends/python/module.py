@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import ast
-import io
 import math
 import re
 import textwrap
-import tokenize
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
-from importlib.resources import files
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +17,9 @@ from oco.backends.past_horizon import ALONE, ANYTIME
 from oco.backends.python.constants import array_source
 from oco.backends.python.functions import function_lines
 from oco.backends.python.helpers import HELPERS
+from oco.backends.python.sources import definitions, helper_lines, imports
+from oco.backends.python.specialized import reads, specialized
+from oco.backends.python.streams import Stream
 from oco.compiler.ir.dead_code import used_by
 from oco.compiler.ir.lower_bounds import lower_bounds
 from oco.compiler.ir.passes import shorten
@@ -28,6 +27,7 @@ from oco.compiler.ir.program import DType, Field, Function, Program
 from oco.dsl.labels import Axes
 
 _RULE = 100
+_IN_TURN = ("open_rounds", "standalone_delayed")
 _LATER = """\
 Each `decide` begins a round. The data of round t come before round t + {0} + 1 is decided, in any order;
 `learner.pending` lists the open rounds, and `learner.skip(round=t)` says that the data never come.
@@ -41,31 +41,39 @@ def unpacked(text, dtype, shape):
 
 def emit(program: Program, contract: Contract) -> str:
     """Text of the module."""
-    rule = list(_rule(shorten(program), program.entries))
-    return "\n".join(
-        [
-            _docstring(program, contract),
-            "",
-            *_imports(("intake", *_parts(contract)), {"math"} if _uses_math(rule) else set()),
-            "",
-            *rule,
-            *_interface(program, contract),
-            "",
-            _heading("The learner"),
-            *_verbatim("intake"),
-            "",
-            "",
-            *_table("STREAMS", {f.name: stream_source(f, contract) for f in program.feedback}),
-            *(line for name in _parts(contract) for line in _verbatim(name, in_turn=contract.delay > 0)),
-            "",
-        ]
-    )
+    known = _known(program, contract)
+    names = ("intake", "state_file", "standalone", *(_IN_TURN if contract.delay else ()), "standalone_file")
+    learner = specialized(definitions(names, in_turn=contract.delay > 0), known)
+    body = [
+        *_rule(shorten(program), program.entries),
+        *_interface(program, contract, reads(ast.parse(learner))),
+        "",
+        "",
+        _heading("The learner"),
+        learner,
+    ]
+    head = [_docstring(program, contract), "", *imports(("streams", *names), "\n".join(body)), ""]
+    return "\n".join([*head, *body])
 
 
-def _parts(contract: Contract) -> tuple[str, ...]:
-    """Modules of this folder whose definitions an emitted one has, below its tables."""
-    in_turn = ("open_rounds", "standalone_delayed") if contract.delay else ()
-    return ("state_file", "standalone", *in_turn, "standalone_file")
+def _known(program: Program, contract: Contract) -> dict[str, Any]:
+    """Values of the names that the learner's text branches on."""
+    return {
+        "prepare": program.prepare is not None,
+        "certificate": program.certificate is not None,
+        "DELAY": contract.delay,
+        "HORIZON": contract.of_one_turn.horizon,
+        "CONTEXT": program.context,
+        "PREVIOUS": program.previous,
+        "DRAWS": program.draws,
+        "LIPSCHITZ": program.slopes is not None,
+        "STREAMS": [f.name for f in program.feedback],
+        "START": program.decision,
+        "NAMED": any(contract.axes.get(f.name) for f in program.feedback),
+        "INTEGERS": any(f.type.dtype is DType.INT for f in program.feedback),
+        "EXPLAINED": False,
+        "len": len,
+    }
 
 
 def emit_rule(program: Program, entries: Sequence[Function] = (), skip: Collection[str] = ()) -> str:
@@ -164,49 +172,48 @@ def _rule(program: Program, entries: Sequence[Function]) -> Iterator[str]:
     least = lower_bounds(program)
     text = [line for f in (*functions, *entries) for line in ("", "", *function_lines(f, nonzero, least[f.name]))]
     called = {word for line in text for word in re.findall(r"\w+(?=\()", line)}
-    yield from (line for helper in HELPERS if helper.__name__ in called for line in _helper(helper))
+    yield from (line for helper in HELPERS if helper.__name__ in called for line in helper_lines(helper))
     yield from text
     yield ""
     yield ""
 
 
-def _interface(program: Program, contract: Contract) -> Iterator[str]:
-    """Names, shapes and ranges of inputs and outputs."""
+def _interface(program: Program, contract: Contract, read: Collection[str]) -> Iterator[str]:
+    """Names, shapes and ranges of inputs and outputs; of those that the learner does not read, the model's own alone."""
     yield _heading("What goes in and out")
     yield ""
     yield f"MODEL = {quoted(program.name)}"
-    yield f"DELAY = {contract.delay}"
+    yield f"MODEL_HASH = {quoted(model_hash(contract))}"
+    yield f"PLAN_HASH = {quoted(plan_hash(program, contract))}"
     yield f"HORIZON = {contract.of_one_turn.horizon}"
     if contract.horizon is not None:
         yield f"AFTER_HORIZON = {quoted(ANYTIME if contract.anytime else ALONE)}"
-    yield f"MODEL_HASH = {quoted(model_hash(contract))}"
-    yield f"PLAN_HASH = {quoted(plan_hash(program, contract))}"
-    if program.prepare is None:
-        yield "prepare = None"
-    if program.certificate is None:
-        yield "certificate = None"
-    yield f"CONTEXT = {_strings(program.context)}"
+    if contract.delay:
+        yield f"DELAY = {contract.delay}"
     yield from _table("NAMES", {f.name: _names(a) for f in program.decision if (a := contract.axes.get(f.name))})
-    yield from _table("PREVIOUS", {name: quoted(own) for name, own in program.previous})
     yield f"STATE = {_strings(f.name for f in program.state)}"
     yield f"CONSTRAINTS = {_strings(program.labels)}"
     yield f"EQUALITIES = {_strings(contract.equalities)}"
-    yield from _lipschitz(program, contract)
-    distributions = {
-        f.name: f"({f.type.shape}, {quoted(contract.distributions.get(f.name, 'uniform'))})" for f in program.draws
-    }
-    yield from _table("DRAWS", distributions)
-    yield from _table(
-        "START", {f.name: array_source(np.asarray(contract.start[f.name], float)) for f in program.decision}
-    )
+    if "CONTEXT" in read:
+        yield f"CONTEXT = {_strings(program.context)}"
+    if "PREVIOUS" in read:
+        yield from _table("PREVIOUS", {name: quoted(own) for name, own in program.previous})
+    if "LIPSCHITZ" in read:
+        yield from _lipschitz(program, contract)
+    if "DRAWS" in read:
+        kinds = contract.distributions
+        draws = {f.name: f"({f.type.shape}, {quoted(kinds.get(f.name, 'uniform'))})" for f in program.draws}
+        yield from _table("DRAWS", draws)
+    start = {f.name: array_source(np.asarray(contract.start[f.name], float)) for f in program.decision}
+    yield from _table("START", start)
+    yield from (*helper_lines(Stream), "", "")
+    yield from _table("STREAMS", {f.name: stream_source(f, contract) for f in program.feedback})
 
 
 def _lipschitz(program: Program, contract: Contract) -> Iterator[str]:
     """Bounds of the gradients that `slopes` measures, in its order."""
-    if program.slopes is None:
-        yield "slopes = None"
-    _, watched = (None, None) if program.slopes is None else program.slopes.body.results
-    limits = () if watched is None else contract.constants.slopes[: 1 + math.prod(watched.type.shape)]
+    assert program.slopes is not None
+    limits = contract.constants.slopes[: 1 + math.prod(program.slopes.body.results[1].type.shape)]
     rows = [f"({quoted(limit.name)}, {array_source(np.asarray(limit.bound))})," for limit in limits]
     yield from ("LIPSCHITZ = (", *(f"    {row}" for row in rows), ")") if rows else ("LIPSCHITZ = ()",)
 
@@ -254,71 +261,3 @@ def _bound(value: Any) -> str:
     array = np.asarray(value, dtype=np.float64)
     same = array.size and (array == array.flat[0]).all()
     return array_source(array.ravel()[:1].reshape(()) if same else array)
-
-
-def _imports(parts: Collection[str], own: Collection[str]) -> list[str]:
-    """Union of the imports of the rule and the verbatim parts, without this package."""
-    modules = {"base64", "zlib", *own}
-    lines = set()
-    for name in parts:
-        for node in ast.parse(_source(name)).body:
-            if isinstance(node, ast.Import):
-                modules |= {a.name for a in node.names if a.name != "numpy"}
-            elif (
-                isinstance(node, ast.ImportFrom)
-                and node.module not in ("__future__",)
-                and not str(node.module).startswith("oco")
-            ):
-                lines.add((str(node.module), tuple(sorted(a.name for a in node.names))))
-    merged: dict[str, set[str]] = {}
-    for module, names in lines:
-        merged.setdefault(module, set()).update(names)
-    froms = [f"from {m} import {', '.join(sorted(ns))}" for m, ns in sorted(merged.items())]
-    return [
-        "from __future__ import annotations",
-        "",
-        *(f"import {m}" for m in sorted(modules)),
-        *froms,
-        "",
-        "import numpy as np",
-    ]
-
-
-@cache
-def _source(name: str) -> str:
-    return files("oco.backends.python").joinpath(f"{name}.py").read_text(encoding="utf-8")
-
-
-def _renamed(text: str, names: Mapping[str, str]) -> str:
-    """Source with other names in the place of these; strings stay as they are."""
-    lines = text.splitlines(keepends=True)
-    tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
-    for token in reversed([t for t in tokens if t.type == tokenize.NAME and t.string in names]):
-        (row, start), (_, stop) = token.start, token.end
-        line = lines[row - 1]
-        lines[row - 1] = line[:start] + names[token.string] + line[stop:]
-    return "".join(lines)
-
-
-@cache
-def _helper(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Definition of a function of this folder, verbatim."""
-    text = _source(function.__module__.rpartition(".")[2])
-    node = next(n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef) and n.name == function.__name__)
-    return ("", "", *text.splitlines()[node.lineno - 1 : node.end_lineno])
-
-
-@cache
-def _verbatim(name: str, in_turn: bool = False) -> tuple[str, ...]:
-    """Definitions of a module of this folder, verbatim; `in_turn`: what has the name `Learner` there is of learners in turn."""
-    text = _source(name)
-    if in_turn and name != "standalone_file":
-        text = _renamed(text, {"Learner": "LearnerInTurn", "LateFeedbackLearner": "Learner"})
-    rows = text.splitlines()
-    parts: list[str] = []
-    for node in ast.parse(text).body:
-        keep = isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Assign, ast.If))
-        if keep:
-            gap = ["", ""] if not isinstance(node, ast.Assign) else [""]
-            parts += [*gap, *rows[node.lineno - 1 : node.end_lineno]]
-    return tuple(parts)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from oco.backends.python.interface import DELAY, MODEL, MODEL_HASH
+from oco.backends.python.interface import DELAY, MODEL, MODEL_HASH, STREAMS
 from oco.backends.python.open_rounds import OpenRounds
 from oco.backends.python.standalone import Feedback, Learner
 from oco.backends.python.state_file import StateError, read_state, write_state
@@ -21,7 +21,7 @@ class LateFeedbackLearner:
 
     def __init__(self, start: Any = None, seed: int = 0) -> None:
         """Begin at the model's start, or at a first decision; `seed` is for random draws, and each learner has one of its own."""
-        self.learners = [Learner(start, seed if not i else [seed, i]) for i in range(DELAY + 1)]  # type: ignore[arg-type]
+        self.learners = [Learner(start, seed if not i else [seed, i]) for i in range(DELAY + 1)]
         self.rounds = OpenRounds(DELAY + 1)
 
     @property
@@ -52,10 +52,12 @@ class LateFeedbackLearner:
         self.rounds.end(now)
         return feedback._replace(round=now)
 
-    def second_point(self, *, round: int | None = None) -> Any:
-        """Second point of an open round, by default of the newest."""
-        newest = self.pending[-1] if self.pending else None
-        return self._of(self.rounds.given(newest if round is None else round)).second_point()
+    if "second_loss" in STREAMS:
+
+        def second_point(self, *, round: int | None = None) -> Any:
+            """Second point of an open round, by default of the newest."""
+            newest = self.pending[-1] if self.pending else None
+            return self._of(self.rounds.given(newest if round is None else round)).second_point()
 
     def skip(self, *, round: int | None = None) -> None:
         """Go on without the data of an open round, by default of the oldest."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from oco.backends.python.interface import CONSTRAINTS, CONTEXT, DELAY, EQUALITIES, MODEL, PREVIOUS, STREAMS
 from oco.backends.python.standalone import Feedback, Learner
+from oco.backends.python.streams import NAMED
 
 
 def named_columns(name: str, header: list[str]) -> list[int]:
@@ -34,25 +35,21 @@ def named_columns(name: str, header: list[str]) -> list[int]:
     return list(columns.values())
 
 
-def columns_of(name: str, shape: tuple[int, ...], header: list[str]) -> list[int]:
+def columns_of(name: str, header: list[str]) -> list[int]:
     """Columns of a stream: `price`, those of its names, `price[0]`, `price[1]`, ..., or `price.ANYTHING` in the order of the file."""
-    size = int(np.prod(shape))
-    if not shape or name in header:
-        results = [k for k, h in enumerate(header) if h == name]
-    else:
-        places = [f"{name}[{','.join(map(str, i))}]" for i in np.ndindex(*shape)]
-        first = {re.sub(r"\s", "", h): k for k, h in reversed(list(enumerate(header)))}
-        results = named_columns(name, header) if STREAMS[name].names else []
-        results = results or [first[p] for p in places if p in first]
+    stream, plain = STREAMS[name], [re.sub(r"\s", "", h) for h in header]
+    places = [f"{name}[{','.join(map(str, i))}]" for i in np.ndindex(*stream.shape)]
+    results = [k for k, h in enumerate(header) if h == name]
+    if NAMED and stream.names:
+        results = results or named_columns(name, header)
+    if stream.shape:
+        results = results or [plain.index(p) for p in places if p in plain]
         results = results or [k for k, h in enumerate(header) if h.startswith(name + ".")]
     if not results:
-        distribution = STREAMS[name].distribution
-        raise ValueError(
-            f"no column for {name}"
-            + (f": the model draws it from {distribution}, a file must have it" if distribution else "")
-        )
-    if len(results) != size:
-        raise ValueError(f"{name} has {size} entries, the file {len(results)} columns for it")
+        drawn = f": the model draws it from {stream.distribution}, a file must have it" if stream.distribution else ""
+        raise ValueError(f"no column for {name}{drawn}")
+    if len(results) != len(places):
+        raise ValueError(f"{name} has {len(places)} entries, the file {len(results)} columns for it")
     return results
 
 
@@ -68,7 +65,7 @@ def rounds_of(path: str) -> Iterator[dict[str, Any]]:
     with open(path, newline="", encoding="utf-8-sig") as file:
         rows = csv.reader(file)
         header = [h.strip() for h in next(rows, [])]
-        columns = {name: columns_of(name, s.shape, header) for name, s in STREAMS.items() if name not in PREVIOUS}
+        columns = {name: columns_of(name, header) for name in STREAMS if name not in PREVIOUS}
         for row in rows:
             try:
                 cells = {n: [number_of(row[k]) for k in ks] for n, ks in columns.items()}
@@ -77,31 +74,33 @@ def rounds_of(path: str) -> Iterator[dict[str, Any]]:
             yield {n: np.array(values).reshape(STREAMS[n].shape) for n, values in cells.items()}
 
 
-def _feedbacks(learner: Any, rounds: Iterator[Mapping[str, Any]]) -> Iterator[Feedback]:
-    """Feedback of all rounds, each of which comes after as many others as the delay has."""
-    open_: list[Mapping[str, Any]] = []
+def _feedbacks(learner: Any, rounds: Iterator[dict[str, Any]]) -> Iterator[Feedback]:
+    """Feedback of all rounds, in their order."""
+    if DELAY:
+        late: list[dict[str, Any]] = []
     for streams in rounds:
-        learner.decide(**{name: streams[name] for name in CONTEXT})
-        open_.append({n: v for n, v in streams.items() if n not in CONTEXT})
-        if len(open_) > DELAY:
-            yield learner.observe(**open_.pop(0))
-    for streams in open_:
-        yield learner.observe(**streams)
+        learner.decide(**{name: streams.pop(name) for name in CONTEXT})
+        if DELAY:
+            late.append(streams)
+            if len(late) > DELAY:
+                yield learner.observe(**late.pop(0))
+        else:
+            yield learner.observe(**streams)
+    if DELAY:
+        yield from (learner.observe(**streams) for streams in late)
 
 
-def run(rounds: Iterator[Mapping[str, Any]]) -> None:
+def run(rounds: Iterator[dict[str, Any]]) -> None:
     """Play all rounds and print their losses."""
-    learner = Learner()
-    count, loss, signed = 0, 0.0, np.zeros(len(CONSTRAINTS) + len(EQUALITIES))
-    hard = signed.copy()
-    for feedback in _feedbacks(learner, rounds):
-        count += 1
-        loss += feedback.loss
+    labels, count, loss = CONSTRAINTS + EQUALITIES, 0, 0.0
+    signed, hard = np.zeros(len(labels)), np.zeros(len(labels))
+    for feedback in _feedbacks(Learner(), rounds):
+        count, loss = count + 1, loss + feedback.loss
         signed += np.concatenate([feedback.constraints, feedback.equalities])
         hard += feedback.violation
     print(f"{MODEL}: {count} rounds, loss {loss:.6g} ({loss / max(count, 1):.6g} a round)")
-    soft = np.where(np.arange(len(signed)) < len(CONSTRAINTS), np.maximum(signed, 0), np.abs(signed))
-    for label, total, worst in zip(CONSTRAINTS + EQUALITIES, soft, hard):
+    soft = Feedback(count, loss, *np.split(signed, [len(CONSTRAINTS)])).violation
+    for label, total, worst in zip(labels, soft, hard):
         print(f"{label}: violation {total:.6g} over all rounds, {worst:.6g} round by round")
 
 

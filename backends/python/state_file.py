@@ -20,6 +20,8 @@ import numpy as np
 STATE_FORMAT = "oco-state 1"
 LAST_ROUND = 2**53
 """Largest round that is exact as a float in the formulas in t; no learner comes so far."""
+EXPLAINED = True
+"""True where errors say in which way a file is wrong; an emitted module says that it is."""
 
 
 class StateError(ValueError):
@@ -61,12 +63,11 @@ def check_round(round: int) -> None:
 def write_state(path: str | os.PathLike[str], content: Mapping[str, Any]) -> None:
     """Write JSON values to a file that is at every moment either the old one or the new one, complete."""
     body = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
-    head = f"{STATE_FORMAT} {hashlib.sha256(body).hexdigest()}\n".encode()
     folder, name = os.path.split(os.path.abspath(path))
     handle, neighbour = tempfile.mkstemp(dir=folder, prefix=f".{name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(head + body)
+            file.write(_head(body) + b"\n" + body)
             file.flush()
             os.fsync(file.fileno())
         os.replace(neighbour, path)
@@ -74,19 +75,19 @@ def write_state(path: str | os.PathLike[str], content: Mapping[str, Any]) -> Non
         with contextlib.suppress(FileNotFoundError):  # an interruption came after the replacement
             os.unlink(neighbour)
         raise
-    _flush(folder, f".{name}.")
-
-
-def _flush(folder: str, prefix: str) -> None:
-    """Flush the new name to disk, and remove files left by writers that were killed an hour ago or more."""
-    if hasattr(os, "O_DIRECTORY"):
+    if hasattr(os, "O_DIRECTORY"):  # the new name, too, is to be on the disk
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def remove_parts(path: str | os.PathLike[str]) -> None:
+    """Remove files beside a state that were left by writers who were killed an hour ago or more."""
+    folder, name = os.path.split(os.path.abspath(path))
     with os.scandir(folder) as entries:
-        left = [e for e in entries if e.name.startswith(prefix) and e.name.endswith(".part")]
+        left = [e for e in entries if e.name.startswith(f".{name}.") and e.name.endswith(".part")]
     for entry in left:
         with contextlib.suppress(FileNotFoundError):
             if time.time() - entry.stat().st_mtime > 3600:
@@ -95,18 +96,33 @@ def _flush(folder: str, prefix: str) -> None:
 
 def read_state(path: str | os.PathLike[str]) -> dict[str, Any]:
     """JSON values of a saved state. Raises StateError for a file that was damaged, cut or made by another version."""
-    name = os.fspath(path)
     with open(path, "rb") as file:
         head, _, body = file.read().partition(b"\n")
-    version, _, checksum = head.rpartition(b" ")
-    if version != STATE_FORMAT.encode():
-        number = version.removeprefix(b"oco-state ")
-        if number == version or not number.isdigit():
-            raise StateError(f"{name!r} is not a saved state, or its first line is damaged")
-        age = "a newer" if int(number) > int(STATE_FORMAT.split()[1]) else "an older"
-        raise StateError(f"{name!r} was saved in the format of {age} version, {number[:20].decode()}; this reads 1")
-    if checksum != hashlib.sha256(body).hexdigest().encode():
-        raise StateError(f"{name!r} is damaged: its checksum does not fit")
+    if head != _head(body):
+        wrong = _fault(head) if EXPLAINED else f"is damaged, or no file of the format {STATE_FORMAT}"
+        raise StateError(f"{os.fspath(path)!r} {wrong}")
+    return _content(os.fspath(path), body) if EXPLAINED else json.loads(body)
+
+
+def _head(body: bytes) -> bytes:
+    """First line of a file: its format, and the checksum of the rest."""
+    return f"{STATE_FORMAT} {hashlib.sha256(body).hexdigest()}".encode()
+
+
+def _fault(head: bytes) -> str:
+    """Reason why a first line is not that of the rest."""
+    version = head.rpartition(b" ")[0]
+    if version == STATE_FORMAT.encode():
+        return "is damaged: its checksum does not fit"
+    number = version.removeprefix(b"oco-state ")
+    if number == version or not number.isdigit():
+        return "is not a saved state, or its first line is damaged"
+    age = "a newer" if int(number) > int(STATE_FORMAT.split()[1]) else "an older"
+    return f"was saved in the format of {age} version, {number[:20].decode()}; this reads 1"
+
+
+def _content(name: str, body: bytes) -> dict[str, Any]:
+    """JSON values of a file. Raises StateError where they are none."""
     try:
         content = json.loads(body)
     except (ValueError, RecursionError) as error:

@@ -1,0 +1,74 @@
+"""Modules of this folder as text of emitted ones."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from oco.backends.python.specialized import reads
+
+
+def imports(names: Sequence[str], text: str) -> list[str]:
+    """Imports of these modules, and of the rule, that a text uses; without this package."""
+    used = reads(ast.parse(text)).keys() | {"np"}
+    nodes = [node for name in names for node in ast.parse(_source(name)).body]
+    plain = {a.name for n in nodes if isinstance(n, ast.Import) for a in n.names} | {"base64", "math", "zlib"}
+    listed: dict[str, set[str]] = {}
+    for node in nodes:
+        module = node.module if isinstance(node, ast.ImportFrom) else None
+        if (
+            isinstance(node, ast.ImportFrom)
+            and module is not None
+            and module.split(".")[0] not in ("oco", "__future__")
+        ):
+            listed.setdefault(module, set()).update({a.name for a in node.names} & used)
+    froms = [f"from {module} import {', '.join(sorted(own))}" for module, own in sorted(listed.items()) if own]
+    standard = [*(f"import {m}" for m in sorted(plain & used)), *froms]
+    return ["from __future__ import annotations", "", *standard, "", "import numpy as np"]
+
+
+@cache
+def definitions(names: Sequence[str], in_turn: bool = False) -> str:
+    """Functions, classes and constants of these modules; `in_turn`: what has the name `Learner` there is of learners in turn."""
+    return "\n".join(line for name in names for line in _definitions(name, in_turn)) + "\n"
+
+
+def _definitions(name: str, in_turn: bool) -> Iterator[str]:
+    text = _source(name)
+    if in_turn and name != "standalone_file":
+        text = _renamed(text, {"Learner": "LearnerInTurn", "LateFeedbackLearner": "Learner"})
+    rows = text.splitlines()
+    kept = [n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef | ast.ClassDef | ast.Assign | ast.If)]
+    for node, before in zip(kept, [None, *kept]):
+        yield from () if isinstance(node, ast.Assign) and isinstance(before, ast.Assign) else ("", "")
+        yield from rows[node.lineno - 1 : node.end_lineno]
+
+
+@cache
+def helper_lines(defined: Callable[..., Any]) -> tuple[str, ...]:
+    """Definition of a function or a class of this folder, verbatim."""
+    text = _source(defined.__module__.rpartition(".")[2])
+    kinds = ast.FunctionDef | ast.ClassDef
+    node = next(n for n in ast.parse(text).body if isinstance(n, kinds) and n.name == defined.__name__)
+    return ("", "", *text.splitlines()[node.lineno - 1 : node.end_lineno])
+
+
+@cache
+def _source(name: str) -> str:
+    return files("oco.backends.python").joinpath(f"{name}.py").read_text(encoding="utf-8")
+
+
+def _renamed(text: str, names: Mapping[str, str]) -> str:
+    """Source with other names in the place of these; strings stay as they are."""
+    lines = text.splitlines(keepends=True)
+    tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    for token in reversed([t for t in tokens if t.type == tokenize.NAME and t.string in names]):
+        (row, start), (_, stop) = token.start, token.end
+        line = lines[row - 1]
+        lines[row - 1] = line[:start] + names[token.string] + line[stop:]
+    return "".join(lines)

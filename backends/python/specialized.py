@@ -1,0 +1,164 @@
+"""Text of this folder's modules for one model: branches that it decides are cut, and what is then unused is left out.
+
+The sources are ASCII, so that a column counts characters.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_Edit = tuple[int, int, str]
+_PUBLIC = ("Learner", "StateError", "Stream", "StreamError")
+
+
+def specialized(text: str, known: Mapping[str, Any]) -> str:
+    """Definitions of a text, where the names of `known` have these values; without annotations.
+
+    An `if` or a conditional expression over these names alone gives way to its branch. A private method or a
+    definition that nothing uses any longer is left out.
+    """
+    while edits := list(_decided(ast.parse(text), text, known)):
+        text = _edited(text, edits)
+    text = re.sub(r" +# (type: ignore|noqa).*", "", _edited(text, list(_annotations(ast.parse(text), text))))
+    while edits := list(_unused(ast.parse(text), text)):
+        text = _edited(text, edits)
+    return re.sub(r"\n{3,}(?= )", "\n\n", re.sub(r"\n{4,}", "\n\n\n", text))
+
+
+def reads(tree: ast.AST) -> Counter[str]:
+    """Names and attributes that a tree reads, and how often."""
+    nodes = list(ast.walk(tree))
+    names = Counter(n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+    return names + Counter(n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load))
+
+
+def _edited(text: str, edits: list[_Edit]) -> str:
+    for start, stop, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[stop:]
+    return text
+
+
+class _Places:
+    """Offsets of nodes in a text."""
+
+    def __init__(self, text: str) -> None:
+        self.lines = text.splitlines(keepends=True)
+        self.starts = [0]
+        for line in self.lines:
+            self.starts.append(self.starts[-1] + len(line))
+
+    def span(self, node: Any) -> tuple[int, int]:
+        """Offsets of a node's first character and after its last."""
+        return self.starts[node.lineno - 1] + node.col_offset, self.starts[node.end_lineno - 1] + node.end_col_offset
+
+    def rows(self, first: Any, last: Any) -> tuple[int, int]:
+        """Lines of statements, from 0: of the first with its decorators."""
+        head = min([first.lineno, *(d.lineno for d in getattr(first, "decorator_list", ()))])
+        return head - 1, last.end_lineno
+
+
+def _decided(tree: ast.AST, text: str, known: Mapping[str, Any]) -> Iterator[_Edit]:
+    """Edits of the outermost conditions that are decided, wholly or in part."""
+    places, open_ = _Places(text), [tree]
+    while open_:
+        node = open_.pop()
+        holds = _holds(node.test, known) if isinstance(node, ast.If | ast.IfExp) else None
+        if isinstance(node, ast.IfExp) and holds is not None:
+            start, stop = places.span(node.body if holds else node.orelse)
+            yield (*places.span(node), text[start:stop])
+        elif isinstance(node, ast.If) and holds is not None:
+            first, last = places.rows(node, node)
+            lines = _branch_lines(node, node.body if holds else node.orelse, places)
+            yield places.starts[first], places.starts[last], "".join(lines)
+        elif (
+            isinstance(node, ast.BoolOp)
+            and (rest := [v for v in node.values if _holds(v, known) is None]) != node.values
+        ):
+            word = " and " if isinstance(node.op, ast.And) else " or "
+            yield (*places.span(node), word.join(text[slice(*places.span(v))] for v in rest))
+        else:
+            open_ += ast.iter_child_nodes(node)
+
+
+def _holds(test: ast.expr, known: Mapping[str, Any]) -> bool | None:
+    """Value of a condition; None where it is not decided."""
+    if isinstance(test, ast.BoolOp):
+        parts, whole = [_holds(v, known) for v in test.values], isinstance(test.op, ast.And)
+        return (not whole) if (not whole) in parts else None if None in parts else whole
+    names = {n.id for n in ast.walk(test) if isinstance(n, ast.Name)}
+    if not names or not names <= known.keys():
+        return None
+    return bool(eval(compile(ast.Expression(test), "condition", "eval"), {"__builtins__": {}}, dict(known)))
+
+
+def _branch_lines(condition: ast.If, branch: list[ast.stmt], places: _Places) -> Iterator[str]:
+    """Lines of a branch in the place of its condition: as far to the right as that, or under `else` where that continues another."""
+    if not branch:
+        return
+    column, continues = condition.col_offset, places.lines[condition.lineno - 1].lstrip().startswith("elif")
+    first, last = places.rows(branch[0], branch[-1])
+    lines, chained = places.lines[first:last], branch[0].col_offset == column
+    if continues:
+        yield from lines if chained else [" " * column + "else:\n", *lines]
+    elif chained:
+        yield from (lines[0].replace("elif", "if", 1), *lines[1:])
+    else:
+        further = branch[0].col_offset - column
+        yield from (line[further:] if line.strip() else line for line in lines)
+
+
+def _annotations(tree: ast.AST, text: str) -> Iterator[_Edit]:
+    """Edits that take the annotations of functions and of variables with a value away."""
+    places = _Places(text)
+    fields = {id(n) for c in ast.walk(tree) if isinstance(c, ast.ClassDef) for n in c.body}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            yield from _bare_head(node, text, places)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None and id(node) not in fields:
+            yield places.span(node.target)[1], places.span(node.annotation)[1], ""
+
+
+def _bare_head(node: ast.FunctionDef, text: str, places: _Places) -> Iterator[_Edit]:
+    """Edits of the parameters and the result of one function."""
+    given = node.args
+    plain = [*given.posonlyargs, *given.args]
+    defaults = dict(zip([a.arg for a in plain][::-1], given.defaults[::-1])) | {
+        a.arg: d for a, d in zip(given.kwonlyargs, given.kw_defaults) if d is not None
+    }
+    for a in [*plain, *given.kwonlyargs, given.vararg, given.kwarg]:
+        if a is not None and a.annotation is not None:
+            name_end, default = places.span(a)[0] + len(a.arg), defaults.get(a.arg)
+            if default is None:
+                yield name_end, places.span(a.annotation)[1], ""
+            else:
+                yield name_end, places.span(default)[0], "="
+    if node.returns is not None:
+        start, stop = places.span(node.returns)
+        yield text.rindex(" -> ", 0, start), stop, ""
+
+
+def _unused(tree: ast.Module, text: str) -> Iterator[_Edit]:
+    """Edits that take away definitions that nothing reads: at the top, and private methods of classes."""
+    places, read = _Places(text), reads(tree)
+    for top in tree.body:
+        inner = top.body if isinstance(top, ast.ClassDef) else []
+        for node in (top, *inner):
+            private = node is top or getattr(node, "name", "").lstrip("_") != getattr(node, "name", "")
+            names = _defined(node)
+            own = reads(node)  # a function that calls itself alone is not used
+            if private and names and not any(read[n] > own[n] or n in _PUBLIC for n in names):
+                first, last = places.rows(node, node)
+                yield places.starts[first], places.starts[last], ""
+                if node is top:
+                    break
+
+
+def _defined(node: ast.stmt) -> set[str]:
+    """Names that a definition gives; none where it is special to Python."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return set() if node.name.startswith("__") else {node.name}
+    return {t.id for t in node.targets if isinstance(t, ast.Name)} if isinstance(node, ast.Assign) else set()

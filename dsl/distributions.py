@@ -4,8 +4,8 @@ stream's bounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -153,6 +153,16 @@ class TruncatedDistribution:
     def discrete(self) -> bool:
         """True where values are integers."""
         return FAMILIES[self.kind].discrete
+
+    def at(self, places: Sequence[int]) -> TruncatedDistribution:
+        """Distribution of the entries at these flat positions of the stream, shape (len(places),)."""
+
+        def taken(values: Array) -> Array:
+            return np.broadcast_to(values, self.shape).reshape(-1)[list(places)]
+
+        shared = self.kind == "categorical"  # its probabilities are those of every entry
+        args = self.args if shared else {n: taken(a) for n, a in self.args.items()}
+        return replace(self, args=args, shape=(len(places),), lower=taken(self.lower), upper=taken(self.upper))
 
     def probability(self) -> Array:
         """Probability P(lower <= X <= upper) before truncation."""

@@ -159,7 +159,7 @@ def _opened(made: Callable[[str | None], Learner], journal: str | Path | None, t
 
 def _refuted(data: Data) -> tuple[str, ...]:
     """Warning where given data refute what the model states of them, with the round since when."""
-    evidence = Evidence.of(data.problem, ALPHA).about(frozenset(data.given))
+    evidence = Evidence.of(data.problem, ALPHA, frozenset(data.given))
     alarm = evidence.after_rounds({name: data.array(name) for name in evidence.streams}).alarm
     return () if alarm is None else (str(alarm),)
 

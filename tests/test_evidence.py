@@ -151,3 +151,26 @@ def test_runs_warn_of_data_that_refute_the_model() -> None:
     assert not any("no longer claimed" in w for w in plan.run({"s": rng.random(300)}).warnings)
     assert any("no longer claimed" in w for w in plan.run({"s": rng.random(300) ** 2}).warnings)
     assert not any("no longer claimed" in w for w in plan.run().warnings), "draws are the model's own"
+
+
+def test_of_a_large_stream_some_entries_are_watched() -> None:
+    """A stream of 1.6 million entries is begun in moments; the last entry is among those that are watched, with its own arguments."""
+    text = """
+model wide
+horizon T = 10
+param m[900, 1700]
+decision x in box(0, 1)
+stream P[900, 1700] ~ normal(m, 1)
+stream c in [0, 1]
+minimize c * x
+subject to
+    few: x * sum(P) <= 1  each round
+"""
+    means = np.zeros((900, 1700))
+    means[-1, -1] = 7.0
+    problem = canonical(oco.parse(text, params={"m": means}))
+    entries = stated_entries(problem)
+    assert len(entries) == 64 and entries[-1].place == means.size - 1
+    (edges,) = [b.edges for b in entries[-1].bets if b.edges is not None]
+    assert abs(float(np.median(edges)) - 7.0) < 0.1
+    assert stated_entries(problem, frozenset({"c"})) == ()

@@ -8,7 +8,6 @@ distribution  q_k / p_k on bin k of the values, p their stated probabilities, q 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -21,6 +20,8 @@ from oco.dsl.distributions import TruncatedDistribution
 from oco.dsl.families import FAMILIES
 
 Floats = np.ndarray[Any, Any]
+MOST_WATCHED = 64
+"""Entries of a stream that are watched, so that a round of a large one stays cheap; bets on fewer are as sound."""
 SIZES = (0.9, 0.5, 0.25, 0.12, 0.06, 0.03, 0.015)
 """Shares of the largest bets that stay positive; the small ones are for small shifts."""
 SERIAL = (0.5, 0.12, 0.03)
@@ -78,21 +79,22 @@ class StatedEntry:
 
 
 @lru_cache(maxsize=16)
-def stated_entries(problem: Canonical) -> tuple[StatedEntry, ...]:
-    """All that a problem states about means and distributions of its streams, entry by entry."""
+def stated_entries(problem: Canonical, streams: frozenset[str] | None = None) -> tuple[StatedEntry, ...]:
+    """Statements of a problem about means and distributions of these streams, or of all, for `MOST_WATCHED` entries of each at most."""
     stated = (s for s in problem.streams if s.stochastic and s.mean is not None)
-    return tuple(entry for s in stated for entry in _entries(s))
+    return tuple(entry for s in stated if streams is None or s.name in streams for entry in _entries(s))
 
 
 def _entries(stream: StreamRange) -> Iterator[StatedEntry]:
-    """Entries of a stream that can be bet on."""
+    """Entries of a stream that can be bet on, spread evenly where there are more than are watched."""
     low, high, mean = (_flat(a, stream.shape) for a in (stream.lower, stream.upper, stream.mean))
-    bins = None if stream.distribution is None else _bins(stream.distribution)
-    for k in range(math.prod(stream.shape)):
+    places = np.linspace(0, low.size - 1, min(low.size, MOST_WATCHED)).astype(int).tolist()
+    bins = None if stream.distribution is None else _bins(stream.distribution.at(places))
+    for n, k in enumerate(places):
         place = ", ".join(map(str, np.unravel_index(k, stream.shape)))
         name = f"{stream.name}[{place}]" if stream.shape else stream.name
         bets = list(_on_mean(name, float(low[k]), float(high[k]), float(mean[k])))
-        if bins is not None and (own := _on_bins(bins[0][:, k], bins[1][:, k])) is not None:
+        if bins is not None and (own := _on_bins(bins[0][:, n], bins[1][:, n])) is not None:
             bets.append(Bets(f"`{name}` has the distribution that is stated", edges=own[0], odds=own[1]))
         if bets:
             yield StatedEntry(stream.name, k, tuple(bets))

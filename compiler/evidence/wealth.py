@@ -13,7 +13,7 @@ frequency: a change late in a run is seen as soon as wealth has grown by log 1/a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -61,19 +61,13 @@ class Evidence:
     alarm: Alarm | None = None
 
     @classmethod
-    def of(cls, problem: Canonical, alpha: float) -> Evidence:
-        """Evidence before the first round, against all that a problem states of its streams."""
+    def of(cls, problem: Canonical, alpha: float, streams: frozenset[str] | None = None) -> Evidence:
+        """Evidence before the first round, against what a problem states of these streams, or of all."""
         if not 0 < alpha < 1:
             raise ValueError(f"alpha is a probability between 0 and 1, not {alpha!r}")
-        entries = stated_entries(problem)
+        entries = stated_entries(problem, streams)
         count = sum(b.count for e in entries for b in e.bets)
         return cls(entries, alpha, problem.horizon, 0, np.zeros(count))
-
-    def about(self, streams: Collection[str]) -> Evidence:
-        """Evidence before the first round, against statements about these streams alone."""
-        entries = tuple(e for e in self.entries if e.stream in streams)
-        count = sum(b.count for e in entries for b in e.bets)
-        return Evidence(entries, self.alpha, self.horizon, 0, np.zeros(count))
 
     @property
     def streams(self) -> tuple[str, ...]:

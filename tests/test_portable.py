@@ -140,6 +140,10 @@ OF_ROWS = {
     "series": pd.Series(FLAT),
     "polars row": pl.DataFrame([FLAT]).row(0, named=True),
     "polars table": pl.DataFrame([FLAT]),
+    "polars table of lists": pl.DataFrame({"price": [[1.5, 2.5, 3.5]], "jobs": [4]}),
+    "pandas table": pd.DataFrame([FLAT]),
+    "pandas table of lists": pd.DataFrame({"price": [[1.5, 2.5, 3.5]], "jobs": [4]}),
+    "arrow table": pl.DataFrame([FLAT]).to_arrow(),
     "zones": {"price.a": 1.5, "price.b": 2.5, "price.c": 3.5, "jobs": 4},
 }
 
@@ -157,9 +161,21 @@ def test_other_things_are_no_rows(plan: Any) -> None:
     learner.decide(need=2)
     with pytest.raises(oco.OcoError, match="a row is not of type SimpleNamespace"):
         learner.observe(SimpleNamespace(price=[1, 2, 3]))
+    for table in (pd.DataFrame([FLAT, FLAT]), pl.DataFrame([FLAT, FLAT])):
+        with pytest.raises(oco.OcoError, match="a round is one row, and this DataFrame has 2"):
+            learner.observe(table)
+    with pytest.raises(oco.OcoError, match="a round is one row, and this DataFrame has 0"):
+        learner.observe(pd.DataFrame([FLAT]).iloc[:0])
     with pytest.raises(oco.OcoError, match="there is no `prize`"):
         learner.observe({"prize": [1, 2, 3], "jobs": 4})
     assert learner.round == 1
+
+
+def test_a_plan_of_another_algorithm_is_asked_for_by_its_name(plan: Any) -> None:
+    assert plan.only("recoo").algorithm == "recoo"
+    with pytest.raises(oco.OcoError, match="did you mean `recoo`") as error:
+        plan.only("reco")
+    assert error.value.code == "OCO701"
 
 
 def test_dir_lists_what_users_need(plan: Any) -> None:

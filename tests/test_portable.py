@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 import oco
+from oco.backends.c99.build import stepper
 
 TEXT = """model shop
 horizon T = 20
@@ -81,6 +82,25 @@ def test_traces_and_feedback_keep_their_numbers(plan: Any, way: str) -> None:
     feedback = learner.observe(price=[1, 2, 3], jobs=2)
     kept = WAYS[way](feedback)
     assert kept.loss == feedback.loss and np.array_equal(kept.violation, feedback.violation)
+
+
+@pytest.mark.skipif(stepper() is None, reason="no C compiler")
+@pytest.mark.parametrize("way", WAYS)
+def test_feedback_of_compiled_learners_is_carried_and_shown_as_any(way: str) -> None:
+    text = "model a\nhorizon T = 9\ndecision x[2] in box(0, 1)\nstream c[2] in [0, 1]\nminimize c @ x\n"
+    text += "subject to\n    g: c @ x <= 0.1 each round\n"
+    results = []
+    for backend in ("c", "numpy"):
+        learner = oco.compile(oco.parse(text), "coldq", settings="paper", backend=backend).learner()
+        for _ in range(3):
+            learner.decide()
+            feedback = learner.observe(c=np.array([0.5, 0.25]))
+        kept = WAYS[way](feedback)
+        assert (kept.round, kept.loss) == (feedback.round, feedback.loss)
+        assert np.array_equal(kept.constraints, feedback.constraints) and kept.equalities.shape == (0,)
+        assert repr(kept) == repr(feedback)
+        results.append(repr(kept))
+    assert results[0] == results[1]
 
 
 def last_decision(plan: Any) -> list[float]:

@@ -104,6 +104,8 @@ CALLS: dict[str, Callable[[Path], Any]] = {
     "a file that is not there to load": lambda p: oco.load(p / "shop.oco"),
     "a stream left out": lambda p: learner().observe(price=[1, 2, 3]),
     "a misspelt stream": lambda p: learner().observe(prices=[1, 2, 3], demand=4),
+    "a stream given before the decision": lambda p: learner().decide(demand=4),
+    "a stream too many": lambda p: learner().observe(**ROUND, weather=1),
     "a stream of another shape": lambda p: learner().observe(price=[1, 2], demand=4),
     "a word for a number": lambda p: learner().observe(price=["a", "b", "c"], demand=4),
     "a missing value": lambda p: learner().observe(price=[1, float("nan"), 3], demand=4),

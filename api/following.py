@@ -124,6 +124,9 @@ class Follower:
             "horizon": contract.horizon,
             "guarantee": list(contract.guarantee),
             "constraints": [*program.labels, *contract.equalities],
+            "names": {
+                name: axes[0].names[:SHOWN] for name, axes in contract.axes.items() if len(axes) == 1 and axes[0]
+            },
             "rounds": list(self.rounds),
             "warnings": learner.warnings[-5:],
             "certificate": _certificate(learner),

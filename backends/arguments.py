@@ -12,7 +12,7 @@ from oco.backends.python.intake import StreamError
 from oco.backends.python.streams import Stream
 from oco.compiler.ir.program import DType
 from oco.dsl.diagnostics import OcoError, fail
-from oco.dsl.suggest import nearest
+from oco.dsl.suggest import listed, nearest
 
 Array = np.ndarray[Any, Any]
 CODES = {
@@ -38,8 +38,15 @@ def wrong_input(error: StreamError, more: str = "", given: Iterable[str] = (), w
 def _renamed(given: list[str], wanted: list[str]) -> tuple[str, str]:
     """Names that are given and not wanted, and the names meant: the nearest, or the only one that lacks a value."""
     unknown, missing = ([n for n in a if n not in b] for a, b in ((given, wanted), (wanted, given)))
-    if not unknown or not missing:
-        return "", f"give {', '.join(f'`{n}=...`' for n in missing)} as well" if missing else ""
+    if not missing:
+        return (
+            "",
+            f"leave {listed(unknown)} out: `decide` takes contexts alone, `observe` what is revealed after it"
+            if unknown
+            else "",
+        )
+    if not unknown:
+        return "", f"give {', '.join(f'`{n}=...`' for n in missing)} as well"
     near = nearest(unknown[0], missing) or (missing[0] if len(unknown) == len(missing) == 1 else None)
     more = f", and there is no {', '.join(f'`{n}`' for n in unknown)}"
     return more, f"did you mean `{near}`?" if near else f"give {', '.join(f'`{n}=...`' for n in missing)}"

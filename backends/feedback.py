@@ -28,7 +28,7 @@ class Feedback:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Data, decisions and what was measured of them: another process needs no program for these."""
-        return _carried, (self.round, dict(self.values), self.decisions, self._measured)
+        return carried, (self.round, dict(self.values), self.decisions, self._measured)
 
     def __repr__(self) -> str:
         return f"Feedback(round={self.round}, loss={self.loss:.6g}, violation={self.violation})"
@@ -62,7 +62,7 @@ class Feedback:
         return np.concatenate([np.maximum(self.constraints, 0), np.abs(self.equalities)])
 
 
-def _carried(round: int, values: Mapping[str, Any], decisions: tuple[Any, ...], measured: tuple[Any, ...]) -> Feedback:
+def carried(round: int, values: Mapping[str, Any], decisions: tuple[Any, ...], measured: tuple[Any, ...]) -> Feedback:
     """Feedback whose loss and constraints are known."""
     result = Feedback(round, values, decisions, Compiled.__new__(Compiled))
     result.__dict__["_measured"] = measured

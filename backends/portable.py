@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -118,7 +118,7 @@ def _array(kind: str, shape: tuple[int, ...], ends: Mapping[str, Any]) -> dict[s
 
 
 def row_of(row: Any, wanted: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
-    """Values by name from a dict, a Series of pandas, a named tuple or a table of one row.
+    """Values by name from a dict, a Series of pandas, a named tuple or a table of one row (of pandas, polars or Arrow).
 
     wanted  shapes by name: `price` of shape (3,) may stand in columns price[0], price[1], ... or price.a, price.b, ... in their order
     """
@@ -135,14 +135,25 @@ def row_of(row: Any, wanted: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
 
 
 def _mapping(row: Any) -> Mapping[Any, Any]:
+    """Values of a row by the names of its columns. Raises OCO841 for what is no row, and for a table of more rows than one, or of none."""
     if isinstance(row, Mapping):
         return row
-    for method in ("_asdict", "to_dicts", "to_dict"):
-        if hasattr(row, method):
-            result = getattr(row, method)()
-            if isinstance(result, list) and len(result) == 1:
-                result = result[0]
-            if isinstance(result, Mapping):
-                return result
+    records = _records(row)
+    if records is not None and len(records) == 1 and isinstance(records[0], Mapping):
+        return records[0]
     hint = "a row is a dict, a Series, a named tuple or a table of one row; or give each stream by its name"
+    if records is not None and len(records) != 1:
+        raise fail("OCO841", f"a round is one row, and this {type(row).__name__} has {len(records)}", hint=hint)
     raise fail("OCO841", f"a row is not of type {type(row).__name__}", hint=hint)
+
+
+def _records(row: Any) -> Sequence[Any] | None:
+    """Rows of a named tuple, a Series or a table: of pandas, polars or Arrow; None for anything else."""
+    for method in ("to_dicts", "to_pylist"):
+        if hasattr(row, method):
+            return list(getattr(row, method)())
+    if hasattr(row, "_asdict"):
+        return [row._asdict()]
+    if hasattr(row, "to_dict"):
+        return row.to_dict("records") if getattr(row, "ndim", 1) == 2 else [row.to_dict()]
+    return None

@@ -59,15 +59,19 @@ def _ordered(
             raise fail(code, f"the argument `{name}` is given twice", _with_name(value, name), "keep one of the two")
         named[name] = value
     if len(args) > len(parameters):
-        raise fail(code, _arity(signature, parameters, len(args)), span)
+        hint = (
+            f"write `{signature}`; sizes stand behind names, as in `x[3]`"
+            if code == "OCO403"
+            else f"write `{signature}`"
+        )
+        raise fail(code, _arity(signature, parameters, len(args)), span, hint)
     missing = [p for p in parameters[:least] if p not in named]
     if missing:
         raise fail(code, f"`{signature}` needs {listed(missing)}", span, f"its arguments are {listed(parameters)}")
     given = [p for p in parameters if p in named]
     if tuple(given) != tuple(parameters[: len(given)]):
-        raise fail(
-            code, f"`{signature}` needs {listed(p for p in parameters if p not in named)} before the last one", span
-        )
+        skipped = listed(p for p in parameters if p not in named)
+        raise fail(code, f"`{signature}` needs {skipped} before the last one", span, f"give {skipped} too")
     return [named[p] for p in given]
 
 

@@ -139,7 +139,10 @@ def _round_words(base: Expr, item: Expr, dim: Dim) -> str:
     if not names(item, Kind.ROUND):
         return ""
     if names(base, Kind.DECISION):
-        return "; an index picks an entry of the decision of this round, not of an earlier one"
+        name = describe(base, "x").strip("`")
+        return (
+            f"; an index picks an entry of the decision of this round, and that of the round before is `prev({name})`"
+        )
     return f"; rounds count from 1: `(t - 1) % {dim}` begins again after {dim} rounds"
 
 

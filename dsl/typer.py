@@ -271,6 +271,8 @@ class Typer:
         if name in self.scope.declared:
             kind = kind_of(self.scope.declared[name])
             hint = "write `*` between them to multiply, or [ ] for an entry"
+            if kind == "decision":
+                hint += f"; its value of the round before is `prev({name})`"
             self._refuse(fail("OCO202", f"`{name}` is a {kind}, not a function", head, hint))
             return False
         self.reported.add(name)

@@ -61,6 +61,32 @@ def test_wrong_data_are_one_document_too(tmp_path: Path, capsys: pytest.CaptureF
     assert json.loads(capsys.readouterr().out)["diagnostics"][0]["code"].startswith("OCO8")
 
 
+@pytest.mark.parametrize(
+    "words", [["chek"], ["check"], ["check", "a.oco", "--nope"], ["run", "a.oco", "--rounds", "x"], ["new", "a"]]
+)
+def test_a_misused_command_is_one_document_too(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words, "--json"]) == 2
+    printed = capsys.readouterr()
+    (diagnostic,) = json.loads(printed.out)["diagnostics"]
+    assert diagnostic["code"] == "OCO913" and diagnostic["hint"] and printed.err
+    assert main(words[:1]) in (0, 2) and not capsys.readouterr().out.startswith("{")
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_people_read_the_same_errors_beside_the_document(
+    options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A log keeps stderr, a program reads stdout: neither goes without the errors."""
+    path = tmp_path / "a.oco"
+    path.write_text(WRONG.replace("box(0, 1)", "bax(0, 1)"))
+    assert main(["check", str(path), *options]) == 1
+    printed = capsys.readouterr()
+    assert bool(printed.out) is bool(options)
+    for d in json.loads(printed.out)["diagnostics"] if options else ():
+        assert f"{d['span']['line']}:{d['span']['column']}: error {d['code']}: {d['message']}" in printed.err
+    assert printed.err.count(": error OCO") == 2
+
+
 @pytest.mark.parametrize("text", [RIGHT, WRONG])
 def test_a_model_on_standard_input_is_the_model_of_a_file(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -54,7 +54,13 @@ def systems(t: Tracer, x: Value, size: Value, u: Value) -> Sequence[Value]:
     return t.concat(t.solve(t.outer(x[:2], x[:2]) + t.eye(2), u[:2]), x[:1]), size * size
 
 
-BODIES: dict[str, Body] = {"halves": halves, "ordered": ordered, "systems": systems}
+def picked(t: Tracer, x: Value, size: Value, u: Value) -> Sequence[Value]:
+    """Places that differ from row to row: an entry taken, and one put."""
+    place = t.argmax(x)
+    return t.put(u, t.gather(x, place) + size, place), t.gather(u, place)
+
+
+BODIES: dict[str, Body] = {"halves": halves, "ordered": ordered, "systems": systems, "picked": picked}
 
 
 def program(body: Body, rows: int) -> Program:

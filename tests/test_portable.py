@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 
 import oco
+from oco.backends.c99.build import stepper
 
 TEXT = """model shop
 horizon T = 20
@@ -83,6 +84,25 @@ def test_traces_and_feedback_keep_their_numbers(plan: Any, way: str) -> None:
     assert kept.loss == feedback.loss and np.array_equal(kept.violation, feedback.violation)
 
 
+@pytest.mark.skipif(stepper() is None, reason="no C compiler")
+@pytest.mark.parametrize("way", WAYS)
+def test_feedback_of_compiled_learners_is_carried_and_shown_as_any(way: str) -> None:
+    text = "model a\nhorizon T = 9\ndecision x[2] in box(0, 1)\nstream c[2] in [0, 1]\nminimize c @ x\n"
+    text += "subject to\n    g: c @ x <= 0.1 each round\n"
+    results = []
+    for backend in ("c", "numpy"):
+        learner = oco.compile(oco.parse(text), "coldq", settings="paper", backend=backend).learner()
+        for _ in range(3):
+            learner.decide()
+            feedback = learner.observe(c=np.array([0.5, 0.25]))
+        kept = WAYS[way](feedback)
+        assert (kept.round, kept.loss) == (feedback.round, feedback.loss)
+        assert np.array_equal(kept.constraints, feedback.constraints) and kept.equalities.shape == (0,)
+        assert repr(kept) == repr(feedback)
+        results.append(repr(kept))
+    assert results[0] == results[1]
+
+
 def last_decision(plan: Any) -> list[float]:
     return [float(v) for v in played(plan.learner(), range(20))[-1]]
 
@@ -140,6 +160,10 @@ OF_ROWS = {
     "series": pd.Series(FLAT),
     "polars row": pl.DataFrame([FLAT]).row(0, named=True),
     "polars table": pl.DataFrame([FLAT]),
+    "polars table of lists": pl.DataFrame({"price": [[1.5, 2.5, 3.5]], "jobs": [4]}),
+    "pandas table": pd.DataFrame([FLAT]),
+    "pandas table of lists": pd.DataFrame({"price": [[1.5, 2.5, 3.5]], "jobs": [4]}),
+    "arrow table": pl.DataFrame([FLAT]).to_arrow(),
     "zones": {"price.a": 1.5, "price.b": 2.5, "price.c": 3.5, "jobs": 4},
 }
 
@@ -157,9 +181,21 @@ def test_other_things_are_no_rows(plan: Any) -> None:
     learner.decide(need=2)
     with pytest.raises(oco.OcoError, match="a row is not of type SimpleNamespace"):
         learner.observe(SimpleNamespace(price=[1, 2, 3]))
+    for table in (pd.DataFrame([FLAT, FLAT]), pl.DataFrame([FLAT, FLAT])):
+        with pytest.raises(oco.OcoError, match="a round is one row, and this DataFrame has 2"):
+            learner.observe(table)
+    with pytest.raises(oco.OcoError, match="a round is one row, and this DataFrame has 0"):
+        learner.observe(pd.DataFrame([FLAT]).iloc[:0])
     with pytest.raises(oco.OcoError, match="there is no `prize`"):
         learner.observe({"prize": [1, 2, 3], "jobs": 4})
     assert learner.round == 1
+
+
+def test_a_plan_of_another_algorithm_is_asked_for_by_its_name(plan: Any) -> None:
+    assert plan.only("recoo").algorithm == "recoo"
+    with pytest.raises(oco.OcoError, match="did you mean `recoo`") as error:
+        plan.only("reco")
+    assert error.value.code == "OCO701"
 
 
 def test_dir_lists_what_users_need(plan: Any) -> None:

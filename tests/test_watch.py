@@ -102,6 +102,16 @@ def test_a_running_learner_is_followed_and_left_alone(player: tuple[Player, Path
     assert state["model"] == "watched" and state["constraints"] == ["side"] and state["horizon"] == 500
 
 
+def test_entries_of_an_index_have_their_names(tmp_path: Path) -> None:
+    model = MODEL.replace("decision x[3]", "index site = [north, mid, south]\ndecision x[site]")
+    plan = oco.compile(oco.parse(model), backend="numpy")
+    with oco.open(plan, tmp_path) as learner:
+        learner.decide()
+        learner.observe(c=[0.1, 0.2, 0.3])
+        state = Follower(tmp_path).read()
+    assert list(state["names"]["x"]) == ["north", "mid", "south"] and len(state["rounds"][0]["decision"]["x"]) == 3
+
+
 def test_folders_without_a_journal_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "there is no journal in" in Follower(tmp_path).read()["problem"]
     assert main(["watch", str(tmp_path), "--json"]) == 1

@@ -1,6 +1,7 @@
 """The command line: `oco check | explain | compile | run | data | fmt | help | algorithms | new`.
 
-Exit status: 0 done, 1 the model or the data is wrong (said on stderr), 2 the command was misused.
+Exit status: 0 done, 1 the model or the data is wrong, 2 the command was misused. Errors are for people on stderr; with `--json` they
+are for programs too, one document on stdout.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from oco.cli.threads import one_thread
-from oco.dsl.diagnostics import OcoError
+from oco.dsl.diagnostics import Diagnostic, OcoError
 
 NEW_OBJECTS = 200_000  # between two searches for garbage: what a command imports and reads it keeps to its end
 INTERRUPTED = 130  # the status that Typer leaves with after Ctrl-C
@@ -44,11 +45,17 @@ def _status(argv: Sequence[str] | None) -> int:
         sys.unraisablehook = _raise_again
         gc.set_threshold(NEW_OBJECTS)
         atexit.register(gc.freeze)  # what is there at the end goes with the process: no last search for garbage
-        from oco.cli.app import app_for
+        from oco.cli.app import COMMANDS, app_for
         from oco.cli.command import Invocation
 
         app_for(words)(args=words, prog_name="oco", obj=Invocation(tuple(words)))
     except SystemExit as stop:
+        misuse = getattr(stop.__context__, "format_message", None)
+        if misuse is not None and "--json" in words:
+            from oco.cli.output import show_diagnostics
+
+            hint = f"oco {words[0]} --help" if words[0] in COMMANDS else "oco --help"
+            show_diagnostics([Diagnostic("OCO913", misuse(), hint=f"`{hint}` lists what there is")])
         if stop.code != INTERRUPTED:
             return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
     except KeyboardInterrupt:
@@ -58,11 +65,11 @@ def _status(argv: Sequence[str] | None) -> int:
         if not isinstance(error.__cause__, KeyboardInterrupt):
             raise
     except OcoError as error:
-        from oco.cli.output import show_error, show_json
+        from oco.cli.output import show_diagnostics, show_error
 
         show_error(error)
         if "--json" in words:
-            show_json({"version": 1, "diagnostics": [d.as_data() for d in error.diagnostics]})
+            show_diagnostics(error.diagnostics)
         return 1
     except BrokenPipeError:
         sys.stderr.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterable
 from typing import IO, TYPE_CHECKING, Any
 
 from oco.dsl.diagnostics import Diagnostic, OcoError, Severity
@@ -70,6 +71,11 @@ def paint(text: str) -> None:
 def note(text: str) -> None:
     """Print a remark on stderr, so that it does not mix with piped output."""
     console(stderr=True).print(text, style="dim", markup=False)
+
+
+def show_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
+    """Print diagnostics on stdout as a versioned JSON document."""
+    show_json({"version": 1, "diagnostics": [d.as_data() for d in diagnostics]})
 
 
 def show_json(value: Any) -> None:

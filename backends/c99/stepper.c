@@ -120,11 +120,33 @@ static PyGetSetDef feedback_members[] = {
 };
 
 static PyObject *feedback_repr(Feedback *w) {
-    PyObject *loss = PyFloat_FromDouble(w->values[0]);
-    PyObject *text = loss ? PyUnicode_FromFormat("Feedback(round=%lld, loss=%R)", (long long)w->round, loss) : NULL;
-    Py_XDECREF(loss);
+    char *loss = PyOS_double_to_string(w->values[0], 'g', 6, 0, NULL);
+    PyObject *violation = feedback_violation(w, NULL), *text = NULL;
+    if (loss && violation) {
+        text = PyUnicode_FromFormat("Feedback(round=%lld, loss=%s, violation=%S)", (long long)w->round, loss, violation);
+    }
+    Py_XDECREF(violation);
+    PyMem_Free(loss);
     return text;
 }
+
+/* Its numbers, as a Feedback of Python: another process has no program of this learner. */
+static PyObject *feedback_reduce(Feedback *w, PyObject *ignored) {
+    (void)ignored;
+    PyObject *module = PyImport_ImportModule("oco.backends.feedback");
+    PyObject *carried = module ? PyObject_GetAttrString(module, "carried") : NULL;
+    Py_XDECREF(module);
+    if (!carried) {
+        return NULL;
+    }
+    PyObject *g = feedback_constraints(w, NULL), *h = feedback_equalities(w, NULL);
+    return Py_BuildValue("(N(L{}()(dNN)))", carried, (long long)w->round, w->values[0], g, h);
+}
+
+static PyMethodDef feedback_methods[] = {
+    {"__reduce__", (PyCFunction)feedback_reduce, METH_NOARGS, "Recipe of the numbers, for pickle and copy."},
+    {NULL, NULL, 0, NULL},
+};
 
 static PyTypeObject FeedbackType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "oco.backends.Feedback",
@@ -133,6 +155,7 @@ static PyTypeObject FeedbackType = {
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc = "Loss and constraint values of a round.",
     .tp_getset = feedback_members,
+    .tp_methods = feedback_methods,
     .tp_repr = (reprfunc)feedback_repr,
 };
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from oco.compiler.ir.build import Named, trace_program
 from oco.compiler.ir.lanes import Lanes, LaneValue
 from oco.compiler.ir.names import is_temporary
-from oco.compiler.ir.ops import CONTROL
+from oco.compiler.ir.ops import CONTROL, OPS
 from oco.compiler.ir.program import Block, DType, Equation, Field, Function, Operand, Program, Type
 from oco.compiler.ir.small_solves import expand_small_solves
 from oco.compiler.ir.trace import Tracer
@@ -312,5 +312,27 @@ class _Flags:
         index = [False] if counted else []
         while (following := _either(now, self.block(e.blocks[-1], [*index, *now], env))) != now:
             now = following
-        leaves_alone = args[0] if counted else self.block(e.blocks[0], now, env)[0]
-        return [True] * len(now) if leaves_alone else now
+        if args[0] if counted else self.block(e.blocks[0], now, env)[0]:  # each lane leaves in its own time
+            now = [True] * len(now)
+            self.block(e.blocks[-1], [*(True for _ in index), *now], env)
+        return now
+
+
+@dataclass(frozen=True)
+class _Indices(_Flags):
+    """Follows which values have lanes, and keeps the equations with an index that has them."""
+
+    by_lane: list[Equation]
+
+    def equation(self, e: Equation, env: Mapping[str, bool]) -> list[bool]:
+        row = OPS.get(e.op)
+        if row is not None and row.indices is not None and any(self.read(e.args[row.indices :], env)):
+            self.by_lane.append(e)
+        return super().equation(e, env)
+
+
+def has_indices_by_lane(block: Block, functions: Mapping[str, Function]) -> bool:
+    """True where some index differs from lane to lane, if the parameters of the block do."""
+    indices = _Indices(functions, [])
+    indices.block(block, [True] * len(block.params), {})
+    return bool(indices.by_lane)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from oco.compiler.ir.batching import Environment, LaneMachine
+from oco.compiler.ir.batching import Environment, LaneMachine, has_indices_by_lane
 from oco.compiler.ir.lanes import LaneValue
 from oco.compiler.ir.ops import CONTROL, OPS
 from oco.compiler.ir.program import Block, DType, Equation, Function, Program, Type
@@ -30,7 +30,9 @@ def rows_at_once(program: Program) -> Program:
 
 
 def rows_in_lanes(program: Program, lanes: int) -> Program:
-    """Program whose maps take that many rows at a time, as the last axis of their bodies' values, where that is possible."""
+    """Program whose maps take that many rows at a time, as the last axis of their bodies' values, where that is possible: all rows pick
+    entries at the same places.
+    """
     return _retraced(program, lambda t, functions, known: _SomeRows(t, lanes, functions, None, known))
 
 
@@ -85,7 +87,8 @@ class _SomeRows(LaneMachine):
     def mapped(self, e: Equation, args: Sequence[LaneValue], env: Environment) -> list[LaneValue]:
         (body,), rows = e.blocks, [a.value for a in args]
         kinds = {v.type.dtype for v in (*body.params, *body.results)}
-        lanes = kinds == {DType.FLOAT} and rows_go_together(body, self.functions)
+        together = kinds == {DType.FLOAT} and rows_go_together(body, self.functions)
+        lanes = together and not has_indices_by_lane(body, self.functions)
         machine = LaneMachine(self.t, self.count, self.functions, None, self.known)
 
         def run(*given: Value) -> list[Value]:

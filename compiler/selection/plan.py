@@ -26,7 +26,7 @@ from oco.compiler.prover.measured import Rounds
 from oco.compiler.prover.search_budget import SearchBudget
 from oco.compiler.prover.seasons import season_of
 from oco.compiler.selection.assemble import assemble
-from oco.compiler.selection.choice import Choice, Policy, choose, judge
+from oco.compiler.selection.choice import Choice, Policy, choose, judge, named
 from oco.compiler.selection.continuation import continued, continues, is_anytime
 from oco.compiler.selection.explain import explain_data, explain_text, refusal
 from oco.compiler.selection.frontier import FrontierPoint, frontier
@@ -246,8 +246,9 @@ class Plan:
         return replace(self, choice=replace(self.choice, judged=(verdict, *self.choice.judged[1:])))
 
     def only(self, algorithm: str) -> Self:
-        """Plan of another one of `verdicts`, by the name of its algorithm, which is one of theirs."""
-        return self.taking(next(v for v in self.verdicts if v.name == algorithm))
+        """Plan of another one of `verdicts`, by the name of its algorithm. Raises OCO701 for a name that no algorithm has."""
+        name = named(algorithm).name
+        return self.taking(next(v for v in self.verdicts if v.name == name))
 
     def taking(self, verdict: Verdict) -> Self:
         """Plan with another verdict on its model as the chosen one."""

@@ -86,4 +86,12 @@ FILES: dict[str, Code] = {
         "Write it as # run: --data prices.csv --map price=zone.* --rounds 500.",
         Stage.COMMAND,
     ),
+    "OCO913": Code(
+        "a misused command",
+        "There is no such command or option, or an argument is missing or of another kind. The exit status is 2; with --json the message "
+        "is a document on stdout too.",
+        "oco check --json",
+        "`oco --help` lists the commands, and `oco COMMAND --help` the options of one.",
+        Stage.COMMAND,
+    ),
 }

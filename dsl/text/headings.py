@@ -72,6 +72,9 @@ def _misspelt(tokens: list[Token], under_subject_to: bool, compares: bool) -> He
         size = tokens[1].text.lower()
         hint = f"shapes are numbers: write `param {size} = 24`, then `decision x[{size}] in ...`"
         return Heading("param", name, Diagnostic("OCO108", "`set` begins no statement", first.span, hint), None)
+    if lowered == "where" and compares:
+        hint = "write `subject to`, and each constraint below it with a label"
+        return Heading("constraint", None, Diagnostic("OCO108", "`where` begins no statement", first.span, hint), None)
     if second == "EQUAL":
         name = syntax.Identifier(first.text, span=first.span)
         hint = f"write `let {first.text} = ...`"

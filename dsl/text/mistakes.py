@@ -11,6 +11,7 @@ from oco.dsl.source import Span
 from oco.dsl.suggest import nearest
 from oco.dsl.text.clauses import attribute
 from oco.dsl.text.lines import RELATIONS
+from oco.dsl.text.other_languages import integers, timing_hint
 from oco.dsl.text.spacing import canonical
 from oco.dsl.text.tokens import CLOSER, LATER_KINDS, NAME_KINDS, STATEMENT_KINDS, SYMBOLS, Token
 from oco.dsl.text.words import CONSTRAINT_FORM, CONTEXTUAL_WORDS, LATER_WORDS, STATEMENT_WORDS
@@ -80,6 +81,7 @@ class ParseFailure(NamedTuple):
 
 def explain(trouble: ParseFailure) -> Diagnostic:
     """Diagnostic of the first rule that applies, special ones first."""
+    diagnostic = integers(trouble.tokens, trouble.position)
     for rule in (
         _reserved,
         _wrong_sign,
@@ -92,10 +94,8 @@ def explain(trouble: ParseFailure) -> Diagnostic:
         _bracketed,
         _adjacent,
     ):
-        diagnostic = rule(trouble)
-        if diagnostic is not None:
-            return diagnostic
-    return _plain(trouble)
+        diagnostic = diagnostic or rule(trouble)
+    return diagnostic or _plain(trouble)
 
 
 def later(token: Token) -> Diagnostic:
@@ -170,7 +170,8 @@ def _relation(trouble: ParseFailure) -> Diagnostic | None:
         return Diagnostic("OCO114", "an assumption is `<=` or `>=`", at.span, "write two assumptions for an equality")
     if at is not None and at.type in RELATIONS and trouble.operand_before():
         where = "a comparison stands between the two sides of a constraint only"
-        return Diagnostic("OCO112", where, at.span, "constraints follow the line `subject to`")
+        bounds = "bounds are a domain, `in box(0, 10)`; " if trouble.word == "decision" else ""
+        return Diagnostic("OCO112", where, at.span, f"{bounds}constraints follow the line `subject to`")
     if trouble.word == "constraint" and {"LE", "GE", "EQ"} <= expected and (at is None or at.type in NAME_KINDS):
         if at is not None and at.type not in ("EACH", "ON"):
             return None
@@ -196,10 +197,9 @@ def _closed_list(trouble: ParseFailure) -> Diagnostic | None:
     if trouble.word not in ("measure", "feedback") or not trouble.expected <= KEYWORDS.keys():
         return None
     words = sorted(KEYWORDS[kind] for kind in trouble.expected)
+    form = "write `feedback full`, `feedback gradient`, `feedback two_point` or `feedback bandit`"
     if trouble.word == "measure":
         form = "write `measure static regret` or `measure dynamic regret`"
-    else:
-        form = "write `feedback full`, `feedback gradient`, `feedback two_point` or `feedback bandit`"
     if trouble.at is not None and (near := nearest(trouble.at.text, words)):
         form = f"did you mean `{near}`?"
     return Diagnostic(
@@ -220,10 +220,7 @@ def _timing(trouble: ParseFailure) -> Diagnostic | None:
         return None
     first = trouble.before if begun else trouble.tokens[trouble.position]
     span = first.span.to(trouble.tokens[-1].span)
-    message = span.text
-    words = "each round" if any(w in message for w in ("each", "every", "all", "always", "hard")) else "on average"
-    words = "in total" if "total" in message else words
-    hint = f"did you mean `{words}`?"
+    hint = timing_hint(span.text)
     if first.text in ("and", "or"):
         hint = "a constraint is one comparison: write each on a line of its own, with a label"
     return Diagnostic("OCO117", "a constraint ends in `each round`, `on average` or `in total`", span, hint)
@@ -370,7 +367,8 @@ def _way_out(trouble: ParseFailure) -> str:
     if opener is not None or "NUMBER" in trouble.expected:
         return ""
     if trouble.word == "subject" and trouble.position == 2:
-        return "constraints stand below `subject to`, one a line"
+        colon = "leave the colon out; " if at is not None and at.type == "COLON" else ""
+        return f"{colon}constraints stand below `subject to`, one a line"
     return f"the form is `{STATEMENT_WORDS.get(trouble.word, CONSTRAINT_FORM)}`"
 
 

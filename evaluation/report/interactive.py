@@ -61,7 +61,10 @@ def frontier_figure(points: Sequence[FrontierPoint]) -> Figure:
     figure = Figure(Scatter(x=x, y=y, mode="lines+markers", text=names, hovertemplate="%{text}<extra></extra>"))
     figure.update_xaxes(type="log", title_text="bound of the regret / trivial bound")
     figure.update_yaxes(type="log", title_text="bound of the violation / trivial bound")
-    figure.update_layout(template="plotly_white")
+    ticks = [m * 10.0**e for e in range(-9, 10) for m in (1, 2, 5)]  # those of Plotly leave out powers of ten
+    figure.update_xaxes(tickvals=ticks)
+    figure.update_yaxes(tickvals=ticks)
+    figure.update_layout(title="what a weight of violations does to both bounds", template="plotly_white")
     return figure
 
 

@@ -51,9 +51,11 @@ function draw(id, rounds, values) {
   parts.push(element("path", { d: path }));
   byId(id).replaceChildren(...parts);
 }
-function row(round) {
+function row(round, names) {
   const made = document.createElement("tr");
-  const decision = Object.entries(round.decision).map(([n, v]) => n + " = " + v.map(short).join(", ") + (v.length === 6 ? ", ..." : ""));
+  const entry = (n, x, k) => (names[n] ? names[n][k] + " " : "") + short(x);
+  const decision = Object.entries(round.decision).map(
+    ([n, v]) => n + " = " + v.map((x, k) => entry(n, x, k)).join(", ") + (v.length === 6 ? ", ..." : ""));
   const cells = [["round", round.round.toLocaleString("en")], ["loss", short(round.loss)],
                  ["violation", short(round.violation.reduce((a, b) => a + b, 0))], ["decision", decision.join("; ")]];
   for (const [label, text] of cells) {
@@ -70,7 +72,8 @@ function certificate(state) {
   const c = state.certificate, n = c.rounds.toLocaleString("en");
   if (c.regret === null) { return "After " + n + " rounds: no fixed decision satisfied all constraints."; }
   const lost = "After " + n + " rounds the learner lost " + short(c.loss);
-  return lost + ", at most " + short(c.regret) + " more than the best fixed decision.";
+  const beside = c.regret < 0 ? "at least " + short(-c.regret) + " less than every" : "at most " + short(c.regret) + " more than the best";
+  return lost + ", " + beside + " fixed decision" + (state.constraints.length ? " that satisfied the constraints." : ".");
 }
 function show(state) {
   say("problem", state.problem);
@@ -81,7 +84,7 @@ function show(state) {
   const rounds = state.rounds.map((r) => r.round);
   draw("loss", rounds, state.rounds.map((r) => r.loss));
   draw("violation", rounds, state.rounds.map((r) => r.violation.reduce((a, b) => a + b, 0)));
-  byId("rounds").replaceChildren(...state.rounds.slice(-20).reverse().map(row));
+  byId("rounds").replaceChildren(...state.rounds.slice(-20).reverse().map((r) => row(r, state.names)));
   say("certificate", certificate(state));
   say("guarantee", state.guarantee.join("\\n"));
   byId("warnings").replaceChildren(...state.warnings.map((text) => {

@@ -81,7 +81,10 @@ def formula(value: Any, name: str, span: Span | None) -> str:
 
 
 def timing_of(each_round: bool, percent: object, in_total: bool, span: Span | None) -> Timing:
-    """Time at which a constraint has to hold. Raises OCO526 where two are given, or a percentage that is no number."""
+    """Time at which a constraint has to hold. Raises OCO526 where two are given, a flag is no truth value, or a percentage no number."""
+    for name, flag in (("each_round", each_round), ("in_total", in_total)):
+        if not isinstance(flag, (bool, np.bool_)):
+            raise wrong_argument(f"`{name}`", "True or False", flag, span)
     if percent is not None and (each_round or isinstance(percent, bool) or not isinstance(percent, (int, float))):
         raise wrong_argument("`percent`", "a number such as 99, without each_round", percent, span)
     if in_total and (each_round or percent is not None):

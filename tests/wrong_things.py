@@ -96,6 +96,9 @@ CALLS: dict[str, Callable[[Path], Any]] = {
     "a domain as a pair": lambda p: oco.Model("shop", horizon=9).decision("x", 3, domain=(0, 1)),
     "a horizon as a text": lambda p: oco.Model("shop", horizon="100"),
     "a constraint that is a number": lambda p: (lambda m, x, c: m.subject_to(3 <= 4))(*builder()),
+    "a timing as a text": lambda p: (lambda m, x, c: m.subject_to(x <= 1, name="cap", each_round="on average"))(
+        *builder()
+    ),
     "shapes of arrays that do not fit": lambda p: (lambda m, x, c: m.minimize(np.ones(4) @ x))(*builder()),
     "compile before minimize": lambda p: oco.compile(builder()[0]),
     "compile of a text": lambda p: oco.compile(GOOD),

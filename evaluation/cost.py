@@ -15,9 +15,11 @@ from oco.evaluation.measures import equality_violation, violation
 
 Array = np.ndarray[Any, Any]
 STEADY = 0.02
-"""Share of a constraint's mean size within which its mean counts as 0, as does what a standard error of the mean allows."""
+"""Share of a constraint's mean size within which its mean counts as 0."""
+CLEAR = 2.0
+"""Standard errors within which it does, too: prices that move hold a mean near 0 and not at it."""
 TREND = 3.0
-"""Number of times that room by which the second half of some rounds breaks a constraint more than the first where violation rises."""
+"""Such shares or standard errors by which the second half of some rounds breaks a constraint more than the first where violation rises."""
 
 
 class Measured(Protocol):
@@ -162,10 +164,12 @@ class Trade:
         def violation(part: Array) -> Array:
             return np.asarray(np.where(signed, part.mean(axis=0), np.abs(part.mean(axis=0))))
 
-        room = np.maximum(STEADY * np.abs(values).mean(axis=0), values.std(axis=0) / np.sqrt(len(values)))
-        broken = violation(values) > room
+        size, error = STEADY * np.abs(values).mean(axis=0), values.std(axis=0) / np.sqrt(len(values))
+        broken = violation(values) > np.maximum(size, CLEAR * error)
         if half:
-            broken |= violation(values[half:]) > np.maximum(violation(values[:half]), 0.0) + TREND * room
+            broken |= violation(values[half:]) > np.maximum(violation(values[:half]), 0.0) + TREND * np.maximum(
+                size, error
+            )
         return bool(broken.any())
 
     @property

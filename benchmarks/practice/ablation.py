@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from oco.compiler.algorithms import hedged, hedged_rule, weighting
+from oco.compiler.algorithms import hedged, hedged_rule, predictions, weighting
 
 Place = tuple[Any, str, Callable[[Any], Any]]
 """Module or class, name of a constant or function in it, and what stands there without the part."""
@@ -41,9 +41,10 @@ PARTS: Mapping[str, tuple[Place, ...]] = {
         (hedged_rule, "SOLVED", lambda s: tuple((0, c, q) for i, c, q in s if i == 0)),
     ),
     "with one reach": ((hedged_rule, "SOLVED", lambda s: tuple(x for x in s if x[1] == max(c for _, c, _ in s))),),
-    "without seasons": ((hedged, "longest_season", lambda f: lambda canonical: 1),),
+    "without seasons": ((predictions, "longest_season", lambda f: lambda canonical: 1),),
     "without the stated distribution": ((hedged_rule, "places", _experts(lambda p: (p[0], p[1], (), *p[3:]))),),
-    "without regression on contexts": ((hedged_rule, "places", _experts(lambda p: (*p[:3], (), *p[4:]))),),
+    "without regression on contexts": ((hedged_rule, "places", _experts(lambda p: (*p[:4], (), *p[5:]))),),
+    "without quantiles of the errors": ((hedged_rule, "places", _experts(lambda p: (*p[:3], (), *p[4:]))),),
     "without rehearsal": (
         (hedged_rule, "rehearsed", lambda f: lambda canonical: {}),
         (hedged, "rehearsed", lambda f: lambda canonical: {}),

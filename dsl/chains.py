@@ -88,26 +88,47 @@ def halved(top: Expr, done: Mapping[int, Expr] = MappingProxyType({})) -> Expr:
     return part(0, len(terms))
 
 
-def width(node: Expr, known: Mapping[int, int]) -> int:
-    """Largest number of terms of which this node could be the balanced tree, given those of its children by `id`; 1 for
-    other nodes.
+class Chains:
+    """Long sums as they are read, of nodes that are visited from the leaves on.
+
+    A bracketed sum among the terms may let a tree be read as one of more terms, whose text would come back as another tree; so the longest
+    reading is taken all of whose terms come back as they are.
     """
-    if not is_sum(node):
-        return 1
-    left, right = (known.get(id(c), 1) for c in node.children)
-    return min(2 * left, 2 * right + 1)
 
+    def __init__(self) -> None:
+        self._widths: dict[int, int] = {}
+        self._links: dict[int, int] = {}
+        self._lost: set[int] = set()
 
-def flat(node: Expr, terms: int) -> list[Signed] | None:
-    """Terms of a long chain of which this is the balanced tree; None where it is not one."""
-    results: list[Signed] = []
-    stack = [(node, terms, False)] if terms > PLAIN else []
-    while stack:
-        top, size, minus = stack.pop()
-        if size == 1:
-            results.append((minus, top))
-            continue
-        left, right = top.children
-        turned = form_of(top) is forms.DIFFERENCE
-        stack += [(right, size // 2, minus != turned), (left, size - size // 2, minus)]
-    return results if results and not is_sum(results[0][1]) else None
+    def terms(self, node: Expr) -> list[Signed] | None:
+        """Terms of the long chain of which this node is the balanced tree; None where it is not one."""
+        widest = self._widths[id(node)] = self._width(node)
+        links = self._links[id(node)] = 1 + self._links.get(id(node.children[0]), 0) if is_sum(node) else 0
+        readings = (self._reading(node, size) for size in range(widest, PLAIN, -1))
+        chain = next((reading for reading in readings if reading is not None), None)
+        if chain is None and (links >= PLAIN or any(id(c) in self._lost for c in node.children)):
+            self._lost.add(id(node))
+        return chain
+
+    def _width(self, node: Expr) -> int:
+        """Largest number of terms of which this node could be the balanced tree; 1 where it is no sum."""
+        if not is_sum(node):
+            return 1
+        left, right = (self._widths.get(id(c), 1) for c in node.children)
+        return min(2 * left, 2 * right + 1)
+
+    def _reading(self, node: Expr, terms: int) -> list[Signed] | None:
+        """Terms of the balanced tree over so many; None where their text is read as another tree."""
+        results: list[Signed] = []
+        stack = [(node, terms, False)]
+        while stack:
+            top, size, minus = stack.pop()
+            if size == 1:
+                if id(top) in self._lost or (not results and is_sum(top)):
+                    return None
+                results.append((minus, top))
+                continue
+            left, right = top.children
+            turned = form_of(top) is forms.DIFFERENCE
+            stack += [(right, size // 2, minus != turned), (left, size - size // 2, minus)]
+        return results

@@ -92,6 +92,17 @@ def test_signs_are_those_of_python(data):
     np.testing.assert_array_equal(np.broadcast_to(evaluate(slope, {"x": x}), 4), plain)
 
 
+def test_a_long_sum_in_a_long_sum_is_read_back():
+    """The inner one opens so that the whole could be one of a term more, whose halves would merge with the sum in brackets."""
+    inner = " + ".join(["x[2]"] * 63)
+    middle = " + ".join(["x[1]"] * 73 + [f"({inner})"] + ["x[1]"] * 23)
+    for place in range(97):
+        terms = ["x[0]"] * 97
+        terms[place] = f"({middle})"
+        read = parse(model("x[3] + " + " + ".join(terms), 4))
+        assert parse(print_model(read)) == read, place
+
+
 def test_short_sums_stay_nested_to_the_left():
     text = " - ".join(["x[0]"] * PLAIN)
     read = parse(model(text, 1))

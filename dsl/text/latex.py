@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import numpy as np
 
 from oco.dsl.atoms import ATOMS
-from oco.dsl.chains import Signed, flat, width
+from oco.dsl.chains import Chains, Signed
 from oco.dsl.expressions import Array, Call, Constant, Expr, File, Index, Kind, Name, Slice, walk
 from oco.dsl.previous import decision_of
 from oco.dsl.statements import Constraint, Decision, Feedback, Measure, Prediction, Relation, Statements, Stream
@@ -28,10 +28,9 @@ Part = tuple[str, int]
 def expression_latex(expr: Expr) -> str:
     """LaTeX of the expression; streams carry the round as an index."""
     done: dict[int, Part] = {}
-    widths: dict[int, int] = {}
+    chains = Chains()
     for node in walk(expr):
-        widths[id(node)] = width(node, widths)
-        terms = flat(node, widths[id(node)])
+        terms = chains.terms(node)
         done[id(node)] = _node(node, done) if terms is None else _sum(terms, done)
     return done[id(expr)][0]
 

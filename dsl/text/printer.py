@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from oco.dsl.atoms import ATOMS
-from oco.dsl.chains import Signed, flat, width
+from oco.dsl.chains import Chains, Signed
 from oco.dsl.diagnostics import InternalError, OcoError, fail
 from oco.dsl.expressions import Array, Call, Constant, EntryNames, Expr, File, Index, Name, Slice, constant, names, walk
 from oco.dsl.fact_keys import is_claim
@@ -65,10 +65,9 @@ def print_expr(expr: Expr) -> str:
 
 def _text(expr: Expr) -> _Text:
     done: dict[int, _Text] = {}
-    widths: dict[int, int] = {}
+    chains = Chains()
     for node in walk(expr):
-        widths[id(node)] = width(node, widths)
-        text = _expression(node, done, widths)
+        text = _expression(node, done, chains.terms(node))
         if len(text) > TEXT_LIMIT:
             raise _too_long(node.span)
         done[id(node)] = text
@@ -87,22 +86,21 @@ class Excerpts:
         self._most = most
         self._instead = instead
         self._done: dict[int, _Text] = {}
-        self._widths: dict[int, int] = {}
+        self._chains = Chains()
         self._kept: list[Expr] = []
 
     def __call__(self, expr: Expr) -> str:
         self._kept.append(expr)
         for node in walk(expr, self._done):
             message = self._instead(node)
-            self._widths[id(node)] = width(node, self._widths) if message is None else 1
-            text = _expression(node, self._done, self._widths) if message is None else _Text(message)
+            text = _Text(message) if message is not None else _expression(node, self._done, self._chains.terms(node))
             # What follows a part's first characters cannot stand among the first of the whole.
             self._done[id(node)] = _Text(text[: self._most], text.precedence)
         return str(self._done[id(expr)])
 
 
-def _expression(node: Expr, done: Mapping[int, _Text], widths: Mapping[int, int]) -> _Text:
-    if (terms := flat(node, widths[id(node)])) is not None:
+def _expression(node: Expr, done: Mapping[int, _Text], terms: list[Signed] | None) -> _Text:
+    if terms is not None:
         return _sum(terms, done)
     match node:
         case Constant(value=value):

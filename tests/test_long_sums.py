@@ -96,7 +96,7 @@ def test_a_long_sum_in_a_long_sum_is_read_back():
     """The inner one opens so that the whole could be one of a term more, whose halves would merge with the sum in brackets."""
     inner = " + ".join(["x[2]"] * 63)
     middle = " + ".join(["x[1]"] * 73 + [f"({inner})"] + ["x[1]"] * 23)
-    for place in range(97):
+    for place in (0, 25, 26, 27, 96):
         terms = ["x[0]"] * 97
         terms[place] = f"({middle})"
         read = parse(model("x[3] + " + " + ".join(terms), 4))

@@ -67,14 +67,12 @@ def test_quotients_round_outwards(a: float, b: float) -> None:
 
 
 @given(st.floats(min_value=0, allow_infinity=False))
-@SEEDED
 def test_roots_round_outwards(x: float) -> None:
     down, up = r.sqrt_down(np.asarray(x)), r.sqrt_up(np.asarray(x))
     assert Fraction(float(down)) ** 2 <= Fraction(x) <= Fraction(float(up)) ** 2
 
 
 @given(st.lists(FLOATS, min_size=1, max_size=30))
-@SEEDED
 def test_sums_of_arrays_round_to_the_neighbours(values: list[float]) -> None:
     x, exact = np.array(values), sum(map(Fraction, values))
     encloses(Interval(r.sum_down(x, None), r.sum_up(x, None), ()), exact)

@@ -162,7 +162,7 @@ def with_model(words: list[str]) -> list[str]:
         words = [*words, *(() if "--algorithm" in words else ("--algorithm", "nested"))]
         words = [*words, *(() if "--lean" in words else ("--lean", "promise.lean"))]
     if any("examples/" in word for word in words) and name in ("run", "compile"):
-        words = [*words, "--algorithm", "coldq"]
+        words = [*words, "--algorithms" if name == "run" else "--algorithm", "coldq"]
     return with_less_work(words) if name == "run" and words != ["run", "model.oco"] else words
 
 

@@ -10,12 +10,15 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint types unit bench check-wheel clean
 
+# Folders of packages that tests hardly import: their modules, a third of all, are compiled when they are.
+UNUSED := tests?|pip|setuptools|pkg_resources|mypyc?|debugpy|plotly|polars
+
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "oco needs Python 3.11 or later")'
 	rm -rf $(VENV) build
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e ".[dev]"
-	$(BIN)/python -m compileall -q -j 2 -x '/tests?/' $(VENV)/lib > $(VENV)/compiled.txt || true  # some packages have templates
+	$(BIN)/python -m compileall -q -j 2 -x '/($(UNUSED))/' $(VENV)/lib > $(VENV)/compiled.txt || true  # some packages have templates
 	touch $@
 
 # What a user needs, without the tools of development. Modules are compiled when they are first imported.
@@ -46,7 +49,7 @@ lint: $(VENV)/.installed
 types: $(VENV)/.installed
 	rm -rf $(VENV)/typed && mkdir -p $(VENV)/typed/oco
 	ln -s $(addprefix $(CURDIR)/,grammar dsl compiler backends evaluation) $(CURDIR)/api/* $(VENV)/typed/oco
-	cd $(VENV)/typed && ../bin/mypy --config-file ../../pyproject.toml --cache-dir ../mypy_cache -p oco
+	cd $(VENV)/typed && ../bin/mypy --config-file ../../pyproject.toml --cache-dir $(CURDIR)/.mypy_cache -p oco
 
 unit: $(VENV)/.installed
 	$(BIN)/python -m pytest -n 2 --dist worksteal
@@ -69,10 +72,12 @@ stubs: $(VENV)/.installed
 
 .PHONY: fuzz large soak audit
 # Models at random held to laws for an hour (HUNT_SECONDS), model files at random for ten minutes (FUZZ_SECONDS), then raw bytes where
-# atheris is installed; kills and mutations in full.
+# atheris is installed; kills, mutations and the cases marked `thorough` in full.
 HUNT_SECONDS ?= 3600
 FUZZ_SECONDS ?= 600
 fuzz: $(VENV)/.installed
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m thorough
+	$(BIN)/python -m pytest --hypothesis-profile thorough $$(grep -l "^from hypothesis" tests/test_*.py)
 	$(BIN)/python -m pytest tests/test_states.py tests/test_journal.py --kills 500
 	$(BIN)/python -m pytest tests/test_hostile_models.py --hostile-seconds 2
 	$(BIN)/python tests/fuzz/hunt.py $(HUNT_SECONDS)

@@ -8,10 +8,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 HERE = Path(__file__).parent
 NEW_OBJECTS = 100_000
 """Objects between two searches for garbage: with plans and formulas in memory, more searches take a seventh of the time."""
+
+
+EXAMPLES = {"brief": 40, "thorough": 400}
+"""Examples of each property: in `make test`, and with `--hypothesis-profile thorough`."""
+
+for name, count in EXAMPLES.items():
+    slow = [HealthCheck.too_slow]
+    settings.register_profile(
+        name, max_examples=count, derandomize=True, database=None, deadline=None, suppress_health_check=slow
+    )
+settings.load_profile("brief")
 
 
 def pytest_configure(config: pytest.Config) -> None:

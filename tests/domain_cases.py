@@ -140,7 +140,7 @@ def made(name: str, scale: float) -> Domain:
     return BY_NAME[name].make(scale)
 
 
-def points(d: Domain, rng: np.random.Generator, count: int = 15) -> np.ndarray:
+def points(d: Domain, rng: np.random.Generator, count: int = 6) -> np.ndarray:
     """Points around the set: far and near, inside, on the boundary, with ties and zeros; shape (count, *shape)."""
     reach = d.radius
     far = 4 * reach * rng.standard_normal((count, *d.shape))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import sympy
-from law_worlds import BUDGET, Array, Life, lives, plan_in, play, theorem_of
+from law_worlds import BUDGET, ROUNDS, Array, Life, lives, plan_in, play, theorem_of
 from scipy.stats import t as student
 
 from oco.compiler.algorithms import ALGORITHMS
@@ -152,7 +152,7 @@ def fitted(life: Life, sequence: str, horizons: Sequence[int], seeds: range) -> 
 def lives_of(algorithm: str, every: bool = False) -> list[Life]:
     """The worlds of an algorithm: each, or the first for each theorem and region; for a method of several, for each theorem and loss."""
     found: dict[tuple[str, ...], Life] = {}
-    for life, plan in lives(algorithm, HORIZONS[0], variants=True):
+    for life, plan in lives(algorithm, ROUNDS, variants=True):
         key = [theorem_of(plan).name, life.world.loss if life.settings and not every else life.world.region]
         if (life.method, life.world.region) not in TOO_SHORT:
             found.setdefault((*key, *([life.world.constraint] if every else [])), life)

@@ -23,6 +23,8 @@ from oco.dsl.diagnostics import OcoError
 from oco.plan import Plan as RunnablePlan
 
 Streams = Mapping[str, Array]
+ROUNDS = 512
+"""Horizon at which the worlds of an algorithm are looked for, so that tests share the plans."""
 SLOPE, LIMIT = np.array([1.0, 0.5, -0.5]), 0.25
 
 
@@ -239,7 +241,8 @@ def theorem_of(plan: Plan) -> Theorem:
     return winner.theorem
 
 
-QUICK = tuple("-O1" if flag == "-O3" else flag for flag in build.FLAGS)
+FULL = build.FLAGS
+QUICK = tuple("-O1" if flag == "-O3" else flag for flag in FULL)
 FEW_ROUNDS = 600
 """Rounds of a plan that take less time than the optimization of its program does."""
 
@@ -247,7 +250,7 @@ FEW_ROUNDS = 600
 @cache
 def compiled(plan: Plan) -> Compiled:
     """Functions in C: the bits are those of users, who have more optimization; it takes most of a build."""
-    with patch.object(build, "FLAGS", QUICK if (plan.horizon or 0) <= FEW_ROUNDS else build.FLAGS):
+    with patch.object(build, "FLAGS", QUICK if (plan.horizon or 0) <= FEW_ROUNDS else FULL):
         return RunnablePlan.of(plan, "c").compiled()
 
 
@@ -364,3 +367,19 @@ def lives(algorithm: str, rounds: int, variants: bool = False) -> list[tuple[Lif
             if plan is not None and (same is None or theorem_of(same) != theorem_of(plan)):
                 found.append((Life(algorithm, world, settings), plan))
     return found
+
+
+def covering(found: list[tuple[Life, Plan]]) -> list[tuple[Life, Plan]]:
+    """Lives with each method in each of its regions, and each of its theorems with each constraint, where regions take turns."""
+    kinds, regions = list(CONSTRAINTS), list(REGIONS)
+    turns = [
+        (regions.index(life.world.region) - kinds.index(life.world.constraint)) % len(regions) for life, _ in found
+    ]
+    seen, kept = set[tuple[str, ...]](), []
+    for k in np.argsort(turns, kind="stable"):
+        life, plan = found[k]
+        new = {(life.method, life.world.region), (life.method, theorem_of(plan).name, life.world.constraint)}
+        if new - seen:
+            kept.append((life, plan))
+            seen |= new
+    return kept

@@ -109,7 +109,7 @@ def test_operations(tmp_path):
 
 @needs_compiler
 def test_random_programs(tmp_path):
-    made = [random_learner(seed) for seed in range(60)]
+    made = [random_learner(seed) for seed in range(25)]
     programs = [optimize(replace(p, name=f"random{k}")) for k, (p, _) in enumerate(made)]
     quiet = ("-Wno-tautological-compare", "-Wno-type-limits")
     for native, program, (_, args) in zip(build(programs, tmp_path, *quiet), programs, made):

@@ -76,12 +76,12 @@ def test_two_learners_in_two_threads_share_nothing(tmp_path):
 
 def cases():
     for name in ("tracking", "portfolio"):
-        for algorithm in applicable(name)[::2]:
+        for algorithm in applicable(name)[::3]:
             yield oco.compile(oco.load(EXAMPLES / f"{name}.oco"), algorithm=algorithm, settings="paper")
 
 
 def test_no_warning_and_no_wrong_access(tmp_path):
-    """Algorithms of two models, every second: clean under strict warnings of each compiler; its example runs under sanitizers."""
+    """Algorithms of two models, every third: clean under strict warnings of each compiler; its example runs under sanitizers."""
     seen = 0
     for k, plan in enumerate(cases()):
         folder = tmp_path / str(k)

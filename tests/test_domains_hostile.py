@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 from domain_cases import CASES, Case
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oco.compiler.domains import domain
@@ -39,9 +39,7 @@ def one_domain(case: Case, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_projection_and_minimisation_stay_in_the_set(case: Case) -> None:
-    @settings(
-        max_examples=20, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
-    )
+    @settings(max_examples=settings().max_examples // 4)
     @given(st.data())
     def check(data: st.DataObject) -> None:
         one_domain(case, data)
@@ -75,9 +73,6 @@ def assert_close(found: np.ndarray, expected: list[Fraction], size: float) -> No
     assert worst <= Fraction(size) * Fraction(1, 10**12)
 
 
-@settings(
-    max_examples=100, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
-)
 @given(st.lists(entries, min_size=1, max_size=8), st.sampled_from(SCALES))
 def test_simplex_is_exact(relative: list[float], scale: float) -> None:
     v = np.clip(scale * np.array(relative), -1e150, 1e150)
@@ -100,9 +95,6 @@ def test_bounds_far_out_of_reach_leave_the_others_exact() -> None:
     assert_close(p, exact_clip_to_total(np.array([-5.7e-9, 2e-9]), list(lo), list(hi), total), 1e-16)
 
 
-@settings(
-    max_examples=100, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
-)
 @given(
     st.lists(st.tuples(st.floats(-1, 1), st.floats(0, 2), entries), min_size=1, max_size=8),
     st.floats(0, 1),
@@ -119,9 +111,6 @@ def test_budget_is_exact(rows: list[tuple[float, float, float]], share: float, s
     assert_close(p, exact_clip_to_total(v, list(lo), list(hi), total), 10 * scale)
 
 
-@settings(
-    max_examples=100, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
-)
 @given(
     st.lists(st.tuples(st.floats(0.05, 1), st.floats(1e-3, 1), entries), min_size=2, max_size=8),
     st.floats(0.1, 0.9),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from domain_cases import CASES, Case, points
+from thorough import thorough
 
 from oco.compiler.domains import Domain
 from oco.compiler.ir.interpret import as_numpy
@@ -57,12 +58,12 @@ def test_projection_is_firmly_nonexpansive(case: Case) -> None:
 
 
 @every
-@pytest.mark.parametrize("scale", [1e-150, 1e4, 1e150])
+@pytest.mark.parametrize("scale", [1e-150, thorough(1e4), 1e150])
 def test_projection_scales_with_the_set(case: Case, scale: float) -> None:
     if not case.scales:
         pytest.skip("no argument to scale it by")
     d, scaled = case.at(1.0), case.at(scale)
-    for v in points(d, rng(), 6):
+    for v in points(d, rng(), 3):
         expected = scale * d.project_array(v)
         found = scaled.project_array(scale * v)
         assert scaled.contains(found, case.tolerance)
@@ -77,7 +78,7 @@ def test_jacobian_is_the_derivative_of_the_projection(case: Case) -> None:
     point, rows = Type(DType.FLOAT, d.shape), Type(DType.FLOAT, (k, *d.shape))
     jacobian = as_numpy("jacobian", lambda t, v, p, M: d.project_jacobian(t, v, p, M), point, point, rows)
     generator, step, tested = rng(), 1e-6 * d.radius, 0
-    for v in d.centre() + 1.5 * d.radius * generator.standard_normal((25, *d.shape)):
+    for v in d.centre() + 1.5 * d.radius * generator.standard_normal((12, *d.shape)):
         M = generator.standard_normal((k, *d.shape))
         moves = [(d.project_array(v + step * m), d.project_array(v - step * m), d.project_array(v), m) for m in M]
         kinks = [np.abs(up + down - 2 * p).max() > 1e-3 * step for up, down, p, _ in moves]
@@ -86,7 +87,7 @@ def test_jacobian_is_the_derivative_of_the_projection(case: Case) -> None:
         tested += 1
         expected = np.stack([(up - down) / (2 * step) for up, down, _, _ in moves])
         np.testing.assert_allclose(jacobian(v, d.project_array(v), M)[0], expected, atol=2e-5)
-    assert tested >= 10
+    assert tested >= 5
 
 
 @every
@@ -100,7 +101,7 @@ def test_linear_minimisation_attains_the_support(case: Case) -> None:
 
 
 @every
-@pytest.mark.parametrize("scale", [1e-150, 1e-3, 7.0, 1e150])
+@pytest.mark.parametrize("scale", [1e-150, thorough(1e-3), thorough(7.0), 1e150])
 def test_linear_minimisation_is_homogeneous(case: Case, scale: float) -> None:
     d = case.at(1.0)
     for c in np.round(3 * rng().standard_normal((10, *d.shape))):

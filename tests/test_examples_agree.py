@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from driving import example
 from test_c99 import needs_compiler
 
 import oco
@@ -33,7 +34,7 @@ def test_c_decides_as_numpy_does(path: Path, algorithm: str | None) -> None:
     stated, model = stated_options(path), oco.load(path)
     rounds = min(FEW.get(path.stem, ROUNDS), stated.rounds or ROUNDS)
     data = data_of(model, stated.data, mapping=stated.mapping, rounds=rounds)
-    plan = oco.compile(model, algorithm)
+    plan = example(path.stem, algorithm)
     ours, theirs = (plan.run(data, backend=backend, seed=0).decisions for backend in ("numpy", "c"))
     pairs = [(ours[n], theirs[n]) for n in ours] if isinstance(ours, dict) else [(ours, theirs)]
     worst = max(float(np.max(np.abs(a - b))) / max(1.0, float(np.max(np.abs(a)))) for a, b in pairs)

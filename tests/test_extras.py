@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tomllib
@@ -21,57 +22,71 @@ minimize c @ x
 subject to
     cap: sum(x) <= 1 each round
 """
+WORKING = (
+    ("check", "m.oco"),
+    ("explain", "m.oco"),
+    ("compile", "m.oco"),
+    ("run", "m.oco"),
+    ("fmt", "--check", "m.oco"),
+    ("algorithms",),
+    ("new", "--list"),
+)
+MISSING = {
+    ("run", "m.oco", "--out", "o"): "plots",
+    ("run", "m.oco", "--seeds", "2", "--engine", "here"): "traces",
+    ("run", "--replay", "trace.nc"): "traces",
+}
+"""Commands that want an extra, and its name."""
 WITHOUT = f"""
-import sys
+import contextlib, io, json, sys
 for name in {sorted({*EXTRAS, "lark", "pyarrow", "zarr", "IPython", "polars"})!r}:
     sys.modules[name] = None
 from oco.cli import main
-sys.exit(main(sys.argv[1:]))
+for words in {[*WORKING, *MISSING]!r}:
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main(list(words))
+    print(json.dumps([status, out.getvalue(), err.getvalue()]))
 """
 
+Results = dict[tuple[str, ...], tuple[int, str, str]]
 
-def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Command in a process that has no package of an extra."""
-    command = [sys.executable, "-c", WITHOUT, *words]
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=120)
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a model and an empty file of a trace."""
+    folder = tmp_path_factory.mktemp("extras")
+    (folder / "m.oco").write_text(MODEL)
+    (folder / "trace.nc").write_text("")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(folder: Path) -> Results:
+    """Status, output and errors of each command, in a process that has no package of an extra."""
+    done = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, cwd=folder, timeout=120)
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(lines) == len(WORKING) + len(MISSING), done.stderr
+    return {words: (status, out, err) for words, (status, out, err) in zip([*WORKING, *MISSING], lines)}
 
 
 def names_of(requirements: list[str]) -> set[str]:
     return {text.split(">")[0].split("[")[0] for text in requirements}
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("check", "m.oco"),
-        ("explain", "m.oco"),
-        ("compile", "m.oco"),
-        ("run", "m.oco"),
-        ("fmt", "--check", "m.oco"),
-        ("algorithms",),
-        ("new", "--list"),
-    ],
-)
-def test_commands_need_no_extra(tmp_path: Path, words: tuple[str, ...]) -> None:
-    (tmp_path / "m.oco").write_text(MODEL)
-    done = run(tmp_path, *words)
-    assert done.returncode == 0, done.stderr
+@pytest.mark.parametrize("words", WORKING, ids=" ".join)
+def test_commands_need_no_extra(results: Results, words: tuple[str, ...]) -> None:
+    status, _, err = results[words]
+    assert status == 0, err
 
 
-@pytest.mark.parametrize(
-    ("words", "extra"),
-    [
-        (("run", "m.oco", "--out", "o"), "plots"),
-        (("run", "m.oco", "--seeds", "2", "--engine", "here"), "traces"),
-        (("run", "--replay", "trace.nc"), "traces"),
-    ],
-)
-def test_a_missing_extra_is_named_before_the_first_round(tmp_path: Path, words: tuple[str, ...], extra: str) -> None:
-    (tmp_path / "m.oco").write_text(MODEL)
-    (tmp_path / "trace.nc").write_text("")
-    done = run(tmp_path, *words)
-    assert done.returncode == 1 and not done.stdout and not (tmp_path / "o").exists()
-    assert "OCO911" in done.stderr and f"ocolang[{extra}]" in done.stderr and "Traceback" not in done.stderr
+@pytest.mark.parametrize(("words", "extra"), MISSING.items(), ids=map(" ".join, MISSING))
+def test_a_missing_extra_is_named_before_the_first_round(
+    results: Results, folder: Path, words: tuple[str, ...], extra: str
+) -> None:
+    status, out, err = results[words]
+    assert status == 1 and not out and not (folder / "o").exists()
+    assert "OCO911" in err and f"ocolang[{extra}]" in err and "Traceback" not in err
 
 
 def test_extras_of_the_project_hold_the_packages() -> None:

@@ -9,6 +9,7 @@ import pytest
 from facts_dags import random_dag
 from facts_matrices import random_matrices
 from facts_oracle import Oracle
+from thorough import corners
 
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import canonical
@@ -20,7 +21,7 @@ from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr
 from oco.dsl.load import parse
 
-SEEDS = range(14)
+SEEDS = corners(range(14), range(5))
 OFF = 1e-11  # how far, relatively, a sample may lie outside of a domain that is not a box
 
 

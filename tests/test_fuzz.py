@@ -1,4 +1,4 @@
-"""Half a minute of fuzzing, and everything that fuzzing has found before. `make fuzz` goes on for ten minutes."""
+"""Some seconds of fuzzing, and everything that fuzzing has found before. `make fuzz` goes on for ten minutes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from target import run  # noqa: E402
 
 from grammar import ALGORITHMS, ATOMS, DOMAINS, FAMILIES, NAMES, NUMBERS, SHAPES, expression  # noqa: E402
 
-SECONDS = float(os.environ.get("OCO_FUZZ", "8"))
+SECONDS = float(os.environ.get("OCO_FUZZ", "2"))
 
 
 @pytest.mark.parametrize("path", sorted((FUZZ / "corpus").glob("*")), ids=lambda p: p.stem)
@@ -29,7 +29,6 @@ def test_what_was_found_before(path):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_sentences_and_mutations_end_in_words(seed):
-    """Two seeds, a quarter of a minute together."""
     report = fuzz(SECONDS, seed)
     assert not report.faults, "\n\n".join(f"{text!r}\n{trace}" for text, trace in report.faults.values())
     assert report.executions > 20 and len(report.paths) > 10
@@ -52,7 +51,7 @@ texts = st.lists(
 ).map("\n".join)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(texts)
 def test_lines_of_words_end_in_words(text):
     run(text, compile=False)

@@ -10,7 +10,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_domains_c import operations
 from test_domains_hostile import SCALES, entries
@@ -59,7 +59,6 @@ def greedy(prices: Array, room: Array, amount: float) -> list[Fraction]:
     return got
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
 @given(
     st.lists(st.tuples(entries, st.sampled_from([0.0, 1.0, 0.25]) | st.floats(0, 1)), min_size=1, max_size=12),
     st.floats(0, 1),

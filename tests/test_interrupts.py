@@ -117,7 +117,7 @@ def test_an_interrupted_fleet_stays_at_a_whole_round(backend, text):
         never.decide()
         never.observe(**given)
         assert same(fleet, never)
-        at += rng.randrange(1, 9)
+        at += rng.randrange(1, 9 + at // 4)
     assert heard > 5
 
 
@@ -128,7 +128,7 @@ def same(a, b):
 
 def test_an_interrupted_save_leaves_the_old_file_or_the_new_one(tmp_path):
     plan, path = plan_of(TRACKING), tmp_path / "state"
-    learner, at, heard = plan.learner(backend="numpy"), 1, 0
+    learner, at, heard, rng = plan.learner(backend="numpy"), 1, 0, random.Random(0)
     while True:
         learner.save(path)
         old = path.read_bytes()
@@ -144,7 +144,7 @@ def test_an_interrupted_save_leaves_the_old_file_or_the_new_one(tmp_path):
         assert path.read_bytes() == old or saved == learner.state()  # `read_saved` takes no file that is torn
         if done:
             break
-        at += 1
+        at += rng.randrange(1, 5)
     assert oco.restore(path).state() == learner.state()
     assert heard > 10
     assert len(list(tmp_path.iterdir())) <= 2, "at most the one file that was open when the first interruption came"

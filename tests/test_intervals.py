@@ -9,14 +9,13 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from oco.dsl import rounding as r
 from oco.dsl.intervals import Interval, interval, point
 
 mpmath.mp.dps = 60
-SEEDED = settings(derandomize=True, deadline=None)
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 ORDINARY = st.floats(min_value=-1e6, max_value=1e6, allow_nan=False)
@@ -50,7 +49,6 @@ def _convert(x: float, like: Fraction | mpmath.mpf) -> Fraction | mpmath.mpf:
 
 
 @given(FLOATS, FLOATS)
-@settings(SEEDED, max_examples=400)
 def test_sums_and_products_round_to_the_neighbours(a: float, b: float) -> None:
     """Down and up enclose the exact value, and are neighbours, or where underflow threatens two steps apart."""
     x, y = np.asarray(a), np.asarray(b)
@@ -63,21 +61,18 @@ def test_sums_and_products_round_to_the_neighbours(a: float, b: float) -> None:
 
 
 @given(FLOATS, FLOATS.filter(bool))
-@settings(SEEDED, max_examples=400)
 def test_quotients_round_outwards(a: float, b: float) -> None:
     x, y = np.asarray(a), np.asarray(b)
     encloses(Interval(r.div_down(x, y), r.div_up(x, y), ()), Fraction(a) / Fraction(b))
 
 
 @given(st.floats(min_value=0, allow_infinity=False))
-@SEEDED
 def test_roots_round_outwards(x: float) -> None:
     down, up = r.sqrt_down(np.asarray(x)), r.sqrt_up(np.asarray(x))
     assert Fraction(float(down)) ** 2 <= Fraction(x) <= Fraction(float(up)) ** 2
 
 
 @given(st.lists(FLOATS, min_size=1, max_size=30))
-@SEEDED
 def test_sums_of_arrays_round_to_the_neighbours(values: list[float]) -> None:
     x, exact = np.array(values), sum(map(Fraction, values))
     encloses(Interval(r.sum_down(x, None), r.sum_up(x, None), ()), exact)
@@ -115,7 +110,6 @@ ARITHMETIC: dict[str, tuple[Callable[[Interval, Interval], Interval], Callable[[
 
 @pytest.mark.parametrize("name", ARITHMETIC)
 @given(data=st.data())
-@settings(SEEDED, max_examples=200)
 def test_arithmetic_encloses(name: str, data: st.DataObject) -> None:
     ours, exact = ARITHMETIC[name]
     (a, x), (b, y) = data.draw(boxes()), data.draw(boxes())
@@ -123,7 +117,6 @@ def test_arithmetic_encloses(name: str, data: st.DataObject) -> None:
 
 
 @given(boxes(), boxes())
-@settings(SEEDED, max_examples=300)
 def test_division_encloses(one: tuple[Interval, float], other: tuple[Interval, float]) -> None:
     (a, x), (b, y) = one, other
     if y != 0:
@@ -131,7 +124,6 @@ def test_division_encloses(one: tuple[Interval, float], other: tuple[Interval, f
 
 
 @given(boxes(), st.integers(min_value=0, max_value=9))
-@settings(SEEDED, max_examples=200)
 def test_whole_powers_enclose(box: tuple[Interval, float], n: int) -> None:
     a, x = box
     encloses(a.whole_power(n), Fraction(x) ** n)
@@ -157,7 +149,6 @@ ELEMENTARY: dict[
 
 @pytest.mark.parametrize("name", ELEMENTARY)
 @given(data=st.data())
-@settings(SEEDED, max_examples=200)
 def test_elementary_functions_enclose(name: str, data: st.DataObject) -> None:
     ours, exact, numbers = ELEMENTARY[name]
     a, x = data.draw(boxes(numbers))
@@ -176,7 +167,6 @@ def test_elementary_functions_enclose_on_whole_vectors(name: str) -> None:
 
 
 @given(boxes(POSITIVE), boxes(st.floats(min_value=-40, max_value=40)))
-@settings(SEEDED, max_examples=300)
 def test_real_powers_enclose(base: tuple[Interval, float], exponent: tuple[Interval, float]) -> None:
     (a, x), (p, y) = base, exponent
     encloses(a.power(p), mpmath.power(mpmath.mpf(x), mpmath.mpf(y)))
@@ -260,7 +250,6 @@ def test_whole_numbers_beyond_53_bits_are_enclosed() -> None:
 
 
 @given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 4), st.integers(0, 10**6))
-@settings(SEEDED, max_examples=60)
 def test_matrix_products_enclose(m: int, k: int, n: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     ends = [np.sort(rng.normal(size=(2, *shape)) * 10.0 ** rng.integers(-3, 4), axis=0) for shape in ((m, k), (k, n))]

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from law_worlds import (
     REGIONS,
+    ROUNDS,
     Array,
     Life,
     Streams,
     World,
     centre,
+    covering,
     draws_of,
     lives,
     plan_in,
@@ -23,6 +25,7 @@ from law_worlds import (
     theorem_of,
 )
 from test_c99 import has_compiler
+from thorough import thorough
 
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
 from oco.compiler.algorithms.lee2023 import ORACLES
@@ -33,25 +36,34 @@ from oco.compiler.theory.theorems import Violation
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="no C compiler")
 each_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda a: a.name)
-ROUNDS = 512
+worlds = pytest.mark.parametrize("every", [False, thorough(True)], ids=["some", "every"])
 
 
+def lives_of(algorithm: Algorithm, every: bool) -> list[tuple[Life, Plan]]:
+    """Worlds of each method of an algorithm: all, or as few as have all its theorems, regions and constraints."""
+    found = lives(algorithm.name, ROUNDS, variants=True)
+    assert found, f"no world here meets the hypotheses of {algorithm.name}"
+    return found if every else covering(found)
+
+
+@worlds
 @each_algorithm
-def test_decisions_lie_in_the_domain(algorithm: Algorithm) -> None:
-    for life, plan in lives(algorithm.name, ROUNDS, variants=True):
+def test_decisions_lie_in_the_domain(algorithm: Algorithm, every: bool) -> None:
+    for life, plan in lives_of(algorithm, every):
         for sequence in life.world.sequences:
             streams = life.world.draw(sequence, np.random.default_rng(1), ROUNDS)
             x = play(plan, streams, 2).decisions
             assert REGIONS[life.world.region].outside(x).max() <= 1e-9, (str(life), sequence)
 
 
+@worlds
 @each_algorithm
-def test_the_past_does_not_depend_on_the_future(algorithm: Algorithm) -> None:
+def test_the_past_does_not_depend_on_the_future(algorithm: Algorithm, every: bool) -> None:
     """Another future from round t on leaves the decisions of rounds 1..t as they are, bit for bit; somewhere they part later. A context
     of round t is known to its decision.
     """
     parted = False
-    for life, plan in lives(algorithm.name, ROUNDS, variants=True):
+    for life, plan in lives_of(algorithm, every):
         one, other = (life.world.draw("coins", np.random.default_rng(seed), ROUNDS) for seed in (3, 4))
         x = play(plan, one, 5).decisions
         for turn in (0, 1, ROUNDS // 2):
@@ -84,11 +96,10 @@ def kept_promise(life: Life, plan: Plan, sequence: str, seeds: range) -> None:
             assert bound is None or value <= bound[stop - 1] * (1 + 1e-9) + 1e-9, (str(life), sequence, stop)
 
 
+@worlds
 @each_algorithm
-def test_no_more_regret_and_violation_than_promised(algorithm: Algorithm) -> None:
-    found = lives(algorithm.name, ROUNDS, variants=True)
-    assert found, f"no world here meets the hypotheses of {algorithm.name}"
-    for life, plan in found:
+def test_no_more_regret_and_violation_than_promised(algorithm: Algorithm, every: bool) -> None:
+    for life, plan in lives_of(algorithm, every):
         for sequence in life.world.sequences:
             kept_promise(life, plan, sequence, range(8 if theorem_of(plan).expected else 2))
 
@@ -157,7 +168,7 @@ def test_oracle_calls_are_what_the_table_says(algorithm: Algorithm, monkeypatch:
     counting(monkeypatch)
     found = lives(algorithm.name, 64)
     assert found
-    for life, plan in found:
+    for life, plan in covering(found):
         bare = cost[0] == "penalized_step" and not plan.canonical.constraints  # of gradient experts too
         oracle, how_often = ("mirror", "S") if bare else cost
         often = how_often if isinstance(how_often, int) else _number(plan, how_often)

@@ -16,7 +16,7 @@ MARGIN = 0.05
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda a: a.name)
 def test_regret_and_violation_grow_as_the_theorem_says(algorithm: Algorithm) -> None:
-    """20 seeds, T = 2^8, 2^11, 2^14 (2^8, 2^10, 2^12 where a round asks for more oracle calls then).
+    """20 seeds, T = 2^8 and 2^14 (2^8 and 2^12 where a round asks for more oracle calls then).
 
     The lower confidence limit of each exponent is at most the theorem's exponent and the margin.
     """
@@ -24,5 +24,5 @@ def test_regret_and_violation_grow_as_the_theorem_says(algorithm: Algorithm) -> 
     assert found
     for life, sequence in product(found, ("coins", "pushed")):
         horizons = horizons_of(life)
-        for fit in fitted(life, sequence, horizons[:: len(horizons) // 2], range(20)):
+        for fit in fitted(life, sequence, horizons[:: len(horizons) - 1], range(20)):
             assert fit.lower <= fit.theorem + MARGIN, f"{fit}; the theorem says T^{fit.theorem:.3f}"

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import oco
@@ -75,7 +75,6 @@ def nested(draw, deep: int) -> str:
     return signed(terms, list(np.random.default_rng(seed).random(count - 1) < 0.5))
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_signs_are_those_of_python(data):
     text = nested(data.draw, 2)
@@ -205,7 +204,6 @@ LOSSES = [
 ]
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from(LOSSES), min_size=1, max_size=4), st.integers(65, 160), st.integers(0, 10**6))
 def test_terms_put_together_keep_value_and_gradient(kinds, count, seed):
     rng = np.random.default_rng(seed)

@@ -69,10 +69,11 @@ stubs: $(VENV)/.installed
 
 .PHONY: fuzz large soak audit
 # Models at random held to laws for an hour (HUNT_SECONDS), model files at random for ten minutes (FUZZ_SECONDS), then raw bytes where
-# atheris is installed; kills and mutations in full.
+# atheris is installed; kills, mutations and the cases marked `thorough` in full.
 HUNT_SECONDS ?= 3600
 FUZZ_SECONDS ?= 600
 fuzz: $(VENV)/.installed
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m thorough
 	$(BIN)/python -m pytest tests/test_states.py tests/test_journal.py --kills 500
 	$(BIN)/python -m pytest tests/test_hostile_models.py --hostile-seconds 2
 	$(BIN)/python tests/fuzz/hunt.py $(HUNT_SECONDS)

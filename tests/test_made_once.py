@@ -19,6 +19,7 @@ MODEL = (
     "model m\nhorizon T = 60\ndecision x[2] in box(0, 1)\nstream a[2] in [0, 1]\nminimize sum_squares(x - a)\n"
     "subject to\n    cap: sum(x) <= 1.5\n"
 )
+FREE = MODEL[: MODEL.index("subject to")]
 ROUNDS = 40
 STAGES = {
     "problem": ("oco.compiler.problem.canonical", "Folding"),
@@ -50,6 +51,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "m.oco").write_text(MODEL)
+    (tmp_path / "free.oco").write_text(FREE)
     values = np.random.default_rng(0).random((ROUNDS, 2))
     (tmp_path / "a.csv").write_text("a[0],a[1]\n" + "\n".join(f"{u:.3f},{v:.3f}" for u, v in values) + "\n")
     monkeypatch.chdir(tmp_path)
@@ -61,12 +63,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         ("check m.oco", ("problem", "facts")),
         ("check m.oco --data a.csv", ("problem", "facts")),
-        ("explain m.oco", ("problem", "facts", "choice")),
-        ("explain m.oco --data a.csv --budget 0", ("problem", "facts", "choice")),
-        ("compile m.oco", ("problem", "facts", "choice", "plan")),
+        ("explain free.oco", ("problem", "facts", "choice")),
+        ("explain free.oco --data a.csv --budget 0", ("problem", "facts", "choice")),
+        ("compile free.oco", ("problem", "facts", "choice", "plan")),
         ("compile m.oco --data a.csv --budget 0", ("problem", "facts", "choice", "plan")),
         ("run m.oco --data a.csv --budget 0", ("problem", "facts", "choice", "plan")),
-        ("tune m.oco --data a.csv --budget 2", ("problem", "facts", "choice", "plan")),
+        ("tune free.oco --data a.csv --budget 0.5", ("problem", "facts", "choice", "plan")),
     ],
 )
 def test_a_command_makes_each_stage_once(words: str, stages: tuple[str, ...], made: Counter[str], folder: Path) -> None:

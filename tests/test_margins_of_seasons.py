@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from driving import plan_for
+from thorough import thorough
 
 import oco
 from oco.compiler.problem.canonical import canonical
@@ -47,11 +49,11 @@ def by_hour(load: Any, late: slice) -> Any:
 
 
 def capacities(text: str, load: Any, forecast: Any) -> Any:
-    trace = oco.compile(oco.parse(text)).run({"load": load, "forecast": forecast}, backend="numpy")
+    trace = plan_for(text).run({"load": load, "forecast": forecast}, backend="numpy")
     return np.asarray(trace.decisions).reshape(T, CELLS)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, thorough(1)])
 def test_less_is_paid_than_by_hour_of_the_day(seed: int) -> None:
     load, late = loads(seed), slice(24 * 7, None)
     own = capacities(TOWERS, load, np.full((T, CELLS), 60.0))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
+import runpy
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import cvxpy as cp
@@ -27,20 +28,37 @@ def test_models_are_well_formed(path: Path) -> None:
     assert problem.inequalities and format_text(path.read_text()) == path.read_text()
 
 
-def test_the_command_lists_every_experiment() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.papers", "--list"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    names = [line.split()[0] for line in done.stdout.splitlines()]
+def status(run: Callable[[], object]) -> int:
+    """Exit status of a script that ends by SystemExit."""
+    with pytest.raises(SystemExit) as ended:
+        run()
+    return int(ended.value.code or 0)
+
+
+def test_the_command_lists_every_experiment(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["benchmarks.papers", "--list"])
+    assert status(lambda: runpy.run_module("benchmarks.papers", run_name="__main__")) == 0
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     assert len(names) == len(set(names)) and {"coldq-tracking", "datacenter", "gradual-variation"} <= set(names)
 
 
-def test_the_benchmark_of_speed_tells_its_rows() -> None:
-    command = [sys.executable, "benchmarks/speed/run.py"]
-    told = subprocess.run([*command, "--help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+def test_the_benchmark_of_speed_tells_its_rows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def of(word: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["run.py", word])
+        return status(lambda: runpy.run_path(str(speed / "run.py"), run_name="__main__"))
+
+    speed = ROOT / "benchmarks" / "speed"
+    monkeypatch.syspath_prepend(str(speed))
+    assert of("--help") == 0
+    told = capsys.readouterr().out
     assert "--repeats" in told and "fleet" in told and "growth" in told
-    wrong = subprocess.run([*command, "flet"], cwd=ROOT, capture_output=True, text=True)
-    assert wrong.returncode == 2 and "flet" in wrong.stderr and not wrong.stdout
+    assert of("flet") == 2
+    wrong = capsys.readouterr()
+    assert "flet" in wrong.err and not wrong.out
 
 
 COMPLETION = """model m

@@ -1,6 +1,6 @@
 """Every pass of the IR can be left out: interpreter, NumPy and C then give the same, on every domain and with every algorithm.
 
-Each case leaves out one pass of each kind, another than the case before; `--agreement` above its default leaves out all in turn.
+Each case leaves out one pass of each kind, another than the case before; the thorough cases leave out all in turn.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from domain_cases import Case, points
 from ir_programs import same_bits
-from test_backends_agree import MODELS, SHORT, applicable, model_of, plan_with, rounds_of
-from test_c99 import build, contract, needs_compiler
+from test_backends_agree import MODELS, applicable, model_of, plan_with, rounds_of
+from test_c99 import build, needs_compiler
 from test_domains_c import CHOSEN, operations
 
 import oco
@@ -54,16 +54,17 @@ def interpreting(program: Program) -> Step:
 def agree(traced: Program, path: Callable[[Step], Array], room: float, turn: int, folder: Path, every: bool) -> None:
     """The path of a program by the interpreter, before any pass, is that of every backend whatever is left out.
 
-    `turn` chooses what is left out of each kind; `every`: all of it, one after another. C is emitted for all of it in any case.
+    `turn` chooses what is left out of each kind; `every`: all of it, one after another.
     """
 
     def of(kind: Sequence[Any]) -> Sequence[Any]:
         return kind if every else [kind[turn % len(kind)]]
 
-    programs = {skip: optimize(traced, skip, check_each=True) for skip in ((), *WITHOUT)}
-    for skip in IN_CALLS:
+    pairs = of([((), skip) for skip in IN_LOOPS] + [(skip, IN_LOOPS[-1] if len(skip) > 1 else ()) for skip in WITHOUT])
+    programs = {s: optimize(traced, s, check_each=True) for s in {(), *of(WITHOUT), *(skip for skip, _ in pairs)}}
+    for skip in of(IN_CALLS):
         shorten(programs[()], skip, check_each=True)
-    for skip in IN_LOOPS:
+    for skip in of(IN_LOOPS):
         lower(programs[()], skip, check_each=True)
     with np.errstate(all="ignore"):
         meant = path(interpreting(traced))
@@ -75,20 +76,21 @@ def agree(traced: Program, path: Callable[[Step], Array], room: float, turn: int
         for skip in of(IN_CALLS):
             found = path(stepping(NumpyBackend(skip=skip).compile(programs[()])))
             assert np.abs(found - meant).max() <= room, f"NumPy without {skip}"
-    pairs = [((), skip) for skip in IN_LOOPS] + [(skip, IN_LOOPS[-1] if len(skip) > 1 else ()) for skip in WITHOUT]
-    variants = [(replace(programs[skip], name=f"variant{k}"), left) for k, (skip, left) in enumerate(pairs)]
-    for program, left in variants:
-        emit(program, contract(program), left)
-    chosen, skipped = zip(*of(variants))
-    for program, native in zip(chosen, build(chosen, folder, *QUIET, without=skipped)):
+    variants = [replace(programs[skip], name=f"variant{k}") for k, (skip, _) in enumerate(pairs)]
+    for program, native in zip(variants, build(variants, folder, *QUIET, without=[left for _, left in pairs])):
         assert np.abs(path(stepping(native)) - meant).max() <= room, f"C: {program.name} of {pairs}"
 
 
+each_kind = pytest.mark.parametrize(
+    "every", [pytest.param(False, id="one"), pytest.param(True, id="all", marks=pytest.mark.thorough)]
+)
+
+
 @needs_compiler
+@each_kind
 @pytest.mark.parametrize("case", CHOSEN, ids=lambda c: c.name)
-def test_domains_without_passes(case: Case, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_domains_without_passes(case: Case, every: bool, tmp_path: Path) -> None:
     """What a domain offers, at a point near it."""
-    every = request.config.getoption("--agreement") > SHORT
     rng, d = np.random.default_rng(5), case.at(1.0)
     traced = operations(d)
     around, inside = points(d, rng, 3)[3:4], d.sample(rng, 1)[0]
@@ -104,8 +106,9 @@ def test_domains_without_passes(case: Case, tmp_path: Path, request: pytest.Fixt
 
 @needs_compiler
 @pytest.mark.filterwarnings("ignore:the horizon of")
+@each_kind
 @pytest.mark.parametrize("algorithm", [a.name for a in ALGORITHMS])
-def test_algorithms_without_passes(algorithm: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_algorithms_without_passes(algorithm: str, every: bool, tmp_path: Path) -> None:
     """The decisions of some rounds, of the last model that the algorithm takes."""
     models = [name for name in MODELS if algorithm in applicable(name)]
     if not models:
@@ -125,7 +128,6 @@ def test_algorithms_without_passes(algorithm: str, tmp_path: Path, request: pyte
             state = step("update", [*state, *given, *drawn])
         return np.array(found)
 
-    every = request.config.getoption("--agreement") > SHORT
     agree(program, path, 1e-12, [a.name for a in ALGORITHMS].index(algorithm), tmp_path, every)
 
 

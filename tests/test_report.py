@@ -56,9 +56,15 @@ def trace() -> Trace:
     return made(200, rates={"regret": "sqrt(T)"})
 
 
-def test_the_page_is_well_formed_and_says_the_numbers(trace: Trace) -> None:
-    page = read(report(trace, check(trace.problem.model), "chosen because <it> is"))
-    text = " ".join(page.texts)
+@pytest.fixture(scope="module")
+def text(trace: Trace) -> str:
+    """Page of the trace: pictures take a second."""
+    return report(trace, check(trace.problem.model), "chosen because <it> is")
+
+
+def test_the_page_is_well_formed_and_says_the_numbers(trace: Trace, text: str) -> None:
+    page = read(text)
+    shown = " ".join(page.texts)
     for words in (
         number(float(trace.regret("static")[-1])),
         number(float(trace.loss.sum())),
@@ -66,26 +72,20 @@ def test_the_page_is_well_formed_and_says_the_numbers(trace: Trace) -> None:
         "second",
         "O(sqrt(T))",
     ):
-        assert words in text
-    assert "chosen because <it> is" in text and "constraints.first.bound" in text
+        assert words in shown
+    assert "chosen because <it> is" in shown and "constraints.first.bound" in shown
     assert page.seen.count("svg") == 6 and page.seen.count("details") > 10
 
 
-def test_the_page_needs_nothing_from_elsewhere(trace: Trace) -> None:
-    text = report(trace)
+def test_the_page_needs_nothing_from_elsewhere(text: str) -> None:
     links = re.findall(r'(?:src|href)="([^"]*)"', text)
     assert all(link.startswith("#") for link in links)
     assert "<script" not in text and "@import" not in text and "url(http" not in text
 
 
-def test_pictures_take_the_colours_of_the_page(trace: Trace) -> None:
-    text = report(trace)
+def test_pictures_take_the_colours_of_the_page(text: str) -> None:
     assert "prefers-color-scheme: dark" in text and "currentColor" in text and "var(--grid)" in text
     assert "#1a2b3c" not in text and "#d4e5f6" not in text
-
-
-def test_the_same_trace_gives_the_same_page(trace: Trace) -> None:
-    assert report(trace) == report(trace)
 
 
 def test_what_comes_from_data_is_escaped(trace: Trace) -> None:
@@ -96,9 +96,9 @@ def test_what_comes_from_data_is_escaped(trace: Trace) -> None:
     assert "<script>" not in text and "&lt;script&gt;" in text
 
 
-def test_it_is_written_whole(trace: Trace, tmp_path: Path) -> None:
-    write_report(trace, tmp_path / "report.html")
-    assert (tmp_path / "report.html").read_text(encoding="utf-8").endswith("</html>\n")
+def test_the_same_page_is_written_whole(trace: Trace, text: str, tmp_path: Path) -> None:
+    write_report(trace, tmp_path / "report.html", check(trace.problem.model), "chosen because <it> is")
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == text and text.endswith("</html>\n")
 
 
 def test_a_trace_shows_itself_in_a_notebook_without_solving_anything(trace: Trace) -> None:

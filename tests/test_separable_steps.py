@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from driving import Run, plan_of
+from scipy.optimize import brentq
 
 from oco.compiler.lowering.entry_functions import nonlinear_terms
 from oco.compiler.problem.canonical import Canonical, canonical
@@ -77,7 +78,7 @@ def halved(f: Callable[[Array], Array], low: Array, high: Array) -> Array:
 
 @pytest.mark.parametrize("name", [*CLOSED, *OPEN])
 def test_steps_equal_those_of_bisection(name: str) -> None:
-    """The condition of optimality of every entry, by bisection, within a bisection for the multiplier."""
+    """The condition of optimality of every entry, by bisection, within a search for the root that is the multiplier."""
     case = (CLOSED | OPEN)[name]
     slope, width, rng = case[1], case[2], np.random.default_rng(5)
     plan = plan_of(text(case), "coldq", {"alpha": "sqrt(t) / 4", "gamma": 60})
@@ -93,10 +94,11 @@ def test_steps_equal_those_of_bisection(name: str) -> None:
 
             return halved(equation, np.zeros(7), np.full(7, width))
 
-        def violation(lam: Array, data: Any = data) -> Array:
-            return -evaluate(g, {"x": decision(float(lam)), **data})
+        def slack(lam: float, data: Any = data) -> float:
+            return -float(evaluate(g, {"x": decision(lam), **data}))
 
-        lam = float(halved(violation, np.zeros(()), np.full((), Q)))
+        ends = slack(0.0), slack(Q)
+        lam = 0.0 if ends[0] >= 0 else Q if ends[1] <= 0 else brentq(slack, 0.0, Q, xtol=1e-14, rtol=1e-15)
         loose += 1e-9 < lam < Q - 1e-9
         assert np.abs(run.decisions[0] - decision(lam)).max() <= 1e-9 * width
     assert loose >= 2, "the constraint decides"

@@ -11,10 +11,10 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
-from driving import Run, plan_of, solve
+from driving import Run, plan_of, situation, solve
 
 from oco.compiler.problem.canonical import canonical
-from oco.compiler.selection.plan import explain_choice
+from oco.compiler.selection.choice import PAPER, judge, named
 from oco.compiler.selection.verdicts import Applicability, Verdict
 from oco.dsl.load import parse
 
@@ -32,7 +32,7 @@ class Steps:
     values: Callable[[dict[str, Array], Array], list[float]]
     domain: Callable[[cp.Variable], list[cp.Constraint]]
     diameter: float
-    rounds: int = 20
+    rounds: int = 12
 
 
 ELLIPSES = Steps(
@@ -90,7 +90,7 @@ FUNCTIONS = ELLIPSES.draw, ELLIPSES.convex, ELLIPSES.values
 CASES = {
     **{
         f"coupled-{name}": Steps(
-            ELLIPSES.text.format(domain=text), (4,), *FUNCTIONS, domain, diameter, 6 if name == "cut ball" else 20
+            ELLIPSES.text.format(domain=text), (4,), *FUNCTIONS, domain, diameter, 4 if name == "cut ball" else 12
         )
         for name, (text, domain, diameter) in DOMAINS.items()
     },
@@ -174,7 +174,7 @@ def with_ellipse(line: str) -> str:
 )
 def test_kinks_are_refused_with_a_way_out(kinked: str, fix: str, mended: str) -> None:
     def verdict(line: str) -> Verdict:
-        return next(v for v in explain_choice(parse(with_ellipse(line))).verdicts if v.name == "coldq")
+        return judge(named("coldq"), situation(with_ellipse(line)), {}, None, PAPER)
 
     refused = verdict(kinked)
     assert refused.applicability is Applicability.REFUSED and [
@@ -194,10 +194,10 @@ PIECEWISE: dict[str, Callable[[Array, cp.Variable], cp.Expression]] = {
 
 @pytest.mark.parametrize("line", PIECEWISE)
 def test_the_step_under_pieces_that_meet_smoothly_is_solved(line: str) -> None:
-    """20 steps from the learner's own state against CVXPY: there is a second derivative almost everywhere, which is enough."""
+    """12 steps from the learner's own state against CVXPY: there is a second derivative almost everywhere, which is enough."""
     rng = np.random.default_rng(5)
     run, active = Run(plan_of(with_ellipse(line), "coldq", {"alpha": "sqrt(t) / 4", "gamma": 6})), 0
-    for t in range(1, 21):
+    for t in range(1, 13):
         data, y = ELLIPSES.draw(rng), np.array(run.decisions[0])
         run.play(data)
         x, v, alpha = np.array(run.decisions[0]), cp.Variable(4), math.sqrt(t) / 4
@@ -232,9 +232,8 @@ def test_the_facts_say_what_a_penalized_step_costs(domain: str, line: str, words
     plan = plan_of(text, "coldq")
     assert words in plan.facts["domain.penalized_step"].value
     assert bool(re.search(r"float64\[[45]\] = solve\(", str(plan.program))) == ("unknowns" in words or rank == 2)
-    verdicts = {v.name: v for v in explain_choice(parse(text)).verdicts}
-    assert verdicts["coldq"].cost_rank == verdicts["coldq"].algorithm.cost_rank + rank
-    assert verdicts["ofw-tvc"].inner_cost == 0
+    penalized, free = (judge(named(name), situation(text), {}, None, PAPER) for name in ("coldq", "ofw-tvc"))
+    assert penalized.cost_rank == penalized.algorithm.cost_rank + rank and free.inner_cost == 0
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from thorough import thorough
 from typer.testing import CliRunner
 
 import oco
@@ -25,7 +26,6 @@ MODELS = {
     "quadratic": "minimize square(a @ x - b) + sum_squares(x - a)\nsubject to\n    cap: x[0] + b <= 1.5 each round\n",
 }
 HEAD = "model m\nhorizon T = 25\ndecision x[3] in box(0, 2)\nstream a[3] in [-1, 1]\nstream b in [0, 1]\n"
-CORRUPTIONS = 1000
 
 
 def run_of(name: str, seed: int = 0) -> Any:
@@ -80,12 +80,13 @@ def corrupted(content: dict[str, Any], rng: np.random.Generator, kind: int) -> d
     return result | {"digest": digest(result)}
 
 
-def test_refuses_a_thousand_corruptions() -> None:
+@pytest.mark.parametrize("corruptions", [200, thorough(1000)])
+def test_refuses_corruptions(corruptions: int) -> None:
     """False claims under a right digest, and changes of single characters of the file: none is accepted."""
     rng, trace = np.random.default_rng(0), run_of("affine")
     content = json.loads(json.dumps(certificate_data(trace)))
     text, refused = json.dumps(content), 0
-    for k in range(CORRUPTIONS):
+    for k in range(corruptions):
         if k % 10 < 4:  # a digit of the file
             places = [i for i, c in enumerate(text) if c.isdigit()]
             at = int(rng.choice(places))
@@ -97,7 +98,7 @@ def test_refuses_a_thousand_corruptions() -> None:
         with pytest.raises(OcoError) as error:
             verify_certificate(wrong, trace)
         refused += error.value.code == "OCO737"
-    assert refused == CORRUPTIONS
+    assert refused == corruptions
 
 
 def test_refuses_another_run() -> None:

@@ -58,8 +58,9 @@ def piloted(
     if (mixture := _mixture(plan.choice, data)) is not None:
         return replace(plan, choice=_led(plan.choice, mixture))
     vacuous = plan.choice.vacuous
-    if len(_tried(plan.choice, plan.choice.applicable, data)) < (1 if constants and vacuous else 2):
+    if len(_tried(plan.choice, plan.choice.usable, data)) < (1 if constants and vacuous else 2):
         return plan
+    plan = replace(plan, choice=plan.choice.with_searched(PILOT_CANDIDATES if data is None else None))
     pilots = _pilots(plan, data, seed, constants, seconds)
     if pilots.skipped and not vacuous:
         return plan
@@ -79,7 +80,7 @@ def _mixture(choice: Choice, data: Any) -> Verdict | None:
     as_on_data = data is not None or is_drawn_on_average(c)
     if not choice.situation.constraints or not (as_on_data or choice.vacuous):
         return None
-    return next((choice.searched(v) for v in choice.applicable if v.algorithm.mixes), None)
+    return next((choice.searched(v) for v in choice.usable if v.algorithm.mixes), None)
 
 
 def _priced(choice: Choice) -> bool:
@@ -91,12 +92,12 @@ def _led(choice: Choice, v: Verdict) -> Choice:
     """Choice of that verdict, without pilot runs."""
     price = "the penalties that the model states" if _priced(choice) else "the tradeoff, in slopes that come"
     weighs = f"weighs rules as the rounds come, by {price}"
-    others = [x for x in choice.judged if x.name != v.name]
+    others = [x for x in choice.verdicts if x.name != v.name]
     for k, x in enumerate(others):
         if x.applicability is not Applicability.REFUSED:
             others[k] = replace(x, applicability=Applicability.APPLICABLE, reason=f"`{v.name}` {weighs}")
     best = replace(v, applicability=Applicability.CHOSEN, reason=f"it {weighs}: no pilot runs are made")
-    return replace(choice, judged=(best, *others))
+    return replace(choice, verdicts=(best, *others))
 
 
 def _tried(choice: Choice, usable: tuple[Verdict, ...], data: Any) -> tuple[Verdict, ...]:
@@ -180,7 +181,7 @@ def explained(
     problem = canonical(model) if data is None else problem_for(model, data, seed)
     seen = None if data is None else rounds_given(problem, data, seed)
     choice = explain_choice(problem, kind, tradeoff, effort, seen)
-    if not _tried(choice, choice.applicable, data):
+    if not _tried(choice, choice.usable, data):
         return choice
     plan = Plan.of(plan_of(choice, problem, kind, tradeoff=tradeoff))
     return plan.choice if plan.mode == "paper" else piloted(plan, data, seed, settings is None, seconds).choice
@@ -212,7 +213,7 @@ def tuned(plan: Plan, data: Any = None, seed: int = 0, seconds: float = TUNING_S
     result = tune(spaces, source, plan.choice.situation, plan.tradeoff, seed, seconds)
     best, why = result.best, chosen_why(result, plan.horizon)
     chosen: Plan = spaces[best.space].plan  # type: ignore[assignment]
-    given = chosen.given_constants(best.numbers) if chosen.free else dict(given_formulas(chosen.choice.judged[0]))
+    given = chosen.given_constants(best.numbers) if chosen.free else dict(given_formulas(chosen.choice.verdicts[0]))
     if "season" in chosen.settings and chosen.season > 1:  # measured on data, which a model file does not have
         given = {**given, "season": chosen.season}
     numbers = best.numbers if chosen.free else None
@@ -224,7 +225,7 @@ def search_spaces(plan: Plan) -> dict[str, SearchSpace]:
     none was named.
     """
     spaces = {plan.algorithm: SearchSpace(plan, plan.free, starts_of(plan.choice, plan.tradeoff), plan.allows)}
-    others = (v for v in plan.choice.usable[1:] if not v.algorithm.reads_values_alone)
+    others = (v for v in plan.choice.with_searched().usable[1:] if not v.algorithm.reads_values_alone)
     for name, v in (*variants(plan.choice).items(), *((v.name, v) for v in islice(others, OTHERS))):
         other = plan.taking(v)
         numbers = {} if v.best is None else v.best.numbers
@@ -247,7 +248,7 @@ def _with(plan: Plan, given: Mapping[str, str | float], numbers: Mapping[str, fl
     winner = chosen.choice.winner
     assert winner is not None
     message = replace(winner, reason=f"its settings are tuned on pilot rounds: {why}", best=None)
-    choice = replace(chosen.choice, judged=(message, *chosen.choice.judged[1:]))
+    choice = replace(chosen.choice, verdicts=(message, *chosen.choice.verdicts[1:]))
     return replace(plan, choice=choice, mode="tuned", given=dict(given))
 
 

@@ -1,13 +1,19 @@
-"""Finalists of a choice: leaving the constants of the others as they are changes no choice and, once asked for, no verdict."""
+"""Finalists of a choice: leaving the constants of the others as they are changes no choice and, once they are searched, no verdict."""
 
 from __future__ import annotations
+
+import math
+from typing import Any
 
 import pytest
 
 import oco
-from oco.compiler.selection import choice
-from oco.compiler.selection.plan import compile_plan
+from oco.compiler.algorithms import ALGORITHMS
+from oco.compiler.selection import choice, finalists
+from oco.compiler.selection.choice import Choice
+from oco.compiler.selection.plan import compile_plan, explain_choice
 from oco.compiler.selection.verdicts import Verdict
+from oco.compiler.theory import best_constants
 from oco.dsl.load import parse
 
 MODELS = {
@@ -29,6 +35,15 @@ minimize sum_squares(x - a)
 subject to
     cap: c @ x <= 0.2 each round
 """,
+    "one says something": """model m
+horizon T = 100000
+decision x[2] in box(0, 1)
+stream a[2] in [0, 1]
+stream c[2] in [0, 1]
+minimize sum_squares(x - a)
+subject to
+    cap: c @ x <= 0.5 each round
+""",
 }
 
 
@@ -41,29 +56,62 @@ def shown(v: Verdict) -> tuple[object, ...]:
         v.theorem and v.theorem.name,
         v.score,
         v.informativeness,
-        v.reasons,
         numbers,
         settings,
     )
 
 
+def all_searched(name: str, monkeypatch: pytest.MonkeyPatch) -> Choice:
+    """Choice with a whole search for each algorithm."""
+    with monkeypatch.context() as m:
+        m.setattr(finalists, "outranked", lambda s, verdicts: frozenset())
+        m.setattr(best_constants._Search, "far_above", lambda search, rival: False)
+        return explain_choice(parse(MODELS[name]), "optimal")
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_verdicts_are_those_of_a_search_of_all(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    lazy = compile_plan(parse(MODELS[name]), settings="optimal").choice
-    assert lazy.deferred, "some come behind others whatever their constants are"
-    first = {v.name: v for v in lazy.judged}
-    assert all(first[n].best is None for n in lazy.deferred)
-    monkeypatch.setattr(choice, "outranked", lambda s, verdicts: frozenset())
-    full = compile_plan(parse(MODELS[name]), settings="optimal").choice
-    assert not full.deferred
-    assert list(map(shown, lazy.verdicts)) == list(map(shown, full.judged))
-    assert all(v.best is not None for v in lazy.verdicts if v.name in lazy.deferred)
+    few, full = explain_choice(parse(MODELS[name]), "optimal"), all_searched(name, monkeypatch)
+    assert few.unsearched, "some come behind others whatever their constants are"
+    assert all(v.best is None for v in few.verdicts if v.name in few.unsearched)
+    assert shown(few.verdicts[0]) == shown(full.verdicts[0])
+    every = few.with_searched()
+    assert not every.unsearched and not full.unsearched
+    assert list(map(shown, every.verdicts)) == list(map(shown, full.verdicts))
 
 
-def test_what_runs_learns_of_the_winner_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A plan with its guarantee, settings and warnings searches none of those that come behind."""
-    plan = oco.compile(parse(MODELS["each round"]))
-    for name in plan.choice.deferred:
-        monkeypatch.setitem(plan.choice.deferred, name, lambda: pytest.fail("searched"))  # type: ignore[misc]
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("most", [1, 2, 4])
+def test_the_first_few_are_those_of_a_search_of_all(name: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = explain_choice(parse(MODELS[name]), "optimal").with_searched(most).usable[:most]
+    assert list(map(shown, first)) == list(map(shown, all_searched(name, monkeypatch).usable[:most]))
+
+
+def test_a_scan_far_above_a_rival_ends_the_search() -> None:
+    few = explain_choice(parse(MODELS["one says something"]), "optimal")
+    promised = {v.name for v in few.usable if v.guarantee is not None and not v.guarantee.reservations}
+    assert few.unsearched & promised, "no hypothesis is open, and yet no constants bring them near"
+    best = few.verdicts[0]
+    for v in map(few.searched, (v for v in few.usable if v.name in few.unsearched & promised)):
+        assert v.score > best.score or v.guarantee is None
+
+
+def test_a_choice_is_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading and showing what was chosen searches for no constants."""
+    plan, named = oco.compile(parse(MODELS["each round"])), compile_plan(parse(MODELS["each round"]), "ogd", "optimal")
+
+    def searched(*args: Any, **options: Any) -> None:
+        pytest.fail("searched")
+
+    monkeypatch.setattr(choice, "optimum", searched)
     assert plan.guarantee is not None and plan.settings and plan.recipe is not None
     assert plan.warnings is not None and plan.program.entries
+    for p in (plan, named):
+        assert {v.name for v in p.verdicts} == {a.name for a in ALGORITHMS}
+        assert p.choice.usable is not None and p.choice.candidates is not None
+        assert p.explain() and p.to_json()
+
+
+def test_doubled_steps_stop_where_nothing_is_gained() -> None:
+    assert best_constants.doubled(lambda x: (x - 4) ** 2, 1.0) == (0.0, 4.0)
+    assert best_constants.doubled(lambda x: math.inf if x else 1.0, 1.0) == (1.0, 0.0)

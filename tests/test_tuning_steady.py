@@ -177,7 +177,7 @@ def test_a_guarantee_above_the_worst_on_the_rounds_seen_is_vacuous() -> None:
     assert not unseen.guarantee.regret_bound.vacuous(50) and bound.vacuous(50)
     assert bound.worst == pytest.approx(2 * np.abs(data["price"]).sum(1).mean())
     assert "on the data no decisions cost more than" in str(seen.explain())
-    assert seen.choice.judged[0].informativeness is Informativeness.VACUOUS
+    assert seen.choice.verdicts[0].informativeness is Informativeness.VACUOUS
 
 
 def test_other_prices_and_memories_are_searched() -> None:

@@ -156,7 +156,7 @@ def least_guarantee(plan: Plan, rounds: int) -> Plan:
     found = judge(verdict.algorithm, far, {}, None, plan.choice.policy)
     settled = plan.with_constants(None, rounds)
     return replace(
-        settled, choice=replace(settled.choice, judged=(replace(found, applicability=Applicability.CHOSEN),))
+        settled, choice=replace(settled.choice, verdicts=(replace(found, applicability=Applicability.CHOSEN),))
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,7 @@ from oco.compiler.lowering.points import Point, Rows, repeated
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, rows
 from oco.compiler.proximal.penalty import penalized_step
-from oco.compiler.theory.formula_values import evaluated
+from oco.compiler.theory.formula_values import evaluated, symbols_of
 from oco.compiler.theory.moves import path_length
 from oco.compiler.theory.schedule import Rounds, Schedule
 from oco.compiler.theory.settings import Default, Setting, count, number
@@ -171,16 +172,20 @@ def _all_experts(s: Situation, settings: Mapping[str, Setting]) -> Quantity:
 
     common = common_quantities(s, settings)
 
-    def total(rounds: Rounds, horizon: int) -> Floats:
-        shared = {q.latex: q.at(rounds, horizon) for q in common}
-        result = np.zeros(len(rounds.last))
-        for m in range(1, _experts(settings, horizon) + 1):
-            own = expert_quantities(s, settings, m)
-            formula = Bound("hard violation", "T**V_g", VIOLATION, (*common, *own)).expression
-            result = result + evaluated(formula, shared | {q.latex: q.at(rounds, horizon) for q in own})
-        return result
+    def summed(value: Callable[[Quantity], Floats | np.float64], horizon: int) -> Any:
+        of_each = [expert_quantities(s, settings, m) for m in range(1, _experts(settings, horizon) + 1)]
+        formula = Bound("hard violation", "T**V_g", VIOLATION, (*common, *of_each[0])).expression
+        used = symbols_of(formula)
+        shared = {q.latex: value(q) for q in common if q.latex in used}
+        return sum(evaluated(formula, shared | {q.latex: value(q) for q in own if q.latex in used}) for own in of_each)
 
-    return Quantity("all", r"\sum_m B_g[m]", "the violation bounds of all experts", total)
+    def curve(rounds: Rounds, horizon: int) -> Floats:
+        return np.zeros(len(rounds.last)) + summed(lambda q: q.at(rounds, horizon), horizon)
+
+    def total(rounds: Rounds, horizon: int) -> float:
+        return float(summed(lambda q: q.after_all(rounds, horizon), horizon))
+
+    return Quantity("all", r"\sum_m B_g[m]", "the violation bounds of all experts", curve, total)
 
 
 COLDQ_EXPERT = Algorithm(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
 from oco.compiler.algorithms.common import EXACT_STEP
 from oco.compiler.lowering.restarts import first_epoch, restarted
 from oco.compiler.proximal.solvable import step_rank
-from oco.compiler.selection.finalists import informed_ahead, order, outranked
+from oco.compiler.selection.finalists import earliest, informed_ahead, order, searched_finalists
 from oco.compiler.selection.given_units import numbers_given, unit_word
 from oco.compiler.selection.ignored_settings import ignored_settings, unread, using_all_settings
 from oco.compiler.selection.objections import inapplicable, required, theorem_objections
@@ -54,6 +56,11 @@ class Policy:
     weight: float = 1.0
     plain: bool = False
 
+    @property
+    def searches(self) -> bool:
+        """True where free constants are searched."""
+        return self.optimal and not self.plain
+
 
 PAPER = Policy()
 PREDICTS = "it solves each round on what is known before its decision, and weighs that against steps on what came"
@@ -62,42 +69,51 @@ PREDICTS_NOT = "it takes steps on what came, and does not solve the round on wha
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """All verdicts, the chosen one first. `forced`: the user named the algorithm; the others are judged when they are asked for.
+    """Verdicts, the chosen one first. `forced`: the user named the algorithm, and `compared` judges the others.
 
-    deferred  by name, verdicts with searched constants on algorithms that come behind others whatever these are
+    unjudged    algorithms on which there is no verdict yet
+    unsearched  names of those with the paper's constants, since they come behind others whatever these are: `searched` searches
     """
 
     situation: Situation
-    judged: tuple[Verdict, ...]
+    verdicts: tuple[Verdict, ...]
     forced: bool = False
     warnings: tuple[Diagnostic, ...] = ()
     policy: Policy = PAPER
-    others: Callable[[], tuple[Verdict, ...]] = tuple
+    unjudged: tuple[Algorithm, ...] = ()
     pilots: Pilots | None = None
-    deferred: Mapping[str, Callable[[], Verdict]] = field(default_factory=dict)
+    unsearched: frozenset[str] = frozenset()
 
-    @cached_property
-    def verdicts(self) -> tuple[Verdict, ...]:
-        """Verdicts on all algorithms, the chosen one first."""
-        return (*self._complete, *self.others())
-
-    @cached_property
-    def _complete(self) -> tuple[Verdict, ...]:
-        """Verdicts that were judged, each with its constants searched."""
-        if self.forced or not self.deferred:
-            return self.judged
-        first, *rest = map(self.searched, self.judged)
-        usable = [v for v in rest if v.applicability is not Applicability.REFUSED]
-        usable.sort(key=partial(order, self.situation))
-        return (first, *usable, *(v for v in rest if v.applicability is Applicability.REFUSED))
+    def compared(self) -> Choice:
+        """Choice with a verdict on every algorithm, those that were not judged with the paper's constants."""
+        policy, names = replace(self.policy, plain=True), {a.name for a in self.unjudged}
+        others = tuple(judge(a, self.situation, {}, None, policy) for a in self.unjudged)
+        unsearched = self.unsearched | names if self.policy.searches else self.unsearched
+        return replace(self, verdicts=(*self.verdicts, *others), unjudged=(), unsearched=unsearched)
 
     def searched(self, v: Verdict) -> Verdict:
         """Verdict with its constants searched, in its place."""
-        if v.name not in self.deferred or v.applicability is not Applicability.APPLICABLE or v.best is not None:
+        if v.name not in self.unsearched or v.applicability is not Applicability.APPLICABLE:
             return v
-        full = self.deferred[v.name]()
-        refused = full.applicability is Applicability.REFUSED
-        return full if refused else replace(full, applicability=v.applicability, reason=v.reason)
+        full = judge(v.algorithm, self.situation, {}, None, self.policy)
+        return full if full.applicability is Applicability.REFUSED else replace(full, reason=v.reason)
+
+    def with_searched(self, most: int | None = None) -> Choice:
+        """Choice whose first `most` verdicts that apply (None: all) are those of a search of all constants."""
+        first, *rest = self.verdicts
+        refused = [v for v in rest if v.applicability is Applicability.REFUSED]
+        usable, left = [v for v in rest if v not in refused], set(self.unsearched)
+        most = len(usable) if most is None else most - 1
+
+        def key(v: Verdict) -> tuple[Any, ...]:
+            return earliest(self.situation, v) if v.name in left else order(self.situation, v)
+
+        while behind := [v for v in sorted(usable, key=key)[:most] if v.name in left]:
+            left.remove(behind[0].name)
+            usable = [self.searched(v) if v is behind[0] else v for v in usable]
+        if len(left) < len(self.unsearched):
+            usable.sort(key=partial(order, self.situation))
+        return replace(self, verdicts=(first, *usable, *refused), unsearched=frozenset(left))
 
     @property
     def restarts(self) -> tuple[int, Restart] | None:
@@ -111,18 +127,13 @@ class Choice:
     @property
     def usable(self) -> tuple[Verdict, ...]:
         """Verdicts whose theorems hold, by rank; none where the user named one."""
-        return () if self.forced else tuple(v for v in self._complete if v.applicability is not Applicability.REFUSED)
-
-    @property
-    def applicable(self) -> tuple[Verdict, ...]:
-        """`usable` with the constants as they are, searched or not."""
-        return () if self.forced else tuple(v for v in self.judged if v.applicability is not Applicability.REFUSED)
+        return () if self.forced else tuple(v for v in self.verdicts if v.applicability is not Applicability.REFUSED)
 
     @property
     def vacuous(self) -> bool:
         """True if theorems hold and every guarantee is vacuous: none decides the choice."""
         says_nothing = (Informativeness.VACUOUS, Informativeness.NONE)
-        return bool(self.applicable) and self.applicable[0].informativeness in says_nothing
+        return bool(self.usable) and self.usable[0].informativeness in says_nothing
 
     @property
     def candidates(self) -> tuple[Verdict, ...]:
@@ -134,28 +145,28 @@ class Choice:
         return judge(v.algorithm, self.situation, {}, None, replace(self.policy, optimal=True, plain=True))
 
     def decided_by(self, pilots: Pilots) -> Choice:
-        """The choice that pilot runs make among the candidates and their constants; those that were not run come after."""
+        """Choice that pilot runs make among the candidates and their constants; those that were not run come after."""
         if not pilots.order:
-            first = replace(self.judged[0], reason=f"{why_first(self.applicable)} (no pilot runs: {pilots.skipped})")
-            return replace(self, judged=(first, *self.judged[1:]), pilots=pilots)
+            first = replace(self.verdicts[0], reason=f"{why_first(self.usable)} (no pilot runs: {pilots.skipped})")
+            return replace(self, verdicts=(first, *self.verdicts[1:]), pilots=pilots)
         places = {name: k for k, name in enumerate(pilots.order)}
         ranked = sorted(self.usable, key=lambda v: places.get(v.name, len(places)))
-        refused = [v for v in self._complete if v.applicability is Applicability.REFUSED]
+        refused = [v for v in self.verdicts if v.applicability is Applicability.REFUSED]
         preferred = self.plain(ranked[0]) if pilots.plain and not self.policy.plain else ranked[0]
         best_known = preferred.guarantee is not None
         best = replace(preferred, applicability=Applicability.CHOSEN, reason=pilots.why(preferred.name, best_known))
         losers = [replace(v, applicability=Applicability.APPLICABLE, reason=pilots.why(v.name)) for v in ranked[1:]]
         policy = replace(self.policy, plain=pilots.plain)
-        return replace(self, judged=(best, *losers, *refused), pilots=pilots, policy=policy, deferred={})
+        return replace(self, verdicts=(best, *losers, *refused), pilots=pilots, policy=policy)
 
     def chosen_by(self, pilots: Pilots, reason: str) -> Choice:
         """Choice of the same algorithm, made by pilot runs for another horizon."""
-        return replace(self, judged=(replace(self.judged[0], reason=reason), *self.judged[1:]), pilots=pilots)
+        return replace(self, verdicts=(replace(self.verdicts[0], reason=reason), *self.verdicts[1:]), pilots=pilots)
 
     @property
     def winner(self) -> Verdict | None:
         """Verdict on the chosen algorithm; None where none applies."""
-        first = self.judged[0] if self.judged else None
+        first = self.verdicts[0] if self.verdicts else None
         return first if first is not None and first.applicability is Applicability.CHOSEN else None
 
 
@@ -171,7 +182,7 @@ def choose(
     if name is not None:
         return _forced(s, named(name, span), settings, span, policy)
     check_setting_names(settings, None, span)
-    judged, deferred = _all_judged(s, settings, span, policy)
+    judged = _all_judged(s, settings, span, policy)
     usable = [v for v in judged if v.applicability is Applicability.APPLICABLE]
     usable.sort(key=partial(order, s))
     usable, ignoring = using_all_settings(usable, s, settings)
@@ -186,25 +197,20 @@ def choose(
     best = replace(usable[0], applicability=Applicability.CHOSEN, reason=why)
     losers = [replace(v, reason=why_lost(v, best) if v in rivals else PREDICTS_NOT) for v in usable[1:]]
     warnings = (*_broken(best, s, span), *ignored_settings(best, s, settings, span))
-    return Choice(s, (best, *losers, *refused), warnings=warnings, policy=policy, deferred=deferred)
+    unsearched = frozenset(v.name for v in losers if policy.searches and not settings and v.best is None)
+    return Choice(s, (best, *losers, *refused), warnings=warnings, policy=policy, unsearched=unsearched)
 
 
-def _all_judged(
-    s: Situation, settings: GivenSettings, span: Span | None, policy: Policy
-) -> tuple[list[Verdict], dict[str, Callable[[], Verdict]]]:
-    """Verdict on each algorithm. Those that come behind others whatever their constants are have the paper's, and are named with the
-    function that searches.
-    """
+def _all_judged(s: Situation, settings: GivenSettings, span: Span | None, policy: Policy) -> list[Verdict]:
+    """Verdict on each algorithm, those that come behind others whatever their constants are with the paper's."""
 
-    def on(a: Algorithm, policy: Policy = policy) -> Verdict:
-        return judge(a, s, {k: v for k, v in settings.items() if k in (*SETTINGS[a.name], UNITS)}, span, policy)
+    def on(a: Algorithm, rival: float = math.inf, policy: Policy = policy) -> Verdict:
+        own = {k: v for k, v in settings.items() if k in (*SETTINGS[a.name], UNITS)}
+        return judge(a, s, own, span, policy, rival=rival)
 
-    if settings or policy.plain or not policy.optimal:
-        return [on(a) for a in ALGORITHMS], {}
-    first = [on(a, replace(policy, plain=True)) for a in ALGORITHMS]
-    behind = outranked(s, first)
-    kept = [v if v.name in behind or v.applicability is Applicability.REFUSED else on(v.algorithm) for v in first]
-    return kept, {v.name: partial(on, v.algorithm) for v in kept if v.name in behind}
+    if settings or not policy.searches:
+        return [on(a) for a in ALGORITHMS]
+    return searched_finalists(s, [on(a, policy=replace(policy, plain=True)) for a in ALGORITHMS], on)
 
 
 def named(name: str, span: Span | None = None) -> Algorithm:
@@ -237,12 +243,16 @@ def judge(
     span: Span | None = None,
     policy: Policy = PAPER,
     asked: bool = False,
+    rival: float = math.inf,
 ) -> Verdict:
     """The verdict on one algorithm; where no theorem holds, what stands in the way of the nearest one.
 
     Of several theorems that one which reads most of the given settings, of these the one that promises most, the first of equals.
 
-    `asked`: the user named it, so that it may take its time. Raises OcoError where given settings are wrong for every theorem.
+    asked  the user named it, so that it may take its time
+    rival  sum of another algorithm: constants with which it comes nowhere near are not searched
+
+    Raises OcoError where given settings are wrong for every theorem.
     """
     scaled, unmet = made_without_units(given, span, policy), required(a, s, asked)
     theorems, unmeasured = _theorems(a, s, given)
@@ -255,7 +265,7 @@ def judge(
     errors: list[OcoError] = []
     for theorem in (t for t, left in objections if not left):
         try:
-            promised = replace(_promised(a, theorem, s, given, span, policy), inner_cost=cost)
+            promised = replace(_promised(a, theorem, s, given, span, policy, rival), inner_cost=cost)
             results.append((len(unread(theorem, s, given)), promised))
         except OcoError as error:  # a given formula may name what one theorem has and another lacks
             errors.append(error)
@@ -283,7 +293,13 @@ def _listed(theorems: Sequence[Theorem]) -> str:
 
 
 def _promised(
-    a: Algorithm, theorem: Theorem, s: Situation, given: GivenSettings, span: Span | None, policy: Policy
+    a: Algorithm,
+    theorem: Theorem,
+    s: Situation,
+    given: GivenSettings,
+    span: Span | None,
+    policy: Policy,
+    rival: float,
 ) -> Verdict:
     """Verdict on the theorem with its settings: the guarantee in the user's units."""
     scaled = made_without_units(given, span, policy)
@@ -293,7 +309,7 @@ def _promised(
         return Verdict(a, Applicability.REFUSED, theorem, tuple(senseless), settings)
     _check_horizon(a, theorem, s, settings, span)
     searched = scaled and not numbers_given(given) and not policy.plain
-    best = optimum(theorem, inner, given, policy.weight, settings) if searched else None
+    best = optimum(theorem, inner, given, policy.weight, settings, rival) if searched else None
     settings = settings if best is None else dict(best.settings)
     if why := withheld(theorem, s):
         return Verdict(a, Applicability.APPLICABLE, theorem, (), settings, reason=why, scales=scales, best=best)
@@ -331,17 +347,8 @@ def _forced(s: Situation, a: Algorithm, given: GivenSettings, span: Span | None,
         )
     chosen = replace(verdict, applicability=Applicability.CHOSEN, reason="the model or the caller asks for it")
 
-    def others() -> tuple[Verdict, ...]:
-        return tuple(judge(b, s, {}, span, policy) for b in ALGORITHMS if b is not a)
-
-    return Choice(
-        s,
-        (chosen,),
-        True,
-        (*warnings, *_broken(chosen, s, span), *ignored_settings(chosen, s, given, span)),
-        policy,
-        others,
-    )
+    warnings += [*_broken(chosen, s, span), *ignored_settings(chosen, s, given, span)]
+    return Choice(s, (chosen,), True, tuple(warnings), policy, tuple(b for b in ALGORITHMS if b is not a))
 
 
 def _against_objections(

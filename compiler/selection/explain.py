@@ -18,10 +18,12 @@ from oco.compiler.theory.theorems import Bound, Guarantee
 from oco.dsl.source import Span
 
 WIDTH = 116
+UNSEARCHED = "the numbers are for the paper's constants: it comes behind whatever these are"
 
 
 def explain_text(choice: Choice) -> str:
     """Text of `oco explain`: three lines on the chosen algorithm, a table, a line an algorithm, then the details of each."""
+    choice = choice.compared()
     s = choice.situation
     horizon = "unknown" if s.rounds is None else str(s.rounds)
     head = f"{s.canonical.name}: {constraint_words(s)}, T = {horizon}"
@@ -108,6 +110,8 @@ def _verdict_lines(v: Verdict, choice: Choice) -> list[str]:
             lines += _wrapped("bound", bound_text(bound, v.guarantee))
         for condition in v.guarantee.provisos:
             lines += _wrapped("note", condition) if condition not in v.reasons else []
+        if v.name in choice.unsearched and v.theorem is not None and v.theorem.free:
+            lines += _wrapped("note", UNSEARCHED)
     if v.applicability is Applicability.CHOSEN:
         s, weight = choice.situation, choice.policy.weight
         for label, text in (*vacuous_lines(s, v), *settings_lines(s, v, weight)):
@@ -161,6 +165,7 @@ def bound_text(bound: Bound, guarantee: Guarantee) -> str:
 
 def explain_data(choice: Choice) -> dict[str, Any]:
     """The choice as plain data with stable keys."""
+    choice = choice.compared()
     winner = choice.winner
     return {
         "measure": str(choice.situation.canonical.measure),

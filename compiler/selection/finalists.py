@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from oco.compiler.selection.verdicts import Applicability, Verdict, rank
+from oco.compiler.algorithms import Algorithm
+from oco.compiler.selection.verdicts import Applicability, Informativeness, Verdict, rank
 from oco.compiler.theory.theorems import Situation
+
+Search = Callable[[Algorithm, float], Verdict]
+"""Verdict on an algorithm with its constants searched; with the paper's where they come nowhere near that sum of another one."""
 
 
 def order(s: Situation, v: Verdict) -> tuple[Any, ...]:
@@ -27,6 +32,38 @@ def outranked(s: Situation, verdicts: Iterable[Verdict]) -> frozenset[str]:
 def _fixed(s: Situation, v: Verdict) -> tuple[Any, ...]:
     """Leading part of the order, which no constant changes; a baseline may have more before it."""
     return _ignores_what_is_known(s, v), v.guarantee is None, (0, 0) if v.guarantee is None else v.guarantee.openness
+
+
+def searched_finalists(s: Situation, plain: Sequence[Verdict], search: Search) -> list[Verdict]:
+    """Verdicts with the constants of finalists searched, in their order; the others come behind and keep the paper's.
+
+    A verdict with numbers that say something is behind none but those with numbers too: once there is one, its sum is what others must
+    come near. Hence those that say something and those with few constants are searched first.
+
+    plain  verdicts on all algorithms with the paper's constants
+    """
+    behind = outranked(s, plain)
+    results = {v.name: v for v in plain}
+    finalists = [v for v in plain if v.applicability is Applicability.APPLICABLE and v.name not in behind]
+    best: Verdict | None = None
+    for v in sorted(finalists, key=_effort):
+        numbers = best is not None and best.informativeness is Informativeness.NUMBERS
+        rival = best.score if best is not None and numbers and _fixed(s, v) >= _fixed(s, best) else math.inf
+        results[v.name] = full = search(v.algorithm, rival)
+        if full.applicability is Applicability.APPLICABLE and (best is None or order(s, full) < order(s, best)):
+            best = full
+    return list(results.values())
+
+
+def _effort(v: Verdict) -> tuple[bool, int]:
+    """Key of the order in which verdicts are searched."""
+    return v.informativeness is not Informativeness.NUMBERS, 0 if v.theorem is None else len(v.theorem.free)
+
+
+def earliest(s: Situation, v: Verdict) -> tuple[Any, ...]:
+    """Key that is not above `order` of the verdict, whatever its constants are."""
+    ignores, unpromised, openness = _fixed(s, v)
+    return ignores, (unpromised, False, openness)
 
 
 def informed_ahead(s: Situation) -> bool:

@@ -93,8 +93,12 @@ class Plan:
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """Verdicts on all algorithms, the chosen one first."""
-        return self.choice.verdicts
+        """Verdicts on all algorithms, the chosen one first. Those that come behind others whatever their constants are have the paper's."""
+        return self._compared.verdicts
+
+    @cached_property
+    def _compared(self) -> Choice:
+        return self.choice.compared()
 
     @property
     def horizon(self) -> int | None:
@@ -194,7 +198,7 @@ class Plan:
         if not continues(self.choice.situation, self._winner):
             return None
         s, verdict = continued(self.choice.situation, self._winner, self.tradeoff)
-        choice = replace(self.choice, situation=s, judged=(verdict,), forced=True, others=tuple)
+        choice = replace(self.choice, situation=s, verdicts=(verdict,), forced=True, unjudged=())
         return replace(self, canonical=s.canonical.standing, choice=choice, after=self.horizon)
 
     def with_constants(self, numbers: Mapping[str, float] | None = None, T: int | None = None) -> Self:
@@ -218,7 +222,7 @@ class Plan:
         return replace(result, open=tuple(names.values()))
 
     def _revised(self, s: Situation, verdict: Verdict) -> Self:
-        choice = replace(self.choice, situation=s, judged=(verdict,), forced=True, others=tuple)
+        choice = replace(self.choice, situation=s, verdicts=(verdict,), forced=True, unjudged=())
         played = with_streams_of(self.canonical, s.canonical.standing)
         return replace(self, model=self.model.with_horizon(s.rounds), canonical=played, choice=choice)
 
@@ -243,17 +247,17 @@ class Plan:
     def promised(self) -> Self:
         """Plan with the guarantee of its settings, where `with_constants` left it out."""
         verdict = promised_again(self.choice.situation, self._winner, self.tradeoff)
-        return replace(self, choice=replace(self.choice, judged=(verdict, *self.choice.judged[1:])))
+        return replace(self, choice=replace(self.choice, verdicts=(verdict, *self.choice.verdicts[1:])))
 
     def only(self, algorithm: str) -> Self:
-        """Plan of another one of `verdicts`, by the name of its algorithm. Raises OCO701 for a name that no algorithm has."""
+        """Plan of another one of `verdicts`, by its algorithm's name, its constants searched. Raises OCO701 where none has that name."""
         name = named(algorithm).name
-        return self.taking(next(v for v in self.verdicts if v.name == name))
+        return self.taking(self._compared.searched(next(v for v in self.verdicts if v.name == name)))
 
     def taking(self, verdict: Verdict) -> Self:
         """Plan with another verdict on its model as the chosen one."""
         chosen = replace(verdict, applicability=Applicability.CHOSEN)
-        return replace(self, choice=replace(self.choice, judged=(chosen,), forced=True, others=tuple))
+        return replace(self, choice=replace(self.choice, verdicts=(chosen,), forced=True, unjudged=()))
 
     def given_constants(self, numbers: Mapping[str, float]) -> dict[str, str | float]:
         """Settings that give these numbers of the free constants: as few as `compile_plan` needs to resolve all of them again."""

@@ -32,7 +32,7 @@ def starts_of(choice: Choice, weight: float) -> dict[str, Mapping[str, float]]:
     """Free constants to begin a search at, by name, those of the choice last: the paper's, and those of the least guarantee at
     this tradeoff and at others.
     """
-    v = choice.judged[0]
+    v = choice.verdicts[0]
     free = () if v.theorem is None else v.theorem.free
     starts: dict[str, Mapping[str, float]] = {PAPER: {f.name: 1.0 for f in free if f.kind != "value"}}
     best = v if v.best is not None or not choice.policy.plain else _judged(choice.situation, choice, v, {}, weight)
@@ -52,7 +52,7 @@ def starts_of(choice: Choice, weight: float) -> dict[str, Mapping[str, float]]:
 
 def variants(choice: Choice) -> dict[str, Verdict]:
     """Verdicts on the chosen algorithm with another price of violations or another memory, by the setting in words."""
-    v, s = choice.judged[0], choice.situation
+    v, s = choice.verdicts[0], choice.situation
     results = {}
     for name, value in _others(s, choice, v):
         other = _judged(s, choice, v, {name: value}, choice.policy.weight)

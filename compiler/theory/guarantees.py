@@ -24,12 +24,14 @@ class Quantity:
     """Symbol of a guarantee's formula.
 
     value  a number, or a function that gives one after the last round of each stretch of a run planned for T; None where nothing tells
+    total  its last value alone, where that takes less work
     """
 
     name: str
     latex: str
     meaning: str
     value: float | Callable[[Rounds, int], Floats | Schedule | float] | None
+    total: Callable[[Rounds, int], float] | None = None
 
     def at(self, rounds: Rounds, horizon: int) -> Floats | np.float64:
         """Values after the last round of each stretch, shape (stretches,) or (); NaN where nothing tells them."""
@@ -39,6 +41,13 @@ class Quantity:
         if isinstance(values, Schedule):
             return values.last if values.number is None else np.float64(values.number)
         return np.float64(values) if np.ndim(values) == 0 else np.asarray(values, dtype=np.float64)
+
+    def after_all(self, rounds: Rounds, horizon: int) -> np.float64:
+        """Value after all rounds; NaN where nothing tells it."""
+        if self.total is not None:
+            return np.float64(self.total(rounds, horizon))
+        values = self.at(rounds, horizon)
+        return np.float64(values) if values.ndim == 0 else np.float64(values[-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,18 +112,29 @@ class Bound:
             return np.zeros(())
         if (rounds, horizon) in self._curves:
             return self._curves[rounds, horizon]
-        used = symbols_of(self.expression)
-        if any(q.value is None for q in self.quantities if q.latex in used):
+        used = self._used
+        if used is None:
             return None
-        values = {q.latex: q.at(rounds, horizon) for q in self.quantities if q.latex in used}
-        result = evaluated(self.expression, values)
+        result = evaluated(self.expression, {q.latex: q.at(rounds, horizon) for q in used})
         if len(rounds.last) <= KEPT:
             self._curves[rounds, horizon] = result
         return result
 
     @cached_property
+    def _used(self) -> tuple[Quantity, ...] | None:
+        """Quantities that occur in the formula; None where nothing tells the value of one."""
+        symbols = symbols_of(self.expression)
+        used = tuple(q for q in self.quantities if q.latex in symbols)
+        return None if any(q.value is None for q in used) else used
+
+    @cached_property
     def _curves(self) -> dict[tuple[Rounds, int], Floats]:
         """Values in the theorem's units that were asked for before."""
+        return {}
+
+    @cached_property
+    def _totals(self) -> dict[tuple[int, int], float]:
+        """Values after all rounds, in the theorem's units, that were asked for before."""
         return {}
 
     def number(self, rounds: int, horizon: int | None = None) -> float | None:
@@ -124,8 +144,17 @@ class Bound:
 
     def _last(self, rounds: int, horizon: int) -> float | None:
         """Bound in the theorem's units after all rounds."""
-        result = self._unit_free(Rounds.of(rounds), horizon)
-        return None if result is None else float(result.flat[-1])
+        if not self.formula:
+            return None
+        if self.trivial == 0:
+            return 0.0
+        if (rounds, horizon) not in self._totals:
+            if self._used is None:
+                return None
+            stretches = Rounds.of(rounds)
+            values = {q.latex: q.after_all(stretches, horizon) for q in self._used}
+            self._totals[rounds, horizon] = float(evaluated(self.expression, values))
+        return self._totals[rounds, horizon]
 
     def label_numbers(self, rounds: int) -> dict[str, float]:
         """The bound of each constraint alone, where their units are known; the bound of the sum is that of each."""

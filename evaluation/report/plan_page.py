@@ -25,7 +25,7 @@ class Explanation(str):
     @classmethod
     def of(cls, choice: Choice) -> Explanation:
         """Explanation of the verdict on each algorithm."""
-        result = cls(explain_text(choice))
+        result = cls(explain_text(choice := choice.compared()))
         result.choice = choice
         return result
 

@@ -79,7 +79,7 @@ from oco.compiler.algorithms.penalties import FARTHEST
 from oco.compiler.algorithms.predictions import season_measured
 from oco.compiler.algorithms.rehearsal import is_whole, rehearsed
 from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
-from oco.compiler.algorithms.weighting import gap_to_best
+from oco.compiler.algorithms.weighting import PLAYED, RATES, gap_to_best
 from oco.compiler.lowering.predicted_round import positions
 from oco.compiler.theory.moves import path_length
 from oco.compiler.theory.objective import stated_prices
@@ -106,6 +106,12 @@ from oco.dsl.statements import Feedback, Measure
 
 SLOPES = 100.0
 """Loss that a unit of violation costs at the tradeoff 1, in what it saves: broken rounds are about one in as many."""
+TOGETHER = (
+    *("L", "gap", "L_of", "gap_of", "spread", "margin", "error", "F", "G"),
+    *("lambda", "squares", "used", "F_lambda", "G_lambda"),
+    *("average", "visits", "profile", "level", "shift", "usual", "z", "C_zz", "C_sz"),
+)
+"""State that learners in turn have in common under delays. Decisions, their slopes, points and predictions are of each alone."""
 
 # Hypotheses.
 
@@ -164,7 +170,7 @@ def _sizes(s: Situation) -> Floats:
 
 def _settings(s: Situation) -> Mapping[str, Default]:
     """Settings; without constraints there are no prices."""
-    own = {"D": Default("domain.diameter.l2", "diameter of the domain"), "season": season_measured(s)}
+    own = {"D": Default("domain.diameter.l2", "diameter of the domain"), "season": season_measured(s, together=True)}
     if _is_curved(s):
         own[CURVATURE] = Default(
             "loss.exp_concavity", "exp(-theta f) is concave: the largest rate of weights without a price"
@@ -330,12 +336,15 @@ HEDGED = Algorithm(
         ),
     ),
     prepares=is_informed,
+    shared=TOGETHER,
     predicts=True,
     cost="a projection onto the domain under predicted constraints for each of some 20 to 50 experts",
     cost_rank=5,
     symbols={
         "x": "the decision of each expert",
         "L": "the losses of the experts so far, with violations at their prices: all of them, and those that are not forgotten",
+        PLAYED: "weights of the experts with which the round was decided: of each weighting, and of the decision",
+        RATES: "rates of these weights, and of the weights of the weightings",
         "gap": "what mixing has cost so far",
         "L_of": "what each of these weightings of the experts has paid",
         "gap_of": "what mixing them has cost so far",
@@ -355,6 +364,8 @@ HEDGED = Algorithm(
         "margin": "margins of the constraints as predicted",
         "error": "largest error of the constraints as predicted",
         "predicted": "predictions of the data, a row for each of the ways",
+        "average": "averages of the data so far",
+        "visits": "how often each phase of the season came",
         "profile": "averages of the rounds of each phase of the season",
         "level": "what the last rounds were above the profile",
         "z": "means of the contexts",

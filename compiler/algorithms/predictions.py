@@ -10,6 +10,9 @@
 * contexts in the place of streams of their shape and range, as forecasts are, and the last average of the others;
 * with contexts z the linear regression mean + C_sz (C_zz + diag(C_zz)/t)^-1 (z - mean z) on all rounds so far, cut to the streams' ranges.
 
+Where feedback comes d rounds late, a round's data predict the round d + 1 later: the averages of the data are kept beside the
+predictions that were made with them, and the rounds of each phase are counted.
+
 A profile takes k numbers for each entry of the data, whatever the number of rounds.
 """
 
@@ -57,6 +60,8 @@ MOST_CONTEXTS = 30
 MOST_NUMBERS = 10**6
 """Numbers of a profile, beyond which a season is not remembered."""
 SHRINK = 1e-9
+AVERAGE, VISITS = "average", "visits"
+"""State under delays: averages of the data, and how often each phase of the season came."""
 LARGEST = 1e300  # ends of ranges stay finite in the state
 
 
@@ -85,9 +90,9 @@ def longest_season(canonical: Canonical) -> int:
     return MOST_NUMBERS // max(1, len(PROFILES) * predicted_of(canonical).size)
 
 
-def season_measured(s: Situation) -> Default:
-    """Rounds of a season, as the setting `season`; 1 for none."""
-    season = s.season // math.gcd(s.season, s.canonical.delay + 1)
+def season_measured(s: Situation, together: bool = False) -> Default:
+    """Rounds of a season, as the setting `season`; 1 for none. Learners in turn that do not learn `together` count their own rounds."""
+    season = s.season // (1 if together else math.gcd(s.season, s.canonical.delay + 1))
     if 1 < season <= longest_season(s.canonical):
         return Default(float(season), "rounds after which the data repeat themselves, measured on data")
     return Default(1.0, "no season is known: `season = 24` states one of 24 rounds")
@@ -172,6 +177,9 @@ class Predictions:
             return {}
         zeros, profiles = self.t.zeros, len(PROFILES)
         state = {"predicted": zeros((self.count, self.size))}
+        if self.p.turn is not None:
+            state |= {AVERAGE: zeros((len(FORGETTING), self.size))}
+            state |= {VISITS: zeros((self.season,))} if self.season > 1 else {}
         if self.season > 1:
             state["profile"] = zeros((self.season, profiles * self.size))
             state["level"] = zeros((profiles, self.size))
@@ -183,12 +191,12 @@ class Predictions:
         return state
 
     def before(self, state: State) -> Value | None:
-        """Predictions that were made of the round that came, (rows, entries); in round 1 its own data stand for them."""
+        """Predictions that were made of the round that came, (rows, entries); in the first round its own data stand for them."""
         if not self.size:
             return None
         made = array(state, "predicted")
         return self.t.name(
-            "was", self.t.where(self.p.played > 1.5, made, self.t.broadcast(data_of(self.p), made.shape))
+            "was", self.t.where(self.p.begun, made, self.t.broadcast(data_of(self.p), made.shape))
         )
 
     def update(self, state: State, was: Value | None) -> State:
@@ -198,11 +206,13 @@ class Predictions:
         t, now = self.t, data_of(self.p)
         self.p.note("averages of the data; in round 1 its own data stand for what was predicted")
         rates = t.maximum(t.constant(np.array(FORGETTING), "rates"), 1.0 / self.p.played)
-        own = was[: len(FORGETTING)]
+        own = self._averages(state, was, now)
         average = t.name("average", own + t.reshape(rates, (len(FORGETTING), 1)) * (now - own))
         rows, after = [average], dict[str, Structured]()
+        if self.p.turn is not None:
+            after[AVERAGE] = average
         if self.season > 1:
-            seasonal, kept = self._seasonal(state, was[OVERALL], average[OVERALL], now)
+            seasonal, kept = self._seasonal(state, own[OVERALL], average[OVERALL], now)
             rows.append(seasonal)
             after |= kept
         if (table := quantiles(self.p.spec.canonical)) is not None:
@@ -214,10 +224,17 @@ class Predictions:
             rows.append(shifted)
             after |= kept
         if self.known:
-            after |= self._regression(state, now - was[OVERALL])
+            after |= self._regression(state, now - own[OVERALL])
         waiting = len(self.regression) + len(self.stated) + len(self.forecasts)
         rows += [t.reshape(average[OVERALL], (1, self.size))] * waiting
         return {"predicted": rows[0] if len(rows) == 1 else t.concat(*rows), **after}
+
+    def _averages(self, state: State, was: Value, now: Value) -> Value:
+        """Averages of the data before this round; in the first one its own data."""
+        if self.p.turn is None:
+            return was[: len(FORGETTING)]
+        kept = array(state, AVERAGE)
+        return self.t.where(self.p.played > 1.5, kept, self.t.broadcast(now, kept.shape))
 
     def prepared(self, state: State) -> State:
         """State once what is known before the round is: with the regression on it, and with the model's own predictions."""
@@ -260,7 +277,7 @@ class Predictions:
 
     def _seasonal(self, state: State, mean: Value, after: Value, now: Value) -> tuple[Value, State]:
         """Predictions (profiles, entries) of the next round, and the state that they come from; `mean` of all rounds before and after."""
-        t, k, count, played = self.t, self.season, len(PROFILES), self.p.played
+        t, k, count = self.t, self.season, len(PROFILES)
         assert self.p.round is not None
         shape, levels = (count, self.size), array(state, "level")
         forgets, follows = (
@@ -268,15 +285,26 @@ class Predictions:
         )
         self.p.note(f"profiles of a season of {k} rounds, and levels above them")
         phase, table = (self.p.round - 1) % k, array(state, "profile")
-        seen = played > k + 0.5
+        later = self.p.ahead - 1
+        coming = (self.p.round + later if later else self.p.round) % k
+        seen, visits, known, kept = self._visits(state, phase, coming)
         base = t.where(seen, t.reshape(table[phase], shape), t.broadcast(mean, shape))
         level = t.where(seen, levels + follows * (now - base - levels), levels)
-        visits = 1.0 + t.floor((played - 0.5) / float(k))
         profile = base + t.maximum(forgets, 1.0 / visits) * (now - base)
         table = t.name("profile", t.put(table, t.reshape(profile, (count * self.size,)), phase))
-        following = t.where(played > k - 0.5, t.reshape(table[self.p.round % k], shape), t.broadcast(after, shape))
+        following = t.where(known, t.reshape(table[coming], shape), t.broadcast(after, shape))
         seasonal = self._within_ranges(following + level)
-        return t.name("seasonal", seasonal), {"profile": table, "level": t.name("level", level)}
+        return t.name("seasonal", seasonal), {"profile": table, "level": t.name("level", level), **kept}
+
+    def _visits(self, state: State, phase: Value, coming: Value) -> tuple[Value, Value, Value, State]:
+        """Whether the phase of the round came before, how often with this round, whether the coming round's phase came, and the counts."""
+        t, k, played = self.t, self.season, self.p.played
+        if self.p.turn is None:
+            return played > k + 0.5, 1.0 + t.floor((played - 0.5) / float(k)), played > k - 0.5, {}
+        before = array(state, VISITS)
+        count = before[phase] + 1.0
+        counts = t.name("visits", t.put(before, count, phase))
+        return count > 1.5, count, counts[coming] > 0.5, {VISITS: counts}
 
     def _shifted(self, state: State, error: Value, base: Value) -> tuple[Value, State]:
         """Predictions (levels, entries) of the next round at quantiles of the errors of another, and the state that they come from."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property, reduce
 
 import numpy as np
@@ -17,7 +18,7 @@ from oco.compiler.lowering.entry_functions import EntryFunctions
 from oco.compiler.lowering.expressions import Lowering
 from oco.compiler.lowering.points import Block, Geometry, Point, Rows, Starts
 from oco.compiler.lowering.storage import sparse_gradient
-from oco.compiler.lowering.trace_spec import Draw, Epoch, TraceSpec
+from oco.compiler.lowering.trace_spec import Draw, Epoch, TraceSpec, Turn
 from oco.compiler.lowering.units import Units
 from oco.compiler.problem.calculus import gradient, hessian_vector, vector_jacobian
 from oco.compiler.problem.jacobians import jacobian
@@ -51,6 +52,7 @@ class Problem:
         constants: Mapping[str, Value] | None = None,
     ) -> None:
         self.epoch: Epoch | None = None
+        self.turn: Turn | None = None
         self.tracer = tracer
         self.spec = spec
         self.seen = seen
@@ -69,6 +71,28 @@ class Problem:
         result.epoch = Epoch(length, first)
         result.__dict__.pop("t", None)
         return result
+
+    def in_turn(self, count: int, place: Value, observed: Value) -> Problem:
+        """View of the round as the learner's at this place, from 0, among `count` in turn that learn together: with the number of the round
+        among those of all, of which so many are observed.
+        """
+        result = copy(self)
+        result.spec = replace(self.spec, horizon=self.spec.canonical.horizon)
+        result.turn = Turn(count, place, self.round, observed)
+        result.round = None if self.round is None else (self.round - 1) * count + place + 1
+        result.__dict__.pop("t", None)
+        return result
+
+    @property
+    def ahead(self) -> int:
+        """Rounds from the one that came to the next that is decided with what it taught."""
+        return 1 if self.turn is None else self.turn.count
+
+    @property
+    def begun(self) -> Value:
+        """True where a round of this learner is over."""
+        own = None if self.turn is None else self.turn.own
+        return self.played > 1.5 if own is None else own > 1
 
     def centre(self) -> Point:
         """The middle of the domain."""
@@ -94,9 +118,11 @@ class Problem:
 
     @property
     def played(self) -> Value:
-        """The number of rounds up to this one, as a float; unlike `t` it goes on after round T."""
+        """The number of rounds up to this one, as a float; unlike `t` it goes on after round T. Under delays: of those observed, and this."""
         if self.round is None:
             raise InternalError("no round has been played yet")
+        if self.turn is not None:
+            return self.tracer.to_float(self.turn.observed) + 1.0
         now = self.tracer.to_float(self.round)
         return now if self.epoch is None else now - (self.epoch.length - float(self.epoch.first))
 

@@ -34,6 +34,18 @@ class Draw:
     rows: int | None = None
 
 
+@dataclass(frozen=True)
+class Turn:
+    """Turn of one of `count` learners that learn together: its place, from 0, its own number of the round, and how many rounds all of them
+    observed.
+    """
+
+    count: int
+    place: Value
+    own: Value | None
+    observed: Value
+
+
 @dataclass(frozen=True, eq=False)
 class TraceSpec:
     """Specification of a trace, fixed while a rule is traced: the problem, its structure, the settings, the horizon.

@@ -122,7 +122,7 @@ class InTurns(Owned, Generic[One]):
 
     def _place(self, one: One) -> None:
         """Give a member its place."""
-        one.take_place(self.members.index(one), len(self.members))
+        one._take_place(self.members.index(one), len(self.members))
 
 
 class DelayedLearner(InTurns[Learner]):
@@ -193,11 +193,13 @@ class DelayedLearner(InTurns[Learner]):
             now = self.rounds.given(round)
             one = self._of(now)
             if self.learns_together:
-                feedback = one.given(row, streams)
-                one.learn_from(self.newest)
+                feedback = one._given(row, streams)
+                one._learn_from(self.newest)
                 one.update(feedback)
             else:
-                feedback = type(one).observe(one, row, **streams)  # not its compiled shortcut, whose feedback has no data
+                feedback = type(one).observe(
+                    one, row, **streams
+                )  # not its compiled shortcut, whose feedback has no data
             self.rounds.end(now)
             self._last = one
             return Feedback(now, feedback.values, feedback.decisions, feedback.compiled)
@@ -311,7 +313,7 @@ class DelayedFleet(InTurns[Fleet]):
             now = self.rounds.given(round)
             one = self._of(now)
             if self.learns_together:
-                one.learn_from(self.newest)
+                one._learn_from(self.newest)
             feedback = one.observe(**streams)
             self.rounds.end(now)
             self._last = one

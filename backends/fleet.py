@@ -166,15 +166,15 @@ class Fleet(Owned):
         """Field of the states of all learners, the learner first."""
         return self._kept()[name]
 
-    def take_place(self, place: int, count: int) -> None:
-        """Take a place, from 0, among `count` fleets in turn, as `Learner.take_place`."""
+    def _take_place(self, place: int, count: int) -> None:
+        """Take a place, from 0, among `count` fleets in turn, as `Learner._take_place`."""
         for learner in self._learners:
-            learner.take_place(place, count)
+            learner._take_place(place, count)
 
-    def learn_from(self, other: Fleet) -> None:
+    def _learn_from(self, other: Fleet) -> None:
         """Take what fleets in turn have in common from the one that observed last, learner by learner."""
         for mine, its in zip(self._learners, other._learners):
-            mine.learn_from(its)
+            mine._learn_from(its)
 
     def _leave_out(self) -> None:
         for learner in self._learners:

@@ -231,11 +231,11 @@ class Learner(Continuing, Turns, Watching, Portable):
         with self._owned():
             if round is not None and (not is_integer(round) or round != self.round):
                 return self._other_round(round, {**({} if row is None else row_of(row, self._wanted)), **streams})
-            feedback = self.given(row, streams)
+            feedback = self._given(row, streams)
             self.update(feedback)
             return feedback
 
-    def given(self, row: Any, streams: Mapping[str, Any]) -> Feedback:
+    def _given(self, row: Any, streams: Mapping[str, Any]) -> Feedback:
         """Checked data of a round that `decide` has answered, as `observe` takes them."""
         feedback = self.feedback(streams if row is None else {**row_of(row, self._wanted), **streams})
         self._check_decided()

@@ -114,7 +114,7 @@ def _one_by_one(
     first, parts = learner.round, []
     for t in range(rounds):
         one = learner.learners[(first - 1 + t) % len(learner.learners)]
-        one.learn_from(learner.newest)
+        one._learn_from(learner.newest)
         parts.append(_whole(one, {n: a[t : t + 1] for n, a in streams.items()}, 1, after, decided))
         learner.passed(1)
     return _merged(parts, first, np.concatenate)

@@ -33,12 +33,12 @@ class Turns:
             self.contexts.drop()
             self.skipped += 1
 
-    def take_place(self: Learner, place: int, count: int) -> None:  # type: ignore[misc]
+    def _take_place(self: Learner, place: int, count: int) -> None:  # type: ignore[misc]
         """Take a place, from 0, among `count` learners in turn; nothing where each of them learns alone."""
         if self.compiled.program.shared:
             self._replace({PLACE: np.int64(place + count * self.skipped)})
 
-    def learn_from(self: Learner, other: Learner) -> None:  # type: ignore[misc]
+    def _learn_from(self: Learner, other: Learner) -> None:  # type: ignore[misc]
         """Take what learners in turn have in common from the one that observed last."""
         self._replace({name: other.value(name) for name in self.compiled.program.shared})
 

@@ -158,12 +158,12 @@ class NativeFleet(Fleet):
         member = self._member(name)
         return self._by_learner(member, of_one, dict(self._members)[member])
 
-    def take_place(self, place: int, count: int) -> None:
+    def _take_place(self, place: int, count: int) -> None:
         """Take a place among fleets in turn."""
         if self.compiled.program.shared:
             self._blocks[self._member(PLACE)] = place + count * self._skipped
 
-    def learn_from(self, other: Fleet) -> None:
+    def _learn_from(self, other: Fleet) -> None:
         """Take what fleets in turn have in common."""
         assert isinstance(other, NativeFleet)
         for name in self.compiled.program.shared:

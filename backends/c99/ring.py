@@ -31,7 +31,9 @@ IN_TURN = "in_turn"
 
 @dataclass(frozen=True)
 class Ring:
-    """Writer of a learner of `turns` learners in turn. `one` is the interface of each of them, `of` that of the whole, `contract` theirs."""
+    """Writer of a learner of `turns` learners in turn. `one` is the interface of each of them, `of` that of the whole; `contract` is that
+    of one.
+    """
 
     one: Interface
     turns: int

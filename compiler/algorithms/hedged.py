@@ -45,6 +45,15 @@ than sqrt((4 + ln 2) sum s_t^2) wherever losses are no more than 10^7 times as l
 Where the loss is about the decision before, P_t(x, y), experts are judged by P_t(x^k_t, x^k_{t-1}), and the theorem is of P_t(x, x): with c
 the most that a move costs, what the weighted decision pays, what experts are judged by and what gradient descent pays are c apart each.
 
+Where feedback comes d rounds late, round t is that of one of d + 1 learners in turn that learn together (`learning_together`): each moves
+its own experts, with sums S of its own rounds, which are gradient descents in turn (Joulani, Gyorgy & Szepesvari 2013, Algorithm 1);
+weights, margins, averages and seasons are of all rounds. The first term is the sum of those of the learners, at most sqrt(d + 1) times as
+large, and weights as they were d rounds before cost M (sqrt((4 + ln K) R_T) + sqrt((4 + ln 2) R_T)) with R_T = sum_t (1 + 2 min(t - 1, d))
+(`de_rooij2014`). The guarantee is written as a sum over learners, of n_i rounds each, with sqrt(r n_i), r = (2 d + 1) / (d + 1), for
+sqrt(R_T). That is no less: for T <= d + 1, R_T = T^2 and sum_i sqrt(n_i) = T; beyond, R_T = (2 d + 1) T - d (d + 1), and as n_i is n or
+n + 1 with n >= 1, (sum_i sqrt(n_i))^2 >= (d + 1) T - (d + 1)^2 (sqrt(n + 1) - sqrt(n))^2 / 4 (Lagrange's identity), whose last term, times
+r, is below d (d + 1).
+
 With B rounds rehearsed S_0 <= G^2 B, and T + B stands for T in the first term. For u_t that satisfy each round's constraints P_t(u_t) =
 f_t(u_t). So the regret is at most R, less what is paid for violations; and with F the range of the loss, the violations are at most
 (R + F T) / min_n price_n together. A projection onto X_t moves no expert away from u_t in X_t.
@@ -239,8 +248,16 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     before = _rounds_rehearsed(s)
     own += (Quantity("B", "B", "rounds rehearsed before the first one", float(before)),) if before else ()
     slopes = "reach * G * sqrt(2 * (T + B))" if before else "reach * G * sqrt(2 * T)"
-    price = "M * (sqrt((4 + K) * T) + sqrt((4 + log(2)) * T))"
-    if curved and not stated.size and not moves:
+    late, later = s.canonical.delay, ""
+    if late:
+        own += (
+            Quantity(
+                "r", "r", f"(2 d + 1) / (d + 1), for weights as they were d = {late} rounds before", 2 - 1 / (late + 1)
+            ),
+        )
+        later = "r * "
+    price = f"M * (sqrt((4 + K) * {later}T) + sqrt((4 + log(2)) * {later}T))"
+    if curved and not stated.size and not moves and not late:
         words = "exp(-theta f) is concave"
         own += (Quantity("theta", r"\theta", words, number(settings, CURVATURE, s.horizon or 1)),)
         price = f"min({price}, (K + 2 * log(2)) / theta + 2 * M)"

@@ -195,9 +195,7 @@ class Predictions:
         if not self.size:
             return None
         made = array(state, "predicted")
-        return self.t.name(
-            "was", self.t.where(self.p.begun, made, self.t.broadcast(data_of(self.p), made.shape))
-        )
+        return self.t.name("was", self.t.where(self.p.begun, made, self.t.broadcast(data_of(self.p), made.shape)))
 
     def update(self, state: State, was: Value | None) -> State:
         """State after the round, with predictions of the next one."""

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-
 PLACE, OBSERVED = "place", "observed"
 """State of learners that learn together: the place of each among them, and how many rounds all of them have observed."""
 

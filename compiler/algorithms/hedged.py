@@ -248,19 +248,8 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     before = _rounds_rehearsed(s)
     own += (Quantity("B", "B", "rounds rehearsed before the first one", float(before)),) if before else ()
     slopes = "reach * G * sqrt(2 * (T + B))" if before else "reach * G * sqrt(2 * T)"
-    late, later = s.canonical.delay, ""
-    if late:
-        own += (
-            Quantity(
-                "r", "r", f"(2 d + 1) / (d + 1), for weights as they were d = {late} rounds before", 2 - 1 / (late + 1)
-            ),
-        )
-        later = "r * "
-    price = f"M * (sqrt((4 + K) * {later}T) + sqrt((4 + log(2)) * {later}T))"
-    if curved and not stated.size and not moves and not late:
-        words = "exp(-theta f) is concave"
-        own += (Quantity("theta", r"\theta", words, number(settings, CURVATURE, s.horizon or 1)),)
-        price = f"min({price}, (K + 2 * log(2)) / theta + 2 * M)"
+    more, price = _price_of_weights(s, settings, curved and not stated.size and not moves)
+    own += more
     regret = f"{slopes} + {price}"
     if moves:
         own += (Quantity("c", "c", "most that a move costs", moves),)
@@ -278,6 +267,20 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     first = Bound(f"{measure} regret", rate, regret, own, s.loss_range, note=note)
     second = Bound("hard violation", "T", f"({regret} + F * T) / price", (*own, *broken), s.violation_range)
     return Guarantee(title, s.horizon, first, second)
+
+
+def _price_of_weights(s: Situation, settings: Mapping[str, Setting], curved: bool) -> tuple[tuple[Quantity, ...], str]:
+    """Most that weights on the experts cost, with the symbols that it has beside M, K and T; curved: the losses are exp-concave."""
+    if late := s.canonical.delay:
+        words = f"(2 d + 1) / (d + 1), for weights as they were d = {late} rounds before"
+        return (
+            Quantity("r", "r", words, 2 - 1 / (late + 1)),
+        ), "M * (sqrt((4 + K) * r * T) + sqrt((4 + log(2)) * r * T))"
+    price = "M * (sqrt((4 + K) * T) + sqrt((4 + log(2)) * T))"
+    if not curved:
+        return (), price
+    theta = Quantity("theta", r"\theta", "exp(-theta f) is concave", number(settings, CURVATURE, s.horizon or 1))
+    return (theta,), f"min({price}, (K + 2 * log(2)) / theta + 2 * M)"
 
 
 def _rounds_rehearsed(s: Situation) -> int:

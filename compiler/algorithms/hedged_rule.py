@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial, reduce
 from itertools import pairwise, product
 from typing import Any
@@ -206,18 +206,14 @@ def _called(rule: Hedged, p: Problem, state: State) -> State:
     def learned(round_: Value, *values: Value) -> list[Value]:
         own, seen, more, turn = (values[a:b] for a, b in pairwise((0, *ends, len(values))))
         round_problem = Problem(p.tracer, p.spec, dict(zip(streams, seen)), round_, constants=dict(zip(opened, more)))
-        return flattened(rule.following(_as_turn_of(p, round_problem, turn), of_form(state, own)))
+        round_problem = round_problem.in_turn(p.ahead, *turn) if turn else round_problem
+        return flattened(rule.following(round_problem, of_form(state, own)))
 
     assert round_ is not None
     names = [f"{n}_{i}" for n, v in state.items() for i, _ in enumerate(flattened({n: v}))]
     parts = zip((*names, *streams, *opened), (*flattened(state), *p.seen.values(), *p.constants.values()), strict=True)
     given = [*(p.tracer.name(n, v) for n, v in parts), *turn]
     return of_form(state, p.tracer.call("learned", learned, round_, *given, doc="State after a round."))
-
-
-def _as_turn_of(p: Problem, other: Problem, turn: Sequence[Value]) -> Problem:
-    """Other round as one of the learner of `p`, where it takes turns: its place, and the rounds observed."""
-    return other.in_turn(p.ahead, turn[0], turn[1]) if turn else other
 
 
 def _after_rehearsal(rule: Hedged, p: Problem, first: State, start: Point, data: Mapping[str, Floats]) -> State:
@@ -227,8 +223,8 @@ def _after_rehearsal(rule: Hedged, p: Problem, first: State, start: Point, data:
 
     def turn(k: Value, *values: Value) -> list[Value]:
         seen = {n: table[n][k] for n in (s.name for s in p.spec.canonical.streams) if n in table}
-        round_problem = Problem(t, p.spec, seen, k + 1, constants=p.constants)
-        own = _as_turn_of(p, round_problem, () if p.turn is None else (p.turn.place, k))
+        own = Problem(t, p.spec, seen, k + 1, constants=p.constants)
+        own = own if p.turn is None else own.in_turn(p.ahead, p.turn.place, k)
         return flattened(rule.update(own, of_form(first, values)))
 
     p.note("rounds are rehearsed; of what they taught, weights and predictions go")

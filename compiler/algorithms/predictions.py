@@ -295,7 +295,7 @@ class Predictions:
         return t.name("seasonal", seasonal), {"profile": table, "level": t.name("level", level), **kept}
 
     def _visits(self, state: State, phase: Value, coming: Value) -> tuple[Value, Value, Value, State]:
-        """Whether the phase of the round came before, how often with this round, whether the coming round's phase came, and the counts."""
+        """True where the phase of the round came before, how often it came with it, True where the coming phase came, and the counts."""
         t, k, played = self.t, self.season, self.p.played
         if self.p.turn is None:
             return played > k + 0.5, 1.0 + t.floor((played - 0.5) / float(k)), played > k - 0.5, {}

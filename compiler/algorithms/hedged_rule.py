@@ -335,7 +335,7 @@ def _begun(p: Problem, solved: Solved) -> np.ndarray[Any, Any]:
     season = p.whole("season")
     _, seasonal, _, shifted, *_ = places(p.spec.canonical, season)
     waiting = {*seasonal, *shifted} if season > 1 else set()
-    first = season * -(-p.ahead // season)
+    first = max((k * -(-p.ahead // k) for _, _, k in Predictions(p).parts), default=1)
     return np.array([first + 0.5 if i in waiting else 0.5 for i, _, _ in solved])
 
 

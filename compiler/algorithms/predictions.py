@@ -1,8 +1,9 @@
 """Predictions of a round's data from the rounds before it, and from what is known before the decision; a row for each of the ways:
 
 * averages that forget: s <- s + max(rate, 1/t) (s_t - s), rate 0 for the mean of all rounds, 1 for the last one;
-* with a season of k rounds the average of rounds k apart, one for each of the k phases, and a level, the average that forgets of what
-  the rounds were above it, cut to the streams' ranges. Until a phase has come the mean of all rounds stands for it;
+* with a season of k rounds (streams may have their own) the average of rounds k apart, one for each of the k phases, and a level, the
+  average that forgets of what the rounds were above it, cut to the streams' ranges. Until a phase has come the mean of all rounds stands
+  for it;
 * where the loss has kinks that move with a stream, as that of unsold stock with demand, quantiles: an average, or the seasonal one, and a
   shift for each of some levels q, s <- s + rate (1[e > s] - (1 - q)) of its errors e (Gibbs & Candes 2021);
 * where a stream of stated distribution enters constraints alone, in one direction, its quantile, and the last average of the others;
@@ -60,8 +61,11 @@ MOST_CONTEXTS = 30
 MOST_NUMBERS = 10**6
 """Numbers of a profile, beyond which a season is not remembered."""
 SHRINK = 1e-9
+PROFILE = "profile"
 AVERAGE, VISITS = "average", "visits"
 """State under delays: averages of the data, and how often each phase of the season came."""
+SeasonPart = tuple[str, tuple[int, int], int]
+"""Entries of the data with one season: the ending of the names of their state, from which entry to which, and the rounds."""
 LARGEST = 1e300  # ends of ranges stay finite in the state
 
 
@@ -96,6 +100,20 @@ def season_measured(s: Situation, together: bool = False) -> Default:
     if 1 < season <= longest_season(s.canonical):
         return Default(float(season), "rounds after which the data repeat themselves, measured on data")
     return Default(1.0, "no season is known: `season = 24` states one of 24 rounds")
+
+
+def season_parts(p: Problem) -> tuple[SeasonPart, ...]:
+    """Entries of the data by their seasons: all of them, or stream by stream where some have their own; none without a season."""
+    season, sizes, own = p.whole("season"), predicted_of(p.spec.canonical).streams, p.spec.seasons
+    whole = sum(sizes.values())
+    if season == 1 or positions(p.spec.canonical) or not whole:
+        return ()
+    if p.spec.settings["season"].given or own.keys().isdisjoint(sizes):
+        return (("", (0, whole), season),)
+    longest, turns = longest_season(p.spec.canonical), p.spec.canonical.delay + 1 if p.turn is None else 1
+    lengths = {n: min(max(2, k // math.gcd(k, turns)), longest) for n, k in own.items()}
+    ends = np.cumsum((0, *sizes.values())).tolist()
+    return tuple((f"_{n}", (a, b), lengths.get(n, season)) for n, (a, b) in zip(sizes, pairwise(ends)))
 
 
 @lru_cache(maxsize=16)
@@ -165,6 +183,7 @@ class Predictions:
         self.season = p.whole("season")
         self.size = 0 if positions(p.spec.canonical) else predicted_of(p.spec.canonical).size
         self.count = sum(map(len, places(p.spec.canonical, self.season)))
+        self.parts = season_parts(p)
         self.known = contexts(p.spec.canonical)
         _, seasonal, _, self.shifted, self.regression, given = places(p.spec.canonical, self.season)
         self.base = seasonal[SPREAD_OF] if seasonal else 0
@@ -179,9 +198,9 @@ class Predictions:
         state = {"predicted": zeros((self.count, self.size))}
         if self.p.turn is not None:
             state |= {AVERAGE: zeros((len(FORGETTING), self.size))}
-            state |= {VISITS: zeros((self.season,))} if self.season > 1 else {}
+            state |= {f"{VISITS}{end}": zeros((k,)) for end, _, k in self.parts}
         if self.season > 1:
-            state["profile"] = zeros((self.season, profiles * self.size))
+            state |= {f"{PROFILE}{end}": zeros((k, profiles * (b - a))) for end, (a, b), k in self.parts}
             state["level"] = zeros((profiles, self.size))
         if self.shifted:
             state |= {"shift": zeros((len(LEVELS), self.size)), "usual": zeros((self.size,))}
@@ -269,40 +288,55 @@ class Predictions:
             at += size
         return self._within_ranges(parts[0] if len(parts) == 1 else self.t.concat(*parts))
 
-    def _within_ranges(self, row: Value) -> Value:
-        t, (lower, upper) = self.t, self._ranges()
+    def _within_ranges(self, row: Value, first: int = 0, end: int | None = None) -> Value:
+        t, (lower, upper) = self.t, (side[first:end] for side in self._ranges())
         return t.minimum(t.maximum(row, t.constant(lower, "least")), t.constant(upper, "greatest"))
 
     def _seasonal(self, state: State, mean: Value, after: Value, now: Value) -> tuple[Value, State]:
         """Predictions (profiles, entries) of the next round, and the state that they come from; `mean` of all rounds before and after."""
-        t, k, count = self.t, self.season, len(PROFILES)
+        if len(self.parts) == 1:
+            return self._of_part(self.parts[0], state, array(state, "level"), mean, after, now)
+        made, kept, levels = [], dict[str, Structured](), []
+        for part in self.parts:
+            a, b = part[1]
+            own, of_part = self._of_part(part, state, array(state, "level")[:, a:b], mean[a:b], after[a:b], now[a:b])
+            made.append(own)
+            levels.append(of_part.pop("level"))
+            kept |= of_part
+        return self.t.concat(*made, axis=1), {**kept, "level": self.t.concat(*levels, axis=1)}
+
+    def _of_part(
+        self, part: SeasonPart, state: State, levels: Value, mean: Value, after: Value, now: Value
+    ) -> tuple[Value, dict[str, Any]]:
+        """Predictions of the entries of one season."""
+        t, count, (end, (a, b), k) = self.t, len(PROFILES), part
         assert self.p.round is not None
-        shape, levels = (count, self.size), array(state, "level")
+        shape = (count, b - a)
         forgets, follows = (
             t.constant(np.array(r).reshape(-1, 1), n) for r, n in zip(zip(*PROFILES), ("forgets", "follows"))
         )
         self.p.note(f"profiles of a season of {k} rounds, and levels above them")
-        phase, table = (self.p.round - 1) % k, array(state, "profile")
+        phase, table = (self.p.round - 1) % k, array(state, f"{PROFILE}{end}")
         later = self.p.ahead - 1
         coming = (self.p.round + later if later else self.p.round) % k
-        seen, visits, known, kept = self._visits(state, phase, coming)
+        seen, visits, known, kept = self._visits(state, part, phase, coming)
         base = t.where(seen, t.reshape(table[phase], shape), t.broadcast(mean, shape))
         level = t.where(seen, levels + follows * (now - base - levels), levels)
         profile = base + t.maximum(forgets, 1.0 / visits) * (now - base)
-        table = t.name("profile", t.put(table, t.reshape(profile, (count * self.size,)), phase))
+        table = t.name("profile", t.put(table, t.reshape(profile, (shape[0] * shape[1],)), phase))
         following = t.where(known, t.reshape(table[coming], shape), t.broadcast(after, shape))
-        seasonal = self._within_ranges(following + level)
-        return t.name("seasonal", seasonal), {"profile": table, "level": t.name("level", level), **kept}
+        seasonal = t.name("seasonal", self._within_ranges(following + level, a, b))
+        return seasonal, {f"{PROFILE}{end}": table, "level": t.name("level", level), **kept}
 
-    def _visits(self, state: State, phase: Value, coming: Value) -> tuple[Value, Value, Value, State]:
+    def _visits(self, state: State, part: SeasonPart, phase: Value, coming: Value) -> tuple[Value, Value, Value, State]:
         """True where the phase of the round came before, how often it came with it, True where the coming phase came, and the counts."""
-        t, k, played = self.t, self.season, self.p.played
+        t, (end, _, k), played = self.t, part, self.p.played
         if self.p.turn is None:
             return played > k + 0.5, 1.0 + t.floor((played - 0.5) / float(k)), played > k - 0.5, {}
-        before = array(state, VISITS)
+        before = array(state, f"{VISITS}{end}")
         count = before[phase] + 1.0
         counts = t.name("visits", t.put(before, count, phase))
-        return count > 1.5, count, counts[coming] > 0.5, {VISITS: counts}
+        return count > 1.5, count, counts[coming] > 0.5, {f"{VISITS}{end}": counts}
 
     def _shifted(self, state: State, error: Value, base: Value) -> tuple[Value, State]:
         """Predictions (levels, entries) of the next round at quantiles of the errors of another, and the state that they come from."""

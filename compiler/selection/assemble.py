@@ -79,8 +79,9 @@ def assemble(algorithm: Algorithm, spec: TraceSpec, doc: str, norm: str = "l2") 
     program = replace(program, context=spec.canonical.context, previous=_previous(spec))
     program = with_prepare(t, program, _prepare(t, spec, layout, informed))
     if spec.canonical.delay and algorithm.shared:
-        kept = {OBSERVED, *(field for symbol in algorithm.shared for field in (symbol, *spec.names(symbol)))}
-        program = replace(program, shared=tuple(f.name for f in program.state if f.name in kept))
+        kept = (OBSERVED, *algorithm.shared)
+        shared = (f.name for f in program.state if any(f.name == s or f.name.startswith(f"{s}_") for s in kept))
+        program = replace(program, shared=tuple(shared))
     return with_certificate(t, program, certificates.certificate if certificates.names else None)
 
 

@@ -143,7 +143,8 @@ def recipe_of(plan: Plan) -> dict[str, Any]:
     model's text.
     """
     effort = {} if plan.facts.effort == 1 else {"effort": plan.facts.effort}
-    season = {} if plan.season == 1 else {"season": plan.season}
+    own = plan.choice.situation.own_seasons
+    season = {} if plan.season == 1 else {"season": {"": plan.season, **own} if own else plan.season}
     after = {} if plan.after is None else {"after": plan.after}
     return {
         "name": plan.model.name,
@@ -171,7 +172,7 @@ class Recipe:
     mode: str
     tradeoff: float
     effort: float
-    season: int
+    season: int | Mapping[str, int]
     resolved: Mapping[str, str]
     certify: str = ""
 
@@ -184,15 +185,21 @@ class Recipe:
         tradeoff, effort, season = (result.get(part, 1) for part in ("tradeoff", "effort", "season"))
         certify = result.get("certify", "")
         numbers = _is_number(tradeoff) and _is_number(effort) and effort > 0
-        numbers = numbers and isinstance(season, int) and _is_number(season) and season >= 1
+        by_name = dict(season) if isinstance(season, Mapping) else {"": season}
+        numbers = numbers and "" in by_name and all(map(_is_season, by_name.values()))
         whole = all(isinstance(text, str) for text in texts) and all(map(_is_table, tables))
         if not (whole and numbers and isinstance(certify, str)):
             hint = "where a module that `oco compile` wrote has saved it, `Learner.load` of that module reads it"
             raise fail("OCO850", "the saved state does not say which plan it belongs to", hint=hint)
         name, model, algorithm, mode = map(str, texts)
         settings, resolved = ({str(key): str(text) for key, text in dict(table or {}).items()} for table in tables)
-        numbers_given = float(tradeoff), float(effort), int(season)
+        numbers_given = float(tradeoff), float(effort), by_name if len(by_name) > 1 else by_name[""]
         return cls(name, model, algorithm, settings, mode, *numbers_given, resolved, certify)
+
+
+def _is_season(value: Any) -> bool:
+    """A number of rounds."""
+    return isinstance(value, int) and _is_number(value) and value >= 1
 
 
 def _is_number(value: Any) -> bool:

@@ -1,7 +1,8 @@
 """Delayed feedback: d + 1 learners, or fleets of them, that take turns, each of which decides once the feedback of its last round is there.
 
-Round t is that of learner (t - 1) mod (d + 1). Feedback of the open rounds comes in any order, since no learner hears of another's rounds:
-the state after it is the same.
+Round t is that of learner (t - 1) mod (d + 1). Feedback of the open rounds comes in any order. Where each learns alone, none hears of
+another's rounds, and the state after them is the same; those that learn together (`compiler.lowering.learning_together`) learn in the order
+in which it comes.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Generic, Self, TypeVar
+
+import numpy as np
 
 from oco.backends.arguments import is_integer
 from oco.backends.base import Compiled
@@ -23,6 +26,7 @@ from oco.backends.portable import PUBLIC, write_whole
 from oco.backends.python.open_rounds import OpenRounds, RoundError
 from oco.backends.saved import UNREADABLE
 from oco.compiler.certificates.certificate import Certificate
+from oco.compiler.ir.program import OBSERVED
 from oco.dsl.diagnostics import fail
 
 One = TypeVar("One", Learner, Fleet)
@@ -42,8 +46,20 @@ class InTurns(Owned, Generic[One]):
     ) -> None:
         super().__init__(timeout)
         self.members: tuple[One, ...] = tuple(members)
-        self._last: One = self.members[0]
         self.contract, self.rounds = contract, rounds
+        for one in self.members:
+            self._place(one)
+        self._last: One = self.newest if self.learns_together else self.members[0]
+
+    @property
+    def learns_together(self) -> bool:
+        """True where the members have what they learn in common."""
+        return bool(self.compiled.program.shared)
+
+    @property
+    def newest(self) -> One:
+        """Member that observed last, where they learn together."""
+        return max(self.members, key=lambda one: int(np.max(one.value(OBSERVED))))
 
     @property
     def compiled(self) -> Compiled:
@@ -99,8 +115,14 @@ class InTurns(Owned, Generic[One]):
         """Go on without the data of an open round, by default of the oldest: it is no part of regret and violation."""
         with self._owned():
             now = self.rounds.given(round)
-            self._of(now).skip()
+            one = self._of(now)
+            one.skip()
+            self._place(one)
             self.rounds.end(now)
+
+    def _place(self, one: One) -> None:
+        """Give a member its place."""
+        one._take_place(self.members.index(one), len(self.members))
 
 
 class DelayedLearner(InTurns[Learner]):
@@ -163,13 +185,21 @@ class DelayedLearner(InTurns[Learner]):
     def passed(self, rounds: int) -> None:
         """Count rounds that the learners decided and observed by themselves, each in its turns."""
         self.rounds = OpenRounds(len(self.members), self.rounds.decided + rounds)
+        self._last = self.newest if self.learns_together else self._last
 
     def observe(self, row: Any = None, /, *, round: int | None = None, **streams: Any) -> Feedback:
         """Take the data of an open round, by default of the oldest. Wrong data raises an error, and the learner is unchanged."""
         with self._owned():
             now = self.rounds.given(round)
             one = self._of(now)
-            feedback = type(one).observe(one, row, **streams)  # not its compiled shortcut, whose feedback has no data
+            if self.learns_together:
+                feedback = one._given(row, streams)
+                one._learn_from(self.newest)
+                one.update(feedback)
+            else:
+                feedback = type(one).observe(
+                    one, row, **streams
+                )  # not its compiled shortcut, whose feedback has no data
             self.rounds.end(now)
             self._last = one
             return Feedback(now, feedback.values, feedback.decisions, feedback.compiled)
@@ -282,6 +312,8 @@ class DelayedFleet(InTurns[Fleet]):
         with self._owned():
             now = self.rounds.given(round)
             one = self._of(now)
+            if self.learns_together:
+                one._learn_from(self.newest)
             feedback = one.observe(**streams)
             self.rounds.end(now)
             self._last = one

@@ -162,6 +162,20 @@ class Fleet(Owned):
         with self._owned():
             self._leave_out()
 
+    def value(self, name: str) -> Array:
+        """Field of the states of all learners, the learner first."""
+        return self._kept()[name]
+
+    def _take_place(self, place: int, count: int) -> None:
+        """Take a place, from 0, among `count` fleets in turn, as `Learner._take_place`."""
+        for learner in self._learners:
+            learner._take_place(place, count)
+
+    def _learn_from(self, other: Fleet) -> None:
+        """Take what fleets in turn have in common from the one that observed last, learner by learner."""
+        for mine, its in zip(self._learners, other._learners):
+            mine._learn_from(its)
+
     def _leave_out(self) -> None:
         for learner in self._learners:
             learner.skip()

@@ -228,15 +228,18 @@ class Learner(Continuing, Turns, Watching, Portable):
         round  that these streams belong to: an error where it is not the current one. With a journal, an earlier one
                may be given again with the same streams, and changes nothing.
         """
-        if row is not None:
-            streams = {**row_of(row, self._wanted), **streams}
         with self._owned():
             if round is not None and (not is_integer(round) or round != self.round):
-                return self._other_round(round, streams)
-            feedback = self.feedback(streams)
-            self._check_decided()
+                return self._other_round(round, {**({} if row is None else row_of(row, self._wanted)), **streams})
+            feedback = self._given(row, streams)
             self.update(feedback)
             return feedback
+
+    def _given(self, row: Any, streams: Mapping[str, Any]) -> Feedback:
+        """Checked data of a round that `decide` has answered, as `observe` takes them."""
+        feedback = self.feedback(streams if row is None else {**row_of(row, self._wanted), **streams})
+        self._check_decided()
+        return feedback
 
     def _other_round(self, round: int, streams: Mapping[str, Any]) -> Feedback:
         """Feedback of an earlier round, if it is known and its data is the same."""

@@ -1,6 +1,7 @@
 """Many rounds of a learner at once: one call of the compiled program where it can run them, else round by round.
 
-Under delayed feedback each of the learners in turn plays its own rounds at once: none of them hears of the others'.
+Under delayed feedback each of the learners in turn plays its own rounds at once, where none of them hears of the others'; those that learn
+together play one by one.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class PlayedRounds:
 def can_play(learner: Learner) -> bool:
     """True where the learner's program runs many rounds in one call."""
     if isinstance(learner, DelayedLearner):
-        return not learner.pending and all(map(can_play, learner.learners))
+        together = learner.learns_together and learner.compiled.program.prepare is not None
+        return not learner.pending and not together and all(map(can_play, learner.learners))
     program = learner.compiled.program
     alone = learner.journal is not None or bool(program.draws) or bool(program.factored)
     return learner.compiled.run is not None and program.measure is not None and not alone
@@ -69,7 +71,9 @@ def play(
         stop = min(done + chunk, rounds)
         streams = read(done, stop)
         began = perf_counter()
-        at_once = _in_turns if isinstance(learner, DelayedLearner) else _block
+        at_once = _block
+        if isinstance(learner, DelayedLearner):
+            at_once = _one_by_one if learner.learns_together else _in_turns
         played = at_once(learner, streams, stop - done, after, wants(done, stop))
         seconds = perf_counter() - began
         if played.rounds:
@@ -101,6 +105,19 @@ def _in_turns(
         return result
 
     return _merged(parts, first, mixed)
+
+
+def _one_by_one(
+    learner: Any, streams: Mapping[str, Array], rounds: int, after: Collection[str], decided: bool
+) -> PlayedRounds:
+    """Rounds of learners that learn together: what a round decides was known before the rounds that are open then."""
+    first, parts = learner.round, []
+    for t in range(rounds):
+        one = learner.learners[(first - 1 + t) % len(learner.learners)]
+        one._learn_from(learner.newest)
+        parts.append(_whole(one, {n: a[t : t + 1] for n, a in streams.items()}, 1, after, decided))
+        learner.passed(1)
+    return _merged(parts, first, np.concatenate)
 
 
 def _whole(

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oco.compiler.ir.program import PLACE
 
 if TYPE_CHECKING:
     from oco.backends.learner import Learner
@@ -12,7 +17,7 @@ OfRound = tuple[int, tuple[Any, ...]]
 
 
 class Turns:
-    """Part of a learner that takes its rounds: `skipped` counts those that were left out."""
+    """Part of a learner that takes its rounds, alone or in turn with others: `skipped` counts those that were left out."""
 
     skipped: int
     _decided: OfRound | None
@@ -27,6 +32,19 @@ class Turns:
             self._answered = 0
             self.contexts.drop()
             self.skipped += 1
+
+    def _take_place(self: Learner, place: int, count: int) -> None:  # type: ignore[misc]
+        """Take a place, from 0, among `count` learners in turn; nothing where each of them learns alone."""
+        if self.compiled.program.shared:
+            self._replace({PLACE: np.int64(place + count * self.skipped)})
+
+    def _learn_from(self: Learner, other: Learner) -> None:  # type: ignore[misc]
+        """Take what learners in turn have in common from the one that observed last."""
+        self._replace({name: other.value(name) for name in self.compiled.program.shared})
+
+    def _replace(self: Learner, values: Mapping[str, Any]) -> None:  # type: ignore[misc]
+        own = [values.get(f.name, v) for f, v in zip(self.compiled.program.state, self._state)]
+        self._state = tuple(own)
 
     @property
     def unprepared(self: Learner) -> tuple[Any, ...]:  # type: ignore[misc]

@@ -190,26 +190,31 @@ class EntryPoints:
 
     # many rounds
     def _run(self) -> Iterator[str]:
-        name = self.of.name
-        inputs, draws = [_row(n) for n in self.of.inputs], [_row(n) for n in self.of.draws]
-        wanted = [w for w, _, _ in self.of.record() if not w.startswith("after_")]
         yield f"{self.heads['run']} {{"
         yield "    for (int64_t t = 0; t < rounds; ++t) {"
-        yield f"        if ({name}_check({', '.join(inputs)}) != 0) {{ return t; }}"
-        if self.of.program.prepare is not None:
-            known = [_row(n) for n in self.of.known]
-            yield f"        if ({name}_prepare({', '.join(['self', *known])}) != 0) {{ return t; }}"
-        yield f"        if ({' || '.join(f'record->{w}' for w in wanted)}) {{"
-        yield from (f"            {line}" for line in self._played(inputs, draws))
-        yield "        }"
-        yield f"        if ({name}_step({', '.join(['self', *inputs, *draws])}) != 0) {{ return t; }}"
-        for n in self.of.state[1:]:
-            if n.size:
-                source = f"self->{n.name}" if n.type.shape else f"&self->{n.name}"
-                yield from _kept(f"after_{n.name}", source, n.size, n.c_type, "        ")
+        yield from (f"        {line}" for line in self.round_of_many())
         yield "    }"
         yield "    return rounds;"
         yield "}"
+
+    def round_of_many(self, decided: Sequence[str] = ()) -> Iterator[str]:
+        """Statements that play round t of many, or return t; those of `decided` come between its decision and its feedback."""
+        name = self.of.name
+        inputs, draws = [_row(n) for n in self.of.inputs], [_row(n) for n in self.of.draws]
+        wanted = [w for w, _, _ in self.of.record() if not w.startswith("after_")]
+        yield f"if ({name}_check({', '.join(inputs)}) != 0) {{ return t; }}"
+        if self.of.program.prepare is not None:
+            known = [_row(n) for n in self.of.known]
+            yield f"if ({name}_prepare({', '.join(['self', *known])}) != 0) {{ return t; }}"
+        yield f"if ({' || '.join(f'record->{w}' for w in wanted)}) {{"
+        yield from (f"    {line}" for line in self._played(inputs, draws))
+        yield "}"
+        yield from decided
+        yield f"if ({name}_step({', '.join(['self', *inputs, *draws])}) != 0) {{ return t; }}"
+        for n in self.of.state[1:]:
+            if n.size:
+                source = f"self->{n.name}" if n.type.shape else f"&self->{n.name}"
+                yield from _kept(f"after_{n.name}", source, n.size, n.c_type, "")
 
     def _played(self, inputs: Sequence[str], draws: Sequence[str]) -> Iterator[str]:
         """Decision of round t with its loss and constraints, written into the record."""

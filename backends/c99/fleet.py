@@ -20,7 +20,7 @@ from oco.backends.contract import Contract
 from oco.backends.fleet import Array, Fleet, FleetFeedback
 from oco.backends.past_horizon import epochs_after
 from oco.backends.python.intake import NotFinite
-from oco.compiler.ir.program import DType, Type
+from oco.compiler.ir.program import PLACE, DType, Type
 from oco.compiler.ir.verifier import KINDS
 from oco.compiler.lowering.restarts import EPOCH
 from oco.dsl.diagnostics import OcoError, fail
@@ -51,6 +51,7 @@ class NativeFleet(Fleet):
         self._ranges = [(k * blocks // parts, (k + 1) * blocks // parts) for k in range(parts)]
         self._pool = ThreadPoolExecutor(parts) if parts > 1 else None
         self._drawn: tuple[int, list[Array]] | None = None
+        self._skipped = 0
         super().__init__(compiled, contract, size, start=start, seeds=seeds, timeout=timeout)
 
     def _lay_out(self, compiled: Compiled, contract: Contract, size: int) -> None:
@@ -149,6 +150,30 @@ class NativeFleet(Fleet):
 
     def _leave_out(self) -> None:
         self._drawn = None
+        self._skipped += 1
+
+    def value(self, name: str) -> Array:
+        """Field of the states of all learners, the learner first."""
+        of_one = next(f.type for f in self.compiled.program.state if f.name == name)
+        member = self._member(name)
+        return self._by_learner(member, of_one, dict(self._members)[member])
+
+    def _take_place(self, place: int, count: int) -> None:
+        """Take a place among fleets in turn."""
+        if self.compiled.program.shared:
+            self._blocks[self._member(PLACE)] = place + count * self._skipped
+
+    def _learn_from(self, other: Fleet) -> None:
+        """Take what fleets in turn have in common."""
+        assert isinstance(other, NativeFleet)
+        for name in self.compiled.program.shared:
+            member = self._member(name)
+            self._blocks[member] = other._blocks[member]
+
+    def _member(self, name: str) -> str:
+        """Member of a block with a field of the state."""
+        pairs = zip(self.compiled.program.state, self._members)
+        return next(member for f, (member, _) in pairs if f.name == name)
 
     def _empty_decisions(self) -> list[Array]:
         return [np.empty((self.size, *f.type.shape)) for f in self.compiled.program.decision]

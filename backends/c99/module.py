@@ -65,7 +65,7 @@ def emit(
     program = lower(rows_in_lanes(program, LANE) if vectors else program, skip)
     text, one = rule(program, f"{name}_{IN_TURN}" if contract.delay else name)
     one = replace(one, single=single)
-    ring = Ring(one, contract.delay + 1) if contract.delay else None
+    ring = Ring(one, contract.delay + 1, contract.of_one_turn) if contract.delay else None
     interface = one if ring is None else ring.of
     identity = learner_hash(program, contract, single)
     status = ReturnCodes(interface, contract.algorithm, identity, REFUSALS if ring else {})

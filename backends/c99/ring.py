@@ -10,10 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from oco.backends.c99.entry_points import EntryPoints
 from oco.backends.c99.interface import Interface, Named
 from oco.backends.c99.return_codes import bytes_of_struct, first_refusal
 from oco.backends.c99.state import HEAD, TAIL, load_head, readable, save_head, state_size
+from oco.backends.contract import Contract
 from oco.backends.python.state_file import LAST_ROUND
+from oco.compiler.ir.program import OBSERVED, PLACE
 
 MISSING, UNKNOWN, OVER = "feedback_missing", "round_unknown", "round_over"
 REFUSALS = {
@@ -28,10 +31,13 @@ IN_TURN = "in_turn"
 
 @dataclass(frozen=True)
 class Ring:
-    """Writer of a learner of `turns` learners in turn. `one` is the interface of each of them, `of` that of the whole."""
+    """Writer of a learner of `turns` learners in turn. `one` is the interface of each of them, `of` that of the whole; `contract` is that
+    of one.
+    """
 
     one: Interface
     turns: int
+    contract: Contract
 
     @cached_property
     def of(self) -> Interface:
@@ -118,11 +124,51 @@ class Ring:
     def lines(self) -> Iterator[str]:
         """Lines of the functions."""
         heads = self.heads()
+        if self.together:
+            yield from self._learning_together()
         for function in heads:
             yield f"{heads[function]} {{"
             yield from (f"    {line}" for line in getattr(self, f"_{function}")())
             yield "}"
             yield ""
+
+    @property
+    def together(self) -> bool:
+        """True where the learners in turn learn together."""
+        return bool(self.one.program.shared)
+
+    def _member(self, field: str) -> str:
+        """Member of a learner's struct with a field of its state."""
+        return next(n.name for n in self.one.state if n.field.name == field)
+
+    def _learning_together(self) -> Iterator[str]:
+        """Functions that bring what the learners in turn have in common from the one that observed last, and that play a round so."""
+        one, observed = self.one.name, self._member(OBSERVED)
+        yield "/* What the learners in turn have in common, from the one that observed last. */"
+        yield f"static const {one} *{self.of.name}_newest(const {self.of.name} *self) {{"
+        yield "    int last = 0;"
+        yield f"    for (int i = 1; i < {self.turns}; ++i) {{"
+        yield f"        if (self->turns[i].{observed} > self->turns[last].{observed}) {{ last = i; }}"
+        yield "    }"
+        yield "    return &self->turns[last];"
+        yield "}"
+        yield ""
+        yield f"static void {one}_learn_from({one} *self, const {one} *other) {{"
+        yield "    if (self == other) { return; }"
+        for n in self.one.state:
+            if n.field.name in self.one.program.shared and n.size:
+                whole = f"memcpy(self->{n.name}, other->{n.name}, sizeof self->{n.name});"
+                yield f"    {whole if n.type.shape else f'self->{n.name} = other->{n.name};'}"
+        yield "}"
+        yield ""
+        many = [f"const {n.c_type} *{n.name}" for n in (*self.one.inputs, *self.one.draws)]
+        given = [f"{one} *self", f"const {one} *other", "int64_t t", *many, f"const {one}_record *record"]
+        yield f"static int64_t {one}_round({', '.join(given)}) {{"
+        learns = [f"{one}_learn_from(self, other);"]
+        yield from (f"    {line}" for line in EntryPoints(self.one, self.contract).round_of_many(learns))
+        yield "    return t + 1;"
+        yield "}"
+        yield ""
 
     def _call(self, function: str, *arguments: str) -> str:
         return f"{self.one.name}_{function}({', '.join(arguments)})"
@@ -138,6 +184,8 @@ class Ring:
     def _init(self) -> Iterator[str]:
         yield f"for (int i = 0; i < {self.turns}; ++i) {{"
         yield f"    {self._call('init', '&self->turns[i]', *self._given(self.of.decisions))};"
+        if self.together:
+            yield f"    self->turns[i].{self._member(PLACE)} = i;"
         if self.prepares:
             yield "    self->before[i] = self->turns[i];"
         yield "    self->open[i] = self->prepared[i] = 0;"
@@ -178,7 +226,14 @@ class Ring:
     def _observe_round(self) -> Iterator[str]:
         yield from self._opened()
         values = self._given([*self.of.inputs, *self.of.draws])
-        yield f"const int64_t wrong = {self._call('observe', '&self->turns[i]', *values)};"
+        if self.together:
+            yield f"int64_t wrong = {self._call('check', *self._given(self.of.inputs))};"
+            yield "if (wrong == 0) {"
+            yield f"    {self._call('learn_from', '&self->turns[i]', f'{self.of.name}_newest(self)')};"
+            yield f"    wrong = {self._call('step', '&self->turns[i]', *values)};"
+            yield "}"
+        else:
+            yield f"const int64_t wrong = {self._call('observe', '&self->turns[i]', *values)};"
         yield "if (wrong == 0) { self->open[i] = self->prepared[i] = 0; }"
         yield "return wrong;"
 
@@ -192,6 +247,8 @@ class Ring:
         yield from self._opened()
         if self.prepares:
             yield "if (self->prepared[i]) { self->turns[i] = self->before[i]; }"
+        if self.together:
+            yield f"self->turns[i].{self._member(PLACE)} += {self.turns};"
         yield "self->open[i] = self->prepared[i] = 0;"
         yield "return 0;"
 
@@ -204,19 +261,22 @@ class Ring:
         yield "return place;"
 
     def _run(self) -> Iterator[str]:
-        many = [
-            f"{n.name} + t * {n.size}" if n.type.shape else f"{n.name} + t" for n in (*self.of.inputs, *self.of.draws)
-        ]
+        values = [*self.of.inputs, *self.of.draws]
+        many = [f"{n.name} + t * {n.size}" if n.type.shape else f"{n.name} + t" for n in values]
         sizes = {f"after_{n.name}": n.size for n in self.of.state}
         sizes |= {"decisions": sum(d.size for d in self.of.decisions), "loss": 1}
         sizes |= dict(zip(("constraints", "equalities"), self.of.outputs, strict=True))
         yield "for (int64_t t = 0; t < rounds; ++t) {"
         yield f"    const int i = (int)(self->decided % {self.turns});"
         yield "    if (self->open[i] != 0) { return t; }"
-        yield f"    {self.of.name}_record place = *record;"
-        for member, _, _ in self.of.record():
-            yield f"    if (place.{member}) {{ place.{member} += t * {sizes[member]}; }}"
-        yield f"    if ({self._call('run', '&self->turns[i]', '1', *many, '&place')} != 1) {{ return t; }}"
+        if self.together:
+            given = ["&self->turns[i]", f"{self.of.name}_newest(self)", "t", *self._given(values), "record"]
+            yield f"    if ({self._call('round', *given)} != t + 1) {{ return t; }}"
+        else:
+            yield f"    {self.of.name}_record place = *record;"
+            for member, _, _ in self.of.record():
+                yield f"    if (place.{member}) {{ place.{member} += t * {sizes[member]}; }}"
+            yield f"    if ({self._call('run', '&self->turns[i]', '1', *many, '&place')} != 1) {{ return t; }}"
         yield "    self->prepared[i] = 0;"
         yield "    ++self->decided;"
         yield "}"

@@ -10,6 +10,7 @@ MODEL = ""
 MODEL_HASH = ""
 PLAN_HASH = ""
 DELAY = 0
+SHARED: tuple[str, ...] = ()
 HORIZON: int | None = None
 AFTER_HORIZON = ""
 STATE: tuple[str, ...] = ("round",)

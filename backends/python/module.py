@@ -62,6 +62,7 @@ def _known(program: Program, contract: Contract) -> dict[str, Any]:
         "prepare": program.prepare is not None,
         "certificate": program.certificate is not None,
         "DELAY": contract.delay,
+        "SHARED": program.shared,
         "HORIZON": contract.of_one_turn.horizon,
         "CONTEXT": program.context,
         "PREVIOUS": program.previous,
@@ -190,6 +191,8 @@ def _interface(program: Program, contract: Contract, read: Collection[str]) -> I
         yield f"AFTER_HORIZON = {quoted(ANYTIME if contract.anytime else ALONE)}"
     if contract.delay:
         yield f"DELAY = {contract.delay}"
+        if program.shared:
+            yield f"SHARED = {program.shared!r}"
     yield from _table("NAMES", {f.name: _names(a) for f in program.decision if (a := contract.axes.get(f.name))})
     yield f"STATE = {_strings(f.name for f in program.state)}"
     yield f"CONSTRAINTS = {_strings(program.labels)}"

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from oco.backends.python.interface import DELAY, MODEL, MODEL_HASH, STREAMS
+from oco.backends.python.interface import DELAY, MODEL, MODEL_HASH, SHARED, STATE, STREAMS
 from oco.backends.python.open_rounds import OpenRounds
 from oco.backends.python.standalone import Feedback, Learner
 from oco.backends.python.state_file import StateError, read_state, write_state
@@ -23,6 +23,20 @@ class LateFeedbackLearner:
         """Begin at the model's start, or at a first decision; `seed` is for random draws, and each learner has one of its own."""
         self.learners = [Learner(start, seed if not i else [seed, i]) for i in range(DELAY + 1)]
         self.rounds = OpenRounds(DELAY + 1)
+        if SHARED:
+            for i, one in enumerate(self.learners):
+                self._replace(one, {"place": i})
+
+    if SHARED:
+
+        def _replace(self, one: Learner, values: Mapping[str, Any]) -> None:
+            """Give state of one of the learners other values."""
+            one._values = tuple(values.get(name, own) for name, own in zip(STATE, one._values))
+
+        def _learn(self, one: Learner) -> None:
+            """Give one of the learners what all have in common, from the one that observed last."""
+            newest = max(self.learners, key=lambda other: other._values[STATE.index("observed")])
+            self._replace(one, {name: newest._values[STATE.index(name)] for name in SHARED})
 
     @property
     def round(self) -> int:
@@ -48,6 +62,8 @@ class LateFeedbackLearner:
     def observe(self, /, *, round: int | None = None, **streams: Any) -> Feedback:
         """Take the data of an open round, by default of the oldest. Wrong data raises an error and changes nothing."""
         now = self.rounds.given(round)
+        if SHARED:
+            self._learn(self._of(now))
         feedback = self._of(now).observe(**streams)
         self.rounds.end(now)
         return feedback._replace(round=now)
@@ -62,7 +78,10 @@ class LateFeedbackLearner:
     def skip(self, *, round: int | None = None) -> None:
         """Go on without the data of an open round, by default of the oldest."""
         now = self.rounds.given(round)
-        self._of(now).skip()
+        one = self._of(now)
+        one.skip()
+        if SHARED:
+            self._replace(one, {"place": one._values[STATE.index("place")] + DELAY + 1})
         self.rounds.end(now)
 
     def state(self) -> dict[str, Any]:

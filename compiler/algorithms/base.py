@@ -33,6 +33,7 @@ class Algorithm:
     departures    in what the rule or its settings are not the paper's
     plays         the point of its state that is its decision, where its update goes on from that: known constraints may move it
     prepares      whether its rule waits for what is known before the decision of a round, and keeps to the known constraints itself
+    shared        symbols of its state that learners in turn have in common under delayed feedback; none: each learns alone
     predicts      whether its rule takes the predictions that the model states
     sees_round    whether its rule minimizes the loss of the round, which is known before the decision
     frank_wolfe   whether the rule adds up linear minimisers and gradients alone, so that large matrices can be kept as factors
@@ -57,6 +58,7 @@ class Algorithm:
     departures: tuple[str, ...] = ()
     plays: str = ""
     prepares: Callable[[Canonical], bool] = lambda canonical: False
+    shared: tuple[str, ...] = ()
     predicts: bool = False
     sees_round: bool = False
     frank_wolfe: Callable[[TraceSpec], bool] = lambda spec: False

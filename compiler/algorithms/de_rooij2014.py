@@ -11,6 +11,16 @@ delta_t <= eta_t s_t^2 / 8 by Hoeffding's lemma, hence
 
     Delta_t^2 - Delta_{t-1}^2 = 2 Delta_{t-1} delta_t + delta_t^2 <= (ln K / 4 + 1) s_t^2,    2 Delta_T <= sqrt((4 + ln K) sum_t s_t^2).
 
+Delays (AdaHedgeD of Flaspohler et al. 2021, for fixed delays, with constants). Where l_t is known d rounds late, what is played are the
+weights v_t ~ exp(-eta_t L_{t-d-1}) with eta_t = ln K / Delta_{t-d-1}, and <v_t, l_t> is what is paid. With w_t ~ exp(-eta_t L_{t-1}) of the
+same rate and delta_t = [<v_t, l_t> + ln <w_t, exp(-eta_t l_t)> / eta_t]_+ the first part stands as it is: regret is at most
+Delta_T + ln K / eta_T <= 2 Delta_T. With S_t = s_{t-d} + ... + s_{t-1}, KL(v_t | w_t) <= (eta_t S_t)^2 / 8 by Hoeffding's lemma, so by
+Pinsker's inequality <v_t - w_t, l_t> <= eta_t s_t S_t / 4; and delta_t <= s_t, Delta_{t-1} <= Delta_{t-d-1} + S_t. Hence
+
+    Delta_t^2 - Delta_{t-1}^2 <= 2 (Delta_{t-d-1} + S_t) delta_t + delta_t^2 <= (ln K / 4 + 1) (s_t^2 + 2 s_t S_t),
+
+and 2 Delta_T <= sqrt((4 + ln K) sum_t (s_t^2 + 2 s_t S_t)), at most sqrt(2 d + 1) times as large as without a delay where s_t <= s.
+
 The loss of the mean. Where experts decide x^k, l_t[k] = P_t(x^k) for a convex P_t and x_t = sum_k w_t[k] x^k is played, P_t(x_t) stands
 for <w_t, l_t> here: delta_t = [P_t(x_t) + ln <w_t, exp(-eta_t l_t)> / eta_t]_+. All of the above holds of what is played, as delta_t is
 no more than it was, and where exp(-theta P_t) is concave, delta_t = 0 as soon as eta_t <= theta, by Jensen's inequality (Kivinen & Warmuth

@@ -45,6 +45,15 @@ than sqrt((4 + ln 2) sum s_t^2) wherever losses are no more than 10^7 times as l
 Where the loss is about the decision before, P_t(x, y), experts are judged by P_t(x^k_t, x^k_{t-1}), and the theorem is of P_t(x, x): with c
 the most that a move costs, what the weighted decision pays, what experts are judged by and what gradient descent pays are c apart each.
 
+Where feedback comes d rounds late, round t is that of one of d + 1 learners in turn that learn together (`learning_together`): each moves
+its own experts, with sums S of its own rounds, which are gradient descents in turn (Joulani, Gyorgy & Szepesvari 2013, Algorithm 1);
+weights, margins, averages and seasons are of all rounds. The first term is the sum of those of the learners, at most sqrt(d + 1) times as
+large, and weights as they were d rounds before cost M (sqrt((4 + ln K) R_T) + sqrt((4 + ln 2) R_T)) with R_T = sum_t (1 + 2 min(t - 1, d))
+(`de_rooij2014`). The guarantee is written as a sum over learners, of n_i rounds each, with sqrt(r n_i), r = (2 d + 1) / (d + 1), for
+sqrt(R_T). That is no less: for T <= d + 1, R_T = T^2 and sum_i sqrt(n_i) = T; beyond, R_T = (2 d + 1) T - d (d + 1), and as n_i is n or
+n + 1 with n >= 1, (sum_i sqrt(n_i))^2 >= (d + 1) T - (d + 1)^2 (sqrt(n + 1) - sqrt(n))^2 / 4 (Lagrange's identity), whose last term, times
+r, is below d (d + 1).
+
 With B rounds rehearsed S_0 <= G^2 B, and T + B stands for T in the first term. For u_t that satisfy each round's constraints P_t(u_t) =
 f_t(u_t). So the regret is at most R, less what is paid for violations; and with F the range of the loss, the violations are at most
 (R + F T) / min_n price_n together. A projection onto X_t moves no expert away from u_t in X_t.
@@ -79,7 +88,7 @@ from oco.compiler.algorithms.penalties import FARTHEST
 from oco.compiler.algorithms.predictions import season_measured
 from oco.compiler.algorithms.rehearsal import is_whole, rehearsed
 from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
-from oco.compiler.algorithms.weighting import gap_to_best
+from oco.compiler.algorithms.weighting import PLAYED, RATES, gap_to_best
 from oco.compiler.lowering.predicted_round import positions
 from oco.compiler.theory.moves import path_length
 from oco.compiler.theory.objective import stated_prices
@@ -106,6 +115,12 @@ from oco.dsl.statements import Feedback, Measure
 
 SLOPES = 100.0
 """Loss that a unit of violation costs at the tradeoff 1, in what it saves: broken rounds are about one in as many."""
+TOGETHER = (
+    *("L", "gap", "L_of", "gap_of", "spread", "margin", "error", "F", "G"),
+    *("lambda", "squares", "used", "F_lambda", "G_lambda"),
+    *("average", "visits", "profile", "level", "shift", "usual", "z", "C_zz", "C_sz"),
+)
+"""State that learners in turn have in common under delays. Decisions, their slopes, points and predictions are of each alone."""
 
 # Hypotheses.
 
@@ -164,7 +179,7 @@ def _sizes(s: Situation) -> Floats:
 
 def _settings(s: Situation) -> Mapping[str, Default]:
     """Settings; without constraints there are no prices."""
-    own = {"D": Default("domain.diameter.l2", "diameter of the domain"), "season": season_measured(s)}
+    own = {"D": Default("domain.diameter.l2", "diameter of the domain"), "season": season_measured(s, together=True)}
     if _is_curved(s):
         own[CURVATURE] = Default(
             "loss.exp_concavity", "exp(-theta f) is concave: the largest rate of weights without a price"
@@ -233,11 +248,8 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     before = _rounds_rehearsed(s)
     own += (Quantity("B", "B", "rounds rehearsed before the first one", float(before)),) if before else ()
     slopes = "reach * G * sqrt(2 * (T + B))" if before else "reach * G * sqrt(2 * T)"
-    price = "M * (sqrt((4 + K) * T) + sqrt((4 + log(2)) * T))"
-    if curved and not stated.size and not moves:
-        words = "exp(-theta f) is concave"
-        own += (Quantity("theta", r"\theta", words, number(settings, CURVATURE, s.horizon or 1)),)
-        price = f"min({price}, (K + 2 * log(2)) / theta + 2 * M)"
+    more, price = _price_of_weights(s, settings, curved and not stated.size and not moves)
+    own += more
     regret = f"{slopes} + {price}"
     if moves:
         own += (Quantity("c", "c", "most that a move costs", moves),)
@@ -255,6 +267,20 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     first = Bound(f"{measure} regret", rate, regret, own, s.loss_range, note=note)
     second = Bound("hard violation", "T", f"({regret} + F * T) / price", (*own, *broken), s.violation_range)
     return Guarantee(title, s.horizon, first, second)
+
+
+def _price_of_weights(s: Situation, settings: Mapping[str, Setting], curved: bool) -> tuple[tuple[Quantity, ...], str]:
+    """Most that weights on the experts cost, with the symbols that it has beside M, K and T; curved: the losses are exp-concave."""
+    if late := s.canonical.delay:
+        words = f"(2 d + 1) / (d + 1), for weights as they were d = {late} rounds before"
+        return (
+            Quantity("r", "r", words, 2 - 1 / (late + 1)),
+        ), "M * (sqrt((4 + K) * r * T) + sqrt((4 + log(2)) * r * T))"
+    price = "M * (sqrt((4 + K) * T) + sqrt((4 + log(2)) * T))"
+    if not curved:
+        return (), price
+    theta = Quantity("theta", r"\theta", "exp(-theta f) is concave", number(settings, CURVATURE, s.horizon or 1))
+    return (theta,), f"min({price}, (K + 2 * log(2)) / theta + 2 * M)"
 
 
 def _rounds_rehearsed(s: Situation) -> int:
@@ -330,12 +356,15 @@ HEDGED = Algorithm(
         ),
     ),
     prepares=is_informed,
+    shared=TOGETHER,
     predicts=True,
     cost="a projection onto the domain under predicted constraints for each of some 20 to 50 experts",
     cost_rank=5,
     symbols={
         "x": "the decision of each expert",
         "L": "the losses of the experts so far, with violations at their prices: all of them, and those that are not forgotten",
+        PLAYED: "weights of the experts with which the round was decided: of each weighting, and of the decision",
+        RATES: "rates of these weights, and of the weights of the weightings",
         "gap": "what mixing has cost so far",
         "L_of": "what each of these weightings of the experts has paid",
         "gap_of": "what mixing them has cost so far",
@@ -355,6 +384,8 @@ HEDGED = Algorithm(
         "margin": "margins of the constraints as predicted",
         "error": "largest error of the constraints as predicted",
         "predicted": "predictions of the data, a row for each of the ways",
+        "average": "averages of the data so far",
+        "visits": "how often each phase of the season came",
         "profile": "averages of the rounds of each phase of the season",
         "level": "what the last rounds were above the profile",
         "z": "means of the contexts",

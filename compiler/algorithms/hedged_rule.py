@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -200,18 +200,20 @@ def _rounds_before(p: Problem) -> Mapping[str, Floats]:
 def _called(rule: Hedged, p: Problem, state: State) -> State:
     """State after a round, by a function of the program that rehearsed rounds call too."""
     streams, opened = list(p.seen), list(p.constants)
-    ends = np.cumsum((len(flattened(state)), len(streams)))
+    ends = np.cumsum((len(flattened(state)), len(streams), len(opened)))
+    round_, turn = (p.round, ()) if p.turn is None else (p.turn.own, (p.turn.place, p.turn.observed))
 
     def learned(round_: Value, *values: Value) -> list[Value]:
-        own, seen, more = values[: ends[0]], values[ends[0] : ends[1]], values[ends[1] :]
+        own, seen, more, turn = (values[a:b] for a, b in pairwise((0, *ends, len(values))))
         round_problem = Problem(p.tracer, p.spec, dict(zip(streams, seen)), round_, constants=dict(zip(opened, more)))
+        round_problem = round_problem.in_turn(p.ahead, *turn) if turn else round_problem
         return flattened(rule.following(round_problem, of_form(state, own)))
 
-    assert p.round is not None
+    assert round_ is not None
     names = [f"{n}_{i}" for n, v in state.items() for i, _ in enumerate(flattened({n: v}))]
     parts = zip((*names, *streams, *opened), (*flattened(state), *p.seen.values(), *p.constants.values()), strict=True)
-    given = [p.tracer.name(n, v) for n, v in parts]
-    return of_form(state, p.tracer.call("learned", learned, p.round, *given, doc="State after a round."))
+    given = [*(p.tracer.name(n, v) for n, v in parts), *turn]
+    return of_form(state, p.tracer.call("learned", learned, round_, *given, doc="State after a round."))
 
 
 def _after_rehearsal(rule: Hedged, p: Problem, first: State, start: Point, data: Mapping[str, Floats]) -> State:
@@ -222,6 +224,7 @@ def _after_rehearsal(rule: Hedged, p: Problem, first: State, start: Point, data:
     def turn(k: Value, *values: Value) -> list[Value]:
         seen = {n: table[n][k] for n in (s.name for s in p.spec.canonical.streams) if n in table}
         own = Problem(t, p.spec, seen, k + 1, constants=p.constants)
+        own = own if p.turn is None else own.in_turn(p.ahead, p.turn.place, k)
         return flattened(rule.update(own, of_form(first, values)))
 
     p.note("rounds are rehearsed; of what they taught, weights and predictions go")
@@ -332,7 +335,8 @@ def _begun(p: Problem, solved: Solved) -> np.ndarray[Any, Any]:
     season = p.whole("season")
     _, seasonal, _, shifted, *_ = places(p.spec.canonical, season)
     waiting = {*seasonal, *shifted} if season > 1 else set()
-    return np.array([season + 0.5 if i in waiting else 0.5 for i, _, _ in solved])
+    first = max((k * -(-p.ahead // k) for _, _, k in Predictions(p).parts), default=1)
+    return np.array([first + 0.5 if i in waiting else 0.5 for i, _, _ in solved])
 
 
 def _solved(p: Problem, state: State, predictions: Predictions, following: bool) -> State:
@@ -344,7 +348,7 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
     sizes = t.constant(np.array([c for _, c, _ in solved]), "reach", "factors of the steps")
     caps = caps_beside(p, t.full(1.0, (N,)) * p.setting("Q")) if N else t.zeros((0,))
     priced = averaged(canonical).any()
-    begun = p.played > 1.5
+    begun = p.begun
 
     def solve(
         implicit: bool, moved: Callable[[Point], Problem], size: Value, before: Value, *rest: Value

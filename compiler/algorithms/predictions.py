@@ -1,14 +1,18 @@
 """Predictions of a round's data from the rounds before it, and from what is known before the decision; a row for each of the ways:
 
 * averages that forget: s <- s + max(rate, 1/t) (s_t - s), rate 0 for the mean of all rounds, 1 for the last one;
-* with a season of k rounds the average of rounds k apart, one for each of the k phases, and a level, the average that forgets of what
-  the rounds were above it, cut to the streams' ranges. Until a phase has come the mean of all rounds stands for it;
+* with a season of k rounds (streams may have their own) the average of rounds k apart, one for each of the k phases, and a level, the
+  average that forgets of what the rounds were above it, cut to the streams' ranges. Until a phase has come the mean of all rounds stands
+  for it;
 * where the loss has kinks that move with a stream, as that of unsold stock with demand, quantiles: an average, or the seasonal one, and a
   shift for each of some levels q, s <- s + rate (1[e > s] - (1 - q)) of its errors e (Gibbs & Candes 2021);
 * where a stream of stated distribution enters constraints alone, in one direction, its quantile, and the last average of the others;
 * the model's own predictions, of the streams that it predicts, and the last average of the others;
 * contexts in the place of streams of their shape and range, as forecasts are, and the last average of the others;
 * with contexts z the linear regression mean + C_sz (C_zz + diag(C_zz)/t)^-1 (z - mean z) on all rounds so far, cut to the streams' ranges.
+
+Where feedback comes d rounds late, a round's data predict the round d + 1 later: the averages of the data are kept beside the
+predictions that were made with them, and the rounds of each phase are counted.
 
 A profile takes k numbers for each entry of the data, whatever the number of rounds.
 """
@@ -57,6 +61,11 @@ MOST_CONTEXTS = 30
 MOST_NUMBERS = 10**6
 """Numbers of a profile, beyond which a season is not remembered."""
 SHRINK = 1e-9
+PROFILE = "profile"
+AVERAGE, VISITS = "average", "visits"
+"""State under delays: averages of the data, and how often each phase of the season came."""
+SeasonPart = tuple[str, tuple[int, int], int]
+"""Entries of the data with one season: the ending of the names of their state, from which entry to which, and the rounds."""
 LARGEST = 1e300  # ends of ranges stay finite in the state
 
 
@@ -85,12 +94,26 @@ def longest_season(canonical: Canonical) -> int:
     return MOST_NUMBERS // max(1, len(PROFILES) * predicted_of(canonical).size)
 
 
-def season_measured(s: Situation) -> Default:
-    """Rounds of a season, as the setting `season`; 1 for none."""
-    season = s.season // math.gcd(s.season, s.canonical.delay + 1)
+def season_measured(s: Situation, together: bool = False) -> Default:
+    """Rounds of a season, as the setting `season`; 1 for none. Learners in turn that do not learn `together` count their own rounds."""
+    season = s.season // (1 if together else math.gcd(s.season, s.canonical.delay + 1))
     if 1 < season <= longest_season(s.canonical):
         return Default(float(season), "rounds after which the data repeat themselves, measured on data")
     return Default(1.0, "no season is known: `season = 24` states one of 24 rounds")
+
+
+def season_parts(p: Problem) -> tuple[SeasonPart, ...]:
+    """Entries of the data by their seasons: all of them, or stream by stream where some have their own; none without a season."""
+    season, sizes, own = p.whole("season"), predicted_of(p.spec.canonical).streams, p.spec.seasons
+    whole = sum(sizes.values())
+    if season == 1 or positions(p.spec.canonical) or not whole:
+        return ()
+    if p.spec.settings["season"].given or own.keys().isdisjoint(sizes):
+        return (("", (0, whole), season),)
+    longest, turns = longest_season(p.spec.canonical), p.spec.canonical.delay + 1 if p.turn is None else 1
+    lengths = {n: min(max(2, k // math.gcd(k, turns)), longest) for n, k in own.items()}
+    ends = np.cumsum((0, *sizes.values())).tolist()
+    return tuple((f"_{n}", (a, b), lengths.get(n, season)) for n, (a, b) in zip(sizes, pairwise(ends)))
 
 
 @lru_cache(maxsize=16)
@@ -160,6 +183,7 @@ class Predictions:
         self.season = p.whole("season")
         self.size = 0 if positions(p.spec.canonical) else predicted_of(p.spec.canonical).size
         self.count = sum(map(len, places(p.spec.canonical, self.season)))
+        self.parts = season_parts(p)
         self.known = contexts(p.spec.canonical)
         _, seasonal, _, self.shifted, self.regression, given = places(p.spec.canonical, self.season)
         self.base = seasonal[SPREAD_OF] if seasonal else 0
@@ -172,8 +196,11 @@ class Predictions:
             return {}
         zeros, profiles = self.t.zeros, len(PROFILES)
         state = {"predicted": zeros((self.count, self.size))}
+        if self.p.turn is not None:
+            state |= {AVERAGE: zeros((len(FORGETTING), self.size))}
+            state |= {f"{VISITS}{end}": zeros((k,)) for end, _, k in self.parts}
         if self.season > 1:
-            state["profile"] = zeros((self.season, profiles * self.size))
+            state |= {f"{PROFILE}{end}": zeros((k, profiles * (b - a))) for end, (a, b), k in self.parts}
             state["level"] = zeros((profiles, self.size))
         if self.shifted:
             state |= {"shift": zeros((len(LEVELS), self.size)), "usual": zeros((self.size,))}
@@ -183,13 +210,11 @@ class Predictions:
         return state
 
     def before(self, state: State) -> Value | None:
-        """Predictions that were made of the round that came, (rows, entries); in round 1 its own data stand for them."""
+        """Predictions that were made of the round that came, (rows, entries); in the first round its own data stand for them."""
         if not self.size:
             return None
         made = array(state, "predicted")
-        return self.t.name(
-            "was", self.t.where(self.p.played > 1.5, made, self.t.broadcast(data_of(self.p), made.shape))
-        )
+        return self.t.name("was", self.t.where(self.p.begun, made, self.t.broadcast(data_of(self.p), made.shape)))
 
     def update(self, state: State, was: Value | None) -> State:
         """State after the round, with predictions of the next one."""
@@ -198,11 +223,13 @@ class Predictions:
         t, now = self.t, data_of(self.p)
         self.p.note("averages of the data; in round 1 its own data stand for what was predicted")
         rates = t.maximum(t.constant(np.array(FORGETTING), "rates"), 1.0 / self.p.played)
-        own = was[: len(FORGETTING)]
+        own = self._averages(state, was, now)
         average = t.name("average", own + t.reshape(rates, (len(FORGETTING), 1)) * (now - own))
         rows, after = [average], dict[str, Structured]()
+        if self.p.turn is not None:
+            after[AVERAGE] = average
         if self.season > 1:
-            seasonal, kept = self._seasonal(state, was[OVERALL], average[OVERALL], now)
+            seasonal, kept = self._seasonal(state, own[OVERALL], average[OVERALL], now)
             rows.append(seasonal)
             after |= kept
         if (table := quantiles(self.p.spec.canonical)) is not None:
@@ -214,10 +241,17 @@ class Predictions:
             rows.append(shifted)
             after |= kept
         if self.known:
-            after |= self._regression(state, now - was[OVERALL])
+            after |= self._regression(state, now - own[OVERALL])
         waiting = len(self.regression) + len(self.stated) + len(self.forecasts)
         rows += [t.reshape(average[OVERALL], (1, self.size))] * waiting
         return {"predicted": rows[0] if len(rows) == 1 else t.concat(*rows), **after}
+
+    def _averages(self, state: State, was: Value, now: Value) -> Value:
+        """Averages of the data before this round; in the first one its own data."""
+        if self.p.turn is None:
+            return was[: len(FORGETTING)]
+        kept = array(state, AVERAGE)
+        return self.t.where(self.p.played > 1.5, kept, self.t.broadcast(now, kept.shape))
 
     def prepared(self, state: State) -> State:
         """State once what is known before the round is: with the regression on it, and with the model's own predictions."""
@@ -254,29 +288,55 @@ class Predictions:
             at += size
         return self._within_ranges(parts[0] if len(parts) == 1 else self.t.concat(*parts))
 
-    def _within_ranges(self, row: Value) -> Value:
-        t, (lower, upper) = self.t, self._ranges()
+    def _within_ranges(self, row: Value, first: int = 0, end: int | None = None) -> Value:
+        t, (lower, upper) = self.t, (side[first:end] for side in self._ranges())
         return t.minimum(t.maximum(row, t.constant(lower, "least")), t.constant(upper, "greatest"))
 
     def _seasonal(self, state: State, mean: Value, after: Value, now: Value) -> tuple[Value, State]:
         """Predictions (profiles, entries) of the next round, and the state that they come from; `mean` of all rounds before and after."""
-        t, k, count, played = self.t, self.season, len(PROFILES), self.p.played
+        if len(self.parts) == 1:
+            return self._of_part(self.parts[0], state, array(state, "level"), mean, after, now)
+        made, kept, levels = [], dict[str, Structured](), []
+        for part in self.parts:
+            a, b = part[1]
+            own, of_part = self._of_part(part, state, array(state, "level")[:, a:b], mean[a:b], after[a:b], now[a:b])
+            made.append(own)
+            levels.append(of_part.pop("level"))
+            kept |= of_part
+        return self.t.concat(*made, axis=1), {**kept, "level": self.t.concat(*levels, axis=1)}
+
+    def _of_part(
+        self, part: SeasonPart, state: State, levels: Value, mean: Value, after: Value, now: Value
+    ) -> tuple[Value, dict[str, Any]]:
+        """Predictions of the entries of one season."""
+        t, count, (end, (a, b), k) = self.t, len(PROFILES), part
         assert self.p.round is not None
-        shape, levels = (count, self.size), array(state, "level")
+        shape = (count, b - a)
         forgets, follows = (
             t.constant(np.array(r).reshape(-1, 1), n) for r, n in zip(zip(*PROFILES), ("forgets", "follows"))
         )
         self.p.note(f"profiles of a season of {k} rounds, and levels above them")
-        phase, table = (self.p.round - 1) % k, array(state, "profile")
-        seen = played > k + 0.5
+        phase, table = (self.p.round - 1) % k, array(state, f"{PROFILE}{end}")
+        later = self.p.ahead - 1
+        coming = (self.p.round + later if later else self.p.round) % k
+        seen, visits, known, kept = self._visits(state, part, phase, coming)
         base = t.where(seen, t.reshape(table[phase], shape), t.broadcast(mean, shape))
         level = t.where(seen, levels + follows * (now - base - levels), levels)
-        visits = 1.0 + t.floor((played - 0.5) / float(k))
         profile = base + t.maximum(forgets, 1.0 / visits) * (now - base)
-        table = t.name("profile", t.put(table, t.reshape(profile, (count * self.size,)), phase))
-        following = t.where(played > k - 0.5, t.reshape(table[self.p.round % k], shape), t.broadcast(after, shape))
-        seasonal = self._within_ranges(following + level)
-        return t.name("seasonal", seasonal), {"profile": table, "level": t.name("level", level)}
+        table = t.name("profile", t.put(table, t.reshape(profile, (shape[0] * shape[1],)), phase))
+        following = t.where(known, t.reshape(table[coming], shape), t.broadcast(after, shape))
+        seasonal = t.name("seasonal", self._within_ranges(following + level, a, b))
+        return seasonal, {f"{PROFILE}{end}": table, "level": t.name("level", level), **kept}
+
+    def _visits(self, state: State, part: SeasonPart, phase: Value, coming: Value) -> tuple[Value, Value, Value, State]:
+        """True where the phase of the round came before, how often it came with it, True where the coming phase came, and the counts."""
+        t, (end, _, k), played = self.t, part, self.p.played
+        if self.p.turn is None:
+            return played > k + 0.5, 1.0 + t.floor((played - 0.5) / float(k)), played > k - 0.5, {}
+        before = array(state, f"{VISITS}{end}")
+        count = before[phase] + 1.0
+        counts = t.name("visits", t.put(before, count, phase))
+        return count > 1.5, count, counts[coming] > 0.5, {f"{VISITS}{end}": counts}
 
     def _shifted(self, state: State, error: Value, base: Value) -> tuple[Value, State]:
         """Predictions (levels, entries) of the next round at quantiles of the errors of another, and the state that they come from."""

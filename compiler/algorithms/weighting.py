@@ -2,6 +2,8 @@
 
 Where the loss is known to be exp-concave, exp(-theta f) concave over a simplex, the second weighting forgets nothing and has a rate of
 theta at most, and gaps are of what the means paid (`de_rooij2014`).
+
+Under delays what is played is weighed as it was when the round was decided, and those weights and rates are kept until it is over.
 """
 
 from __future__ import annotations
@@ -18,6 +20,9 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
 
+PLAYED, RATES = "w", "eta"
+"""State under delays: weights with which a round was decided, as `Weighting.means`, and the rates of the weightings and of their own."""
+
 KEPT = (1.0, 0.99)
 """Share of the losses so far that is kept each round by each of the weightings of the experts, which are weighed in turn."""
 ALIKE, OFFSET = 1e-5, 1e-3
@@ -29,13 +34,22 @@ that lost alike up to rounding share the weight, in the place of a choice by the
 def nothing_paid(p: Problem, count: int) -> State:
     """State before the first round, of so many experts."""
     t = p.tracer
-    return {
+    first: State = {
         "L": t.zeros((len(KEPT), count)),
         "gap": t.zeros((len(KEPT),)),
         "L_of": t.zeros((len(KEPT),)),
         "gap_of": t.lift(0.0),
         "spread": t.lift(0.0),
     }
+    return {**first, **_to_play(p, first)}
+
+
+def _to_play(p: Problem, state: State) -> State:
+    """State with the weights of the next decision, where feedback comes after others."""
+    if p.turn is None:
+        return {}
+    own = Weighting(p, {name: value for name, value in state.items() if name not in (PLAYED, RATES)})
+    return {PLAYED: own.means, RATES: p.tracer.stack(*own.rates, own.rate_of)}
 
 
 class Weighting:
@@ -49,19 +63,28 @@ class Weighting:
         self.kept = (1.0, 1.0) if curved else KEPT
         most = (math.inf, p.setting(CURVATURE) if curved else math.inf)
         least, count = t.name("least", ALIKE * t.sqrt(self.spread)), len(self.kept)
-        self.rates = [rate(p, self.L.shape[1], t.maximum(self.gap[i], least), most[i]) for i in range(count)]
-        self.rate_of = rate(p, count, t.maximum(self.gap_of, least))
+        if RATES in state:
+            own = array(state, RATES)
+            self.rates, self.rate_of = [own[i] for i in range(count)], own[count]
+        else:
+            self.rates = [rate(p, self.L.shape[1], t.maximum(self.gap[i], least), most[i]) for i in range(count)]
+            self.rate_of = rate(p, count, t.maximum(self.gap_of, least))
+        self.played = array(state, PLAYED) if PLAYED in state else None
         self.of_experts = [weights(p, self.L[i], self.rates[i]) for i in range(count)]
         self.of_weightings = weights(p, self.L_of, self.rate_of)
 
     @property
     def combined(self) -> Value:
-        """Weights of the experts, shape (K,)."""
+        """Weights of the experts in the decision, shape (K,)."""
+        if self.played is not None:
+            return self.played[len(self.kept)]
         return self.of_weightings @ self.p.tracer.stack(*self.of_experts)
 
     @property
     def means(self) -> Value:
         """Weights of the experts in the mean of each weighting, and in what is played: (weightings + 1, K)."""
+        if self.played is not None:
+            return self.played
         return self.p.tracer.stack(*self.of_experts, self.combined)
 
     def after(self, losses: Value, paid: Value | None) -> State:
@@ -71,7 +94,9 @@ class Weighting:
         """
         p, t, count = self.p, self.p.tracer, len(self.kept)
         kept = t.constant(np.array(self.kept), "kept", "share of the losses that stays")
-        if paid is None:
+        if paid is None and self.played is not None:
+            paid = self.played @ losses
+        elif paid is None:
             among = t.stack(*(w @ losses for w in self.of_experts))
             paid = t.concat(among, t.reshape(self.of_weightings @ among, (1,)))
         experts = zip(self.of_experts, self.rates, strict=True)
@@ -79,13 +104,14 @@ class Weighting:
         own = paid[:count]
         most, least = t.max(losses), t.min(losses)
         sizes = most - least + OFFSET * t.maximum(most, -least)
-        return {
+        after: State = {
             "L": t.reshape(kept, (count, 1)) * self.L + losses,
             "gap": kept * self.gap + t.stack(*gaps),
             "L_of": self.L_of + own,
             "gap_of": self.gap_of + mixability_gap(p, own, self.of_weightings, self.rate_of, paid[count]),
             "spread": self.spread + sizes * sizes,
         }
+        return {**after, **_to_play(p, after)}
 
 
 def gap_to_best(state: Mapping[str, Any]) -> float:

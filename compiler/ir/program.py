@@ -13,6 +13,9 @@ from typing import Any
 
 import numpy as np
 
+PLACE, OBSERVED = "place", "observed"
+"""State of learners that learn together: the place of each among them, and how many rounds all of them have observed."""
+
 
 class DType(StrEnum):
     """Kind of the entries of an array."""
@@ -151,6 +154,8 @@ class Program:
     right (n, K), with X = left diag(weights) right'. `context` names the feedback that is known before the decision.
     `previous` pairs feedback that is a previous decision with the field of the state that has its value: learners fill it in.
     prepare(state..., context...) -> state, where a decision hangs on them: the state from which `decide` and `update` go on.
+    `shared` names state that learners in turn have in common (`compiler.lowering.learning_together`): before one observes a round, it takes
+    that of the one whose `OBSERVED` is largest.
     certificate(state...) -> (lower and upper bound of the loss of every fixed decision, rounding of the lower one, the point (d,) and the
     multipliers (n,) that prove it), where the state keeps the sums of one (`compiler.certificates`).
     """
@@ -173,6 +178,7 @@ class Program:
     context: tuple[str, ...] = field(default=())
     prepare: Function | None = None
     previous: tuple[tuple[str, str], ...] = field(default=())
+    shared: tuple[str, ...] = field(default=())
     certificate: Function | None = None
 
     @property

@@ -161,6 +161,7 @@ def after(p: Problem, before: Point) -> Problem:
 
 
 def _next(p: Problem) -> Value:
-    """Number of the following round; of the last one after round T."""
+    """Number of the following round of this learner; of the last one after round T."""
     assert p.round is not None
-    return p.round + 1 if p.spec.horizon is None else p.tracer.minimum(p.round + 1, p.spec.horizon)
+    following = p.round + p.ahead
+    return following if p.spec.horizon is None else p.tracer.minimum(following, p.spec.horizon)

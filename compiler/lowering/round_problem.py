@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from copy import copy
 from functools import cached_property, reduce
 
 import numpy as np
@@ -15,6 +14,7 @@ from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.entry_functions import EntryFunctions
 from oco.compiler.lowering.expressions import Lowering
+from oco.compiler.lowering.numbered_round import NumberedRound
 from oco.compiler.lowering.points import Block, Geometry, Point, Rows, Starts
 from oco.compiler.lowering.storage import sparse_gradient
 from oco.compiler.lowering.trace_spec import Draw, Epoch, TraceSpec
@@ -33,7 +33,7 @@ FLOAT = DType.FLOAT
 __all__ = ["Draw", "Epoch", "Problem", "TraceSpec"]
 
 
-class Problem:
+class Problem(NumberedRound):
     """The problem of one round, over a tracer.
 
     `seen` holds the round's feedback by field, empty before the first round; `drawn` its random arrays, in `decide` and `update`; `starts`
@@ -50,11 +50,8 @@ class Problem:
         starts: Mapping[int, Value] | None = None,
         constants: Mapping[str, Value] | None = None,
     ) -> None:
-        self.epoch: Epoch | None = None
-        self.tracer = tracer
-        self.spec = spec
+        super().__init__(tracer, spec, round_)
         self.seen = seen
-        self.round = round_
         self.drawn = drawn or {}
         self.constants = constants or {}
         self.domain = Geometry(tracer, spec.domains, Starts(tracer, starts or {}))
@@ -63,42 +60,10 @@ class Problem:
 
     # The round and the settings.
 
-    def in_epoch(self, length: Value, first: int) -> Problem:
-        """View of the round as one of an epoch."""
-        result = copy(self)
-        result.epoch = Epoch(length, first)
-        result.__dict__.pop("t", None)
-        return result
-
     def centre(self) -> Point:
         """The middle of the domain."""
         why = "the middle of the domain"
         return Point(tuple(self.tracer.constant(d.centre(), "centre", why) for d in self.spec.domains))
-
-    @property
-    def horizon(self) -> Value | float:
-        """T: of the epoch, or of the run."""
-        return float(self.spec.horizon or 1) if self.epoch is None else self.epoch.length
-
-    @cached_property
-    def t(self) -> Value:
-        """Round as a float, at most T where the settings are made for T rounds."""
-        with self.tracer.outermost():
-            if self.epoch is not None:
-                return self.tracer.name("t", self.played)
-            if self.round is None:
-                raise InternalError("no round has been played yet")
-            horizon = None if self.spec.anytime else self.spec.horizon
-            now = self.round if horizon is None else self.tracer.minimum(self.round, horizon)
-            return self.tracer.name("t", self.tracer.to_float(now))
-
-    @property
-    def played(self) -> Value:
-        """The number of rounds up to this one, as a float; unlike `t` it goes on after round T."""
-        if self.round is None:
-            raise InternalError("no round has been played yet")
-        now = self.tracer.to_float(self.round)
-        return now if self.epoch is None else now - (self.epoch.length - float(self.epoch.first))
 
     def setting(self, name: str, **more: Value) -> Value:
         """A setting at this round: a constant of the program, or a formula in t (and in `more`: the number m of an expert).

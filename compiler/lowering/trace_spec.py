@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from oco.compiler.domains import Domain
@@ -34,6 +34,18 @@ class Draw:
     rows: int | None = None
 
 
+@dataclass(frozen=True)
+class Turn:
+    """Turn of one of `count` learners that learn together: its place, from 0, its own number of the round, and how many rounds all of them
+    observed.
+    """
+
+    count: int
+    place: Value
+    own: Value | None
+    observed: Value
+
+
 @dataclass(frozen=True, eq=False)
 class TraceSpec:
     """Specification of a trace, fixed while a rule is traced: the problem, its structure, the settings, the horizon.
@@ -42,7 +54,8 @@ class TraceSpec:
     are kept as factors (empty: none). `restarts`: the rounds of the first epoch of a restarted method, and where its epochs begin. `open`:
     symbols in the settings whose numbers are given with the first decision, so that one program serves many of them. `certify`: kind of
     regret that the state keeps the sums of a certificate for, "" for none. `anytime`: settings go on with the rounds after the horizon.
-    `watch`: the state keeps what tells whether one decision satisfied all rounds.
+    `watch`: the state keeps what tells whether one decision satisfied all rounds. `seasons`: rounds of the seasons of streams whose own is
+    not that of the setting.
     """
 
     canonical: Canonical
@@ -58,6 +71,7 @@ class TraceSpec:
     certify: str = ""
     anytime: bool = False
     watch: bool = False
+    seasons: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def domains(self) -> tuple[Domain, ...]:

@@ -21,6 +21,8 @@ LIKE_PEAK = 0.9
 MOST_ENTRIES = 200  # entries of streams that are transformed: the others have the same season
 AT_ONCE = 8
 """Entries that are transformed at once: the spectra of all would take several times the memory of the data."""
+MANIFOLD = 2
+"""Least number of its own seasons that a season has which a stream does not share: the phases of that are learned so much later."""
 USUAL = (7, 12, 24, 48, 52, 96, 168, 288, 336, 365, 672)
 """Seasons of calendars and clocks, one of which is taken where it is near a peak and its correlation nearly as large."""
 NEAR, NEARLY = 0.1, 0.8
@@ -28,13 +30,35 @@ NEAR, NEARLY = 0.1, 0.8
 
 def season_of(data: Mapping[str, Floats], names: Iterable[str]) -> int:
     """Rounds of the season of these streams (the round first) on the first `SHARE` of the rounds; 1 where none shows."""
+    values = _first(data, names)
+    if len(values) < LEAST_ROUNDS:
+        return 1
+    return _repeats(_correlations(values), max(LEAST_CORRELATION, DEVIATIONS / np.sqrt(len(values))))
+
+
+def _first(data: Mapping[str, Floats], names: Iterable[str]) -> Floats:
+    """First `SHARE` of the rounds of these streams, (R, E), of `MOST_ENTRIES` at most."""
     own = [np.asarray(data[n], dtype=np.float64) for n in names if n in data]
     rounds = int(SHARE * min((len(v) for v in own), default=0))
-    if rounds < LEAST_ROUNDS:
-        return 1
+    if not rounds:
+        return np.zeros((0, 1))
     values = np.concatenate([v[:rounds].reshape(rounds, -1) for v in own], axis=1)
-    values = values[:, :: -(-values.shape[1] // MOST_ENTRIES)]
-    return _repeats(_correlations(values), max(LEAST_CORRELATION, DEVIATIONS / np.sqrt(rounds)))
+    return values[:, :: -(-values.shape[1] // MOST_ENTRIES)]
+
+
+def own_seasons(data: Mapping[str, Floats], names: Iterable[str]) -> dict[str, int]:
+    """Seasons of streams that have their own, by name, and under "" the season of all others: where that of all together is worth less to a
+    stream, or is a multiple of what is worth as much.
+    """
+    given = [n for n in names if n in data]
+    common, own = season_of(data, given), dict[str, int]()
+    for name in given if common > 1 else ():
+        r, season = _correlations(_first(data, [name])), season_of(data, [name])
+        if season > 1 and (common >= len(r) or r[common] < LIKE_PEAK * r[season] or MANIFOLD * season <= common):
+            own[name] = season
+    rest = season_of(data, [n for n in given if n not in own]) if own else common
+    rest = max(own.values(), default=1) if rest == 1 else rest  # the others have none: they take that of most rounds
+    return {"": rest, **{n: k for n, k in own.items() if k != rest}}
 
 
 def _correlations(values: Floats) -> Floats:

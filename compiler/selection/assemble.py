@@ -15,9 +15,11 @@ from oco.compiler.certificates.watched_conditions import ConditionKeeper, watche
 from oco.compiler.domains.combination import Combination
 from oco.compiler.domains.spectral import some_direction
 from oco.compiler.ir.build import Measure, Named, trace_program, with_certificate, with_prepare
-from oco.compiler.ir.program import DType, Field, Program, Type
+from oco.compiler.ir.program import OBSERVED, DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
+from oco.compiler.lowering.learning_together import SYMBOLS as IN_TURN
+from oco.compiler.lowering.learning_together import LearningTogether
 from oco.compiler.lowering.points import Point, Rows, Structured
 from oco.compiler.lowering.restarts import EPOCH, Restarted
 from oco.compiler.lowering.round_problem import Problem, TraceSpec
@@ -69,13 +71,17 @@ def assemble(algorithm: Algorithm, spec: TraceSpec, doc: str, norm: str = "l2") 
         update=update,
         measure=measure,
         slopes=slopes,
-        state_docs=layout.docs({EPOCH: "the number of rounds of this epoch", **SYMBOLS, **algorithm.symbols})
+        state_docs=layout.docs({EPOCH: "the number of rounds of this epoch", **SYMBOLS, **IN_TURN, **algorithm.symbols})
         | SUMMED
         | WATCHED,
         labels=spec.canonical.whole.constraint_names,
     )
     program = replace(program, context=spec.canonical.context, previous=_previous(spec))
     program = with_prepare(t, program, _prepare(t, spec, layout, informed))
+    if spec.canonical.delay and algorithm.shared:
+        kept = (OBSERVED, *algorithm.shared)
+        shared = (f.name for f in program.state if any(f.name == s or f.name.startswith(f"{s}_") for s in kept))
+        program = replace(program, shared=tuple(shared))
     return with_certificate(t, program, certificates.certificate if certificates.names else None)
 
 
@@ -106,7 +112,10 @@ def _rule(algorithm: Algorithm, spec: TraceSpec) -> tuple[Rule, Informed | None]
     rule: Rule = algorithm.rule()
     if spec.restarts is not None:
         rule = Restarted(rule, *spec.restarts)
-    if algorithm.prepares(spec.canonical):
+    informed = algorithm.prepares(spec.canonical)
+    if spec.canonical.delay and algorithm.shared:
+        rule = LearningTogether(cast(Informed, rule), spec.canonical.delay + 1)
+    if informed:
         return rule, cast(Informed, rule)
     if spec.canonical.known:
         within = WithinKnown(rule, algorithm.plays)

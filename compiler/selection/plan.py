@@ -24,7 +24,7 @@ from oco.compiler.prover.data_conditions import DataConditions
 from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.measured import Rounds
 from oco.compiler.prover.search_budget import SearchBudget
-from oco.compiler.prover.seasons import season_of
+from oco.compiler.prover.seasons import own_seasons
 from oco.compiler.selection.assemble import assemble
 from oco.compiler.selection.choice import Choice, Policy, choose, judge, named
 from oco.compiler.selection.continuation import continued, continues, is_anytime
@@ -160,7 +160,8 @@ class Plan:
         spec = TraceSpec(
             problem, self.settings, structure, self.choice.situation.horizon, rows, scales=self._winner.scales
         )
-        spec = replace(spec, restarts=self.choice.restarts, open=self.open, certify=self.certify)
+        seasons = self.choice.situation.own_seasons
+        spec = replace(spec, restarts=self.choice.restarts, open=self.open, certify=self.certify, seasons=seasons)
         watch = self.watched is not None and self.watched.constraints is not None and not self.open
         spec = replace(spec, anytime=self.anytime, watch=watch)
         kept = low_rank_layouts(problem) if algorithm.frank_wolfe(spec) else ()
@@ -182,7 +183,8 @@ class Plan:
         name = self.algorithm if self.choice.forced else None
         model, effort = self.model.with_horizon(T), self.facts.effort
         weight, own = self.tradeoff, self.algorithm
-        result = compile_plan(model, name, settings, keep=own, tradeoff=weight, effort=effort, season=self.season)
+        season = {"": self.season, **self.choice.situation.own_seasons}
+        result = compile_plan(model, name, settings, keep=own, tradeoff=weight, effort=effort, season=season)
         result = replace(result, certify=self.certify)
         if self.choice.pilots is None or result.algorithm != self.algorithm:
             return result
@@ -298,7 +300,7 @@ def compile_plan(
     tradeoff: float = 1.0,
     effort: float = 1.0,
     seen: Rounds | None = None,
-    season: int | None = None,
+    season: int | Mapping[str, int] | None = None,
 ) -> Plan:
     """Check the model, choose an algorithm (or take the one named here or in the model), and fix its settings.
 
@@ -307,7 +309,7 @@ def compile_plan(
     tradeoff  what violations count against the regret where the two are added
     effort    how many times the usual number of steps the searches of the proofs may take
     seen      rounds of data by stream, the round first, on which conditions of guarantees are looked at
-    season    rounds after which the data repeat themselves; None: measured on `seen`
+    season    rounds after which the data repeat themselves, or those of streams by name with "" for all others; None: measured on `seen`
 
     Raises OcoError where no theorem applies.
     """
@@ -331,7 +333,7 @@ def analyzed(
     effort: float = 1.0,
     weight: float = 1.0,
     seen: Rounds | None = None,
-    season: int | None = None,
+    season: int | Mapping[str, int] | None = None,
 ) -> Situation:
     """The canonical problem and its facts. Raises OcoError where the model is wrong."""
     problem = model if isinstance(model, Canonical) else canonical(model)
@@ -339,8 +341,11 @@ def analyzed(
     conditions = None if seen is None else DataConditions(problem, seen, SearchBudget(effort))
     if season is None:
         unknown = (s.name for s in problem.streams if not s.stream.known)
-        season = 1 if seen is None else season_of(seen, unknown)
-    return Situation(problem.learned, facts, problem.learner_rounds, weight, seen=conditions, season=season)
+        season = 1 if seen is None else own_seasons(seen, unknown)
+    by_name = {"": season} if isinstance(season, int) else season
+    own = {n: k for n, k in by_name.items() if n}
+    about = {"seen": conditions, "season": by_name[""], "own_seasons": own}
+    return Situation(problem.learned, facts, problem.learner_rounds, weight, **about)  # type: ignore[arg-type]
 
 
 def plan_of(

@@ -201,7 +201,9 @@ class _Game:
         lines = [rule_line("default", r, self.trade) for r in (played.after(self.first), played.before(self.early))]
         if row is None:
             return Priced(self.price, self.plan.algorithm, lines[0], early=lines[1])
-        return replace(row, algorithm=self.plan.algorithm, default=lines[0], early=lines[1])
+        of_all = (replace(lines[0], name=OWN) if x.name == self.plan.algorithm == OWN else x for x in row.algorithms)
+        algorithms = tuple(sorted(of_all, key=lambda line: line.cost))
+        return replace(row, algorithm=self.plan.algorithm, default=lines[0], early=lines[1], algorithms=algorithms)
 
     @property
     def early(self) -> int:

@@ -138,6 +138,22 @@ def whole_horizon(
     return rows
 
 
+def experts(bench: Bench) -> Iterator[Row]:
+    """Weights on experts that solve every round, against one exact step a round: both emitted."""
+    hedged = oco.compile(oco.load(EXAMPLES / "tracking.oco"), algorithm="hedged")
+    rounds = len(bench.data["H"])
+
+    def whole(plan: Plan) -> Callable[[], object]:
+        native, start = plan.compiled("c"), plan.learner(backend="c")._state
+        inputs = [bench.data[f.name] for f in plan.program.feedback]
+        return lambda: native.run(start, inputs, (), rounds, ["decisions"])
+
+    ours, one = medians(bench.repeats, whole(hedged), whole(bench.tracking))
+    count = next(f.type.shape[0] for f in hedged.program.state if f.name == "S")
+    what = f"tracking, {count} experts of hedged, whole horizon in C"
+    yield row(what, ours / rounds, one / rounds, "for one exact step", "25, 5 us")
+
+
 def peers(bench: Bench) -> Iterator[Row]:
     plan, rounds = bench.tracking, len(bench.data["H"])
     native, start = plan.compiled("c"), plan.learner(backend="c")._state
@@ -291,6 +307,7 @@ ROWS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     ),
     "simplex": whole_horizon("simplex of 1000", HERE / "simplex.oco", "mirror-descent", 2000, "simplex.c"),
     "nuclear": whole_horizon("OFW on nuclear 50 x 50", HERE / "nuclear.oco", "ofw", 500, "nuclear.c"),
+    "experts": experts,
     "rounds": round_by_round,
     "numpy": numpy_module,
     "fleet": fleet,

@@ -47,17 +47,18 @@ GRADIENTS = ((0.1, 1.0), (1.0, 1.0))
 """Factors c of AdaGrad's step and r of the prices of the gradient experts; the theorem is of the one with 1 and 1."""
 UNPREDICTED = tuple(product((0.3, 3.0, 10.0), (0.3, 1.0)))
 """More of them where data have no average, so that no round is solved on predictions."""
-SOLVED = (*product((0, 1), (0.3, 3.0), (0.75, 0.9, 0.98, 0.995, 1.0)), *product((2,), (3.0,), (0.75, 0.9, 0.98, 0.995)))
-"""Experts that solve the next round: the average, its place in `FORGETTING`; the reach as a factor of AdaGrad's step; the quantile."""
-FOLLOWING = tuple(product((3.0, 30.0), (0.5, 0.75, 0.9, 0.98, 0.995)))
-"""Reach and quantile of the experts that solve the round on each other prediction: of the season, of the contexts, of the model."""
-SHIFTED = tuple(product((30.0,), (0.5, 0.75, 0.95)))
-"""Reach and quantile of the experts that solve the round at quantiles of the data."""
+REACH, FAR = 3.0, 30.0
+"""Reach, as a factor of AdaGrad's step, of experts on averages of the data or stated quantiles, and of those on other predictions."""
+AVERAGED = (*product((0, 1), (0.75, 0.9, 0.98, 0.995, 1.0)), *product((2,), (0.75, 0.9, 0.98, 0.995)))
+SOLVED = tuple((i, REACH, q) for i, q in AVERAGED)
+"""Experts that solve the next round on averages: the average, its place in `FORGETTING`; the reach; the quantile."""
+FOLLOWING = (0.5, 0.75, 0.9, 0.98, 0.995)
+"""Quantiles of the experts that solve the round on each other prediction: of the season, of the contexts, of the model."""
+SHIFTED = (0.5, 0.75, 0.95)
+"""Quantiles of the experts that solve the round at quantiles of the errors."""
 UNCONSTRAINED = (0.03, 0.3, 3.0, 30.0, 1000.0)
 """Reach of the experts that solve the round on each prediction where there are no constraints, and no margins to learn. The largest goes to
 the minimizer of a linear loss at once, whatever slopes came before."""
-REACH = 3.0
-"""Reach of the experts that solve the round at a quantile of the stated distribution."""
 LARGE = 1e4
 """Largest multiplier of a constraint as predicted, in units of the loss's slope times the diameter over the size of a constraint."""
 TINY = 1e-290
@@ -93,8 +94,8 @@ def solving(canonical: Canonical, season: int, curved: bool = False) -> Solved:
     if not predicted_of(canonical).size:
         return (*SOLVED, *last)
     _, seasonal, stated, shifted, regression, own = places(canonical, season)
-    followed = ((row, c, q) for row in (*seasonal, *regression, *own) for c, q in FOLLOWING)
-    spread = ((row, c, q) for row in shifted for c, q in SHIFTED)
+    followed = ((row, FAR, q) for row in (*seasonal, *regression, *own) for q in FOLLOWING)
+    spread = ((row, FAR, q) for row in shifted for q in SHIFTED)
     return (*SOLVED, *followed, *spread, *((row, REACH, NO_MARGIN) for row in stated), *last)
 
 

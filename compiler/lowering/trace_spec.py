@@ -42,7 +42,8 @@ class TraceSpec:
     are kept as factors (empty: none). `restarts`: the rounds of the first epoch of a restarted method, and where its epochs begin. `open`:
     symbols in the settings whose numbers are given with the first decision, so that one program serves many of them. `certify`: kind of
     regret that the state keeps the sums of a certificate for, "" for none. `anytime`: settings go on with the rounds after the horizon.
-    `watch`: the state keeps what tells whether one decision satisfied all rounds.
+    `watch`: the state keeps what tells whether one decision satisfied all rounds. `pending`: rounds may wait in the state until the sums of
+    a certificate take many of them at once.
     """
 
     canonical: Canonical
@@ -58,6 +59,7 @@ class TraceSpec:
     certify: str = ""
     anytime: bool = False
     watch: bool = False
+    pending: bool = True
 
     @cached_property
     def domains(self) -> tuple[Domain, ...]:

@@ -201,10 +201,10 @@ class Learner:
         """State before the contexts of this round were taken."""
         return self._values if self._unprepared is None else self._unprepared
 
-    def _finite(self, names: Iterable[str], values: Any, before: tuple[Any, ...] = ()) -> tuple[Any, ...]:
-        """Values of a function; OverflowError where one is not finite, and the learner stays in the round. `before`: the state before."""
+    def _finite(self, names: Iterable[str], values: Any, old: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+        """Values of a function; OverflowError where one is not finite, and the learner stays in the round."""
         for k, (name, value) in enumerate(zip(names, results := _tuple(values))):
-            if not (k < len(before) and value is before[k]) and not np.isfinite(value).all():
+            if (k >= len(old) or value is not old[k]) and not np.isfinite(value).all():
                 raise OverflowError(f"round {self.round}: {name} is not finite; the learner is as before")
         return results
 

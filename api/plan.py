@@ -217,8 +217,16 @@ class Plan(core.Plan):
         Raises OcoError as `learner` does.
         """
         rounds = None if self.horizon is None else size * self.horizon
-        compiled = self.compiled(self.backend_for(rounds, backend).name)
-        return make_fleet(compiled, self.contract, size, start=start, seeds=seeds, workers=workers, timeout=timeout)
+        target = self.backend_for(rounds, backend).name
+        own = self._summed_at_once if self.certify and find_backend(target).fleet(self.program).writes_all else self
+        return make_fleet(
+            own.compiled(target), own.contract, size, start=start, seeds=seeds, workers=workers, timeout=timeout
+        )
+
+    @cached_property
+    def _summed_at_once(self) -> Self:
+        """Plan whose certificates sum each round when it comes, since rounds that wait would be copied in every round."""
+        return replace(self, pending=False)
 
     def run(
         self,

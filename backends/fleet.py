@@ -55,6 +55,8 @@ class Fleet(Owned):
     """
 
     kind = "fleet"
+    writes_all = False
+    """True where a round writes all of the state anew, and not what changes of it."""
 
     def __init__(
         self,

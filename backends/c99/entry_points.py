@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from oco.backends.c99.changes import Changes
 from oco.backends.c99.constants import array_lines
 from oco.backends.c99.expressions import literal
-from oco.backends.c99.interface import Interface, Named
+from oco.backends.c99.interface import Interface, Named, size
 from oco.backends.c99.writer import LARGEST_ON_STACK
 from oco.backends.contract import Contract, Range
 from oco.compiler.ir.program import DType, Literal, Type
@@ -73,7 +76,7 @@ class EntryPoints:
         yield "}"
 
     def _prepare(self) -> Iterator[str]:
-        if self.of.program.prepare is not None:
+        if self.of.prepared is not None:
             yield f"{self.heads['prepare']} {{"
             yield from self._moved("prepare", self.of.prepared, [n.name for n in self.of.known])
 
@@ -154,26 +157,34 @@ class EntryPoints:
 
     def _step(self) -> Iterator[str]:
         yield f"{self.heads['step']} {{"
-        yield from self._moved("update", self.of.changing, self._given())
+        yield from self._moved("update", self.of.updated, self._given())
 
-    def _moved(self, function: str, changing: Sequence[Named], given: Sequence[str]) -> Iterator[str]:
+    def _moved(self, function: str, of: Changes, given: Sequence[str]) -> Iterator[str]:
         """Body that goes on to another state, which stands in separate places until all of it is computed."""
-        offset, targets, moves = self.of.rule_work, list[str](), list[str]()
-        for n in changing:
-            target = f"{n.name}_new"
-            targets.append(target)
-            if n.size > LARGEST_ON_STACK:
-                yield f"    {n.c_type} *const {target} = self->work + {offset};"
-                offset += n.size
+        offset, targets, tests, moves = self.of.rule_work, list[str](), list[str](), list[str]()
+        conditions = [f"changes_{k}" for k in range(len(of.conditions))]
+        for change in of.changes:
+            n = self.of.state[change.place]
+            target, kind, count = f"{n.name}_new", n.c_type, size(change.result.type)
+            if count > LARGEST_ON_STACK:
+                yield f"    {kind} *const {target} = self->work + {offset};"
+                offset += count
             else:
-                yield f"    {n.declared(target)};"
-            whole = f"memcpy(self->{n.name}, {target}, sizeof self->{n.name});"
-            moves.append(f"    {whole if n.type.shape else f'self->{n.name} = {target};'}")
-        yield from self._rule(function, [*self._state(), *given], targets)
-        places = {n.name: k for k, n in enumerate(self.of.state, 1)}
-        for n, target in zip(changing, targets):
-            yield from not_finite(n, target, n.size, f"-{places[n.name]}")
-        yield from moves
+                yield f"    {kind} {target}{f'[{max(count, 1)}]' if change.result.type.shape else ''};"
+            places = [f"{target}_place_{k}" for k in range(len(change.row))]
+            yield from (f"    int64_t {place};" for place in places)
+            targets += [target, *places]
+            only = "" if change.when is None else f"if ({conditions[change.when]}) "
+            value = replace(n, field=replace(n.field, type=change.result.type))
+            tests += [f"    {only}{t.strip()}" for t in not_finite(value, target, count, f"-{change.place + 1}")]
+            to = f"self->{n.name}{_offset(places, n.type.shape)}"
+            if change.result.type.shape:
+                moves.append(f"    {only}{{ memcpy({to}, {target}, {max(count, 1)} * sizeof({kind})); }}")
+            else:
+                moves.append(f"    {f'*({to})' if places else to} = {target};")
+        yield from (f"    bool {name};" for name in conditions)
+        yield from self._rule(function, [*self._state(), *given], [*targets, *conditions])
+        yield from (*tests, *moves)
         yield "    return 0;"
         yield "}"
 
@@ -249,6 +260,12 @@ class EntryPoints:
         for out, local, count in zip(("constraints", "equalities"), "gh", counts):
             if count:
                 yield from _kept(out, local, count, "double", "")
+
+
+def _offset(places: Sequence[str], shape: Sequence[int]) -> str:
+    """Distance of a row of an array from its first entry; "" without places."""
+    terms = [f"{place} * {math.prod(shape[k + 1 :])}" for k, place in enumerate(places)]
+    return "".join(f" + {term}" for term in terms)
 
 
 def not_finite(n: Named, value: str, size: int, result: str) -> Iterator[str]:

@@ -31,6 +31,8 @@ class NativeFleet(Fleet):
     `PASSES` to leave out.
     """
 
+    writes_all = True
+
     def __init__(
         self,
         compiled: Compiled,

@@ -27,6 +27,7 @@ def function_lines(
     constants: Mapping[str, str],
     signatures: Mapping[str, Signature],
     mixed: bool = False,
+    unwritten: frozenset[str] = frozenset(),
 ) -> tuple[list[str], Signature]:
     """Text of a static function, and its signature for callers. Functions of the library are written `@name`.
 
@@ -34,8 +35,9 @@ def function_lines(
     constants   C names of the program's constants
     signatures  of the functions that it may call
     mixed       True where operations of all kinds share loops
+    unwritten   results of branches that stay as they are on the other side (`Changes`)
     """
-    body = _Body(function, name, constants, signatures, mixed)
+    body = _Body(function, name, constants, signatures, mixed, unwritten)
     body.write()
     return body.text(), body.signature
 
@@ -58,8 +60,10 @@ class _Body:
         constants: Mapping[str, str],
         signatures: Mapping[str, Signature],
         mixed: bool,
+        unwritten: frozenset[str] = frozenset(),
     ) -> None:
         self.mixed = mixed
+        self.unwritten = unwritten
         self.function = function
         self.name = name
         self.stored = stored(function.body)
@@ -330,7 +334,9 @@ class _Body:
         for k, block in enumerate(e.blocks):
             with w.block() as statements:
                 self.equations(block)
-                for target, value in zip(targets, block.results):
+                for out, target, value in zip(e.outs, targets, block.results):
+                    if k == 1 and out.name in self.unwritten:
+                        continue
                     if value.type.shape:
                         w.fill(target, value)
                     else:

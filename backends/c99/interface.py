@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from oco.backends.c99.changes import Changes, changes_of
 from oco.backends.c99.vectors import c_type, without_lanes
 from oco.backends.c99.writer import LARGEST_ON_STACK, Signature, in_rows
 from oco.compiler.ir.names import identifier
-from oco.compiler.ir.program import Field, Function, Program, Type, Var
+from oco.compiler.ir.program import Field, Program, Type
 
 PUBLIC = ("init", "prepare", "decide", "check", "measure", "step", "observe", "run", "certificate")
 """Names that follow the module's prefix; a program's functions and constants keep away from them."""
@@ -57,13 +58,6 @@ class Named:
         return f"{self.c_type} {name}[{max(self.size, 1)}]" if self.type.shape else f"{self.c_type} {name}"
 
 
-def kept_by(program: Program, function: Function | None = None) -> frozenset[int]:
-    """Positions of state that `update`, or this function, returns unchanged."""
-    block = (function or program.update).body
-    pairs = enumerate(zip(block.params, block.results))
-    return frozenset(k for k, (p, r) in pairs if isinstance(r, Var) and r.name == p.name)
-
-
 @dataclass(frozen=True)
 class Interface:
     """Names and types of inputs, outputs and state. `signatures` are those of the rule's functions; `single`: numbers are floats."""
@@ -84,18 +78,14 @@ class Interface:
         return [Named(p.name, f) for p, f in zip(self.program.update.body.params, self.program.state)]
 
     @cached_property
-    def changing(self) -> list[Named]:
-        """Members of the struct that a round changes."""
-        kept = kept_by(self.program)
-        return [n for k, n in enumerate(self.state) if k not in kept]
+    def updated(self) -> Changes:
+        """Changes of the state by a round."""
+        return changes_of(self.program, self.program.update)
 
     @cached_property
-    def prepared(self) -> list[Named]:
-        """Members of the struct that the context of a round changes."""
-        if self.program.prepare is None:
-            return []
-        kept = kept_by(self.program, self.program.prepare)
-        return [n for k, n in enumerate(self.state) if k not in kept]
+    def prepared(self) -> Changes | None:
+        """Changes of the state by the context of a round."""
+        return None if self.program.prepare is None else changes_of(self.program, self.program.prepare)
 
     @property
     def known(self) -> list[Named]:
@@ -147,8 +137,9 @@ class Interface:
     @cached_property
     def work(self) -> int:
         """Total work space in doubles: the rule's, then new values of large state, then a large decision."""
-        kept = {n.name: n for n in (*self.changing, *self.prepared)}
-        return self.rule_work + sum(n.size for n in (*kept.values(), *self.decisions) if n.size > LARGEST_ON_STACK)
+        moved = [c.changes for c in (self.updated, self.prepared) if c is not None]
+        most = max(sum(n for c in part if (n := size(c.result.type)) > LARGEST_ON_STACK) for part in moved)
+        return self.rule_work + most + sum(n.size for n in self.decisions if n.size > LARGEST_ON_STACK)
 
     @property
     def outputs(self) -> tuple[int, int]:

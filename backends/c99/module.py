@@ -8,10 +8,11 @@ from functools import cache
 from textwrap import wrap
 
 from oco.backends.c99 import library
+from oco.backends.c99.changes import changes_of
 from oco.backends.c99.constants import array_lines
 from oco.backends.c99.entry_points import EntryPoints
 from oco.backends.c99.functions import function_lines
-from oco.backends.c99.interface import PUBLIC, Interface, kept_by
+from oco.backends.c99.interface import PUBLIC, Interface
 from oco.backends.c99.names import module_name
 from oco.backends.c99.return_codes import STATUS_NAMES, ReturnCodes, bytes_of_struct
 from oco.backends.c99.ring import IN_TURN, REFUSALS, Ring
@@ -28,7 +29,7 @@ from oco.compiler.ir.mapping import rows_in_lanes
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.passes import lower
 from oco.compiler.ir.precision import in_single
-from oco.compiler.ir.program import Function, Program
+from oco.compiler.ir.program import Program
 
 WRITTEN_AS = {"uniform": "uniform on [0, 1)", "normal": "standard normal"}
 """Distributions of random arrays, in words."""
@@ -128,28 +129,21 @@ def _constant(why: str, interface: Interface, name: str, program: Program) -> It
     yield from array_lines(_constant_name(name, interface.name), value.var.type, value.value)
 
 
-def _changes(program: Program, function: Function) -> Function:
-    """Function from state to state without the results that are unchanged state."""
-    kept = kept_by(program, function)
-    left = [k for k in range(len(function.body.results)) if k not in kept]
-    names = tuple(function.result_names[k] for k in left if k < len(function.result_names))
-    return replace(
-        function, body=replace(function.body, results=tuple(function.body.results[k] for k in left)), result_names=names
-    )
-
-
 def rule(program: Program, prefix: str, mixed: bool = False) -> tuple[list[str], Interface]:
     """Lines of the program's functions, with their signatures."""
     signatures: dict[str, Signature] = {}
     constants = {g.var.name: _constant_name(g.var.name, prefix) for g in program.constants}
-    changing = [_changes(program, f) for f in (program.prepare, program.update) if f is not None]
-    own = (program.init, program.decide, *changing, program.measure, program.certificate)
+    changes = [changes_of(program, f) for f in (program.prepare, program.update) if f is not None]
+    own = (program.init, program.decide, *(c.function for c in changes), program.measure, program.certificate)
     entries = [f for f in own if f is not None]
+    unwritten = {c.function.name: c.unwritten for c in changes}
     lines: list[str] = []
     for function in (*program.functions, *entries):
         called = f"rule_{function.name}" if function in entries else identifier(function.name, _taken())
         wide = mixed or any(is_vector(p.type) for p in function.body.params)
-        text, signatures[function.name] = function_lines(function, f"{prefix}_{called}", constants, signatures, wide)
+        left = unwritten.get(function.name, frozenset()) if function in entries else frozenset()
+        written = function_lines(function, f"{prefix}_{called}", constants, signatures, wide, left)
+        text, signatures[function.name] = written
         lines += [*text, ""]
     return lines, Interface(prefix, program, signatures)
 

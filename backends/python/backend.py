@@ -61,21 +61,25 @@ class NumpyBackend:
         source = rule_text(short, entries)
         result = _executed(program, source, entries)
         decide = _watched(result["decide"], [f.name for f in program.decision])
-        update = _watched(result["update"], [f.name for f in program.state])
         state = [f.name for f in program.state]
-        prepare = _watched(result["prepare"], state) if program.prepare is not None else None
+        update = _watched(result["update"], state, of_state=True)
+        prepare = _watched(result["prepare"], state, of_state=True) if program.prepare is not None else None
         entry = result["init"], decide, update, result.get("measure"), on_demand(program, program.slopes, short)
         certificate = on_demand(program, program.certificate, short)
         return Compiled(self.name, program, source, *entry, prepare=prepare, certificate=certificate)
 
 
-def _watched(function: Callable[..., Arrays], names: Sequence[str]) -> Callable[..., Arrays]:
-    """Function whose results are checked: it raises NotFinite where they are not finite, or no eigenvalues come of what is not."""
+def _watched(function: Callable[..., Arrays], names: Sequence[str], of_state: bool = False) -> Callable[..., Arrays]:
+    """Function whose results are checked: it raises NotFinite where they are not finite, or no eigenvalues come of what is not.
+
+    of_state  True where it takes the state first and gives the next one: what did not change was checked before
+    """
+    taken = len(names) if of_state else 0
 
     def watched(*values: Any) -> Arrays:
         with np.errstate(all="ignore"):
             try:
-                results: Arrays = finite(names, function(*values))
+                results: Arrays = finite(names, function(*values), values[:taken])
             except np.linalg.LinAlgError:
                 raise NotFinite("a matrix whose eigenvalues are taken") from None
         return results

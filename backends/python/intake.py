@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,11 @@ class NotFinite(ArithmeticError):
         self.name = name
 
 
-def finite(names: Iterable[str], values: Any) -> Any:
-    """Values, if all of them are finite; raises NotFinite otherwise."""
-    for name, value in zip(names, values):
+def finite(names: Iterable[str], values: Any, before: Sequence[Any] = ()) -> Any:
+    """Values, if all of them are finite; raises NotFinite otherwise. `before`: values that are, by place; they are not looked at again."""
+    for k, (name, value) in enumerate(zip(names, values)):
+        if k < len(before) and value is before[k]:
+            continue
         flat = value.ravel() if isinstance(value, np.ndarray) else value
         size = flat.dot(flat) if isinstance(value, np.ndarray) else value  # one number that tells in most cases
         if size * 0 != 0 and not np.isfinite(value).all():

@@ -114,14 +114,15 @@ class Learner:
         @_in_turn
         def certificate(self) -> dict[str, Any]:
             """Upper bound of the static regret so far (`bound`), and what proves it: `least`, no more than what every fixed decision that
-            satisfied the constraints lost; `rounding`, taken off it; the point and the multipliers. A bound of -inf: no fixed decision did.
+            satisfied the constraints lost; `rounding`, taken off it; the point and the multipliers. A bound of -inf: no fixed decision
+            did. `broken`: in how many rounds each constraint was.
             """
-            least, most, rounding, at, multipliers = certificate(*self._values)
-            loss, begun = float(self._values[STATE.index("sum_loss")]), self.round > 1
+            least, most, rounding, at, multipliers, total, broken = certificate(*self._values)
+            loss, begun = float(total), self.round > 1
             least = float(least) - float(rounding) if begun else 0.0
             bound = -np.inf if begun and least > most + rounding else float(np.nextafter(loss - least, np.inf)) * begun
             results = {"bound": bound, "loss": loss, "least": least, "rounding": float(rounding)}
-            return {**results, "at": np.array(at), "multipliers": np.array(multipliers)}
+            return {**results, "at": np.array(at), "multipliers": np.array(multipliers), "broken": np.array(broken)}
 
     @_in_turn
     def decide(self, /, **context: Any) -> Any:
@@ -178,7 +179,7 @@ class Learner:
         feedback = Feedback(self.round, float(loss), constraints, equalities)
         if DRAWS:
             values += self._draw()
-        self._begin(self._finite(STATE, update(*self._values, *values)))
+        self._begin(self._finite(STATE, update(*self._values, *values), self._values))
         if HORIZON is not None and feedback.round - 1 == HORIZON:
             warnings.warn(f"the horizon of {HORIZON} rounds is over: {AFTER_HORIZON}", stacklevel=3)
         if LIPSCHITZ and feedback.round & (feedback.round - 1) == 0:
@@ -192,7 +193,7 @@ class Learner:
 
     def _prepare(self, *context: Any) -> None:
         """Take the round's contexts into the state."""
-        prepared = self._finite(STATE, prepare(*self._values, *context))
+        prepared = self._finite(STATE, prepare(*self._values, *context), self._values)
         self._unprepared, self._values = self._values, prepared
 
     @property
@@ -200,10 +201,10 @@ class Learner:
         """State before the contexts of this round were taken."""
         return self._values if self._unprepared is None else self._unprepared
 
-    def _finite(self, names: Iterable[str], values: Any) -> tuple[Any, ...]:
+    def _finite(self, names: Iterable[str], values: Any, old: tuple[Any, ...] = ()) -> tuple[Any, ...]:
         """Values of a function; OverflowError where one is not finite, and the learner stays in the round."""
-        for name, value in zip(names, results := _tuple(values)):
-            if not np.isfinite(value).all():
+        for k, (name, value) in enumerate(zip(names, results := _tuple(values))):
+            if (k >= len(old) or value is not old[k]) and not np.isfinite(value).all():
                 raise OverflowError(f"round {self.round}: {name} is not finite; the learner is as before")
         return results
 

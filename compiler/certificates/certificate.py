@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.certificates.form import CertificateForm
-from oco.compiler.certificates.sums import BROKEN, DYNAMIC, IMPOSSIBLE, LOSS
+from oco.compiler.certificates.sums import DYNAMIC, IMPOSSIBLE
 from oco.compiler.ir.program import Program
 from oco.compiler.problem.canonical import Equality, Inequality, entry_labels
 
@@ -132,18 +132,17 @@ def certificate_of(
 ) -> Certificate:
     """Certificate from a state of a program and the results of its entry `certificate`."""
     values = {f.name: v for f, v in zip(program.state, state, strict=True)}
-    least, most, rounding, point, multipliers = (np.asarray(r, dtype=np.float64) for r in results)
+    least, most, rounding, point, multipliers, loss, broken = (np.asarray(r, dtype=np.float64) for r in results)
     rounds = int(values["round"]) - 1
     taken = float(rounding)
-    broken = np.asarray(values[BROKEN]).ravel() if BROKEN in values else np.zeros(0)
     return Certificate(
         rounds,
-        float(values[LOSS]),
+        float(loss),
         math.nextafter(float(least) - taken, -math.inf) if rounds else 0.0,
         taken,
         point,
         dict(zip(terms.labels, map(float, multipliers.ravel()), strict=True)),
-        dict(zip(terms.counted, (int(n) for n in broken), strict=True)),
+        dict(zip(terms.counted, (int(n) for n in broken.ravel()), strict=True)),
         terms,
         bool(rounds) and float(least) - taken > float(most) + taken,
         _dynamic(values),

@@ -6,8 +6,9 @@ import numpy as np
 
 from oco.compiler.certificates.form import certificate_form
 from oco.compiler.certificates.least_loss import least_loss
+from oco.compiler.certificates.pending import PENDING, pending_rounds
 from oco.compiler.certificates.summed import AllRounds, OneRound
-from oco.compiler.certificates.sums import DYNAMIC, IMPOSSIBLE, CertificateSums, flat
+from oco.compiler.certificates.sums import BROKEN, DYNAMIC, IMPOSSIBLE, LOSS, CertificateSums, flat
 from oco.compiler.ir.build import Named
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
@@ -30,18 +31,30 @@ class CertificateKeeper:
     def __init__(self, t: Tracer, spec: TraceSpec, multipliers: tuple[str, ...]) -> None:
         self.t, self.multipliers = t, multipliers
         self.sums = _sums(t, spec) if spec.certify else None
+        waits = self.sums is not None and spec.pending
+        self.pending = pending_rounds(self.sums, spec.fields(), bool(multipliers)) if waits else None
         self.dynamic = (DYNAMIC, IMPOSSIBLE) if spec.certify == "dynamic" else ()
-        self.names = () if self.sums is None else (*self.sums.shapes, *self.dynamic)
+        waiting = (PENDING,) if self.pending else ()
+        self.names = () if self.sums is None else (*self.sums.shapes, *waiting, *self.dynamic)
 
     def start(self) -> dict[str, Liftable]:
         """Fields before the first round."""
-        return {} if self.sums is None else {**self.sums.start(), **dict.fromkeys(self.dynamic, 0.0)}
+        if self.sums is None:
+            return {}
+        waiting = {PENDING: self.t.zeros(self.pending.shape)} if self.pending else {}
+        return {**self.sums.start(), **waiting, **dict.fromkeys(self.dynamic, 0.0)}
 
     def after(self, p: Problem, fields: Named, state: State, x: Point) -> dict[str, Liftable]:
         """Fields after the round of `p` with the decision x, in the user's units, from those before it and the rule's state."""
         if self.sums is None:
             return {}
-        after = self.sums.after(fields, x, p.seen, self._own(p, state))
+        own, after = self._own(p, state), dict[str, Value]()
+        if self.pending is None:
+            user = Problem(self.t, self.sums.spec, p.seen, fields["round"])
+            self.t.note("sums of the certificate")
+            after = self.sums.after(fields, self.sums.of_round(user, x, own))
+        else:
+            after = self.pending.after(fields, self.pending.row(x, p.seen, own))
         return {**after, **(self._dynamic(fields, x, p.seen) if self.dynamic else {})}
 
     def _dynamic(self, fields: Named, x: Point, seen: Named) -> dict[str, Liftable]:
@@ -68,8 +81,10 @@ class CertificateKeeper:
         rounds = t.maximum(t.to_float(fields["round"] - 1), 1.0)
         domain = self.sums.form.domain
         centre = t.constant(np.ravel(domain.centre()), "centre", "the middle of the domain")
-        result = least_loss(AllRounds(self.sums, fields, rounds), rounds, centre)
-        return result.bound, result.most, result.slack, result.y, result.multipliers
+        sums = self.sums.unpacked(fields if self.pending is None else self.pending.all_of(fields))
+        result = least_loss(AllRounds(self.sums, sums, rounds), rounds, centre)
+        broken = sums.get(BROKEN, t.zeros((0,)))
+        return result.bound, result.most, result.slack, result.y, result.multipliers, sums[LOSS], broken
 
     def _own(self, p: Problem, state: State) -> Value | None:
         """Multipliers of the rule, in the user's units, for the constraints that may have one in each round; None where it has none."""

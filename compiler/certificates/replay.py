@@ -8,6 +8,7 @@ import numpy as np
 
 from oco.compiler.certificates.form import certificate_form
 from oco.compiler.certificates.keeper import CertificateKeeper
+from oco.compiler.certificates.pending import SYMBOLS as WAITING
 from oco.compiler.certificates.sums import SYMBOLS
 from oco.compiler.ir.build import Named, trace_program, with_certificate
 from oco.compiler.ir.passes import optimize
@@ -55,6 +56,6 @@ def replay_program(problem: Canonical) -> Program:
         init=init,
         decide=decide,
         update=update,
-        state_docs=SYMBOLS,
+        state_docs=SYMBOLS | WAITING,
     )
     return optimize(with_certificate(t, program, keeper.certificate))

@@ -35,6 +35,7 @@ from oco.compiler.certificates.sums import (
     flat,
     joined,
     matrix,
+    point_of,
 )
 from oco.compiler.domains import Domain
 from oco.compiler.ir.trace import Tracer
@@ -285,12 +286,3 @@ def _exact_step(
     norms = t.sqrt(p.constraint_gradients(x).squared_norms())
     caps = LARGE * t.sqrt(c @ c) / t.maximum(norms, TINY)
     return flat(t, penalized_step(p, x, point_of(t, problem, c), alpha, caps, p.constraints(x)))
-
-
-def point_of(t: Tracer, problem: Canonical, y: Value) -> Point:
-    """Decisions from a vector of all their entries."""
-    parts, start = list[Value](), 0
-    for b in problem.blocks:
-        parts.append(t.reshape(y[start : start + b.domain.size], b.shape))
-        start += b.domain.size
-    return Point(tuple(parts))

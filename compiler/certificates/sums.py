@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from oco.compiler.ir.value import Liftable, Value
 from oco.compiler.lowering.points import Point, Rows
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.trace_spec import TraceSpec
-from oco.compiler.problem.canonical import Equality, Inequality, StreamRange
+from oco.compiler.problem.canonical import Canonical, Equality, Inequality, StreamRange
 
 LOSS, CONSTANT, SLOPE, CURVE, SIZE = "sum_loss", "sum_constant", "sum_slope", "sum_curve", "sum_size"
 WORST, MEAN, BROKEN = "worst_data", "sum_data", "broken_rounds"
@@ -24,28 +25,13 @@ STREAMS, STREAM_SIZES = "sum_streams", "sum_stream_sizes"
 WHOLE_CONSTANT, WHOLE_SLOPE, WHOLE_SIZE = "sum_whole_constant", "sum_whole_slope", "sum_whole_size"
 DYNAMIC, IMPOSSIBLE = "sum_dynamic", "impossible_rounds"
 POOL_SCORE, POOL_CONSTANT, POOL_SLOPE = "pool_score", "pool_constant", "pool_slope"
+SUMS, POOL = "certificate_sums", "certificate_pool"
 SYMBOLS = {
-    LOSS: "sum of f_t(x_t), for the certificate like all below",
-    CONSTANT: "k of sum_t f_t(u) >= k + <s, u> + <u, H u> / 2",
-    SLOPE: "s of it",
-    CURVE: "H of it",
-    SIZE: "sum of the magnitudes of its terms",
-    WORST: "greatest values of the data of constraints in each round",
-    MEAN: "sums of the data of constraints on average",
-    BROKEN: "number of rounds in which each constraint was broken",
-    ROW_CONSTANT: "sum of g_t(x_t) - <grad g_t(x_t), x_t>",
-    ROW_SLOPES: "sum of grad g_t(x_t), a row an entry",
-    ROW_SIZE: "sum of the magnitudes of these terms",
-    STREAMS: "sums of the streams that enter a function which is affine in them",
-    STREAM_SIZES: "sums of their magnitudes",
+    SUMS: "sums over the rounds for the certificate: losses, magnitudes of terms, then what is known of losses and constraints",
+    WORST: "greatest values of the data of constraints in each round, for the certificate",
+    POOL: "rounds that were broken most, for the certificate: how far over the length of the slopes, constant and slopes, a row each",
     DYNAMIC: "regret to the best decision of each round, at most",
     IMPOSSIBLE: "number of rounds that no decision satisfies",
-    POOL_SCORE: "how far the rounds of the pool were broken, over the length of their slopes",
-    POOL_CONSTANT: "g_t(x_t) - <grad g_t(x_t), x_t> in these rounds",
-    POOL_SLOPE: "grad g_t(x_t) in these rounds, a row each",
-    WHOLE_CONSTANT: "the row constants with multipliers of each round: what the round broke, and the learner's own",
-    WHOLE_SLOPE: "the row slopes with these multipliers",
-    WHOLE_SIZE: "magnitudes of these terms",
 }
 UNSEEN = -1e300
 """Score of a place of the pool that no round has taken: its row is 0 <= 0."""
@@ -68,55 +54,125 @@ class CertificateSums:
         standing = replace(spec, canonical=form.problem, scales=None, restarts=None, low_rank_layouts=())
         return cls(t, form, standing)
 
-    @property
+    @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shape of each field."""
+        """Shape of each field of the state."""
+        f, width = self.form, self.form.problem.size
+        worst = sum(f.worst.sizes) if f.worst else 0
+        shapes: dict[str, tuple[int, ...]] = {SUMS: (sum(map(math.prod, self.parts.values())),)}
+        return shapes | ({WORST: (worst,)} if worst else {}) | ({POOL: (f.pooled, width + 2)} if f.pooled else {})
+
+    @cached_property
+    def parts(self) -> dict[str, tuple[int, ...]]:
+        """Shape of each sum, in the order in which they stand in `SUMS`."""
         return shapes_of(self.form)
 
     def start(self) -> dict[str, Liftable]:
-        """Sums before the first round, all zero."""
-        zeros = {name: self.t.zeros(shape) if shape else 0.0 for name, shape in self.shapes.items()}
-        unseen = {POOL_SCORE: self.t.full(UNSEEN, self.shapes[POOL_SCORE])} if POOL_SCORE in zeros else {}
-        return {**zeros, **unseen}
+        """Fields before the first round: zeros, and a pool that every round enters."""
+        zeros = {name: self.t.zeros(shape) for name, shape in self.shapes.items()}
+        return zeros | (
+            {POOL: self.t.put(zeros[POOL], UNSEEN, self.t.iota(self.form.pooled), 0)} if POOL in zeros else {}
+        )
 
-    def after(
-        self, state: Mapping[str, Value], x: Point, seen: Mapping[str, Value], own: Value | None
-    ) -> dict[str, Value]:
-        """Sums after a round of the decision x and the data `seen`, from those before it.
+    def unpacked(self, state: Mapping[str, Value]) -> dict[str, Value]:
+        """All that the fields hold, by name."""
+        result, start = dict[str, Value](), 0
+        for name, shape in self.parts.items():
+            size = math.prod(shape)
+            result[name] = self.t.reshape(state[SUMS][start : start + size], shape)
+            start += size
+        if WORST in state:
+            result[WORST] = state[WORST]
+        if POOL in state:
+            pool = state[POOL]
+            result |= {POOL_SCORE: pool[:, 0], POOL_CONSTANT: pool[:, 1], POOL_SLOPE: pool[:, 2:]}
+        return result
+
+    def of_round(self, p: Problem, x: Point, own: Value | None) -> dict[str, Value]:
+        """Terms of a round with the decision x, by field: `SUMS` of them are added up.
 
         own  the learner's multiplier of each entry of the constraints in each round, (n,), where it has them
         """
         t, f = self.t, self.form
-        p = Problem(t, self.spec, seen, state["round"])
         v, bounds = flat(t, x), self.bounds
-        t.note("sums of the certificate")
         loss, slope = p.loss(x), flat(t, p.gradient(x))
-        result, size = {LOSS: state[LOSS] + loss}, 2.0 * abs(loss) + abs(slope) @ bounds
+        result, size = {LOSS: loss}, 2.0 * abs(loss) + abs(slope) @ bounds
         constant = loss - slope @ v
-        if self.form.curved:
+        if f.curved:
             H = self._hessian(p, x)
             Hv = curved(H, v)
             slope, constant = slope - Hv, constant + 0.5 * (Hv @ v)
             size = size + curved(abs(H), bounds) @ bounds
-            result[CURVE] = state[CURVE] + H
-        result |= {CONSTANT: state[CONSTANT] + constant, SLOPE: state[SLOPE] + slope, SIZE: state[SIZE] + size}
-        if WORST in state and f.worst:
-            data = p.values(f.worst.observed, x)
-            first = t.eq(state["round"], 1)
-            result[WORST] = t.where(first, data, t.maximum(state[WORST], data))
-        if MEAN in state and f.mean:
-            result[MEAN] = state[MEAN] + p.values(f.mean.observed, x)
-        if STREAMS in state:
+            result[CURVE] = H
+        if f.curvature is not HessianForm.MEAN:
+            result |= {CONSTANT: constant, SLOPE: slope}
+        result[SIZE] = size
+        if f.worst and f.worst.observed:
+            result[WORST] = p.values(f.worst.observed, x)
+        if f.mean and f.mean.observed:
+            result[MEAN] = p.values(f.mean.observed, x)
+        if f.averaged:
             data = joined(t, [self._stream(p, s) for s in f.averaged])
-            result |= {STREAMS: state[STREAMS] + data, STREAM_SIZES: state[STREAM_SIZES] + abs(data)}
+            result |= {STREAMS: data, STREAM_SIZES: abs(data)}
         if f.counted:
-            result[BROKEN] = state[BROKEN] + t.to_float(p.values([c.expr for c in f.counted], x) > 0.0)
-        if ROW_CONSTANT in state:
-            constant, slopes, size = self._linearised(p, f.rows, x, v)[1:]
-            result[ROW_CONSTANT] = state[ROW_CONSTANT] + constant
-            result[ROW_SLOPES] = state[ROW_SLOPES] + slopes
-            result[ROW_SIZE] = state[ROW_SIZE] + size
-        return result | (self._each(state, p, x, v, own) if f.each else {})
+            result[BROKEN] = t.to_float(p.values([c.expr for c in f.counted], x) > 0.0)
+        if f.rows and f.keeps_rows:
+            _, result[ROW_CONSTANT], result[ROW_SLOPES], result[ROW_SIZE] = self._linearised(p, f.rows, x, v)
+        if f.each:
+            result |= self._each(p, x, v, own)
+        whole = joined(
+            t, [t.reshape(t.lift(result.pop(name)), (math.prod(shape),)) for name, shape in self.parts.items()]
+        )
+        return {SUMS: whole, **result}
+
+    def after(self, state: Mapping[str, Value], terms: Mapping[str, Value]) -> dict[str, Value]:
+        """Fields after the terms of one round, from those before it."""
+        t = self.t
+        result = {SUMS: state[SUMS] + terms[SUMS]}
+        if WORST in terms:
+            first, data = t.eq(state["round"], 1), terms[WORST]
+            result[WORST] = t.where(first, data, t.maximum(state[WORST], data))
+        if POOL in terms:
+            t.note("the round enters the pool in the place of the one that was broken least")
+            result[POOL] = self._entered(state[POOL], terms[POOL])
+        return result
+
+    def after_many(
+        self, state: Mapping[str, Value], terms: Mapping[str, Value], meant: Value | None, first: Value
+    ) -> dict[str, Value]:
+        """Fields after the terms of many rounds, which have these as their last axis.
+
+        meant  the rounds that count; None: all.  first: True where the fields hold no round yet
+        """
+        t = self.t
+
+        def kept(value: Value, instead: float) -> Value:
+            return value if meant is None else t.where(meant, value, instead)
+
+        result = {SUMS: state[SUMS] + t.sum(kept(terms[SUMS], 0.0), axis=1)}
+        if WORST in terms:
+            data = t.max(kept(terms[WORST], UNSEEN), axis=1)
+            result[WORST] = t.where(first, data, t.maximum(state[WORST], data))
+        if POOL in terms:
+            scores = kept(terms[POOL][0], UNSEEN)
+            t.note("the rounds that were broken most stay in the pool")
+            enters = t.max(scores) > t.min(state[POOL][:, 0])
+            (result[POOL],) = t.if_(
+                enters, lambda: [self._most_broken(state[POOL], scores, terms[POOL])], lambda: [state[POOL]]
+            )
+        return result
+
+    def _most_broken(self, pool: Value, scores: Value, entering: Value) -> Value:
+        """Pool of the most broken among those of a pool and others, which have these scores and are columns."""
+        t = self.t
+        order = t.argsort(t.concat(pool[:, 0], scores))
+        return t.gather(t.concat(pool, t.transpose(entering)), order[scores.size :])
+
+    def _entered(self, pool: Value, row: Value) -> Value:
+        """Pool with a round in the place of the one that was broken least, if that was broken less."""
+        t, place = self.t, self.t.argmin(pool[:, 0])
+        least = t.gather(pool, place)
+        return t.put(pool, t.where(row[0] > least[0], row, least), place)
 
     def _stream(self, p: Problem, stream: StreamRange) -> Value:
         value = p.seen[stream.name]
@@ -131,27 +187,18 @@ class CertificateSums:
         g, slopes = p.values(exprs, x), matrix(self.t, p.slopes_of(exprs, x))
         return g, g - slopes @ v, slopes, abs(g) + abs(slopes) @ self.bounds
 
-    def _each(self, state: Mapping[str, Value], p: Problem, x: Point, v: Value, own: Value | None) -> dict[str, Value]:
-        """Sums and pool of the constraints that may have multipliers of their own in each round."""
+    def _each(self, p: Problem, x: Point, v: Value, own: Value | None) -> dict[str, Value]:
+        """Terms of the constraints that may have multipliers of their own in each round: weighed, and the most broken for the pool."""
         t = self.t
         g, constant, slopes, size = self._linearised(p, self.form.each, x, v)
         broken = t.maximum(g, 0.0)
         weights = t.stack(broken, broken if own is None else t.maximum(own, 0.0))
-        result = {
-            WHOLE_CONSTANT: state[WHOLE_CONSTANT] + weights @ constant,
-            WHOLE_SLOPE: state[WHOLE_SLOPE] + weights @ slopes,
-            WHOLE_SIZE: state[WHOLE_SIZE] + weights @ size,
-        }
-        if POOL_SCORE in state:
-            t.note("the round enters the pool in the place of the one that was broken least")
+        result = {WHOLE_CONSTANT: weights @ constant, WHOLE_SLOPE: weights @ slopes, WHOLE_SIZE: weights @ size}
+        if self.form.pooled:
             scores = t.minimum(g / t.maximum(t.sqrt(t.sum(slopes * slopes, axis=1)), TINY), -UNSEEN)
-            entry, score, pool = t.argmax(scores), t.max(scores), state[POOL_SCORE]
-            place = t.argmin(pool)
-            enters = score > t.min(pool)
-            result[POOL_SCORE] = t.where(enters, t.put(pool, score, place), pool)
-            constants, rows = state[POOL_CONSTANT], state[POOL_SLOPE]
-            result[POOL_CONSTANT] = t.where(enters, t.put(constants, constant[entry], place), constants)
-            result[POOL_SLOPE] = t.where(enters, t.put(rows, slopes[entry], place), rows)
+            entry = t.argmax(scores) if scores.size > 1 else t.lift(0)
+            numbers = t.stack(t.gather(scores, entry), t.gather(constant, entry))
+            result[POOL] = t.concat(numbers, t.gather(slopes, entry))
         return result
 
     @property
@@ -178,12 +225,15 @@ class CertificateSums:
 
 
 def shapes_of(f: CertificateForm) -> dict[str, tuple[int, ...]]:
-    """Shape of each sum of a form, by its field of the state."""
+    """Shape of each sum of a form, by name."""
     d = f.problem.size
-    shapes: dict[str, tuple[int, ...]] = {LOSS: (), CONSTANT: (), SLOPE: (d,), SIZE: ()}
+    shapes: dict[str, tuple[int, ...]] = {LOSS: (), SIZE: ()}
+    if f.curvature is not HessianForm.MEAN:
+        shapes |= {CONSTANT: (), SLOPE: (d,)}
     if f.curved:
         shapes[CURVE] = (d,) if f.curvature is HessianForm.DIAGONAL else (d, d)
-    shapes |= {name: (sum(m.sizes),) for name, m in ((WORST, f.worst), (MEAN, f.mean)) if m and sum(m.sizes)}
+    if f.mean and f.mean.observed:
+        shapes[MEAN] = (sum(f.mean.sizes),)
     if f.averaged:
         count = sum(math.prod(s.shape) for s in f.averaged)
         shapes |= {STREAMS: (count,), STREAM_SIZES: (count,)}
@@ -192,8 +242,6 @@ def shapes_of(f: CertificateForm) -> dict[str, tuple[int, ...]]:
         shapes |= {ROW_CONSTANT: (count,), ROW_SLOPES: (count, d), ROW_SIZE: (count,)}
     if f.each:
         shapes |= {WHOLE_CONSTANT: (SCHEDULES,), WHOLE_SLOPE: (SCHEDULES, d), WHOLE_SIZE: (SCHEDULES,)}
-    if f.pooled:
-        shapes |= {POOL_SCORE: (f.pooled,), POOL_CONSTANT: (f.pooled,), POOL_SLOPE: (f.pooled, d)}
     if f.counted:
         shapes[BROKEN] = (sum(c.size for c in f.counted),)
     return shapes
@@ -202,6 +250,15 @@ def shapes_of(f: CertificateForm) -> dict[str, tuple[int, ...]]:
 def flat(t: Tracer, x: Point) -> Value:
     """Entries of a point in one vector."""
     return joined(t, [t.reshape(b, (b.size,)) for b in x.blocks])
+
+
+def point_of(t: Tracer, problem: Canonical, y: Value) -> Point:
+    """Decisions from a vector of all their entries."""
+    parts, start = list[Value](), 0
+    for b in problem.blocks:
+        parts.append(t.reshape(y[start : start + b.domain.size], b.shape))
+        start += b.domain.size
+    return Point(tuple(parts))
 
 
 def matrix(t: Tracer, rows: Rows) -> Value:

@@ -106,8 +106,9 @@ def with_certificate(t: Tracer, program: Program, certificate: Callable[[Named],
     return check(_without_clashes(named))
 
 
-CERTIFIED = ("least", "most", "rounding", "at", "multipliers")
-"""Results of the entry `certificate`: a lower and an upper bound of what fixed decisions lose, its rounding, and what proves it."""
+CERTIFIED = ("least", "most", "rounding", "at", "multipliers", "loss", "broken")
+"""Results of the entry `certificate`: a lower and an upper bound of what fixed decisions lose, its rounding, what proves it, the sum of the
+losses, and the number of rounds in which each constraint was broken."""
 Measure = Callable[[Value, Named, Named], tuple[Liftable, ...]]
 MEASURE = "measure", "Loss, constraint values and equality values of this round.", ("loss", "constraints", "equalities")
 SLOPES = "slopes", "Norms of the gradients of this round's loss and constraints.", ("loss_slope", "constraint_slopes")

@@ -55,7 +55,8 @@ class TraceSpec:
     symbols in the settings whose numbers are given with the first decision, so that one program serves many of them. `certify`: kind of
     regret that the state keeps the sums of a certificate for, "" for none. `anytime`: settings go on with the rounds after the horizon.
     `watch`: the state keeps what tells whether one decision satisfied all rounds. `seasons`: rounds of the seasons of streams whose own is
-    not that of the setting.
+    not that of the setting. `pending`: rounds may wait in the state until the
+    sums of a certificate take many of them at once.
     """
 
     canonical: Canonical
@@ -72,6 +73,7 @@ class TraceSpec:
     anytime: bool = False
     watch: bool = False
     seasons: Mapping[str, int] = field(default_factory=dict)
+    pending: bool = True
 
     @cached_property
     def domains(self) -> tuple[Domain, ...]:

@@ -9,6 +9,7 @@ from typing import cast
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.penalties import MOST_SLOPES
 from oco.compiler.certificates.keeper import CertificateKeeper
+from oco.compiler.certificates.pending import SYMBOLS as WAITING
 from oco.compiler.certificates.sums import SYMBOLS as SUMMED
 from oco.compiler.certificates.watched_conditions import SYMBOLS as WATCHED
 from oco.compiler.certificates.watched_conditions import ConditionKeeper, watched_constraints
@@ -73,6 +74,7 @@ def assemble(algorithm: Algorithm, spec: TraceSpec, doc: str, norm: str = "l2") 
         slopes=slopes,
         state_docs=layout.docs({EPOCH: "the number of rounds of this epoch", **SYMBOLS, **IN_TURN, **algorithm.symbols})
         | SUMMED
+        | WAITING
         | WATCHED,
         labels=spec.canonical.whole.constraint_names,
     )

@@ -56,6 +56,7 @@ class Plan:
 
     model      as it was given
     canonical  problem that is played: that of the model, or one that asks for less where the plan gives promises up (`relaxed`)
+    pending  True where the data of rounds may wait in the state until the sums of a certificate take them
     after  horizon behind which its learners go on in epochs (`continued`); None where they begin at round 1
     """
 
@@ -68,6 +69,7 @@ class Plan:
     tradeoff: float = 1.0
     open: tuple[str, ...] = ()
     certify: str = ""
+    pending: bool = True
     after: int | None = None
 
     @property
@@ -163,7 +165,7 @@ class Plan:
         seasons = self.choice.situation.own_seasons
         spec = replace(spec, restarts=self.choice.restarts, open=self.open, certify=self.certify, seasons=seasons)
         watch = self.watched is not None and self.watched.constraints is not None and not self.open
-        spec = replace(spec, anytime=self.anytime, watch=watch)
+        spec = replace(spec, anytime=self.anytime, watch=watch, pending=self.pending)
         kept = low_rank_layouts(problem) if algorithm.frank_wolfe(spec) else ()
         return replace(spec, draws=(*algorithm.draws(spec), *rounding_draws(problem)), low_rank_layouts=kept)
 

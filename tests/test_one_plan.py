@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -82,6 +83,34 @@ def test_emitted_modules_decide_bit_for_bit_as_the_run_did(name: str, tmp_path: 
         decision = learner.decide(**{k: streams[k] for k in module.CONTEXT})
         assert np.array_equal(entries(decision), entries(own)), f"round {t + 1}"
         assert learner.observe(**streams).loss == measured[t]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_file_to_review_is_the_models(
+    name: str, tmp_path: Path, fixed_lines: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most half of the file with the rule stands in that of every model, and the two files decide as the one module does."""
+    monkeypatch.syspath_prepend(tmp_path)
+    rule, runner = compiled(name).write(tmp_path, "numpy")
+    lines = rule.read_text().splitlines(keepends=True)
+    assert sum(len(line) for line in lines if line in fixed_lines) <= 0.5 * sum(map(len, lines))
+    one, parts, first = emitted(compiled(name)), import_module(runner.stem), rounds_of(name).read(0, 1)
+    known = {n: first[n][0] for n in one.CONTEXT}
+    assert np.array_equal(*(entries(module.Learner().decide(**known)) for module in (one, parts)))
+
+
+@pytest.fixture(scope="module")
+def fixed_lines() -> set[str]:
+    """Lines that are the same in files with the rules of two models that have nothing in common."""
+    texts = (
+        "decision u in box(0, 1)\nstream a in [-1, 1]\nminimize a * u\n",
+        "decision q[3] in simplex\nstream k[3] in [0, 2]\nminimize k @ q\n",
+    )
+    rules = [
+        oco.compile(oco.parse(f"model m{k}\nhorizon T = 9{k}\n{text}"), settings="paper").files_at("")
+        for k, text in enumerate(texts)
+    ]
+    return set.intersection(*({*next(iter(files.values())).splitlines(keepends=True)} for files in rules))
 
 
 @pytest.mark.parametrize("name", CHEAP)

@@ -158,7 +158,7 @@ def compile(
             "-o",
             "--output",
             metavar="PATH",
-            help="Default: NAME_learner.py; for several files the folder NAME_BACKEND.",
+            help="A folder, or with .py one NumPy module. Default: NAME_BACKEND.",
             show_default=False,
         ),
     ] = None,
@@ -191,10 +191,11 @@ def compile(
         plan = plan if certify is None else plan.certified(certify)
     for text in () if pilots is None or as_json else planned_for(pilots.rounds, pilots.problem.horizon):
         note(text)
-    names = list(plan.files(precision=precision))
-    path = output or Path(names[0] if len(names) == 1 else f"{loaded.name}_{backend}")
-    written = [path] if len(names) == 1 else [path / name for name in names]
-    rounds = _rounds_beside(path, len(names) == 1, pilots, data, on_missing)
+    path = output or Path(f"{loaded.name}_{backend or next(iter(BACKENDS))}")
+    if output is None and list(plan.files_at(path, precision=precision)) == [path]:
+        path = Path(next(iter(plan.files(precision=precision))))
+    written = list(plan.files_at(path, precision=precision))
+    rounds = _rounds_beside(path, written == [path], pilots, data, on_missing)
     written += [] if rounds is None else [rounds]
     check_outputs(written, force, files_read(model, loaded, data))
     plan.write(path, precision=precision)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +17,9 @@ from oco.cli.one_run import Files, following_commands
 from oco.compiler.problem.canonical import canonical
 from oco.evaluation.data import Data, load_data, problem_for
 from oco.evaluation.drawn import trial_rounds
+from oco.evaluation.report.verdict import guarantee_words
 from oco.evaluation.rounds_file import write_rounds
+from oco.evaluation.summary import summarize
 from oco.pipeline import planned
 from oco.tuning import explained
 
@@ -47,6 +50,11 @@ def compiled(name: str) -> Any:
     return oco.compile(model_of(name), settings=None if name in CHEAP else "paper", data=rounds_of(name), budget=0)
 
 
+@cache
+def ran(name: str) -> Any:
+    return compiled(name).run(rounds_of(name), seed=rounds_of(name).seed, backend="numpy")
+
+
 def plan_of_run(name: str) -> Any:
     """Plan of `oco run MODEL --data F`."""
     data, settings = rounds_of(name), None if name in CHEAP else "paper"
@@ -69,7 +77,7 @@ def entries(decision: Any) -> Any:
 @pytest.mark.parametrize("name", NAMES)
 def test_emitted_modules_decide_bit_for_bit_as_the_run_did(name: str, tmp_path: Path) -> None:
     data, module = rounds_of(name), emitted(compiled(name))
-    trace = compiled(name).run(data, seed=data.seed, backend="numpy")
+    trace = ran(name)
     learner = module.Learner()
     write_rounds(data, tmp_path / "rounds.csv")
     if data.problem.feedback.gives_values_alone:  # no file can hold what its decisions would have cost
@@ -83,6 +91,13 @@ def test_emitted_modules_decide_bit_for_bit_as_the_run_did(name: str, tmp_path: 
         decision = learner.decide(**{k: streams[k] for k in module.CONTEXT})
         assert np.array_equal(entries(decision), entries(own)), f"round {t + 1}"
         assert learner.observe(**streams).loss == measured[t]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_guarantee_stands_beside_what_the_model_bounds(name: str) -> None:
+    """Number that a theorem promises, beside the loss of the first decision held, or the most that any decisions can lose."""
+    words = guarantee_words(summarize(ran(name)))
+    assert re.search("the first decision held|any decisions|gives a rate|none:", words), words
 
 
 @pytest.mark.parametrize("name", NAMES)

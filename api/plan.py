@@ -13,7 +13,7 @@ from oco.backends.choose import BackendChoice, choose_backend
 from oco.backends.contract import Contract
 from oco.backends.learner import Learner
 from oco.backends.registry import backend as find_backend
-from oco.backends.registry import make_fleet, make_learner, restored, standalone_files, usable
+from oco.backends.registry import files_at, make_fleet, make_learner, restored, standalone_files, usable
 from oco.compiler.promises.making import promise_of_plan
 from oco.compiler.promises.rendering import render
 from oco.compiler.selection import plan as core
@@ -335,21 +335,26 @@ class Plan(core.Plan):
     def usage(self, path: str | Path, data: str | Path, backend: str | None = None) -> str:
         """Sentences on the files that `write` puts at `path`, with a command that runs them on `data`."""
         rounds = None if self.canonical.feedback.gives_values_alone else str(data)
-        return find_backend(backend or self.target).usage(str(path), list(self.files(backend)), rounds)
+        names = [place.name for place in self.files_at(path, backend)]
+        return find_backend(backend or self.target).usage(str(path), names, rounds)
 
     def source(self, backend: str | None = None, precision: str | None = None) -> str:
         """Text of the standalone module; for C, of the source file. Raises what `files` raises."""
         return next(iter(self.files(backend, precision).values()))
 
-    def write(self, path: str | Path, backend: str | None = None, precision: str | None = None) -> list[Path]:
-        """Write the standalone module; for C, its files into the folder `path`. Returns their paths.
+    def files_at(self, path: str | Path, backend: str | None = None, precision: str | None = None) -> dict[Path, str]:
+        """Texts that `write` puts at `path`, by their places. Raises what `files` raises."""
+        name = find_backend(backend or self.target).name
+        return files_at(Path(path), name, self.files(backend, precision), self.program, self.contract)
 
-        Each file is written completely or not at all. `precision` is that of `files`. Raises what `files` raises, and
-        OCO903 where a file cannot be written.
+    def write(self, path: str | Path, backend: str | None = None, precision: str | None = None) -> list[Path]:
+        """Write the learner; returns the paths of its files.
+
+        For NumPy one module where the path has an ending, as `learner.py`, else a folder with the rule and the learner that runs it as
+        modules of their own; for C a folder. Each file is written completely or not at all. `precision` is that of `files`. Raises what
+        `files` raises, and OCO903 where a file cannot be written.
         """
-        files = self.files(backend, precision)
-        target = Path(path)
-        places = {target if len(files) == 1 else target / name: text for name, text in files.items()}
+        places = self.files_at(path, backend, precision)
         write_files(places)
         return list(places)
 

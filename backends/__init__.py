@@ -4,7 +4,11 @@ from oco.backends.capabilities import Registered, Speed
 
 BACKENDS = {
     "numpy": Registered(
-        "oco.backends.python.backend:NumpyBackend", "NumPy", Speed(operation=1e-6, entry=1e-9), linear_algebra=True
+        "oco.backends.python.backend:NumpyBackend",
+        "NumPy",
+        Speed(operation=1e-6, entry=1e-9),
+        linear_algebra=True,
+        parts=True,
     ),
     "c": Registered(
         "oco.backends.c99.backend:CBackend",

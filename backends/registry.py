@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Protocol, cast
 
 from oco.backends import BACKENDS
@@ -98,6 +99,16 @@ def standalone_files(name: str, program: Program, contract: Contract, precision:
         raise fail("OCO740", f"the backend {name!r} writes no numbers of precision {precision!r}", hint=known)
     written: dict[str, str] = backend(name).files(program, contract, precision)  # type: ignore[call-arg]
     return written
+
+
+def files_at(path: Path, name: str, files: Mapping[str, str], program: Program, contract: Contract) -> dict[Path, str]:
+    """Texts by place, of the `files` of a backend written at a path: several lie in the folder of that name, and one module is in parts
+    there, where the backend can and the path has no ending.
+    """
+    if len(files) == 1 and (path.suffix or not registered(name).parts):
+        return dict.fromkeys([path], *files.values())
+    files = files if len(files) > 1 else backend(name).parts(program, contract)  # type: ignore[attr-defined]
+    return {path / file: text for file, text in files.items()}
 
 
 def make_learner(compiled: Compiled, contract: Contract, **options: Any) -> Learner:

@@ -174,12 +174,12 @@ def test_explain_as_json_has_a_verdict_for_every_algorithm(oco):
 
 def test_compile_writes_a_module_once_and_again_only_with_force(oco, tmp_path, drawn):
     assert oco("compile", drawn)[0] == 0
-    text = (tmp_path / "drawn_learner.py").read_text()
+    text = (tmp_path / "drawn_numpy/drawn_learner.py").read_text()
     assert "import oco" not in text and "class Learner" in text
     status, _, err = oco("compile", drawn)
     assert status == 1 and "OCO905" in err
     assert oco("compile", drawn, "--force")[0] == 0
-    assert (tmp_path / "drawn_learner.py").read_text() == text
+    assert (tmp_path / "drawn_numpy/drawn_learner.py").read_text() == text
 
 
 @pytest.mark.parametrize("backend", ["jax", "fortran"])

@@ -179,4 +179,4 @@ def test_what_a_run_suggests_works(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert len(suggested) >= 2
     for line in suggested:
         assert main(shlex.split(line)[1:]) == 0, line
-    assert Path("late_learner.py").exists()
+    assert Path("late_numpy/late_learner.py").exists()

@@ -51,6 +51,15 @@ def test_each_part_stands_where_its_feature_does(texts: dict[str, str]) -> None:
         assert {name for name, text in texts.items() if mark in text} == {feature}, feature
 
 
+def test_a_learner_beside_its_rule_is_that_of_every_model_with_its_features() -> None:
+    other = "stream cost[3] in [0, 9]\nminimize cost @ u + sum_squares(u)\n"
+    models = MODELS["plain"], "model n\nhorizon T = 70\ndecision u[3] in simplex\n" + other
+    parts = [oco.compile(oco.parse(model), settings="paper").files_at("parts", "numpy") for model in models]
+    (_, one), (_, two) = (files.values() for files in parts)
+    assert [path.name for path in parts[1]] == ["n_rule.py", "n_learner.py"]
+    assert one == two.replace("n_rule", "m_rule").replace("n: ", "m: ", 1)
+
+
 def test_every_name_that_is_read_is_there(texts: dict[str, str]) -> None:
     for name, text in texts.items():
         tree = ast.parse(text)

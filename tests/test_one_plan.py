@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,7 +17,9 @@ from oco.cli.one_run import Files, following_commands
 from oco.compiler.problem.canonical import canonical
 from oco.evaluation.data import Data, load_data, problem_for
 from oco.evaluation.drawn import trial_rounds
+from oco.evaluation.report.verdict import guarantee_words
 from oco.evaluation.rounds_file import write_rounds
+from oco.evaluation.summary import summarize
 from oco.pipeline import planned
 from oco.tuning import explained
 
@@ -46,6 +50,11 @@ def compiled(name: str) -> Any:
     return oco.compile(model_of(name), settings=None if name in CHEAP else "paper", data=rounds_of(name), budget=0)
 
 
+@cache
+def ran(name: str) -> Any:
+    return compiled(name).run(rounds_of(name), seed=rounds_of(name).seed, backend="numpy")
+
+
 def plan_of_run(name: str) -> Any:
     """Plan of `oco run MODEL --data F`."""
     data, settings = rounds_of(name), None if name in CHEAP else "paper"
@@ -68,7 +77,7 @@ def entries(decision: Any) -> Any:
 @pytest.mark.parametrize("name", NAMES)
 def test_emitted_modules_decide_bit_for_bit_as_the_run_did(name: str, tmp_path: Path) -> None:
     data, module = rounds_of(name), emitted(compiled(name))
-    trace = compiled(name).run(data, seed=data.seed, backend="numpy")
+    trace = ran(name)
     learner = module.Learner()
     write_rounds(data, tmp_path / "rounds.csv")
     if data.problem.feedback.gives_values_alone:  # no file can hold what its decisions would have cost
@@ -82,6 +91,41 @@ def test_emitted_modules_decide_bit_for_bit_as_the_run_did(name: str, tmp_path: 
         decision = learner.decide(**{k: streams[k] for k in module.CONTEXT})
         assert np.array_equal(entries(decision), entries(own)), f"round {t + 1}"
         assert learner.observe(**streams).loss == measured[t]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_guarantee_stands_beside_what_the_model_bounds(name: str) -> None:
+    """Number that a theorem promises, beside the loss of the first decision held, or the most that any decisions can lose."""
+    words = guarantee_words(summarize(ran(name)))
+    assert re.search("the first decision held|any decisions|gives a rate|none:", words), words
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_file_to_review_is_the_models(
+    name: str, tmp_path: Path, fixed_lines: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At most half of the file with the rule stands in that of every model, and the two files decide as the one module does."""
+    monkeypatch.syspath_prepend(tmp_path)
+    rule, runner = compiled(name).write(tmp_path, "numpy")
+    lines = rule.read_text().splitlines(keepends=True)
+    assert sum(len(line) for line in lines if line in fixed_lines) <= 0.5 * sum(map(len, lines))
+    one, parts, first = emitted(compiled(name)), import_module(runner.stem), rounds_of(name).read(0, 1)
+    known = {n: first[n][0] for n in one.CONTEXT}
+    assert np.array_equal(*(entries(module.Learner().decide(**known)) for module in (one, parts)))
+
+
+@pytest.fixture(scope="module")
+def fixed_lines() -> set[str]:
+    """Lines that are the same in files with the rules of two models that have nothing in common."""
+    texts = (
+        "decision u in box(0, 1)\nstream a in [-1, 1]\nminimize a * u\n",
+        "decision q[3] in simplex\nstream k[3] in [0, 2]\nminimize k @ q\n",
+    )
+    rules = [
+        oco.compile(oco.parse(f"model m{k}\nhorizon T = 9{k}\n{text}"), settings="paper").files_at("")
+        for k, text in enumerate(texts)
+    ]
+    return set.intersection(*({*next(iter(files.values())).splitlines(keepends=True)} for files in rules))
 
 
 @pytest.mark.parametrize("name", CHEAP)

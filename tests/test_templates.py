@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,10 @@ def test_each_is_formatted_and_runs(
     assert main(["new", "mine", "--template", problem]) == 0
     assert main(["fmt", "--check", "mine.oco"]) == 0
     assert main(["run", "mine.oco", "--rounds", "20", "--budget", "1s"]) == 0
-    assert capsys.readouterr().out.split("\n")[1].startswith("mine lost ")
+    out = capsys.readouterr().out
+    assert out.split("\n")[1].startswith("mine lost ")
+    promised = " ".join(out[out.index("\nguarantee ") : out.index("\nnext ")].split())
+    assert re.search("the first decision held|any decisions|gives a rate|none:", promised), promised
 
 
 def test_list_names_them_in_lines_that_fit(capsys: pytest.CaptureFixture[str]) -> None:

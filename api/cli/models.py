@@ -41,6 +41,7 @@ from oco.dsl.suggest import nearest
 if TYPE_CHECKING:
     from oco.evaluation.data import Data
     from oco.facts import Facts
+    from oco.plan import Plan
 
 Algorithm = Annotated[
     str | None, typer.Option("--algorithm", metavar="NAME", help="Take this one instead of choosing.")
@@ -158,7 +159,7 @@ def compile(
             "-o",
             "--output",
             metavar="PATH",
-            help="Default: NAME_learner.py; for several files the folder NAME_BACKEND.",
+            help="A folder, or with .py one NumPy module. Default: NAME_BACKEND.",
             show_default=False,
         ),
     ] = None,
@@ -191,10 +192,9 @@ def compile(
         plan = plan if certify is None else plan.certified(certify)
     for text in () if pilots is None or as_json else planned_for(pilots.rounds, pilots.problem.horizon):
         note(text)
-    names = list(plan.files(precision=precision))
-    path = output or Path(names[0] if len(names) == 1 else f"{loaded.name}_{backend}")
-    written = [path] if len(names) == 1 else [path / name for name in names]
-    rounds = _rounds_beside(path, len(names) == 1, pilots, data, on_missing)
+    path = output or _default_place(plan, backend or next(iter(BACKENDS)))
+    written = list(plan.files_at(path, precision=precision))
+    rounds = _rounds_beside(path, written == [path], pilots, data, on_missing)
     written += [] if rounds is None else [rounds]
     check_outputs(written, force, files_read(model, loaded, data))
     plan.write(path, precision=precision)
@@ -209,6 +209,12 @@ def compile(
         note(f"{rounds}: the rounds of {data}, with what it lacks")
     title = f"{path}: {plan.algorithm} for {loaded.name}"
     say(f"{title}, {plan.usage(path, rounds or data or 'data.csv')}")
+
+
+def _default_place(plan: Plan, backend: str) -> Path:
+    """Folder of the model's and the backend's name, or the file of a backend that writes one."""
+    folder = Path(f"{plan.model.name}_{backend}")
+    return folder if list(plan.files_at(folder)) != [folder] else Path(next(iter(plan.files())))
 
 
 def _rounds_beside(

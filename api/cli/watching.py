@@ -88,7 +88,7 @@ def watch(
         show_json(first)
         raise typer.Exit(1 if first["problem"] else 0)
     with WatchServer(follower, port) as server:
-        say(f"{folder}: watch it at {server.address}; Ctrl-C ends this")
+        say(f"{folder}: watch it at {server.address} (Ctrl-C ends this)")
         if first["problem"]:
             say(first["problem"])
         server.serve_forever()

@@ -16,7 +16,7 @@ from oco.backends.contract import Contract
 from oco.backends.fleet import Fleet
 from oco.backends.learner import Learner
 from oco.backends.python.intake import NotFinite, finite
-from oco.backends.python.module import emit, rule_text
+from oco.backends.python.module import emit, emit_parts, rule_text
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.passes import shorten
 from oco.compiler.ir.program import Function, Program
@@ -46,8 +46,13 @@ class NumpyBackend:
         """Standalone module by file name."""
         return {f"{identifier(program.name)}_learner.py": emit(program, contract)}
 
+    def parts(self, program: Program, contract: Contract) -> dict[str, str]:
+        """Rule and learner as modules of their own, the rule first."""
+        return emit_parts(program, contract)
+
     def usage(self, path: str, names: Sequence[str], data: str | None) -> str:
         """Command that runs the module; the call that gives it values, where no file can hold them."""
+        path = path if len(names) == 1 else f"{path}/{names[-1]}"
         if data is None:
             return (
                 f"NumPy alone. Use it: `Learner` of {path} decides, and `observe(loss=..., ...)` takes what that cost"

@@ -15,6 +15,7 @@ from oco.backends.contract import Contract, Range
 from oco.backends.identity import model_hash, plan_hash
 from oco.backends.past_horizon import ALONE, ANYTIME
 from oco.backends.python.constants import array_source
+from oco.backends.python.docstrings import learner_docstring, rule_docstring
 from oco.backends.python.functions import function_lines
 from oco.backends.python.helpers import HELPERS
 from oco.backends.python.sources import definitions, helper_lines, imports
@@ -22,16 +23,15 @@ from oco.backends.python.specialized import reads, specialized
 from oco.backends.python.streams import Stream
 from oco.compiler.ir.dead_code import used_by
 from oco.compiler.ir.lower_bounds import lower_bounds
+from oco.compiler.ir.names import identifier
 from oco.compiler.ir.passes import shorten
 from oco.compiler.ir.program import DType, Field, Function, Program
 from oco.dsl.labels import Axes
 
 _RULE = 100
+_LEARNER = ("intake", "state_file", "standalone")
 _IN_TURN = ("open_rounds", "standalone_delayed")
-_LATER = """\
-Each `decide` begins a round. The data of round t come before round t + {0} + 1 is decided, in any order;
-`learner.pending` lists the open rounds, and `learner.skip(round=t)` says that the data never come.
-"""
+_FILE = "standalone_file"
 _UNPACKED = '''
 def unpacked(text, dtype, shape):
     """An array from its compressed bytes."""
@@ -40,20 +40,53 @@ def unpacked(text, dtype, shape):
 
 
 def emit(program: Program, contract: Contract) -> str:
-    """Text of the module."""
-    known = _known(program, contract)
-    names = ("intake", "state_file", "standalone", *(_IN_TURN if contract.delay else ()), "standalone_file")
-    learner = specialized(definitions(names, in_turn=contract.delay > 0), known)
-    body = [
-        *_rule(shorten(program), program.entries),
-        *_interface(program, contract, reads(ast.parse(learner))),
-        "",
-        "",
-        _heading("The learner"),
-        learner,
-    ]
-    head = [_docstring(program, contract), "", *imports(("streams", *names), "\n".join(body)), ""]
-    return "\n".join([*head, *body])
+    """Text of the module: the rule, then the learner that runs it."""
+    rule, learner = _rule_part(program, contract), _learner_part(program, contract)
+    return _module(rule_docstring(program, contract), rule, ["", "", *learner])
+
+
+def emit_parts(program: Program, contract: Contract) -> dict[str, str]:
+    """Texts of two modules by file name: the rule with its inputs and outputs, and the learner that runs it. The second holds nothing of
+    the model but its name: models with the same features have the same.
+    """
+    name = identifier(program.name)
+    rule, learner = _rule_part(program, contract), _learner_part(program, contract)
+    given = _defined(rule) & reads(ast.parse("\n".join(learner))).keys()
+    asked = [f"from {name}_rule import (", *(f"    {word}," for word in sorted(given)), ")"]
+    return {
+        f"{name}_rule.py": _module(rule_docstring(program, contract, f"{name}_learner"), rule),
+        f"{name}_learner.py": _module(learner_docstring(name), [*asked, "", *learner]),
+    }
+
+
+def _module(head: str, *parts: Sequence[str]) -> str:
+    """Text of a module: its docstring, the imports that its parts need, and the parts."""
+    body = [line for part in parts for line in part]
+    standard = imports(("streams", *_LEARNER, *_IN_TURN, _FILE), "\n".join(body))
+    return "\n".join([head, "", *standard, "", *body]).rstrip() + "\n"
+
+
+def _rule_part(program: Program, contract: Contract) -> list[str]:
+    """Constants, functions, and names, shapes and ranges of what goes in and out."""
+    read = reads(ast.parse(_learner(program, contract)))
+    return [*_rule(shorten(program), program.entries), *_interface(program, contract, read)]
+
+
+def _learner_part(program: Program, contract: Contract) -> list[str]:
+    return [_heading("The learner"), _learner(program, contract)]
+
+
+def _learner(program: Program, contract: Contract) -> str:
+    """Learner of the features that the program has: checks of data, saved states, a program that plays files."""
+    names = (*_LEARNER, *(_IN_TURN if contract.delay else ()), _FILE)
+    return specialized(definitions(names, in_turn=contract.delay > 0), _known(program, contract))
+
+
+def _defined(lines: Sequence[str]) -> set[str]:
+    """Names that a text defines at its top."""
+    tree = ast.parse("\n".join(lines))
+    assigned = {t.id for n in tree.body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)}
+    return assigned | {n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
 
 
 def _known(program: Program, contract: Contract) -> dict[str, Any]:
@@ -101,47 +134,6 @@ def _uses_math(rule: Iterable[str]) -> bool:
 
 def _heading(title: str) -> str:
     return f"# {title} {'-' * (_RULE - len(title) - 4)}"
-
-
-def _docstring(program: Program, contract: Contract) -> str:
-    """Docstring of the module: its purpose, its use, the model, and the guarantee."""
-    known = ", ".join(f"{name}=..." for name in program.context)
-    filled = {*program.context, *dict(program.previous)}
-    inputs = ", ".join(f"{f.name}=..." for f in program.feedback if f.name not in filled)
-    rows = [
-        f"{program.name}: decisions round by round with the algorithm {contract.algorithm}.",
-        "",
-        "Needs NumPy alone. Written by oco from the model below.",
-        "",
-        "    learner = Learner()",
-        f"    x = learner.decide({known})",
-        f"    feedback = learner.observe({inputs}{', round=1' if contract.delay else ''})",
-        "",
-        "`python THIS_FILE data.csv` runs it over a file with a column for each stream (`price`, or",
-        "`price[0]`, `price[1]`, ..., or `price.ANYTHING`) and a row for each round.",
-        *(_LATER.format(contract.delay).splitlines() if contract.delay else []),
-        *(
-            ["`NAMES` has the names of the entries of decisions; data may come as dicts of names."]
-            if contract.axes
-            else []
-        ),
-        "",
-        "The model",
-        "",
-        *(f"    {line}".rstrip() for line in contract.text.splitlines()),
-        "",
-        f"The algorithm: {contract.algorithm}{f' ({contract.cite})' if contract.cite else ''}",
-        "",
-        *(f"    {line}".rstrip() for line in contract.guarantee),
-    ]
-    text = "\n".join(rows).rstrip()
-    safe = "\n".join(map(_printable, text.replace("\\", "\\\\").split("\n")))
-    return '"""' + safe.replace('"""', '\\"\\"\\"').rstrip('"') + '\n"""'
-
-
-def _printable(line: str) -> str:
-    """Line with what cannot be printed as escapes."""
-    return line if line.isprintable() else "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in line)
 
 
 def comment(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oco.evaluation.baselines.base import MEMORY, Game, RuleUnavailable, depends_on_earlier_rounds
+from oco.evaluation.baselines.base import MEMORY, Game, RuleUnavailable
 from oco.evaluation.baselines.rule_table import RuleLine, rule_line
 from oco.evaluation.cost import Trade
 from oco.evaluation.measured_run import MeasuredRun
@@ -16,15 +16,16 @@ def held_lines(trace: MeasuredRun) -> tuple[RuleLine | None, RuleLine | None]:
     """Totals of the first decision in all rounds, and of the decision 0.
 
     None for a first decision that was not kept, for a 0 outside the domain, and for both where the rounds are too large a table
-    or decisions hang on those before them.
+    or the model has states.
     """
-    blocks, first = trace.problem.blocks, trace.record.decisions
+    problem, first = trace.problem.standing, trace.record.decisions
+    blocks = problem.blocks
     starts = len(trace.record.kept) > 0 and trace.record.kept[0] == 0 and all(b.name in first for b in blocks)
     size = sum(b.domain.size for b in blocks)
-    if depends_on_earlier_rounds(trace.problem) or trace.rounds * size * 8 > MEMORY:
+    if problem.carried or trace.rounds * size * 8 > MEMORY:
         return None, None
     try:
-        game = Game.of(trace.problem, trace.data, Trade.at_price(trace.problem, 1.0))
+        game = Game.of(problem, trace.data, Trade.at_price(problem, 1.0))
     except RuleUnavailable:
         return None, None
     beginning = np.concatenate([np.ravel(first[b.name][0]) for b in blocks]) if starts else None

@@ -97,13 +97,15 @@ def _guarantee(guarantee: Guarantee) -> str:
     rows = []
     for bound in guarantee.bounds:
         number = None if T is None else bound.number(T)
+        trivial = None if T is None else bound.trivial_total(T)
         size = "" if number is None else f"{number:.6g}"
         if T is not None and bound.vacuous(T):
-            size = vacuous_words(f"{bound.trivial_total(T):.6g}")
-        rows.append((escape(bound.measure), size, f"$O({_rate(bound)})$"))
+            size = vacuous_words(f"{trivial:.6g}")
+        rows.append((escape(bound.measure), size, _value(trivial), f"$O({_rate(bound)})$"))
     when = "for every T" if T is None else f"for T = {T:,}"
     conditions = "".join(f"<p>{marked(c)}</p>" for c in guarantee.provisos)
-    return f"<p>{escape(guarantee.theorem)}, {when}:</p>{_table(('measure', 'at most', 'rate'), rows)}{conditions}"
+    head = ("measure", "at most", "whatever is decided", "rate")
+    return f"<p>{escape(guarantee.theorem)}, {when}:</p>{_table(head, rows)}{conditions}"
 
 
 def plan_latex(winner: Verdict) -> str:

@@ -298,7 +298,7 @@ def guarantee_words(run: RunSummary) -> str:
         most = "" if line.trivial is None else f", {number(line.trivial, 4)} more than {than},"
         text = f"vacuous: the worst that any decisions can do in {counted(run.rounds, 'round')}{most} is within what {run.theorem} promises"
     else:
-        text = f"at most {number(line.guarantee)} more than {than} ({run.theorem}){_beside_held(run, line)}"
+        text = f"at most {number(line.guarantee)} more than {than} ({run.theorem}){_beside_trivial(run, line)}"
     total = next((t for t in run.totals if t.guarantee is not None), None)
     if total is not None and not total.vacuous:
         text += f"; violation at most {number(total.guarantee)}"
@@ -308,10 +308,12 @@ def guarantee_words(run: RunSummary) -> str:
     return text
 
 
-def _beside_held(run: RunSummary, line: RegretLine) -> str:
-    """Clause on the regret of the first decision held against the same comparator."""
-    if run.held is None or line.comparator is None or line.guarantee is None:
+def _beside_trivial(run: RunSummary, line: RegretLine) -> str:
+    """Clause on the regret of the first decision held against the same comparator; where that is not known, of any decisions."""
+    if line.guarantee is None:
         return ""
+    if run.held is None or line.comparator is None:
+        return "" if line.trivial is None else f"; any decisions lose {number(line.trivial, 4)} more at most"
     idle = run.held.loss - line.comparator
     more = f"{number(abs(idle))} {'more' if idle >= 0 else 'less'}"
     weak = ", so the promise says less than learning nothing gave" if idle < line.guarantee else ""

@@ -23,14 +23,13 @@ from typing import Any
 import numpy as np
 
 from oco.backends.c99.cache import ELSEWHERE, Folder, cache_folder, libraries
+from oco.backends.c99.flags import FLAGS
 from oco.backends.c99.fleet_source import FleetSource
 from oco.backends.c99.glue import glue
 from oco.backends.c99.module import CSource
 from oco.dsl.diagnostics import InternalError, OcoError, fail
 from oco.dsl.writing import reason_of
 
-FLAGS = ("-std=c99", "-O3", "-march=native", "-fno-math-errno", "-fPIC", "-shared")
-"""No -ffast-math: sums keep their order, and NaN and infinities their meaning. Without errno, which nothing reads, roots vectorize."""
 ANY_ALIGNMENT = "-Wa,-muse-unaligned-vector-move"
 """Flag of the GNU assembler for x86: GCC 12 puts some arrays on the stack where its own aligned moves of vectors fault."""
 

@@ -76,13 +76,17 @@ def fleet_library(source: FleetSource) -> ctypes.CDLL:
 
 @cache
 def stepper() -> Any:
-    """Class `Stepper` of the extension module that drives learners quickly; None where Python's headers are absent."""
-    include = sysconfig.get_paths()["include"]
-    if not (Path(include) / "Python.h").exists():
+    """Class `Stepper` of the extension module that drives learners quickly; None where Python's headers, or NumPy's library of
+    distributions, are absent.
+    """
+    include, distributions = sysconfig.get_paths()["include"], Path(np.__file__).parent / "random/lib/libnpyrandom.a"
+    if not (Path(include) / "Python.h").exists() or not distributions.exists():
         return None
     text = files("oco.backends.c99").joinpath("stepper.c").read_text(encoding="utf-8")
     options = (f"-I{include}", f"-I{np.get_include()}")
-    folder, name = _cached(f"stepper-{sys.implementation.cache_tag}", {"stepper.c": text}, options)
+    folder, name = _cached(
+        f"stepper-{sys.implementation.cache_tag}", {"stepper.c": text}, options, (str(distributions),)
+    )
     spec = spec_from_file_location("oco_stepper", folder.path / name)
     if spec is None or spec.loader is None:
         return None
@@ -91,13 +95,16 @@ def stepper() -> Any:
     return module.Stepper
 
 
-def _cached(name: str, sources: Mapping[str, str], options: Sequence[str]) -> tuple[Folder, str]:
+def _cached(
+    name: str, sources: Mapping[str, str], options: Sequence[str], archives: Sequence[str] = ()
+) -> tuple[Folder, str]:
     """Folder and name of a shared library, built if it is not complete in the cache: in a folder of its own, then moved
     into place.
     """
     command = (*compiler(), *FLAGS, *options)
     parts = [
         *command,
+        *archives,
         ANY_ALIGNMENT,
         np.__version__,
         _processor(),
@@ -110,7 +117,7 @@ def _cached(name: str, sources: Mapping[str, str], options: Sequence[str]) -> tu
         return folder, target
     try:
         with folder.workplace() as workplace:
-            made = _built(command, sources, workplace)
+            made = _built(command, sources, archives, workplace)
             with open(made, "rb") as file:
                 os.fchmod(file.fileno(), 0o700)
                 os.fsync(file.fileno())
@@ -150,13 +157,13 @@ _SOURCE_ERROR = re.compile(r"\.[ch]:\d+(:\d+)?: (fatal )?error:")
 """Messages with a place in the source are errors of the source; others are problems of the compiler or its disk."""
 
 
-def _built(command: Sequence[str], sources: Mapping[str, str], folder: Path) -> Path:
-    """Library made of the sources. The compiler works in the folder by relative names: a path by descriptor is valid in
+def _built(command: Sequence[str], sources: Mapping[str, str], archives: Sequence[str], folder: Path) -> Path:
+    """Library made of the sources, with what they use of static libraries. The compiler works in the folder by relative names: a path by descriptor is valid in
     this process only.
     """
     for file, text in sources.items():
         (folder / file).write_text(text, encoding="utf-8")
-    inputs = [*_workarounds(compiler()), *(file for file in sources if file.endswith(".c"))]
+    inputs = [*_workarounds(compiler()), *(file for file in sources if file.endswith(".c")), *archives]
     try:
         done = subprocess.run([*command, *inputs, "-o", "made.so", "-lm"], capture_output=True, text=True, cwd=folder)
     except OSError as error:

@@ -158,8 +158,8 @@ _SOURCE_ERROR = re.compile(r"\.[ch]:\d+(:\d+)?: (fatal )?error:")
 
 
 def _built(command: Sequence[str], sources: Mapping[str, str], archives: Sequence[str], folder: Path) -> Path:
-    """Library made of the sources, with what they use of static libraries. The compiler works in the folder by relative names: a path by descriptor is valid in
-    this process only.
+    """Library made of the sources, with what they use of static libraries. The compiler works in the folder by relative names: a path by
+    descriptor is valid in this process only.
     """
     for file, text in sources.items():
         (folder / file).write_text(text, encoding="utf-8")

@@ -53,13 +53,7 @@ class NativeLearner(Learner):
         """Replace `decide` and `observe` by C functions, where that is possible."""
         program, native = self.compiled.program, self.compiled.native
         quick = stepper()
-        if (
-            quick is None
-            or program.measure is None
-            or program.factored
-            or self.contexts.awaited
-            or self.contract.axes
-        ):
+        if quick is None or program.measure is None or program.factored or self.contexts.awaited or self.contract.axes:
             return
         addresses = [ctypes.cast(native.glue(name), ctypes.c_void_p).value for name in ("decide", "observe", "measure")]
         horizon = -1 if self.contract.horizon is None else self.contract.horizon + (self.contract.continued is None)
@@ -156,14 +150,14 @@ class NativeLearner(Learner):
 
     def advance(self, inputs: Sequence[Any], rounds: int, keep: Collection[str]) -> Recorded:
         """Play many rounds, as any learner, in place on the struct."""
-        if self.compiled.program.draws or self.journal is not None:
+        if self.journal is not None:
             return super().advance(inputs, rounds, keep)
         with self._owned():
             self.pass_horizon()
             count = self._until_horizon(rounds)
             given = [array[:count] for array in inputs]
-            recorded: Recorded = self.compiled.native.run_at(self._struct, given, (), count, keep)
-            return recorded
+            run = partial(self.compiled.native.run_at, self._struct, given, rounds=count, keep=keep)
+            return self._with_random_arrays(count, run)
 
     def _go_on(self, compiled: Compiled, contract: Contract, state: tuple[Any, ...]) -> None:
         """Run another program from here, in a struct of its own."""

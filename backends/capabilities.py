@@ -27,6 +27,7 @@ class Registered:
     speed           estimated speed; None: the backend runs only where it is named
     linear_algebra  True where large products and factorizations go to a library of linear algebra
     standalone      True where it writes files that run without this package
+    whole_runs      True where its programs play many rounds in one call
     precisions      numbers that those files may have, the usual ones first: float64, float32
     """
 
@@ -35,4 +36,5 @@ class Registered:
     speed: Speed | None = None
     linear_algebra: bool = False
     standalone: bool = True
+    whole_runs: bool = False
     precisions: tuple[str, ...] = ("float64",)

@@ -89,6 +89,9 @@ class RunnablePlan(Protocol):
     ) -> Learner:
         """Learner before its first round."""
 
+    def player(self, rounds: int, backend: str, **options: Any) -> Learner | None:
+        """Learner for whole runs of so many rounds that is given the streams of a model with less feedback; None where there is none."""
+
 
 def run(
     plan: RunnablePlan,
@@ -131,10 +134,14 @@ def run(
     target = plan.backend_for(plan.canonical.horizon if rounds is None else rounds, backend)
     made = partial(plan.learner, seed=seed, start=start, draws=draws)
     turns = plan.canonical.delay + 1
-    learner = _opened(lambda recorded: made(backend=target.following(recorded).name), journal, turns)
+    player = None
+    if loaded is not None and journal is None:
+        player = plan.player(loaded.rounds, target.name, seed=seed, start=start, draws=draws)
+    whole = loaded is not None and (player is not None or plan.canonical.feedback is Feedback.FULL)
+    learner = player or _opened(lambda recorded: made(backend=target.following(recorded).name), journal, turns)
     recorder = Recorder(plan.canonical, learner, rounds, keep, collect=loaded is None)
     with learner:
-        if loaded is not None and plan.canonical.feedback is Feedback.FULL and can_play(learner):
+        if loaded is not None and whole and can_play(learner):
             _play(learner, loaded, recorder, progress)
         else:
             _drive(plan.canonical, learner, feed, recorder, progress)

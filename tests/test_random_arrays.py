@@ -21,8 +21,8 @@ BLIND = """
 model blind
 horizon T = 1000
 decision p[3] in ball(1)
-stream a[3] in [-1, 1]
-stream c[3] in [-1, 1]
+stream a[3] ~ uniform(-1, 1)
+stream c[3] ~ uniform(-1, 1)
 minimize sum_squares(p - a)
 subject to
     cap: c @ p <= 0.25 each round
@@ -42,7 +42,7 @@ using projection-free with oracle = sftrl
 
 @pytest.fixture(scope="module")
 def blind() -> Plan:
-    return oco.compile(oco.parse(BLIND))
+    return oco.compile(oco.parse(BLIND), settings="paper")
 
 
 @pytest.fixture(scope="module")
@@ -167,3 +167,42 @@ def test_several_arrays_come_in_the_order_of_rounds(distributions: Sequence[str]
         np.testing.assert_array_equal(array[:6], [row[k] for row in rows])
     many.round = 5
     np.testing.assert_array_equal(many._random_arrays()[0], rows[4][0])
+
+
+VALUES = """
+model values
+horizon T = 60
+decision x[3] in box(-1, 1)
+decision y in box(0, 2)
+stream a[3] ~ uniform(-1, 1)
+stream b ~ uniform(0, 1)
+minimize sum_squares(x - a) + square(y - b)
+feedback two_point
+"""
+SLOPES = """
+model slopes
+horizon T = 60
+decision x[3] in box(0, 1)
+decision y in box(0, 2)
+stream a[3] ~ uniform(-1, 1)
+stream b ~ uniform(0, 1)
+minimize sum_squares(x - a) + square(y - b)
+subject to
+    cap: a @ x + y <= 1.5 on average
+    some: sum(x) + b * y <= 2 on average
+feedback gradient
+"""
+
+
+@needs_compiler
+@pytest.mark.parametrize("text", [BLIND, VALUES, SLOPES])
+def test_whole_runs_disclose_what_the_feedback_does(text: str) -> None:
+    plan = oco.compile(oco.parse(text), settings="paper")
+    assert plan.player(50, "c") is not None and plan.player(50, "numpy") is None
+    driven, played = (plan.run(rounds=50, seed=4, backend=backend) for backend in ("numpy", "c"))
+    for name, array in driven.record.decisions.items():
+        np.testing.assert_allclose(played.record.decisions[name], array, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(played.record.loss, driven.record.loss, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(played.record.constraints, driven.record.constraints, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(played.record.duals, driven.record.duals, rtol=1e-11, atol=1e-12)
+    assert played.warnings == driven.warnings

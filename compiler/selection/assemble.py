@@ -18,6 +18,7 @@ from oco.compiler.ir.build import Measure, Named, trace_program, with_certificat
 from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
+from oco.compiler.lowering.disclosed import disclosed, with_streams
 from oco.compiler.lowering.points import Point, Rows, Structured
 from oco.compiler.lowering.restarts import EPOCH, Restarted
 from oco.compiler.lowering.round_problem import Problem, TraceSpec
@@ -27,8 +28,11 @@ from oco.compiler.lowering.storage import StateLayout, decided, started
 from oco.compiler.proximal.known_step import BEFORE, SYMBOLS, CarryingRule, WithinKnown, carried_field
 
 
-def assemble(algorithm: Algorithm, spec: TraceSpec, doc: str, norm: str = "l2") -> Program:
-    """The learner as data: init, decide, update, measure and slopes over arrays. Slopes are in the dual of the theorem's norm."""
+def assemble(algorithm: Algorithm, spec: TraceSpec, doc: str, norm: str = "l2", *, discloses: bool = False) -> Program:
+    """The learner as data: init, decide, update, measure and slopes over arrays. Slopes are in the dual of the theorem's norm.
+
+    discloses  True for a learner whose rounds reveal their streams, and whose rule sees what the model's feedback discloses of them
+    """
     t = Tracer(spec.canonical.name)
     rule, informed = _rule(algorithm, spec)
     layout = _Layout(t, spec, algorithm.frank_wolfe(spec))
@@ -47,8 +51,15 @@ def assemble(algorithm: Algorithm, spec: TraceSpec, doc: str, norm: str = "l2") 
         p = Problem(t, spec, {}, state["round"], drawn, constants=constants)
         return layout.decision(rounded(p, p.units.outward(rule.decide(p, layout.state(state))))) | constants
 
+    def shown(state: Named, streams: Named, drawn: Named) -> Named:
+        x = layout.point({n: t.lift(v) for n, v in decide(state, drawn).items()})
+        opposite = {n: -v for n, v in drawn.items()}
+        second = lambda: layout.point({n: t.lift(v) for n, v in decide(state, opposite).items()})
+        return disclosed(t, spec, state["round"], streams, x, second)
+
     def update(state: Named, seen: Named, drawn: Named) -> Mapping[str, Liftable]:
         constants = _open(spec, state)
+        seen = shown(state, seen, drawn) if discloses else seen
         p = Problem(t, spec, seen, state["round"], drawn, layout.starts(state), constants)
         own = layout.state(state)
         following = layout.flat(rule.update(p, own)) | constants | watcher.after(p, state)
@@ -56,19 +67,20 @@ def assemble(algorithm: Algorithm, spec: TraceSpec, doc: str, norm: str = "l2") 
             following |= certificates.after(p, state, own, rounded(p, p.units.outward(rule.decide(p, own))))
         return following | {name: p.domain.starts.vectors[k] for k, name in layout.warm.items()}
 
-    measure, slopes = _measures(t, spec, layout, norm)
+    given = with_streams(spec) if discloses else spec
+    measure, slopes = _measures(t, given, layout, norm)
     program = trace_program(
         t,
         doc=doc,
         decision=[f for fields in layout.decided for f in fields] + [Field(n, Type(DType.FLOAT)) for n in spec.open],
         factored=tuple(b.name for b, room in layout.blocks if room is not None),
-        feedback=spec.fields(),
+        feedback=given.fields(),
         draws=tuple(spec.drawn()),
         init=init,
         decide=decide,
         update=update,
         measure=measure,
-        slopes=slopes,
+        slopes=None if discloses else slopes,
         state_docs=layout.docs({EPOCH: "the number of rounds of this epoch", **SYMBOLS, **algorithm.symbols})
         | SUMMED
         | WATCHED,

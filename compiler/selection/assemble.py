@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import cast
 
 from oco.compiler.algorithms.base import Algorithm
@@ -52,10 +53,11 @@ def assemble(algorithm: Algorithm, spec: TraceSpec, doc: str, norm: str = "l2", 
         return layout.decision(rounded(p, p.units.outward(rule.decide(p, layout.state(state))))) | constants
 
     def shown(state: Named, streams: Named, drawn: Named) -> Named:
-        x = layout.point({n: t.lift(v) for n, v in decide(state, drawn).items()})
-        opposite = {n: -v for n, v in drawn.items()}
-        second = lambda: layout.point({n: t.lift(v) for n, v in decide(state, opposite).items()})
-        return disclosed(t, spec, state["round"], streams, x, second)
+        def point(draws: Named) -> Point:
+            return layout.point({name: t.lift(v) for name, v in decide(state, draws).items()})
+
+        second = partial(point, {name: -v for name, v in drawn.items()})
+        return disclosed(t, spec, state["round"], streams, point(drawn), second)
 
     def update(state: Named, seen: Named, drawn: Named) -> Mapping[str, Liftable]:
         constants = _open(spec, state)

@@ -33,7 +33,8 @@ def example_main(program: Program, source: CSource, contract: Contract) -> str:
 def _lines(program: Program, source: CSource, contract: Contract) -> Iterator[str]:
     name, interface = source.name, source.interface
     yield f"/* How {name} is used:"
-    yield f" * {command(f'{name}.c', f'{name}_example.c')} */"
+    yield f" * {command(f'{name}.c', f'{name}_example.c')}"
+    yield " * With -ffp-contract=fast it is quicker by up to a seventh, and last digits differ from those of `oco run`. */"
     yield f'#include "{name}.h"'
     yield ""
     yield "#include <stdio.h>"

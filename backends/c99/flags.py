@@ -1,7 +1,7 @@
 """Flags with which emitted C is compiled, here and by those who take it elsewhere."""
 
 NUMERIC = ("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
-"""Exponentials, logarithms and roots in vectors, since nothing reads errno or traps; sums keep their order, NaN and infinities their meaning.
+"""Exponentials, logarithms and roots in vectors, since nothing reads errno or traps; sums keep their order, and NaN its meaning.
 
 No fused multiply-add, which saves a seventh: compilers fuse otherwise in a fleet than in a learner, and both decide alike to the bit.
 """

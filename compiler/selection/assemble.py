@@ -52,16 +52,9 @@ def assemble(algorithm: Algorithm, spec: TraceSpec, doc: str, norm: str = "l2", 
         p = Problem(t, spec, {}, state["round"], drawn, constants=constants)
         return layout.decision(rounded(p, p.units.outward(rule.decide(p, layout.state(state))))) | constants
 
-    def shown(state: Named, streams: Named, drawn: Named) -> Named:
-        def point(draws: Named) -> Point:
-            return layout.point({name: t.lift(v) for name, v in decide(state, draws).items()})
-
-        second = partial(point, {name: -v for name, v in drawn.items()})
-        return disclosed(t, spec, state["round"], streams, point(drawn), second)
-
     def update(state: Named, seen: Named, drawn: Named) -> Mapping[str, Liftable]:
         constants = _open(spec, state)
-        seen = shown(state, seen, drawn) if discloses else seen
+        seen = _disclosed(t, spec, layout, decide, state, seen, drawn) if discloses else seen
         p = Problem(t, spec, seen, state["round"], drawn, layout.starts(state), constants)
         own = layout.state(state)
         following = layout.flat(rule.update(p, own)) | constants | watcher.after(p, state)
@@ -91,6 +84,24 @@ def assemble(algorithm: Algorithm, spec: TraceSpec, doc: str, norm: str = "l2", 
     program = replace(program, context=spec.canonical.context, previous=_previous(spec))
     program = with_prepare(t, program, _prepare(t, spec, layout, informed))
     return with_certificate(t, program, certificates.certificate if certificates.names else None)
+
+
+def _disclosed(
+    t: Tracer,
+    spec: TraceSpec,
+    layout: _Layout,
+    decide: Callable[[Named, Named], Mapping[str, Liftable]],
+    state: Named,
+    streams: Named,
+    drawn: Named,
+) -> Named:
+    """Values that the feedback discloses of a round with these streams."""
+
+    def point(draws: Named) -> Point:
+        return layout.point({name: t.lift(v) for name, v in decide(state, draws).items()})
+
+    second = partial(point, {name: -v for name, v in drawn.items()})
+    return disclosed(t, spec, state["round"], streams, point(drawn), second)
 
 
 def _measures(t: Tracer, spec: TraceSpec, layout: _Layout, norm: str) -> tuple[Measure, Measure | None]:

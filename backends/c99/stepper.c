@@ -25,6 +25,7 @@ typedef struct {
     int type;       /* NPY_DOUBLE or NPY_INT64 */
     int axes;
     npy_intp shape[MOST_AXES];
+    double *copy; /* of an input: where the entries of lists go, in words of eight bytes */
 } Form;
 
 typedef struct {
@@ -76,7 +77,7 @@ static PyObject *array_of(const Form *form, const void *values) {
 }
 
 static PyObject *vector_of(const double *values, Py_ssize_t count) {
-    const Form form = {NULL, NPY_DOUBLE, 1, {count}};
+    const Form form = {.type = NPY_DOUBLE, .axes = 1, .shape = {count}};
     return array_of(&form, values);
 }
 
@@ -231,6 +232,44 @@ static PyObject *stepper_decide(Stepper *s, PyObject *ignored) {
     return all;
 }
 
+/* A number of Python in a word of this type; false for anything else. */
+static bool put_number(int type, PyObject *value, double *number) {
+    if (type == NPY_DOUBLE && PyFloat_Check(value)) {
+        *number = PyFloat_AS_DOUBLE(value);
+        return true;
+    }
+    if (!PyLong_CheckExact(value)) {
+        return false;
+    }
+    int over = 0;
+    const int64_t whole = PyLong_AsLongLongAndOverflow(value, &over);
+    if (over || (type == NPY_DOUBLE && (whole > INT64_C(1) << 53 || whole < -(INT64_C(1) << 53)))) {
+        return false;
+    }
+    if (type == NPY_DOUBLE) {
+        *number = (double)whole;
+    } else {
+        memcpy(number, &whole, sizeof whole);
+    }
+    return true;
+}
+
+/* The numbers of nested lists of a form's shape from an axis on, side by side: the place behind them, NULL where they are no such lists. */
+static double *put_lists(const Form *form, int axis, PyObject *value, double *to) {
+    if (!(PyList_CheckExact(value) || PyTuple_CheckExact(value)) || PySequence_Fast_GET_SIZE(value) != form->shape[axis]) {
+        return NULL;
+    }
+    PyObject **items = PySequence_Fast_ITEMS(value);
+    for (npy_intp k = 0; to && k < form->shape[axis]; ++k) {
+        if (axis + 1 < form->axes) {
+            to = put_lists(form, axis + 1, items[k], to);
+        } else {
+            to = put_number(form->type, items[k], to) ? to + 1 : NULL;
+        }
+    }
+    return to;
+}
+
 /* Where the entries of an input lie, if it is plain; numbers are put into `number`. */
 static const void *plain(const Form *form, PyObject *value, double *number) {
     if (PyArray_CheckExact(value)) {
@@ -246,28 +285,14 @@ static const void *plain(const Form *form, PyObject *value, double *number) {
         }
         return PyArray_DATA(array);
     }
-    if (form->axes == 0 && form->type == NPY_DOUBLE && PyFloat_Check(value)) {
-        *number = PyFloat_AS_DOUBLE(value);
-        return number;
+    if (form->axes > 0) {
+        return put_lists(form, 0, value, form->copy) ? form->copy : NULL;
     }
-    if (form->axes == 0 && form->type == NPY_INT64 && PyArray_IsScalar(value, Int64)) { /* a row of an array */
+    if (form->type == NPY_INT64 && PyArray_IsScalar(value, Int64)) { /* a row of an array */
         *(int64_t *)(void *)number = PyArrayScalar_VAL(value, Int64);
         return number;
     }
-    if (form->axes == 0 && PyLong_CheckExact(value)) {
-        int over = 0;
-        const int64_t whole = PyLong_AsLongLongAndOverflow(value, &over);
-        if (over || (form->type == NPY_DOUBLE && (whole > INT64_C(1) << 53 || whole < -(INT64_C(1) << 53)))) {
-            return NULL;
-        }
-        if (form->type == NPY_DOUBLE) {
-            *number = (double)whole;
-        } else {
-            memcpy(number, &whole, sizeof whole);
-        }
-        return number;
-    }
-    return NULL;
+    return put_number(form->type, value, number) ? number : NULL;
 }
 
 /* Names in the caller's source are one object with ours; others are compared by their letters. */
@@ -466,19 +491,23 @@ static PyObject *stepper_new(PyTypeObject *type, PyObject *args, PyObject *optio
     s->forms = PyMem_Calloc((size_t)rows, sizeof(Form));
     s->inputs = (int)PyTuple_GET_SIZE(inputs);
     s->decisions = (int)PyTuple_GET_SIZE(decisions);
-    size_t size = 0;
+    size_t size = 0; /* of decisions and inputs */
     for (int k = 0; s->forms && k < rows; ++k) {
         PyObject *row = k < s->inputs ? PyTuple_GET_ITEM(inputs, k) : PyTuple_GET_ITEM(decisions, k - s->inputs);
         if (read_form(s->forms + k, row) < 0) {
             Py_DECREF(s);
             return NULL;
         }
-        size += k < s->inputs ? 0 : size_of(s->forms + k);
+        size += size_of(s->forms + k);
     }
     s->space = PyMem_Malloc((size + 1) * sizeof(double));
     if (!s->forms || !s->space) {
         Py_DECREF(s);
         return PyErr_NoMemory();
+    }
+    for (int k = 0; k < s->inputs; ++k) {
+        size -= size_of(s->forms + k); /* the last inputs' places come first, behind the decisions */
+        s->forms[k].copy = s->space + size;
     }
     return (PyObject *)s;
 }

@@ -17,7 +17,6 @@ import numpy as np
 from run import EXAMPLES, HERE, address, drawn, handwritten, same
 
 import oco
-from oco.backends.play import play
 from oco.dsl.statements import Feedback
 from oco.plan import Plan
 
@@ -106,12 +105,12 @@ def by_hand(
 
 
 def whole_horizon(plan: Plan, data: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Decisions of a learner that plays all rounds in calls of C."""
+    """Decisions of a learner that plays all rounds in one call of C."""
     rounds = len(next(iter(data.values())))
     learner = plan.player(rounds, "c") or plan.learner(backend="c")
-    parts = play(learner, lambda a, b: {n: v[a:b] for n, v in data.items()}, rounds)
-    names = [f.name for f in plan.program.decision]
-    return np.concatenate([np.hstack([p.decisions[n].reshape(p.rounds, -1) for n in names]) for p in parts])
+    inputs = [data[f.name] for f in learner.compiled.program.feedback]
+    decisions: np.ndarray = learner.advance(inputs, rounds, ["decisions"]).kept["decisions"]
+    return decisions
 
 
 def round_by_round(plan: Plan, data: Mapping[str, np.ndarray], backend: str, rounds: int) -> Callable[[], None]:

@@ -21,12 +21,14 @@ from oco.dsl.statements import Feedback
 from oco.dsl.text.printer import print_distribution
 
 
-def contract_of(plan: Plan) -> Contract:
+def contract_of(plan: Plan, discloses: bool = False) -> Contract:
     """Contract of a plan for backends and learners: domains, ranges of the streams, guarantee, recipe, units of the
     duals, constants.
+
+    discloses  True for the program whose rounds give their streams whatever the model's feedback
     """
     problem = plan.canonical
-    full = problem.feedback is Feedback.FULL
+    full = discloses or problem.feedback is Feedback.FULL
     return Contract(
         text=plan.model.to_oco(),
         algorithm=plan.algorithm,

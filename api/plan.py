@@ -13,7 +13,7 @@ from oco.backends.choose import BackendChoice, choose_backend
 from oco.backends.contract import Contract
 from oco.backends.learner import Learner
 from oco.backends.registry import backend as find_backend
-from oco.backends.registry import files_at, make_fleet, make_learner, restored, standalone_files, usable
+from oco.backends.registry import files_at, make_fleet, make_learner, registered, restored, standalone_files, usable
 from oco.compiler.promises.making import promise_of_plan
 from oco.compiler.promises.rendering import render
 from oco.compiler.selection import plan as core
@@ -22,6 +22,7 @@ from oco.compiler.selection.plan_notices import plan_notices
 from oco.contract import Recipe, contract_of
 from oco.dsl.diagnostics import Diagnostic, contained
 from oco.dsl.load import parse
+from oco.dsl.statements import Feedback
 from oco.dsl.writing import write_files
 from oco.evaluation.report.frontier import plot_frontier
 from oco.evaluation.report.plan_page import Explanation, plan_html, plan_latex
@@ -197,6 +198,32 @@ class Plan(core.Plan):
         compiled = self.compiled(self.backend_for(self.horizon, backend).name)
         options: dict[str, Any] = {"draws": draws, "on_out_of_bounds": on_out_of_bounds, "timeout": timeout}
         return make_learner(compiled, self.contract, seed=seed, start=start, **options)
+
+    def player(self, rounds: int, backend: str, **options: Any) -> Learner | None:
+        """Learner with the decisions of `learner(backend=backend, **options)` for whole runs of so many rounds, which is given streams and
+        discloses of them what the model's feedback does; None where the feedback is the streams, or such runs go round by round.
+        """
+        problem, reads = self.canonical, self.program
+        over = self.contract.continued is not None and self.horizon is not None and rounds > self.horizon
+        if (
+            problem.feedback is Feedback.FULL
+            or problem.delay
+            or reads.context
+            or reads.previous
+            or reads.factored
+            or over
+        ):
+            return None
+        if not registered(backend).whole_runs:
+            return None
+        if backend not in self._players:
+            contract = contract_of(self, discloses=True)
+            self._players[backend] = find_backend(backend).compile(self.disclosing, contract), contract
+        return make_learner(*self._players[backend], **options)
+
+    @cached_property
+    def _players(self) -> dict[str, tuple[Compiled, Contract]]:
+        return {}
 
     def fleet(
         self,

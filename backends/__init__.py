@@ -14,6 +14,7 @@ BACKENDS = {
         "oco.backends.c99.backend:CBackend",
         "C",
         Speed(start=0.3, line=0.004, entry=1e-9),
+        whole_runs=True,
         precisions=("float64", "float32"),
     ),
 }

@@ -28,6 +28,7 @@ class Registered:
     linear_algebra  True where large products and factorizations go to a library of linear algebra
     standalone      True where it writes files that run without this package
     parts           True where it can write its module in parts, as files of a folder
+    whole_runs      True where its programs play many rounds in one call
     precisions      numbers that those files may have, the usual ones first: float64, float32
     """
 
@@ -37,4 +38,5 @@ class Registered:
     linear_algebra: bool = False
     standalone: bool = True
     parts: bool = False
+    whole_runs: bool = False
     precisions: tuple[str, ...] = ("float64",)

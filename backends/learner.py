@@ -12,7 +12,6 @@ from oco.backends.arguments import (
     by_decision,
     decision_within,
     generator,
-    given_draw,
     is_integer,
     stream_of,
     wrong_input,
@@ -29,6 +28,7 @@ from oco.backends.out_of_bounds import CHOICES, NOTES, repaired
 from oco.backends.past_horizon import Continuing
 from oco.backends.portable import Portable, row_of
 from oco.backends.python.intake import Intake, NotFinite, StreamError
+from oco.backends.random_arrays import Drawing
 from oco.backends.turns import Turns
 from oco.backends.watching import Watching
 from oco.compiler.certificates.certificate import Certificate
@@ -44,7 +44,7 @@ MOST_OUTSIDE = 50
 """Most listed rounds with data outside the bounds."""
 
 
-class Learner(Continuing, Turns, Watching, Portable):
+class Learner(Drawing, Continuing, Turns, Watching, Portable):
     """Learner that decides round by round: `decide(...)` with the model's contexts by name, then `observe(...)` with the rest.
 
     Threads may use it in turns; one that comes while another is at work waits `timeout` seconds for its turn, then gets
@@ -311,14 +311,16 @@ class Learner(Continuing, Turns, Watching, Portable):
 
     def advance(self, inputs: Sequence[Any], rounds: int, keep: Collection[str]) -> Recorded:
         """Play so many rounds of inputs (rounds, *shape) in one call of a compiled program, and record what `keep` names; at most as
-        far as the horizon. For programs without draws and learners without a journal: `play` calls it.
+        far as the horizon. For learners without a journal: `play` calls it.
         """
-        if self.compiled.run is None or self.compiled.program.draws or self.journal is not None:
+        run = self.compiled.run
+        if run is None or self.journal is not None:
             raise InternalError("a learner that runs round by round alone")
         with self._owned():
             self.pass_horizon()
             count = self._until_horizon(rounds)
-            recorded = self.compiled.run(self._state, [array[:count] for array in inputs], (), count, keep)
+            given = [array[:count] for array in inputs]
+            recorded = self._with_random_arrays(count, lambda draws: run(self._state, given, draws, count, keep))
             self._state = recorded.state
             return recorded
 
@@ -354,32 +356,6 @@ class Learner(Continuing, Turns, Watching, Portable):
         elif times == MOST_OUTSIDE:
             self.warn(f"from round {self.round} on data outside the bounds is not listed any more: {done}")
         return values
-
-    def _random_arrays(self) -> tuple[Any, ...]:
-        """Algorithm's own random arrays of this round, drawn once: an interruption takes nothing from the generator."""
-        results = self.drawn
-        if results is None:
-            before = self._random.bit_generator.state
-            try:
-                results = tuple(self._draw(f.name, f.type.shape) for f in self.compiled.program.draws)
-                self._drawn = self.round, results
-            except BaseException:
-                self._random.bit_generator.state = before
-                raise
-        return results
-
-    @property
-    def drawn(self) -> tuple[Any, ...] | None:
-        """Random arrays of the algorithm in this round, in the order of the program's fields; None where they are still to be drawn."""
-        if not self.compiled.program.draws:
-            return ()
-        return self._drawn[1] if self._drawn is not None and self._drawn[0] == self.round else None
-
-    def _draw(self, name: str, shape: tuple[int, ...]) -> Any:
-        if self._draws is not None:
-            return given_draw(self._draws, name, shape, self.round)
-        normal = self.contract.distributions.get(name, "uniform") == "normal"
-        return self._random.normal(size=shape) if normal else self._random.random(shape)
 
     # Its life beyond this process.
 

@@ -47,7 +47,7 @@ def can_play(learner: Learner) -> bool:
         together = learner.learns_together and learner.compiled.program.prepare is not None
         return not learner.pending and not together and all(map(can_play, learner.learners))
     program = learner.compiled.program
-    alone = learner.journal is not None or bool(program.draws) or bool(program.factored)
+    alone = learner.journal is not None or bool(program.factored)
     return learner.compiled.run is not None and program.measure is not None and not alone
 
 
@@ -64,7 +64,8 @@ def play(
     rounds is wanted, since copies of large ones take longer than finding them. A round that the program refuses goes
     through `observe`, which raises the error, or repairs the round if it may.
     """
-    fields = (*learner.compiled.program.feedback, *learner.compiled.program.decision)
+    program = learner.compiled.program
+    fields = (*program.feedback, *program.decision, *program.draws)
     done, most = 0, 1 + ROOM // sum(8 * int(np.prod(f.type.shape)) for f in fields)
     chunk = min(FIRST_CHUNK, most)
     while done < rounds:

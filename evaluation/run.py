@@ -89,6 +89,9 @@ class RunnablePlan(Protocol):
     ) -> Learner:
         """Learner before its first round."""
 
+    def player(self, rounds: int, backend: str, **options: Any) -> Learner | None:
+        """Learner for whole runs of so many rounds that is given the streams of a model with less feedback; None where there is none."""
+
 
 def run(
     plan: RunnablePlan,
@@ -129,22 +132,22 @@ def run(
         notes = (*loaded.notes, *_planned_otherwise(plan.canonical.horizon, loaded.rounds))
         feed, rounds = iter(loaded), loaded.rounds
     target = plan.backend_for(plan.canonical.horizon if rounds is None else rounds, backend)
-    made = partial(plan.learner, seed=seed, start=start, draws=draws)
-    turns = plan.canonical.delay + 1
-    learner = _opened(lambda recorded: made(backend=target.following(recorded).name), journal, turns)
+    own: dict[str, Any] = {"seed": seed, "start": start, "draws": draws}
+    made, turns = partial(plan.learner, **own), plan.canonical.delay + 1
+    player = None if loaded is None or journal is not None else plan.player(loaded.rounds, target.name, **own)
+    learner = player or _opened(lambda recorded: made(backend=target.following(recorded).name), journal, turns)
     recorder = Recorder(plan.canonical, learner, rounds, keep, collect=loaded is None)
     with learner:
-        if loaded is not None and plan.canonical.feedback is Feedback.FULL and can_play(learner):
+        if loaded is not None and can_play(learner) and (player or plan.canonical.feedback is Feedback.FULL):
             _play(learner, loaded, recorder, progress)
         else:
             _drive(plan.canonical, learner, feed, recorder, progress)
     if loaded is None:
         streams = MappingProxyType(recorder.streams())
         loaded = Data(plan.canonical, recorder.count, streams, seed=seed)
-    loaded = loaded.joined(recorder.carried())
-    own = _given(plan.canonical, start, draws)
-    origin = Origin(seed, plan.recipe, *own, learner.compiled.backend, _known(plan.facts))
-    record = recorder.record()
+    loaded, record = loaded.joined(recorder.carried()), recorder.record()
+    started = _given(plan.canonical, start, draws)
+    origin = Origin(seed, plan.recipe, *started, learner.compiled.backend, _known(plan.facts))
     _monitor(learner, record, loaded)
     message = {"notes": (*notes, *given.notes, *target.notes, *recorder.notes), "warnings": tuple(learner.warnings)}
     proof = learner.certificate() if learner.contract.terms is not None else None

@@ -283,7 +283,7 @@ def test_wrong_data_of_one_learner_changes_none(name):
 def test_a_decision_is_computed_once_a_round_where_each_call_goes_through_python(monkeypatch):
     """Of an algorithm that draws: `decide` and the worth of the round take the same, and the next round and another state another."""
     plan = oco.compile(oco.parse(DRAWING), algorithm="bfw-tvc")
-    learner, native = plan.learner(backend="c", seed=3), plan.compiled("c").native
+    learner, native = plan.learner(backend="c", seed=3, timeout=1.0), plan.compiled("c").native
     calls, decide_at = [], native.decide_at
     monkeypatch.setattr(native, "decide_at", lambda *given: calls.append(1) or decide_at(*given))
     reference, kept = plan.learner(backend="numpy", seed=3), list[Any]()

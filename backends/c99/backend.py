@@ -11,6 +11,7 @@ from oco.backends.base import Compiled
 from oco.backends.c99.bindings import beside
 from oco.backends.c99.build import INSTALL, has_compiler, library
 from oco.backends.c99.example import example_main
+from oco.backends.c99.flags import command
 from oco.backends.c99.fleet import NativeFleet
 from oco.backends.c99.learner import NativeLearner
 from oco.backends.c99.module import emit
@@ -68,7 +69,7 @@ class CBackend:
 
     def usage(self, path: str, names: Sequence[str], data: str | None) -> str:
         """Command that compiles the files and runs the example."""
-        return f"C99, libm alone ({', '.join(names)}). Try it: cc -std=c99 {path}/*.c -lm && ./a.out"
+        return f"C99, libm alone ({', '.join(names)}). Try it: {command(f'{path}/*.c')} && ./a.out"
 
 
 def _no_promises(program: Program) -> Contract:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
+from oco.backends.c99.flags import NUMERIC, PORTABLE
 from oco.backends.c99.interface import Named
 from oco.backends.c99.module import CSource
 from oco.backends.c99.return_codes import error_size
@@ -72,11 +73,11 @@ def beside(source: CSource) -> dict[str, str]:
     """Texts of the files by name."""
     name = source.name
     return {
-        "CMakeLists.txt": _CMAKE.replace("@NAME@", name),
+        "CMakeLists.txt": _CMAKE.replace("@NAME@", name).replace("@NUMERIC@", " ".join(NUMERIC)),
         f"{name}.py": _of_numbers(_python(source), source, "ctypes.c_double", "ctypes.c_float"),
         f"{name}.rs": _of_numbers("\n".join(_rust(source)) + "\n", source, "f64", "f32"),
         "Cargo.toml": _CARGO.replace("NAME", name),
-        "build.rs": _BUILD.replace("NAME", name),
+        "build.rs": _BUILD.replace("NAME", name).replace("FLAGS", ", ".join(f'"{flag}"' for flag in PORTABLE)),
     }
 
 
@@ -97,6 +98,9 @@ endif()
 add_library(oco_@NAME@ @NAME@.c)
 set_target_properties(oco_@NAME@ PROPERTIES OUTPUT_NAME @NAME@ C_STANDARD 99 C_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON
                                           WINDOWS_EXPORT_ALL_SYMBOLS ON)
+if(CMAKE_C_COMPILER_ID MATCHES "GNU|Clang")
+  target_compile_options(oco_@NAME@ PRIVATE @NUMERIC@)
+endif()
 target_include_directories(oco_@NAME@ PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 find_library(MATH_LIBRARY m)
 if(MATH_LIBRARY)
@@ -132,7 +136,7 @@ fn run(variable: &str, otherwise: &str, arguments: &[&str]) {
 fn main() {
     let out = env::var("OUT_DIR").unwrap();
     let (object, library) = (format!("{}/NAME.o", out), format!("{}/libNAME.a", out));
-    run("CC", "cc", &["-std=c99", "-O2", "-fPIC", "-c", "NAME.c", "-o", &object]);
+    run("CC", "cc", &[FLAGS, "-fPIC", "-c", "NAME.c", "-o", &object]);
     run("AR", "ar", &["crs", &library, &object]);
     println!("cargo:rustc-link-search=native={}", out);
     println!("cargo:rustc-link-lib=static=NAME");

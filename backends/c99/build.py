@@ -23,14 +23,13 @@ from typing import Any
 import numpy as np
 
 from oco.backends.c99.cache import ELSEWHERE, Folder, cache_folder, libraries
+from oco.backends.c99.flags import FLAGS
 from oco.backends.c99.fleet_source import FleetSource
 from oco.backends.c99.glue import glue
 from oco.backends.c99.module import CSource
 from oco.dsl.diagnostics import InternalError, OcoError, fail
 from oco.dsl.writing import reason_of
 
-FLAGS = ("-std=c99", "-O3", "-march=native", "-fno-math-errno", "-fPIC", "-shared")
-"""No -ffast-math: sums keep their order, and NaN and infinities their meaning. Without errno, which nothing reads, roots vectorize."""
 ANY_ALIGNMENT = "-Wa,-muse-unaligned-vector-move"
 """Flag of the GNU assembler for x86: GCC 12 puts some arrays on the stack where its own aligned moves of vectors fault."""
 
@@ -77,13 +76,17 @@ def fleet_library(source: FleetSource) -> ctypes.CDLL:
 
 @cache
 def stepper() -> Any:
-    """Class `Stepper` of the extension module that drives learners quickly; None where Python's headers are absent."""
-    include = sysconfig.get_paths()["include"]
-    if not (Path(include) / "Python.h").exists():
+    """Class `Stepper` of the extension module that drives learners quickly; None where Python's headers, or NumPy's library of
+    distributions, are absent.
+    """
+    include, distributions = sysconfig.get_paths()["include"], Path(np.__file__).parent / "random/lib/libnpyrandom.a"
+    if not (Path(include) / "Python.h").exists() or not distributions.exists():
         return None
     text = files("oco.backends.c99").joinpath("stepper.c").read_text(encoding="utf-8")
     options = (f"-I{include}", f"-I{np.get_include()}")
-    folder, name = _cached(f"stepper-{sys.implementation.cache_tag}", {"stepper.c": text}, options)
+    folder, name = _cached(
+        f"stepper-{sys.implementation.cache_tag}", {"stepper.c": text}, options, (str(distributions),)
+    )
     spec = spec_from_file_location("oco_stepper", folder.path / name)
     if spec is None or spec.loader is None:
         return None
@@ -92,13 +95,16 @@ def stepper() -> Any:
     return module.Stepper
 
 
-def _cached(name: str, sources: Mapping[str, str], options: Sequence[str]) -> tuple[Folder, str]:
+def _cached(
+    name: str, sources: Mapping[str, str], options: Sequence[str], archives: Sequence[str] = ()
+) -> tuple[Folder, str]:
     """Folder and name of a shared library, built if it is not complete in the cache: in a folder of its own, then moved
     into place.
     """
     command = (*compiler(), *FLAGS, *options)
     parts = [
         *command,
+        *archives,
         ANY_ALIGNMENT,
         np.__version__,
         _processor(),
@@ -111,7 +117,7 @@ def _cached(name: str, sources: Mapping[str, str], options: Sequence[str]) -> tu
         return folder, target
     try:
         with folder.workplace() as workplace:
-            made = _built(command, sources, workplace)
+            made = _built(command, sources, archives, workplace)
             with open(made, "rb") as file:
                 os.fchmod(file.fileno(), 0o700)
                 os.fsync(file.fileno())
@@ -151,13 +157,13 @@ _SOURCE_ERROR = re.compile(r"\.[ch]:\d+(:\d+)?: (fatal )?error:")
 """Messages with a place in the source are errors of the source; others are problems of the compiler or its disk."""
 
 
-def _built(command: Sequence[str], sources: Mapping[str, str], folder: Path) -> Path:
-    """Library made of the sources. The compiler works in the folder by relative names: a path by descriptor is valid in
-    this process only.
+def _built(command: Sequence[str], sources: Mapping[str, str], archives: Sequence[str], folder: Path) -> Path:
+    """Library made of the sources, with what they use of static libraries. The compiler works in the folder by relative names: a path by
+    descriptor is valid in this process only.
     """
     for file, text in sources.items():
         (folder / file).write_text(text, encoding="utf-8")
-    inputs = [*_workarounds(compiler()), *(file for file in sources if file.endswith(".c"))]
+    inputs = [*_workarounds(compiler()), *(file for file in sources if file.endswith(".c")), *archives]
     try:
         done = subprocess.run([*command, *inputs, "-o", "made.so", "-lm"], capture_output=True, text=True, cwd=folder)
     except OSError as error:

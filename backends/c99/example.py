@@ -9,6 +9,7 @@ import numpy as np
 
 from oco.backends.c99.constants import array_lines
 from oco.backends.c99.expressions import C_TYPES
+from oco.backends.c99.flags import command
 from oco.backends.c99.interface import Named
 from oco.backends.c99.module import CSource
 from oco.backends.c99.single import WIDE, in_floats
@@ -31,7 +32,9 @@ def example_main(program: Program, source: CSource, contract: Contract) -> str:
 
 def _lines(program: Program, source: CSource, contract: Contract) -> Iterator[str]:
     name, interface = source.name, source.interface
-    yield f"/* How {name} is used: cc -std=c99 {name}.c {name}_example.c -lm */"
+    yield f"/* How {name} is used:"
+    yield f" * {command(f'{name}.c', f'{name}_example.c')}"
+    yield " * With -ffp-contract=fast it is quicker by up to a seventh, and last digits differ from those of `oco run`. */"
     yield f'#include "{name}.h"'
     yield ""
     yield "#include <stdio.h>"

@@ -11,34 +11,35 @@ from oco.backends.c99.module import CSource
 def glue(source: CSource) -> str:
     """Text of the functions in C.
 
-    glue_decide(self, decisions side by side); glue_observe(self, addresses of inputs); glue_measure(self, decisions,
-    inputs, measured), where measured is loss, g, h side by side.
+    glue_decide(self, addresses of draws, decisions side by side); glue_observe(self, addresses of inputs, of draws);
+    glue_measure(self, decisions, inputs, measured), where measured is loss, g, h side by side.
     """
     of = source.interface
-    if of.program.measure is None or of.draws:
+    if of.program.measure is None:
         return ""
     return "\n".join([*_one(of), ""])
 
 
 def _one(of: Interface) -> Iterator[str]:
     inputs = [_entry(n, f"(const {n.c_type} *)inputs[{k}]") for k, n in enumerate(of.inputs)]
+    draws = [_entry(n, f"(const {n.c_type} *)draws[{k}]") for k, n in enumerate(of.draws)]
     given = _side_by_side(of.decisions, "decisions")
     values = [_entry(d, p) for p, d in zip(given, of.decisions)]
     yield from _function(
         of,
         "int64_t",
         "glue_decide",
-        "void *self, double *decisions",
-        [f"return {of.name}_decide({', '.join(['self', *given])});"],
+        "void *self, const void *const *draws, double *decisions",
+        [f"return {of.name}_decide({', '.join(['self', *draws, *given])});"],
     )
     yield from _function(
         of,
         "int64_t",
         "glue_observe",
-        "void *self, const void *const *inputs",
+        "void *self, const void *const *inputs, const void *const *draws",
         [
             f"const int64_t wrong = {of.name}_check({', '.join(inputs)});",
-            f"return wrong != 0 ? wrong : {of.name}_step({', '.join(['self', *inputs])});",
+            f"return wrong != 0 ? wrong : {of.name}_step({', '.join(['self', *inputs, *draws])});",
         ],
     )
     measured = ["measured", "measured + 1", f"measured + {1 + of.outputs[0]}"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -15,6 +15,7 @@ from oco.backends.c99.build import stepper
 from oco.backends.contract import Contract
 from oco.backends.feedback import Feedback
 from oco.backends.learner import Learner
+from oco.backends.turns import OfRound
 from oco.compiler.ir.program import DType
 from oco.compiler.ir.verifier import KINDS
 
@@ -26,6 +27,7 @@ class NativeLearner(Learner):
 
     def __init__(self, compiled: Compiled, contract: Contract, **options: Any) -> None:
         self._quick: Any = None
+        self._random_views: tuple[np.ndarray[Any, Any], ...] = ()
         self._lay_out(compiled)
         super().__init__(compiled, contract, **options)
         self._bind_compiled()
@@ -51,14 +53,7 @@ class NativeLearner(Learner):
         """Replace `decide` and `observe` by C functions, where that is possible."""
         program, native = self.compiled.program, self.compiled.native
         quick = stepper()
-        if (
-            quick is None
-            or program.measure is None
-            or program.draws
-            or program.factored
-            or self.contexts.awaited
-            or self.contract.axes
-        ):
+        if quick is None or program.measure is None or program.factored or self.contexts.awaited or self.contract.axes:
             return
         addresses = [ctypes.cast(native.glue(name), ctypes.c_void_p).value for name in ("decide", "observe", "measure")]
         horizon = -1 if self.contract.horizon is None else self.contract.horizon + (self.contract.continued is None)
@@ -66,9 +61,16 @@ class NativeLearner(Learner):
         decisions = tuple((f.name, "d", f.type.shape) for f in program.decision)
         counts = [int(np.prod(r.type.shape)) for r in program.measure.body.results[1:]]
         words = partial(Learner.decide, self), partial(Learner.observe, self), partial(Learner.watch_round, self)
-        answered = self._answered
-        self._quick = quick(self._memory, *words, *addresses, inputs, decisions, horizon, *counts)
-        self._answered = answered
+        draws = tuple(
+            (int(np.prod(f.type.shape)), self.contract.distributions.get(f.name) == "normal") for f in program.draws
+        )
+        numbers = np.zeros(sum(size for size, _ in draws))
+        parts = np.split(numbers, np.cumsum([size for size, _ in draws])[:-1]) if draws else []
+        answered, drawn = self._answered, self._drawn
+        random = numbers, self._random.bit_generator
+        self._quick = quick(self._memory, *words, *addresses, inputs, decisions, horizon, *counts, draws, *random)
+        self._random_views = tuple(part.reshape(f.type.shape) for part, f in zip(parts, program.draws))
+        self._answered, self._drawn = answered, drawn
         self.__dict__.update(decide=self._quick.decide, observe=self._quick.observe)
 
     @property
@@ -81,6 +83,32 @@ class NativeLearner(Learner):
         self._last_answered = round
         if self._quick is not None:
             self._quick.answered = round
+
+    @property
+    def _drawn(self) -> OfRound | None:
+        """Round whose random arrays are drawn, with these, in C or in Python."""
+        if self._quick is None or not self._random_views:
+            return self._last_drawn
+        round = int(self._quick.drawn)
+        return (round, tuple(view.copy()[()] for view in self._random_views)) if round else None
+
+    @_drawn.setter
+    def _drawn(self, drawn: OfRound | None) -> None:
+        self._last_drawn = drawn
+        if self._quick is not None:
+            self._quick.drawn = 0 if drawn is None else drawn[0]
+            for view, values in zip(self._random_views, () if drawn is None else drawn[1]):
+                view[...] = values
+
+    @property
+    def _draws(self) -> Mapping[str, np.ndarray[Any, Any]] | None:
+        """Random arrays that the caller gave, which Python takes round by round."""
+        return self._given_draws
+
+    @_draws.setter
+    def _draws(self, given: Mapping[str, np.ndarray[Any, Any]] | None) -> None:
+        self._given_draws = given
+        self._share()
 
     @contextmanager
     def _owned(self) -> Iterator[None]:
@@ -96,9 +124,9 @@ class NativeLearner(Learner):
                 self._share()
 
     def _share(self) -> None:
-        """Let all calls go through Python where a journal or other threads have a part in them."""
+        """Let all calls go through Python where a journal, other threads or draws of the caller have a part in them."""
         if self._quick is not None:
-            self._quick.busy = self.journal is not None or self.shared
+            self._quick.busy = self.journal is not None or self.shared or self._draws is not None
 
     def memory(self) -> bytes:
         """Bytes of the struct."""
@@ -122,14 +150,14 @@ class NativeLearner(Learner):
 
     def advance(self, inputs: Sequence[Any], rounds: int, keep: Collection[str]) -> Recorded:
         """Play many rounds, as any learner, in place on the struct."""
-        if self.compiled.program.draws or self.journal is not None:
+        if self.journal is not None:
             return super().advance(inputs, rounds, keep)
         with self._owned():
             self.pass_horizon()
             count = self._until_horizon(rounds)
             given = [array[:count] for array in inputs]
-            recorded: Recorded = self.compiled.native.run_at(self._struct, given, (), count, keep)
-            return recorded
+            run = partial(self.compiled.native.run_at, self._struct, given, rounds=count, keep=keep)
+            return self._with_random_arrays(count, run)
 
     def _go_on(self, compiled: Compiled, contract: Contract, state: tuple[Any, ...]) -> None:
         """Run another program from here, in a struct of its own."""
@@ -137,8 +165,8 @@ class NativeLearner(Learner):
         super()._go_on(compiled, contract, state)
         self.__dict__.pop("decide", None)
         self.__dict__.pop("observe", None)
-        answered, self._quick = self._answered, None
-        self._answered = answered
+        answered, drawn, self._quick = self._answered, self._drawn, None
+        self._answered, self._drawn = answered, drawn
         self._bind_compiled()
         if self._quick is not None:
             self._quick.busy = True  # until the call that passed the horizon is over

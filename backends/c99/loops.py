@@ -18,7 +18,7 @@ Index = Sequence[str]
 Shape = Sequence[int]
 LONG = 32
 """Number of entries from which an inner product of contiguous arrays is added up in several parts at once."""
-MANY, PARTS = 256, 32
+MANY, PARTS = 64, 32
 """Entries from which any sum is added up in that many parts at once; gcc unrolls loops of 16 and fewer first, and then vectorizes few."""
 IN_PARTS = frozenset({"sum", "max", "min", "matmul"})
 

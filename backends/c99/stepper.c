@@ -8,13 +8,14 @@
 #include <structmember.h>
 #include <numpy/arrayobject.h>
 #include <numpy/arrayscalars.h>
+#include <numpy/random/distributions.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-typedef int64_t (*decide_function)(void *self, double *decisions);
-typedef int64_t (*observe_function)(void *self, const void *const *inputs);
+typedef int64_t (*decide_function)(void *self, const void *const *draws, double *decisions);
+typedef int64_t (*observe_function)(void *self, const void *const *inputs, const void *const *draws);
 typedef void (*measure_function)(void *self, const double *decisions, const void *const *inputs, double *measured);
 
 enum { MOST_INPUTS = 64, MOST_AXES = 32 };
@@ -24,17 +25,26 @@ typedef struct {
     int type;       /* NPY_DOUBLE or NPY_INT64 */
     int axes;
     npy_intp shape[MOST_AXES];
+    double *copy; /* of an input: where the entries of lists go, in words of eight bytes */
 } Form;
+
+typedef struct {
+    npy_intp size;
+    bool normal; /* standard normal; else uniform on [0, 1) */
+} Draw;
 
 typedef struct {
     PyObject_HEAD
     PyObject *memory;   /* an array of bytes that holds the learner's struct */
+    PyObject *numbers;  /* an array of the random arrays of a round, side by side */
+    PyObject *random;   /* the learner's generator of bits */
     PyObject *slow_decide, *slow_observe; /* the same in Python */
     PyObject *look; /* what the learner sees of itself: watch_round(feedback, decisions, inputs) */
     char busy; /* Python is at work on the learner: every call goes there, and is told so if it comes from another thread */
     void *self;
     int64_t *round;
     int64_t answered; /* the last round that was decided */
+    int64_t drawn;    /* the round whose random arrays are in `numbers` */
     int64_t horizon; /* calls of this round and the next go through Python; -1: of none */
     decide_function decide;
     observe_function observe;
@@ -43,6 +53,10 @@ typedef struct {
     Form *forms; /* inputs, then decisions */
     double *space; /* the decisions, side by side */
     Py_ssize_t constraints, equalities;
+    int draws;
+    Draw kinds[MOST_INPUTS];
+    const void *places[MOST_INPUTS]; /* of the random arrays */
+    bitgen_t *bits;
 } Stepper;
 
 typedef struct {
@@ -63,7 +77,7 @@ static PyObject *array_of(const Form *form, const void *values) {
 }
 
 static PyObject *vector_of(const double *values, Py_ssize_t count) {
-    const Form form = {NULL, NPY_DOUBLE, 1, {count}};
+    const Form form = {.type = NPY_DOUBLE, .axes = 1, .shape = {count}};
     return array_of(&form, values);
 }
 
@@ -179,9 +193,25 @@ static bool at_horizon(const Stepper *s) {
     return s->horizon >= 0 && (*s->round == s->horizon || *s->round == s->horizon + 1);
 }
 
+/* The random arrays of this round, once: the numbers that the learner's Generator would give. */
+static const void *const *drawn(Stepper *s) {
+    if (s->drawn != *s->round) {
+        for (int k = 0; k < s->draws; ++k) {
+            double *to = (double *)s->places[k];
+            if (s->kinds[k].normal) {
+                random_standard_normal_fill(s->bits, s->kinds[k].size, to);
+            } else {
+                random_standard_uniform_fill(s->bits, s->kinds[k].size, to);
+            }
+        }
+        s->drawn = *s->round;
+    }
+    return s->places;
+}
+
 static PyObject *stepper_decide(Stepper *s, PyObject *ignored) {
     (void)ignored;
-    if (s->busy || at_horizon(s) || s->decide(s->self, s->space) != 0) {
+    if (s->busy || at_horizon(s) || s->decide(s->self, drawn(s), s->space) != 0) {
         return PyObject_CallNoArgs(s->slow_decide);
     }
     s->answered = *s->round;
@@ -202,6 +232,44 @@ static PyObject *stepper_decide(Stepper *s, PyObject *ignored) {
     return all;
 }
 
+/* A number of Python in a word of this type; false for anything else. */
+static bool put_number(int type, PyObject *value, double *number) {
+    if (type == NPY_DOUBLE && PyFloat_Check(value)) {
+        *number = PyFloat_AS_DOUBLE(value);
+        return true;
+    }
+    if (!PyLong_CheckExact(value)) {
+        return false;
+    }
+    int over = 0;
+    const int64_t whole = PyLong_AsLongLongAndOverflow(value, &over);
+    if (over || (type == NPY_DOUBLE && (whole > INT64_C(1) << 53 || whole < -(INT64_C(1) << 53)))) {
+        return false;
+    }
+    if (type == NPY_DOUBLE) {
+        *number = (double)whole;
+    } else {
+        memcpy(number, &whole, sizeof whole);
+    }
+    return true;
+}
+
+/* The numbers of nested lists of a form's shape from an axis on, side by side: the place behind them, NULL where they are no such lists. */
+static double *put_lists(const Form *form, int axis, PyObject *value, double *to) {
+    if (!(PyList_CheckExact(value) || PyTuple_CheckExact(value)) || PySequence_Fast_GET_SIZE(value) != form->shape[axis]) {
+        return NULL;
+    }
+    PyObject **items = PySequence_Fast_ITEMS(value);
+    for (npy_intp k = 0; to && k < form->shape[axis]; ++k) {
+        if (axis + 1 < form->axes) {
+            to = put_lists(form, axis + 1, items[k], to);
+        } else {
+            to = put_number(form->type, items[k], to) ? to + 1 : NULL;
+        }
+    }
+    return to;
+}
+
 /* Where the entries of an input lie, if it is plain; numbers are put into `number`. */
 static const void *plain(const Form *form, PyObject *value, double *number) {
     if (PyArray_CheckExact(value)) {
@@ -217,28 +285,14 @@ static const void *plain(const Form *form, PyObject *value, double *number) {
         }
         return PyArray_DATA(array);
     }
-    if (form->axes == 0 && form->type == NPY_DOUBLE && PyFloat_Check(value)) {
-        *number = PyFloat_AS_DOUBLE(value);
-        return number;
+    if (form->axes > 0) {
+        return put_lists(form, 0, value, form->copy) ? form->copy : NULL;
     }
-    if (form->axes == 0 && form->type == NPY_INT64 && PyArray_IsScalar(value, Int64)) { /* a row of an array */
+    if (form->type == NPY_INT64 && PyArray_IsScalar(value, Int64)) { /* a row of an array */
         *(int64_t *)(void *)number = PyArrayScalar_VAL(value, Int64);
         return number;
     }
-    if (form->axes == 0 && PyLong_CheckExact(value)) {
-        int over = 0;
-        const int64_t whole = PyLong_AsLongLongAndOverflow(value, &over);
-        if (over || (form->type == NPY_DOUBLE && (whole > INT64_C(1) << 53 || whole < -(INT64_C(1) << 53)))) {
-            return NULL;
-        }
-        if (form->type == NPY_DOUBLE) {
-            *number = (double)whole;
-        } else {
-            memcpy(number, &whole, sizeof whole);
-        }
-        return number;
-    }
-    return NULL;
+    return put_number(form->type, value, number) ? number : NULL;
 }
 
 /* Names in the caller's source are one object with ours; others are compared by their letters. */
@@ -310,7 +364,8 @@ static PyObject *stepper_observe(Stepper *s, PyObject *const *args, Py_ssize_t c
     const void *inputs[MOST_INPUTS];
     double numbers[MOST_INPUTS];
     const int64_t round = *s->round;
-    if (s->busy || s->answered != round || at_horizon(s) || !gathered(s, args, count, names, inputs, numbers) || s->decide(s->self, s->space) != 0) {
+    if (s->busy || s->answered != round || at_horizon(s) || !gathered(s, args, count, names, inputs, numbers) ||
+        s->decide(s->self, drawn(s), s->space) != 0) {
         return PyObject_Vectorcall(s->slow_observe, args, (size_t)count, names);
     }
     Feedback *w = new_feedback(s);
@@ -318,7 +373,7 @@ static PyObject *stepper_observe(Stepper *s, PyObject *const *args, Py_ssize_t c
         return NULL;
     }
     s->measure(s->self, s->space, inputs, w->values);
-    if (s->observe(s->self, inputs) != 0) {
+    if (s->observe(s->self, inputs, s->places) != 0) {
         Py_DECREF(w);
         return PyObject_Vectorcall(s->slow_observe, args, (size_t)count, names);
     }
@@ -336,6 +391,8 @@ static void stepper_dealloc(Stepper *s) {
     PyMem_Free(s->forms);
     PyMem_Free(s->space);
     Py_XDECREF(s->memory);
+    Py_XDECREF(s->numbers);
+    Py_XDECREF(s->random);
     Py_XDECREF(s->slow_decide);
     Py_XDECREF(s->slow_observe);
     Py_XDECREF(s->look);
@@ -375,18 +432,37 @@ static int read_form(Form *form, PyObject *row) {
     return PyErr_Occurred() ? -1 : 0;
 }
 
+/* Where the random arrays lie, from (size, normal) each. */
+static int read_draws(Stepper *s, PyObject *rows, PyObject *numbers, PyObject *random) {
+    double *next = PyArray_DATA((PyArrayObject *)numbers);
+    s->draws = (int)PyTuple_GET_SIZE(rows);
+    for (int k = 0; k < s->draws; ++k) {
+        int normal;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(rows, k), "np", &s->kinds[k].size, &normal)) {
+            return -1;
+        }
+        s->kinds[k].normal = normal;
+        s->places[k] = next;
+        next += s->kinds[k].size;
+    }
+    PyObject *capsule = PyObject_GetAttrString(random, "capsule");
+    s->bits = capsule ? PyCapsule_GetPointer(capsule, "BitGenerator") : NULL;
+    Py_XDECREF(capsule);
+    return s->bits ? 0 : -1;
+}
+
 static PyObject *stepper_new(PyTypeObject *type, PyObject *args, PyObject *options) {
     (void)options;
-    PyObject *memory, *slow_decide, *slow_observe, *look, *inputs, *decisions;
+    PyObject *memory, *slow_decide, *slow_observe, *look, *inputs, *decisions, *draws, *numbers, *random;
     unsigned long long decide, observe, measure;
     long long horizon;
     Py_ssize_t constraints, equalities;
-    if (!PyArg_ParseTuple(args, "O!OOOKKKO!O!Lnn", &PyArray_Type, &memory, &slow_decide, &slow_observe, &look, &decide, &observe, &measure, &PyTuple_Type, &inputs,
-                          &PyTuple_Type, &decisions, &horizon, &constraints, &equalities)) {
+    if (!PyArg_ParseTuple(args, "O!OOOKKKO!O!LnnO!O!O", &PyArray_Type, &memory, &slow_decide, &slow_observe, &look, &decide, &observe, &measure, &PyTuple_Type, &inputs,
+                          &PyTuple_Type, &decisions, &horizon, &constraints, &equalities, &PyTuple_Type, &draws, &PyArray_Type, &numbers, &random)) {
         return NULL;
     }
-    if (PyTuple_GET_SIZE(inputs) > MOST_INPUTS || PyTuple_GET_SIZE(decisions) > MOST_INPUTS) {
-        PyErr_SetString(PyExc_ValueError, "too many inputs or decisions");
+    if (PyTuple_GET_SIZE(inputs) > MOST_INPUTS || PyTuple_GET_SIZE(decisions) > MOST_INPUTS || PyTuple_GET_SIZE(draws) > MOST_INPUTS) {
+        PyErr_SetString(PyExc_ValueError, "too many inputs, decisions or random arrays");
         return NULL;
     }
     Stepper *s = (Stepper *)type->tp_alloc(type, 0);
@@ -394,6 +470,12 @@ static PyObject *stepper_new(PyTypeObject *type, PyObject *args, PyObject *optio
         return NULL;
     }
     s->memory = Py_NewRef(memory);
+    s->numbers = Py_NewRef(numbers);
+    s->random = Py_NewRef(random);
+    if (read_draws(s, draws, numbers, random) < 0) {
+        Py_DECREF(s);
+        return NULL;
+    }
     s->slow_decide = Py_NewRef(slow_decide);
     s->slow_observe = Py_NewRef(slow_observe);
     s->look = Py_NewRef(look);
@@ -409,19 +491,23 @@ static PyObject *stepper_new(PyTypeObject *type, PyObject *args, PyObject *optio
     s->forms = PyMem_Calloc((size_t)rows, sizeof(Form));
     s->inputs = (int)PyTuple_GET_SIZE(inputs);
     s->decisions = (int)PyTuple_GET_SIZE(decisions);
-    size_t size = 0;
+    size_t size = 0; /* of decisions and inputs */
     for (int k = 0; s->forms && k < rows; ++k) {
         PyObject *row = k < s->inputs ? PyTuple_GET_ITEM(inputs, k) : PyTuple_GET_ITEM(decisions, k - s->inputs);
         if (read_form(s->forms + k, row) < 0) {
             Py_DECREF(s);
             return NULL;
         }
-        size += k < s->inputs ? 0 : size_of(s->forms + k);
+        size += size_of(s->forms + k);
     }
     s->space = PyMem_Malloc((size + 1) * sizeof(double));
     if (!s->forms || !s->space) {
         Py_DECREF(s);
         return PyErr_NoMemory();
+    }
+    for (int k = 0; k < s->inputs; ++k) {
+        size -= size_of(s->forms + k); /* the last inputs' places come first, behind the decisions */
+        s->forms[k].copy = s->space + size;
     }
     return (PyObject *)s;
 }
@@ -436,6 +522,7 @@ static PyMethodDef stepper_methods[] = {
 static PyMemberDef stepper_members[] = {
     {"busy", T_BOOL, offsetof(Stepper, busy), 0, "Whether every call goes through Python."},
     {"answered", T_LONGLONG, offsetof(Stepper, answered), 0, "The last round that was decided."},
+    {"drawn", T_LONGLONG, offsetof(Stepper, drawn), 0, "The round whose random arrays are drawn."},
     {NULL, 0, 0, 0, NULL},
 };
 

@@ -174,9 +174,9 @@ def built(name: str, *options: str) -> str:
     return made
 
 
-def handwritten(name: str) -> Callable[..., None]:
+def handwritten(name: str, *options: str) -> Callable[..., None]:
     """The function `reference` of a C file."""
-    found = ctypes.CDLL(built(name)).reference
+    found = ctypes.CDLL(built(name, *options)).reference
     found.restype = None
     call: Callable[..., None] = found
     return call

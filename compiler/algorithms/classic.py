@@ -50,7 +50,7 @@ class OnlineGradientDescent:
 
 
 class ExponentiatedGradient:
-    """x_{t+1} proportional to x_t exp(-eta grad f_t(x_t)), in log space."""
+    """x_{t+1} proportional to x_t exp(-eta grad f_t(x_t))."""
 
     def init(self, p: Problem, start: Point) -> State:
         return {"x": start}

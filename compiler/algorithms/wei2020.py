@@ -85,7 +85,7 @@ class MirrorDescent:
         """argmin <direction, .> + D(., mu). Erratum 6: D is |x - y|^2 / 2 in the Euclidean case."""
         if not _entropic(p.domain.domains):
             return p.domain.project(mu - direction)
-        p.note("Algorithm 2: mix with the uniform point, then the closed form (10) in log space")
+        p.note("Algorithm 2: mix with the uniform point, then the closed form (10)")
         theta, centre = p.setting("theta"), p.domain.domains[0].centre()
         mixed = (1.0 - theta) * mu + Point((theta * p.tracer.full(float(centre.flat[0]), centre.shape),))
         return p.domain.bregman_step(mixed, direction)

@@ -112,9 +112,8 @@ class Simplex(Domain):
         return self.shaped(t, t.put(t.zeros((self.size,)), self.s, t.argmin(self.flat(t, c))))
 
     def bregman_step(self, t: Tracer, x: Value, p: Value) -> Value:
-        # u = s x exp(-p) / sum(x exp(-p)), in log space: the largest exponent is 0.
-        z = t.log(t.maximum(x / self.s, WEIGHT_FLOOR)) - p
-        weight = t.name("weight", t.exp(z - t.max(z)))
+        # u = s x exp(-p) / sum(x exp(-p)): with exponents of at most 0, the sum is at least the floor of the entry whose exponent is 0.
+        weight = t.name("weight", t.maximum(x / self.s, WEIGHT_FLOOR) * t.exp(t.min(p) - p))
         return weight * (self.s / t.sum(weight))
 
     @property

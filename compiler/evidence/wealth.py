@@ -116,22 +116,16 @@ class Evidence:
         return result
 
     def _after(self, flat: dict[str, Floats]) -> Evidence:
-        paid = payments(self.entries, flat, dict(self.last))
-        count = len(paid)
+        wealth = payments(self.entries, flat, dict(self.last))
+        count = len(wealth)
         rounds = self.rounds + 1 + np.arange(count)
         shares = self._shares(rounds)
         aside = np.maximum(self.aside - np.cumsum(shares), 0.0)
-        if count == 1:
-            wealth = ((self.begun + shares[0]) * paid[0])[None]
-        else:
-            with np.errstate(divide="ignore"):
-                log = np.cumsum(np.log(paid), axis=0)
-                started = np.log(shares)[:, None] - np.concatenate([np.zeros((1, paid.shape[1])), log[:-1]])
-                first = np.logaddexp(np.log(self.begun), started[0])
-            started[0] = first
-            with np.errstate(over="ignore"):
-                wealth = np.exp(log + np.logaddexp.accumulate(started, axis=0))
         with np.errstate(over="ignore", invalid="ignore"):
+            before = self.begun
+            for share, row in zip(shares, wealth):  # payments become the wealth in place
+                row *= before + share
+                before = row
             totals = wealth @ self._prior + aside
         over = np.flatnonzero(~(totals < 1 / self.alpha))
         at = int(over[0]) if len(over) else count - 1

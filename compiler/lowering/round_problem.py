@@ -143,7 +143,7 @@ class Problem(NumberedRound):
     @property
     def full(self) -> bool:
         """True where the round reveals all streams."""
-        return self.spec.canonical.feedback is Feedback.FULL
+        return self.spec.feedback is Feedback.FULL
 
     @cached_property
     def constraints_known(self) -> bool:
@@ -228,12 +228,13 @@ class Problem(NumberedRound):
 
     def equality_gradients(self, x: Point) -> Rows:
         """The rows of these entries. They are affine: the rows do not depend on x."""
-        rows = (
-            self._rows([c.expr for c in self.spec.canonical.equalities], x)
-            if self.full
-            else Rows(tuple(self._given("equality_gradients")))
-        )
-        return Rows(tuple(self._kept(m) for m in self.units.of_equality_rows(rows).blocks))
+        return Rows(tuple(self._kept(m) for m in self.all_equality_gradients(x).blocks))
+
+    def all_equality_gradients(self, x: Point) -> Rows:
+        """grad h_t^m, a row an equality, in the order of the text."""
+        if not self.full:
+            return self.units.of_equality_rows(Rows(tuple(self._given("equality_gradients"))))
+        return self.units.of_equality_rows(self._rows([c.expr for c in self.spec.canonical.equalities], x))
 
     def equality_combination(self, x: Point, weights: Value) -> Point:
         """sum_m weights_m grad h_t^m over these entries."""

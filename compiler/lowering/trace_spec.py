@@ -55,8 +55,8 @@ class TraceSpec:
     symbols in the settings whose numbers are given with the first decision, so that one program serves many of them. `certify`: kind of
     regret that the state keeps the sums of a certificate for, "" for none. `anytime`: settings go on with the rounds after the horizon.
     `watch`: the state keeps what tells whether one decision satisfied all rounds. `seasons`: rounds of the seasons of streams whose own is
-    not that of the setting. `pending`: rounds may wait in the state until the
-    sums of a certificate take many of them at once.
+    not that of the setting. `pending`: rounds may wait in the state until the sums of a certificate take many of them at once.
+    `open_streams`: rounds reveal their streams, whatever the model's feedback.
     """
 
     canonical: Canonical
@@ -74,6 +74,12 @@ class TraceSpec:
     watch: bool = False
     seasons: Mapping[str, int] = field(default_factory=dict)
     pending: bool = True
+    open_streams: bool = False
+
+    @property
+    def feedback(self) -> Feedback:
+        """Information that a round reveals to the rule."""
+        return Feedback.FULL if self.open_streams else self.canonical.feedback
 
     @cached_property
     def domains(self) -> tuple[Domain, ...]:
@@ -102,16 +108,16 @@ class TraceSpec:
             for s in c.carried
         }
         streams = [Field(name, kind, words.get(name, "")) for name, kind in kinds.items()]
-        if c.feedback is Feedback.FULL:
+        if self.feedback is Feedback.FULL:
             return tuple(streams)
         n, m = sum(g.size for g in c.inequalities), sum(h.size for h in c.equalities)
         results = [f for f in streams if f.name in c.context]
         results += [Field("loss", Type(FLOAT), "the loss at the decision")]
         results += [Field("constraints", Type(FLOAT, (n,)), "the values of g at the decision")] if n else []
         results += [Field("equalities", Type(FLOAT, (m,)), "the values of h at the decision")] if m else []
-        if c.feedback is Feedback.TWO_POINT:
+        if self.feedback is Feedback.TWO_POINT:
             results.insert(len(c.context) + 1, Field("second_loss", Type(FLOAT), "the loss at the second point"))
-        if c.feedback.gives_values_alone:
+        if self.feedback.gives_values_alone:
             return tuple(results)
         for b in c.blocks:
             end = "" if len(c.blocks) == 1 else f"_{b.name}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import cast
 
 from oco.compiler.algorithms.base import Algorithm
@@ -21,6 +22,7 @@ from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
 from oco.compiler.lowering.learning_together import SYMBOLS as IN_TURN
 from oco.compiler.lowering.learning_together import LearningTogether
+from oco.compiler.lowering.disclosed import disclosed, with_streams
 from oco.compiler.lowering.points import Point, Rows, Structured
 from oco.compiler.lowering.restarts import EPOCH, Restarted
 from oco.compiler.lowering.round_problem import Problem, TraceSpec
@@ -30,8 +32,11 @@ from oco.compiler.lowering.storage import StateLayout, decided, started
 from oco.compiler.proximal.known_step import BEFORE, SYMBOLS, CarryingRule, WithinKnown, carried_field
 
 
-def assemble(algorithm: Algorithm, spec: TraceSpec, doc: str, norm: str = "l2") -> Program:
-    """The learner as data: init, decide, update, measure and slopes over arrays. Slopes are in the dual of the theorem's norm."""
+def assemble(algorithm: Algorithm, spec: TraceSpec, doc: str, norm: str = "l2", *, discloses: bool = False) -> Program:
+    """The learner as data: init, decide, update, measure and slopes over arrays. Slopes are in the dual of the theorem's norm.
+
+    discloses  True for a learner whose rounds reveal their streams, and whose rule sees what the model's feedback discloses of them
+    """
     t = Tracer(spec.canonical.name)
     rule, informed = _rule(algorithm, spec)
     layout = _Layout(t, spec, algorithm.frank_wolfe(spec))
@@ -52,6 +57,7 @@ def assemble(algorithm: Algorithm, spec: TraceSpec, doc: str, norm: str = "l2") 
 
     def update(state: Named, seen: Named, drawn: Named) -> Mapping[str, Liftable]:
         constants = _open(spec, state)
+        seen = _disclosed(t, spec, layout, decide, state, seen, drawn) if discloses else seen
         p = Problem(t, spec, seen, state["round"], drawn, layout.starts(state), constants)
         own = layout.state(state)
         following = layout.flat(rule.update(p, own)) | constants | watcher.after(p, state)
@@ -59,19 +65,20 @@ def assemble(algorithm: Algorithm, spec: TraceSpec, doc: str, norm: str = "l2") 
             following |= certificates.after(p, state, own, rounded(p, p.units.outward(rule.decide(p, own))))
         return following | {name: p.domain.starts.vectors[k] for k, name in layout.warm.items()}
 
-    measure, slopes = _measures(t, spec, layout, norm)
+    given = with_streams(spec) if discloses else spec
+    measure, slopes = _measures(t, given, layout, norm)
     program = trace_program(
         t,
         doc=doc,
         decision=[f for fields in layout.decided for f in fields] + [Field(n, Type(DType.FLOAT)) for n in spec.open],
         factored=tuple(b.name for b, room in layout.blocks if room is not None),
-        feedback=spec.fields(),
+        feedback=given.fields(),
         draws=tuple(spec.drawn()),
         init=init,
         decide=decide,
         update=update,
         measure=measure,
-        slopes=slopes,
+        slopes=None if discloses else slopes,
         state_docs=layout.docs({EPOCH: "the number of rounds of this epoch", **SYMBOLS, **IN_TURN, **algorithm.symbols})
         | SUMMED
         | WAITING
@@ -85,6 +92,24 @@ def assemble(algorithm: Algorithm, spec: TraceSpec, doc: str, norm: str = "l2") 
         shared = (f.name for f in program.state if any(f.name == s or f.name.startswith(f"{s}_") for s in kept))
         program = replace(program, shared=tuple(shared))
     return with_certificate(t, program, certificates.certificate if certificates.names else None)
+
+
+def _disclosed(
+    t: Tracer,
+    spec: TraceSpec,
+    layout: _Layout,
+    decide: Callable[[Named, Named], Mapping[str, Liftable]],
+    state: Named,
+    streams: Named,
+    drawn: Named,
+) -> Named:
+    """Values that the feedback discloses of a round with these streams."""
+
+    def point(draws: Named) -> Point:
+        return layout.point({name: t.lift(v) for name, v in decide(state, draws).items()})
+
+    second = partial(point, {name: -v for name, v in drawn.items()})
+    return disclosed(t, spec, state["round"], streams, point(drawn), second)
 
 
 def _measures(t: Tracer, spec: TraceSpec, layout: _Layout, norm: str) -> tuple[Measure, Measure | None]:

@@ -154,6 +154,11 @@ class Plan:
         return optimize(self.traced)
 
     @cached_property
+    def disclosing(self) -> Program:
+        """Program with the same decisions whose rounds give their streams, and disclose to the rule what the model's feedback does."""
+        return optimize(assemble(self._winner.algorithm, self._spec, self._winner.algorithm.title, discloses=True))
+
+    @cached_property
     def _spec(self) -> TraceSpec:
         algorithm, problem = self._winner.algorithm, self.choice.situation.canonical
         problem = problem.predicting if algorithm.predicts else problem

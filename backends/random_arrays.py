@@ -1,0 +1,95 @@
+"""Random arrays of a learner's own: those of each round once, or of many rounds ahead, always the same numbers of the generator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from oco.backends.arguments import given_draw
+from oco.backends.base import Recorded
+from oco.backends.turns import OfRound
+
+if TYPE_CHECKING:
+    from oco.backends.learner import Learner
+
+Array = np.ndarray[Any, Any]
+
+
+class Drawing:
+    """Part of a learner that draws its random arrays. An interruption takes nothing from the generator."""
+
+    _random: np.random.Generator
+    _draws: Mapping[str, Array] | None
+    _drawn: OfRound | None
+
+    @property
+    def drawn(self: Learner) -> tuple[Any, ...] | None:  # type: ignore[misc]  # the learner is the one class that has this part
+        """Random arrays of the algorithm in this round, in the order of the program's fields; None where they are still to be drawn."""
+        if not self.compiled.program.draws:
+            return ()
+        of_round = self._drawn
+        return of_round[1] if of_round is not None and of_round[0] == self.round else None
+
+    def _random_arrays(self: Learner) -> tuple[Any, ...]:  # type: ignore[misc]
+        """Algorithm's own random arrays of this round, drawn once."""
+        results = self.drawn
+        if results is None:
+            with self._undone_on_failure():
+                results = self._of_round(self.round)
+                self._drawn = self.round, results
+        return results
+
+    def _with_random_arrays(self: Learner, rounds: int, run: Callable[[Sequence[Array]], Recorded]) -> Recorded:  # type: ignore[misc]
+        """Result of `run` on the random arrays of so many rounds, rounds first. The generator goes on by as many as it played."""
+        if not self.compiled.program.draws:
+            return run(())
+        first, before, of_now = self.round, self._random.bit_generator.state, self.drawn
+        known = [] if of_now is None else [of_now]
+        with self._undone_on_failure():
+            recorded = run(self._of_rounds(known, first, rounds))
+            if recorded.rounds < rounds:
+                self._random.bit_generator.state = before
+                self._of_rounds(known, first, recorded.rounds)
+        return recorded
+
+    @contextmanager
+    def _undone_on_failure(self) -> Iterator[None]:
+        """Context after whose failure the generator is as before."""
+        before = self._random.bit_generator.state
+        try:
+            yield
+        except BaseException:
+            self._random.bit_generator.state = before
+            raise
+
+    def _of_rounds(self: Learner, known: Sequence[tuple[Any, ...]], first: int, rounds: int) -> list[Array]:  # type: ignore[misc]
+        """Arrays of rounds from `first` on, those of the first ones `known`; arrays of one distribution in one call of the generator."""
+        fields = self.compiled.program.draws
+        begin, count = first + len(known), max(rounds - len(known), 0)
+        if self._draws is None and len({self._is_normal(f.name) for f in fields}) == 1:
+            sizes = [int(np.prod(f.type.shape)) for f in fields]
+            block = self._sample(fields[0].name, (count, sum(sizes)))
+            parts = np.split(block, np.cumsum(sizes)[:-1], axis=1)
+            drawn = [part.reshape(count, *f.type.shape) for part, f in zip(parts, fields)]
+        else:
+            each = [self._of_round(begin + k) for k in range(count)]
+            drawn = [np.array([row[k] for row in each]).reshape(count, *f.type.shape) for k, f in enumerate(fields)]
+        if not known:
+            return drawn
+        return [np.concatenate([[row[k] for row in known], part]) for k, part in enumerate(drawn)]
+
+    def _of_round(self: Learner, round: int) -> tuple[Any, ...]:  # type: ignore[misc]
+        """Arrays of a round, drawn or among those that the caller gave."""
+        fields = self.compiled.program.draws
+        if self._draws is not None:
+            return tuple(given_draw(self._draws, f.name, f.type.shape, round) for f in fields)
+        return tuple(self._sample(f.name, f.type.shape) for f in fields)
+
+    def _is_normal(self: Learner, name: str) -> bool:  # type: ignore[misc]
+        return self.contract.distributions.get(name, "uniform") == "normal"
+
+    def _sample(self, name: str, shape: tuple[int, ...]) -> Any:
+        return self._random.normal(size=shape) if self._is_normal(name) else self._random.random(shape)

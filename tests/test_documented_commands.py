@@ -76,6 +76,7 @@ NOT_RUN = {
     "make fuzz": "an hour",
     "make large": "ten minutes, twice",
     "make soak": "10^7 rounds of every algorithm",
+    "make release": "it builds, and runs this in what it has built: test_release.py",
     "make audit": "it asks a registry",
     "make tables": "test_parser_tables.py compares what it writes",
     "make stubs": "test_words.py compares what it writes",

@@ -70,6 +70,7 @@ SHORTER = ["--rounds", "24", "--comparators", "none", "--baselines", "none", "--
 """Options that runs of examples get here, so that they take less than a second."""
 NOT_RUN = {
     "oco watch": "it serves a page until Ctrl-C: test_watch.py runs it",
+    "oco lsp": "it serves an editor until that ends: test_language_server.py runs it",
     "make demo": "it makes an environment and installs packages; .ci runs it",
     "make test": "this is it",
     "make bench": "minutes of timing",

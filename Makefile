@@ -114,5 +114,19 @@ audit: $(VENV)/.installed
 	@$(BIN)/pip-audit --skip-editable --progress-spinner off --format json > $(VENV)/audit 2> $(VENV)/audit.said || true
 	@$(BIN)/python .ci/audit.py $(VENV)/audit
 
+# What a release is made of, in dist/: refused while the version, the changelog, the tag or the placeholders are not in order. The wheel
+# is built from the sdist, and the tests run in what the sdist unpacks to.
+.PHONY: release dist
+release: $(VENV)/.installed
+	$(BIN)/python .ci/release.py
+	$(MAKE) --no-print-directory dist
+	rm -rf dist/unpacked && mkdir dist/unpacked && tar -xzf dist/*.tar.gz -C dist/unpacked --strip-components 1
+	$(MAKE) --no-print-directory -C dist/unpacked test
+	rm -rf dist/unpacked
+
+dist: $(VENV)/.installed
+	rm -rf dist build
+	$(BIN)/python -m build --no-isolation
+
 clean:
 	rm -rf $(VENV) $(VENV)-oldest $(VENV)-newest build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -172,11 +173,11 @@ def _reason(number: int) -> str:
 
 
 def limit(seconds: float, memory: int) -> None:
-    """Limit this process: processor time in whole seconds, bytes of address space, number and size of its files."""
+    """Limit this process: processor time in whole seconds (math.inf: not), bytes of address space, number and size of its files."""
     import resource
 
     limits = {
-        resource.RLIMIT_CPU: int(seconds) + 1,
+        resource.RLIMIT_CPU: resource.RLIM_INFINITY if seconds == math.inf else int(seconds) + 1,
         resource.RLIMIT_AS: memory,
         resource.RLIMIT_FSIZE: LARGEST_FILE,
         resource.RLIMIT_NOFILE: MOST_FILES,
@@ -184,5 +185,5 @@ def limit(seconds: float, memory: int) -> None:
     }
     for kind, most in limits.items():
         _, hard = resource.getrlimit(kind)
-        least = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        least = most if hard == resource.RLIM_INFINITY else hard if most == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(kind, (least, least))

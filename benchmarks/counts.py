@@ -73,12 +73,12 @@ def played(*words: str, prices: str = "[-1000, 3000]") -> tuple[int, ...]:
 QUOTES = (
     Quote("docs/speed.md", "| lines of C for tracking, settings `paper` and `optimal` | {}, {} |", source_lines),
     Quote(
-        "README.md",
+        "docs/choosing.md",
         "the papers' settings of `coldq` cost less ({}) and break the constraint more ({} jobs in {} rounds).",
         lambda: played("--algorithms", "coldq", "--settings", "paper"),
     ),
     Quote(
-        "README.md",
+        "docs/choosing.md",
         "(`price[10] in [-132, 711]`) the default costs {} and delays {} jobs in {} rounds.",
         lambda: played(prices="[-132, 711]"),
     ),

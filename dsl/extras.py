@@ -13,6 +13,7 @@ EXTRAS = {
     "h5py": "traces",
     "pandas": "traces",
     "plotly": "interactive",
+    "pygls": "editor",
 }
 """Extra that installs a package."""
 

@@ -141,7 +141,7 @@ class Scope:
 
 def check_new_name(scope: Scope, name: str, kind: Kind, span: Span | None) -> None:
     """Check that `name` may be declared as a `kind` here. Raises OcoError (OCO20x)."""
-    _check_reserved(name, span)
+    check_reserved(name, span)
     if name in OBSERVED_WORDS and kind is Kind.STREAM:
         raise fail(
             "OCO205",
@@ -164,7 +164,7 @@ def declared_already(name: str, kind: Kind, first: Span | None, span: Span | Non
 
 def check_new_label(scope: Scope, label: str, span: Span | None) -> None:
     """Check that a constraint may be called `label`. Raises OCO205 or OCO209."""
-    _check_reserved(label, span)
+    check_reserved(label, span)
     if label in OBSERVED_WORDS:
         raise fail(
             "OCO205", f"`{label}` cannot be a label: it names a part of the feedback", span, f"`{label}_limit`, say"
@@ -175,7 +175,8 @@ def check_new_label(scope: Scope, label: str, span: Span | None) -> None:
         raise fail("OCO209", f"there is a constraint `{label}` already{where}", span, "give this one another label")
 
 
-def _check_reserved(name: str, span: Span | None) -> None:
+def check_reserved(name: str, span: Span | None) -> None:
+    """Check that a name means nothing in the language. Raises OCO205."""
     if name == "t":
         raise fail("OCO205", "`t` is the round; nothing else can be called that", span, "another name, `time` say")
     if name == "T":

@@ -70,12 +70,14 @@ LESS = {"--comparators": "none", "--baselines": "none", "--rounds": "24"}
 """Options that runs get here beside those of the page: nothing that the page is not about takes time."""
 NOT_RUN = {
     "oco watch": "it serves a page until Ctrl-C: test_watch.py runs it",
+    "oco lsp": "it serves an editor until that ends: test_language_server.py runs it",
     "make demo": "it makes an environment and installs packages; .ci runs it",
     "make test": "this is it",
     "make bench": "minutes of timing",
     "make fuzz": "an hour",
     "make large": "ten minutes, twice",
     "make soak": "10^7 rounds of every algorithm",
+    "make release": "it builds, and runs this in what it has built: test_release.py",
     "make audit": "it asks a registry",
     "make tables": "test_parser_tables.py compares what it writes",
     "make stubs": "test_words.py compares what it writes",
@@ -231,7 +233,7 @@ def test_command_lines_of_other_programs_are_named_with_a_reason() -> None:
 
 
 def test_the_table_of_commands_names_every_command() -> None:
-    table = (ROOT / "README.md").read_text(encoding="utf-8").partition("## The commands")[2].partition("\n## ")[0]
+    table = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`oco ([a-z][a-z-]+)", table))
     assert named == set(COMMANDS)
 

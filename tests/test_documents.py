@@ -62,3 +62,35 @@ def test_numbers_are_written_in_place_whatever_stood_there() -> None:
     text = "It takes 9\nrounds of 1,000 each. It takes time."
     assert quote.quoted(text) == (9, 1000)
     assert quote.written(text) == "It takes 1,234\nrounds of 5 each. It takes time."
+
+
+LINKED = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
+    *ROOT.glob("docs/*.md"),
+    *ROOT.glob("grammar/*.md"),
+]
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda path: path.name)
+def test_links_of_pages_lead_to_files(page: Path) -> None:
+    prose = re.sub(r"^```.*?^```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", prose) if not link.startswith("http")]
+    assert not [link for link in links if link and not (page.parent / link).exists()]
+
+
+def test_the_index_of_the_documentation_has_every_page() -> None:
+    index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    assert not [
+        page.name for page in ROOT.glob("docs/*.md") if page.name != "index.md" and f"({page.name})" not in index
+    ]
+
+
+def test_the_readme_is_short_and_its_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 120
+    (code,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "README.md", "exec"), {})
+    assert (tmp_path / "learner.py").stat().st_size > 1000

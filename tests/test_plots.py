@@ -16,10 +16,12 @@ from matplotlib.figure import Figure
 from oco.compiler.problem.canonical import canonical
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
+from oco.evaluation.baselines.rule_table import RuleLine, RuleTable
 from oco.evaluation.data import Data
 from oco.evaluation.measured_run import Promise, Record
 from oco.evaluation.measures import fitted_exponent
 from oco.evaluation.report.plots import FILES, PANELS, figure, figures, thin
+from oco.evaluation.report.rule_plots import loss_against_violation
 from oco.evaluation.report.trace import Trace
 
 TEXT = """model m
@@ -256,3 +258,15 @@ def test_a_curve_that_ends_below_zero_says_so_on_logarithmic_axes() -> None:
     soft = replace(trace.promise, measures={"violation": "soft violation"}, curves={})
     drawn = panel(Trace(trace.problem, trace.data, trace.record, soft), "violation, log").get_lines()
     assert str(drawn[0].get_label()) == "first (ends at 0)"
+
+
+def test_every_rule_has_its_number_once_beside_a_point_near_it() -> None:
+    """Rules of equal cost share a label; a robust rule that loses much makes the axis of losses logarithmic."""
+    from matplotlib.figure import Figure
+
+    places = [(10.0, 300.0), (10.0, 301.0), (10.0, 302.0), (1000.0, 250.0), (10.0, 300.5), (0.0, 5000.0)]
+    lines = tuple(RuleLine(f"rule {k}", loss, broken, 1, 1.0) for k, (broken, loss) in enumerate(places))
+    ax = Figure().subplots()
+    loss_against_violation(RuleTable(RuleLine("own", 290.0, 20.0, 1, 0.5), lines, (), "cost"), ax)
+    assert {t.get_text(): t.xy for t in ax.texts} == {"1-3, 5": places[0], "4": places[3], "6": places[5]}
+    assert ax.get_yscale() == "log"

@@ -56,6 +56,11 @@ COMMANDS = {
         "verify_promise",
         "Verify the statements of a promise in exact rational arithmetic; status 1 where it is refused.",
     ),
+    "lsp": (
+        "editing",
+        "lsp",
+        "Serve an editor over standard input and output, by the Language Server Protocol.",
+    ),
     "watch": (
         "watching",
         "watch",

@@ -1,5 +1,5 @@
-"""TextMate grammar with which editors colour model files, made from the words of the language:
-`grammar/oco.tmLanguage.json`.
+"""Colours of model files, made from the words of the language: scopes with their patterns for editors (`grammar/oco.tmLanguage.json`)
+and for Pygments (highlighting.py).
 """
 
 from __future__ import annotations
@@ -26,6 +26,22 @@ PHRASES = (
 )
 
 
+def scopes() -> tuple[tuple[str, str], ...]:
+    """TextMate scopes without the suffix `.oco`, each with its regular expression; the first that matches counts."""
+    return (
+        ("comment.line.number-sign", r"#.*$"),
+        ("string.quoted.double", r'"[^"\n]*"'),
+        ("keyword.control", rf"^\s*({_any(STATEMENT_WORDS)})\b"),
+        ("invalid.illegal", rf"\b({_any(LATER_WORDS)})\b(?!\s*\()"),
+        *(("keyword.other", phrase) for phrase in PHRASES),
+        ("entity.name.function.constraint", r"^\s+([A-Za-z][A-Za-z0-9_]*)(?=\s*:)"),
+        ("keyword.other", rf"(?<=[\w\])])\s+({_any(PLACED_WORDS)})(?=\s|$)"),
+        ("constant.numeric", r"(?<![\w.])([0-9]+(\.(?!\.)[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"),
+        ("support.function", r"\b[A-Za-z][A-Za-z0-9_]*(?=\()"),
+        ("keyword.operator", r"\.\.|\*\*|<=|>=|==|[-+*/@~=]|\.T\b"),
+    )
+
+
 def textmate() -> str:
     """TextMate grammar as JSON."""
     grammar = {
@@ -33,24 +49,9 @@ def textmate() -> str:
         "name": "oco",
         "scopeName": "source.oco",
         "fileTypes": ["oco"],
-        "patterns": [
-            _rule("comment.line.number-sign.oco", r"#.*$"),
-            _rule("string.quoted.double.oco", r'"[^"\n]*"'),
-            _rule("keyword.control.oco", rf"^\s*({_any(STATEMENT_WORDS)})\b"),
-            _rule("invalid.illegal.oco", rf"\b({_any(LATER_WORDS)})\b(?!\s*\()"),
-            *(_rule("keyword.other.oco", phrase) for phrase in PHRASES),
-            _rule("entity.name.function.constraint.oco", r"^\s+([A-Za-z][A-Za-z0-9_]*)(?=\s*:)"),
-            _rule("keyword.other.oco", rf"(?<=[\w\])])\s+({_any(PLACED_WORDS)})(?=\s|$)"),
-            _rule("constant.numeric.oco", r"(?<![\w.])([0-9]+(\.(?!\.)[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"),
-            _rule("support.function.oco", r"\b[A-Za-z][A-Za-z0-9_]*(?=\()"),
-            _rule("keyword.operator.oco", r"\.\.|\*\*|<=|>=|==|[-+*/@~=]|\.T\b"),
-        ],
+        "patterns": [{"name": f"{scope}.oco", "match": pattern} for scope, pattern in scopes()],
     }
     return json.dumps(grammar, indent=2) + "\n"
-
-
-def _rule(scope: str, match: str) -> dict[str, str]:
-    return {"name": scope, "match": match}
 
 
 def _any(words: Iterable[str]) -> str:

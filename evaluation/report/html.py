@@ -21,7 +21,7 @@ h2 { font-size: 1.2rem; margin: 2.5rem 0 .75rem; padding-bottom: .3rem; border-b
 p { margin: .5rem 0; max-width: 46rem; } .soft { color: var(--soft); } .warn { color: var(--warn); }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; width: 100%; font-size: .925rem; }
 th, td { text-align: left; vertical-align: top; padding: .4rem .9rem .4rem 0; border-bottom: 1px solid var(--line); }
-td:first-child, summary { overflow-wrap: anywhere; } td span { white-space: nowrap; }
+td:first-child, summary { overflow-wrap: anywhere; } td:first-child { min-width: 3ch; } td span { white-space: nowrap; }
 th { font-weight: 600; color: var(--soft); }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; } td.number { white-space: nowrap; }
 code, pre { font: .875rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }

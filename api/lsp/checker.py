@@ -46,7 +46,7 @@ class Checker:
         """Process that answers."""
         if self._process is None or self._process.returncode is not None:
             pipe = asyncio.subprocess.PIPE
-            command = [sys.executable, "-m", "oco.lsp.checked", str(self.memory)]
+            command = [sys.executable, "-m", "oco.lsp.checking", str(self.memory)]
             self._process = await asyncio.create_subprocess_exec(
                 *command, stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL, limit=LONGEST_LINE
             )

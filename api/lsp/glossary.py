@@ -1,4 +1,4 @@
-"""What each word of the language means: signature and documentation from the tables of the language."""
+"""Meaning of each word of the language: signature and documentation from the tables of the language."""
 
 from __future__ import annotations
 

@@ -20,9 +20,9 @@ from oco.compiler.ir.build import Measure, Named, trace_program, with_certificat
 from oco.compiler.ir.program import OBSERVED, DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
+from oco.compiler.lowering.disclosed import disclosed, with_streams
 from oco.compiler.lowering.learning_together import SYMBOLS as IN_TURN
 from oco.compiler.lowering.learning_together import LearningTogether
-from oco.compiler.lowering.disclosed import disclosed, with_streams
 from oco.compiler.lowering.points import Point, Rows, Structured
 from oco.compiler.lowering.restarts import EPOCH, Restarted
 from oco.compiler.lowering.round_problem import Problem, TraceSpec

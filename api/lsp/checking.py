@@ -1,0 +1,63 @@
+"""Checks of model files for an editor, in the process that `Checker` begins."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any
+
+from oco.compiler.prover.check import check
+from oco.compiler.prover.derivation import step_lines, value_text
+from oco.compiler.prover.fact import Fact
+from oco.dsl.diagnostics import Diagnostic, OcoError
+from oco.dsl.dims import show
+from oco.dsl.load import parse
+from oco.dsl.model import Model
+from oco.guarded import limit
+from oco.lsp.checked import Checked, ShownFact
+
+
+def checked(text: str, name: str, folder: str | None) -> Checked:
+    """Check a model; data files are looked for in `folder`."""
+
+    try:
+        model = parse(text, name=name, folder=folder)
+    except OcoError as error:
+        return Checked(_words(error.diagnostics))
+    try:
+        facts = check(model)
+    except OcoError as error:
+        return Checked(_words(error.diagnostics), _shapes(model))
+    return Checked(_words(facts.warnings), _shapes(model), {key: _shown(facts[key]) for key in facts})
+
+
+def _words(diagnostics: Sequence[Diagnostic]) -> tuple[Mapping[str, Any], ...]:
+    return tuple(d.as_data() for d in diagnostics)
+
+
+def _shapes(model: Model) -> dict[str, str]:
+    """Shape of each name in words."""
+    shapes = {p.name: p.shape for p in model.params} | {d.name: d.shape for d in model.decisions}
+    shapes |= {s.name: s.shape for s in model.streams} | {let.name: let.value.shape for let in model.lets}
+    return {name: show(shape) for name, shape in shapes.items()}
+
+
+def _shown(fact: Fact) -> ShownFact:
+    why = "" if fact.why is None else next(iter(step_lines(fact.why, 0, set()))).strip()
+    return ShownFact(value_text(fact.value), fact.grade, why)
+
+
+def main() -> None:
+    """Answer checks on standard input, a line of JSON each, on standard output; the argument is the limit on memory, in bytes."""
+    with suppress(ImportError):  # not every system has limits on processes
+        limit(math.inf, int(sys.argv[1]))
+    for line in sys.stdin:
+        print(json.dumps(asdict(checked(**json.loads(line)))), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--agreement", type=int, default=40, help="rounds of the tests that compare backends")
     parser.addoption("--kills", type=int, default=16, help="how often the tests of survival kill a process")
     parser.addoption(
-        "--hostile-seconds", type=float, default=0.5, help="processor time of each model file that does harm"
+        "--hostile-seconds", type=float, default=0.25, help="processor time of each model file that does harm"
     )
     parser.addoption(
         "--seed", type=int, help="the model at random to which the laws are held, instead of those of today"
@@ -44,6 +44,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--law-seconds", type=float, default=2, help="seconds for which each law is tried on models at random"
     )
+
+
+OPTIMIZED = re.compile(r"c99|backends_agree|examples_agree|drift")
+"""Files of tests whose matter is what the compiler of C makes of a program."""
+
+
+@pytest.fixture(autouse=True)
+def quick_builds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less optimization, for half of the time of a build: the bits are those of users, who have more."""
+    if OPTIMIZED.search(request.path.stem) is None:
+        from oco.backends.c99 import build
+
+        monkeypatch.setattr(build, "FLAGS", tuple("-O1" if flag == "-O3" else flag for flag in build.FLAGS))
 
 
 @pytest.fixture

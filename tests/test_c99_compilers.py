@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_backends_agree import applicable
+from driving import example
+from test_backends_agree import applicable, plan_with
 from test_c99 import STRICT, contract, has_compiler, queue
 
 import oco
@@ -77,7 +78,7 @@ def test_two_learners_in_two_threads_share_nothing(tmp_path):
 def cases():
     for name in ("tracking", "portfolio"):
         for algorithm in applicable(name)[::3]:
-            yield oco.compile(oco.load(EXAMPLES / f"{name}.oco"), algorithm=algorithm, settings="paper")
+            yield plan_with(name, algorithm)
 
 
 def test_no_warning_and_no_wrong_access(tmp_path):
@@ -101,7 +102,7 @@ def test_no_warning_and_no_wrong_access(tmp_path):
 
 
 def test_emitted_text_is_the_same_every_time_and_has_no_statics():
-    plan = oco.compile(oco.load(EXAMPLES / "tracking.oco"), algorithm="coldq", settings="paper")
+    plan = example("tracking", "coldq", "paper")
     again = oco.compile(oco.load(EXAMPLES / "tracking.oco"), algorithm="coldq", settings="paper")
     text = plan.source("c")
     assert text == again.source("c") and len(text.splitlines()) <= 700
@@ -112,7 +113,7 @@ def test_emitted_text_is_the_same_every_time_and_has_no_statics():
 
 @pytest.mark.parametrize("name", LOOPS)
 def test_passes_of_the_backend_can_be_left_out(name):
-    plan = oco.compile(oco.load(EXAMPLES / "tracking.oco"), algorithm="coldq", settings="paper")
+    plan = example("tracking", "coldq", "paper")
     few, all_of_them = lower(plan.program, skip={name}), lower(plan.program)
     from oco.backends.registry import backend
 
@@ -178,7 +179,7 @@ def test_an_interrupt_is_heard_and_leaves_a_whole_round():
 
 
 def test_the_default_backend_is_what_the_rounds_are_worth(monkeypatch):
-    plan = oco.compile(oco.load(EXAMPLES / "tracking.oco"), algorithm="coldq", settings="paper")
+    plan = example("tracking", "coldq", "paper")
     few, many = choose_backend(plan.program, 10), choose_backend(plan.program, 100_000)
     assert (few.name, many.name) == ("numpy", "c") and "in C" in many.why and "NumPy" in few.why
     assert choose_backend(plan.program, 10, "c").name == "c" and choose_backend(plan.program, 10, "c").notes == ()
@@ -203,14 +204,14 @@ def test_the_turns_of_a_counted_loop_are_work():
 )
 def test_what_the_caller_has_to_draw_is_said(model, algorithm, says):
     """A rule in C has no random numbers of its own: the header says which arrays it takes, and the example has such numbers."""
-    plan = oco.compile(oco.load(EXAMPLES / f"{model}.oco"), algorithm, "paper")
+    plan = example(model, algorithm, "paper")
     files = plan.files("c")
     assert says in files[f"{model}.h"] and "The caller draws" in files[f"{model}.h"]
     (name,) = (f.name for f in plan.program.draws)
     written = re.search(rf"{name}_data\[\d+\] = \{{(.*?)\}};", files[f"{model}_example.c"], re.S)
     if written is not None:  # short enough to be written out
         assert max(abs(float(x)) for x in written[1].split(",") if x.strip()) <= (2.0 if "normal" in says else 1.0)
-    drawing = oco.compile(oco.load(EXAMPLES / "tracking.oco"), "coldq", "paper").files("c")
+    drawing = example("tracking", "coldq", "paper").files("c")
     assert "The caller draws" not in drawing["tracking.h"]
 
 

@@ -33,6 +33,18 @@ using coldq with alpha = 2, epsilon = 1, gamma = 1
 """
 """Small model whose rounds are drawn, for what commands do with files."""
 
+SHIFT = """model shift
+horizon T = 1000
+decision x[2] in box(0, 1)
+stream price[2] in [-1, 1]
+stream need ~ uniform(0.2, 1)
+minimize price @ x
+subject to
+    cover: sum(x) >= need each round
+using coldq
+"""
+"""Model of which data give some streams."""
+
 
 @pytest.fixture
 def drawn(tmp_path_factory):
@@ -321,9 +333,11 @@ def test_explain_tells_of_rows_that_follow_from_others(oco, tmp_path):
 
 
 def test_what_is_compiled_for_data_decides_as_it_ran(oco, tmp_path):
-    """The module that `oco compile --data` writes, on the rounds that `oco run` measured, which it writes beside it: `jobs` are drawn."""
-    model, data = EXAMPLES / "job_scheduling.oco", tmp_path / "days.csv"
-    data.write_text("".join(NYISO.read_text().splitlines(keepends=True)[:49]))
+    """The module that `oco compile --data` writes, on the rounds that `oco run` measured, which it writes beside it: `need` is drawn."""
+    model, data = tmp_path / "shift.oco", tmp_path / "days.csv"
+    model.write_text(SHIFT)
+    rows = "".join(f"{math.sin(k):.6f},{math.cos(k):.6f}\n" for k in range(48))
+    data.write_text(f"price[0],price[1]\n{rows}")
     words = (
         "--data",
         data,

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from comparator_cases import check_certificate, problem
 from comparator_random import checked
+from thorough import thorough
 
 from oco.evaluation.comparators.compare import compare, compare_prefixes
 from oco.evaluation.data import load_data
 
 
-@pytest.mark.parametrize("seed", [2, 20, 26])
+@pytest.mark.parametrize("seed", [2, thorough(20), 26])
 def test_random_models_match_cvxpy(seed: int) -> None:
     ends, wrong = checked(seed)
     assert not wrong and {"static certified", "dynamic certified"} <= set(ends)

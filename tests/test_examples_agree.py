@@ -17,7 +17,7 @@ from oco.cli.options import data_of
 from oco.cli.stated import stated_options
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.oco"))
-ROUNDS, FEW = 200, {"ratings": 2, "matrix_completion": 20}
+ROUNDS, FEW = 100, {"ratings": 2, "matrix_completion": 20}
 WEIGHED = ("warehouse", "pacing", "dispatch", "staffing", "caching")
 """Examples whose weights on rules of practice are compared too: rules that lose alike in the first rounds share the weight."""
 SAME = 1e-9

@@ -24,10 +24,10 @@ ROUNDS = 32
 
 @each_algorithm
 def test_no_attack_exceeds_a_promise(algorithm: Algorithm) -> None:
-    """Up to three shapes of each algorithm, 32 rounds, short climbs; a mean may be above by three standard errors."""
+    """Up to two shapes of each algorithm, 32 rounds, short climbs; a mean may be above by three standard errors."""
     of, ends = partial(case, algorithm.name, rounds=ROUNDS), (SHAPES, reversed(SHAPES))
     first, last = (filter(None, map(of, shapes)) for shapes in ends)
-    attacks = {c.shape: c for c in (*islice(first, 1), *islice(last, 2))}
+    attacks = {c.shape: c for c in (*islice(first, 1), *islice(last, 1))}
     assert attacks, f"no shape has a theorem of {algorithm.name}"
     for c in attacks.values():
         for measure, worst in attacked(c, seeds=2, steps=4).items():

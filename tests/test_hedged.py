@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import product
 
 import cvxpy as cp
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from driving import Array, Round, Run, plan_of, situation, solve, trajectory
 from hedged_listing import CASES, PRICES, Listing, T, drawn
 from test_c99 import has_compiler
+from thorough import corners
 
 import oco
 from oco.compiler.algorithms.hedged_rule import GRADIENTS, expert_count, solving
@@ -18,8 +20,10 @@ from oco.compiler.selection.plan import compile_plan, explain_choice
 from oco.compiler.selection.verdicts import Applicability
 from oco.dsl.load import parse
 
+AFFINE = CASES[NAME := "affine, data times decisions"]
 
-@pytest.mark.parametrize(("name", "season"), [(n, k) for n in CASES for k in (1, 3)])
+
+@pytest.mark.parametrize(("name", "season"), corners(product(CASES, (1, 3)), [*product(CASES, (1,)), (NAME, 3)]))
 def test_decisions_equal_the_listing(name: str, season: int) -> None:
     case = CASES[name]
     price = case.price.tolist() if len(case.price) > 1 else case.price[0]
@@ -38,9 +42,6 @@ def test_decisions_equal_the_listing(name: str, season: int) -> None:
         np.testing.assert_allclose(run.value("margin"), listing.margin, atol=1e-4)
     assert run.value("gap") == pytest.approx(listing.gap, rel=1e-3)
     assert run.value("gap_of") == pytest.approx(listing.gap_of, rel=1e-3)
-
-
-AFFINE = CASES["affine, data times decisions"]
 
 
 def hostile(kind: str, rng: np.random.Generator) -> Callable[[Array, int], Round]:

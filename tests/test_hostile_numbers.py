@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import islice
 
 import numpy as np
 import pytest
 from driving import plan_of as choice_for
 from survival import plan_of
+from thorough import thorough
 
 import oco
 from oco.backends.learner import Learner
@@ -107,14 +109,19 @@ def test_a_round_that_nothing_satisfies_leaves_a_decision_in_the_domain(algorith
         assert inside(plan, play(plan, learner, {"c": c, "need": need}), 1e-7), t
 
 
-@pytest.mark.parametrize("size", ["1", "1e300", "1e-300"])
-@pytest.mark.parametrize("algorithm", [a.name for a in ALGORITHMS])
-def test_every_algorithm_stays_finite_and_inside(algorithm, size):
-    plan = found(algorithm, size)
+SIZES, NAMES = ("1", "1e300", "1e-300"), [a.name for a in ALGORITHMS]
+
+
+@pytest.mark.parametrize("every", [False, thorough(True)], ids=["some", "every"])
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("algorithm", NAMES)
+def test_every_algorithm_stays_finite_and_inside(algorithm, size, every):
+    """In every case of numbers, or in every second one: algorithms and sizes take turns."""
+    plan, turn = found(algorithm, size), (NAMES.index(algorithm) + SIZES.index(size)) % 2
     if plan is None:
         assert size != "1" or needs_more(algorithm), f"no model of this test suits {algorithm}"
         return  # the size itself is refused, in an OcoError: settings that overflow are no settings
-    for name, case in CASES.items():
+    for name, case in islice(CASES.items(), 0 if every else turn, None, 1 if every else 2):
         rng, learner = np.random.default_rng(0), plan.learner(seed=1, backend="numpy")
         with np.errstate(all="ignore"):
             for t in range(1, ROUNDS + 1):

@@ -91,5 +91,5 @@ class Drawing:
     def _is_normal(self: Learner, name: str) -> bool:  # type: ignore[misc]
         return self.contract.distributions.get(name, "uniform") == "normal"
 
-    def _sample(self, name: str, shape: tuple[int, ...]) -> Any:
+    def _sample(self: Learner, name: str, shape: tuple[int, ...]) -> Any:  # type: ignore[misc]
         return self._random.normal(size=shape) if self._is_normal(name) else self._random.random(shape)

@@ -306,7 +306,7 @@ ROWS: dict[str, Callable[[Bench], Iterator[Row]]] = {
         "job_scheduling", EXAMPLES / "job_scheduling.oco", "coldq", 500, "job_scheduling.c"
     ),
     "simplex": whole_horizon("simplex of 1000", HERE / "simplex.oco", "mirror-descent", 2000, "simplex.c"),
-    "nuclear": whole_horizon("OFW on nuclear 50 x 50", HERE / "nuclear.oco", "ofw", 500, "nuclear.c"),
+    "nuclear": whole_horizon("OFW on nuclear 50 x 50", HERE / "nuclear.oco", "ofw", 300, "nuclear.c"),
     "experts": experts,
     "rounds": round_by_round,
     "numpy": numpy_module,

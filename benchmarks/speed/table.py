@@ -42,7 +42,7 @@ LINES = {
     "tracking": Line(EXAMPLES / "tracking.oco", "coldq", "tracking.c", "tracking.c", 3000),
     "job_scheduling": Line(EXAMPLES / "job_scheduling.oco", "coldq", "best/job_scheduling.c", "job_scheduling.c", 1000),
     "simplex": Line(HERE / "simplex.oco", "mirror-descent", "best/simplex.c", "simplex.c", 1000),
-    "portfolio": Line(EXAMPLES / "portfolio.oco", "mirror-descent", "best/portfolio.c", "", 1000),
+    "portfolio": Line(EXAMPLES / "portfolio.oco", "mirror-descent", "best/portfolio.c", "", 900),
     "bandit": Line(HERE / "bandit.oco", "bgd", "best/bandit.c", "", 5000),
 }
 

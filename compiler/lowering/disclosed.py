@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
+from typing import cast
 
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
-from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.points import Point, Rows
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.trace_spec import TraceSpec
 
@@ -31,7 +33,12 @@ def disclosed(
     blocks = spec.canonical.blocks
     for k, b in enumerate(blocks):
         end = "" if len(blocks) == 1 else f"_{b.name}"
-        of_point[f"gradient{end}"] = lambda k=k: p.gradient(x).blocks[k]
-        of_point[f"constraint_gradients{end}"] = lambda k=k: p.constraint_gradients(x).blocks[k]
-        of_point[f"equality_gradients{end}"] = lambda k=k: p.all_equality_gradients(x).blocks[k]
+        of_point[f"gradient{end}"] = partial(_block, p.gradient, x, k)
+        of_point[f"constraint_gradients{end}"] = partial(_block, p.constraint_gradients, x, k)
+        of_point[f"equality_gradients{end}"] = partial(_block, p.all_equality_gradients, x, k)
     return {f.name: of_point[f.name]() for f in spec.fields()}
+
+
+def _block(slopes: Callable[[Point], Point | Rows], x: Point, k: int) -> Value:
+    """Part of the gradients at x that is towards decision k."""
+    return cast(Value, slopes(x).blocks[k])

@@ -10,8 +10,8 @@ static const double RADIUS = 5, TOLERANCE = 1e-11;
 
 void reference(int64_t rounds, const double *C, double T, double *decisions) {
     static double x[SIZE], G[SIZE], F[SIZE], u[N], v[N], stir[N], work[(STEPS + 1) * (2 * N + STEPS) + 2 * STEPS];
-    /* eta = D / (2 G T^(3/4)): diameter 2 RADIUS, gradients of at most RADIUS + |C| = RADIUS + 50 */
-    const double eta = 2 * RADIUS / (2 * (RADIUS + N) * pow(T, 0.75));
+    /* eta = D / (2 G (T/3)^(3/4)): diameter 2 RADIUS, gradients of at most RADIUS + |C| = RADIUS + 50 */
+    const double eta = 2 * RADIUS / (2 * (RADIUS + N) * pow(T / 3, 0.75)), step = fmin(1, sqrt(3 / T));
     memset(x, 0, sizeof x);
     memset(G, 0, sizeof G);
     for (int j = 0; j < N; ++j) {
@@ -22,13 +22,12 @@ void reference(int64_t rounds, const double *C, double T, double *decisions) {
         memcpy(decisions + (t - 1) * SIZE, x, sizeof x);
         for (int k = 0; k < SIZE; ++k) {
             G[k] += x[k] - C[k];
-            F[k] = eta * G[k] + 2 * x[k];
+            F[k] = eta * G[k] + x[k];
         }
         for (int j = 0; j < N; ++j) { /* a little of every direction: the residual alone does not tell the largest singular value */
             v[j] += 0.01 * stir[j];
         }
         top_pair(F, N, N, TOLERANCE, u, v, work);
-        const double step = fmin(1, 2 / sqrt((double)t));
         for (int i = 0; i < N; ++i) {
             for (int j = 0; j < N; ++j) {
                 x[i * N + j] += step * (-RADIUS * u[i] * v[j] - x[i * N + j]);

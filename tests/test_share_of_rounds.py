@@ -92,6 +92,19 @@ def test_the_margin_that_is_always_enough_is_exact() -> None:
     assert "static regret" in words
 
 
+def lent(t: int) -> float:
+    """Rounds that may be broken on credit in the first t of T: paid back by round T, at most the share of a round in each."""
+    left = max(T - t, 0)
+    return float(min(np.sqrt(SHARE * left / 2), SHARE * left))
+
+
+def test_loans_are_paid_back() -> None:
+    margin = next(c.margin for c in canonical(oco.parse(TEXT)).inequalities if c.margin is not None)
+    loans = np.array([margin.allowed(t) - margin.share * t - 1 + margin.share for t in range(T + 3)])
+    np.testing.assert_allclose(loans, [lent(t) for t in range(T + 3)], atol=1e-12)
+    assert (abs(loans[T:]) < 1e-12).all() and (np.diff(loans) >= -SHARE - 1e-12).all()
+
+
 def adversary(kind: str, rng: np.random.Generator, x: Any, need: Any, margin: Any, t: int) -> dict[str, Any]:
     worst = {"eff": np.full(2, 0.8), "calls": np.full(2, 12.0)}
     if kind == "worst":
@@ -120,12 +133,13 @@ def test_the_share_never_exceeds_its_bound_whatever_comes(kind: str, backend: st
         g = need + revealed["calls"] - 3 - revealed["eff"] * x
         np.testing.assert_allclose(feedback.constraints[1:], g, atol=1e-9)
         broken += feedback.constraints[1:] > 0
-        assert (broken <= SHARE * (t + 1) + 1 - SHARE).all()
+        assert (broken <= SHARE * (t + 1) + 1 - SHARE + lent(t + 1)).all()
         credit = SHARE * (t + 1) - broken
         np.testing.assert_allclose(learner.value("kept_credit_reserve"), credit, atol=1e-9)
         margin = np.asarray(learner.value("kept_margin_reserve"))
         assert (margin <= M * (1 + 1e-7)).all() and (margin >= -M * (1 + 1e-7)).all()
-        np.testing.assert_allclose(margin[credit < 1e-10], M, rtol=1e-7)
+        np.testing.assert_allclose(margin[credit + lent(t + 2) < 1e-10], M, rtol=1e-7)
+    assert (broken <= SHARE * T + 1 - SHARE).all()
     if kind in ("worst", "barely"):
         assert broken.min() > 0.5 * SHARE * T  # the share that is allowed is used
 

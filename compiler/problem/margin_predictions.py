@@ -99,6 +99,23 @@ class Margins:
         least = np.minimum(self.least, 0.0)
         return call("maximum", call("minimum", self.stated, constant(self.most)), constant(least))
 
+    @cached_property
+    def loan(self) -> Expr:
+        """Credit that is lent after the next round, b_{t+1}."""
+        left = self._left(call("add", NOW, 1.0))
+        return call("minimum", call("sqrt", call("mul", 0.5 * self.share, left)), call("mul", self.share, left))
+
+    def lent(self, rounds: int) -> float:
+        """Credit that is lent after so many rounds."""
+        left = 0 if self.horizon is None else max(self.horizon - rounds, 0)
+        return float(min(np.sqrt(0.5 * self.share * left), self.share * left))
+
+    def _left(self, rounds: Expr) -> Expr:
+        """Rounds of the horizon that are left after so many; none where it is unknown."""
+        if self.horizon is None:
+            return constant(0.0)
+        return call("maximum", call("sub", float(self.horizon), rounds), 0.0)
+
     def following(self, credit: Expr) -> tuple[Expr, Expr]:
         """Margin of the next round where the credit is above 0, and how many times the stated prediction is added to it.
 
@@ -141,8 +158,8 @@ class Margins:
         return call("_positive", call("sub", NOW, 2 + LEAST_ERRORS - 0.5))
 
     def _level(self, credit: Expr) -> Expr:
-        """Level a: the share where the credit is a standard deviation of the rounds to come that are broken, and in proportion."""
-        rest = 1000.0 if self.horizon is None else call("maximum", call("sub", float(self.horizon), NOW), 0.0)
+        """Level a: the share where credit and loan are a standard deviation of the rounds to come that are broken, and in proportion."""
+        rest = 1000.0 if self.horizon is None else self._left(NOW)
         buffer = call("maximum", call("sqrt", call("mul", 0.5 * self.share, rest)), 1.0)
-        spare = call("maximum", call("sub", credit, 1 - self.share), 0.0)
+        spare = call("maximum", call("sub", call("add", credit, self.loan), 1 - self.share), 0.0)
         return call("minimum", call("mul", self.share, call("div", spare, buffer)), 2 * self.share)

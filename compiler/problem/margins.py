@@ -6,8 +6,10 @@ x_t satisfies g(x_t; s^) + m_t <= 0. The margin m_t, at most M, is a quantile of
 
     c_t = c_{t-1} + q - 1[g(x_t; s_t) > 0],   c_0 = 0,
 
-sets: in rounds with c_{t-1} <= 0 the margin is M. Such a round is not broken, so that c_t >= q - 1 and at most q t + 1 - q of t rounds are,
-whatever comes: Proposition 4.1 of Gibbs & Candes, Adaptive conformal inference, NeurIPS 2021, with level and step as functions of the
+sets: in rounds with c_{t-1} + b_t <= 0 the margin is M, with a loan of b_t = min(sqrt(q (T - t) / 2), q (T - t)), a standard deviation of
+the rounds to come that are broken, which is paid back by round T; 0 where T is unknown. Such a round is not broken, and b_{t-1} - b_t <= q,
+so that c_t + b_t >= q - 1 and at most q t + 1 - q + b_t of t rounds are broken, q T + 1 - q of all, whatever comes: Proposition 4.1 of
+Gibbs & Candes, Adaptive conformal inference, NeurIPS 2021, with level and step as functions of the
 credit, M + eta = (1 - q) eta + m_1. A round whose known constraints allow no decision with the margin M may add one.
 """
 
@@ -78,7 +80,7 @@ class ShareMargin:
         broken = call("_positive", self.measured)
         credit = call("add", self._credit, call("sub", self.share, broken))
         predicted, stated = own.following(credit)
-        goes = call("mul", own.ready, call("_positive", call("sub", credit, SPENT)))
+        goes = call("mul", own.ready, call("_positive", call("sub", call("add", credit, own.loan), SPENT)))
         most, least = constant(self.greatest), constant(self._array(self.least))
         if own.stated is None:
             predicted = call("maximum", call("minimum", predicted, most), least)
@@ -92,16 +94,18 @@ class ShareMargin:
         return (*kept, *own.ranges)
 
     def allowed(self, rounds: int) -> float:
-        """Number of rounds of so many in which an entry may be broken: q T + 1 - q."""
-        return self.share * rounds + 1 - self.share
+        """Number of the first so many rounds in which an entry may be broken: q t + 1 - q + b_t."""
+        return self.share * rounds + 1 - self.share + self.margins.lent(rounds)
 
     @property
     def words(self) -> str:
         """Guarantee, and the constants in it."""
         ends = sorted({f"{m:.6g}" for m in self.most}, key=float)
         size = ends[0] if len(ends) == 1 else f"{ends[0]} to {ends[-1]}"
+        lent, horizon = self.margins.lent(1), self.margins.horizon
+        before = f"by round {horizon:,}, and at most {lent:.3g} more before, " if lent else ""
         return (
-            f"broken in at most {self.share:.6g} of the rounds and one more (c = {1 - self.share:.6g}, M = {size}), "
+            f"broken in at most {self.share:.6g} of the rounds and one more (c = {1 - self.share:.6g}, M = {size}), {before}"
             "on every sequence whose known constraints leave room for the margin"
         )
 

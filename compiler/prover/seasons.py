@@ -54,7 +54,8 @@ def own_seasons(data: Mapping[str, Floats], names: Iterable[str]) -> dict[str, i
     common, own = season_of(data, given), dict[str, int]()
     for name in given if common > 1 else ():
         r, season = _correlations(_first(data, [name])), season_of(data, [name])
-        if season > 1 and (common >= len(r) or r[common] < LIKE_PEAK * r[season] or MANIFOLD * season <= common):
+        worse = common >= len(r) or r[common] < LIKE_PEAK * r[season] or MANIFOLD * season <= common
+        if season > 1 and worse and abs(season - common) > NEAR * common:
             own[name] = season
     rest = season_of(data, [n for n in given if n not in own]) if own else common
     rest = max(own.values(), default=1) if rest == 1 else rest  # the others have none: they take that of most rounds

@@ -37,7 +37,6 @@ from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.compiler.theory.settings import Default
 from oco.compiler.theory.theorems import Situation
 from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, names, walk
-from oco.dsl.magnitudes import HUGE
 
 Floats = np.ndarray[Any, Any]
 FORGETTING = (0.08, 0.0, 0.5)
@@ -58,6 +57,7 @@ MOST_CONTEXTS = 30
 MOST_NUMBERS = 10**6
 """Numbers of a profile, beyond which a season is not remembered."""
 SHRINK = 1e-9
+LARGEST = 1e300  # ends of ranges stay finite in the state
 
 
 def contexts(canonical: Canonical) -> tuple[str, ...]:
@@ -323,4 +323,4 @@ class Predictions:
             np.concatenate([np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape).ravel() for s, e in pairs])
             for pairs in ([(s, s.lower) for s in own], [(s, s.upper) for s in own])
         )
-        return np.maximum(lower, -HUGE), np.minimum(upper, HUGE)
+        return np.maximum(lower, -LARGEST), np.minimum(upper, LARGEST)

@@ -16,7 +16,6 @@ from oco.compiler.lowering.points import Point, Rows
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.trace_spec import TraceSpec
 from oco.compiler.problem.canonical import Equality, Inequality, StreamRange
-from oco.dsl.magnitudes import HUGE, TINY
 
 LOSS, CONSTANT, SLOPE, CURVE, SIZE = "sum_loss", "sum_constant", "sum_slope", "sum_curve", "sum_size"
 WORST, MEAN, BROKEN = "worst_data", "sum_data", "broken_rounds"
@@ -48,6 +47,9 @@ SYMBOLS = {
     WHOLE_SLOPE: "the row slopes with these multipliers",
     WHOLE_SIZE: "magnitudes of these terms",
 }
+UNSEEN = -1e300
+"""Score of a place of the pool that no round has taken: its row is 0 <= 0."""
+TINY = 1e-290
 SCHEDULES = 2
 """Schedules of multipliers that differ from round to round: what the round broke, and the learner's own."""
 
@@ -74,7 +76,7 @@ class CertificateSums:
     def start(self) -> dict[str, Liftable]:
         """Sums before the first round, all zero."""
         zeros = {name: self.t.zeros(shape) if shape else 0.0 for name, shape in self.shapes.items()}
-        unseen = {POOL_SCORE: self.t.full(-HUGE, self.shapes[POOL_SCORE])} if POOL_SCORE in zeros else {}
+        unseen = {POOL_SCORE: self.t.full(UNSEEN, self.shapes[POOL_SCORE])} if POOL_SCORE in zeros else {}
         return {**zeros, **unseen}
 
     def after(
@@ -142,7 +144,7 @@ class CertificateSums:
         }
         if POOL_SCORE in state:
             t.note("the round enters the pool in the place of the one that was broken least")
-            scores = t.minimum(g / t.maximum(t.sqrt(t.sum(slopes * slopes, axis=1)), TINY), HUGE)
+            scores = t.minimum(g / t.maximum(t.sqrt(t.sum(slopes * slopes, axis=1)), TINY), -UNSEEN)
             entry, score, pool = t.argmax(scores), t.max(scores), state[POOL_SCORE]
             place = t.argmin(pool)
             enters = score > t.min(pool)

@@ -42,6 +42,7 @@ from oco.compiler.proximal.known_point import nearest_known, rows_known
 from oco.compiler.proximal.known_step import kept_after, kept_at_start
 from oco.compiler.proximal.penalty import implicit_step, penalized_step
 from oco.compiler.theory.objective import stated_prices
+from oco.dsl.magnitudes import TINY
 
 GRADIENTS = ((0.1, 1.0), (1.0, 1.0))
 """Factors c of AdaGrad's step and r of the prices of the gradient experts; the theorem is of the one with 1 and 1."""
@@ -61,7 +62,6 @@ UNCONSTRAINED = (0.03, 0.3, 3.0, 30.0, 1000.0)
 the minimizer of a linear loss at once, whatever slopes came before."""
 LARGE = 1e4
 """Largest multiplier of a constraint as predicted, in units of the loss's slope times the diameter over the size of a constraint."""
-TINY = 1e-290
 PARTLY = ("x", "margin", "error")
 """State that a rehearsal leaves: decisions, and margins, which hang on the constraints' data alone."""
 REHEARSED = (*PARTLY, "S")

@@ -48,7 +48,7 @@ GRADIENTS = ((0.1, 1.0), (1.0, 1.0))
 UNPREDICTED = tuple(product((0.3, 3.0, 10.0), (0.3, 1.0)))
 """More of them where data have no average, so that no round is solved on predictions."""
 REACH, FAR = 3.0, 30.0
-"""Reach, as a factor of AdaGrad's step, of experts on averages of the data or stated quantiles, and of those on other predictions."""
+"""Reach, as a factor of AdaGrad's step, of experts on averages of the data, and of those on other predictions."""
 AVERAGED = (*product((0, 1), (0.75, 0.9, 0.98, 0.995, 1.0)), *product((2,), (0.75, 0.9, 0.98, 0.995)))
 SOLVED = tuple((i, REACH, q) for i, q in AVERAGED)
 """Experts that solve the next round on averages: the average, its place in `FORGETTING`; the reach; the quantile."""
@@ -96,7 +96,7 @@ def solving(canonical: Canonical, season: int, curved: bool = False) -> Solved:
     _, seasonal, stated, shifted, regression, own = places(canonical, season)
     followed = ((row, FAR, q) for row in (*seasonal, *regression, *own) for q in FOLLOWING)
     spread = ((row, FAR, q) for row in shifted for q in SHIFTED)
-    return (*SOLVED, *followed, *spread, *((row, REACH, NO_MARGIN) for row in stated), *last)
+    return (*SOLVED, *followed, *spread, *((row, FAR, NO_MARGIN) for row in stated), *last)
 
 
 def blind(canonical: Canonical) -> Solved:

@@ -35,12 +35,12 @@ PARTS: Mapping[str, tuple[Place, ...]] = {
     "without the gradient rules but the theorem's own": ((hedged_rule, "GRADIENTS", lambda g: ((1.0, 1.0),)),),
     "without margins": (
         (hedged_rule, "SOLVED", lambda s: tuple(dict.fromkeys((i, c, hedged_rule.NO_MARGIN) for i, c, _ in s))),
-        (hedged_rule, "FOLLOWING", lambda f: (hedged_rule.NO_MARGIN,)),
+        (hedged_rule, "FOLLOWING", lambda f: tuple(dict.fromkeys((c, hedged_rule.NO_MARGIN) for c, _ in f))),
     ),
     "with one prediction, of one average": (
         (hedged_rule, "SOLVED", lambda s: tuple((0, c, q) for i, c, q in s if i == 0)),
     ),
-    "with one reach": ((hedged_rule, "FAR", lambda reach: hedged_rule.REACH),),
+    "with one reach": ((hedged_rule, "FOLLOWING", lambda f: tuple(x for x in f if x[0] == hedged_rule.FAR)),),
     "without seasons": ((predictions, "longest_season", lambda f: lambda canonical: 1),),
     "without the stated distribution": ((hedged_rule, "places", _experts(lambda p: (p[0], p[1], (), *p[3:]))),),
     "without regression on contexts": ((hedged_rule, "places", _experts(lambda p: (*p[:4], (), *p[5:]))),),

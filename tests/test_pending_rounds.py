@@ -8,17 +8,27 @@ import pytest
 
 import oco
 from oco.backends.learner import Learner
+from oco.compiler.certificates import pending
 from oco.compiler.certificates.pending import MOST_NUMBERS, MOST_PENDING, PENDING
 from oco.plan import Plan
 
+pytestmark = pytest.mark.usefixtures("waiting")
 ROUNDS = 2 * MOST_PENDING + 13
 HEAD = f"model m\nhorizon T = {ROUNDS}\nparam price[{ROUNDS}]\ndecision x[3] in box(0, 1)\nstream a[3] in [-1, 1]\nstream b in [0, 1]\n"
+SHORT = "model m\nhorizon T = 9\ndecision x[3] in box(0, 1)\nstream a[3] in [-1, 1]\n"
+ROWS = "subject to\n    cap: a @ x <= 1 each round\n    two: sum_squares(x - a) <= 3 each round\n"
 CASES = {
     "affine": "minimize a @ x\nsubject to\n    cap: sum(x) <= 1 + b each round\n    mean: a @ x <= 0.5 on average\n",
     "of the round": "minimize (a + price[t - 1]) @ x + sum_squares(x)\n",
     "rows": "minimize -sum(x)\nsubject to\n    cap: a @ x <= b each round\n    two: sum_squares(x - a) <= 3 each round\n",
     "linearised": "minimize exp(a @ x)\n",
 }
+
+
+@pytest.fixture
+def waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the data of rounds wait whose terms are few operations, too."""
+    monkeypatch.setattr(pending, "FEWEST_OPERATIONS", 0)
 
 
 @cache
@@ -90,3 +100,11 @@ def test_long_rows_do_not_wait() -> None:
     )
     plan = oco.compile(model, "ogd", certify="static")
     assert PENDING not in [f.name for f in plan.program.state]
+
+
+def test_short_terms_do_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sums of an affine loss are taken at once, those of many products wait."""
+    monkeypatch.undo()
+    for text, waits in (("minimize a @ x\n", False), ("minimize square(a @ x - 1) + exp(x[0])\n" + ROWS, True)):
+        plan = oco.compile(oco.parse(SHORT + text), "ogd", certify="static")
+        assert (PENDING in [f.name for f in plan.program.state]) is waits

@@ -1,4 +1,4 @@
-"""What the sums of a certificate add to a round: `python -m benchmarks.certificate_cost [--write]`.
+"""Cost of the sums of a certificate in a round: `python -m benchmarks.certificate_cost [--write]`.
 
 Processor time of a round with and without them, least of several runs in turns, in C (many rounds in one call) and in NumPy (`decide` and
 `observe`). `--write` puts the table into docs/certificates.md.

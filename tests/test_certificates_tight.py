@@ -6,7 +6,13 @@ import oco
 from benchmarks.practice.problems import problems
 
 ROUNDS = 120
-CASES = {"charging": "sinha-vaze", "bandwidth": "sinha-vaze", "tracking": "coldq", "newsvendor": "coldq", "pacing": "recoo"}
+CASES = {
+    "charging": "sinha-vaze",
+    "bandwidth": "sinha-vaze",
+    "tracking": "coldq",
+    "newsvendor": "coldq",
+    "pacing": "recoo",
+}
 
 
 @pytest.mark.parametrize("name", CASES)

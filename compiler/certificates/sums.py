@@ -12,7 +12,7 @@ import numpy as np
 from oco.compiler.certificates.form import CertificateForm, HessianForm
 from oco.compiler.ir.program import DType
 from oco.compiler.ir.trace import Tracer
-from oco.compiler.ir.value import Liftable, Value
+from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.trace_spec import TraceSpec
@@ -67,7 +67,7 @@ class CertificateSums:
         """Shape of each sum, in the order in which they stand in `SUMS`: numbers first."""
         return shapes_of(self.form)
 
-    def start(self) -> dict[str, Liftable]:
+    def start(self) -> dict[str, Value]:
         """Fields before the first round: zeros, and a pool that every round enters."""
         zeros = {name: self.t.zeros(shape) for name, shape in self.shapes.items()}
         return zeros | (

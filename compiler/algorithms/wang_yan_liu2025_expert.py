@@ -181,7 +181,7 @@ def _all_experts(s: Situation, settings: Mapping[str, Setting]) -> Quantity:
         return sum(evaluated(formula, shared | {q.latex: value(q) for q in own if q.latex in used}) for own in of_each)
 
     def curve(rounds: Rounds, horizon: int) -> Floats:
-        return np.zeros(len(rounds.last)) + summed(lambda q: q.at(rounds, horizon), horizon)
+        return np.asarray(np.zeros(len(rounds.last)) + summed(lambda q: q.at(rounds, horizon), horizon))
 
     def total(rounds: Rounds, horizon: int) -> float:
         return float(summed(lambda q: q.after_all(rounds, horizon), horizon))

@@ -9,15 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.algorithms.dual_prices import (
-    PRICE,
-    averaged,
-    caps_beside,
-    paid_for,
-    priced_after,
-    prices_at_start,
-    slopes_of,
-)
+from oco.compiler.algorithms import dual_prices
+from oco.compiler.algorithms.dual_prices import averaged, caps_beside, paid_for, priced_after, slopes_of
 from oco.compiler.algorithms.learned_margins import NO_MARGIN, followed
 from oco.compiler.algorithms.loss_steps import (
     beside,
@@ -134,7 +127,7 @@ class Hedged:
             **nothing_paid(p, count),
             "S": t.zeros((count,)),
             **({"margin": t.zeros((solved, N)), "error": t.zeros((solved, N))} if N and solved else {}),
-            **prices_at_start(p),
+            **dual_prices.prices_at_start(p),
             **points_at_start(p, start),
             **Predictions(p).init(),
             **({MULTIPLIERS: t.zeros((count, rows_known(canonical)))} if canonical.known else {}),
@@ -358,7 +351,7 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
         row, y = rest[: len(data)], Point(rest[len(data) :])
         own = as_predicted(moved(y), row, margin, following)
         slope = own.gradient(y)
-        charged = own.constraint_combination(y, array(state, PRICE)) if priced else y * 0.0
+        charged = own.constraint_combination(y, array(state, dual_prices.PRICE)) if priced else y * 0.0
         slope = slope + charged if priced else slope
         total = t.name("total", before + slope.squared_norm())
         alpha = t.name("alpha", t.sqrt(2.0 * t.maximum(total, TINY)) / (2.0 * size * D))

@@ -63,6 +63,12 @@ tables: $(VENV)/.installed
 	$(BIN)/python -c "from oco.dsl.text.tables import *; print(to_json(built(grammar()), grammar()), end='')" > tables.json
 	mv tables.json grammar/tables.json
 
+# The tables of the grammar for tree-sitter, after a change of its grammar.js or of the words. The version is that of src/tree_sitter.
+TREE_SITTER ?= npx --yes tree-sitter-cli@0.22.6
+.PHONY: tree-sitter
+tree-sitter:
+	cd editors/tree-sitter-oco && $(TREE_SITTER) generate --no-bindings && $(TREE_SITTER) test
+
 # Signatures of the words of the language for editors and type checkers, after a change of an atom, a domain or a distribution.
 .PHONY: stubs
 stubs: $(VENV)/.installed

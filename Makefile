@@ -69,6 +69,11 @@ TREE_SITTER ?= npx --yes tree-sitter-cli@0.22.6
 tree-sitter:
 	cd editors/tree-sitter-oco && $(TREE_SITTER) generate --no-bindings && $(TREE_SITTER) test
 
+# The extension for VS Code, editors/vscode/out/oco.vsix: Node.js 20 or later and npm's registry are needed.
+.PHONY: vscode
+vscode:
+	cd editors/vscode && npm install && npm run package
+
 # Signatures of the words of the language for editors and type checkers, after a change of an atom, a domain or a distribution.
 .PHONY: stubs
 stubs: $(VENV)/.installed
@@ -135,4 +140,4 @@ dist: $(VENV)/.installed
 	$(BIN)/python -m build --no-isolation
 
 clean:
-	rm -rf $(VENV) $(VENV)-oldest $(VENV)-newest build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-newest build dist demo *.egg-info editors/vscode/node_modules editors/vscode/out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -70,9 +70,14 @@ tree-sitter:
 	cd editors/tree-sitter-oco && $(TREE_SITTER) generate --no-bindings && $(TREE_SITTER) test
 
 # The extension for VS Code, editors/vscode/out/oco.vsix: Node.js 20 or later and npm's registry are needed.
-.PHONY: vscode
+.PHONY: vscode editors
 vscode:
 	cd editors/vscode && npm install && npm run package
+
+# Everything about editors, with the tests that build and start the extension.
+editors: $(VENV)/.installed
+	$(BIN)/python -m pytest -m "thorough or not thorough" \
+		tests/test_editor_files.py tests/test_tree_sitter.py tests/test_vscode.py tests/test_language_server.py tests/test_highlighting.py
 
 # Signatures of the words of the language for editors and type checkers, after a change of an atom, a domain or a distribution.
 .PHONY: stubs

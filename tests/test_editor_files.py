@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -30,6 +31,12 @@ node = pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not i
 @pytest.mark.parametrize("name", WRITTEN)
 def test_files_of_editors_are_in_step(name: str, golden: Callable[..., None]) -> None:
     golden(WRITTEN[name](), EDITORS / name)
+
+
+@pytest.mark.parametrize("name", ["tree-sitter-oco/package.json", "vscode/package.json"])
+def test_versions_are_that_of_the_project(name: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert json.loads((EDITORS / name).read_text(encoding="utf-8"))["version"] == project["version"]
 
 
 def test_queries_colour_every_word() -> None:

@@ -114,9 +114,8 @@ def test_numbers(tree: Callable[[str], Any], number: str) -> None:
     assert disagreements(tree, [f"let a = {number}\n", f"let a = x[{number}]", f"let a = 2 * {number} + 1"]) == []
 
 
+WRAPPED = "let a = (1 +  # one\r\n\r\n  {2,\n#]\n3}[0]\n)"
 LINES = """\
-let a = (1 +
-   2)  # on two lines\r
 let a = 1 +
 let each = on.T @ round ** -in[T]
 let let = 1
@@ -146,7 +145,7 @@ a: f(x, axis = 0, 1) <= 1
 """.splitlines()
 
 
-@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("line", [WRAPPED, *LINES])
 def test_lines(tree: Callable[[str], Any], line: str) -> None:
     assert disagreements(tree, [line, f"\n  \n{line}\n\n# end", f"{line}\r\n{line}"]) == []
 

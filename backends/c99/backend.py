@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from oco.backends.base import Compiled
+from oco.backends.c99.betting import NativeGrowth
 from oco.backends.c99.bindings import beside
 from oco.backends.c99.build import INSTALL, has_compiler, library
 from oco.backends.c99.example import example_main
@@ -20,7 +22,11 @@ from oco.backends.contract import Contract
 from oco.backends.fleet import Fleet
 from oco.backends.learner import Learner
 from oco.backends.python.backend import on_demand
+from oco.compiler.evidence.bets import StatedEntry
+from oco.compiler.evidence.wealth import Growth
 from oco.compiler.ir.program import Program
+
+Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,10 @@ class CBackend:
         return Compiled(
             self.name, program, source.code, *entries, run, native, prepare, on_demand(program, program.certificate)
         )
+
+    def growth(self, entries: Sequence[StatedEntry], prior: Array) -> Growth:
+        """Wealth of bets in C."""
+        return NativeGrowth(entries, prior)
 
     def files(self, program: Program, contract: Contract, precision: str = "float64") -> dict[str, str]:
         """Source, header, an example, a build and bindings by file name; `precision` of all numbers is float64 or float32."""

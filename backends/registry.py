@@ -86,7 +86,7 @@ def growth_of(name: str, evidence: Evidence, rounds: int) -> Growth | None:
     """Wealth of the bets of evidence in a backend, where it has it and so many rounds repay what it takes to load; None: in NumPy."""
     if not registered(name).growth or rounds * len(evidence.begun) < TOGETHER:
         return None
-    made: Growth = backend(name).growth(evidence.entries, evidence.prior)  # type: ignore[attr-defined]
+    made: Growth = backend(name).growth(evidence.entries)  # type: ignore[attr-defined]
     return made
 
 

@@ -194,7 +194,7 @@ def test_wealth_in_c_is_that_of_numpy(horizon: str) -> None:
     for alpha, factor in ((1e-3, 1.0), (1e-3, 0.7), (1e-12, 0.7)):
         values = data | {"s": data["s"] * np.where(np.arange(900) < 300, 1.0, factor)[:, None, None]}
         start = Evidence.of(problem, alpha)
-        growth, quick = registry.backend("c").growth(start.entries, start.prior), start
+        growth, quick = registry.backend("c").growth(start.entries), start
         slow = start.after_rounds(values)
         for first, last in ((0, 1), (1, 450), (450, 900)):
             quick = quick.after_rounds({n: a[first:last] for n, a in values.items()}, growth)

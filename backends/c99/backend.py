@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from oco.backends.base import Compiled
-from oco.backends.c99.betting import NativeGrowth
+from oco.backends.c99.betting import growth
 from oco.backends.c99.bindings import beside
 from oco.backends.c99.build import INSTALL, has_compiler, library
 from oco.backends.c99.example import example_main
@@ -25,8 +24,6 @@ from oco.backends.python.backend import on_demand
 from oco.compiler.evidence.bets import StatedEntry
 from oco.compiler.evidence.wealth import Growth
 from oco.compiler.ir.program import Program
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -63,9 +60,9 @@ class CBackend:
             self.name, program, source.code, *entries, run, native, prepare, on_demand(program, program.certificate)
         )
 
-    def growth(self, entries: Sequence[StatedEntry], prior: Array) -> Growth:
-        """Wealth of bets in C."""
-        return NativeGrowth(entries, prior)
+    def growth(self, entries: tuple[StatedEntry, ...]) -> Growth:
+        """Growth of the wealth of bets, in C."""
+        return growth(entries)
 
     def files(self, program: Program, contract: Contract, precision: str = "float64") -> dict[str, str]:
         """Source, header, an example, a build and bindings by file name; `precision` of all numbers is float64 or float32."""

@@ -15,6 +15,7 @@ typedef struct {
     int64_t edges, bins;   /* between bins; no bins: a bet on the mean */
     int64_t odds;          /* the first payment, a row of lanes for each bin */
     double mean, prior;
+    double low, high; /* differences from the mean between which no payment is at its least */
 } Statement;
 
 typedef struct {
@@ -35,8 +36,11 @@ static inline vector at_least(vector a, vector b) {
     return (vector)((m & (whole)b) | (~m & (whole)a));
 }
 
-/* Groups of lanes through a tile: S <- (S + share) e. Payments are max(base + slope away, least), or rows of a table. */
-static inline __attribute__((always_inline)) void grow(const int groups, const int binned, double *wealth, const double *slope,
+enum { MEAN, BOUNDED, BINNED };
+
+/* Groups of lanes through a tile: U <- U e + share, with U the wealth S and the share that begins to bet with it. Payments are
+   base + slope away, not less than `least` where it is BOUNDED, or rows of a table. */
+static inline __attribute__((always_inline)) void grow(const int groups, const int kind, double *wealth, const double *slope,
                                                        const double *base, const double *least, const double *away,
                                                        const double *const *rows, const double *shares, double prior,
                                                        int64_t rounds, vector *totals) {
@@ -49,8 +53,9 @@ static inline __attribute__((always_inline)) void grow(const int groups, const i
     }
     for (int64_t t = 0; t < rounds; ++t) {
         for (int g = 0; g < groups; ++g) {
-            vector paid = binned ? load(rows[t] + g * LANES) : at_least(bases[g] + slopes[g] * splat(away[t]), floors[g]);
-            own[g] = own[g] * paid + splat(shares[t]) * paid;
+            vector paid = kind == BINNED ? load(rows[t] + g * LANES) : bases[g] + slopes[g] * splat(away[t]);
+            if (kind == BOUNDED) paid = at_least(paid, floors[g]);
+            own[g] = own[g] * paid + splat(shares[t]);
         }
         totals[t] += splat(prior) * (groups == 2 ? own[0] + own[1] : own[0]);
     }
@@ -63,8 +68,10 @@ static void statement(const Statement *s, const Tables *of, double *wealth, cons
     int64_t bins[TILE] = {0};
     const double *rows[TILE];
     const double *slope = of->slope + s->first, *base = of->base + s->first, *least = of->least + s->first;
+    const int kind = s->bins ? BINNED : MEAN;
+    int64_t beyond = 0;
     wealth += s->first;
-    if (s->bins) {
+    if (kind == BINNED) {
         for (int64_t k = 0; k < s->bins - 1; ++k)
             for (int64_t t = 0; t < rounds; ++t) bins[t] += values[t] > of->edges[s->edges + k];
     } else {
@@ -75,23 +82,27 @@ static void statement(const Statement *s, const Tables *of, double *wealth, cons
             for (int64_t t = 0; t < rounds; ++t) away[t] *= last[t] > 0.0 ? 1.0 : last[t] < 0.0 ? -1.0 : 0.0;
         }
     }
+    for (int64_t t = 0; kind != BINNED && t < rounds; ++t) beyond |= (away[t] < s->low) | (away[t] > s->high);
     for (int64_t g = 0; g < s->groups; g += 2) {
         const int64_t at = g * LANES;
-        for (int64_t t = 0; s->bins && t < rounds; ++t) rows[t] = of->odds + s->odds + bins[t] * s->groups * LANES + at;
-#define GROW(groups, binned)                                                                                                  \
-    grow(groups, binned, wealth + at, slope + at, base + at, least + at, away, rows, shares, s->prior, rounds, totals)
-        if (g + 1 < s->groups) {
-            if (s->bins) GROW(2, 1);
-            else GROW(2, 0);
+        for (int64_t t = 0; kind == BINNED && t < rounds; ++t) rows[t] = of->odds + s->odds + bins[t] * s->groups * LANES + at;
+#define GROW(kind)                                                                                                               \
+    if (g + 1 < s->groups)                                                                                                       \
+        grow(2, kind, wealth + at, slope + at, base + at, least + at, away, rows, shares, s->prior, rounds, totals);             \
+    else grow(1, kind, wealth + at, slope + at, base + at, least + at, away, rows, shares, s->prior, rounds, totals)
+        if (kind == BINNED) {
+            GROW(BINNED);
+        } else if (beyond) {
+            GROW(BOUNDED);
         } else {
-            if (s->bins) GROW(1, 1);
-            else GROW(1, 0);
+            GROW(MEAN);
         }
     }
 }
 
-/* Play rounds: `wealth` is by lane, before and after; `last` is the value of each statement in the round before, nan in the first;
- * `totals` get the wealth of all bets after each round. */
+/* Play rounds: `wealth` is by lane, before and after, each with the share that begins to bet in the next round; `shares` are those of the
+ * rounds after each; `last` is the value of each statement in the round before, nan in the first; `totals` get the wealth of all lanes
+ * after each round. */
 void oco_bets_play(double *wealth, const Statement *statements, int64_t count, const Tables *tables, const double *const *streams,
                    const int64_t *strides, const double *last, const double *shares, int64_t rounds, double *totals) {
     for (int64_t from = 0; from < rounds; from += TILE) {

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -42,6 +42,21 @@ class Growth(Protocol):
     def __call__(
         self, begun: Floats, values: Mapping[str, Floats], last: Mapping[str, Floats], shares: Floats
     ) -> tuple[Floats, Floats]: ...
+
+
+@lru_cache(maxsize=16)
+def stakes(entries: tuple[StatedEntry, ...]) -> Floats:
+    """pi of each bet (B,): the same for each statement, shared by its bets."""
+    owners = _owners(entries)
+    sizes = np.bincount(owners)
+    return np.asarray(1 / (len(sizes) * sizes[owners]))
+
+
+@lru_cache(maxsize=16)
+def _owners(entries: tuple[StatedEntry, ...]) -> Floats:
+    """Position of each bet's statement, (B,)."""
+    counts = [b.count for e in entries for b in e.bets]
+    return np.repeat(np.arange(len(counts)), counts)
 
 
 @dataclass(frozen=True)
@@ -95,21 +110,10 @@ class Evidence:
         """Statements that are bet against, in words."""
         return tuple(b.statement for e in self.entries for b in e.bets)
 
-    @cached_property
-    def _owner(self) -> Floats:
-        """Position of each bet's statement, (B,)."""
-        return np.repeat(np.arange(len(self.statements)), [b.count for e in self.entries for b in e.bets])
-
-    @cached_property
-    def prior(self) -> Floats:
-        """pi: the same for each statement, shared by its bets."""
-        sizes = np.bincount(self._owner)
-        return np.asarray(1 / (len(sizes) * sizes[self._owner]))
-
     @property
     def wealth(self) -> float:
         """M_t."""
-        return float(self.prior @ self.begun) + self.aside if self.entries else 1.0
+        return float(stakes(self.entries) @ self.begun) + self.aside if self.entries else 1.0
 
     def after(self, values: Mapping[str, Any]) -> Evidence:
         """Evidence after one more round of these streams."""
@@ -160,7 +164,7 @@ class Evidence:
             for share, row in zip(shares, wealth):  # payments become the wealth in place
                 row *= before + share
                 before = row
-            totals = wealth @ self.prior + aside
+            totals = wealth @ stakes(self.entries) + aside
         over = np.flatnonzero(~(totals < 1 / self.alpha))
         at = int(over[0]) if len(over) else count - 1
         alarm = self._alarm(int(rounds[at]), wealth[at]) if len(over) else None
@@ -174,5 +178,5 @@ class Evidence:
         return np.where(rounds <= self.horizon, 1.0 / self.horizon, 0.0)
 
     def _alarm(self, round: int, wealth: Floats) -> Alarm:
-        won = np.bincount(self._owner, weights=self.prior * wealth)
+        won = np.bincount(_owners(self.entries), weights=stakes(self.entries) * wealth)
         return Alarm(round, self.statements[int(np.argmax(won))], self.alpha)

@@ -41,7 +41,9 @@ class Growth(Protocol):
 
     def __call__(
         self, begun: Floats, values: Mapping[str, Floats], last: Mapping[str, Floats], shares: Floats
-    ) -> tuple[Floats, Floats]: ...
+    ) -> tuple[Floats, Floats]:
+        """Wealth after the rounds, by bet (B,), and that of all after each round (T,)."""
+        ...
 
 
 @lru_cache(maxsize=16)

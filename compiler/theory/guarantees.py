@@ -62,7 +62,8 @@ class Bound:
 
     `rate` is text in T (and V_x, V_g where nothing is known of them). `trivial` is the most that one round can add: the range of the
     loss, or the sum over the constraints of their largest proved values; where that is 0, as over a domain of one point, so is the
-    bound, whatever the formula gives. `seen` is the most that a round added in the mean over rounds of data, whatever was decided.
+    bound, whatever the formula gives. `seen` is the most that a round added in the mean over rounds of data
+    that were looked at, whatever was decided.
     All of these and the formula are in the theorem's units; `unit` brings them to the user's, `label_units` the same for each
     constraint alone.
     """

@@ -1,9 +1,8 @@
-"""Warnings about a model that are found without a solver. `# allow CODE` at the end of a line silences its warnings."""
+"""Warnings about a model that are found without a solver."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from oco.dsl.text.printer import print_expr
 
 EVEN = 1e9
 """Ratio of widths up to which the exact step is within 1e-7 of the narrowest width (`tests/test_uneven_boxes.py`)."""
-_ALLOW = re.compile(r"#.*?\ballow\s+(OCO\d{3}(?:\s*,\s*OCO\d{3})*)")
 
 
 def notices(setting: ProofContext) -> Iterator[Diagnostic]:
@@ -90,15 +88,3 @@ def _cut(c: Inequality, within: tuple[str, ...], model: Model) -> str:
     sides = f"{print_expr(written.left)} {written.relation.value} {print_expr(written.right)}"
     cut = f"with {sides if len(sides) <= 2 * LONGEST else '...'}"
     return f"write `{cut}` behind the domain of `{within[0]}`, where it always holds, and leave `{c.label}` out"
-
-
-def without_allowed(results: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """The diagnostics without the warnings that their own lines allow."""
-    return tuple(d for d in results if d.severity is Severity.ERROR or not _allowed(d))
-
-
-def _allowed(d: Diagnostic) -> bool:
-    if d.span is None:
-        return False
-    match = _ALLOW.search(d.span.source.line(d.span.line))
-    return match is not None and d.code in re.split(r"\s*,\s*", match.group(1))

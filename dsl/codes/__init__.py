@@ -10,6 +10,7 @@ from oco.dsl.codes.declarations import FIXED, SPECS
 from oco.dsl.codes.facts import FACTS
 from oco.dsl.codes.files_and_commands import FILES
 from oco.dsl.codes.learner import LEARNER
+from oco.dsl.codes.lint import LINT
 from oco.dsl.codes.names import NAMES
 from oco.dsl.codes.params import PARAMS
 from oco.dsl.codes.parsing import SYNTAX
@@ -31,6 +32,7 @@ CODES: dict[str, Code] = {
         CONSTRAINTS,
         BUILDING,
         FACTS,
+        LINT,
         ASSUMING,
         USING,
         PLANS,

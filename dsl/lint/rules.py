@@ -31,13 +31,22 @@ def lint_text(source: Source, model: Model, codes: Iterable[str] = tuple(TEXT_RU
     return tuple(sorted(without_allowed(warnings), key=lambda d: (d.span.start if d.span else -1, d.code)))
 
 
-def fixed(text: str, diagnostics: Sequence[Diagnostic]) -> str:
-    """Text with the fixes of all diagnostics, each diagnostic's together or not at all: those that meet an earlier one are left."""
+def apart(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+    """Those diagnostics with fixes whose edits meet none of an earlier one."""
+    results: list[Diagnostic] = []
     taken: list[Fix] = []
     for d in diagnostics:
-        if not any(a.span.start < b.span.end and b.span.start < a.span.end for a in d.fixes for b in taken):
+        meets = any(a.span.start < b.span.end and b.span.start < a.span.end for a in d.fixes for b in taken)
+        if d.fixes and not meets:
+            results.append(d)
             taken += d.fixes
-    return "".join(_pieces(text, sorted(taken, key=lambda fix: fix.span.start)))
+    return results
+
+
+def fixed(text: str, diagnostics: Iterable[Diagnostic]) -> str:
+    """Text with the fixes of diagnostics whose edits do not meet."""
+    edits = sorted((fix for d in diagnostics for fix in d.fixes), key=lambda fix: fix.span.start)
+    return "".join(_pieces(text, edits))
 
 
 def _pieces(text: str, edits: Sequence[Fix]) -> Iterator[str]:

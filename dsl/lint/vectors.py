@@ -69,7 +69,7 @@ def _of_constraint(s: syntax.ConstraintStatement) -> Pattern:
 
 
 def _sums(root: Any) -> Iterator[list[Pattern | None]]:
-    """Terms of each sum of a tree, from the left; None in the place of one that is taken away."""
+    """Terms of each sum of a tree, from the left; those that are added and those that are taken away have other patterns."""
     stack: list[Any] = [root]
     while stack:
         node = stack.pop()
@@ -78,7 +78,7 @@ def _sums(root: Any) -> Iterator[list[Pattern | None]]:
             if links:
                 signs = [True, *(ATOMS[link.name].form is forms.SUM for link in links)]
                 terms = [first, *(link.args[1] for link in links)]
-                yield [pattern(term) if plus else None for term, plus in zip(terms, signs)]
+                yield [pattern(term, beside=(plus,)) for term, plus in zip(terms, signs)]
                 stack += terms
                 continue
         if isinstance(node, syntax.Node | syntax.SourceFile):

@@ -52,7 +52,8 @@ LINT: dict[str, Code] = {
         "a horizon too short for every guarantee",
         "What each algorithm that applies promises up to the horizon holds of every sequence of decisions, while at a horizon that is not "
         "much longer one of them says something.",
-        "model m\nhorizon T = 3\ndecision x[3] in box(0, 1)\nstream c[3] in [-1, 1]\nminimize c @ x\n",
+        "model m\nhorizon T = 3\ndecision x[3] in box(0, 1)\nstream c[3] in [-1, 1]\nminimize c @ x\n"
+        "subject to\n    cap: c @ x <= 0.5   each round\n",
         "Give the number of rounds that the learner is to run, or `horizon T unknown`.",
         Stage.LINT,
     ),

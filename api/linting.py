@@ -16,7 +16,7 @@ from oco.compiler.prover.search_budget import SearchBudget
 from oco.compiler.selection.plan import LEAST, explain_choice
 from oco.compiler.selection.short_horizon import short_horizon
 from oco.dsl.diagnostics import Diagnostic, OcoError, contained
-from oco.dsl.lint.rules import TEXT_RULES, apart, fixed, lint_text
+from oco.dsl.lint.text_rules import TEXT_RULES, apart, fixed, lint_text
 from oco.dsl.load import parse
 from oco.dsl.model import Model
 from oco.dsl.source import Source

@@ -14,7 +14,7 @@ from oco.compiler.problem.canonical import canonical
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.mixed_units import mixed_units
 from oco.dsl.codes import CODES, Stage
-from oco.dsl.lint.rules import TEXT_RULES, lint_text
+from oco.dsl.lint.text_rules import TEXT_RULES, lint_text
 from oco.dsl.load import parse
 from oco.dsl.source import Source
 from oco.linting import RULES, ModelText, Reads, lint

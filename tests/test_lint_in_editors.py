@@ -19,7 +19,7 @@ def test_an_editor_shows_lint_and_makes_its_edits() -> None:
         assert shown.keys() == {"OCO603", "OCO630", "OCO631"}
         for code in ("OCO603", "OCO630"):
             assert shown[code].severity is lsp.DiagnosticSeverity.Warning
-            assert shown[code].tags == [lsp.DiagnosticTag.Unnecessary]
+            assert list(shown[code].tags or ()) == [lsp.DiagnosticTag.Unnecessary]
         assert shown["OCO631"].severity is lsp.DiagnosticSeverity.Hint and not shown["OCO631"].tags
         context = lsp.CodeActionContext(list(shown.values()))
         actions = await editor.client.text_document_code_action_async(

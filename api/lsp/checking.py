@@ -18,7 +18,7 @@ from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.mixed_units import mixed_units
 from oco.dsl.diagnostics import Diagnostic, OcoError
 from oco.dsl.dims import show
-from oco.dsl.lint.rules import lint_text
+from oco.dsl.lint.text_rules import lint_text
 from oco.dsl.load import parse
 from oco.dsl.model import Model
 from oco.dsl.source import Source

@@ -10,13 +10,13 @@ from oco.dsl.codes.declarations import FIXED, SPECS
 from oco.dsl.codes.facts import FACTS
 from oco.dsl.codes.files_and_commands import FILES
 from oco.dsl.codes.learner import LEARNER
-from oco.dsl.codes.lint import LINT
 from oco.dsl.codes.names import NAMES
 from oco.dsl.codes.params import PARAMS
 from oco.dsl.codes.parsing import SYNTAX
 from oco.dsl.codes.plans import PLANS
 from oco.dsl.codes.sets import SETS
 from oco.dsl.codes.shapes_and_types import SHAPES
+from oco.dsl.codes.style import STYLE
 
 __all__ = ["CODES", "Code", "Stage"]
 
@@ -32,7 +32,7 @@ CODES: dict[str, Code] = {
         CONSTRAINTS,
         BUILDING,
         FACTS,
-        LINT,
+        STYLE,
         ASSUMING,
         USING,
         PLANS,

@@ -6,7 +6,7 @@ from oco.dsl.codes.base import Code, Stage
 
 _HEAD = "model m\nhorizon T = 1000\ndecision x[3] in box(0, 1)\nstream c[3] in [-1, 1]\n"
 
-LINT: dict[str, Code] = {
+STYLE: dict[str, Code] = {
     "OCO630": Code(
         "a name that nothing uses",
         "The param, index or let stands in no other statement, so that a reader looks for a part that it has not.",

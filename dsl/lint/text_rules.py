@@ -32,7 +32,7 @@ def lint_text(source: Source, model: Model, codes: Iterable[str] = tuple(TEXT_RU
 
 
 def apart(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Those diagnostics with fixes whose edits meet none of an earlier one."""
+    """Diagnostics with fixes whose edits meet none of an earlier one."""
     results: list[Diagnostic] = []
     taken: list[Fix] = []
     for d in diagnostics:

@@ -24,7 +24,7 @@ def notices(setting: ProofContext) -> Iterator[Diagnostic]:
     """Warnings about the model: unused names, constraints that never bind or never change, uneven scales."""
     yield from _unused(setting.canonical)
     yield from _never_binding(setting)
-    yield from _fixed(setting.canonical)
+    yield from _fixed(setting)
     yield from _uneven(setting.canonical)
 
 
@@ -43,21 +43,32 @@ def _unused(canonical: Canonical) -> Iterator[Diagnostic]:
 
 def _never_binding(setting: ProofContext) -> Iterator[Diagnostic]:
     for c in setting.canonical.inequalities:
-        most = setting.ranges(setting.simplify(c.expr))
-        if np.all(most.hi < 0) and c.label == c.origin and c.moving is None:
-            message = f"`{c.label}` never binds: its left side stays {number(-most.greatest)} below its right side, whatever is decided"
-            yield Diagnostic(
-                "OCO604", message, c.span, "check the right side and the ranges of the streams", Severity.WARNING
+        if c.label != c.origin or c.moving is not None or (most := _largest(setting, c)) > 0:
+            continue
+        message = (
+            f"`{c.label}` never binds: its left side stays {number(-most)} below its right side, whatever is decided"
+        )
+        if most == 0:
+            message = (
+                f"`{c.label}` says nothing more: it holds for every decision of the domain, whatever the streams are"
             )
+        yield Diagnostic(
+            "OCO604", message, c.span, "check the right side and the ranges of the streams", Severity.WARNING
+        )
 
 
-def _fixed(canonical: Canonical) -> Iterator[Diagnostic]:
-    """Constraints that no data enters, so that they are known before the first round."""
-    for c in canonical.inequalities:
-        if c.label != c.origin or changes(c.expr) or c.moving is not None:
+def _largest(setting: ProofContext, c: Inequality) -> float:
+    """Upper bound on `g` of a constraint `g <= 0`, over domain and streams."""
+    return setting.ranges(setting.simplify(c.expr)).greatest
+
+
+def _fixed(setting: ProofContext) -> Iterator[Diagnostic]:
+    """Constraints that no data enters, so that they are known before the first round, and that the domain does not imply."""
+    for c in setting.canonical.inequalities:
+        if c.label != c.origin or changes(c.expr) or c.moving is not None or _largest(setting, c) <= 0:
             continue
         within = tuple(names(c.expr, Kind.DECISION))
-        cut = _cut(c, within, canonical.model)
+        cut = _cut(c, within, setting.canonical.model)
         if c.timing is not Timing.EACH_ROUND:
             message = f"`{c.label}` is the same in every round and holds on average: a round may break it that another makes up for"
             ways = f"write `each round` after `{c.label}`" + (f", or {cut}" if cut else "")

@@ -93,11 +93,14 @@ def _deeper(model: Model, wanted: frozenset[str], source: Any, effort: float) ->
     problem = canonical(model)
     data = None if source is None else load_data(problem, source)
     seen = None if data is None else {s.name: data.array(s.name) for s in problem.streams}
-    yield from check_canonical(model, problem, seen, budget=SearchBudget(effort)).warnings
+    choice = explain_choice(problem, LEAST, effort=effort) if "OCO635" in wanted else None
+    if choice is None or seen is not None:
+        yield from check_canonical(model, problem, seen, budget=SearchBudget(effort)).warnings
+    if choice is not None:
+        yield from choice.situation.facts.warnings
+        yield from short_horizon(choice)
     if "OCO634" in wanted:
         yield from mixed_units(ProofContext(problem))
-    if "OCO635" in wanted:
-        yield from short_horizon(explain_choice(model, LEAST, effort=effort))
     if "OCO636" in wanted and data is not None:
         yield from spare_limits(problem, data, ComparatorBudget(seconds=COMPARATOR_SECONDS))
 

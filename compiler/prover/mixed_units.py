@@ -10,7 +10,6 @@ import numpy as np
 
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.phrasing import number, say
-from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.dsl.atoms import ATOMS, form_of, forms
 from oco.dsl.diagnostics import Diagnostic, Severity
 from oco.dsl.expressions import Call, Constant, Expr, Kind, names, walk
@@ -45,7 +44,7 @@ def mixed_units(setting: ProofContext) -> Iterator[Diagnostic]:
     Numbers are no terms here, and neither is what a power, an exponential or a logarithm makes of its argument. A coefficient that is
     below 1, or a power of ten, is taken as meant: of a regularizer, a penalty, a conversion.
     """
-    problem, ranges = setting.canonical, Enclosure(setting.box)
+    problem = setting.canonical
     functions = [(problem.objective, problem.objective.span), *((c.expr, c.span) for c in problem.constraints)]
     seen: set[int] = set()
     for expr, span in functions:
@@ -53,7 +52,7 @@ def mixed_units(setting: ProofContext) -> Iterator[Diagnostic]:
         for whole, terms in reversed(list(_sums(expr, seen))):
             if any(id(node) in mixed for node in walk(whole)):
                 continue  # its parts are as mixed as it is
-            sized = [t for term in terms if (t := _sized(term, ranges)) is not None]
+            sized = [t for term in terms if (t := _sized(setting, term)) is not None]
             small, large = min(sized, key=_size, default=None), max(sized, key=_size, default=None)
             if small is None or large is None or large.size < APART * small.size:
                 continue
@@ -98,11 +97,11 @@ def _terms(node: Expr) -> Iterator[Expr]:
             yield part
 
 
-def _sized(term: Expr, ranges: Enclosure) -> _Term | None:
+def _sized(setting: ProofContext, term: Expr) -> _Term | None:
     """Term with its size; None of a number, of what is never but 0 or not bounded, and of what grows otherwise than its names."""
     if not any(names(term, kind) for kind in (Kind.DECISION, Kind.STREAM)) or not all(map(_scales, walk(term))):
         return None
-    size = float(np.max(ranges(term).magnitude))
+    size = 0.0 if (values := setting.plain_range(term)) is None else float(np.max(values.magnitude))
     return _Term(term, size, _meant(term)) if 0 < size < math.inf else None
 
 

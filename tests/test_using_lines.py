@@ -127,7 +127,7 @@ subject to
 def test_settings_choose_among_the_algorithms_that_use_them() -> None:
     """`sinha-vaze`, which has no alpha, promises more with constants that are sought than `coldq` with an alpha that is given."""
     plan = oco.compile(parse(HARD + "using with alpha = 2\n"))
-    sums = {v.name: v.score for v in oco.compile(parse(HARD)).verdicts}
+    sums = {v.name: v.score for v in oco.compile(parse(HARD)).choice.compared().with_searched().verdicts}
     assert plan.algorithm == "coldq" and sums["sinha-vaze"] < plan.choice.verdicts[0].score
     assert plan.settings["alpha"].value == 2 and not any(w.code == "OCO712" for w in plan.warnings)
     told = str(plan.explain())

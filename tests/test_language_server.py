@@ -170,6 +170,19 @@ def test_what_may_come_next(before: str, expected: set[str], absent: set[str]) -
     assert expected <= proposed and not absent & proposed
 
 
+def test_an_algorithm_is_shown_with_its_paper_and_rates() -> None:
+    from oco.lsp.checked import Checked
+    from oco.lsp.document import Document
+    from oco.lsp.hover import hover
+
+    text = f"{JOBS}\nusing mirror-descent with V = 2\n"
+    document = Document.of(text)
+    for word in ("mirror", "descent"):
+        span, shown = hover(document, Checked(), text.index(word)) or (None, "")
+        assert span is not None and span.text == "mirror-descent" and "Wei" in shown and "O(" in shown
+    assert hover(document, Checked(), text.index("V = 2")) is None
+
+
 def test_mistakes_come_at_once_and_known_facts_stay() -> None:
     async def session(editor: Editor) -> None:
         ask = editor.client

@@ -29,14 +29,9 @@ def hover(document: Document, checked: Checked, offset: int) -> tuple[Span, str]
     if key is not None:
         return key[0], _of_key(document, checked, key[1])
     statement = document.statement_at(offset)
-    if isinstance(statement, syntax.UsingStatement) and document.source.text[token.start - 1 : token.start] in (
-        " ",
-        "-",
-    ):
-        word = algorithms().get(statement.algorithm or "")
-        if word is not None and token.start < statement.span.start + len("using ") + len(word.name):
-            start = statement.span.text.index(word.name) + statement.span.start
-            return Span(document.source, start, start + len(word.name)), of_word(word)
+    algorithm = _algorithm_at(statement, offset)
+    if algorithm is not None:
+        return algorithm
     occurrence = document.at(offset)
     if occurrence is not None and (document.declaration(occurrence) is not None or occurrence.name in BUILT_IN):
         return occurrence.span, _of_name(document, checked, occurrence)
@@ -45,6 +40,15 @@ def hover(document: Document, checked: Checked, offset: int) -> tuple[Span, str]
     if token.text in statements() and statement is not None and token.start == statement.span.start:
         return token.span, _of_statement(statement, checked, token.text)
     return None
+
+
+def _algorithm_at(statement: syntax.Statement | None, offset: int) -> tuple[Span, str] | None:
+    """Algorithm of a `using` statement that holds a character."""
+    if not isinstance(statement, syntax.UsingStatement) or statement.algorithm not in algorithms():
+        return None
+    start = statement.span.start + statement.span.text.index(statement.algorithm, len("using"))
+    span = Span(statement.span.source, start, start + len(statement.algorithm))
+    return (span, of_word(algorithms()[statement.algorithm])) if start <= offset <= span.end else None
 
 
 def of_word(word: Word) -> str:

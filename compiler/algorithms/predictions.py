@@ -29,15 +29,7 @@ import numpy as np
 from oco.compiler.algorithms.memory import as_function_of
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Structured
-from oco.compiler.lowering.predicted_round import (
-    Samples,
-    data_of,
-    parts_of,
-    picking,
-    positions,
-    predicted_of,
-    stated_value,
-)
+from oco.compiler.lowering.predicted_round import data_of, parts_of, picking, positions, predicted_of, stated_value
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.calculus import gradient, vector_jacobian
@@ -266,7 +258,7 @@ class Predictions:
         kept = array(state, AVERAGE)
         return self.t.where(self.p.played > 1.5, kept, self.t.broadcast(now, kept.shape))
 
-    def samples(self, state: State) -> Samples:
+    def samples(self, state: State) -> dict[str, Value]:
         """Values of streams with which kinks move at the quantiles of their errors."""
         made, kinked = array(state, "predicted"), kinked_streams(self.p.spec.canonical)
         parts = parts_of(self.p, made[self.shifted[0] : self.shifted[-1] + 1])

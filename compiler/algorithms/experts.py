@@ -6,10 +6,9 @@ from itertools import product
 
 from oco.compiler.algorithms.learned_margins import NO_MARGIN
 from oco.compiler.algorithms.loss_steps import beside, point_count
-from oco.compiler.algorithms.predictions import SPREAD_OF, kinked_streams, places
+from oco.compiler.algorithms.predictions import SPREAD_OF, places
 from oco.compiler.lowering.predicted_round import positions, predicted_of
 from oco.compiler.problem.canonical import Canonical
-from oco.dsl.expressions import Kind, names
 
 GRADIENTS = ((0.1, 1.0), (1.0, 1.0))
 """Factors c of AdaGrad's step and r of the prices of the gradient experts; the theorem is of the one with 1 and 1."""
@@ -23,8 +22,10 @@ SOLVED = tuple((i, REACH, q) for i, q in AVERAGED)
 FOLLOWING = (0.5, 0.75, 0.9, 0.98, 0.995)
 """Quantiles of the experts that solve the round on each other prediction: of the season, of the contexts, of the model."""
 SHIFTED = (0.5, 0.75, 0.95)
-"""Quantiles of the experts that solve the round at every other quantile of the errors, where constraints are about the same data: the
-mean of the loss leaves the data of constraints where they are."""
+"""Quantiles of the experts that solve the round at quantiles of the errors: where levels jump, or constraints are about the same data,
+another quantile is best than for the mean of the loss."""
+LOWEST = 2
+"""First of these quantiles that has such experts."""
 UNCONSTRAINED = (0.03, 0.3, 3.0, 30.0, 1000.0)
 """Reach of the experts that solve the round on each prediction where there are no constraints, and no margins to learn. The largest goes to
 the minimizer of a linear loss at once, whatever slopes came before."""
@@ -53,16 +54,9 @@ def solving(canonical: Canonical, season: int, curved: bool = False) -> Solved:
     if not predicted_of(canonical).size:
         return (*SOLVED, *last)
     _, seasonal, stated, levels, regression, own = places(canonical, season)
-    shifted = levels[::2] if _bind_at_kinks(canonical) else ()
     followed = ((row, FAR, q) for row in (*seasonal, *regression, *own) for q in FOLLOWING)
-    spread = ((row, FAR, q) for row in shifted for q in SHIFTED)
+    spread = ((row, FAR, q) for row in levels[LOWEST:] for q in SHIFTED)
     return (*SOLVED, *followed, *spread, *((row, REACH, NO_MARGIN) for row in stated), *last)
-
-
-def _bind_at_kinks(canonical: Canonical) -> bool:
-    """True where constraints read data with which kinks of the loss move."""
-    kinked = set(kinked_streams(canonical))
-    return any(kinked & set(names(c.expr, Kind.STREAM)) for c in canonical.inequalities)
 
 
 def sampled(canonical: Canonical, season: int) -> Solved:

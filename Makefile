@@ -63,6 +63,22 @@ tables: $(VENV)/.installed
 	$(BIN)/python -c "from oco.dsl.text.tables import *; print(to_json(built(grammar()), grammar()), end='')" > tables.json
 	mv tables.json grammar/tables.json
 
+# The tables of the grammar for tree-sitter, after a change of its grammar.js or of the words. The version is that of src/tree_sitter.
+TREE_SITTER ?= npx --yes tree-sitter-cli@0.22.6
+.PHONY: tree-sitter
+tree-sitter:
+	cd editors/tree-sitter-oco && $(TREE_SITTER) generate --no-bindings && $(TREE_SITTER) test
+
+# The extension for VS Code, editors/vscode/out/oco.vsix: Node.js 20 or later and npm's registry are needed.
+.PHONY: vscode editors
+vscode:
+	cd editors/vscode && npm install && npm run package
+
+# Everything about editors, with the tests that build and start the extension.
+editors: $(VENV)/.installed
+	$(BIN)/python -m pytest -m "thorough or not thorough" \
+		tests/test_editor_files.py tests/test_tree_sitter.py tests/test_vscode.py tests/test_language_server.py tests/test_highlighting.py
+
 # Signatures of the words of the language for editors and type checkers, after a change of an atom, a domain or a distribution.
 .PHONY: stubs
 stubs: $(VENV)/.installed
@@ -129,4 +145,4 @@ dist: $(VENV)/.installed
 	$(BIN)/python -m build --no-isolation
 
 clean:
-	rm -rf $(VENV) $(VENV)-oldest $(VENV)-newest build dist demo *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-newest build dist demo *.egg-info editors/vscode/node_modules editors/vscode/out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -13,10 +13,11 @@ from oco.backends.factors import part_names
 from oco.backends.monitor import DUALS, OF_EQUALITIES, Constants, Limit
 from oco.compiler.selection.plan import Plan
 from oco.compiler.theory.guarantees import vacuous_words
-from oco.compiler.theory.settings import LARGEST, Setting
+from oco.compiler.theory.settings import Setting
 from oco.compiler.theory.theorems import Guarantee
 from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import fail
+from oco.dsl.magnitudes import HUGE
 from oco.dsl.statements import Feedback
 from oco.dsl.text.printer import print_distribution
 
@@ -205,8 +206,8 @@ def _is_season(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    """A finite number within `LARGEST`."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
+    """A finite number within `HUGE`."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= HUGE
 
 
 def _is_table(value: Any) -> bool:

@@ -41,21 +41,8 @@ if TYPE_CHECKING:
 
 PUBLIC = (
     *("algorithm", "certified", "choice", "explain", "facts", "files", "fleet", "for_rounds", "frontier", "guarantee"),
-    *(
-        "horizon",
-        "interactive_frontier",
-        "lean",
-        "learner",
-        "model",
-        "plot_frontier",
-        "program",
-        "recipe",
-        "replay",
-        "run",
-        "settings",
-        "source",
-    ),
-    *("to_json", "usage", "verdicts", "warnings", "with_horizon", "write"),
+    *("horizon", "interactive_frontier", "lean", "learner", "model", "plot_frontier", "program", "recipe", "replay"),
+    *("run", "settings", "source", "to_json", "usage", "verdicts", "warnings", "with_horizon", "write"),
 )
 """Names that `dir(plan)` lists."""
 

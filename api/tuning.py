@@ -60,11 +60,10 @@ def piloted(
     vacuous = plan.choice.vacuous
     if len(_tried(plan.choice, plan.choice.usable, data)) < (1 if constants and vacuous else 2):
         return plan
-    plan = replace(plan, choice=plan.choice.with_searched(PILOT_CANDIDATES if data is None else None))
-    pilots = _pilots(plan, data, seed, constants, seconds)
+    candidates, pilots = _pilots(plan, data, seed, constants, seconds)
     if pilots.skipped and not vacuous:
         return plan
-    choice = plan.choice.decided_by(pilots)
+    choice = candidates.decided_by(pilots)
     return replace(plan, choice=choice, mode=PLAIN if choice.policy.plain else plan.mode)
 
 
@@ -111,13 +110,15 @@ def _tried(choice: Choice, usable: tuple[Verdict, ...], data: Any) -> tuple[Verd
     return tuple(v for v in usable if blind or not v.algorithm.reads_values_alone) or usable
 
 
-def _pilots(plan: Plan, source: Any, seed: int, constants: bool, seconds: float) -> Pilots:
+def _pilots(plan: Plan, source: Any, seed: int, constants: bool, seconds: float) -> tuple[Choice, Pilots]:
+    """Choice with the constants of the candidates searched, where there are rounds to run them on; and their runs."""
     if plan.canonical.size > MOST_NUMBERS:
-        return Pilots(skipped=f"a decision has more than {MOST_NUMBERS} numbers")
+        return plan.choice, Pilots(skipped=f"a decision has more than {MOST_NUMBERS} numbers")
     try:
         data, note = rounds_for(plan, source, seed, PILOT_ROUNDS)
     except OcoError as error:
-        return Pilots(skipped=f"{error.message}; `--data FILE` gives rounds to run on")
+        return plan.choice, Pilots(skipped=f"{error.message}; `--data FILE` gives rounds to run on")
+    plan = replace(plan, choice=plan.choice.with_searched(PILOT_CANDIDATES if source is None else None))
     candidates = _tried(plan.choice, plan.choice.usable, source)
     s, plain = plan.choice.situation, plan.choice.policy.plain
     made: dict[Candidate, Callable[[], Plan]] = {}
@@ -132,10 +133,10 @@ def _pilots(plan: Plan, source: Any, seed: int, constants: bool, seconds: float)
     result = replace(result, measured=source is not None and not plan.choice.vacuous)
     best = next(v for v in candidates if v.name == result.order[0])
     own = literal(s, best) if constants else None
-    if own is None:
-        return result
-    known = beside(result, _for_pilot(plan, own, rounds), first, seeds, s, plan.tradeoff)
-    return replace(result, literal=known)
+    if own is not None:
+        known = beside(result, _for_pilot(plan, own, rounds), first, seeds, s, plan.tradeoff)
+        result = replace(result, literal=known)
+    return plan.choice, result
 
 
 def _for_pilot(plan: Plan, verdict: Verdict, rounds: int | None) -> Plan:

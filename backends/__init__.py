@@ -15,6 +15,7 @@ BACKENDS = {
         "C",
         Speed(start=0.3, line=0.004, entry=1e-9),
         whole_runs=True,
+        growth=True,
         precisions=("float64", "float32"),
     ),
 }

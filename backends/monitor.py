@@ -117,10 +117,13 @@ def _largest_rounds(values: Array) -> set[int]:
     best: list[list[tuple[float, int]]] = [[], []]
     step = max(1, TOGETHER * len(values) // values.size)
     for start in range(0, len(values), step):
-        sizes = np.abs(np.asarray(values[start : start + step], dtype=np.float64))
-        sizes = sizes.reshape(len(sizes), -1)
-        for k, size in enumerate((sizes.max(axis=1), sizes.sum(axis=1))):
-            last = ((float(size[i]), start + int(i)) for i in np.argsort(size)[-2:])
+        part = np.asarray(values[start : start + step], dtype=np.float64)
+        sizes = np.abs(
+            np.ascontiguousarray(part.reshape(len(part), -1).T)
+        )  # rounds beside each other: vectors of them are reduced
+        for k, size in enumerate((sizes.max(axis=0), sizes.sum(axis=0))):
+            larger = np.flatnonzero(size > best[k][-1][0] if best[k] else np.full(len(size), True))
+            last = ((float(size[i]), start + int(i)) for i in larger[np.argsort(size[larger])[-2:]])
             best[k] = heapq.nlargest(2, [*best[k], *last])
     return {t for result in best for _, t in result}
 

@@ -57,12 +57,12 @@ class Drawing:
 
     @contextmanager
     def _undone_on_failure(self) -> Iterator[None]:
-        """Context after whose failure the generator is as before."""
-        before = self._random.bit_generator.state
+        """Context after whose failure the generator, and what is drawn of this round, are as before."""
+        before, drawn = self._random.bit_generator.state, self._drawn
         try:
             yield
         except BaseException:
-            self._random.bit_generator.state = before
+            self._drawn, self._random.bit_generator.state = drawn, before
             raise
 
     def _of_rounds(self: Learner, known: Sequence[tuple[Any, ...]], first: int, rounds: int) -> list[Array]:  # type: ignore[misc]

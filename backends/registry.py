@@ -15,6 +15,7 @@ from oco.backends.contract import Contract
 from oco.backends.delayed import DelayedFleet, DelayedLearner
 from oco.backends.fleet import Fleet
 from oco.backends.learner import Learner
+from oco.compiler.evidence.wealth import TOGETHER, Evidence, Growth
 from oco.compiler.ir.program import Program
 from oco.dsl.diagnostics import fail
 
@@ -79,6 +80,14 @@ def usable(name: Any) -> str | None:
     """Name of a backend that is registered and works on this machine; None for anything else."""
     known = isinstance(name, str) and name in BACKENDS
     return name if known and backend(name).unavailable_reason() is None else None
+
+
+def growth_of(name: str, evidence: Evidence, rounds: int) -> Growth | None:
+    """Wealth of the bets of evidence in a backend, where it has it and so many rounds repay what it takes to load; None: in NumPy."""
+    if not registered(name).growth or rounds * len(evidence.begun) < TOGETHER:
+        return None
+    made: Growth = backend(name).growth(evidence.entries)  # type: ignore[attr-defined]
+    return made
 
 
 def standalone_files(name: str, program: Program, contract: Contract, precision: str | None = None) -> dict[str, str]:

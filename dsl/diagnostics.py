@@ -39,7 +39,8 @@ class Fix:
 class Diagnostic:
     """Problem with its code. `code` is stable (`oco help CODE` explains it); `note` is the evidence.
 
-    `hint` is the nearest correct alternative, or a general remedy for this code.
+    `hint` is the nearest correct alternative, or a general remedy for this code. `fixes` are the edits that, made together, follow the
+    hint: where none are given and it names a word, that word in place of a misspelt one.
     """
 
     code: str
@@ -48,20 +49,15 @@ class Diagnostic:
     hint: str = ""
     severity: Severity = Severity.ERROR
     note: str = ""
+    fixes: tuple[Fix, ...] = ()
 
     def __post_init__(self) -> None:
         from oco.dsl.codes import CODES
 
         if not self.hint and self.code in CODES:
             object.__setattr__(self, "hint", CODES[self.code].remedy)
-
-    @property
-    def fixes(self) -> tuple[Fix, ...]:
-        """Edits that the hint proposes: the nearest word in place of a misspelt one."""
-        if self.span is None or not self.hint.startswith(MEANT):
-            return ()
-        word = self.hint[len(MEANT) :].split("`")[0]
-        return (Fix(self.span, word),) if self.span.text.replace("-", "_").isidentifier() else ()
+        if not self.fixes:
+            object.__setattr__(self, "fixes", _nearest_word(self.span, self.hint))
 
     def as_data(self) -> dict[str, Any]:
         """Diagnostic as JSON values: code, severity, message, span, hint, note, and fixes as edits of spans."""
@@ -91,6 +87,14 @@ class Diagnostic:
         if self.note:
             rows.append(f"  note: {self.note}")
         return "\n".join(rows)
+
+
+def _nearest_word(span: Span | None, hint: str) -> tuple[Fix, ...]:
+    """Edit that writes the word which a hint names in place of the one that the span holds; none where there is no such word."""
+    if span is None or not hint.startswith(MEANT):
+        return ()
+    word = hint[len(MEANT) :].split("`")[0]
+    return (Fix(span, word),) if span.text.replace("-", "_").isidentifier() else ()
 
 
 def _excerpt(line: str, before: int) -> tuple[str, int]:

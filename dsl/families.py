@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from oco.dsl.magnitudes import HUGE
+
 Array = np.ndarray[Any, Any]
 Args = Mapping[str, Array]
 Size = tuple[int, ...]
@@ -148,10 +150,10 @@ def _poisson_moment(k: int, args: Args, lo: Array, hi: Array) -> Array:
     mean = args["mean"]
 
     def below(x: Array) -> Array:
-        return np.where(x < 0, 0.0, np.where(np.isinf(x), 1.0, pdtr(np.clip(x, 0, 1e300), mean)))
+        return np.where(x < 0, 0.0, np.where(np.isinf(x), 1.0, pdtr(np.clip(x, 0, HUGE), mean)))
 
     def above(x: Array) -> Array:
-        return np.where(x < 0, 1.0, np.where(np.isinf(x), 0.0, pdtrc(np.clip(x, 0, 1e300), mean)))
+        return np.where(x < 0, 1.0, np.where(np.isinf(x), 0.0, pdtrc(np.clip(x, 0, HUGE), mean)))
 
     return _factorial_moments(k, lambda j: mean**j * _between(below, above, lo - 1 - j, hi - j))
 

@@ -20,6 +20,7 @@ from oco.backends.learner import Learner
 from oco.backends.monitor import slope_rounds
 from oco.backends.opening import open_journal
 from oco.backends.play import can_play, play
+from oco.backends.registry import growth_of
 from oco.compiler.evidence.wealth import Evidence
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.prover.facts import Facts
@@ -160,16 +161,17 @@ def _opened(made: Callable[[str | None], Learner], journal: str | Path | None, t
     return made(None) if journal is None else open_journal(made, journal, rewind=True, turns=turns)
 
 
-def _refuted(data: Data) -> tuple[str, ...]:
+def _refuted(data: Data, backend: str) -> tuple[str, ...]:
     """Warning where given data refute what the model states of them, with the round since when."""
     evidence = Evidence.of(data.problem, ALPHA, frozenset(data.given))
-    alarm = evidence.after_rounds({name: data.array(name) for name in evidence.streams}).alarm
+    growth = growth_of(backend, evidence, data.rounds)
+    alarm = evidence.after_rounds({name: data.array(name) for name in evidence.streams}, growth).alarm
     return () if alarm is None else (str(alarm),)
 
 
 def _monitor(learner: Learner, record: Record, data: Data) -> None:
     """Evidence and monitor over the whole run: every value counts, and gradients of more rounds than a learner checks by itself."""
-    for warning in _refuted(data):
+    for warning in _refuted(data, learner.compiled.backend):
         learner.warn(warning)
     rounds, seen = len(record.loss), learner.monitor
     most, least = record.constraints.max(axis=0), record.constraints.min(axis=0)

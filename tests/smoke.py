@@ -74,7 +74,7 @@ def version_and_help() -> None:
     done = subprocess.run([script, "--version"], capture_output=True, text=True)
     assert done.stdout.startswith("oco "), done
     has(oco("--help"), "check", "explain", "compile", "--effort")
-    for command in ("check", "explain", "compile", "run", "data", "tune", "fmt", "new", "help", "algorithms"):
+    for command in ("check", "explain", "compile", "run", "data", "tune", "lint", "fmt", "new", "help", "algorithms"):
         has(oco(command, "--help"), "Usage: oco", command)
     has(oco("help", "OCO201"), "Example")
     has(oco("help"), "OCO101", "OCO999")

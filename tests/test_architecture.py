@@ -89,6 +89,7 @@ LAZY = {
     "oco.evaluation.storage": "by traces that are saved",
     "oco.facts": "loads the compiler",
     "oco.following": "loads the compiler and the backends",
+    "oco.linting": "loads the compiler and the evaluation",
     "oco.magics": "by `%load_ext oco`",
     "oco.migrating": "loads the compiler and the backends",
     "oco.overflow_check": "loads the compiler and the backends",

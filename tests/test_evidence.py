@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import oco
+from oco.backends import registry
 from oco.compiler.evidence.bets import payments, stated_entries
 from oco.compiler.evidence.wealth import Evidence
 from oco.compiler.problem.canonical import canonical
@@ -174,3 +175,30 @@ subject to
     (edges,) = [b.edges for b in entries[-1].bets if b.edges is not None]
     assert abs(float(np.median(edges)) - 7.0) < 0.1
     assert stated_entries(problem, frozenset({"c"})) == ()
+
+
+@pytest.mark.skipif(not registry.usable("c"), reason="no C compiler")
+@pytest.mark.parametrize("horizon", ["T = 900", "T unknown"])
+def test_wealth_in_c_is_that_of_numpy(horizon: str) -> None:
+    """Streams of several entries and of integers, over several calls; the alarm comes in the same round, or in none."""
+    text = (
+        f"model m\nhorizon {horizon}\ndecision x in box(0, 1)\nstream s[2, 3] ~ uniform(0, 1)\nstream k[2] ~ poisson(3) in [0, 9]\n"
+        "stream u ~ exponential(1)\nstream free[2] in [0, 1]\nminimize x * sum(s) + square(x) * (sum(k) + u) + sum(free) * x\n"
+    )
+    problem, rng = canonical(oco.parse(text)), np.random.default_rng(7)
+    data = {
+        "s": rng.random((900, 2, 3)),
+        "k": np.minimum(rng.poisson(3.0, (900, 2)), 9),
+        "u": rng.exponential(size=900),
+    }
+    for alpha, factor in ((1e-3, 1.0), (1e-3, 0.7), (1e-12, 0.7)):
+        values = data | {"s": data["s"] * np.where(np.arange(900) < 300, 1.0, factor)[:, None, None]}
+        start = Evidence.of(problem, alpha)
+        growth, quick = registry.backend("c").growth(start.entries), start
+        slow = start.after_rounds(values)
+        for first, last in ((0, 1), (1, 450), (450, 900)):
+            quick = quick.after_rounds({n: a[first:last] for n, a in values.items()}, growth)
+        assert (quick.alarm, quick.rounds) == (slow.alarm, slow.rounds)
+        assert (slow.alarm is None) == (factor == 1.0)
+        np.testing.assert_allclose(quick.begun, slow.begun, rtol=1e-9)
+        assert quick.wealth == pytest.approx(slow.wealth, rel=1e-9)

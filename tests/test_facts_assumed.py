@@ -79,7 +79,7 @@ def test_values_of_assumptions_are_worked_out() -> None:
 
 def test_an_unused_stream_and_a_slack_constraint_that_is_fixed_are_pointed_out() -> None:
     text = MODEL.replace("minimize", "stream d in [0, 1]\nminimize").replace("<= 1.5", "<= 3")
-    assert [w.code for w in facts_of(text).warnings] == ["OCO603", "OCO604", "OCO611"]
+    assert [w.code for w in facts_of(text).warnings] == ["OCO603", "OCO604"]
 
 
 def test_a_comment_silences_the_warnings_of_its_line() -> None:

@@ -29,9 +29,9 @@ def test_what_was_found_before(path):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_sentences_and_mutations_end_in_words(seed):
-    report = fuzz(SECONDS, seed)
+    report = fuzz(SECONDS, seed, least=40)
     assert not report.faults, "\n\n".join(f"{text!r}\n{trace}" for text, trace in report.faults.values())
-    assert report.executions > 20 and len(report.paths) > 10
+    assert len(report.paths) > 10
 
 
 words = st.sampled_from([*NAMES, *NUMBERS, *ATOMS, *ALGORITHMS, *DOMAINS, *FAMILIES, *SHAPES])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from thorough import thorough
 
 import oco
 from oco.dsl.text.latex import expression_latex
@@ -161,7 +162,7 @@ def test_cells_in_the_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert isinstance(unnamed, oco.OcoError) and unnamed.code == "OCO906"
 
 
-@pytest.mark.parametrize("name", ["first_steps", "data_centre", "matrix_completion"])
+@pytest.mark.parametrize("name", ["first_steps", thorough("data_centre"), thorough("matrix_completion")])
 def test_notebooks_run(name: str) -> None:
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     kept = nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4)

@@ -66,7 +66,9 @@ def test_the_wheel_of_the_sdist_is_clean_and_the_tests_of_the_sdist_pass_with_it
         names = packed.namelist()
         assert not [name for name in names if not name.startswith(("oco/", "ocolang-"))]
         packed.extractall(tmp_path / "installed")
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed")}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST")} | {
+        "PYTHONPATH": str(tmp_path / "installed")
+    }
     origin = [sys.executable, "-c", "import oco; print(oco.__file__)"]
     where = subprocess.run(origin, capture_output=True, text=True, env=environment, cwd=tmp_path, check=True).stdout
     assert where.startswith(str(tmp_path)), "the tests would import another oco"

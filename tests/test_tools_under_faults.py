@@ -14,7 +14,10 @@ from pathlib import Path
 
 import pytest
 from test_c99 import needs_compiler
+from thorough import thorough
 
+from oco.backends.c99.build import compiler
+from oco.cli import main
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.writing import write_files
 
@@ -51,17 +54,15 @@ def left(folder: Path) -> set[str]:
     return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
 
 
-@pytest.mark.parametrize("backend", ["numpy", "c"])
+@pytest.mark.parametrize("backend", [thorough("numpy"), "c"])
 def test_two_compile_the_same_model_at_once(model, backend, tmp_path):
     """Either way the result is whole, and what one alone writes."""
     target = tmp_path / ("learner.py" if backend == "numpy" else "code")
     both = [oco("compile", model, "-o", target, "--backend", backend, "--force") for _ in range(2)]
     codes = [ended(p) for p in both]
     assert [c for c, _, _ in codes] == [0, 0], codes
-    code, _, err = ended(
-        oco("compile", model, "-o", tmp_path / ("one.py" if backend == "numpy" else "one"), "--backend", backend)
-    )
-    assert code == 0, err
+    one = tmp_path / ("one.py" if backend == "numpy" else "one")
+    assert main(["compile", str(model), "-o", str(one), "--backend", backend]) == 0
     if backend == "numpy":
         assert (tmp_path / "learner.py").read_text() == (tmp_path / "one.py").read_text()
     else:
@@ -79,7 +80,8 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
 
 
 @pytest.mark.parametrize(
-    "args", [("compile", "-o", "learner.py"), ("compile", "--backend", "c", "-o", "code"), ("run", "--journal", "j")]
+    "args",
+    [thorough(("compile", "-o", "learner.py")), ("compile", "--backend", "c", "-o", "code"), ("run", "--journal", "j")],
 )
 def test_a_full_disk(model, args, tmp_path):
     """A limit on the size of files stands for it: the write fails in the middle."""
@@ -101,25 +103,37 @@ def test_an_old_file_outlives_a_full_disk(model, tmp_path):
 @pytest.mark.parametrize("args", [("compile", "-o", "/proc/learner.py"), ("compile", "--backend", "c", "-o", "/proc/code"),
                                   ("run", "--out", "/proc/out"), ("run", "--journal", "/proc/journal"), ("compile", "-o", "/dev/null/x.py"),
                                   ("compile", "-o", "small.oco/x.py", "--backend", "c")])  # fmt: skip
-def test_a_folder_that_cannot_be_written(model, args, tmp_path):
+def test_a_folder_that_cannot_be_written(model, args, tmp_path, monkeypatch, capsys):
     """/proc takes no files, even from root, who may write anywhere else."""
     before = left(tmp_path)
-    code, _, err = ended(oco(args[0], model, *args[1:], cwd=tmp_path))
-    assert code == 1, err
-    a_sentence(err)
+    monkeypatch.chdir(tmp_path)
+    assert main([args[0], str(model), *args[1:]]) == 1
+    a_sentence(capsys.readouterr().err)
     assert left(tmp_path) == before
 
 
-def test_a_compiler_that_is_missing_or_broken(model, tmp_path):
-    for compiler in ("no-such-compiler", "false", "/dev/null"):
-        before = f"import os; os.environ.update(CC={compiler!r}, XDG_CACHE_HOME={str(tmp_path / 'cache')!r})\n"
-        code, _, err = ended(oco("run", model, "--backend", "c", before=before, cwd=tmp_path))
-        assert code == 1, err
-        a_sentence(err)
+@pytest.fixture
+def other_compilers():
+    """Forgets the compiler before and after, which a process looks for once."""
+    compiler.cache_clear()
+    yield
+    compiler.cache_clear()
+
+
+def test_a_compiler_that_is_missing_or_broken(model, tmp_path, monkeypatch, capsys, other_compilers):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for command in ("no-such-compiler", "false", "/dev/null"):
+        monkeypatch.setenv("CC", command)
+        compiler.cache_clear()
+        assert main(["run", str(model), "--backend", "c"]) == 1
+        a_sentence(capsys.readouterr().err)
     assert not [n for n in left(tmp_path) if n.endswith(".so")]
 
 
-@pytest.mark.parametrize("args", [("compile", "-o", "learner.py"), ("run", "--out", "out"), ("check",)])
+@pytest.mark.parametrize(
+    "args", [("compile", "-o", "learner.py"), thorough(("run", "--out", "out")), thorough(("check",))]
+)
 def test_an_interruption_at_any_time(model, args, tmp_path):
     """SIGINT at random moments of the work: the exit status is 1, one sentence is said, and no file is half there."""
     rng, codes = random.Random(args[0]), []

@@ -167,6 +167,15 @@ def test_the_worst_on_the_rounds_seen_is_that_of_the_corners() -> None:
         np.testing.assert_allclose(ranges.inequalities, [data["need"].mean()])
 
 
+def test_of_many_rounds_some_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten of fifty, spread evenly, the first and the last among them."""
+    monkeypatch.setattr("oco.compiler.prover.seen_ranges.LOOKED_AT", 10)
+    data, places = rounds_seen(), np.linspace(0, 49, 10).astype(int)
+    ranges = seen_ranges(compile_plan(parse(RANGES.format(wide=10))).canonical, data)
+    assert ranges.loss == pytest.approx(2 * np.abs(data["price"][places]).sum(1).mean())
+    np.testing.assert_allclose(ranges.inequalities, [data["need"][places].mean()])
+
+
 def test_a_guarantee_above_the_worst_on_the_rounds_seen_is_vacuous() -> None:
     """The bound is far below what declared ranges allow, and far above what any decisions could have done."""
     model, data = parse(RANGES.format(wide=1000)), rounds_seen()

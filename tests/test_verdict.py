@@ -142,3 +142,14 @@ def test_the_run_line_gives_way_to_the_command_line(
     assert "4 rounds of other.csv" in capsys.readouterr().out
     assert main(["data", "m.oco"]) == 0
     assert "m.csv: 3 rounds" in capsys.readouterr().out
+
+
+def test_rounds_with_states_are_each_best_without_foresight() -> None:
+    """Emptying the store is the best of each round, and not of both: what is kept for a better price is no part of the comparison."""
+    model = oco.parse(
+        "model shop\nhorizon T = 2\ndecision sell in box(0, 1)\nstate kept = kept - sell in [0, 1] start 1\nstream price in [0, 9]\n"
+        "maximize price * sell\nsubject to\n    there: sell <= kept each round\n"
+    )
+    trace = oco.compile(model, settings="paper").run({"price": np.array([1.0, 9.0])})
+    text = verdict(trace, summarize(trace), "two rounds", "an algorithm", [])
+    assert "best of each round: from the states that came, without foresight" in text.split("\n")

@@ -4,6 +4,7 @@ import copy
 import json
 import math
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ MODELS = {
 HEAD = "model m\nhorizon T = 25\ndecision x[3] in box(0, 2)\nstream a[3] in [-1, 1]\nstream b in [0, 1]\n"
 
 
+@cache
 def run_of(name: str, seed: int = 0) -> Any:
     """Run of a model over uniform rounds."""
     rng = np.random.default_rng(seed)

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from driving import Run, example
+from driving import Run, example, situation
 from projection_free_cases import CASES, LIVELY, Array, model_of, rounds_of
 
 import oco
 from oco.compiler.lowering.points import Geometry
-from oco.compiler.selection.plan import Plan, compile_plan, explain_choice
+from oco.compiler.selection.choice import PAPER, judge, named
+from oco.compiler.selection.plan import Plan, compile_plan
 from oco.compiler.selection.verdicts import Applicability
 from oco.dsl.load import parse
 
@@ -179,7 +180,7 @@ def test_the_written_module_draws_the_same_numbers(tmp_path: Path) -> None:
 
 def test_hypotheses() -> None:
     def verdict(text: str, name: str) -> Any:
-        return next(v for v in explain_choice(parse(text)).verdicts if v.name == name)
+        return judge(named(name), situation(text), {}, None, PAPER)
 
     base = CASES["simplex"].text.format(feedback="").replace("<= 0.1", "<= 1")
     assert verdict(base, "bfw-tvc").applicability is not Applicability.REFUSED

@@ -123,7 +123,9 @@ CALLS: dict[str, Callable[[Path], Any]] = {
     "a run with values out of bounds": lambda p: _plan().run(_written(p / "d.csv", _HEAD + "1,2,3,44\n")),
     "a run over a file that is not there": lambda p: _plan().run(str(p / "none.csv")),
     "a fleet of none": lambda p: _plan().fleet(0),
-    "a plan written as a folder": lambda p: _plan().write(p, backend="numpy"),
+    "a plan written below a file": lambda p: (
+        (p / "f").write_text("x") and _plan().write(p / "f" / "learner.py", "numpy")
+    ),
 }
 """Calls of Python by what is wrong with them."""
 _HEAD = "price[0],price[1],price[2],demand\n"

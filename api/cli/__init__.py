@@ -1,4 +1,4 @@
-"""The command line: `oco check | explain | compile | run | data | fmt | help | algorithms | new`.
+"""The command line: `oco check | explain | compile | run | data | lint | fmt | help | algorithms | new`.
 
 Exit status: 0 done, 1 the model or the data is wrong, 2 the command was misused. Errors are for people on stderr; with `--json` they
 are for programs too, one document on stdout.

@@ -56,6 +56,11 @@ COMMANDS = {
         "verify_promise",
         "Verify the statements of a promise in exact rational arithmetic; status 1 where it is refused.",
     ),
+    "lint": (
+        "linting",
+        "lint",
+        "Warn of style and likely mistakes: unused names, mixed units, constraints that never bind, horizons that are too short.",
+    ),
     "lsp": (
         "editing",
         "lsp",

@@ -10,13 +10,19 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
+from oco.compiler.problem.canonical import canonical
 from oco.compiler.prover.check import check
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.derivation import step_lines, value_text
 from oco.compiler.prover.fact import Fact
+from oco.compiler.prover.mixed_units import mixed_units
 from oco.dsl.diagnostics import Diagnostic, OcoError
 from oco.dsl.dims import show
+from oco.dsl.lint.text_rules import lint_text
 from oco.dsl.load import parse
 from oco.dsl.model import Model
+from oco.dsl.source import Source
+from oco.dsl.suppression import without_allowed
 from oco.guarded import limit
 from oco.lsp.checked import Checked, ShownFact
 
@@ -32,7 +38,14 @@ def checked(text: str, name: str, folder: str | None) -> Checked:
         facts = check(model)
     except OcoError as error:
         return Checked(_words(error.diagnostics), _shapes(model))
-    return Checked(_words(facts.warnings), _shapes(model), {key: _shown(facts[key]) for key in facts})
+    warnings = (*facts.warnings, *_lints(text, name, model))
+    return Checked(_words(warnings), _shapes(model), {key: _shown(facts[key]) for key in facts})
+
+
+def _lints(text: str, name: str, model: Model) -> tuple[Diagnostic, ...]:
+    """Warnings of the rules of `oco lint` that take no longer than a check: those on the text and on ranges."""
+    mixed = mixed_units(ProofContext(canonical(model)))
+    return (*lint_text(Source(name, text), model), *without_allowed(mixed))
 
 
 def _words(diagnostics: Sequence[Diagnostic]) -> tuple[Mapping[str, Any], ...]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from oco.dsl.diagnostics import Diagnostic, OcoError
 from oco.dsl.source import Source, Span
@@ -105,7 +104,7 @@ def _of_statement(statement: syntax.Statement) -> Iterator[Occurrence]:
     if declared is not None:
         yield Occurrence(declared.name, space, declared.span, declares=True)
     skipped = (declared, statement.label if isinstance(statement, syntax.ConstraintStatement) else None)
-    for identifier in identifiers(statement):
+    for identifier in syntax.identifiers(statement):
         if all(identifier is not other for other in skipped):
             yield Occurrence(identifier.name, "name", identifier.span)
 
@@ -113,16 +112,3 @@ def _of_statement(statement: syntax.Statement) -> Iterator[Occurrence]:
 def _labels(span: Span) -> Iterator[Occurrence]:
     for match in LABEL_IN_KEY.finditer(span.text):
         yield Occurrence(match[1], "label", Span(span.source, span.start + match.start(1), span.start + match.end(1)))
-
-
-def identifiers(root: syntax.Node) -> Iterator[syntax.Identifier]:
-    """Names within a node of the syntax tree, each where it stands."""
-    stack: list[Any] = [root]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, syntax.Identifier):
-            yield node
-        elif isinstance(node, syntax.Node):
-            stack += [getattr(node, field.name) for field in fields(node) if field.name != "span"]
-        elif isinstance(node, tuple):
-            stack += node

@@ -51,7 +51,8 @@ def actions(ls: OcoServer, params: lsp.CodeActionParams) -> list[lsp.CodeAction]
     for diagnostic in params.context.diagnostics:
         changes = [lsp.TextEdit(ls.range(uri, start, end), text) for start, end, text in diagnostic.data or ()]
         if changes:
-            title, edit = f"Write `{changes[0].new_text}`", lsp.WorkspaceEdit({uri: changes})
+            title = f"Write `{changes[0].new_text}`" if changes[0].new_text else "Leave it out"
+            edit = lsp.WorkspaceEdit({uri: changes})
             kind = lsp.CodeActionKind.QuickFix
             proposed.append(lsp.CodeAction(title, kind, [diagnostic], edit=edit, is_preferred=True))
     return proposed

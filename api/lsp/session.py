@@ -21,6 +21,10 @@ from oco.lsp.document import Document
 PAUSE = 0.05
 """Seconds without a change before a check begins."""
 SEVERITIES = {"error": lsp.DiagnosticSeverity.Error, "warning": lsp.DiagnosticSeverity.Warning}
+STYLE = frozenset({"OCO631", "OCO632"})
+"""Codes that editors show as hints: the model is right as it is."""
+UNUSED = frozenset({"OCO603", "OCO630"})
+"""Codes of names that nothing uses, which editors show pale."""
 COMMANDS = ("explain", "run")
 """Commands of `oco` that stand above the first statement of a model, as `oco.explain` and `oco.run`."""
 
@@ -81,8 +85,9 @@ class OcoServer(LanguageServer):
         return lsp.Diagnostic(
             range=self.range(uri, min(ends[0], len(text)), min(max(ends), len(text))),
             message="\n".join(words),
-            severity=SEVERITIES[one["severity"]],
+            severity=lsp.DiagnosticSeverity.Hint if one["code"] in STYLE else SEVERITIES[one["severity"]],
             code=one["code"],
+            tags=[lsp.DiagnosticTag.Unnecessary] if one["code"] in UNUSED else None,
             source="oco",
             data=structure.edits(one),
         )

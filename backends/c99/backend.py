@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from oco.backends.base import Compiled
+from oco.backends.c99.betting import growth
 from oco.backends.c99.bindings import beside
 from oco.backends.c99.build import INSTALL, has_compiler, library
 from oco.backends.c99.example import example_main
@@ -20,6 +21,8 @@ from oco.backends.contract import Contract
 from oco.backends.fleet import Fleet
 from oco.backends.learner import Learner
 from oco.backends.python.backend import on_demand
+from oco.compiler.evidence.bets import StatedEntry
+from oco.compiler.evidence.wealth import Growth
 from oco.compiler.ir.program import Program
 
 
@@ -56,6 +59,10 @@ class CBackend:
         return Compiled(
             self.name, program, source.code, *entries, run, native, prepare, on_demand(program, program.certificate)
         )
+
+    def growth(self, entries: tuple[StatedEntry, ...]) -> Growth:
+        """Growth of the wealth of bets, in C."""
+        return growth(entries)
 
     def files(self, program: Program, contract: Contract, precision: str = "float64") -> dict[str, str]:
         """Source, header, an example, a build and bindings by file name; `precision` of all numbers is float64 or float32."""

@@ -75,6 +75,18 @@ def fleet_library(source: FleetSource) -> ctypes.CDLL:
 
 
 @cache
+def bets_library() -> ctypes.CDLL:
+    """Shared library of `bets.c`, built if it is not in the cache. Products and sums are fused: nothing asks for the same bits twice."""
+    folder, name = _cached("bets", {"bets.c": _shipped("bets.c")}, ("-ffp-contract=fast",))
+    return folder.load(name)
+
+
+def _shipped(file: str) -> str:
+    """Text of a C file of this package."""
+    return files("oco.backends.c99").joinpath(file).read_text(encoding="utf-8")
+
+
+@cache
 def stepper() -> Any:
     """Class `Stepper` of the extension module that drives learners quickly; None where Python's headers, or NumPy's library of
     distributions, are absent.
@@ -82,7 +94,7 @@ def stepper() -> Any:
     include, distributions = sysconfig.get_paths()["include"], Path(np.__file__).parent / "random/lib/libnpyrandom.a"
     if not (Path(include) / "Python.h").exists() or not distributions.exists():
         return None
-    text = files("oco.backends.c99").joinpath("stepper.c").read_text(encoding="utf-8")
+    text = _shipped("stepper.c")
     options = (f"-I{include}", f"-I{np.get_include()}")
     folder, name = _cached(
         f"stepper-{sys.implementation.cache_tag}", {"stepper.c": text}, options, (str(distributions),)

@@ -11,8 +11,9 @@ from oco.backends.c99.module import CSource
 def glue(source: CSource) -> str:
     """Text of the functions in C.
 
-    glue_decide(self, addresses of draws, decisions side by side); glue_observe(self, addresses of inputs, of draws);
-    glue_measure(self, decisions, inputs, measured), where measured is loss, g, h side by side.
+    glue_decide(self, addresses of draws, decisions side by side); glue_measure(self, decisions, inputs, measured), where measured is
+    loss, g, h side by side, and nothing is read or written where an input is out of bounds (its place, else 0); then
+    glue_observe(self, addresses of inputs, of draws).
     """
     of = source.interface
     if of.program.measure is None:
@@ -37,18 +38,19 @@ def _one(of: Interface) -> Iterator[str]:
         "int64_t",
         "glue_observe",
         "void *self, const void *const *inputs, const void *const *draws",
-        [
-            f"const int64_t wrong = {of.name}_check({', '.join(inputs)});",
-            f"return wrong != 0 ? wrong : {of.name}_step({', '.join(['self', *inputs, *draws])});",
-        ],
+        [f"return {of.name}_step({', '.join(['self', *inputs, *draws])});"],
     )
     measured = ["measured", "measured + 1", f"measured + {1 + of.outputs[0]}"]
     yield from _function(
         of,
-        "void",
+        "int64_t",
         "glue_measure",
         "void *self, const double *decisions, const void *const *inputs, double *measured",
-        [f"{of.name}_measure({', '.join(['self', *values, *inputs, *measured])});"],
+        [
+            f"const int64_t wrong = {of.name}_check({', '.join(inputs)});",
+            f"if (wrong == 0) {{ {of.name}_measure({', '.join(['self', *values, *inputs, *measured])}); }}",
+            "return wrong;",
+        ],
     )
 
 

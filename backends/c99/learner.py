@@ -96,9 +96,11 @@ class NativeLearner(Learner):
     def _drawn(self, drawn: OfRound | None) -> None:
         self._last_drawn = drawn
         if self._quick is not None:
-            self._quick.drawn = 0 if drawn is None else drawn[0]
             for view, values in zip(self._random_views, () if drawn is None else drawn[1]):
                 view[...] = values
+            self._quick.drawn = (
+                0 if drawn is None else drawn[0]
+            )  # last: an interruption before it leaves no arrays half written
 
     @property
     def _draws(self) -> Mapping[str, np.ndarray[Any, Any]] | None:

@@ -16,7 +16,7 @@
 
 typedef int64_t (*decide_function)(void *self, const void *const *draws, double *decisions);
 typedef int64_t (*observe_function)(void *self, const void *const *inputs, const void *const *draws);
-typedef void (*measure_function)(void *self, const double *decisions, const void *const *inputs, double *measured);
+typedef int64_t (*measure_function)(void *self, const double *decisions, const void *const *inputs, double *measured);
 
 enum { MOST_INPUTS = 64, MOST_AXES = 32 };
 
@@ -372,8 +372,7 @@ static PyObject *stepper_observe(Stepper *s, PyObject *const *args, Py_ssize_t c
     if (!w) {
         return NULL;
     }
-    s->measure(s->self, s->space, inputs, w->values);
-    if (s->observe(s->self, inputs, s->places) != 0) {
+    if (s->measure(s->self, s->space, inputs, w->values) != 0 || s->observe(s->self, inputs, s->places) != 0) {
         Py_DECREF(w);
         return PyObject_Vectorcall(s->slow_observe, args, (size_t)count, names);
     }

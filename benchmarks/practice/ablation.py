@@ -35,12 +35,12 @@ PARTS: Mapping[str, tuple[Place, ...]] = {
     "without the gradient rules but the theorem's own": ((experts, "GRADIENTS", lambda g: ((1.0, 1.0),)),),
     "without margins": (
         (experts, "SOLVED", lambda s: tuple(dict.fromkeys((i, c, experts.NO_MARGIN) for i, c, _ in s))),
-        (experts, "FOLLOWING", lambda f: (experts.NO_MARGIN,)),
+        (experts, "FOLLOWING", lambda f: tuple(dict.fromkeys((c, experts.NO_MARGIN) for c, _ in f))),
     ),
     "with one prediction, of one average": (
         (experts, "SOLVED", lambda s: tuple((0, c, q) for i, c, q in s if i == 0)),
     ),
-    "with one reach": ((experts, "FAR", lambda reach: experts.REACH),),
+    "with one reach": ((experts, "FOLLOWING", lambda f: tuple(x for x in f if x[0] == experts.FAR)),),
     "without seasons": ((predictions, "longest_season", lambda f: lambda canonical: 1),),
     "without the stated distribution": ((experts, "places", _experts(lambda p: (p[0], p[1], (), *p[3:]))),),
     "without regression on contexts": ((experts, "places", _experts(lambda p: (*p[:4], (), *p[5:]))),),

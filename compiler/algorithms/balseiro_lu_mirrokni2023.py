@@ -66,9 +66,9 @@ from oco.compiler.theory.theorems import (
     scheduled,
 )
 from oco.dsl.expressions import Expr, Kind, names
+from oco.dsl.magnitudes import SMALLEST
 from oco.dsl.statements import Measure
 
-TINY = 1e-300
 KEPT = 0.99
 """Share of the squared errors of predictions that is kept each round."""
 
@@ -93,20 +93,20 @@ class Pacing:
         kept, free = _numbers(p, "kept"), self._free(p)
         slope, state, begun = self._slope(p, state, free)
         p.note("argmin of the loss and the priced costs: both are linear")
-        prices = array(state, "price") * (p.units.radius * _horizon(own) / np.maximum(_numbers(p, "kept"), TINY))
+        prices = array(state, "price") * (p.units.radius * _horizon(own) / np.maximum(_numbers(p, "kept"), SMALLEST))
         slope = slope + p.slopes_of([b.worst for b in own], free).combine(prices)
         w = p.domain.lmo(slope)
         w = (w if begun is None else w.map(lambda a, b: t.where(begun, a, b), free)).named(t, "w")
         p.note("no more of it than what is left")
         left = t.maximum(t.constant(kept, "kept") - self._spent(p), 0.0)
         cost = p.values([b.worst for b in own], w)
-        theta = t.name("theta", t.min(t.where(cost > left, left / t.maximum(cost, TINY), 1.0)))
+        theta = t.name("theta", t.min(t.where(cost > left, left / t.maximum(cost, SMALLEST), 1.0)))
         return {**state, "x": free + theta * (w - free)}
 
     def update(self, p: Problem, state: State) -> State:
         t, x, own = p.tracer, point(state, "x"), budgets_of(p.spec.canonical)
         p.note("prices rise while more than an even part is spent")
-        share = p.values([b.cost for b in own], x) * (_horizon(own) / np.maximum(_numbers(p, "kept"), TINY))
+        share = p.values([b.cost for b in own], x) * (_horizon(own) / np.maximum(_numbers(p, "kept"), SMALLEST))
         price = array(state, "price") + p.setting("eta") * (share - 1.0)
         following = t.minimum(t.maximum(price, 0.0), p.setting("price"))
         return {"x": x, "price": following, **self._predicted_after(p, state), **kept_after(p, x)}

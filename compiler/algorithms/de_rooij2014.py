@@ -34,9 +34,7 @@ import math
 
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.round_problem import Problem
-
-TINY = 1e-290
-HUGE = 1e300
+from oco.dsl.magnitudes import HUGE, TINY
 
 
 def weights(p: Problem, L: Value, eta: Value) -> Value:

@@ -75,9 +75,9 @@ from oco.compiler.theory.theorems import (
     needed_bounds,
     scheduled,
 )
+from oco.dsl.magnitudes import SMALLEST
 from oco.dsl.statements import Feedback, Measure
 
-TINY = 1e-300
 FIRST = 1e-6
 """sqrt(S_0), as a share of G: a round without a gradient leaves the decision where it is."""
 EDGE = 1e-9
@@ -107,7 +107,7 @@ class DoubleQueues:
         weights = p.setting("weight") * t.exp(rate * (Z - most)) * t.to_float(broken > 0.0)
         d = (unit * p.gradient(x) + p.constraint_combination(x, weights)).named(t, "d")
         S = t.name("S", array(state, "S") * t.exp(2.0 * rate * (before - most)) + d.squared_norm())
-        alpha = t.name("alpha", t.sqrt(0.5 * t.maximum(S, TINY)) / p.setting("D"))
+        alpha = t.name("alpha", t.sqrt(0.5 * t.maximum(S, SMALLEST)) / p.setting("D"))
         p.note("argmin <d, x - x_t> + sqrt(S / 2) / D |x - x_t|^2 + sum_n Q_n [g_n(x)]_+, in the same units")
         return {"x": penalized_step(p, x, d, alpha, unit * Q, g), "Z": Z, "Q": Q, "S": S}
 

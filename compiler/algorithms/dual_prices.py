@@ -21,11 +21,11 @@ from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.canonical import Canonical
 from oco.dsl.expressions import changes
+from oco.dsl.magnitudes import TINY
 from oco.dsl.statements import Timing
 
 PRICE, SQUARES, USED = "lambda", "squares", "used"
 LOSS_SLOPES, LIMIT_SLOPES = "F_lambda", "G_lambda"
-TINY = 1e-290
 STEP = 1.4
 RESERVE = 4.0
 """Rounds of the usual size h that are kept in reserve: the last rounds are not to use too much."""

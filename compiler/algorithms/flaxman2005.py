@@ -44,12 +44,11 @@ from oco.compiler.theory.theorems import (
     needed,
     scheduled,
 )
+from oco.dsl.magnitudes import SMALLEST
 from oco.dsl.statements import Feedback, Measure
 
 Bias = Callable[[Situation, float, float], float]
 Choose = Callable[[Situation], Mapping[str, Default]]
-MINIMUM = 1e-300
-"""Size that a loss which never changes is taken to have."""
 
 NOTE = "in expectation, for data that does not answer the perturbations"
 
@@ -99,7 +98,7 @@ def _bias_of_bounded(s: Situation, delta: float, r: float) -> float:
 
 
 def _common_settings(s: Situation, r: float | str, delta: str, why: str) -> Mapping[str, Default]:
-    ratio = needed(s, "domain.diameter.l2") / max(_noise(s), MINIMUM) or 1.0  # of a point any step is the best
+    ratio = needed(s, "domain.diameter.l2") / max(_noise(s), SMALLEST) or 1.0  # of a point any step is the best
     return {
         "baseline": Default(_baseline(s), "middle of the losses' range: the least bound of |f_t(x) - baseline|"),
         "r": Default(r, "radius of a ball within the domain"),

@@ -57,9 +57,9 @@ from oco.compiler.theory.theorems import (
     constant_settings,
     needed,
 )
+from oco.dsl.magnitudes import TINY
 from oco.dsl.statements import Measure
 
-TINY = 1e-290
 STEEPEST = 0.8
 """gamma D |g| at most: -ln(1 - z) >= z + z^2 / 4 for z >= -1.6."""
 

@@ -35,10 +35,10 @@ from oco.compiler.proximal.known_point import nearest_known, rows_known
 from oco.compiler.proximal.known_step import kept_after, kept_at_start
 from oco.compiler.proximal.penalty import implicit_step, penalized_step
 from oco.compiler.theory.objective import stated_prices
+from oco.dsl.magnitudes import TINY
 
 LARGE = 1e4
 """Largest multiplier of a constraint as predicted, in units of the loss's slope times the diameter over the size of a constraint."""
-TINY = 1e-290
 PARTLY = ("x", "margin", "error")
 """State that a rehearsal leaves: decisions, and margins, which hang on the constraints' data alone."""
 REHEARSED = (*PARTLY, "S")

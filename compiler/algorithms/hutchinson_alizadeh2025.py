@@ -42,9 +42,8 @@ from oco.compiler.theory.theorems import (
     scheduled,
 )
 from oco.dsl.limits import LONGEST
+from oco.dsl.magnitudes import SMALLEST
 from oco.dsl.statements import Feedback, Measure
-
-TINY = 1e-300
 
 
 class PolyakFeasibility:
@@ -63,7 +62,7 @@ class PolyakFeasibility:
         move = (p.setting("eta") * p.gradient(x)).named(t, "move")
         p.note("[g(x_t) + <s, y - x_t> + rho]_+ / |s|^2 at y = x_t - eta grad f")
         violation, square = t.maximum(g - s.dot(move) + p.setting("rho"), 0.0), s.squared_norm()
-        length = t.name("length", t.where(square > 0.0, violation / t.maximum(square, TINY), 0.0))
+        length = t.name("length", t.where(square > 0.0, violation / t.maximum(square, SMALLEST), 0.0))
         return {"x": p.domain.project(x - move - length * s)}
 
 
@@ -109,8 +108,8 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     def contraction(horizon: int) -> tuple[float, float, float, float]:
         """eta, rho, sigma and 1 - r."""
         eta, rho = number(settings, "eta", horizon), number(settings, "rho", horizon)
-        sigma = max(margin - rho, 0.0) / max(diameter, TINY)
-        share = min(sigma / max(G_g, TINY), 1.0) ** 2
+        sigma = max(margin - rho, 0.0) / max(diameter, SMALLEST)
+        share = min(sigma / max(G_g, SMALLEST), 1.0) ** 2
         return eta, rho, sigma, share / (1 + math.sqrt(1 - share))
 
     def beyond(horizon: int) -> float:

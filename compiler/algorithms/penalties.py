@@ -13,13 +13,13 @@ from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
 from oco.compiler.theory.objective import stated_prices
+from oco.dsl.magnitudes import TINY
 
 LOSS_SLOPES, LIMIT_SLOPES = "F", "G"
 FARTHEST = 1e4
 """Factor by which a price that follows slopes may leave the one in declared ranges."""
 MOST_SLOPES = 100_000
 """Entries of the constraints' slopes together, beyond which prices are in declared ranges."""
-TINY = 1e-290
 
 
 def follows_slopes(p: Problem) -> bool:

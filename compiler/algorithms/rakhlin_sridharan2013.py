@@ -48,9 +48,9 @@ from oco.compiler.theory.theorems import (
     scheduled,
 )
 from oco.dsl.expressions import Kind, names
+from oco.dsl.magnitudes import TINY
 from oco.dsl.statements import Feedback, Measure
 
-TINY = 1e-290
 MULTIPLIERS = "mu"
 
 

@@ -41,9 +41,8 @@ from oco.compiler.theory.theorems import (
     needed_bounds,
     scheduled,
 )
+from oco.dsl.magnitudes import SMALLEST
 from oco.dsl.statements import Feedback, Measure
-
-TINY = 1e-300
 
 
 class SinhaVaze:
@@ -78,7 +77,7 @@ class SinhaVaze:
         d = (beta * t.exp(-rate * Q) * p.gradient(x) + rate * slope).named(t, "d")
         p.note("the sum of |d|^2 in the same units, and AdaGrad's step, which has no units")
         S = t.name("S", array(state, "S") * t.exp(2.0 * rate * (before - Q)) + d.squared_norm())
-        eta = t.name("eta", p.setting("D") / t.sqrt(2.0 * t.maximum(S, TINY)))
+        eta = t.name("eta", p.setting("D") / t.sqrt(2.0 * t.maximum(S, SMALLEST)))
         return {"x": p.domain.project(x - eta * d), "Q": Q, "S": S}
 
 

@@ -69,9 +69,9 @@ from oco.compiler.theory.theorems import (
     needed_bounds,
     scheduled,
 )
+from oco.dsl.magnitudes import SMALLEST
 from oco.dsl.statements import Feedback, Measure
 
-TINY = 1e-300
 NEAR = 1e-9
 """delta, as a share of D_s: a distance below it is that of rounded projections, and has no direction."""
 
@@ -94,10 +94,10 @@ class DistancePenalty:
         away = x - z
         far = t.name("far", t.sqrt(away.squared_norm()))
         outside = t.and_(t.max(g) > 0.0, far > NEAR * D)
-        pull = t.name("pull", t.where(outside, p.setting("L") / t.maximum(far, TINY), 0.0))
+        pull = t.name("pull", t.where(outside, p.setting("L") / t.maximum(far, SMALLEST), 0.0))
         d = (p.gradient(x) + pull * away).named(t, "d")
         S = t.name("S", array(state, "S") + d.squared_norm())
-        eta = t.name("eta", D / t.sqrt(2.0 * t.maximum(S, TINY)))
+        eta = t.name("eta", D / t.sqrt(2.0 * t.maximum(S, SMALLEST)))
         return {"x": p.domain.project(x - eta * d), "S": S}
 
 
@@ -126,7 +126,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     diameter = needed(s, "domain.diameter.l2")
 
     def reach(rounds: Rounds, horizon: int) -> Floats:
-        guess = max(number(settings, "D", horizon), TINY)
+        guess = max(number(settings, "D", horizon), SMALLEST)
         return np.asarray(((diameter**2 + 2 * diameter * path_length(s, rounds.n)) / guess + guess) / np.sqrt(2))
 
     def near(rounds: Rounds, horizon: int) -> Floats:

@@ -69,11 +69,9 @@ from oco.compiler.theory.theorems import (
 )
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.expressions import changes
+from oco.dsl.magnitudes import HUGE, SMALLEST
 from oco.dsl.statements import Measure, Timing
 
-TINY = 1e-300
-UNSEEN = -1e300
-"""Below all data: states are finite."""
 LARGE = 1e6
 """Largest multiplier of the projection, in units of the squared diameter over the size of a constraint."""
 
@@ -88,7 +86,7 @@ class Nested:
             return begin
         shape = (p.whole("window"), kept) if _windowed(p) else (kept,)
         p.note("nothing is seen yet")
-        return {**begin, "worst": t.full(UNSEEN, shape)}
+        return {**begin, "worst": t.full(-HUGE, shape)}
 
     def decide(self, p: Problem, state: State) -> Point:
         return point(state, "x")
@@ -102,7 +100,7 @@ class Nested:
         else:
             p.note("AdaGrad's step: no bound of the gradients and no number of rounds")
             S = t.name("S", array(state, "S") + slope.squared_norm())
-            eta = t.name("eta", p.setting("D") / t.sqrt(2.0 * t.maximum(S, TINY)))
+            eta = t.name("eta", p.setting("D") / t.sqrt(2.0 * t.maximum(S, SMALLEST)))
             following["S"] = S
         worst: Value | None = None
         if memory.observed:

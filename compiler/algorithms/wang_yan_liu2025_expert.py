@@ -42,6 +42,7 @@ from oco.compiler.theory.theorems import (
     needed,
 )
 from oco.dsl.diagnostics import fail
+from oco.dsl.magnitudes import HUGE, SMALLEST
 from oco.dsl.statements import Measure
 
 MOST_EXPERTS = 16
@@ -85,8 +86,8 @@ class ColdqExpert:
         Q, *x = t.for_(count, one, (array(state, "Q"), *experts.blocks))
         p.note("step 6, in log space; erratum 17: the weights are updated at t = 1 too")
         loss = experts.apply(slope) - slope.dot(played)
-        z = t.log(t.maximum(w, 1e-300)) - p.setting("kappa") * loss
-        z = z if isinstance(M, float) else playing(M, z, -1e300)
+        z = t.log(t.maximum(w, SMALLEST)) - p.setting("kappa") * loss
+        z = z if isinstance(M, float) else playing(M, z, -HUGE)
         weight = t.exp(z - t.max(z))
         return {"x": Rows(tuple(x)), "Q": Q, "w": weight / t.sum(weight)}
 
@@ -180,7 +181,7 @@ def _all_experts(s: Situation, settings: Mapping[str, Setting]) -> Quantity:
         return sum(evaluated(formula, shared | {q.latex: value(q) for q in own if q.latex in used}) for own in of_each)
 
     def curve(rounds: Rounds, horizon: int) -> Floats:
-        return np.zeros(len(rounds.last)) + summed(lambda q: q.at(rounds, horizon), horizon)
+        return np.asarray(np.zeros(len(rounds.last)) + summed(lambda q: q.at(rounds, horizon), horizon))
 
     def total(rounds: Rounds, horizon: int) -> float:
         return float(summed(lambda q: q.after_all(rounds, horizon), horizon))

@@ -31,8 +31,9 @@ class CertificateKeeper:
     def __init__(self, t: Tracer, spec: TraceSpec, multipliers: tuple[str, ...]) -> None:
         self.t, self.multipliers = t, multipliers
         self.sums = _sums(t, spec) if spec.certify else None
-        waits = self.sums is not None and spec.pending
-        self.pending = pending_rounds(self.sums, spec.fields(), bool(multipliers)) if waits else None
+        self.pending = None
+        if self.sums is not None and spec.pending:
+            self.pending = pending_rounds(self.sums, spec.fields(), bool(multipliers))
         self.dynamic = (DYNAMIC, IMPOSSIBLE) if spec.certify == "dynamic" else ()
         waiting = (PENDING,) if self.pending else ()
         self.names = () if self.sums is None else (*self.sums.shapes, *waiting, *self.dynamic)

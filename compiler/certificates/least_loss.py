@@ -22,9 +22,10 @@ from oco.compiler.domains.affine import in_units
 from oco.compiler.domains.dual_newton import CutDual
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
+from oco.dsl.magnitudes import TINY
 
 MOST_STEPS = 200  # steps of the search, which gains little after them: the bound is one after every step
-LONGEST, SHORTEST, TINY = 1e8, 1e-8, 1e-290  # of a step, in units of the set
+LONGEST, SHORTEST = 1e8, 1e-8  # of a step, in units of the set
 MOST_IDLE = 12
 """Steps in a row that gain no more than rounding, after which the search ends."""
 EVALUATION = 2.0**-32

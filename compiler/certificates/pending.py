@@ -25,6 +25,8 @@ MOST_NUMBERS = 2048
 """Numbers of all rows: each round of a learner copies them."""
 FEWEST = 8
 """Rounds from which on waiting is worth its row."""
+FEWEST_OPERATIONS = 50
+"""Operations of a round's terms from which on waiting is worth its row: those of an affine loss are 15, and cost less at once."""
 NOW, DECIDED, OWN = "now", "decided", "own"
 
 
@@ -100,7 +102,7 @@ class PendingRounds:
 
 
 def pending_rounds(sums: CertificateSums, fields: tuple[Field, ...], multiplied: bool) -> PendingRounds | None:
-    """Layout for the data `fields` of a round; None where rows are so long that each round had better be summed at once.
+    """Layout for the data `fields` of a round; None where each round had better be summed at once: rows are long, or terms short.
 
     multiplied  True where the rule may have a multiplier of each constraint in each round
     """
@@ -122,7 +124,8 @@ def pending_rounds(sums: CertificateSums, fields: tuple[Field, ...], multiplied:
     params = NOW, *(name for name, _ in parts)
     used = tuple(part for part, p in zip(parts, function.body.params[1:], strict=True) if p.name in read)
     rounds = min(MOST_PENDING, MOST_NUMBERS // max(sum(_size(made) for _, made in used), 1))
-    return None if rounds < FEWEST else PendingRounds(sums, used, rounds, function, params, tuple(names))
+    short = rounds < FEWEST or len(function.body.equations) < FEWEST_OPERATIONS
+    return None if short else PendingRounds(sums, used, rounds, function, params, tuple(names))
 
 
 def _size(made: Type) -> int:

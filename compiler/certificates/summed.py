@@ -25,7 +25,6 @@ from oco.compiler.certificates.sums import (
     SLOPE,
     STREAM_SIZES,
     STREAMS,
-    TINY,
     WHOLE_CONSTANT,
     WHOLE_SIZE,
     WHOLE_SLOPE,
@@ -49,6 +48,7 @@ from oco.compiler.proximal.penalty import penalized_step
 from oco.dsl import algebra
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr
+from oco.dsl.magnitudes import TINY
 from oco.dsl.statements import Timing
 
 LARGE = 1e6

@@ -12,7 +12,7 @@ import numpy as np
 from oco.compiler.certificates.form import CertificateForm, HessianForm
 from oco.compiler.ir.program import DType
 from oco.compiler.ir.trace import Tracer
-from oco.compiler.ir.value import Liftable, Value
+from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.trace_spec import TraceSpec
@@ -64,10 +64,10 @@ class CertificateSums:
 
     @cached_property
     def parts(self) -> dict[str, tuple[int, ...]]:
-        """Shape of each sum, in the order in which they stand in `SUMS`."""
+        """Shape of each sum, in the order in which they stand in `SUMS`: numbers first."""
         return shapes_of(self.form)
 
-    def start(self) -> dict[str, Liftable]:
+    def start(self) -> dict[str, Value]:
         """Fields before the first round: zeros, and a pool that every round enters."""
         zeros = {name: self.t.zeros(shape) for name, shape in self.shapes.items()}
         return zeros | (
@@ -120,9 +120,10 @@ class CertificateSums:
             _, result[ROW_CONSTANT], result[ROW_SLOPES], result[ROW_SIZE] = self._linearised(p, f.rows, x, v)
         if f.each:
             result |= self._each(p, x, v, own)
-        whole = joined(
-            t, [t.reshape(t.lift(result.pop(name)), (math.prod(shape),)) for name, shape in self.parts.items()]
-        )
+        taken = {name: result.pop(name) for name in self.parts}
+        numbers = t.stack(*(taken[name] for name, shape in self.parts.items() if not shape))
+        arrays = [t.reshape(taken[name], (math.prod(shape),)) for name, shape in self.parts.items() if shape]
+        whole = joined(t, [numbers, *arrays])
         return {SUMS: whole, **result}
 
     def after(self, state: Mapping[str, Value], terms: Mapping[str, Value]) -> dict[str, Value]:

@@ -29,6 +29,7 @@ from oco.dsl import algebra
 from oco.dsl.dims import known
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Expr, changes
+from oco.dsl.magnitudes import HUGE
 from oco.dsl.statements import Feedback
 
 Floats = np.ndarray[Any, Any]
@@ -38,8 +39,6 @@ SYMBOLS = {
     WORST: "greatest value so far of each number that the data of a round add to the constraints, for `conditions`",
     RAISED: "last round that raised it",
 }
-UNSEEN = -1e300
-"""Below all data: states are finite."""
 MOST_NUMBERS = 100_000  # numbers of the state that sums of constraints may take: a round writes them all
 
 
@@ -75,7 +74,7 @@ class WatchedConstraints:
         ranges = Enclosure(ProofContext(self.problem).box)
         parts = [np.broadcast_to(ranges(e).lo, known(e.shape)).ravel() for e in self.observed]
         lower: Floats = np.concatenate([np.zeros(0), *parts])
-        return np.maximum(lower, UNSEEN)
+        return np.maximum(lower, -HUGE)
 
     def feasible(self, worst: Floats, exact: bool) -> bool | None:
         """Answer whether some decision satisfies the constraints that these maxima cut; None where it is not proved either way.
@@ -147,7 +146,7 @@ class ConditionKeeper:
         if self.watched is None:
             return {}
         n = self.watched.numbers
-        return {WORST: self.t.full(UNSEEN, (n,)), RAISED: self.t.zeros((n,))}
+        return {WORST: self.t.full(-HUGE, (n,)), RAISED: self.t.zeros((n,))}
 
     def after(self, p: Problem, fields: Mapping[str, Any]) -> dict[str, Liftable]:
         """Fields after the round of `p`."""

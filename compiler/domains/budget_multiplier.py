@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from oco.compiler.domains.greedy_allocation import SORTED
 from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.value import Value
+from oco.dsl.magnitudes import HUGE
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer, Values
@@ -206,9 +207,9 @@ class Shifts(Path):
             return t.min(w) - 2.0 * self.size, t.max(w) + 2.0 * self.size
         counts = self.weights > 0.0
         a = t.where(counts, self.weights, 1.0)
-        low = t.min(t.where(counts, (w - self.hi) / a, 1e300))
-        high = t.max(t.where(counts, (w - self.lo) / a, -1e300))
-        return t.maximum(low - self.size, -1e300), t.minimum(high + self.size, 1e300)
+        low = t.min(t.where(counts, (w - self.hi) / a, HUGE))
+        high = t.max(t.where(counts, (w - self.lo) / a, -HUGE))
+        return t.maximum(low - self.size, -HUGE), t.minimum(high + self.size, HUGE)
 
     def ends_from(self, theta: Value, low: Value, high: Value) -> tuple[Value, Value]:
         return low - theta - self.size, high - theta + self.size
@@ -240,7 +241,7 @@ class Scalings(Path):
 
     def meeting(self, w: Value, free: Value, rest: Value) -> Value:
         t = self.t
-        largest = t.max(t.where(free > 0.0, w, -1e300))
+        largest = t.max(t.where(free > 0.0, w, -HUGE))
         held = t.sum(t.exp(t.minimum(w - largest, 0.0)) * free)
         possible = t.and_(held > 0.0, rest > 0.0)
         ratio = t.where(possible, held / t.where(possible, rest, 1.0), 1.0)

@@ -9,6 +9,7 @@ import numpy as np
 from oco.compiler.domains.assignment import cheapest_assignment
 from oco.compiler.domains.spectral import column
 from oco.compiler.ir.precision import Tolerance
+from oco.dsl.magnitudes import HUGE
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
@@ -58,7 +59,7 @@ def _step_length(t: Tracer, W: Value, D: Value, d: Value, residual: Value) -> Va
     noise = Tolerance(1e-14) * (start + t.max(t.abs(d)))
 
     def still_falling(s: Value) -> Value:
-        return t.and_(t.sum(t.maximum(W + s * D, 0.0) * D) - total < 0.5 * rate, s < 1e300)
+        return t.and_(t.sum(t.maximum(W + s * D, 0.0) * D) - total < 0.5 * rate, s < HUGE)
 
     def too_long(s: Value) -> Value:
         change = t.sum(t.maximum(W + s * D, 0.0) ** 2) * 0.5 - start - s * total

@@ -13,13 +13,11 @@ from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.programs import LinearPrograms
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.limits import MOST_ROW_NUMBERS
+from oco.dsl.magnitudes import HUGE
 from oco.dsl.source import Span
 
 KEPT = 1e-10
 """By how much a point of the set may break a row, in units of the set's size."""
-
-LARGEST = 1e300
-"""Right sides beyond this many units say nothing that doubles could keep to."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +179,8 @@ def _within_two(A: Floats, b: Floats) -> tuple[Floats, Floats]:
     power = np.frexp(largest[kept])[1] - 1
     with np.errstate(over="ignore", under="ignore"):
         right = np.ldexp(b[kept], -power)
-    return np.ldexp(A[kept], -power[:, None]), np.clip(right, -LARGEST, LARGEST)
+    # right sides beyond say nothing that doubles could keep to
+    return np.ldexp(A[kept], -power[:, None]), np.clip(right, -HUGE, HUGE)
 
 
 def _unit_rows(A: Floats, scale: Floats) -> tuple[Floats, Floats]:

@@ -9,6 +9,7 @@ import numpy as np
 from oco.compiler.problem.stream_ranges import Floats, StreamRange
 from oco.dsl.build import call
 from oco.dsl.expressions import Expr, Name
+from oco.dsl.magnitudes import TINY
 from oco.dsl.statements import Stream
 
 
@@ -25,7 +26,7 @@ def kept_range(
 
 def coefficient(cross: Expr, square: Expr, least: float, most: float) -> Expr:
     """Regression coefficient from a covariance and a variance, cut to a range."""
-    ratio = call("div", cross, call("maximum", square, 1e-290))
+    ratio = call("div", cross, call("maximum", square, TINY))
     return call("maximum", call("minimum", ratio, most), least)
 
 

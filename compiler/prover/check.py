@@ -20,7 +20,7 @@ from oco.compiler.prover.feasibility import feasible
 from oco.compiler.prover.function import ScalarFunction
 from oco.compiler.prover.measured import Observed, Rounds, observed
 from oco.compiler.prover.move_costs import move_facts
-from oco.compiler.prover.notices import notices, without_allowed
+from oco.compiler.prover.notices import notices
 from oco.compiler.prover.overflow import overflows
 from oco.compiler.prover.phrasing import number
 from oco.compiler.prover.search_budget import USUAL, SearchBudget
@@ -32,6 +32,7 @@ from oco.dsl.diagnostics import Diagnostic, Findings
 from oco.dsl.fact_keys import catalogue
 from oco.dsl.load import parse
 from oco.dsl.model import Model
+from oco.dsl.suppression import without_allowed
 
 
 def check(

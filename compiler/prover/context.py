@@ -85,7 +85,7 @@ class ProofContext:
     @cached_property
     def simplify(self) -> Simplifier:
         """Simplification of expressions that keeps their values on `box`."""
-        return Simplifier(self.depends, self._plain_range)
+        return Simplifier(self.depends, self.plain_range)
 
     @cached_property
     def simplify_anywhere(self) -> Simplifier:
@@ -96,8 +96,8 @@ class ProofContext:
     def _plain(self) -> Enclosure:
         return Enclosure(self.box)
 
-    def _plain_range(self, expr: Expr) -> Interval | None:
-        """The range by intervals alone; None where a name stands in it that has none, as streams of another round."""
+    def plain_range(self, expr: Expr) -> Interval | None:
+        """Range by intervals alone; None where a name stands in it that has none, as streams of another round."""
         try:
             return self._plain(expr)
         except KeyError:

@@ -1,9 +1,8 @@
-"""Warnings about a model that are found without a solver. `# allow CODE` at the end of a line silences its warnings."""
+"""Warnings about a model that are found without a solver."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -19,14 +18,13 @@ from oco.dsl.text.printer import print_expr
 
 EVEN = 1e9
 """Ratio of widths up to which the exact step is within 1e-7 of the narrowest width (`tests/test_uneven_boxes.py`)."""
-_ALLOW = re.compile(r"#.*?\ballow\s+(OCO\d{3}(?:\s*,\s*OCO\d{3})*)")
 
 
 def notices(setting: ProofContext) -> Iterator[Diagnostic]:
     """Warnings about the model: unused names, constraints that never bind or never change, uneven scales."""
     yield from _unused(setting.canonical)
     yield from _never_binding(setting)
-    yield from _fixed(setting.canonical)
+    yield from _fixed(setting)
     yield from _uneven(setting.canonical)
 
 
@@ -45,21 +43,32 @@ def _unused(canonical: Canonical) -> Iterator[Diagnostic]:
 
 def _never_binding(setting: ProofContext) -> Iterator[Diagnostic]:
     for c in setting.canonical.inequalities:
-        most = setting.ranges(setting.simplify(c.expr))
-        if np.all(most.hi < 0) and c.label == c.origin and c.moving is None:
-            message = f"`{c.label}` never binds: its left side stays {number(-most.greatest)} below its right side, whatever is decided"
-            yield Diagnostic(
-                "OCO604", message, c.span, "check the right side and the ranges of the streams", Severity.WARNING
+        if c.label != c.origin or c.moving is not None or (most := _largest(setting, c)) > 0:
+            continue
+        message = (
+            f"`{c.label}` never binds: its left side stays {number(-most)} below its right side, whatever is decided"
+        )
+        if most == 0:
+            message = (
+                f"`{c.label}` says nothing more: it holds for every decision of the domain, whatever the streams are"
             )
+        yield Diagnostic(
+            "OCO604", message, c.span, "check the right side and the ranges of the streams", Severity.WARNING
+        )
 
 
-def _fixed(canonical: Canonical) -> Iterator[Diagnostic]:
-    """Constraints that no data enters, so that they are known before the first round."""
-    for c in canonical.inequalities:
-        if c.label != c.origin or changes(c.expr) or c.moving is not None:
+def _largest(setting: ProofContext, c: Inequality) -> float:
+    """Upper bound on `g` of a constraint `g <= 0`, over domain and streams."""
+    return setting.ranges(setting.simplify(c.expr)).greatest
+
+
+def _fixed(setting: ProofContext) -> Iterator[Diagnostic]:
+    """Constraints that no data enters, so that they are known before the first round, and that the domain does not imply."""
+    for c in setting.canonical.inequalities:
+        if c.label != c.origin or changes(c.expr) or c.moving is not None or _largest(setting, c) <= 0:
             continue
         within = tuple(names(c.expr, Kind.DECISION))
-        cut = _cut(c, within, canonical.model)
+        cut = _cut(c, within, setting.canonical.model)
         if c.timing is not Timing.EACH_ROUND:
             message = f"`{c.label}` is the same in every round and holds on average: a round may break it that another makes up for"
             ways = f"write `each round` after `{c.label}`" + (f", or {cut}" if cut else "")
@@ -90,15 +99,3 @@ def _cut(c: Inequality, within: tuple[str, ...], model: Model) -> str:
     sides = f"{print_expr(written.left)} {written.relation.value} {print_expr(written.right)}"
     cut = f"with {sides if len(sides) <= 2 * LONGEST else '...'}"
     return f"write `{cut}` behind the domain of `{within[0]}`, where it always holds, and leave `{c.label}` out"
-
-
-def without_allowed(results: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """The diagnostics without the warnings that their own lines allow."""
-    return tuple(d for d in results if d.severity is Severity.ERROR or not _allowed(d))
-
-
-def _allowed(d: Diagnostic) -> bool:
-    if d.span is None:
-        return False
-    match = _ALLOW.search(d.span.source.line(d.span.line))
-    return match is not None and d.code in re.split(r"\s*,\s*", match.group(1))

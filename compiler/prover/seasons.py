@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from oco.dsl.magnitudes import SMALLEST
+
 Floats = np.ndarray[Any, Any]
 
 SHARE = 0.2
@@ -68,7 +70,7 @@ def _correlations(values: Floats) -> Floats:
     line = np.stack([np.ones(rounds), np.linspace(-1.0, 1.0, rounds)], axis=1)
     rest = values - line @ np.linalg.lstsq(line, values, rcond=None)[0]
     lags = np.arange(rounds // 2 + 1)
-    moving = np.flatnonzero((rest**2).mean(axis=0) > 1e-12 * np.maximum((values**2).mean(axis=0), 1e-300))
+    moving = np.flatnonzero((rest**2).mean(axis=0) > 1e-12 * np.maximum((values**2).mean(axis=0), SMALLEST))
     total, padded = np.zeros(len(lags)), _fast_length(rounds + len(lags))
     for k in range(0, len(moving), AT_ONCE):
         columns = np.ascontiguousarray(rest[:, moving[k : k + AT_ONCE]].T)

@@ -15,11 +15,14 @@ from oco.dsl.dims import known
 from oco.dsl.expressions import Expr
 from oco.dsl.intervals import Interval, point
 
+LOOKED_AT = 4096
+"""Rounds whose ranges are worked out, spread evenly where there are more: a tenth of a millisecond each."""
+
 
 @dataclass(frozen=True, eq=False)
 class SeenRanges:
-    """Means over rounds of data, bounded over the hull of the domain: of sup f_t - inf f_t, and of sup [g_t]_+ for each entry of the
-    inequalities (N,) and of sup |h_t| of the equalities (M,). None where they cannot be bounded.
+    """Means over rounds of data, or over `LOOKED_AT` of them, bounded over the hull of the domain: of sup f_t - inf f_t, and of sup [g_t]_+
+    for each entry of the inequalities (N,) and of sup |h_t| of the equalities (M,). None where they cannot be bounded.
     """
 
     loss: float | None
@@ -45,14 +48,15 @@ def _mean(setting: ProofContext, seen: Observed, exprs: list[Expr], of: Callable
 def _mean_of(setting: ProofContext, seen: Observed, expr: Expr, of: Callable[[Interval], Floats]) -> Floats | None:
     width = max([1, *(int(np.prod(v.shape[1:])) for v in seen.streams.values())])
     size, step = int(np.prod(known(expr.shape), dtype=np.int64)), max(1, CHUNK // width)
-    total = np.zeros(size)
-    for start in range(0, seen.rounds, step):
-        count = min(step, seen.rounds - start)
-        cells = {name: point(v[start : start + count].astype(np.float64)) for name, v in seen.streams.items()}
-        cells["t"] = point(np.arange(start + 1.0, start + count + 1.0))
+    total, places = np.zeros(size), np.linspace(0, seen.rounds - 1, min(seen.rounds, LOOKED_AT)).astype(np.int64)
+    for start in range(0, len(places), step):
+        part = places[start : start + step]
+        count = len(part)
+        cells = {name: point(v[part].astype(np.float64)) for name, v in seen.streams.items()}
+        cells["t"] = point(part + 1.0)
         try:
             results = of(over_cells(expr, setting.box, cells, count))
         except NotCovered:
             return None
         total += np.broadcast_to(results, (count, *known(expr.shape))).reshape(count, size).sum(axis=0)
-    return total / seen.rounds if seen.rounds and np.isfinite(total).all() else None
+    return total / len(places) if len(places) and np.isfinite(total).all() else None

@@ -31,6 +31,7 @@ from oco.compiler.problem.canonical import Canonical, Inequality
 from oco.compiler.problem.structure import Structure
 from oco.compiler.problem.sublevel import sublevel_rows
 from oco.compiler.proximal.penalty import nearest_step
+from oco.dsl.magnitudes import TINY
 
 MET = Tolerance(1e-9)
 """Part of the domain's size by which a row may be missed before the constraints count as impossible."""
@@ -40,7 +41,6 @@ LARGE = 1e6
 """Penalty of a row of slope one, in diameters of the domain."""
 ABOVE = ".above"
 """Ending of the label of the first of the two inequalities that make an equality."""
-TINY = 1e-290
 
 
 def rows_known(canonical: Canonical) -> int:

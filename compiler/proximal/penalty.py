@@ -34,6 +34,7 @@ from oco.compiler.proximal.kinked_step import KinkedStep
 from oco.compiler.proximal.response import Response
 from oco.compiler.proximal.separable_response import SeparableResponse
 from oco.compiler.proximal.smooth_response import SmoothResponse, data_of_constraints, stream_names
+from oco.dsl.magnitudes import TINY
 
 TOLERANCE = Tolerance(1e-12)
 """Error of the decision, as a share of the domain's diameter, at which the search ends."""
@@ -44,7 +45,6 @@ FLAT = Tolerance(1e-14)
 """Rounding error of a row's curvature, as a share of what it would be without the domain."""
 NOISE, NOISE_OF_D = Tolerance(1e-14), Tolerance(1e-13)
 """Rounding errors of g(x), as a share of what it is made of, and of D, as a share of the size of its terms."""
-TINY = 1e-290
 FEW_ROWS = 4
 """Rows up to which products of all pairs cost less than two products with a vector in each turn."""
 RISES = 0.5

@@ -8,6 +8,7 @@ import textwrap
 from typing import Any
 
 from oco.compiler.algorithms.base import Algorithm
+from oco.compiler.prover.seen_ranges import LOOKED_AT
 from oco.compiler.selection.brief import brief_lines
 from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.explain_settings import settings_data, settings_lines, vacuous_lines
@@ -158,7 +159,8 @@ def bound_text(bound: Bound, guarantee: Guarantee) -> str:
         worst = "cost more than" if "regret" in bound.measure else "add more to it than"
         seen = bound.most != bound.trivial
         most = f"{'on the data no decisions' if seen else 'no round can'} {worst} {bound.worst:.4g}"
-        mean = " a round in the mean" if seen else ""
+        spread = f" of {LOOKED_AT} rounds spread over it" if rounds > LOOKED_AT else ""
+        mean = f" a round in the mean{spread}" if seen else ""
         return f"{bound.measure} = {rate}{note}: vacuous, for {most}{mean}, {bound.trivial_total(rounds):.4g} in all"
     return f"{bound.measure} <= {number:.6g} = {rate}: {per_round:.4g} a round{note}"
 

@@ -16,8 +16,6 @@ from oco.compiler.certificates.watched_conditions import WatchedConditions, watc
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Program
 from oco.compiler.lowering.round_problem import TraceSpec
-from oco.compiler.lowering.rounding import rounding_draws
-from oco.compiler.lowering.storage import low_rank_layouts
 from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.prover.check import check_canonical
 from oco.compiler.prover.data_conditions import DataConditions
@@ -30,6 +28,7 @@ from oco.compiler.selection.choice import Choice, Policy, choose, judge, named
 from oco.compiler.selection.continuation import continued, continues, is_anytime
 from oco.compiler.selection.explain import explain_data, explain_text, refusal
 from oco.compiler.selection.frontier import FrontierPoint, frontier
+from oco.compiler.selection.played_round import trace_spec
 from oco.compiler.selection.resolve_again import given_formulas, in_its_units, promised_again, revised
 from oco.compiler.selection.verdicts import Applicability, Verdict
 from oco.compiler.theory.best_constants import closed
@@ -160,19 +159,9 @@ class Plan:
 
     @cached_property
     def _spec(self) -> TraceSpec:
-        algorithm, problem = self._winner.algorithm, self.choice.situation.canonical
-        problem = problem.predicting if algorithm.predicts else problem
-        structure, _ = problem.structure
-        rows = self.choice.situation.dependent_rows
-        spec = TraceSpec(
-            problem, self.settings, structure, self.choice.situation.horizon, rows, scales=self._winner.scales
-        )
-        seasons = self.choice.situation.own_seasons
-        spec = replace(spec, restarts=self.choice.restarts, open=self.open, certify=self.certify, seasons=seasons)
         watch = self.watched is not None and self.watched.constraints is not None and not self.open
-        spec = replace(spec, anytime=self.anytime, watch=watch, pending=self.pending)
-        kept = low_rank_layouts(problem) if algorithm.frank_wolfe(spec) else ()
-        return replace(spec, draws=(*algorithm.draws(spec), *rounding_draws(problem)), low_rank_layouts=kept)
+        options = {"open": self.open, "certify": self.certify, "pending": self.pending}
+        return trace_spec(self.choice, anytime=self.anytime, watch=watch, **options)
 
     @property
     def kept_equalities(self) -> tuple[int, ...]:

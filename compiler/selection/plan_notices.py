@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oco.compiler.algorithms import ALGORITHMS
-from oco.compiler.prover.notices import without_allowed
 from oco.compiler.prover.phrasing import number
 from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.horizons import useful_from
 from oco.compiler.selection.verdicts import withheld
 from oco.dsl.diagnostics import Diagnostic, Severity
+from oco.dsl.suppression import without_allowed
 
 
 def plan_notices(choice: Choice) -> tuple[Diagnostic, ...]:

@@ -140,6 +140,12 @@ class _Search:
         symbols = {n: sympy.Symbol(n, positive=True) for n in names.values()}
         return theorem_settings(self.theorem, self.s, self.given, None, names, symbols)
 
+    @cached_property
+    def varied(self) -> dict[str, Setting]:
+        """Open settings in which a free constant occurs."""
+        names = {f"free_{f.name}" for f in self.free}
+        return {n: x for n, x in self.open_settings.items() if not names.isdisjoint(x.symbols)}
+
     def at(self, numbers: Mapping[str, float]) -> Optimum:
         """The settings and the guarantee with these numbers, as the paper has the others."""
         return self.promised(theorem_settings(self.theorem, self.s, self.given, None, numbers))
@@ -158,7 +164,7 @@ class _Search:
     def _terms_at(self, numbers: tuple[float, ...]) -> Terms | None:
         if any(not f.low <= x <= f.high for f, x in zip(self.free, numbers)):
             return None
-        settings = closed(self.open_settings, {f"free_{f.name}": x for f, x in zip(self.free, numbers)})
+        settings = self.open_settings | closed(self.varied, {f"free_{f.name}": x for f, x in zip(self.free, numbers)})
         try:
             if self.theorem.checks(self.s, settings):
                 return None

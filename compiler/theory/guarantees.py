@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from oco.compiler.theory.schedule import KEPT, Rounds, Schedule
 from oco.compiler.theory.settings import parse_formula
 
 Floats = np.ndarray[Any, Any]
+_NAMES = attrgetter("name", "latex")
 FROM_CENTRE = "the guarantee is for a first decision at the centre of the domain"
 
 
@@ -46,8 +48,12 @@ class Quantity:
         """Value after all rounds; NaN where nothing tells it."""
         if self.total is not None:
             return np.float64(self.total(rounds, horizon))
-        values = self.at(rounds, horizon)
-        return np.float64(values) if values.ndim == 0 else np.float64(values[-1])
+        values = self.value(rounds, horizon) if callable(self.value) else self.value
+        if isinstance(values, Schedule):
+            values = values.last if values.number is None else values.number
+        if values is None:
+            return np.float64(np.nan)
+        return np.float64(values[-1] if isinstance(values, np.ndarray) and values.ndim else values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +62,8 @@ class Bound:
 
     `rate` is text in T (and V_x, V_g where nothing is known of them). `trivial` is the most that one round can add: the range of the
     loss, or the sum over the constraints of their largest proved values; where that is 0, as over a domain of one point, so is the
-    bound, whatever the formula gives. `seen` is the most that a round added in the mean over rounds of data, whatever was decided.
+    bound, whatever the formula gives. `seen` is the most that a round added in the mean over rounds of data
+    that were looked at, whatever was decided.
     All of these and the formula are in the theorem's units; `unit` brings them to the user's, `label_units` the same for each
     constraint alone.
     """
@@ -74,7 +81,7 @@ class Bound:
     @cached_property
     def expression(self) -> Any:
         """The formula over symbols that print as the paper writes them."""
-        return _expression(self.formula, tuple((q.name, q.latex) for q in self.quantities)) if self.formula else None
+        return _expression(self.formula, tuple(map(_NAMES, self.quantities))) if self.formula else None
 
     @property
     def latex(self) -> str:

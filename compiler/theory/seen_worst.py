@@ -22,7 +22,9 @@ def on_data(guarantee: Guarantee, s: Situation, scales: Scales | None) -> Guaran
     """
     if s.seen is None:
         return guarantee
-    worst = _ranges(s.canonical, s.seen)
+    worst = _ranges(
+        replace(s.canonical, horizon=None), s.seen
+    )  # which are those of the data, whatever horizon is looked at
     loss = None if worst.loss is None else worst.loss / (1.0 if scales is None else scales.loss)
     above = _summed(worst.inequalities, None if scales is None else scales.inequalities)
     apart = _summed(worst.equalities, None if scales is None else scales.equalities)

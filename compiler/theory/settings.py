@@ -16,6 +16,7 @@ import numpy as np
 from oco.compiler.theory.formula_values import symbols_of, value_at
 from oco.compiler.theory.schedule import KEPT, Rounds, Schedule
 from oco.dsl.diagnostics import InternalError, OcoError, fail
+from oco.dsl.magnitudes import HUGE
 from oco.dsl.settings import FORMULA_FUNCTIONS
 from oco.dsl.source import Span
 from oco.dsl.text import parser, syntax
@@ -23,7 +24,6 @@ from oco.dsl.text import parser, syntax
 Floats = np.ndarray[Any, Any]
 
 MAX_EXACT_EXPONENT = 64  # powers beyond are taken in floating point: exact ones have thousands of digits
-LARGEST = 1e300  # numbers of formulas stay finite
 SCHEDULE_SYMBOLS = ("t", "T", "m")
 
 
@@ -120,7 +120,7 @@ class _Reader:
         raise self.refuse("it is not a number")
 
     def number(self, value: int | float) -> Any:
-        if not abs(value) < LARGEST:
+        if not abs(value) < HUGE:
             raise self.refuse("it holds a number that is too large")
         return exact(value)
 
@@ -173,7 +173,7 @@ class _Reader:
             raise self.refuse("an exponent holds another power")
         if not (base.is_number and exponent.is_number):
             return base**exponent
-        if abs(exponent) <= MAX_EXACT_EXPONENT and abs(base) <= LARGEST ** (1 / MAX_EXACT_EXPONENT):
+        if abs(exponent) <= MAX_EXACT_EXPONENT and abs(base) <= HUGE ** (1 / MAX_EXACT_EXPONENT):
             return base**exponent
         try:
             return self.sympy.Float(float(base) ** float(exponent), 30)

@@ -48,9 +48,14 @@ def never_negative(expr: Call) -> bool:
     return row.norm is not None or bool(row.bounds(expr, *everywhere).nonnegative)
 
 
+def is_entrywise_atom(name: str) -> bool:
+    """True for an atom each of whose entries depends on the corresponding entry of its arguments alone."""
+    return ATOMS[name].shape is entrywise and not ATOMS[name].options
+
+
 def is_entrywise(expr: Expr) -> bool:
     """True for a call each of whose entries depends on the corresponding entry of its arguments alone."""
-    return isinstance(expr, Call) and ATOMS[expr.atom].shape is entrywise and not ATOMS[expr.atom].options
+    return isinstance(expr, Call) and is_entrywise_atom(expr.atom)
 
 
 __all__ = [
@@ -62,6 +67,7 @@ __all__ = [
     "Regularity",
     "form_of",
     "is_entrywise",
+    "is_entrywise_atom",
     "kink_of",
     "never_negative",
     "regularity_of",

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from oco.dsl.magnitudes import SMALLEST
+
 Array = np.ndarray[Any, Any]
 
 
@@ -46,7 +48,7 @@ def _summed(w: Array) -> Array:
 
 
 def _scaled(w: Array, most: Array) -> Array:
-    return np.asarray(w * np.minimum(1.0, most / np.maximum(_lengths(w), 1e-300))[:, None, None])
+    return np.asarray(w * np.minimum(1.0, most / np.maximum(_lengths(w), SMALLEST))[:, None, None])
 
 
 def _capped(values: Array, most: Array) -> Array:

@@ -13,8 +13,8 @@ from typing import Any
 
 from oco.dsl.atoms.powers import fixed
 from oco.dsl.expressions import Call
+from oco.dsl.magnitudes import TINY
 
-TINY = 1e-290
 SMALL = 1e-100
 """Smallest divisor: a quotient by it may still be squared."""
 CUBE_STEPS = 5

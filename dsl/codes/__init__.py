@@ -16,6 +16,7 @@ from oco.dsl.codes.parsing import SYNTAX
 from oco.dsl.codes.plans import PLANS
 from oco.dsl.codes.sets import SETS
 from oco.dsl.codes.shapes_and_types import SHAPES
+from oco.dsl.codes.style import STYLE
 
 __all__ = ["CODES", "Code", "Stage"]
 
@@ -31,6 +32,7 @@ CODES: dict[str, Code] = {
         CONSTRAINTS,
         BUILDING,
         FACTS,
+        STYLE,
         ASSUMING,
         USING,
         PLANS,

@@ -11,6 +11,7 @@ class Stage(StrEnum):
 
     PARSE = "parse"
     CHECK = "check"
+    LINT = "lint"
     COMPILE = "compile"
     RUN = "run"
     BUILDER = "builder"
@@ -22,7 +23,7 @@ class Code:
     """Row of `oco help CODE`.
 
     `explanation` may have the places `{domains}`, `{distributions}` and `{facts}`, which `explanations` fills with lists.
-    `example` provokes the code: a model for the stages parse, check and compile; Python for the builder and a run; a
+    `example` provokes the code: a model for the stages parse, check, lint and compile; Python for the builder and a run; a
     shell command for the command line.
     """
 

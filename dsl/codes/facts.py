@@ -33,7 +33,8 @@ FACTS: dict[str, Code] = {
     ),
     "OCO604": Code(
         "a constraint never binds",
-        "It holds for every decision in the domain and every value of the streams, so it changes nothing.",
+        "It holds for every decision in the domain and every value of the streams, so it changes nothing: it is slack everywhere, or says "
+        "what the domain says already.",
         _HEAD + "minimize c @ x\nsubject to\n    cap: c @ x <= 4\n",
         "Check the right side and the ranges; `# allow OCO604` at the end of its line silences the warning.",
         Stage.CHECK,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
 
 from oco.dsl.atoms import ATOMS, forms
 from oco.dsl.source import Source, Span
@@ -330,3 +331,16 @@ class SourceFile:
 
     source: Source
     statements: tuple[Statement, ...]
+
+
+def identifiers(root: Node) -> Iterator[Identifier]:
+    """Names within a node of the tree, each where it stands, in no order."""
+    stack: list[Any] = [root]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Identifier):
+            yield node
+        elif isinstance(node, Node):
+            stack += [getattr(node, part.name) for part in fields(node) if part.name != "span"]
+        elif isinstance(node, tuple):
+            stack += node

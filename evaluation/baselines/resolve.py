@@ -93,6 +93,13 @@ class Resolving:
         exprs = (self.problem.objective, *(c.expr for c in self.problem.constraints))
         return any(names(e, Kind.ROUND) for e in exprs)
 
+    def different(self, beside: Sequence[Array]) -> tuple[Array, Array]:
+        """First place of each different round in predictions and arrays (R, ...) of the first R rounds, and which of them each is."""
+        rounds = len(beside[0])
+        if self.dated:
+            return np.arange(rounds), np.arange(rounds)
+        return distinct([*(values[:rounds] for values in self.data.values()), *beside])
+
     def zeros(self, rounds: int | None = None) -> Array:
         """No margin, for the first rounds or for all of them (rounds, N)."""
         return np.zeros((self.game.rounds if rounds is None else rounds, self.constraints))
@@ -104,9 +111,7 @@ class Resolving:
         """
         rounds = len(margins)
         given = {name: values[:rounds] for name, values in self.data.items()}
-        chosen, back = np.arange(rounds), np.arange(rounds)
-        if not self.dated:
-            chosen, back = distinct([*given.values(), margins])
+        chosen, back = self.different([margins])
         given = {name: values[chosen] for name, values in given.items()}
         column = 0
         for k, c in enumerate(self.problem.inequalities):

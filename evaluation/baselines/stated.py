@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -56,7 +56,11 @@ class OfModel:
         return x
 
     def margins(self, of: Resolving, x: Array) -> Array:
-        """Margins (T, N) at decisions x (T, n)."""
+        """Margins (T, N) at decisions x (T, n). Equal rounds are looked at once."""
+        chosen, back = of.different([x])
+        return self._margins(replace(of, data={n: v[chosen] for n, v in of.data.items()}), x[chosen])[back]
+
+    def _margins(self, of: Resolving, x: Array) -> Array:
         middle = of.expected(x)
         low, high = [], []
         for data in self._moved(of):
@@ -64,7 +68,7 @@ class OfModel:
             changes = [of.expected(x, d) - middle for d in data]
             low.append(changes[0])
             high.append(changes[1])
-        return self.deviations.total(np.array(low), np.array(high)) if low else of.zeros()
+        return self.deviations.total(np.array(low), np.array(high)) if low else of.zeros(len(x))
 
     def _moved(self, of: Resolving) -> Iterator[tuple[dict[str, Array], dict[str, Array]]]:
         """Data with one entry of a stream at its low end, and at its high end."""

@@ -49,7 +49,7 @@ def verdict(trace: MeasuredRun, run: RunSummary, data: str, algorithm: str, foll
     sections = [
         _wrapped(_headline(run, constraints, trace.problem.model.maximized))[:3],
         [*_block("data", [data], 2), *_block("algorithm", [algorithm], 2)],
-        [*_table(run), *_best_rule(run)],
+        [*_table(run), *_best_rule(run), *_without_foresight(trace)],
         shown,
         [*_block("certified", certified_words(run), 2), *_block("guarantee", [guarantee_words(run)], 5)],
         _block("warning", run.warnings[:1], 2),
@@ -199,6 +199,13 @@ def _best_rule(run: RunSummary) -> list[str]:
     if run.rules is None or run.rules.best is None:
         return []
     return _wrapped(f"best rule: {run.rules.best.name}")[:2]
+
+
+def _without_foresight(trace: MeasuredRun) -> list[str]:
+    """Line on the best decisions of a model with states: each is the best of its own round."""
+    if not trace.problem.standing.carried or "dynamic" not in trace.known_comparators:
+        return []
+    return ["best of each round: from the states that came, without foresight"]
 
 
 def kept_constraints(trace: MeasuredRun) -> list[ConstraintRecord]:

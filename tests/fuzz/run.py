@@ -44,11 +44,11 @@ def texts(rng: random.Random) -> Iterator[str]:
         yield sentence(rng) if rng.random() < 0.5 else mutated(rng, known)
 
 
-def fuzz(seconds: float, seed: int) -> Report:
-    """Run texts one after another."""
+def fuzz(seconds: float, seed: int, least: int = 0) -> Report:
+    """Run texts one after another, `least` of them however long that takes."""
     report, rng, end = Report(), random.Random(seed), time.monotonic() + seconds
     for text in texts(rng):
-        if time.monotonic() > end:
+        if time.monotonic() > end and report.executions >= least:
             return report
         began = time.process_time()
         try:

@@ -22,6 +22,7 @@ from oco.dsl.diagnostics import OcoError
 from oco.dsl.evaluate import Evaluation, evaluate
 from oco.dsl.expressions import Expr, Kind, names
 from oco.dsl.intervals import point
+from oco.dsl.magnitudes import SMALLEST
 
 if TYPE_CHECKING:
     from oco.compiler.prover.context import ProofContext
@@ -67,7 +68,7 @@ def _violation(expr: Expr, x: Decision, y: Decision, env: Decision) -> float:
     t = float(env["t"])
     ends = float(evaluate(expr, {**env, **x}, t)), float(evaluate(expr, {**env, **y}, t))
     middle = float(evaluate(expr, {**env, **_middle(x, y)}, t))
-    return (middle - (ends[0] / 2 + ends[1] / 2)) / max(abs(middle), abs(ends[0]), abs(ends[1]), 1e-300)
+    return (middle - (ends[0] / 2 + ends[1] / 2)) / max(abs(middle), abs(ends[0]), abs(ends[1]), SMALLEST)
 
 
 def _certified(setting: ProofContext, expr: Expr, x: Decision, y: Decision, env: Decision) -> Witness | None:
@@ -86,7 +87,7 @@ def _certified(setting: ProofContext, expr: Expr, x: Decision, y: Decision, env:
         return None
     violation = middle.least - (first.greatest / 2 + second.greatest / 2)
     scale = max(float(v.magnitude.max()) for v in (first, second, middle))
-    if not violation > LEAST_VIOLATION * max(scale, 1e-300):
+    if not violation > LEAST_VIOLATION * max(scale, SMALLEST):
         return None
     where = " and ".join(", ".join(f"{n} = {coordinates(v)}" for n, v in p.items()) for p in (x, y))
     env = {n: v for n, v in env.items() if n != "t" or names(expr, Kind.ROUND)}

@@ -25,6 +25,7 @@ from oco.compiler.prover.types import ProofRule, Step, Witness
 from oco.dsl.build import call
 from oco.dsl.expressions import Expr, Kind, names
 from oco.dsl.intervals import Interval, interval, point
+from oco.dsl.magnitudes import SMALLEST
 
 Floats = np.ndarray[Any, Any]
 WEIGHT = 1e-6  # multipliers below this share of the largest take no part in a proof
@@ -83,7 +84,7 @@ def impossible(scenario: Scenario, rows: list[ConstraintEntry]) -> Impossible | 
         return None
     taking_part = tuple(r for r, w in zip(rows, weights) if w > 0)
     labels = list(dict.fromkeys(r.name for r in taking_part))
-    missed = number(lowest / max(float(weights.sum()), 1e-300))
+    missed = number(lowest / max(float(weights.sum()), SMALLEST))
     merged = _merged([s for s, w in zip(streams, weights) if w > 0])
     which, where = "it" if len(labels) == 1 else "one of them", "" if merged is not None else " at some of them"
     words = f"{conflict(labels, merged is not None)} {scenario.words}: every decision misses {which} by at least {missed}{where}"

@@ -29,6 +29,7 @@ from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.build import call
 from oco.dsl.expressions import Kind, names
 from oco.dsl.intervals import Interval, interval, point
+from oco.dsl.magnitudes import HUGE, SMALLEST
 
 Floats = np.ndarray[Any, Any]
 Decision = Mapping[str, Floats]
@@ -117,7 +118,7 @@ class _Claim:
         blocks = self.scenario.setting.canonical.blocks
         sizes = [np.maximum(np.abs(b.domain.lower), np.abs(b.domain.upper)).ravel() for b in blocks]
         terms = np.abs(self.matrix.matrix) @ np.concatenate(sizes) + np.abs(self.matrix.right)
-        return np.asarray(np.clip(terms, 1e-300, 1e300))
+        return np.asarray(np.clip(terms, SMALLEST, HUGE))
 
     def _split(self, row: Floats) -> Decision:
         blocks = self.scenario.setting.canonical.blocks

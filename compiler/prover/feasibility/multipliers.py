@@ -20,6 +20,7 @@ from oco.compiler.prover.feasibility.scenario import Scenario, at_mean
 from oco.compiler.prover.feasibility.solver import affords_program, decision_variables, into_domain, solve
 from oco.compiler.prover.phrasing import coordinates, number
 from oco.compiler.prover.types import ProofRule, Step, Witness
+from oco.dsl.magnitudes import SMALLEST
 
 Floats = np.ndarray[Any, Any]
 DEPENDENT = 1e-9  # relative size of what is left of a row after the others are projected out
@@ -115,11 +116,11 @@ def dependent_rows(rows: EqualityRows, hull: tuple[Floats, Floats]) -> list[Depe
                 along = float(rest @ direction)
                 rest, value = rest - along * direction, value - along * level
         left = float(np.linalg.norm(rest))
-        if left > DEPENDENT * max(size, 1e-300):
+        if left > DEPENDENT * max(size, SMALLEST):
             basis.append(rest / left)
             rights.append(value / left)
         elif i >= hull_size:
-            scale = max(size, abs(float(right)), 1e-300)
+            scale = max(size, abs(float(right)), SMALLEST)
             results.append(Dependence(rows.labels[i - hull_size], i - hull_size, abs(value) <= 1e-7 * scale))
     return results
 
@@ -131,7 +132,7 @@ def interior_point(scenario: Scenario, rows: EqualityRows, kept: list[int]) -> I
 
     inner, domain = decision_variables(blocks)
     matrix, right = rows.matrix[kept], rows.right[kept]
-    scale = np.maximum(np.linalg.norm(matrix, axis=1), 1e-300)
+    scale = np.maximum(np.linalg.norm(matrix, axis=1), SMALLEST)
     best: Interior | None = None
     for shrink in SHRINKS:
         if not affords_program(blocks, scenario.search):
@@ -193,7 +194,7 @@ def separating(scenario: Scenario, rows: EqualityRows) -> Witness | None:
     for label, row, right in zip(rows.labels, rows.matrix, rows.right):
         for sign in (1.0, -1.0):
             highest, lowest = most(sign * row) - sign * right, -most(-sign * row) - sign * right
-            scale = max(float(np.abs(row).max()), abs(right), 1e-300)
+            scale = max(float(np.abs(row).max()), abs(right), SMALLEST)
             if highest <= 1e-12 * scale and lowest < -1e-9 * scale:
                 word = "at most" if sign > 0 else "at least"
                 words = f"{label} is {word} its right side everywhere in the domain: it can hold on the boundary alone"

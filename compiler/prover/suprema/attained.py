@@ -16,6 +16,7 @@ from oco.dsl.build import call
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.expressions import Expr, Kind, Name
 from oco.dsl.intervals import Interval
+from oco.dsl.magnitudes import SMALLEST
 
 if TYPE_CHECKING:
     from oco.compiler.prover.context import ProofContext
@@ -144,7 +145,7 @@ class SecondDerivatives(Search):
                 continue
             v = np.tile(self._onto(first[None]), (count, 1))
             for _ in range(STEPS):
-                v = v / np.maximum(np.linalg.norm(v, axis=1, keepdims=True), 1e-300)
+                v = v / np.maximum(np.linalg.norm(v, axis=1, keepdims=True), SMALLEST)
                 value = self._times(places, v)
                 with np.errstate(all="ignore"):
                     image, off = value.lo / 2 + value.hi / 2, np.linalg.norm(value.hi / 2 - value.lo / 2, axis=1)

@@ -22,6 +22,7 @@ from oco.compiler.prover.types import ProofRule, Step
 from oco.dsl.diagnostics import InternalError, OcoError
 from oco.dsl.expressions import Expr, entries, names
 from oco.dsl.intervals import point
+from oco.dsl.magnitudes import SMALLEST
 
 if TYPE_CHECKING:
     from oco.compiler.prover.context import ProofContext
@@ -62,7 +63,7 @@ class UpperBound:
 def _gap(bound: UpperBound) -> float:
     if bound.reached is None or not math.isfinite(bound.value):
         return math.inf
-    scale = max(abs(bound.value), abs(bound.reached.value), 0.02 * bound.scale, 1e-300)
+    scale = max(abs(bound.value), abs(bound.reached.value), 0.02 * bound.scale, SMALLEST)
     return (bound.value - bound.reached.value) / scale
 
 

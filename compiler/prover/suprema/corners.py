@@ -17,6 +17,7 @@ from oco.compiler.prover.terms.kinks import continuous
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Kind, names, walk
 from oco.dsl.intervals import Interval
+from oco.dsl.magnitudes import SMALLEST
 
 if TYPE_CHECKING:
     from oco.compiler.prover.context import ProofContext
@@ -116,7 +117,7 @@ def branch_sup(setting: ProofContext, expr: Expr, enough: float, most_cells: int
     slopes = slopes_of(expr, used) if continuous(expr) else {}
     lo = np.concatenate([setting.box[n].expanded()[0].ravel() for n in used])[None]
     hi = np.concatenate([setting.box[n].expanded()[1].ravel() for n in used])[None]
-    width = np.maximum(hi[0] - lo[0], 1e-300)
+    width = np.maximum(hi[0] - lo[0], SMALLEST)
     done = -math.inf
     evaluated = 0
     while True:

@@ -21,6 +21,7 @@ from oco.dsl.diagnostics import OcoError
 from oco.dsl.evaluate import Evaluation
 from oco.dsl.expressions import Expr, Kind, Name, names, rewrite
 from oco.dsl.intervals import point
+from oco.dsl.magnitudes import HUGE
 
 if TYPE_CHECKING:
     from oco.compiler.prover.context import ProofContext
@@ -124,7 +125,7 @@ class Climber:
 
     def _ends(self, name: str) -> tuple[Floats, Floats]:
         lo, hi = self.setting.box[name].expanded()
-        return np.maximum(lo, -1e300), np.minimum(hi, 1e300)
+        return np.maximum(lo, -HUGE), np.minimum(hi, HUGE)
 
     def _starts(self, count: int) -> Iterator[Place]:
         """All upper ends, all lower ends, those farther from 0, and random corners, in the first and the last round by turns."""

@@ -21,6 +21,7 @@ from oco.dsl.dims import known
 from oco.dsl.evaluate import Evaluation
 from oco.dsl.expressions import Call, Expr, names, walk
 from oco.dsl.intervals import Interval
+from oco.dsl.magnitudes import HUGE
 
 if TYPE_CHECKING:
     from oco.compiler.prover.context import ProofContext
@@ -123,7 +124,7 @@ class Search:
     def _values(self, name: str) -> list[Floats]:
         if name in self.setting.blocks:
             return list(self._points(self.setting.blocks[name]))
-        lo, hi = (np.clip(end, -1e300, 1e300) for end in self.setting.box[name].expanded())
+        lo, hi = (np.clip(end, -HUGE, HUGE) for end in self.setting.box[name].expanded())
         small, large = np.clip(0.0, lo, hi), np.where(np.abs(hi) >= np.abs(lo), hi, lo)
         results = [large, hi, lo, small, lo / 2 + hi / 2]
         whole = name == "t" or (name in self.setting.streams and self.setting.streams[name].integer)

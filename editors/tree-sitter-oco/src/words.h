@@ -1,0 +1,20 @@
+// Written by oco.dsl.text.editor from the words of the language.
+static const char *const STATEMENT_WORDS[] = {
+    "assume",
+    "context",
+    "decision",
+    "feedback",
+    "horizon",
+    "index",
+    "let",
+    "maximize",
+    "measure",
+    "minimize",
+    "model",
+    "param",
+    "predict",
+    "state",
+    "stream",
+    "subject",
+    "using",
+};

@@ -11,7 +11,7 @@ import cvxpy as cp
 import numpy as np
 from driving import Array, Round, solve
 
-from oco.compiler.algorithms.hedged_rule import GRADIENTS, Solved
+from oco.compiler.algorithms.experts import GRADIENTS, Solved
 from oco.compiler.algorithms.learned_margins import MARGIN_RATE
 from oco.compiler.algorithms.predictions import FORGETTING, OVERALL, PROFILES
 from oco.compiler.algorithms.weighting import KEPT

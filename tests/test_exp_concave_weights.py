@@ -12,7 +12,7 @@ from driving import Array, Run, plan_of, solve
 from test_c99 import has_compiler
 
 import oco
-from oco.compiler.algorithms.hedged_rule import GRADIENTS, solving
+from oco.compiler.algorithms.experts import GRADIENTS, solving
 from oco.compiler.algorithms.loss_steps import QUANTILES, RATES, SHARE
 from oco.compiler.selection.plan import explain_choice
 from oco.compiler.selection.verdicts import Applicability

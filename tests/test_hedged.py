@@ -15,7 +15,7 @@ from test_c99 import has_compiler
 from thorough import corners
 
 import oco
-from oco.compiler.algorithms.hedged_rule import GRADIENTS, expert_count, solving
+from oco.compiler.algorithms.experts import GRADIENTS, expert_count, solving
 from oco.compiler.selection.plan import compile_plan, explain_choice
 from oco.compiler.selection.verdicts import Applicability
 from oco.dsl.load import parse

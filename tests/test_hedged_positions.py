@@ -10,7 +10,7 @@ from driving import Array, Run, plan_of
 from test_c99 import has_compiler
 
 import oco
-from oco.compiler.algorithms.hedged_rule import expert_count, gradients
+from oco.compiler.algorithms.experts import expert_count, gradients
 from oco.dsl.load import parse
 
 TEXT = """

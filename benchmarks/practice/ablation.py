@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from oco.compiler.algorithms import hedged, hedged_rule, predictions, weighting
+from oco.compiler.algorithms import experts, hedged, hedged_rule, predictions, weighting
 
 Place = tuple[Any, str, Callable[[Any], Any]]
 """Module or class, name of a constant or function in it, and what stands there without the part."""
@@ -32,19 +32,19 @@ def _declared(begun: Callable[..., Any]) -> Callable[..., Any]:
 
 
 PARTS: Mapping[str, tuple[Place, ...]] = {
-    "without the gradient rules but the theorem's own": ((hedged_rule, "GRADIENTS", lambda g: ((1.0, 1.0),)),),
+    "without the gradient rules but the theorem's own": ((experts, "GRADIENTS", lambda g: ((1.0, 1.0),)),),
     "without margins": (
-        (hedged_rule, "SOLVED", lambda s: tuple(dict.fromkeys((i, c, hedged_rule.NO_MARGIN) for i, c, _ in s))),
-        (hedged_rule, "FOLLOWING", lambda f: tuple(dict.fromkeys((c, hedged_rule.NO_MARGIN) for c, _ in f))),
+        (experts, "SOLVED", lambda s: tuple(dict.fromkeys((i, c, experts.NO_MARGIN) for i, c, _ in s))),
+        (experts, "FOLLOWING", lambda f: tuple(dict.fromkeys((c, experts.NO_MARGIN) for c, _ in f))),
     ),
     "with one prediction, of one average": (
-        (hedged_rule, "SOLVED", lambda s: tuple((0, c, q) for i, c, q in s if i == 0)),
+        (experts, "SOLVED", lambda s: tuple((0, c, q) for i, c, q in s if i == 0)),
     ),
-    "with one reach": ((hedged_rule, "FOLLOWING", lambda f: tuple(x for x in f if x[0] == hedged_rule.FAR)),),
+    "with one reach": ((experts, "FOLLOWING", lambda f: tuple(x for x in f if x[0] == experts.FAR)),),
     "without seasons": ((predictions, "longest_season", lambda f: lambda canonical: 1),),
-    "without the stated distribution": ((hedged_rule, "places", _experts(lambda p: (p[0], p[1], (), *p[3:]))),),
-    "without regression on contexts": ((hedged_rule, "places", _experts(lambda p: (*p[:4], (), *p[5:]))),),
-    "without quantiles of the errors": ((hedged_rule, "places", _experts(lambda p: (*p[:3], (), *p[4:]))),),
+    "without the stated distribution": ((experts, "places", _experts(lambda p: (p[0], p[1], (), *p[3:]))),),
+    "without regression on contexts": ((experts, "places", _experts(lambda p: (*p[:4], (), *p[5:]))),),
+    "without quantiles of the errors": ((experts, "places", _experts(lambda p: (*p[:3], (), *p[4:]))),),
     "without rehearsal": (
         (hedged_rule, "rehearsed", lambda f: lambda canonical: {}),
         (hedged, "rehearsed", lambda f: lambda canonical: {}),

@@ -12,7 +12,10 @@ weighted one. Experts, each with AdaGrad's sum S of its own slopes:
   last decision, with a margin m_n on each constraint: x <- argmin over X of f(u; s) + |u - x|^2 sqrt(2 S) / (2 c D)
   + Q sum_n [g_n(u; s) + m_n]_+, with <grad f(x; s), u> in the place of f(u; s) where that is not separable over a box.
   The margins follow a quantile q of the errors e = g_t(x) - g(x; s) of what was predicted: m += rate max|e| (1[e > m] - (1 - q))
-  (Gibbs & Candes 2021); for q = 1 it is the largest error so far.
+  (Gibbs & Candes 2021); for q = 1 it is the largest error so far;
+* where kinks of the loss move with the data, as that of unsold stock with demand, the same with the mean of f(u; s_k) over quantiles s_k of
+  equal shares around a prediction, and what is known of the round as it is (a sample average: Kleywegt, Shapiro & Homem-de-Mello 2002):
+  with kinks c [d - u]_+ + p u the quantile 1 - p / c of the demand, whatever the price p of the round is.
 
 Where data pick entries of arrays they have no average: the experts are gradients then, of more steps and prices.
 
@@ -82,7 +85,8 @@ from oco.compiler.algorithms.common import (
     SOME_INEQUALITY,
 )
 from oco.compiler.algorithms.dual_prices import averaged, is_drawn_on_average
-from oco.compiler.algorithms.hedged_rule import LARGE, Hedged, expert_count, is_informed
+from oco.compiler.algorithms.experts import expert_count, is_informed
+from oco.compiler.algorithms.hedged_rule import LARGE, Hedged
 from oco.compiler.algorithms.loss_steps import CURVATURE, point_count
 from oco.compiler.algorithms.penalties import FARTHEST
 from oco.compiler.algorithms.predictions import season_measured

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial, reduce
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from oco.compiler.algorithms import dual_prices
-from oco.compiler.algorithms.dual_prices import averaged, caps_beside, paid_for, priced_after, slopes_of
-from oco.compiler.algorithms.learned_margins import NO_MARGIN, followed
-from oco.compiler.algorithms.loss_steps import (
-    beside,
-    decided_beside,
-    is_curved,
-    point_count,
-    points_after,
-    points_at_start,
+from oco.compiler.algorithms.dual_prices import (
+    PRICE,
+    averaged,
+    caps_beside,
+    paid_for,
+    priced_after,
+    prices_at_start,
+    slopes_of,
 )
+from oco.compiler.algorithms.experts import Solved, blind, gradients, is_informed, sampled, solving
+from oco.compiler.algorithms.learned_margins import followed
+from oco.compiler.algorithms.loss_steps import beside, decided_beside, is_curved, points_after, points_at_start
 from oco.compiler.algorithms.penalties import no_slopes, prices_of, slopes_after
 from oco.compiler.algorithms.predictions import Predictions, places
 from oco.compiler.algorithms.rehearsal import ROUNDS, is_whole, rehearsed
@@ -27,32 +28,15 @@ from oco.compiler.algorithms.weighting import Weighting, nothing_paid
 from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows, repeated
-from oco.compiler.lowering.predicted_round import after, as_predicted, parts_of, positions, predicted_of
+from oco.compiler.lowering.predicted_round import Samples, after, as_predicted, parts_of, positions, problem_of
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, flattened, of_form, rows
-from oco.compiler.problem.canonical import Canonical
 from oco.compiler.proximal.known_point import nearest_known, rows_known
 from oco.compiler.proximal.known_step import kept_after, kept_at_start
 from oco.compiler.proximal.penalty import implicit_step, penalized_step
 from oco.compiler.theory.objective import stated_prices
 from oco.dsl.magnitudes import TINY
 
-GRADIENTS = ((0.1, 1.0), (1.0, 1.0))
-"""Factors c of AdaGrad's step and r of the prices of the gradient experts; the theorem is of the one with 1 and 1."""
-UNPREDICTED = tuple(product((0.3, 3.0, 10.0), (0.3, 1.0)))
-"""More of them where data have no average, so that no round is solved on predictions."""
-REACH, FAR = 3.0, 30.0
-"""Reach, as a factor of AdaGrad's step, of experts on averages of the data, and the larger one of those on other predictions."""
-AVERAGED = (*product((0, 1), (0.75, 0.9, 0.98, 0.995, 1.0)), *product((2,), (0.75, 0.9, 0.98, 0.995)))
-SOLVED = tuple((i, REACH, q) for i, q in AVERAGED)
-"""Experts that solve the next round on averages: the average, its place in `FORGETTING`; the reach; the quantile."""
-FOLLOWING = tuple(product((REACH, FAR), (0.5, 0.75, 0.9, 0.98, 0.995)))
-"""Reach and quantile of the experts that solve the round on each other prediction: of the season, of the contexts, of the model."""
-SHIFTED = (0.5, 0.75, 0.95)
-"""Quantiles of the experts that solve the round at quantiles of the errors."""
-UNCONSTRAINED = (0.03, 0.3, 3.0, 30.0, 1000.0)
-"""Reach of the experts that solve the round on each prediction where there are no constraints, and no margins to learn. The largest goes to
-the minimizer of a linear loss at once, whatever slopes came before."""
 LARGE = 1e4
 """Largest multiplier of a constraint as predicted, in units of the loss's slope times the diameter over the size of a constraint."""
 PARTLY = ("x", "margin", "error")
@@ -62,51 +46,7 @@ REHEARSED = (*PARTLY, "S")
 AT_CENTRE = Tolerance(1e-9)
 """Share of a width within which a start is the middle of the domain."""
 MULTIPLIERS, LAST = "mu", "x_last"
-Solved = tuple[tuple[int, float, float], ...]
 Floats = np.ndarray[Any, Any]
-
-
-def gradients(canonical: Canonical) -> tuple[tuple[float, float], ...]:
-    """Factors of the steps and of the prices of the gradient experts."""
-    return (*GRADIENTS, *UNPREDICTED) if positions(canonical) else GRADIENTS
-
-
-def solving(canonical: Canonical, season: int, curved: bool = False) -> Solved:
-    """Experts that solve the next round: the row of the prediction, the reach, the quantile; none where data are positions.
-
-    The last of them are those of `blind`, then those of `beside`; curved: the loss is known to be exp-concave.
-    """
-    if positions(canonical):
-        return ()
-    last = (*blind(canonical), *beside(canonical, curved))
-    if point_count(canonical, curved) and season == 1 and not is_informed(canonical):
-        return last
-    if not canonical.inequalities:
-        rows = range(sum(map(len, places(canonical, season)))) if predicted_of(canonical).size else (0,)
-        return (*((row, c, NO_MARGIN) for row in rows for c in UNCONSTRAINED), *last)
-    if not predicted_of(canonical).size:
-        return (*SOLVED, *last)
-    _, seasonal, stated, shifted, regression, own = places(canonical, season)
-    followed = ((row, c, q) for row in (*seasonal, *regression, *own) for c, q in FOLLOWING)
-    spread = ((row, FAR, q) for row in shifted for q in SHIFTED)
-    return (*SOLVED, *followed, *spread, *((row, FAR, NO_MARGIN) for row in stated), *last)
-
-
-def blind(canonical: Canonical) -> Solved:
-    """Experts that solve the round as if moves cost nothing, where the loss charges them: what a move costs now later rounds may earn."""
-    if canonical.moving is None:
-        return ()
-    return SOLVED if canonical.inequalities else tuple((0, c, NO_MARGIN) for c in UNCONSTRAINED)
-
-
-def expert_count(canonical: Canonical, season: int, curved: bool = False) -> int:
-    """Number of experts."""
-    return len(gradients(canonical)) + len(solving(canonical, season, curved))
-
-
-def is_informed(canonical: Canonical) -> bool:
-    """True where a round has something that is known before its decision, or that the round before leaves to it."""
-    return bool(canonical.known or canonical.context or canonical.carried or canonical.predictions)
 
 
 class Hedged:
@@ -127,7 +67,7 @@ class Hedged:
             **nothing_paid(p, count),
             "S": t.zeros((count,)),
             **({"margin": t.zeros((solved, N)), "error": t.zeros((solved, N))} if N and solved else {}),
-            **dual_prices.prices_at_start(p),
+            **prices_at_start(p),
             **points_at_start(p, start),
             **Predictions(p).init(),
             **({MULTIPLIERS: t.zeros((count, rows_known(canonical)))} if canonical.known else {}),
@@ -345,20 +285,21 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
     begun = p.begun
 
     def solve(
-        implicit: bool, moved: Callable[[Point], Problem], size: Value, before: Value, *rest: Value
+        samples: Samples | None, moved: Callable[[Point], Problem], size: Value, before: Value, *rest: Value
     ) -> list[Value]:
         margin, rest = (rest[0], rest[1:]) if N else (caps, rest)
         row, y = rest[: len(data)], Point(rest[len(data) :])
-        own = as_predicted(moved(y), row, margin, following)
+        own = as_predicted(moved(y), row, margin, following, samples=samples)
         slope = own.gradient(y)
-        charged = own.constraint_combination(y, array(state, dual_prices.PRICE)) if priced else y * 0.0
+        charged = own.constraint_combination(y, array(state, PRICE)) if priced else y * 0.0
         slope = slope + charged if priced else slope
         total = t.name("total", before + slope.squared_norm())
         alpha = t.name("alpha", t.sqrt(2.0 * t.maximum(total, TINY)) / (2.0 * size * D))
-        if implicit:
+        if problem_of(moved(y).spec.canonical, samples).whole is not None:
             weights = t.concat(t.ones((1,)), caps) if N else t.ones((1,))
             origin = y - charged / (2.0 * alpha) if priced else y
-            step = implicit_step(as_predicted(moved(y), row, margin, following, whole=True), origin, alpha, weights)
+            whole = as_predicted(moved(y), row, margin, following, True, samples)
+            step = implicit_step(whole, origin, alpha, weights)
         elif not N:
             step = p.domain.project(y - slope / (2.0 * alpha))
         else:
@@ -369,12 +310,13 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
 
     margins = [array(state, "margin")] if N else []
     nearest = len(solved) - len(beside(canonical, is_curved(p)))
-    aware = nearest - len(blind(canonical))
+    still = nearest - len(blind(canonical))
+    aware = still - len(sampled(canonical, predictions.season))
     given = [sizes, S[first:], *margins, *data, *(b[first:] for b in x.blocks)]
-    played, still = (predicted_of(c).whole is not None for c in (canonical.played, canonical))
-    parts = [t.map_(partial(solve, played, partial(after, p)), *(part[:aware] for part in given))] if aware else []
-    if aware < nearest:
-        parts.append(t.map_(partial(solve, still, lambda y: p), *(part[aware:nearest] for part in given)))
+    moving: Callable[[Point], Problem] = partial(after, p)
+    samples = predictions.samples(state) if aware < still else None
+    groups = ((None, moving, 0, aware), (samples, moving, aware, still), (None, lambda y: p, still, nearest))
+    parts = [t.map_(partial(solve, s, m), *(part[a:b] for part in given)) for s, m, a, b in groups if a < b]
     if nearest < len(solved):
         parts.append(decided_beside(p, state, [part[nearest:] for part in given[1:]], following))
     total, *blocks = (t.concat(before[:first], *moved) for before, *moved in zip((S, *x.blocks), *parts))

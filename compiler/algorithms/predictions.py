@@ -29,7 +29,7 @@ import numpy as np
 from oco.compiler.algorithms.memory import as_function_of
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Structured
-from oco.compiler.lowering.predicted_round import data_of, picking, positions, predicted_of, stated_value
+from oco.compiler.lowering.predicted_round import data_of, parts_of, picking, positions, predicted_of, stated_value
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.calculus import gradient, vector_jacobian
@@ -50,8 +50,8 @@ PROFILES = ((0.0, 0.0), (0.0, 0.1), (0.0, 0.3))
 """Rates at which the profile and the level of each seasonal prediction forget; 0 for a level that stays 0."""
 SPREAD_OF = 0
 """Seasonal prediction whose errors have quantiles, the one without a level: their shifts follow it."""
-LEVELS = (0.3, 0.6, 0.75, 0.9)
-"""Quantiles of data with which kinks of the loss move: what is best in a round is one of them, and not the mean."""
+LEVELS = tuple((k + 0.5) / 9 for k in range(9))
+"""Quantiles of data with which kinks of the loss move, in the middles of equal shares: what is best is one of them, and not the mean."""
 SHIFT_RATE = 0.02
 """Least rate of these shifts, in three usual sizes of the errors, whose average forgets at the same rate."""
 STATED = (0.98, 0.999)
@@ -132,13 +132,18 @@ def quantiles(canonical: Canonical) -> Floats | None:
 
 
 @lru_cache(maxsize=16)
-def kinked_entries(canonical: Canonical) -> Floats:
-    """True for the entries of the data with which the loss's kinks move, so that its slope jumps."""
+def kinked_streams(canonical: Canonical) -> tuple[str, ...]:
+    """Predicted streams with which the loss's kinks move, so that its slope jumps."""
     problem = (canonical.unscaled or canonical).played
     slopes = gradient(problem.objective, tuple(b.name for b in problem.blocks)).values()
     own, positions = predicted_of(canonical).streams, picking(canonical)
-    kinked = [n not in positions and any(_jumps(g, n) for g in slopes) for n in own]
-    return np.repeat(np.array(kinked, dtype=bool), list(own.values()))
+    return tuple(n for n in own if n not in positions and any(_jumps(g, n) for g in slopes))
+
+
+def kinked_entries(canonical: Canonical) -> Floats:
+    """True for the entries of the data that are those of such streams."""
+    own, kinked = predicted_of(canonical).streams, kinked_streams(canonical)
+    return np.repeat(np.array([n in kinked for n in own], dtype=bool), list(own.values()))
 
 
 def _jumps(slope: Expr, stream: str) -> bool:
@@ -162,7 +167,7 @@ def places(canonical: Canonical, season: int) -> tuple[tuple[int, ...], ...]:
         len(FORGETTING),
         len(PROFILES) if season > 1 else 0,
         0 if quantiles((canonical.unscaled or canonical).played) is None else len(STATED),
-        len(LEVELS) if kinked_entries(canonical).any() else 0,
+        len(LEVELS) if kinked_streams(canonical) else 0,
         1 if contexts(canonical) else 0,
         int(_states(canonical)) + (1 if forecasts(canonical) else 0),
     )
@@ -252,6 +257,12 @@ class Predictions:
             return was[: len(FORGETTING)]
         kept = array(state, AVERAGE)
         return self.t.where(self.p.played > 1.5, kept, self.t.broadcast(now, kept.shape))
+
+    def samples(self, state: State) -> dict[str, Value]:
+        """Values of streams with which kinks move at the quantiles of their errors."""
+        made, kinked = array(state, "predicted"), kinked_streams(self.p.spec.canonical)
+        parts = parts_of(self.p, made[self.shifted[0] : self.shifted[-1] + 1])
+        return {n: v for n, v in zip(predicted_of(self.p.spec.canonical).streams, parts, strict=True) if n in kinked}
 
     def prepared(self, state: State) -> State:
         """State once what is known before the round is: with the regression on it, and with the model's own predictions."""

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import pairwise
 
 import numpy as np
@@ -26,7 +26,7 @@ from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Expr, Index, Kind, Name, names, rewrite, walk
 from oco.dsl.statements import Timing
 
-PREDICTED, MARGIN, LOSS = "_predicted_", "_margin", "_loss"
+PREDICTED, MARGIN, LOSS, SAMPLE = "_predicted_", "_margin", "_loss", "_sample"
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +44,10 @@ class Predicted:
     def size(self) -> int:
         """Number of entries of all streams that are predicted."""
         return sum(self.streams.values())
+
+
+Samples = Mapping[str, Value]
+"""Values that streams may take, each as likely: (count, size) of each stream."""
 
 
 def picking(canonical: Canonical) -> tuple[str, ...]:
@@ -72,7 +76,20 @@ def predicted_of(canonical: Canonical) -> Predicted:
         for s in canonical.streams
         if s.name in used and not (s.stream.known or s.stream.previous)
     }
-    objective = _real(canonical.objective, sizes)
+    return _of_loss(canonical, sizes, _real(canonical.objective, sizes))
+
+
+@lru_cache(maxsize=16)
+def averaged_over(canonical: Canonical, sampled: tuple[str, ...], count: int) -> Predicted:
+    """Problem of a round as predicted, whose loss is the mean over `count` samples of the `sampled` streams."""
+    sizes = predicted_of(canonical).streams
+    losses = [_real(canonical.objective, sizes, {n: f"{SAMPLE}{k}_{n}" for n in sampled}) for k in range(count)]
+    mean = algebra.mul(algebra.number(1.0 / count), reduce(algebra.add, losses))
+    return _of_loss(canonical, sizes, mean)
+
+
+def _of_loss(canonical: Canonical, sizes: Mapping[str, int], objective: Expr) -> Predicted:
+    """Problem with this loss and with margins on the constraints as predicted."""
     rows = tuple(
         replace(c, expr=algebra.add(_real(c.expr, sizes), Name(f"{MARGIN}{i}", Kind.STREAM, shape=c.shape)))
         for i, c in enumerate(canonical.inequalities)
@@ -90,12 +107,13 @@ def _is_solved(whole: Canonical) -> bool:
     return separable_over_box(structure, [b.domain for b in whole.blocks]) and not is_affine(whole.objective, decisions)
 
 
-def _real(expr: Expr, predicted: Mapping[str, int]) -> Expr:
-    """Expression in predictions, which need not be integers."""
+def _real(expr: Expr, predicted: Mapping[str, int], sampled: Mapping[str, str] | None = None) -> Expr:
+    """Expression in predictions, which need not be integers, or in what stands for them by other names."""
+    others = sampled or {}
 
     def real(node: Expr) -> Expr:
         if isinstance(node, Name) and node.kind is Kind.STREAM and node.name in predicted:
-            return Name(f"{PREDICTED}{node.name}", Kind.STREAM, shape=node.shape)
+            return Name(others.get(node.name, f"{PREDICTED}{node.name}"), Kind.STREAM, shape=node.shape)
         if isinstance(node, Call) and node.integer and not predicted.keys().isdisjoint(names(node, Kind.STREAM)):
             return Call(node.atom, node.args, node.options, shape=node.shape, span=node.span)
         return node
@@ -123,17 +141,25 @@ def parts_of(p: Problem, rows: Value) -> list[Value]:
 
 
 def as_predicted(
-    p: Problem, data: Sequence[Value], margins: Value, following: bool = False, whole: bool = False
+    p: Problem,
+    data: Sequence[Value],
+    margins: Value,
+    following: bool = False,
+    whole: bool = False,
+    samples: Samples | None = None,
 ) -> Problem:
     """View of the round, or of the `following` one, with predictions in place of its data, a vector for each stream (`parts_of`).
 
     margins  (N,), in units of the rule
     whole    with the loss as the first inequality, where `Predicted` has that problem
+    samples  over which the loss is averaged, in place of what `data` predicts of their streams
     """
     if p.round is None:
         raise InternalError("no round has been played yet")
-    t, own = p.tracer, predicted_of(p.spec.canonical)
+    t, own = p.tracer, problem_of(p.spec.canonical, samples)
     seen, shapes = dict(p.seen), {s.name: s.shape for s in p.spec.canonical.streams}
+    for name, values in (samples or {}).items():
+        seen |= {f"{SAMPLE}{k}_{name}": t.reshape(values[k], shapes[name]) for k in range(values.shape[0])}
     for name, values in zip(own.streams, data, strict=True):
         seen[f"{PREDICTED}{name}"] = t.reshape(values, shapes[name])
     scales, at = p.spec.scales, 0
@@ -147,6 +173,13 @@ def as_predicted(
         scales = replace(scales, inequalities=np.concatenate([[scales.loss], scales.inequalities]))
     spec = replace(p.spec, canonical=problem, structure=problem.structure[0], scales=scales)
     return Problem(t, spec, seen, _next(p) if following else p.round)
+
+
+def problem_of(canonical: Canonical, samples: Samples | None = None) -> Predicted:
+    """Problem of a round as predicted, whose loss is the mean over the samples where there are some."""
+    if not samples:
+        return predicted_of(canonical)
+    return averaged_over(canonical, tuple(samples), next(iter(samples.values())).shape[0])
 
 
 def after(p: Problem, before: Point) -> Problem:

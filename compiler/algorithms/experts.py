@@ -1,0 +1,89 @@
+"""Experts of `hedged`: gradients of several steps and prices, and rounds solved again on predictions (see `hedged`)."""
+
+from __future__ import annotations
+
+from itertools import product
+
+from oco.compiler.algorithms.learned_margins import NO_MARGIN
+from oco.compiler.algorithms.loss_steps import beside, point_count
+from oco.compiler.algorithms.predictions import SPREAD_OF, places
+from oco.compiler.lowering.predicted_round import positions, predicted_of
+from oco.compiler.problem.canonical import Canonical
+
+GRADIENTS = ((0.1, 1.0), (1.0, 1.0))
+"""Factors c of AdaGrad's step and r of the prices of the gradient experts; the theorem is of the one with 1 and 1."""
+UNPREDICTED = tuple(product((0.3, 3.0, 10.0), (0.3, 1.0)))
+"""More of them where data have no average, so that no round is solved on predictions."""
+REACH, FAR = 3.0, 30.0
+"""Reach, as a factor of AdaGrad's step, of experts on averages of the data, and the larger one of those on other predictions."""
+AVERAGED = (*product((0, 1), (0.75, 0.9, 0.98, 0.995, 1.0)), *product((2,), (0.75, 0.9, 0.98, 0.995)))
+SOLVED = tuple((i, REACH, q) for i, q in AVERAGED)
+"""Experts that solve the next round on averages: the average, its place in `FORGETTING`; the reach; the quantile."""
+FOLLOWING = tuple(product((REACH, FAR), (0.5, 0.75, 0.9, 0.98, 0.995)))
+"""Reach and quantile of the experts that solve the round on each other prediction: of the season, of the contexts, of the model."""
+SHIFTED = (0.5, 0.75, 0.95)
+"""Quantiles of the experts that solve the round at quantiles of the errors: where levels jump, or constraints are about the same data,
+another quantile is best than for the mean of the loss."""
+LOWEST = 2
+"""First of these quantiles that has such experts."""
+UNCONSTRAINED = (0.03, 0.3, 3.0, 30.0, 1000.0)
+"""Reach of the experts that solve the round on each prediction where there are no constraints, and no margins to learn. The largest goes to
+the minimizer of a linear loss at once, whatever slopes came before."""
+Solved = tuple[tuple[int, float, float], ...]
+
+
+def gradients(canonical: Canonical) -> tuple[tuple[float, float], ...]:
+    """Factors of the steps and of the prices of the gradient experts."""
+    return (*GRADIENTS, *UNPREDICTED) if positions(canonical) else GRADIENTS
+
+
+def solving(canonical: Canonical, season: int, curved: bool = False) -> Solved:
+    """Experts that solve the next round: the row of the prediction, the reach, the quantile; none where data are positions.
+
+    The last of them are those of `sampled`, of `blind` and of `beside`; curved: the loss is known to be exp-concave.
+    """
+    if positions(canonical):
+        return ()
+    last = (*sampled(canonical, season), *blind(canonical), *beside(canonical, curved))
+    if point_count(canonical, curved) and season == 1 and not is_informed(canonical):
+        return last
+    if not canonical.inequalities:
+        kinds = places(canonical, season)
+        rows = [row for rows in (*kinds[:3], *kinds[4:]) for row in rows] if predicted_of(canonical).size else [0]
+        return (*((row, c, NO_MARGIN) for row in rows for c in UNCONSTRAINED), *last)
+    if not predicted_of(canonical).size:
+        return (*SOLVED, *last)
+    _, seasonal, stated, levels, regression, own = places(canonical, season)
+    followed = ((row, c, q) for row in (*seasonal, *regression, *own) for c, q in FOLLOWING)
+    spread = ((row, FAR, q) for row in levels[LOWEST:] for q in SHIFTED)
+    return (*SOLVED, *followed, *spread, *((row, FAR, NO_MARGIN) for row in stated), *last)
+
+
+def sampled(canonical: Canonical, season: int) -> Solved:
+    """Experts that solve the round with the mean of its loss over quantiles of the errors of a prediction, of equal shares: a sample
+    average (Kleywegt, Shapiro & Homem-de-Mello 2002), whose minimizer moves with what is known of the round, as a price.
+    """
+    _, seasonal, _, shifted, *_ = places(canonical, season)
+    if not shifted:
+        return ()
+    row = seasonal[SPREAD_OF] if seasonal else 0
+    if canonical.inequalities:
+        return tuple((row, c, q) for c, q in FOLLOWING if c == FAR)
+    return tuple((row, c, NO_MARGIN) for c in UNCONSTRAINED)
+
+
+def blind(canonical: Canonical) -> Solved:
+    """Experts that solve the round as if moves cost nothing, where the loss charges them: what a move costs now later rounds may earn."""
+    if canonical.moving is None:
+        return ()
+    return SOLVED if canonical.inequalities else tuple((0, c, NO_MARGIN) for c in UNCONSTRAINED)
+
+
+def expert_count(canonical: Canonical, season: int, curved: bool = False) -> int:
+    """Number of experts."""
+    return len(gradients(canonical)) + len(solving(canonical, season, curved))
+
+
+def is_informed(canonical: Canonical) -> bool:
+    """True where a round has something that is known before its decision, or that the round before leaves to it."""
+    return bool(canonical.known or canonical.context or canonical.carried or canonical.predictions)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from itertools import product
 from typing import Any
 
 import pytest
+from thorough import corners
 
 import oco
 from oco.compiler.algorithms import ALGORITHMS
@@ -76,7 +78,7 @@ def all_searched(name: str) -> Choice:
         return explain_choice(parse(MODELS[name]), "optimal")
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", corners(MODELS, ["each round", "one says something"]))
 def test_verdicts_are_those_of_a_search_of_all(name: str) -> None:
     few, full = few_searched(name), all_searched(name)
     assert few.unsearched, "some come behind others whatever their constants are"
@@ -87,8 +89,10 @@ def test_verdicts_are_those_of_a_search_of_all(name: str) -> None:
     assert list(map(shown, every.verdicts)) == list(map(shown, full.verdicts))
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("most", [1, 2, 4])
+FEW = [("each round", 1), ("one says something", 2), ("each round", 4)]
+
+
+@pytest.mark.parametrize(("name", "most"), corners(product(MODELS, [1, 2, 4]), FEW))
 def test_the_first_few_are_those_of_a_search_of_all(name: str, most: int) -> None:
     first = few_searched(name).with_searched(most).usable[:most]
     assert list(map(shown, first)) == list(map(shown, all_searched(name).usable[:most]))

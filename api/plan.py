@@ -13,7 +13,7 @@ from oco.backends.choose import BackendChoice, choose_backend
 from oco.backends.contract import Contract
 from oco.backends.learner import Learner
 from oco.backends.registry import backend as find_backend
-from oco.backends.registry import files_at, make_fleet, make_learner, registered, restored, standalone_files, usable
+from oco.backends.registry import make_fleet, make_learner, parts_of, registered, restored, standalone_files, usable
 from oco.compiler.promises.making import promise_of_plan
 from oco.compiler.promises.rendering import render
 from oco.compiler.selection import plan as core
@@ -132,7 +132,7 @@ class Plan(core.Plan):
 
     @cached_property
     def _files(self) -> dict[tuple[str, str | None], dict[str, str]]:
-        """Cache of the emitted files by backend."""
+        """Cache of the emitted files by backend and precision, or "in parts"."""
         return {}
 
     @cached_property
@@ -358,8 +358,17 @@ class Plan(core.Plan):
 
     def files_at(self, path: str | Path, backend: str | None = None, precision: str | None = None) -> dict[Path, str]:
         """Texts that `write` puts at `path`, by their places. Raises what `files` raises."""
-        name = find_backend(backend or self.target).name
-        return files_at(Path(path), name, self.files(backend, precision), self.program, self.contract)
+        path, name, files = Path(path), find_backend(backend or self.target).name, self.files(backend, precision)
+        if len(files) == 1 and (path.suffix or not registered(name).parts):
+            return dict.fromkeys([path], *files.values())
+        return {path / file: text for file, text in (files if len(files) > 1 else self._in_parts(name)).items()}
+
+    def _in_parts(self, backend: str) -> dict[str, str]:
+        """Texts of the modules of a backend that writes its one module in parts, made once."""
+        key = backend, "in parts"
+        if key not in self._files:
+            self._files[key] = parts_of(backend, self.program, self.contract)
+        return self._files[key]
 
     def write(self, path: str | Path, backend: str | None = None, precision: str | None = None) -> list[Path]:
         """Write the learner; returns the paths of its files.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Protocol, cast
 
 from oco.backends import BACKENDS
@@ -110,14 +109,10 @@ def standalone_files(name: str, program: Program, contract: Contract, precision:
     return written
 
 
-def files_at(path: Path, name: str, files: Mapping[str, str], program: Program, contract: Contract) -> dict[Path, str]:
-    """Texts by place, of the `files` of a backend written at a path: several lie in the folder of that name, and one module is in parts
-    there, where the backend can and the path has no ending.
-    """
-    if len(files) == 1 and (path.suffix or not registered(name).parts):
-        return dict.fromkeys([path], *files.values())
-    files = files if len(files) > 1 else backend(name).parts(program, contract)  # type: ignore[attr-defined]
-    return {path / file: text for file, text in files.items()}
+def parts_of(name: str, program: Program, contract: Contract) -> dict[str, str]:
+    """Texts by file name of a backend that writes its one module in parts."""
+    written: dict[str, str] = backend(name).parts(program, contract)  # type: ignore[attr-defined]
+    return written
 
 
 def make_learner(compiled: Compiled, contract: Contract, **options: Any) -> Learner:

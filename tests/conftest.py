@@ -6,6 +6,7 @@ import gc
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -57,6 +58,20 @@ def quick_builds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
         from oco.backends.c99 import build
 
         monkeypatch.setattr(build, "FLAGS", tuple("-O1" if flag == "-O3" else flag for flag in build.FLAGS))
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures that are written without being drawn, for tests of the files that a run leaves."""
+    from matplotlib.figure import Figure
+
+    def written(_: Figure, out: Any, format: str = "png", **options: Any) -> None:
+        if format == "svg":
+            out.write("<svg></svg>")
+        else:
+            Path(out).write_bytes(b"picture")
+
+    monkeypatch.setattr(Figure, "savefig", written)
 
 
 @pytest.fixture

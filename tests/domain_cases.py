@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from thorough import corners
 
 from oco.compiler.domains import Domain, cut, domain, product, shifted_and_scaled
 
@@ -131,6 +132,10 @@ CASES = [
     ),
     Case("simplex-one", lambda s: domain("simplex", (1,), s)),
 ]
+
+SLOW = ("cut-nuclear", "cut-group", "cut-ball-cap")
+"""Cuts of curved sets that are projected onto by the steps of `cut-ball` and `cut-spectrahedron`, in more time."""
+BRIEF = corners(CASES, [case for case in CASES if case.name not in SLOW])
 
 BY_NAME = {case.name: case for case in CASES}
 

@@ -7,6 +7,7 @@ import re
 import runpy
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
 NYISO = EXAMPLES / "data" / "nyiso_2017-05.csv"
 ALL = sorted(p.stem for p in EXAMPLES.glob("*.oco"))
-EXPLAINED = ("tracking", "online_qp", "datacenter", "pacing")
+EXPLAINED = ("online_qp", "datacenter", "pacing")
 DRAWN = """model drawn
 horizon T = 60
 decision x[2] in box(-1, 1)
@@ -268,7 +269,7 @@ def test_an_interrupted_command_says_so_in_a_sentence(oco, monkeypatch):
         assert oco("check", "m.oco") == (1, "", "oco: interrupted\n")
 
 
-def test_run_writes_its_results_once_and_again_only_with_force(oco, tmp_path, drawn):
+def test_run_writes_its_results_once_and_again_only_with_force(oco, tmp_path, drawn, undrawn):
     words = ("run", drawn, "--rounds", "5", "--out", "results")
     assert oco(*words)[0] == 0
     before = {p.name: p.read_bytes() for p in (tmp_path / "results").iterdir()}
@@ -279,7 +280,7 @@ def test_run_writes_its_results_once_and_again_only_with_force(oco, tmp_path, dr
     assert (tmp_path / "results" / "trace.nc").read_bytes() != before["trace.nc"]
 
 
-def test_a_table_of_runs_goes_on_in_its_own_folder_and_in_no_other(oco, drawn):
+def test_a_table_of_runs_goes_on_in_its_own_folder_and_in_no_other(oco, drawn, undrawn):
     table = ("run", drawn, "--rounds", "5", "--seeds", "2", "--engine", "here", "--out", "results")
     assert oco(*table)[0] == 0 and oco(*table)[0] == 0
     other = [w if w != "5" else "6" for w in table]
@@ -299,8 +300,10 @@ INPUTS = {
 }
 
 
-@pytest.mark.parametrize("name", INPUTS)
-@pytest.mark.parametrize("force", [True, False])
+@pytest.mark.parametrize(
+    ("name", "force"),
+    corners(product(INPUTS, [True, False]), [*product(INPUTS, [True]), ("m.oco", False), ("out/summary.json", False)]),
+)
 def test_what_a_command_reads_is_never_replaced(oco, tmp_path, name, force):
     """The model, the data, the files that the model names: under their names, through links, and with --force too."""
     (tmp_path / "out").mkdir()
@@ -312,6 +315,7 @@ param w[2] = file("{weights}")
 decision x[2] in box(0, 1)
 stream s[2] ~ uniform(0, 1)
 minimize s @ (w * x)
+using ogd
 """
     (tmp_path / "m.oco").write_text(text)
     (tmp_path / "s.csv").write_text("s[0],s[1]\n0.1,0.2\n0.3,0.4\n0.5,0.6\n")
@@ -332,7 +336,7 @@ def test_explain_tells_of_rows_that_follow_from_others(oco, tmp_path):
     assert status == 0 and "OCO601" in err
 
 
-def test_what_is_compiled_for_data_decides_as_it_ran(oco, tmp_path):
+def test_what_is_compiled_for_data_decides_as_it_ran(oco, tmp_path, undrawn):
     """The module that `oco compile --data` writes, on the rounds that `oco run` measured, which it writes beside it: `need` is drawn."""
     model, data = tmp_path / "shift.oco", tmp_path / "days.csv"
     model.write_text(SHIFT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from thorough import corners
 
 from benchmarks.corpus.models import MODELS
 from benchmarks.corpus.runs import result_of
@@ -19,6 +20,8 @@ QUICK = (
     "pricing_with_fairness",
     "learning_rates",
 )
+SHORT = ("caching", "ride_matching", "calibration", "sensor_fusion", "learning_rates")
+"""Those of QUICK that take less than a second."""
 
 
 def test_the_corpus_is_of_many_fields() -> None:
@@ -31,7 +34,7 @@ def test_every_loss_and_constraint_is_proved_convex(name: str) -> None:
     assert all(facts[key].value for key in facts if key.endswith(".convex")), name
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", corners(QUICK, SHORT))
 def test_quick_ones_run_on_ordinary_and_extreme_rounds(name: str) -> None:
     result = result_of(MODELS[name])
     assert not result.refused and result.algorithm

@@ -170,7 +170,7 @@ def test_another_rule_begins_where_each_learner_is_and_with_no_round_open() -> N
     assert np.array_equal([oco.migrate(learner, short).learner.learners[k].decide() for k in (0, 1)], reached[:2])
 
 
-def test_what_a_run_suggests_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_what_a_run_suggests_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, undrawn: None) -> None:
     monkeypatch.chdir(tmp_path)
     Path("late.oco").write_text(TEXT)
     np.savetxt("late.csv", rounds(27), delimiter=",", header="a[0],a[1]", comments="")

@@ -218,6 +218,7 @@ def test_command_lines_of_the_pages_run(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
+    undrawn: None,
 ) -> None:
     shutil.copytree(desk, tmp_path / "desk", symlinks=True, ignore=shutil.ignore_patterns("kept"))
     monkeypatch.chdir(tmp_path / "desk")

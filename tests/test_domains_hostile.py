@@ -8,7 +8,7 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
-from domain_cases import CASES, Case
+from domain_cases import BRIEF, Case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,7 +37,7 @@ def one_domain(case: Case, data: st.DataObject) -> None:
     assert d.contains(d.lmo_array(v), case.tolerance)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", BRIEF, ids=lambda case: case.name)
 def test_projection_and_minimisation_stay_in_the_set(case: Case) -> None:
     @settings(max_examples=settings().max_examples // 4)
     @given(st.data())

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from functools import cache
+from itertools import product
 from typing import Any
 
 import pytest
+from thorough import corners
 
 import oco
 from oco.compiler.algorithms import ALGORITHMS
@@ -61,17 +64,23 @@ def shown(v: Verdict) -> tuple[object, ...]:
     )
 
 
-def all_searched(name: str, monkeypatch: pytest.MonkeyPatch) -> Choice:
+@cache
+def few_searched(name: str) -> Choice:
+    return explain_choice(parse(MODELS[name]), "optimal")
+
+
+@cache
+def all_searched(name: str) -> Choice:
     """Choice with a whole search for each algorithm."""
-    with monkeypatch.context() as m:
+    with pytest.MonkeyPatch.context() as m:
         m.setattr(finalists, "outranked", lambda s, verdicts: frozenset())
         m.setattr(best_constants._Search, "far_above", lambda search, rival: False)
         return explain_choice(parse(MODELS[name]), "optimal")
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_verdicts_are_those_of_a_search_of_all(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    few, full = explain_choice(parse(MODELS[name]), "optimal"), all_searched(name, monkeypatch)
+@pytest.mark.parametrize("name", corners(MODELS, ["each round", "one says something"]))
+def test_verdicts_are_those_of_a_search_of_all(name: str) -> None:
+    few, full = few_searched(name), all_searched(name)
     assert few.unsearched, "some come behind others whatever their constants are"
     assert all(v.best is None for v in few.verdicts if v.name in few.unsearched)
     assert shown(few.verdicts[0]) == shown(full.verdicts[0])
@@ -80,15 +89,17 @@ def test_verdicts_are_those_of_a_search_of_all(name: str, monkeypatch: pytest.Mo
     assert list(map(shown, every.verdicts)) == list(map(shown, full.verdicts))
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("most", [1, 2, 4])
-def test_the_first_few_are_those_of_a_search_of_all(name: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = explain_choice(parse(MODELS[name]), "optimal").with_searched(most).usable[:most]
-    assert list(map(shown, first)) == list(map(shown, all_searched(name, monkeypatch).usable[:most]))
+FEW = [("each round", 1), ("one says something", 2), ("each round", 4)]
+
+
+@pytest.mark.parametrize(("name", "most"), corners(product(MODELS, [1, 2, 4]), FEW))
+def test_the_first_few_are_those_of_a_search_of_all(name: str, most: int) -> None:
+    first = few_searched(name).with_searched(most).usable[:most]
+    assert list(map(shown, first)) == list(map(shown, all_searched(name).usable[:most]))
 
 
 def test_a_scan_far_above_a_rival_ends_the_search() -> None:
-    few = explain_choice(parse(MODELS["one says something"]), "optimal")
+    few = few_searched("one says something")
     promised = {v.name for v in few.usable if v.guarantee is not None and not v.guarantee.reservations}
     assert few.unsearched & promised, "no hypothesis is open, and yet no constants bring them near"
     best = few.verdicts[0]

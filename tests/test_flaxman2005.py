@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
+from thorough import corners
 
 import oco
 
@@ -82,8 +84,10 @@ def test_estimates_have_the_gradient_for_their_mean(name: str) -> None:
     np.testing.assert_allclose(np.mean(steps, axis=0), exact, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", DOMAINS)
-@pytest.mark.parametrize("kind", ["still", "drawn", "swings"])
+KINDS = ("still", "drawn", "swings")
+
+
+@pytest.mark.parametrize(("name", "kind"), corners(product(DOMAINS, KINDS), [*zip(DOMAINS, KINDS)]))
 def test_regret_stays_within_the_promise_and_decisions_in_the_domain(name: str, kind: str) -> None:
     T = 2000
     plan = plan_of(name, T)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from thorough import thorough
 
 FUZZ = Path(__file__).parent / "fuzz"
 sys.path.insert(0, str(FUZZ))
@@ -27,7 +28,7 @@ def test_what_was_found_before(path):
     run(path.read_text(encoding="utf-8", errors="replace"))
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", [0, thorough(1)])
 def test_sentences_and_mutations_end_in_words(seed):
     report = fuzz(SECONDS, seed, least=40)
     assert not report.faults, "\n\n".join(f"{text!r}\n{trace}" for text, trace in report.faults.values())

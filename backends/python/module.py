@@ -7,6 +7,7 @@ import math
 import re
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -78,8 +79,14 @@ def _learner_part(program: Program, contract: Contract) -> list[str]:
 
 def _learner(program: Program, contract: Contract) -> str:
     """Learner of the features that the program has: checks of data, saved states, a program that plays files."""
-    names = (*_LEARNER, *(_IN_TURN if contract.delay else ()), _FILE)
-    return specialized(definitions(names, in_turn=contract.delay > 0), _known(program, contract))
+    return _learner_with(tuple(_known(program, contract).items()), contract.delay > 0)
+
+
+@lru_cache(maxsize=16)
+def _learner_with(known: tuple[tuple[str, Any], ...], in_turn: bool) -> str:
+    """Learner where the names that its text branches on have these values."""
+    names = (*_LEARNER, *(_IN_TURN if in_turn else ()), _FILE)
+    return specialized(definitions(names, in_turn=in_turn), dict(known))
 
 
 def _defined(lines: Sequence[str]) -> set[str]:
@@ -101,7 +108,7 @@ def _known(program: Program, contract: Contract) -> dict[str, Any]:
         "PREVIOUS": program.previous,
         "DRAWS": program.draws,
         "LIPSCHITZ": program.slopes is not None,
-        "STREAMS": [f.name for f in program.feedback],
+        "STREAMS": tuple(f.name for f in program.feedback),
         "START": program.decision,
         "NAMED": any(contract.axes.get(f.name) for f in program.feedback),
         "INTEGERS": any(f.type.dtype is DType.INT for f in program.feedback),

@@ -16,7 +16,7 @@ from oco.backends.python.specialized import reads
 def imports(names: Sequence[str], text: str) -> list[str]:
     """Imports of these modules, and of the rule, that a text uses; without this package."""
     used = reads(ast.parse(text)).keys() | {"np"}
-    nodes = [node for name in names for node in ast.parse(_source(name)).body]
+    nodes = [node for name in names for node in _tree(name).body]
     plain = {a.name for n in nodes if isinstance(n, ast.Import) for a in n.names} | {"base64", "math", "zlib"}
     listed: dict[str, set[str]] = {}
     for node in nodes:
@@ -52,10 +52,15 @@ def _definitions(name: str, in_turn: bool) -> Iterator[str]:
 @cache
 def helper_lines(defined: Callable[..., Any]) -> tuple[str, ...]:
     """Definition of a function or a class of this folder, verbatim."""
-    text = _source(defined.__module__.rpartition(".")[2])
+    module = defined.__module__.rpartition(".")[2]
     kinds = ast.FunctionDef | ast.ClassDef
-    node = next(n for n in ast.parse(text).body if isinstance(n, kinds) and n.name == defined.__name__)
-    return ("", "", *text.splitlines()[node.lineno - 1 : node.end_lineno])
+    node = next(n for n in _tree(module).body if isinstance(n, kinds) and n.name == defined.__name__)
+    return ("", "", *_source(module).splitlines()[node.lineno - 1 : node.end_lineno])
+
+
+@cache
+def _tree(name: str) -> ast.Module:
+    return ast.parse(_source(name))
 
 
 @cache

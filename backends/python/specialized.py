@@ -24,8 +24,7 @@ def specialized(text: str, known: Mapping[str, Any]) -> str:
     while edits := list(_decided(ast.parse(text), text, known)):
         text = _edited(text, edits)
     text = re.sub(r" +# (type: ignore|noqa).*", "", _edited(text, list(_annotations(ast.parse(text), text))))
-    while edits := list(_unused(ast.parse(text), text)):
-        text = _edited(text, edits)
+    text = _edited(text, list(_unused(ast.parse(text), text)))
     return re.sub(r"\n{3,}(?= )", "\n\n", re.sub(r"\n{4,}", "\n\n\n", text))
 
 
@@ -142,19 +141,32 @@ def _bare_head(node: ast.FunctionDef, text: str, places: _Places) -> Iterator[_E
 
 
 def _unused(tree: ast.Module, text: str) -> Iterator[_Edit]:
-    """Edits that take away definitions that nothing reads: at the top, and private methods of classes."""
+    """Edits that take away definitions that nothing reads, or these alone: at the top, and private methods of classes."""
     places, read = _Places(text), reads(tree)
+    own = {node: reads(node) for top in tree.body for node in (top, *_private(top))}
+    gone: set[ast.stmt] = set()
+    before = -1
+    while before < len(gone):
+        before = len(gone)
+        for top in tree.body:
+            for node in (top, *_private(top)):
+                # A function that calls itself alone is not used.
+                if {top, node} & gone or any(read[n] > own[node][n] or n in _PUBLIC for n in _defined(node) or _PUBLIC):
+                    continue
+                gone.add(node)
+                read.subtract(own[node])
+                if node is not top:
+                    own[top].subtract(own[node])
     for top in tree.body:
-        inner = top.body if isinstance(top, ast.ClassDef) else []
-        for node in (top, *inner):
-            private = node is top or getattr(node, "name", "").lstrip("_") != getattr(node, "name", "")
-            names = _defined(node)
-            own = reads(node)  # a function that calls itself alone is not used
-            if private and names and not any(read[n] > own[n] or n in _PUBLIC for n in names):
-                first, last = places.rows(node, node)
-                yield places.starts[first], places.starts[last], ""
-                if node is top:
-                    break
+        for node in [top] if top in gone else [n for n in _private(top) if n in gone]:
+            first, last = places.rows(node, node)
+            yield places.starts[first], places.starts[last], ""
+
+
+def _private(top: ast.stmt) -> list[ast.stmt]:
+    """Statements of a class whose names begin with a low line."""
+    inner = top.body if isinstance(top, ast.ClassDef) else []
+    return [n for n in inner if getattr(n, "name", "").startswith("_")]
 
 
 def _defined(node: ast.stmt) -> set[str]:

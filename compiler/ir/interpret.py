@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from oco.compiler.ir.verifier import KINDS
 from oco.dsl.diagnostics import InternalError
 
 Array = np.ndarray[Any, Any]
-Environment = Mapping[str, Any]
+Environment = dict[str, Any]
 
 
 def interpret(program: Program, function: str, args: Sequence[Any]) -> tuple[Array, ...]:
@@ -29,17 +29,15 @@ def run_function(
     f: Function, args: Sequence[Any], functions: Iterable[Function], constants: Iterable[Global]
 ) -> tuple[Array, ...]:
     """One function on arrays; results have the shapes and kinds of its type."""
-    machine = _Machine({g.name: g for g in functions}, {g.var.name: g.value for g in constants})
-    with np.errstate(all="ignore"):
-        results = machine.call(f, tuple(_as(a, p.type) for a, p in zip(args, f.body.params, strict=True)))
-    return tuple(_as(v, r.type) for v, r in zip(results, f.body.results))
+    return _Machine(functions, constants).run(f, args)
 
 
 def as_numpy(name: str, fn: Callable[..., Result], *types: Type) -> Callable[..., tuple[Array, ...]]:
     """NumPy code out of traced code: `fn(t, *values)` is traced once for these types; each call interprets it."""
     t = Tracer(name)
     function = t.function(name, lambda *vs: fn(t, *vs), [(f"a{k}", made) for k, made in enumerate(types)])
-    return lambda *args: run_function(function, args, t.functions, t.constants)
+    machine = _Machine(t.functions, t.constants)
+    return lambda *args: machine.run(function, args)
 
 
 def _as(value: Any, made: Type) -> Array:
@@ -52,22 +50,29 @@ def _as(value: Any, made: Type) -> Array:
 class _Machine:
     """Walks equations with an environment from names to arrays."""
 
-    def __init__(self, functions: Mapping[str, Function], constants: Environment) -> None:
-        self.functions = functions
-        self.constants = constants
+    def __init__(self, functions: Iterable[Function], constants: Iterable[Global]) -> None:
+        self.functions = {g.name: g for g in functions}
+        self.constants = {g.var.name: g.value for g in constants}
+
+    def run(self, f: Function, args: Sequence[Any]) -> tuple[Array, ...]:
+        with np.errstate(all="ignore"):
+            results = self.call(f, tuple(_as(a, p.type) for a, p in zip(args, f.body.params, strict=True)))
+        return tuple(_as(v, r.type) for v, r in zip(results, f.body.results))
 
     def call(self, f: Function, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        return self.block(f.body, args, self.constants)
+        return self.block(f.body, args, dict(self.constants))
 
-    def block(self, block: Block, args: tuple[Any, ...], outer: Environment) -> tuple[Any, ...]:
-        env = {**outer, **{p.name: a for p, a in zip(block.params, args)}}
+    def block(self, block: Block, args: tuple[Any, ...], env: Environment) -> tuple[Any, ...]:
+        """Results of a block in the environment of its function, where every name is bound once."""
+        for p, a in zip(block.params, args):
+            env[p.name] = a
         for e in block.equations:
             for var, value in zip(e.outs, self.equation(e, env)):
                 env[var.name] = value
-        return tuple(_read(r, env) for r in block.results)
+        return tuple([_read(r, env) for r in block.results])
 
     def equation(self, e: Equation, env: Environment) -> tuple[Any, ...]:
-        args = tuple(_read(a, env) for a in e.args)
+        args = tuple([_read(a, env) for a in e.args])
         match e.op:
             case "call":
                 return self.call(self.functions[e.attr("function")], args)

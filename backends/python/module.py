@@ -101,7 +101,7 @@ def _known(program: Program, contract: Contract) -> dict[str, Any]:
         "PREVIOUS": program.previous,
         "DRAWS": program.draws,
         "LIPSCHITZ": program.slopes is not None,
-        "STREAMS": [f.name for f in program.feedback],
+        "STREAMS": tuple(f.name for f in program.feedback),
         "START": program.decision,
         "NAMED": any(contract.axes.get(f.name) for f in program.feedback),
         "INTEGERS": any(f.type.dtype is DType.INT for f in program.feedback),

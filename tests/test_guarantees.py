@@ -12,7 +12,7 @@ from test_c99 import has_compiler
 from thorough import thorough
 
 from benchmarks.guarantees.attacks import attacked
-from benchmarks.guarantees.cases import Case, case, cases
+from benchmarks.guarantees.cases import Case, case
 from benchmarks.guarantees.page import rows_of_page
 from benchmarks.guarantees.shapes import SHAPES
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
@@ -37,10 +37,12 @@ def test_no_attack_exceeds_a_promise(algorithm: Algorithm, both: bool) -> None:
             assert worst.share is None or worst.share <= 1 + 1e-9 + 3 * worst.error, (c.shape, measure, worst)
 
 
-def test_the_page_has_every_algorithm_and_shape() -> None:
+@pytest.mark.parametrize("step", [3, thorough(1)])
+def test_the_page_has_every_algorithm_and_shape(step: int) -> None:
     """The table has one row for each algorithm on each shape where a theorem applies, and no ratio above 1."""
-    rows = rows_of_page()
-    assert list(rows) == [(c.algorithm, c.shape) for a in ALGORITHMS for c in cases(a.name)]
+    rows, shapes = rows_of_page(), list(SHAPES)[::step]
+    expected = [(a.name, shape) for a in ALGORITHMS for shape in shapes if case(a.name, shape) is not None]
+    assert [row for row in rows if row[1] in shapes] == expected
     assert {s for _, s in rows} == set(SHAPES) and len(SHAPES) >= 6
     assert not any("exceeded" in r for r in rows.values())
 

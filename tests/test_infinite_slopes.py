@@ -37,7 +37,7 @@ minimize c * z - sqrt(x) - c * sqrt(1 - y)
 
 
 @pytest.mark.parametrize(
-    "text, cut", [(ENTROPY, "with x >= 0.003"), (SALES, "with q >= 0.03")], ids=["entropy", "sales"]
+    "text, cut", [thorough(ENTROPY, "with x >= 0.003"), (SALES, "with q >= 0.03")], ids=["entropy", "sales"]
 )
 def test_decisions_keep_away_from_infinite_slopes(text: str, cut: str) -> None:
     plan = plan_for(text)

@@ -171,7 +171,7 @@ def _continued(plan: Any, data: list[dict[str, Any]], known: tuple[str, ...], ow
         context = {name: row[name] for name in known}
         for one in (saved, journaled):
             assert np.array_equal(one.decide(**context), own[t - 1])
-        if t % 5 == 2:
+        if t % 6 == 3:
             saved = oco.restore(json.loads(json.dumps(saved.state())))
             journaled.close()
             journaled = oco.open(plan, folder, backend="numpy")

@@ -22,6 +22,7 @@ from oco.compiler.theory.theorems import Situation
 from oco.compiler.theory.unit_free import scales_of, unit_free
 from oco.dsl.evaluate import evaluate
 from oco.dsl.load import parse
+from oco.dsl.model import Model
 from oco.dsl.settings import WORD_SETTINGS
 from oco.plan import Plan
 
@@ -155,10 +156,16 @@ def test_every_algorithm_has_a_home() -> None:
 
 
 @cache
-def planned(world: str, name: str, u: Units, optimal: bool = True) -> Plan:
+def problem_of(world: str, u: Units) -> tuple[Model, Situation]:
+    """Model of a world and its facts, which all algorithms share."""
     model = parse(in_units(world, u))
     problem = canonical(model)
-    s = Situation(problem.learned, check(model), problem.horizon)
+    return model, Situation(problem.learned, check(model), problem.horizon)
+
+
+@cache
+def planned(world: str, name: str, u: Units, optimal: bool = True) -> Plan:
+    model, s = problem_of(world, u)
     algorithm, *oracle = name.split()
     choice = choose(s, algorithm, {"oracle": oracle[0]} if oracle else {}, None, Policy(optimal))
     return Plan.of(CorePlan(model, s.canonical.standing, s.facts, choice, "optimal" if optimal else "paper"))

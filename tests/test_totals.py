@@ -187,7 +187,7 @@ subject to
     data = {"need": need, "fee": np.tile([2.0, 5.0], (60, 1)), "worth": rng.uniform(0.9, 1.1, (60, 2)) * [4.0, 6.0]}
     earned = []
     for own, plan in ends:
-        trace = oco.compile(oco.parse(text.format(state=own, plan=plan)), "hedged").run(data, backend="c")
+        trace = oco.compile(oco.parse(text.format(state=own, plan=plan)), "hedged").run(data, backend="numpy")
         spent = (need[:, None] * data["fee"] * np.asarray(trace.decisions)).sum()
         assert spent <= 180 * (1 + 1e-7)
         earned.append(-trace.loss.sum())

@@ -8,6 +8,7 @@ on points of the operands.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from oco.dsl.rounding import Array
 
 Shape = tuple[int, ...]
 COMPOSED = 16  # ulps by which a short composition of elementary functions is widened
+FEW = 4096  # entries whose products at all ends are worked out in one array, as calls of NumPy take longer than numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,10 +114,13 @@ class Interval:
 
     def __mul__(self, other: Interval) -> Interval:
         shape = np.broadcast_shapes(self.shape, other.shape)
-        ends = [(a, b) for a in self._ends for b in other._ends]
-        return Interval(
-            _least([r.mul_down(a, b) for a, b in ends]), _greatest([r.mul_up(a, b) for a, b in ends]), shape
-        )
+        first, second = zip(*((a, b) for a in self._ends for b in other._ends))
+        rank = max(end.ndim for end in (*first, *second))
+        if rank and math.prod(shape) <= FEW:
+            down, up = r.products(_stacked(first, rank), _stacked(second, rank))
+            return Interval(down.min(axis=0), up.max(axis=0), shape)
+        downs, ups = zip(*map(r.products, first, second))
+        return Interval(_least(downs), _greatest(ups), shape)
 
     def __truediv__(self, other: Interval) -> Interval:
         shape = np.broadcast_shapes(self.shape, other.shape)
@@ -328,13 +333,19 @@ def point(x: Any) -> Interval:
     return Interval(value, value, given.shape)
 
 
-def _least(values: list[Array]) -> Array:
+def _stacked(ends: Sequence[Array], rank: int) -> Array:
+    """Ends with a first axis for their number and so many for their entries."""
+    ends = np.broadcast_arrays(*ends)
+    return np.array(ends).reshape(len(ends), *(1,) * (rank - ends[0].ndim), *ends[0].shape)
+
+
+def _least(values: Sequence[Array]) -> Array:
     if not any(v.ndim for v in values):
         return np.asarray(min(map(float, values)))
     return np.asarray(np.minimum.reduce(np.broadcast_arrays(*values)))
 
 
-def _greatest(values: list[Array]) -> Array:
+def _greatest(values: Sequence[Array]) -> Array:
     if not any(v.ndim for v in values):
         return np.asarray(max(map(float, values)))
     return np.asarray(np.maximum.reduce(np.broadcast_arrays(*values)))

@@ -53,21 +53,30 @@ def _product_error(a: Array, b: Array, p: Array) -> Array:
     return np.where((a == 0) | (b == 0), 0.0, np.where(safe, error, np.nan))
 
 
-def mul_down(a: Array, b: Array) -> Array:
-    """Product rounded down, with 0 * inf = 0: a zero factor is an entry that is exactly zero."""
+def products(a: Array, b: Array) -> tuple[Array, Array]:
+    """Products rounded down and up, with 0 * inf = 0: a zero factor is an entry that is exactly zero."""
     if not (a.ndim or b.ndim):
-        return np.asarray(numbers.mul_down(float(a), float(b)))
+        x, y = float(a), float(b)
+        return np.asarray(numbers.mul_down(x, y)), np.asarray(0.0 - numbers.mul_down(-x, y))
     with np.errstate(all="ignore"):
         zero = (a == 0) | (b == 0)
         p = np.where(zero, 0.0, a * b)
-        exact = (_product_error(a, b, p) >= 0) | np.isinf(a) | np.isinf(b)
-        low = np.where(zero | exact, p, np.nextafter(p, -np.inf))
-    return np.where((np.sign(a) * np.sign(b) > 0) & (low < 0), 0.0, low)
+        error = _product_error(a, b, p)
+        kept = zero | np.isinf(a) | np.isinf(b)
+        low = np.where(kept | (error >= 0), p, np.nextafter(p, -np.inf))
+        high = np.where(kept | (error <= 0), p, np.nextafter(p, np.inf))
+        sign = np.sign(a) * np.sign(b)
+    return np.where((sign > 0) & (low < 0), 0.0, low), np.where((sign < 0) & (high > 0), 0.0, high) + 0.0
+
+
+def mul_down(a: Array, b: Array) -> Array:
+    """Product rounded down, with the conventions of `products`."""
+    return products(a, b)[0]
 
 
 def mul_up(a: Array, b: Array) -> Array:
-    """Product rounded up, with 0 * inf = 0."""
-    return 0.0 - mul_down(-a, b)
+    """Product rounded up, with the conventions of `products`."""
+    return products(a, b)[1]
 
 
 def div_down(a: Array, b: Array) -> Array:

@@ -132,7 +132,11 @@ def trajectory(
 
 def solve(cost: Any, constraints: list[Any]) -> None:
     """Minimize with CVXPY as exactly as Clarabel goes; it says so where rounding stops it before its tolerance, or fails."""
-    problem = cp.Problem(cp.Minimize(cost), constraints)
+    solved(cp.Problem(cp.Minimize(cost), constraints))
+
+
+def solved(problem: cp.Problem) -> None:
+    """Solve a problem of CVXPY as `solve` does: one with parameters is put into standard form the first time alone."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Solution may be inaccurate")
         try:

@@ -9,7 +9,7 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-from driving import Array, Round, solve
+from driving import Array, Round, solved
 
 from oco.compiler.algorithms.experts import GRADIENTS, Solved
 from oco.compiler.algorithms.learned_margins import MARGIN_RATE
@@ -85,19 +85,49 @@ def drawn(case: Case, rounds: int = T, seed: int = 3) -> list[Round]:
     return [case.draw(rng) for _ in range(rounds)]
 
 
-class Listing:
-    """Experts one after the other, each step by CVXPY; `Q` is the cap of the plan, `solved` its experts that solve rounds."""
+class Step:
+    """The nearest decision for predicted data, as problems of CVXPY with parameters."""
 
-    def __init__(self, case: Case, price: Array, Q: float, solved: Solved, season: int = 1) -> None:
-        self.case, self.price, self.Q, self.solved, self.season, self.t = case, price, Q, solved, season, 0
-        self.count = len(GRADIENTS) + len(solved)
+    def __init__(self, case: Case, Q: float) -> None:
+        like = case.draw(np.random.default_rng(0))
+        self.data = {name: cp.Parameter(np.shape(value)) for name, value in like.items()}
+        self.v, self.slope, self.near = cp.Variable(3), cp.Parameter(3), cp.Parameter(3)
+        self.root, self.margin = cp.Parameter(nonneg=True), cp.Parameter(len(case.price))
+        broken = case.limits(self.v, self.data, cp) + self.margin
+        loss = self.slope @ self.v if case.convex_loss is None else case.convex_loss(self.v, self.data)
+        nearest = loss + cp.sum_squares(self.root * self.v - self.near)
+        within = case.domain(self.v)
+        self.kept = cp.Problem(cp.Minimize(nearest), [*within, broken <= 0])
+        self.broken = cp.Problem(cp.Minimize(nearest / Q + cp.sum(cp.pos(broken))), within)
+
+    def solved(self, data: Round, slope: Array, root: float, x: Array, margin: Array) -> Array:
+        """argmin loss + root^2 |v - x|^2 where the constraints with margin hold, or with their violations where none does."""
+        for name, value in data.items():
+            self.data[name].value = value
+        self.slope.value, self.root.value, self.near.value, self.margin.value = slope, root, root * x, margin
+        try:
+            solved(self.kept)
+        except cp.SolverError:
+            self.v.value = None
+        if self.v.value is None:  # nothing satisfies them as predicted
+            solved(self.broken)
+        return np.asarray(self.v.value)
+
+
+class Listing:
+    """Experts one after the other, each step by CVXPY; `Q` is the cap of the plan, `experts` those that solve rounds."""
+
+    def __init__(self, case: Case, price: Array, Q: float, experts: Solved, season: int = 1) -> None:
+        self.case, self.price, self.Q, self.solved, self.season, self.t = case, price, Q, experts, season, 0
+        self.count = len(GRADIENTS) + len(experts)
         self.x = [np.full(3, case.start) for _ in range(self.count)]
         self.L, self.S, self.gap = np.zeros((2, self.count)), np.zeros(self.count), np.zeros(2)
         self.L_of, self.gap_of, self.spread = np.zeros(2), 0.0, 0.0
-        self.margin, self.error = (np.zeros((len(solved), len(price))) for _ in range(2))
+        self.margin, self.error = (np.zeros((len(experts), len(price))) for _ in range(2))
         self.rows: list[Array] = []
         self.profile: dict[tuple[int, int], Array] = {}
         self.level: list[Array | float] = [0.0] * len(PROFILES)
+        self.step = Step(case, Q)
 
     def weights(self, L: Array, gap: float) -> Array:
         if gap == 0:
@@ -165,17 +195,8 @@ class Listing:
                 self.margin[k] += quick * self.error[k] * ((e > self.margin[k]) - (1 - q))
         slope = self.case.slope(x, now)
         self.S[j] += slope @ slope
-        v, alpha = cp.Variable(3), math.sqrt(2 * self.S[j]) / (2 * c * D)
-        broken = self.case.limits(v, now, cp) + self.margin[k]
-        loss = slope @ v if self.case.convex_loss is None else self.case.convex_loss(v, now)
-        nearest = loss + alpha * cp.sum_squares(v - x)
-        try:
-            solve(nearest, [*self.case.domain(v), broken <= 0])
-        except cp.SolverError:
-            v.value = None
-        if v.value is None:  # nothing satisfies them as predicted
-            solve(nearest / self.Q + cp.sum(cp.pos(broken)), self.case.domain(v))
-        self.x[j] = np.asarray(v.value)
+        root = math.sqrt(math.sqrt(2 * self.S[j]) / (2 * c * D))
+        self.x[j] = self.step.solved(now, slope, root, x, self.margin[k])
 
     def follow(self, losses: Array) -> None:
         each, among = self.all_weights()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from driving import plan_for
+from thorough import thorough
 
 import oco
 from oco.compiler.problem.canonical import canonical
@@ -36,7 +37,7 @@ minimize c * z - sqrt(x) - c * sqrt(1 - y)
 
 
 @pytest.mark.parametrize(
-    "text, cut", [(ENTROPY, "with x >= 0.003"), (SALES, "with q >= 0.03")], ids=["entropy", "sales"]
+    "text, cut", [thorough(ENTROPY, "with x >= 0.003"), (SALES, "with q >= 0.03")], ids=["entropy", "sales"]
 )
 def test_decisions_keep_away_from_infinite_slopes(text: str, cut: str) -> None:
     plan = plan_for(text)
@@ -93,7 +94,9 @@ def given_up(plan: oco.Plan) -> list[str]:
     return [r.split(", because")[0] for r in plan.guarantee.remarks if ", because" in r]
 
 
-@pytest.mark.parametrize("text", [ENTROPY, SALES, TWO + "using ogd\n", TWO + "measure dynamic regret\n", FLOW])
+@pytest.mark.parametrize(
+    "text", [thorough(ENTROPY), SALES, TWO + "using ogd\n", TWO + "measure dynamic regret\n", FLOW]
+)
 def test_what_is_given_up_is_said_again_for_another_horizon_and_after_a_restore(text: str) -> None:
     """Plans of the model as written: for 300 rounds, of a saved state, and of a recipe."""
     plan = plan_for(text)

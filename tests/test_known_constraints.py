@@ -9,6 +9,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
+from thorough import corners
 
 import oco
 from oco.backends.registry import restored
@@ -95,7 +96,7 @@ def of_cvxpy(plan: Any, now: dict[str, Array], y: Array) -> float | None:
 def test_each_decision_is_the_nearest_point_within_the_constraints(domain: str) -> None:
     plan, data = plan_of(model(DOMAINS[domain])), rounds(1)
     learner, compared = plan.learner(backend="numpy"), 0
-    for t in range(T):
+    for t in range(24):
         now = {name: value[t] for name, value in data.items()}
         y = before(plan, learner)
         x = learner.decide(load=now["load"], W=now["W"])
@@ -112,7 +113,7 @@ def test_each_decision_is_the_nearest_point_within_the_constraints(domain: str) 
     assert compared > 5
 
 
-@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize("domain", corners(DOMAINS, ("ball", "cut", "polytope")))
 def test_c_decides_as_numpy_does(domain: str) -> None:
     plan, data = plan_of(model(DOMAINS[domain])), rounds(2, heavy=3.0)
     in_c, in_numpy = (plan.run(data, backend=b).decisions for b in ("c", "numpy"))

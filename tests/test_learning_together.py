@@ -41,7 +41,7 @@ def plan_of(text: str) -> Any:
     return oco.compile(oco.parse(text))
 
 
-def rows(seed: int, count: int = 30, size: int | None = None) -> list[dict[str, Any]]:
+def rows(seed: int, count: int = 20, size: int | None = None) -> list[dict[str, Any]]:
     """Rounds with a season of four and noise."""
     rng, n = np.random.default_rng(seed), () if size is None else (size,)
     level = np.array([[2.0, 7.0], [6.0, 3.0], [4.0, 4.0], [8.0, 1.0]])
@@ -135,21 +135,21 @@ def test_the_guarantee_holds_and_grows_with_the_root_of_the_delay() -> None:
     assert 2 < bounds[1] / bounds[0] < np.sqrt(7) and 4 < bounds[2] / bounds[0] < np.sqrt(31)
     plan = plan_of(TEXT)
     curve, (learner, kept) = plan.guarantee.regret_curve(60), (plan.learner(backend="numpy"), [])
-    for _ in range(60):  # little is asked of what was made much of
+    for _ in range(24):  # little is asked of what was made much of
         x = learner.decide()
         kept.append({"demand": np.where(x > 4, 0.0, 9.0), "room": 4.0})
         if len(learner.pending) > 3:
             learner.observe(**kept[learner.pending[0] - 1])
-    for data in (kept, rows(9, 60)):
+    for data in (kept, rows(9, 24)):
         prefix = plan.run(table(data), backend="numpy").regret("static", prefix=True)
         there = ~np.isnan(prefix)
-        assert (prefix[there] <= curve[there] + 1e-9).all()
+        assert (prefix[there] <= curve[: len(prefix)][there] + 1e-9).all()
 
 
 @pytest.mark.parametrize("text", [TEXT, KNOWN], ids=["streams", "context"])
 def test_modules_fleets_and_states_go_on_in_any_order(text: str, tmp_path: Path) -> None:
     known = ("room",) if text is KNOWN else ()
-    data, plan = rows(4, 18), plan_of(text)
+    data, plan = rows(4, 12), plan_of(text)
     own = play(plan.learner(backend="numpy"), data, known, 3, 5)
     module = ModuleType("stock")
     sys.modules["stock"] = module
@@ -171,7 +171,7 @@ def _continued(plan: Any, data: list[dict[str, Any]], known: tuple[str, ...], ow
         context = {name: row[name] for name in known}
         for one in (saved, journaled):
             assert np.array_equal(one.decide(**context), own[t - 1])
-        if t % 4 == 1:
+        if t % 6 == 3:
             saved = oco.restore(json.loads(json.dumps(saved.state())))
             journaled.close()
             journaled = oco.open(plan, folder, backend="numpy")
@@ -186,7 +186,7 @@ def _continued(plan: Any, data: list[dict[str, Any]], known: tuple[str, ...], ow
 @needs_compiler
 @pytest.mark.parametrize("text", [TEXT, KNOWN], ids=["streams", "context"])
 def test_written_c_takes_turns_and_plays_whole_horizons(text: str, tmp_path: Path) -> None:
-    known, data = ("room",) if text is KNOWN else (), rows(6, 18)
+    known, data = ("room",) if text is KNOWN else (), rows(6, 12)
     plan_of(text).write(tmp_path, backend="c")
     shutil.copy(tmp_path / "stock.py", tmp_path / "desk.py")  # the name that `binding` reads
     command = ["cc", *STRICT, "-O0", "-shared", "-fPIC", "stock.c", "-o", "libstock.so", "-lm"]
@@ -197,7 +197,7 @@ def test_written_c_takes_turns_and_plays_whole_horizons(text: str, tmp_path: Pat
     ring, again = Arrays(module.Learner(), data), module.Learner()
     np.testing.assert_allclose(play(ring, data, known, 3, 7), own, atol=1e-9)
     again.load(ring.learner.save())
-    x, loss = np.empty((18, 2)), np.empty(18)
+    x, loss = np.empty((12, 2)), np.empty(12)
     whole = module.Learner()
 
     class Record(ctypes.Structure):
@@ -205,7 +205,7 @@ def test_written_c_takes_turns_and_plays_whole_horizons(text: str, tmp_path: Pat
 
     record, columns = Record(x.ctypes.data, loss.ctypes.data), table(data)
     given = [ctypes.c_void_p(columns[f.name].ctypes.data) for f in plan_of(text).program.feedback]
-    assert whole._function("run")(whole._memory, ctypes.c_int64(18), *given, ctypes.byref(record)) == 18
+    assert whole._function("run")(whole._memory, ctypes.c_int64(12), *given, ctypes.byref(record)) == 12
     np.testing.assert_allclose(x, plan_of(text).run(columns, backend="numpy").decisions, atol=1e-9)
 
 

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from driving import plan_for
+from test_c99 import needs_compiler
 from thorough import thorough
 
 import oco
 from oco.compiler.problem.canonical import canonical
 
+pytestmark = needs_compiler
 DAYS, CELLS, MOST = 28, 2, 120.0
 T = 24 * DAYS
 TOWERS = f"""
@@ -55,7 +57,7 @@ def by_hour(load: Any, late: slice) -> Any:
 
 
 def capacities(text: str, load: Any, forecast: Any) -> Any:
-    trace = plan_for(text).run({"load": load, "forecast": forecast}, backend="numpy")
+    trace = plan_for(text).run({"load": load, "forecast": forecast}, backend="c")
     return np.asarray(trace.decisions).reshape(T, CELLS)
 
 

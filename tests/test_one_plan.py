@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from thorough import corners
 
 import oco
 from oco.cli.one_run import Files, following_commands
@@ -29,6 +30,9 @@ NAMES = sorted({path.stem for path in EXAMPLES.glob("*.oco")} - {"ratings"})
 ROUNDS = 12
 CHEAP = ("battery", "depots", "dispatch", "datacenter")
 """Examples whose plan takes a third of a second; of the others the paper's settings are taken, without a search."""
+
+KEPT = (*CHEAP, "blind_pricing", "caching", "tracking", "warehouse")
+"""Examples of each kind of module: with values alone, a choice of vertices, neither, and a file of parameters."""
 
 
 @cache
@@ -74,7 +78,7 @@ def entries(decision: Any) -> Any:
     return np.concatenate([np.ravel(part) for part in parts])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", corners(NAMES, KEPT))
 def test_emitted_modules_decide_bit_for_bit_as_the_run_did(name: str, tmp_path: Path) -> None:
     data, module = rounds_of(name), emitted(compiled(name))
     trace = ran(name)
@@ -93,14 +97,14 @@ def test_emitted_modules_decide_bit_for_bit_as_the_run_did(name: str, tmp_path: 
         assert learner.observe(**streams).loss == measured[t]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", corners(NAMES, KEPT))
 def test_a_guarantee_stands_beside_what_the_model_bounds(name: str) -> None:
     """Number that a theorem promises, beside the loss of the first decision held, or the most that any decisions can lose."""
     words = guarantee_words(summarize(ran(name)))
     assert re.search("the first decision held|any decisions|gives a rate|none:", words), words
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", corners(NAMES, KEPT))
 def test_the_file_to_review_is_the_models(
     name: str, tmp_path: Path, fixed_lines: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,7 +78,7 @@ def test_what_is_asked_for_is_what_is_taken() -> None:
     ("mode", "factor"),
     [
         ("unit-free", 2.0**12),
-        ("optimal", 2.0**-12),
+        thorough("optimal", 2.0**-12),
         thorough("unit-free", 2.0**-12),
         thorough("optimal", 2.0**12),
     ],

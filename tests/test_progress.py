@@ -82,10 +82,13 @@ def test_a_start_before_the_first_round_is_not_counted(monkeypatch: Any, capsys:
     assert said[1].startswith("coldq: 11 of 101 rounds in 70 s, about 1.5 min to go")
 
 
+PLAIN = ("--backend", "numpy", "--algorithms", "coldq", "--settings", "paper", "--baselines", "none")
+
+
 @pytest.mark.parametrize(("options", "lines"), [((), True), (("--json",), False)])
 def test_a_run_tells_how_far_it_is(monkeypatch: Any, capsys: Any, options: tuple[str, ...], lines: bool) -> None:
     monkeypatch.setattr("oco.cli.progress.FIRST_LINE", 0.0)
-    call = ["run", str(EXAMPLES / "tracking.oco"), "--rounds", "400", "--backend", "numpy", *options]
+    call = ["run", str(EXAMPLES / "tracking.oco"), "--rounds", "400", *PLAIN, *options]
     assert main(call) == 0
     said = capsys.readouterr()
     assert (" of 400 rounds in " in said.err) == lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,8 @@ def situations() -> dict[str, Situation]:
 @pytest.mark.parametrize(
     ("name", "rounds"),
     corners(
-        product(NAMES, (100, 3000)), [*((name, 100) for name in NAMES), ("tracking", 3000), ("blind_pricing", 3000)]
+        product(NAMES, (100, 3000)),
+        [*product(("tracking", "portfolio", "datacenter"), (100,)), ("blind_pricing", 3000)],
     ),
 )
 def test_the_sum_is_above_the_papers_only_to_lower_a_vacuous_bound(
@@ -82,7 +84,7 @@ subject to
 
 
 @pytest.mark.parametrize(
-    ("n", "right", "T"), [(2, 0.3, 30_000), (5, 0.3, 1000), thorough(5, 0.3, 300), thorough(5, 0.6, 1000)]
+    ("n", "right", "T"), [thorough(2, 0.3, 30_000), (5, 0.3, 1000), thorough(5, 0.3, 300), thorough(5, 0.6, 1000)]
 )
 def test_no_bound_that_says_something_becomes_vacuous(n: int, right: float, T: int) -> None:
     """A vacuous bound on violations has no weight: at n = 5, T = 1000 shrinking it would make the regret of dpp 6,102 instead of 160."""
@@ -239,20 +241,23 @@ def vacuous_on_average() -> Model:
     return parse(text)
 
 
+@cache
+def plan_on_data(later: float = 1.0) -> oco.Plan:
+    """Plan of the model for 30 rounds at random, those after the eighteenth times a number."""
+    given = np.random.default_rng(0).uniform(-1, 1, (30, 3))
+    return oco.compile(vacuous_on_average(), data={"p": np.where(np.arange(30)[:, None] < 18, given, later * given)})
+
+
 def test_pilots_that_cannot_be_made_are_said_to_be_missing() -> None:
     plan = oco.compile(vacuous_on_average())
     assert plan.choice.pilots is not None and not plan.choice.pilots.results
     assert "no pilot runs" in plan.choice.verdicts[0].reason
-    rng = np.random.default_rng(0)
-    given = oco.compile(vacuous_on_average(), data={"p": rng.uniform(-1, 1, (30, 3))})
+    given = plan_on_data()
     assert given.choice.pilots is not None and given.choice.pilots.results
 
 
 def test_pilots_see_the_beginning_of_the_data_alone_and_their_reason_stays() -> None:
-    model, rng = vacuous_on_average(), np.random.default_rng(0)
-    given = rng.uniform(-1, 1, (30, 3))
-    later = np.where(np.arange(30)[:, None] < 18, given, -given)
-    one, other = (oco.compile(model, data={"p": p}) for p in (given, later))
+    one, other = plan_on_data(), plan_on_data(later=-1.0)
     assert one.choice.pilots == other.choice.pilots and one.choice.pilots is not None
     assert one.choice.pilots.rounds == 18
     longer = one.with_horizon(40)

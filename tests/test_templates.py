@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from thorough import corners
 
 from oco.cli import main
 from oco.cli.files import templates
@@ -16,12 +17,19 @@ def test_there_is_one_for_each_problem() -> None:
 
 
 @pytest.mark.parametrize("problem", templates())
-def test_each_is_formatted_and_runs(
+def test_each_is_formatted_and_checks(problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "mine", "--template", problem]) == 0
+    assert main(["fmt", "--check", "mine.oco"]) == 0
+    assert main(["check", "mine.oco"]) == 0
+
+
+@pytest.mark.parametrize("problem", corners(templates(), ("dispatch", "pacing", "portfolio", "staffing")))
+def test_each_runs(
     problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["new", "mine", "--template", problem]) == 0
-    assert main(["fmt", "--check", "mine.oco"]) == 0
     assert main(["run", "mine.oco", "--rounds", "20", "--budget", "1s"]) == 0
     out = capsys.readouterr().out
     assert out.split("\n")[1].startswith("mine lost ")

@@ -9,6 +9,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
+from driving import plan_for
 
 import oco
 from oco.backends.saved import learner_state
@@ -89,7 +90,7 @@ def revealed(kind: str, rng: np.random.Generator, t: int) -> dict[str, Any]:
 @pytest.mark.parametrize("text", [TEXT, LATER, CURVED], ids=["context", "stream", "curved"])
 @pytest.mark.parametrize("kind", ["all", "late", "drawn"])
 def test_it_is_never_exceeded_and_spending_keeps_to_the_plan(text: str, kind: str) -> None:
-    plan = oco.compile(oco.parse(text))
+    plan = plan_for(text)
     for backend in BACKENDS:
         learner, rng, spent = plan.learner(backend=backend), np.random.default_rng(5), 0.0
         for t in range(1, T + 11):  # also after the last round
@@ -112,7 +113,7 @@ def data_of(seed: int) -> dict[str, Any]:
 
 
 def test_runs_report_what_was_spent_and_comparators_keep_the_total() -> None:
-    plan, data = oco.compile(oco.parse(TEXT)), data_of(1)
+    plan, data = plan_for(TEXT), data_of(1)
     traces = [plan.run(data, backend=b) for b in BACKENDS]
     np.testing.assert_allclose(traces[0].decisions, traces[1].decisions, atol=1e-9)
     trace, costs = traces[0], data["wear"][:, None] * data["cost"]
@@ -141,7 +142,7 @@ def test_regret_against_decisions_within_the_plan_is_as_guaranteed() -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_saved_states_carry_what_was_spent(backend: str) -> None:
-    plan, data = oco.compile(oco.parse(TEXT)), data_of(3)
+    plan, data = plan_for(TEXT), data_of(3)
     learner = plan.learner(backend=backend)
     for t in range(20):
         learner.decide(cost=data["cost"][t])
@@ -152,7 +153,7 @@ def test_saved_states_carry_what_was_spent(backend: str) -> None:
 
 
 def test_emitted_modules_count_what_is_spent(tmp_path: Path) -> None:
-    plan, data = oco.compile(oco.parse(TEXT)), data_of(4)
+    plan, data = plan_for(TEXT), data_of(4)
     (path,) = [p for p in plan.write(tmp_path / "pace.py") if p.suffix == ".py"]
     spec = importlib.util.spec_from_file_location("pace", path)
     assert spec is not None and spec.loader is not None

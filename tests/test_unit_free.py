@@ -22,6 +22,7 @@ from oco.compiler.theory.theorems import Situation
 from oco.compiler.theory.unit_free import scales_of, unit_free
 from oco.dsl.evaluate import evaluate
 from oco.dsl.load import parse
+from oco.dsl.model import Model
 from oco.dsl.settings import WORD_SETTINGS
 from oco.plan import Plan
 
@@ -155,10 +156,16 @@ def test_every_algorithm_has_a_home() -> None:
 
 
 @cache
-def planned(world: str, name: str, u: Units, optimal: bool = True) -> Plan:
+def problem_of(world: str, u: Units) -> tuple[Model, Situation]:
+    """Model of a world and its facts, which all algorithms share."""
     model = parse(in_units(world, u))
     problem = canonical(model)
-    s = Situation(problem.learned, check(model), problem.horizon)
+    return model, Situation(problem.learned, check(model), problem.horizon)
+
+
+@cache
+def planned(world: str, name: str, u: Units, optimal: bool = True) -> Plan:
+    model, s = problem_of(world, u)
     algorithm, *oracle = name.split()
     choice = choose(s, algorithm, {"oracle": oracle[0]} if oracle else {}, None, Policy(optimal))
     return Plan.of(CorePlan(model, s.canonical.standing, s.facts, choice, "optimal" if optimal else "paper"))
@@ -191,6 +198,8 @@ def decisions(world: str, name: str, u: Units) -> Array:
     return np.array([*found, learner.decide(**known)])
 
 
+LAST = {(name, worlds[-1]) for name, worlds in HOMES.items()}
+each_case = pytest.mark.parametrize(("name", "world"), corners(CASES, LAST))
 POWERS_OF_TWO = Units(2.0**20, 2.0**-20, 2.0**13, 2.0**-20), Units(2.0**-20, 2.0**20, 2.0**-13, 2.0**20)
 
 
@@ -199,7 +208,7 @@ def powers_of_two(name: str, world: str) -> Units:
     return POWERS_OF_TWO[CASES.index((name, world)) % 2]
 
 
-@pytest.mark.parametrize(("name", "world"), CASES)
+@each_case
 def test_powers_of_two_change_no_bit(name: str, world: str) -> None:
     as_it_is, u = decisions(world, name, Units()), powers_of_two(name, world)
     assert np.isfinite(as_it_is).all()
@@ -219,7 +228,7 @@ BY_MINIMISATION = {
 """A tie of a linear minimisation may turn on the last bit: one step each from the same state."""
 
 
-@pytest.mark.parametrize(("name", "world"), corners(CASES, [(name, worlds[-1]) for name, worlds in HOMES.items()]))
+@each_case
 def test_powers_of_ten_change_little(name: str, world: str) -> None:
     as_it_is = decisions(world, name, Units())
     shift = 1e3 if "simplex" not in world and "ball" not in world else 0.0
@@ -229,7 +238,7 @@ def test_powers_of_ten_change_little(name: str, world: str) -> None:
     np.testing.assert_allclose(found[:rounds], as_it_is[:rounds], rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize(("name", "world"), CASES)
+@each_case
 def test_guarantees_come_back_in_the_users_units(name: str, world: str) -> None:
     u = powers_of_two(name, world)
     ours, theirs = (planned(world, name, units).guarantee for units in (Units(), u))
@@ -285,7 +294,7 @@ WORST = {"jenatton", "sinha-vaze", "ofw-tvc", "scofw-tvc", "bfw-tvc", "scbfw-tvc
 """One queue for the worst constraint, whose scales differ here: its sums have no unit."""
 
 
-@pytest.mark.parametrize(("name", "world"), CASES)
+@each_case
 def test_queues_come_back_in_the_users_units(name: str, world: str) -> None:
     rng = np.random.default_rng(7)
     given = {"price": rng.uniform(-1, 1, (T, 3)), "need": rng.uniform(0.25, 0.75, T)}

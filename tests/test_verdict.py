@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from thorough import corners
 
 import oco
 from oco.cli import main
@@ -17,6 +18,8 @@ from oco.evaluation.summary import summarize
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SHORT = ("--rounds", "24", "--budget", "1s")
+KEPT = ("battery", "blind_pricing", "depots", "dispatch", "tracking")
+"""Examples with states, values alone, several decisions, contexts and neither."""
 LARGE = {"ratings": ("--comparators", "none", "--baselines", "none")}
 TIGHT = """model tight
 horizon T = 6
@@ -29,7 +32,7 @@ subject to
 """
 
 
-@pytest.mark.parametrize("name", sorted(p.stem for p in EXAMPLES.glob("*.oco")))
+@pytest.mark.parametrize("name", corners(sorted(p.stem for p in EXAMPLES.glob("*.oco")), KEPT))
 def test_every_example_runs_by_itself_and_ends_on_one_screen(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

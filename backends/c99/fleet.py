@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from oco.backends.arguments import generator
 from oco.backends.base import Compiled
 from oco.backends.c99.build import fleet_library
-from oco.backends.c99.fleet_source import emit_fleet
+from oco.backends.c99.fleet_source import FleetSource, emit_fleet
 from oco.backends.c99.learner import NativeLearner
 from oco.backends.c99.vectors import is_vector, without_lanes
 from oco.backends.contract import Contract
@@ -24,6 +25,12 @@ from oco.compiler.ir.program import PLACE, DType, Type
 from oco.compiler.ir.verifier import KINDS
 from oco.compiler.lowering.restarts import EPOCH
 from oco.dsl.diagnostics import OcoError, fail
+
+
+@lru_cache(maxsize=8)
+def _source(compiled: Compiled, contract: Contract, skip: tuple[str, ...]) -> FleetSource:
+    """Source of the fleets of a program, which all that take turns share."""
+    return emit_fleet(replace(compiled.program, certificate=None), contract, skip)
 
 
 class NativeFleet(Fleet):
@@ -58,7 +65,7 @@ class NativeFleet(Fleet):
 
     def _lay_out(self, compiled: Compiled, contract: Contract, size: int) -> None:
         """Library of a program for blocks of learners, and memory for the blocks."""
-        source = emit_fleet(replace(compiled.program, certificate=None), contract, self._skip)
+        source = _source(compiled, contract, tuple(self._skip))
         self._lanes, self._name = source.lanes, source.name
         self._library = fleet_library(source)
         self._members = source.block.members()

@@ -9,6 +9,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 _Edit = tuple[int, int, str]
@@ -21,6 +22,12 @@ def specialized(text: str, known: Mapping[str, Any]) -> str:
     An `if` or a conditional expression over these names alone gives way to its branch. A private method or a
     definition that nothing uses any longer is left out.
     """
+    return _specialized(text, tuple(sorted(known.items())))
+
+
+@lru_cache(maxsize=64)
+def _specialized(text: str, values: tuple[tuple[str, Any], ...]) -> str:
+    known = dict(values)
     while edits := list(_decided(ast.parse(text), text, known)):
         text = _edited(text, edits)
     text = re.sub(r" +# (type: ignore|noqa).*", "", _edited(text, list(_annotations(ast.parse(text), text))))

@@ -18,6 +18,7 @@ from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Kind, names, walk
 from oco.dsl.intervals import Interval
 from oco.dsl.magnitudes import SMALLEST
+from oco.dsl.rounded_numbers import LARGEST
 
 if TYPE_CHECKING:
     from oco.compiler.prover.context import ProofContext
@@ -105,7 +106,8 @@ def _combined(lists: Mapping[str, np.ndarray], count: int) -> dict[str, Interval
 def branch_sup(setting: ProofContext, expr: Expr, enough: float, most_cells: int = 3000) -> float | None:
     """Branch and bound over all coordinates where they are few: ranges and mean value forms on cells, the widest side halved.
 
-    Stops when the bound is at most `enough`, or the cells are used up; the bound is sound whenever it stops.
+    Stops when the bound is at most `enough`, the cells are used up, or some value is beyond doubles, so that no bound is finite; the bound
+    is sound whenever it stops.
     """
     used = [n for n in names(expr) if n in setting.blocks or n in setting.streams]
     if not used or sum(setting.box[n].size for n in used) > 8 or not all(setting.box[n].bounded for n in used):
@@ -121,7 +123,9 @@ def branch_sup(setting: ProofContext, expr: Expr, enough: float, most_cells: int
     done = -math.inf
     evaluated = 0
     while True:
-        tops = _tops(setting, expr, slopes, shapes, lo, hi)
+        tops, reached = _tops(setting, expr, slopes, shapes, lo, hi)
+        if reached >= LARGEST:
+            return math.inf
         evaluated += len(lo)
         done = max(done, float(np.max(tops[tops <= enough], initial=-math.inf)))
         lo, hi, tops = lo[tops > enough], hi[tops > enough], tops[tops > enough]
@@ -143,22 +147,23 @@ def _tops(
     shapes: Mapping[str, tuple[int, ...]],
     lo: np.ndarray,
     hi: np.ndarray,
-) -> np.ndarray:
-    """An upper bound on each cell."""
+) -> tuple[np.ndarray, float]:
+    """An upper bound on each cell, and a value that is reached at a middle of them."""
     count = len(lo)
     cells = _named(shapes, lo, hi)
     middle = np.clip(lo / 2 + hi / 2, lo, hi)
     middles = _named(shapes, middle, middle)
     natural = over_cells(expr, setting.box, cells, count)
     if not slopes:
-        return np.broadcast_to(natural.hi, (count,))
+        return np.broadcast_to(natural.hi, (count,)), -math.inf
     form = over_cells(expr, setting.box, middles, count)
+    reached = float(np.max(form.lo))
     for name, slope in slopes.items():
         part = over_cells(slope, setting.box, cells, count) * (cells[name] - middles[name])
         while len(part.shape) > 1:
             part = part.sum(len(part.shape) - 1)
         form = form + part
-    return np.broadcast_to(np.minimum(natural.hi, form.hi), (count,))
+    return np.broadcast_to(np.minimum(natural.hi, form.hi), (count,)), reached
 
 
 def _named(shapes: Mapping[str, tuple[int, ...]], lo: np.ndarray, hi: np.ndarray) -> dict[str, Interval]:

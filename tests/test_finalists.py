@@ -75,6 +75,7 @@ def all_searched(name: str) -> Choice:
     with pytest.MonkeyPatch.context() as m:
         m.setattr(finalists, "outranked", lambda s, verdicts: frozenset())
         m.setattr(best_constants._Search, "far_above", lambda search, rival: False)
+        m.setattr(best_constants._Search, "stays_vacuous", lambda search: False)
         return explain_choice(parse(MODELS[name]), "optimal")
 
 

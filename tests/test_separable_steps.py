@@ -12,6 +12,7 @@ from driving import Run, plan_of
 from scipy.optimize import brentq
 
 from oco.compiler.lowering.entry_functions import nonlinear_terms
+from oco.compiler.lowering.kinked_functions import kinked_functions
 from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.proximal import separable_response
 from oco.compiler.selection.plan import compile_plan
@@ -46,6 +47,13 @@ CLOSED: dict[str, tuple[str, Callable[[Array, Array], Array], float, tuple[float
     "huber": ("sum(huber(x - w, 0.5)) <= r", lambda x, w: 2 * np.clip(x - w, -0.5, 0.5), 2.0, (0.2, 1)),
     "abs": ("norm1(x - 1) <= r", lambda x, w: np.sign(x - 1), 2.0, (0.5, 2)),
     "hinge": ("sum(w * hinge(x)) <= r", lambda x, w: -w * (x < 1), 2.0, (0.5, 2)),
+    "maximum": ("sum(maximum(2 * x - w, 0.25)) <= r", lambda x, w: 2.0 * (2 * x - w > 0.25), 2.0, (2, 9)),
+    "kinks": (
+        "sum(abs(x - w) + 2 * maximum(0.3 - x, w - 0.5 * x)) + norm1(1 - 2 * x) <= 0.4 * sum(minimum(x, 1)) + r",
+        lambda x, w: np.sign(x - w) - np.where(0.3 - x > w - 0.5 * x, 2, 1) + 2 * np.sign(2 * x - 1) - 0.4 * (x < 1),
+        2.0,
+        (9, 22),
+    ),
 }
 OPEN: dict[str, tuple[str, Callable[[Array, Array], Array], float, tuple[float, float]]] = {
     "logistic": ("sum(w * logistic(x)) <= r", lambda x, w: w / (1 + np.exp(-x)), 3.0, (3, 9)),
@@ -58,7 +66,8 @@ def text(case: tuple[Any, ...]) -> str:
 
 
 def terms_of(problem: Canonical) -> Any:
-    return nonlinear_terms([c.expr for c in problem.inequalities], tuple(b.name for b in problem.blocks))
+    exprs, decisions = [c.expr for c in problem.inequalities], tuple(b.name for b in problem.blocks)
+    return nonlinear_terms(exprs, decisions) or kinked_functions(exprs, decisions)
 
 
 def drawn(rng: np.random.Generator, case: tuple[Any, ...], t: int) -> dict[str, Any]:
@@ -118,17 +127,22 @@ subject to
     first: r - sum(log(1 + 4 * x)) + w @ square(y - 1) + 0.5 * sum(x) <= 0 each round
     second: 0.3 * w @ square(y - 1) + huber(z, 0.5) - sum(y) <= 1.5 each round
 """
+KINKED = MIXED.replace("sum(log(1 + 4 * x))", "sum(4 * minimum(x, 2) - abs(x - 1))").replace(
+    "square(y - 1)", "abs(2 * y - 1)"
+)
 
 
-def test_closed_forms_equal_newtons_method_in_other_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several decisions, each with a bend of its own, in the units of the optimal settings."""
+@pytest.mark.parametrize("text", [MIXED, KINKED.replace("huber(z, 0.5)", "maximum(z, -z / 2)")])
+def test_closed_forms_equal_newtons_method_in_other_units(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several decisions, each with bends of its own, in the units of the optimal settings."""
     found: list[Array] = []
-    problem = canonical(parse(MIXED))
+    problem = canonical(parse(text))
     assert terms_of(problem) is not None
     for closed in (True, False):
         if not closed:
             monkeypatch.setattr(separable_response, "nonlinear_terms", lambda exprs, decisions: None)
-        plan = compile_plan(parse(MIXED), algorithm="coldq")
+            monkeypatch.setattr(separable_response, "kinked_functions", lambda exprs, decisions: None)
+        plan = compile_plan(parse(text), algorithm="coldq")
         assert "Q" in [f.name for f in plan.program.state]
         run, rng, path = Run(plan), np.random.default_rng(2), list[Array]()
         for _ in range(15):

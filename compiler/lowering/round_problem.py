@@ -14,6 +14,7 @@ from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.entry_functions import EntryFunctions
 from oco.compiler.lowering.expressions import Lowering
+from oco.compiler.lowering.kinked_functions import KinkedFunctions, nearest_of_kinks
 from oco.compiler.lowering.numbered_round import NumberedRound
 from oco.compiler.lowering.points import Block, Geometry, Point, Rows, Starts
 from oco.compiler.lowering.storage import sparse_gradient
@@ -278,6 +279,25 @@ class Problem(NumberedRound):
             result[-1] = result[-1] - pull / (
                 steep if b.never_flat else self.tracer.where(self.tracer.eq(a, 0.0), 1.0, steep)
             )
+        return Point(tuple(result))
+
+    def kinked_point(self, functions: KinkedFunctions, y: Point, c: Point, scale: Value, weights: Value) -> Point:
+        """argmin_x <c, x> + scale |x - y|^2 / 2 + sum_n weights_n g_t^n(x) over the whole space, where constraints bend at kinks alone."""
+        parts = [(e, k.size) for e, k in zip(functions.affine, self.spec.canonical.inequalities)]
+        slope = c + self._combination(parts, y, self.units.of_weights(weights, 1))
+        symbols, env = self._weights(parts, self.units.of_weights(weights, 1))
+        t, lower, result = self.tracer, self._lowering(y, env), list[Value]()
+        for block, at, tilt in zip(functions.blocks, y.blocks, slope.blocks, strict=True):
+            places, jumps = list[Value](), list[Value]()
+            for kink in block:
+                shares = [vector_jacobian(e, w, (kink.name.name,))[kink.name.name] for w, (e, _) in zip(symbols, parts)]
+                weight, a = lower(reduce(algebra.add, shares)), lower(kink.slope)
+                steep = self.units.radius * t.where(t.eq(a, 0.0), 1.0, a)
+                places.append(t.word("kink", -lower(kink.argument) / steep))
+                jumps.append(t.word("jump", weight * abs(a)))
+                tilt = tilt + weight * t.minimum(a, 0.0)
+            move = nearest_of_kinks(tilt, scale, places, jumps) if block else -tilt / scale
+            result.append(at + t.word("move", move))
         return Point(tuple(result))
 
     def hessian_of_combination(self, x: Point, weights: Value) -> Value:

@@ -94,6 +94,9 @@ def implicit_step(p: Problem, y: Point, alpha: Value, Q: Value) -> Point:
     fixed = np.arange(Q.shape[0]) < 1
 
     def step(Q: Value, *parts: Structured) -> tuple[Value, ...]:
+        if fixed.all():
+            own = response.over(*parts)
+            return own.at(Q, own.start())[-1].blocks
         first = t.where(t.constant(fixed, "fixed", "multipliers that are given"), Q, 0.0)
         return _Ascent(p, response.over(*parts), Q, fixed).run(first)[1].blocks
 

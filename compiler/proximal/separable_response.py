@@ -3,11 +3,13 @@
     c_i + 2 alpha (x_i - y_i) + sum_n lambda_n phi_{n,i}'(x_i) = 0,
 
 cut to its bounds. Where the decision enters through one function f of each entry alone, f(z_i) with z_i affine in x_i, and f has a
-closed proximal point (`dsl/atoms/proximal.py`), that is the solution; else Newton's method in every entry at once, kept between brackets.
+closed proximal point (`dsl/atoms/proximal.py`), that is the solution, and where it enters through kinks (`kinked_functions`); else Newton's
+method in every entry at once, kept between brackets.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 
 import numpy as np
@@ -15,6 +17,7 @@ import numpy as np
 from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.entry_functions import EntryFunctions, nonlinear_terms
+from oco.compiler.lowering.kinked_functions import KinkedFunctions, kinked_functions
 from oco.compiler.lowering.points import Point, Rows, Structured, call_over
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.proximal.entry_bounds import EntryBounds
@@ -52,7 +55,8 @@ class SeparableResponse:
     def at(self, multipliers: Value, near: list[Point]) -> list[Point]:
         """Track at multipliers lambda, shape (N,), by Newton's method from a track near it."""
         t = self.p.tracer
-        functions = nonlinear_terms([c.expr for c in self.p.spec.canonical.inequalities], self.p.spec.decisions)
+        exprs, decisions = [c.expr for c in self.p.spec.canonical.inequalities], self.p.spec.decisions
+        functions = nonlinear_terms(exprs, decisions) or kinked_functions(exprs, decisions)
         if functions is None:
 
             def newton(multipliers: Value, near: Point, *parts: Structured) -> tuple[Value, ...]:
@@ -69,9 +73,11 @@ class SeparableResponse:
             result = call_over(t, "response", closed, multipliers, *self.parts, doc=CLOSED_DOC, words=self.words)
         return [Point(result).named(t, "x")]
 
-    def closed(self, functions: EntryFunctions, multipliers: Value) -> Point:
+    def closed(self, functions: EntryFunctions | KinkedFunctions, multipliers: Value) -> Point:
         """The proximal point of every entry, cut to its bounds."""
-        return self.p.domain.clip(self.p.proximal_point(functions, self.y, self.c, 2.0 * self.alpha, multipliers))
+        kinked, scale = isinstance(functions, KinkedFunctions), 2.0 * self.alpha
+        nearest: Callable[..., Point] = self.p.kinked_point if kinked else self.p.proximal_point
+        return self.p.domain.clip(nearest(functions, self.y, self.c, scale, multipliers))
 
     def entries(self, multipliers: Value, near: Point) -> Point:
         """Newton's method in every entry at once, kept between points where the left side was negative and positive."""

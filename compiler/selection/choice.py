@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,7 +28,7 @@ from oco.compiler.selection.verdicts import (
     why_lost,
     withheld,
 )
-from oco.compiler.theory.best_constants import optimum
+from oco.compiler.theory.best_constants import ALONE, Rival, optimum
 from oco.compiler.theory.delays import in_turns
 from oco.compiler.theory.moves import promise
 from oco.compiler.theory.resolve import GivenSettings, theorem_settings
@@ -204,7 +203,7 @@ def choose(
 def _all_judged(s: Situation, settings: GivenSettings, span: Span | None, policy: Policy) -> list[Verdict]:
     """Verdict on each algorithm, those that come behind others whatever their constants are with the paper's."""
 
-    def on(a: Algorithm, rival: float = math.inf, policy: Policy = policy) -> Verdict:
+    def on(a: Algorithm, rival: Rival = ALONE, policy: Policy = policy) -> Verdict:
         own = {k: v for k, v in settings.items() if k in (*SETTINGS[a.name], UNITS)}
         return judge(a, s, own, span, policy, rival=rival)
 
@@ -243,14 +242,14 @@ def judge(
     span: Span | None = None,
     policy: Policy = PAPER,
     asked: bool = False,
-    rival: float = math.inf,
+    rival: Rival = ALONE,
 ) -> Verdict:
     """The verdict on one algorithm; where no theorem holds, what stands in the way of the nearest one.
 
     Of several theorems that one which reads most of the given settings, of these the one that promises most, the first of equals.
 
     asked  the user named it, so that it may take its time
-    rival  sum of another algorithm: constants with which it comes nowhere near are not searched
+    rival  another algorithm: constants with which it comes nowhere near are not searched
 
     Raises OcoError where given settings are wrong for every theorem.
     """
@@ -299,7 +298,7 @@ def _promised(
     given: GivenSettings,
     span: Span | None,
     policy: Policy,
-    rival: float,
+    rival: Rival,
 ) -> Verdict:
     """Verdict on the theorem with its settings: the guarantee in the user's units."""
     scaled = made_without_units(given, span, policy)

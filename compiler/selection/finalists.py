@@ -8,10 +8,11 @@ from typing import Any
 
 from oco.compiler.algorithms import Algorithm
 from oco.compiler.selection.verdicts import Applicability, Informativeness, Verdict, rank
+from oco.compiler.theory.best_constants import Rival
 from oco.compiler.theory.theorems import Situation
 
-Search = Callable[[Algorithm, float], Verdict]
-"""Verdict on an algorithm with its constants searched; with the paper's where they come nowhere near that sum of another one."""
+Search = Callable[[Algorithm, Rival], Verdict]
+"""Verdict on an algorithm with its constants searched; with the paper's where they come nowhere near another one."""
 
 
 def order(s: Situation, v: Verdict) -> tuple[Any, ...]:
@@ -38,7 +39,8 @@ def searched_finalists(s: Situation, plain: Sequence[Verdict], search: Search) -
     """Verdicts with the constants of finalists searched, in their order; the others come behind and keep the paper's.
 
     A verdict with numbers that say something is behind none but those with numbers too: once there is one, its sum is what others must
-    come near. Hence those that say something and those with few constants are searched first.
+    come near. Hence those that say something and those with few constants are searched first. Of those that say nothing the lowest rate
+    is first, which no constant changes, so that the others are searched only where they may come to say something.
 
     plain  verdicts on all algorithms with the paper's constants
     """
@@ -46,10 +48,11 @@ def searched_finalists(s: Situation, plain: Sequence[Verdict], search: Search) -
     results = {v.name: v for v in plain}
     finalists = [v for v in plain if v.applicability is Applicability.APPLICABLE and v.name not in behind]
     best: Verdict | None = None
+    rate = min((v.exponent for v in finalists if not v.algorithm.baseline), default=math.inf)
     for v in sorted(finalists, key=_effort):
         numbers = best is not None and best.informativeness is Informativeness.NUMBERS
-        rival = best.score if best is not None and numbers and _fixed(s, v) >= _fixed(s, best) else math.inf
-        results[v.name] = full = search(v.algorithm, rival)
+        least = best.score if best is not None and numbers and _fixed(s, v) >= _fixed(s, best) else math.inf
+        results[v.name] = full = search(v.algorithm, Rival(least, rate))
         if full.applicability is Applicability.APPLICABLE and (best is None or order(s, full) < order(s, best)):
             best = full
     return list(results.values())

@@ -11,7 +11,7 @@ from typing import Any
 from oco.compiler.algorithms import Algorithm
 from oco.compiler.algorithms.common import FEASIBLE_COMPARATOR
 from oco.compiler.theory.best_constants import Optimum
-from oco.compiler.theory.guarantees import Guarantee, exponent_of
+from oco.compiler.theory.guarantees import Guarantee
 from oco.compiler.theory.objective import terms
 from oco.compiler.theory.scales import Scales
 from oco.compiler.theory.settings import Setting
@@ -69,6 +69,11 @@ class Verdict:
         return self.algorithm.name
 
     @property
+    def exponent(self) -> float:
+        """Sum of the exponents of T in the rates; infinite without a guarantee."""
+        return math.inf if self.guarantee is None else self.guarantee.exponent
+
+    @property
     def reasons(self) -> tuple[str, ...]:
         """Reasons of a refusal, or of the rank."""
         return tuple(o.reason for o in self.objections) if self.objections else ((self.reason,) if self.reason else ())
@@ -115,7 +120,7 @@ def rank(v: Verdict) -> tuple[Any, ...]:
     """
     order = list(Informativeness)
     against = (0, 0) if v.guarantee is None else v.guarantee.openness
-    by_rate = _exponents(v) if v.informativeness is not Informativeness.NUMBERS else 0.0
+    by_rate = 0.0 if v.informativeness is Informativeness.NUMBERS else v.exponent
     by_score = (v.score, v.algorithm.baseline, v.cost_rank, v.name)
     return v.guarantee is None, _only_compared(v), against, order.index(v.informativeness), by_rate, *by_score
 
@@ -123,13 +128,6 @@ def rank(v: Verdict) -> tuple[Any, ...]:
 def _only_compared(v: Verdict) -> bool:
     """True if it is there to compare with: a baseline whose guarantee is not a number that says something."""
     return v.algorithm.baseline and v.informativeness is not Informativeness.NUMBERS
-
-
-def _exponents(v: Verdict) -> float:
-    """The sum of the exponents of T in the rates."""
-    if v.guarantee is None:
-        return math.inf
-    return sum(exponent_of(b.rate) for b in v.guarantee.bounds)
 
 
 def why_first(usable: Sequence[Verdict]) -> str:

@@ -63,6 +63,19 @@ class Best:
     how: str
 
 
+@dataclass(frozen=True)
+class Rival:
+    """Sum of another theorem, where none of its bounds is vacuous, and the sum of the exponents of T in its rates: of two vacuous ones that
+    with the lower one comes first.
+    """
+
+    least: float = math.inf
+    rate: float = math.inf
+
+
+ALONE = Rival()
+
+
 @dataclass(frozen=True, eq=False)
 class Optimum:
     """Settings with the free constants at their best. `least` is the sum that they minimize; None where a bound has no number."""
@@ -85,32 +98,30 @@ def optimum(
     given: GivenSettings,
     weight: float = 1.0,
     paper: Mapping[str, Setting] | None = None,
-    rival: float = math.inf,
+    rival: Rival = ALONE,
 ) -> Optimum | None:
     """The best settings of a theorem on a problem without units, from those of the paper (worked out where they are not known).
 
-    rival  sum of another theorem, none of whose bounds is vacuous: None is returned where a coarse scan stays far above it
+    rival  None is returned where a coarse scan stays far above its sum, or far from saying something where that alone would help
 
     Raises OcoError where a given setting has no value.
     """
     search = _Search(theorem, s, given, weight)
-    if math.isfinite(rival) and search.far_above(rival):
+    if math.isfinite(rival.least) and search.far_above(rival.least):
         return None
     start = search.at({}) if paper is None else search.promised(paper)
     if start.least is None:
         unnumbered = ", ".join(b.measure for b in start.guarantee.bounds if not b.formula)
         note = f"{unnumbered} has no number to minimize: the paper's constants, for the problem without units"
         return Optimum(start.settings, start.guarantee, note=note)
+    if start.guarantee.exponent > rival.rate and search.stays_vacuous():
+        return None
     result = search.best()
     best = search.at({b.name: b.number for b in result})
-    if best.least is None or best.least > start.least or not _sum(s, best, weight) < _sum(s, start, weight):
+    sums = [summed(terms(s, at.guarantee, weight)) for at in (best, start)]  # these decide where what counts is equal
+    if best.least is None or best.least > start.least or not sums[0] < sums[1]:
         return start
     return Optimum(best.settings, best.guarantee, best.least, tuple(result))
-
-
-def _sum(s: Situation, at: Optimum, weight: float) -> float:
-    """The sum of the numbers, which decides where what counts is equal."""
-    return summed(terms(s, at.guarantee, weight))
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,10 +185,17 @@ class _Search:
 
     def far_above(self, rival: float) -> bool:
         """True where scans from the paper's constants show that the sum stays above that of a rival."""
+        return self._stays_above(rival, summed)
+
+    def stays_vacuous(self) -> bool:
+        """True where scans from the paper's constants show that some bound stays above its trivial one."""
+        return self._stays_above(1.0, most_vacuous)
+
+    def _stays_above(self, level: float, objective: Objective) -> bool:
         logs = self._paper()
         for step, far in SCANS:
-            logs, value = _Descent(self, summed).scan(logs, step)
-            if value > far * rival:
+            logs, value = _Descent(self, objective).scan(logs, step)
+            if value > far * level:
                 return True
         return False
 

@@ -298,6 +298,11 @@ class Guarantee:
         return {b.measure: parse_formula(b.rate, rate_symbols()) for b in self.bounds}
 
     @property
+    def exponent(self) -> float:
+        """Sum of the exponents of T in the rates."""
+        return sum(exponent_of(b.rate) for b in self.bounds)
+
+    @property
     def latex(self) -> str:
         """Bounds in LaTeX, a line each."""
         return r" \\ ".join(rf"\text{{{b.measure}}} \le {b.latex}" for b in self.bounds)

@@ -141,4 +141,5 @@ def read_saved(path: str | os.PathLike[str]) -> dict[str, Any]:
     except StateError as error:
         raise fail("OCO850", str(error), hint="give a file that `learner.save` wrote, as it was written") from None
     except (OSError, ValueError) as error:
-        raise fail("OCO850", f"{os.fspath(path)!r} cannot be read: {reason_of(error)}") from None
+        hint = "give the path of a file that `learner.save` wrote"
+        raise fail("OCO850", f"{os.fspath(path)!r} cannot be read: {reason_of(error)}", hint=hint) from None

@@ -20,6 +20,7 @@ from oco.dsl.builder_arguments import (
     listed_values,
     timing_of,
 )
+from oco.dsl.builder_calls import arguments_checked
 from oco.dsl.caller import caller_span
 from oco.dsl.diagnostics import Findings, OcoError, fail
 from oco.dsl.expressions import Expr, File, Kind, Name, constant
@@ -43,6 +44,7 @@ Shape: TypeAlias = "Operand | Sequence[Operand] | None"
 _WHERE_FACTS_ARE = "`oco help OCO651` lists the facts"
 
 
+@arguments_checked
 class ModelBuilder:
     """Builder of a model: `m = oco.Model("job_scheduling", horizon=2880)`.
 
@@ -153,7 +155,8 @@ class ModelBuilder:
         span = caller_span()
         spec = getattr(dist, "spec", None)
         if dist is not None and not isinstance(spec, Distribution):
-            raise wrong_argument("`dist`", "a distribution such as oco.poisson(5)", dist, span)
+            hint = 'write `m.stream("p", dist=oco.poisson(5), bounds=(0, 20))`'
+            raise wrong_argument("`dist`", "a distribution such as oco.poisson(5)", dist, span, hint)
         self._own(dist, span)
         if mean is not None and not iid:
             raise fail("OCO427", f"`{name}` has a mean, so it must be iid", span, "add iid=True")
@@ -313,11 +316,8 @@ class ModelBuilder:
         findings = Findings()
         for word, there in (("decision", self._assembly.decisions), ("minimize", self._assembly.objective)):
             if not there:
-                findings.add(
-                    fail(
-                        "OCO207", f"the model has no {word} statement", None, f"call `{word}(...)` on the model"
-                    ).diagnostics
-                )
+                hint = f"call `{word}(...)` on the model"
+                findings.add(fail("OCO207", f"the model has no {word} statement", None, hint).diagnostics)
         for error in self._assembly.check_assumptions():
             findings.add(error.diagnostics)
         findings.raise_if_any()

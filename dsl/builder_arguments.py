@@ -48,7 +48,8 @@ def ends_of(bounds: Any, integer: bool, scope: Scope, span: Span | None) -> tupl
             raise wrong_argument("`bounds`", "a pair (lo, hi)", bounds, span)
         bounds, integer = (bounds.start, bounds.stop - 1), True
     if not isinstance(bounds, (tuple, list, np.ndarray)) or len(bounds) != 2:
-        raise wrong_argument("`bounds`", "a pair (lo, hi)", bounds, span)
+        hint = "write `bounds=(0, 1)`; entries of their own have arrays, `bounds=(lo, hi)`; a set of values is `bounds={-1, 1}`"
+        raise wrong_argument("`bounds`", "a pair (lo, hi)", bounds, span, hint)
     return (bounds[0], bounds[1]), integer
 
 
@@ -84,7 +85,8 @@ def timing_of(each_round: bool, percent: object, in_total: bool, span: Span | No
     """Time at which a constraint has to hold. Raises OCO526 where two are given, a flag is no truth value, or a percentage no number."""
     for name, flag in (("each_round", each_round), ("in_total", in_total)):
         if not isinstance(flag, (bool, np.bool_)):
-            raise wrong_argument(f"`{name}`", "True or False", flag, span)
+            hint = f"write `{name}=True`; without each_round, percent and in_total a constraint holds on average"
+            raise wrong_argument(f"`{name}`", "True or False", flag, span, hint)
     if percent is not None and (each_round or isinstance(percent, bool) or not isinstance(percent, (int, float))):
         raise wrong_argument("`percent`", "a number such as 99, without each_round", percent, span)
     if in_total and (each_round or percent is not None):

@@ -20,7 +20,7 @@ def check_using(using: Using, params: Sequence[str], labels: tuple[str, ...]) ->
     cannot be read.
     """
     if using.algorithm is not None and using.algorithm not in SETTINGS:
-        hint = did_you_mean(using.algorithm, SETTINGS, f"the algorithms are {', '.join(SETTINGS)}")
+        hint = did_you_mean(using.algorithm, SETTINGS, "`oco algorithms` lists them; without the name one is chosen")
         raise fail("OCO701", f"there is no algorithm `{using.algorithm}`", _part(using.span, using.algorithm), hint)
     every = list(dict.fromkeys(s for names in SETTINGS.values() for s in names))
     known = every if using.algorithm is None else list(SETTINGS[using.algorithm])

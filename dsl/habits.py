@@ -76,9 +76,22 @@ def not_numbers() -> OcoError | None:
     elif function.capitalize() in OF_PACKAGE:
         hint = OF_PACKAGE[function.capitalize()]
     else:
-        hint = f"objects of {package} and of a model do not mix: declare all with `m.decision`, `m.param`, `m.stream`"
+        hint = unmixed(package)
     message = f"{package} takes numbers, and an expression of a model has no values yet"
     return OcoError(Diagnostic("OCO524", message, caller_span(), hint))
+
+
+def unmixed(package: str) -> str:
+    """Way out where an object of another package meets an expression."""
+    return f"objects of {package} and of a model do not mix: declare all with `m.decision`, `m.param`, `m.stream`"
+
+
+def no_relation(sign: str) -> OcoError:
+    """Error for a comparison that is no constraint: `x < 1`, `x != 1`."""
+    values = "for max, min and `if` write oco.maximum, oco.minimum and oco.pos, which need no values"
+    hint = f"write `{sign}=`; {values}" if sign in ("<", ">") else ""
+    message = f"a constraint is `<=`, `>=` or `==`; here it is `{sign}`"
+    return OcoError(Diagnostic("OCO522", message, caller_span(), hint))
 
 
 def _asking() -> tuple[str, str]:

@@ -15,21 +15,18 @@ from oco.dsl.caller import caller_span
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
-from oco.dsl.expressions import Expr, File, Slice, constant
-from oco.dsl.habits import OF_TERM, no_such_name, not_numbers
+from oco.dsl.expressions import Expr, File, Slice
+from oco.dsl.given_numbers import constant_of
+from oco.dsl.habits import OF_TERM, no_relation, no_such_name, not_numbers
 from oco.dsl.numpy_functions import ARITHMETIC, RELATIONS, TURNED, not_on_terms
 from oco.dsl.scope import Scope
 from oco.dsl.source import Span
 from oco.dsl.statements import Distribution, DomainSpec, Relation
 from oco.dsl.suggest import did_you_mean
 from oco.dsl.text.printer import print_expr
-from oco.dsl.text.tokens import LARGEST_WHOLE
 
 Operand: TypeAlias = "Term | float | np.ndarray[Any, Any] | Sequence[Any]"
 """Part of an expression: a Term, a number, an array, or nested lists of them."""
-
-
-_NO_ORDER = "write `{}`; for max, min and `if` write oco.maximum, oco.minimum and oco.pos, which need no values"
 
 
 class Term:
@@ -154,15 +151,22 @@ class Term:
         named = (*axes, *(None,) * len(chosen))
         for item, axis in zip(chosen, named):
             if isinstance(item, str) and axis is None:
-                raise fail("OCO327", f"this axis has no names, so that {item!r} is none of its entries", span)
+                hint = 'count its entries from 0, as in `x[0]`; named ones are those of `zone = m.index("zone", ["NYC", "WEST"])`'
+                raise fail("OCO327", f"this axis has no names, so that {item!r} is none of its entries", span, hint)
         return tuple(
             axis.place(i, "this axis", span) if isinstance(i, str) and axis is not None else i
             for i, axis in zip(chosen, named)
         )
 
+    def __setitem__(self, items: Any, value: object) -> NoReturn:
+        hint = (
+            "fix a decision by a constraint, `m.subject_to(x[0] == 1, each_round=True)`; a learner chooses its values"
+        )
+        raise fail("OCO524", "an entry of an expression cannot be set", caller_span(), hint)
+
     def __len__(self) -> int:
         if not self.shape or not isinstance(self.shape[0], int):
-            raise TypeError(f"{self!r} has no known length")
+            raise TypeError(f"{self!r} is one number, or its size is not known yet: it has no entries to go through")
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Term]:
@@ -209,17 +213,13 @@ class Term:
         return Comparison.of(self, Relation.EQ, cast("Operand", other))
 
     def __ne__(self, other: object) -> NoReturn:
-        raise fail("OCO522", "a constraint is `<=`, `>=` or `==`; here it is `!=`", caller_span())
+        raise no_relation("!=")
 
     def __lt__(self, other: Operand) -> NoReturn:
-        raise fail(
-            "OCO522", "a constraint is `<=`, `>=` or `==`; here it is `<`", caller_span(), _NO_ORDER.format("<=")
-        )
+        raise no_relation("<")
 
     def __gt__(self, other: Operand) -> NoReturn:
-        raise fail(
-            "OCO522", "a constraint is `<=`, `>=` or `==`; here it is `>`", caller_span(), _NO_ORDER.format(">=")
-        )
+        raise no_relation(">")
 
     __hash__ = object.__hash__
 
@@ -246,11 +246,17 @@ class Comparison:
         return Comparison(left, relation, other, span)
 
     def __bool__(self) -> NoReturn:
-        raise fail(
-            "OCO523",
-            "a constraint is neither true nor false: its decisions have no value yet",
-            self.span,
-            "give `lo <= x <= hi` as two constraints; `and` and `if` cannot join them",
+        raise self._without_value()
+
+    def __and__(self, other: object) -> NoReturn:
+        raise self._without_value()
+
+    __or__ = __rand__ = __ror__ = __and__
+
+    def _without_value(self) -> OcoError:
+        hint = "give `lo <= x <= hi` as two constraints; `and`, `&` and `if` cannot join them"
+        return fail(
+            "OCO523", "a constraint is neither true nor false: its decisions have no value yet", self.span, hint
         )
 
     def __repr__(self) -> str:
@@ -289,28 +295,11 @@ def term(value: Operand, span: Span | None) -> Term:
         items = [term(v, span) for v in value]
         scope = common_scope(items, span)
         return Term(resolved(build.array(tuple(i.expr for i in items), span), scope), scope)
-    return Term(_constant(value, span))
+    return Term(constant_of(value, span))
 
 
 def _holds_terms(value: Any) -> bool:
     return isinstance(value, (Term, Comparison)) or (isinstance(value, (list, tuple)) and any(map(_holds_terms, value)))
-
-
-def _constant(value: Any, span: Span | None) -> Expr:
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        raise fail("OCO524", "the rows of this array differ in length", span) from None
-    if array.dtype.kind not in "iubf":
-        hint = "a function of an expression is `oco.log(x)`, not `np.log(x)`" if array.dtype.kind == "O" else ""
-        raise fail("OCO524", f"a {type(value).__name__} cannot stand in an expression", span, hint)
-    if array.size == 0:
-        raise fail("OCO524", "an array in an expression needs at least one entry", span)
-    if not np.isfinite(array).all():
-        raise fail("OCO524", "the numbers in an expression are finite", span)
-    if array.dtype.kind in "iu" and (array.max() > LARGEST_WHOLE or array.min() < -LARGEST_WHOLE):
-        raise fail("OCO524", f"integers in an expression lie within {LARGEST_WHOLE}", span)
-    return constant(array, span)
 
 
 def common_scope(terms: list[Term], span: Span | None) -> Scope | None:
@@ -393,5 +382,5 @@ def wrong_argument(what: str, wanted: str, given: Any, span: Span | None, hint: 
         hint = f"call it: `oco.{row.signature}`"
         return fail("OCO526", f"{what} is {wanted}; here it is the function oco.{name} itself", span, hint)
     shown = repr(given)
-    message = shown if len(shown) <= 40 else f"a {type(given).__name__}"
+    message = shown if len(shown) <= 40 and " at 0x" not in shown else f"a {type(given).__name__}"
     return fail("OCO526", f"{what} is {wanted}; here it is {message}", span, hint)

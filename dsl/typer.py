@@ -305,6 +305,8 @@ def head_span(call: syntax.Call) -> Span:
 
 
 def _declare_hint(name: str) -> str:
+    if name.lower() in ("inf", "infinity", "nan"):
+        return "every number is finite: write the largest value that can come"
     return f"declare it: `param {name} = ...` for fixed data, `stream {name} in [lo, hi]` for data of each round"
 
 

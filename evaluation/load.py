@@ -54,7 +54,9 @@ def load_trace(path: str | Path) -> MeasuredRun:
     except QuotaExceeded as error:
         raise fail("OCO834", f"{path} is too large: {error}", hint=error.hint) from None
     except (OSError, KeyError, TypeError, RuntimeError, ValueError, MemoryError) as error:
-        raise fail("OCO833", f"{path} is not a trace: {error}") from error
+        hint = "give the path of a trace.nc or trace.zarr that `oco run --out` or `trace.save` wrote"
+        reason = "it cannot be opened as one" if isinstance(error, OSError) else error
+        raise fail("OCO833", f"{path} is not a trace: {reason}", hint=hint) from error
     if not isinstance(saved, dict):
         raise fail("OCO833", f"{path} is not a trace: its manifest is none")
     if saved.get("version") != VERSION:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import fnmatch
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -224,6 +225,9 @@ def _no_column(stream: StreamRange, table: Table) -> Exception:
     given = _likely(stream, table)
     in_python = json.dumps({stream.name: given[0] if len(given) == 1 else given})
     hint = f"call it {wanted}, or say --map {stream.name}={','.join(given)}, in Python mapping={in_python}"
+    if not table.headed:
+        picked = f"or say --map {stream.name}={','.join(given)}, in Python mapping={in_python}"
+        hint = f'give arrays by name, {{"{stream.name}": ...}}, or a file with a line of names; {picked}'
     has = f" (it has {shorten(list(table.arrays))})" if table.arrays else ""
     return fail("OCO822", f"{table.name} has {what}{has}", stream.stream.span, hint)
 
@@ -242,7 +246,7 @@ def _check_count(stream: StreamRange, result: Assignment, table: Table) -> None:
     if result.way is Way.DRAWN:
         return
     need = size(stream)
-    have = sum(int(table.arrays[c][:1].size) if len(table.arrays[c]) else 1 for c in result.columns)
+    have = sum(math.prod(table.arrays[c].shape[1:]) for c in result.columns)
     if have != need:
         entries = "1 number" if need == 1 else f"{need} numbers"
         names = shorten(result.columns)

@@ -126,3 +126,13 @@ def test_differences_of_formatting_are_shown_and_nothing_is_written(
     assert "box(0,1)" in path.read_text()
     path.write_text(RIGHT)
     assert main(["fmt", "--diff", str(path)]) == 0 and not capsys.readouterr().out
+
+
+def test_standard_input_is_formatted_to_standard_output(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, status, shown in (([], 0, RIGHT), (["--check"], 1, ""), (["--diff"], 1, None)):
+        monkeypatch.setattr("sys.stdin", io.StringIO(RIGHT.replace("box(0, 1)", "box(0,1)")))
+        assert main(["fmt", "-", *words]) == status
+        out = capsys.readouterr().out
+        assert out == shown if shown is not None else "+decision x[2] in box(0, 1)" in out

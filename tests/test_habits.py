@@ -26,6 +26,10 @@ def truth(term: Any) -> None:
         raise AssertionError
 
 
+def fixed(term: Any) -> None:
+    term[0] = 1
+
+
 CALLS: dict[str, tuple[Callable[[Any, Any, Any], Any], str, str]] = {
     "cp.sum": (lambda m, x, p: m.minimize(cp.sum(x)), "cp.sum(x)", "write `oco.sum(...)`"),
     "cp.norm": (lambda m, x, p: m.minimize(cp.norm(x, 2)), "cp.norm(x, 2)", "write `oco.norm2(...)`"),
@@ -43,6 +47,65 @@ CALLS: dict[str, tuple[Callable[[Any, Any, Any], Any], str, str]] = {
     "x.value": (lambda m, x, p: x.value, "x.value", "learner().decide()"),
     "if": (lambda m, x, p: truth(x[0]), "term > 0.5", "oco.maximum"),
     "and": (lambda m, x, p: m.subject_to(x <= 1 and p >= 0), "x <= 1", "two constraints"),
+    "&": (lambda m, x, p: m.subject_to((x <= 1) & (p >= 0)), "x <= 1", "`&`"),
+    "an entry set": (lambda m, x, p: fixed(x), "term[0]", "m.subject_to(x[0] == 1, each_round=True)"),
+    "nonneg": (
+        lambda m, x, p: m.decision("y", 3, nonneg=True),
+        'm.decision("y", 3, nonneg=True)',
+        "domain=oco.box(0, 10)",
+    ),
+    "boolean": (
+        lambda m, x, p: m.decision("y", 3, boolean=True),
+        'm.decision("y", 3, boolean=True)',
+        "oco.box(0, 1).rounded()",
+    ),
+    "a domain of the stream": (
+        lambda m, x, p: m.stream("q", 3, domain=oco.box(0, 1)),
+        'm.stream("q", 3, domain=oco.box(0, 1))',
+        "it takes name, shape, bounds",
+    ),
+    "a misspelt argument": (
+        lambda m, x, p: m.stream("q", 3, bound=(0, 1)),
+        'm.stream("q", 3, bound=(0, 1))',
+        "did you mean `bounds`?",
+    ),
+    "data of a stream": (
+        lambda m, x, p: m.stream("q", data=np.ones(9)),
+        'm.stream("q", data=np.ones(9))',
+        "oco.compile(m).run(data)",
+    ),
+    "constraints beside the loss": (
+        lambda m, x, p: m.minimize(p @ x, [x <= 1]),
+        "m.minimize(p @ x, [x <= 1])",
+        "m.subject_to(x <= 1",
+    ),
+    "oco.Model()": (lambda m, x, p: oco.Model(), "oco.Model()", 'oco.Model("shop", horizon=1000)'),
+    "an expression of cvxpy": (
+        lambda m, x, p: m.minimize(cp.sum(cp.Variable(2))),
+        "m.minimize(cp.sum(cp.Variable(2)))",
+        "objects of cvxpy and of a model do not mix",
+    ),
+    "a missing number": (
+        lambda m, x, p: m.param("A", [1, np.nan]),
+        'm.param("A", [1, np.nan])',
+        "fill what is missing",
+    ),
+    "the name of a file": (
+        lambda m, x, p: m.param("A", "costs.csv"),
+        'm.param("A", "costs.csv")',
+        'oco.file("costs.csv")',
+    ),
+    "three bounds": (
+        lambda m, x, p: m.stream("q", bounds=(0, 1, 2)),
+        'm.stream("q", bounds=(0, 1, 2))',
+        "write `bounds=(0, 1)`",
+    ),
+    "a generator as a distribution": (
+        lambda m, x, p: m.stream("q", dist=np.random.default_rng(0)),
+        'm.stream("q", dist=np.random.default_rng(0))',
+        "oco.poisson(5)",
+    ),
+    "a name of an axis without names": (lambda m, x, p: x["NYC"], 'x["NYC"]', "count its entries from 0"),
     "table @ x": (lambda m, x, p: m.minimize(oco.sum(TABLE @ x)), "TABLE @ x", "table.to_numpy()"),
 }
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import oco
 
@@ -71,6 +72,16 @@ MODELS: dict[str, str] = {
     "bounds as a comparison": changed("x[3] in box(0, 10)", "x[3] >= 0"),
     "an unknown algorithm": GOOD + "using adam\n",
     "an unknown setting": GOOD + "using coldq with lr = 0.1\n",
+    "an equals sign after minimize": changed("minimize price", "minimize = price"),
+    "braces of a sum": changed("price @ x", "sum{i in I} price[i] * x[i]"),
+    "a loop over entries": changed("price @ x", "sum(price[i] * x[i] for i in 0..2)"),
+    "for all in front of a constraint": changed("demand - sum(x) <= 0", "forall i: x[i] <= 1"),
+    "a comma before the timing": changed("<= 0  each round", "<= 0, each round"),
+    "an infinite bound": changed("[0, 20]", "[0, inf]"),
+    "a function of a package": changed("price @ x", "np.sum(price * x)"),
+    "a method": changed("sum(x)", "x.sum()"),
+    "two domains": changed("box(0, 10)", "box(0, 10) and simplex(1)"),
+    "a share of the rounds in other words": changed("each round", "with 95%"),
     "a file that is not there": changed("stream price[3]", 'param cost[3] = file("costs.csv")\nstream price[3]'),
 }
 """Texts of models by what is wrong with them."""
@@ -122,6 +133,20 @@ CALLS: dict[str, Callable[[Path], Any]] = {
     "a run with a word in a cell": lambda p: _plan().run(_written(p / "d.csv", _HEAD + "1,2,three,4\n")),
     "a run with values out of bounds": lambda p: _plan().run(_written(p / "d.csv", _HEAD + "1,2,3,44\n")),
     "a run over a file that is not there": lambda p: _plan().run(str(p / "none.csv")),
+    "a run over an array without names": lambda p: _plan().run(np.ones((5, 4))),
+    "a run over no rounds": lambda p: _plan().run({"price": np.ones((0, 3)), "demand": np.ones(0)}),
+    "a run over more rounds than there are": lambda p: _plan().run(
+        {"price": np.ones((5, 3)), "demand": np.ones(5)}, 50
+    ),
+    "a run over arrays of different lengths": lambda p: _plan().run({"price": np.ones((5, 3)), "demand": np.ones(4)}),
+    "a run over columns by other names": lambda p: _plan().run(pd.DataFrame(np.ones((5, 4)), columns=list("abcd"))),
+    "a run over a table with a gap": lambda p: _plan().run(
+        pd.DataFrame([[1, 2, 3, 4], [1, 2, None, 4]], columns=_HEAD.strip().split(","))
+    ),
+    "a list observed": lambda p: learner().observe([1, 2, 3, 4]),
+    "a trace that is none": lambda p: oco.load_trace(_written(p / "t.nc", "hello")),
+    "a state that is not there": lambda p: oco.restore(p / "state_of_none"),
+    "a measure that is none": lambda p: _plan().run({"price": np.ones((5, 3)), "demand": np.ones(5)}).regret("statc"),
     "a fleet of none": lambda p: _plan().fleet(0),
     "a plan written below a file": lambda p: (
         (p / "f").write_text("x") and _plan().write(p / "f" / "learner.py", "numpy")

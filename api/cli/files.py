@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from importlib import resources
 from pathlib import Path
 from textwrap import fill
@@ -10,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from oco.cli.options import Force, Json, check_outputs
+from oco.cli.options import STDIN, Force, Json, check_outputs
 from oco.cli.output import console, note, say, show_json
 from oco.dsl.diagnostics import fail
 from oco.dsl.suggest import nearest
@@ -21,7 +22,12 @@ TEMPLATES = resources.files("oco") / "templates"
 
 
 def fmt(
-    files: Annotated[list[Path], typer.Argument(metavar="MODEL.oco", help="Files to format in place.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="MODEL.oco", help="Files to format in place; - formats standard input to standard output."
+        ),
+    ],
     check: Annotated[
         bool, typer.Option("--check", metavar="", help="Change nothing; exit with 1 if a file would change.")
     ] = False,
@@ -34,9 +40,12 @@ def fmt(
 
     changed = []
     for path in files:
-        text = read_text(path)
-        formatted = format_text(text, name=str(path))
-        if formatted != text:
+        piped = str(path) == STDIN
+        text = sys.stdin.read() if piped else read_text(path)
+        formatted = format_text(text, name="<stdin>" if piped else str(path))
+        if piped and not (check or diff):
+            sys.stdout.write(formatted)
+        elif formatted != text:
             changed.append(path)
             if diff:
                 say(_difference(path, text, formatted))

@@ -112,6 +112,14 @@ BUILDING: dict[str, Code] = {
         "Give an argument of the kind that the message names: a text, a pair, a comparison, `oco.box(0, 1)`.",
         Stage.BUILDER,
     ),
+    "OCO640": Code(
+        "an argument that the builder does not take",
+        "The method of the model has no argument of this name, fewer than were given, or lacks one. Keywords of CVXPY and other modelers "
+        "are known, and the hint is the line to write here.",
+        _BUILDER + 'm.decision("y", 3, nonneg=True)\n',
+        "`help(oco.Model.decision)` lists what a method takes.",
+        Stage.BUILDER,
+    ),
 }
 
 ASSUMING: dict[str, Code] = {

@@ -9,7 +9,8 @@ from oco.dsl.diagnostics import Diagnostic
 from oco.dsl.suggest import nearest
 from oco.dsl.text import syntax
 from oco.dsl.text.lines import RELATIONS
-from oco.dsl.text.mistakes import LOOP_WORDS, later
+from oco.dsl.text.mistakes import later
+from oco.dsl.text.other_languages import LOOP_WORDS
 from oco.dsl.text.spacing import canonical
 from oco.dsl.text.tokens import LATER_KINDS, NAME_KINDS, STATEMENT_KINDS, Token, label_end
 from oco.dsl.text.words import STATEMENT_WORDS, SYNONYMS, shown

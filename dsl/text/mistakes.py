@@ -11,7 +11,7 @@ from oco.dsl.source import Span
 from oco.dsl.suggest import nearest
 from oco.dsl.text.clauses import attribute
 from oco.dsl.text.lines import RELATIONS
-from oco.dsl.text.other_languages import integers, timing_hint
+from oco.dsl.text.other_languages import LOOP_WORDS, call_hint, integers, loop_word, sign_hint, timing_hint
 from oco.dsl.text.spacing import canonical
 from oco.dsl.text.tokens import CLOSER, LATER_KINDS, NAME_KINDS, STATEMENT_KINDS, SYMBOLS, Token
 from oco.dsl.text.words import CONSTRAINT_FORM, CONTEXTUAL_WORDS, LATER_WORDS, STATEMENT_WORDS
@@ -23,7 +23,6 @@ SUMMED = ("in total", "in 99% of rounds")
 OPERATORS = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "AT", "POWER", "RANGE", "DOT"})
 OPERAND_ENDS = frozenset({"NUMBER", "TEXT", "RPAR", "RSQB", "RBRACE"})
 DATA_WORDS = ("stream", "context")
-LOOP_WORDS = frozenset({"for", "if", "else", "and", "or", "not", "while"})
 
 
 class ParseFailure(NamedTuple):
@@ -322,15 +321,10 @@ def _adjacent(trouble: ParseFailure) -> Diagnostic | None:
     if at is None or not trouble.operand_before() or "PLUS" not in trouble.expected:
         return None
     if word := next((w for w in (trouble.before, at) if w.text in LOOP_WORDS), None):
-        hint = "there are no loops and conditions; operations work on whole arrays: `sum(a * x)`"
-        if word.text == "if":
-            data = "what changes from round to round is a stream, as `least` in `sum(x) >= least`"
-            hint = f"there are no conditions: operations work on whole arrays, and {data}"
-        return Diagnostic("OCO100", f"`{word.text}` means nothing here", word.span, hint)
+        return loop_word(trouble.word, word)
     if at.type == "LPAR":
-        return Diagnostic(
-            "OCO100", "only a function's name can stand before `(`", at.span, "a product is written with `*`"
-        )
+        hint = call_hint(trouble.tokens, trouble.position)
+        return Diagnostic("OCO100", "only a function's name can stand before `(`", at.span, hint)
     if at.type in NAME_KINDS or at.type in ("NUMBER", "TEXT", "LSQB"):
         hint = ""
         if at.type != "TEXT":
@@ -350,10 +344,8 @@ def _way_out(trouble: ParseFailure) -> str:
     at, opener = trouble.at, trouble.opener
     if at is not None and (near := nearest(at.text, [KEYWORDS[k] for k in trouble.expected if k in KEYWORDS])):
         return f"did you mean `{near}`?"
-    if at is not None and at.type == "COLON" and trouble.position == 1:
-        return "leave the colon out"
-    if at is not None and at.type == trouble.before.type and at.type in ("SLASH", "MINUS"):
-        return "a comment starts with `#`" + (", and a quotient is written `/`" if at.type == "SLASH" else "")
+    if sign := sign_hint(trouble.tokens, trouble.position, trouble.expected):
+        return sign
     if (
         at is not None
         and at.type == "LPAR"

@@ -12,7 +12,7 @@ FENCE = re.compile(
     r"(?P<ticks>```+)(?P<language>[\w-]*)(?P<options>[^\n]*)\n(?P<code>.*?)^(?P=ticks)[ ]*$",
     re.MULTILINE | re.DOTALL,
 )
-EXECUTED = ("python", "oco", "console")
+EXECUTED = ("python", "ipython", "oco", "console")
 """Languages whose blocks are executed where nothing else is asked."""
 
 
@@ -32,8 +32,8 @@ class Block:
 
     @property
     def executed(self) -> bool:
-        """True where the build executes it: a model is checked, Python and command lines are run."""
-        return self.language in EXECUTED and not self.mark.startswith("shown")
+        """True where the build executes it: a model is checked, Python and command lines are run, and a file is there for those."""
+        return (self.language in EXECUTED or bool(self.file)) and not self.mark.startswith("shown")
 
     @property
     def reason(self) -> str:

@@ -27,7 +27,17 @@ from website.pages import ROOT, documents, listed, nav, place_of, titles_of
 
 OUT = ROOT / "build" / "site"
 PAGES, KEPT, HTML = OUT / "pages", OUT / "kept", OUT / "html"
-PRODUCT = ("api", "backends", "benchmarks/guarantees", "compiler", "dsl", "evaluation", "examples", "grammar", "website")
+PRODUCT = (
+    "api",
+    "backends",
+    "benchmarks/guarantees",
+    "compiler",
+    "dsl",
+    "evaluation",
+    "examples",
+    "grammar",
+    "website",
+)
 TAGS = "div|math|svg|a|img|br|sub|sup|kbd|details|summary|span|p"
 WORKERS = 2
 """Processes that make pages: each takes a core, and about 500 MB."""
@@ -129,7 +139,11 @@ def _papers() -> str:
         f"* [{path.read_text(encoding='utf-8').splitlines()[0].lstrip('# ')}]({path.name})"
         for path in sorted((ROOT / "docs" / "papers").glob("*.md"))
     ]
-    return "# The papers' experiments\n\nRun again, with the claims that held and those that did not.\n\n" + "\n".join(rows) + "\n"
+    return (
+        "# The papers' experiments\n\nRun again, with the claims that held and those that did not.\n\n"
+        + "\n".join(rows)
+        + "\n"
+    )
 
 
 @cache
@@ -210,7 +224,11 @@ def configured(pages: Mapping[str, Made]) -> Path:
         if place not in listed():
             children.setdefault(f"{place.rpartition('/')[0]}/index.md", []).append(place)
     settings = yaml.safe_load((ROOT / "website" / "mkdocs.yml").read_text(encoding="utf-8"))
-    chosen = [{name: [e for e in entries if _places(e) & pages.keys()]} for part in nav(children, titles) for name, entries in part.items()]
+    chosen = [
+        {name: [e for e in entries if _places(e) & pages.keys()]}
+        for part in nav(children, titles)
+        for name, entries in part.items()
+    ]
     settings |= {"docs_dir": str(PAGES), "site_dir": str(HTML), "nav": [part for part in chosen if all(part.values())]}
     path = OUT / "mkdocs.yml"
     path.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
@@ -235,7 +253,9 @@ def main(words: list[str]) -> int:
     staged(pages)
     strict = [] if words else ["--strict"]
     set_ = time.perf_counter()
-    done = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--quiet", *strict, "--config-file", str(configured(pages))])
+    done = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--quiet", *strict, "--config-file", str(configured(pages))]
+    )
     if done.returncode:
         return 1
     count, outward, wrong = broken(HTML)

@@ -61,7 +61,9 @@ def _cell(text: str) -> str:
 
 def _example(code: str, row: Code, counts: Counter[str]) -> list[str]:
     language = {Stage.BUILDER: "python", Stage.RUN: "python", Stage.COMMAND: "console"}.get(row.stage, "oco")
-    text = "\n".join(f"$ {line}" for line in row.example.splitlines()) if language == "console" else row.example.rstrip()
+    text = (
+        "\n".join(f"$ {line}" for line in row.example.splitlines()) if language == "console" else row.example.rstrip()
+    )
     printed = _printed(code, row)
     counts[f"examples of codes {'run' if printed else 'shown'}"] += 1
     return [f"```{language}\n{text}\n```", *([f"```text {{ .output }}\n{printed}\n```"] if printed else [])]
@@ -80,5 +82,9 @@ def _printed(code: str, row: Code) -> str:
             model = oco.parse(row.example, name="model.oco", folder=Path(folder))
             given = check(model).warnings if row.stage is Stage.CHECK else ()
         except oco.OcoError as error:
-            given = tuple(e.diagnostic for e in error.errors) if hasattr(error.errors[0], "diagnostic") else error.diagnostics
+            given = (
+                tuple(e.diagnostic for e in error.errors)
+                if hasattr(error.errors[0], "diagnostic")
+                else error.diagnostics
+            )
     return "\n".join(d.render().rstrip() for d in given if d.code == code)

@@ -45,7 +45,9 @@ def index() -> str:
 
 def _first_sentence(name: str) -> str:
     comment = " ".join(
-        line.lstrip("# ") for line in _text(name).split("model ")[0].splitlines() if line.startswith("#") and "run:" not in line
+        line.lstrip("# ")
+        for line in _text(name).split("model ")[0].splitlines()
+        if line.startswith("#") and "run:" not in line
     )
     return re.split(r"(?<=[.:]) ", comment)[0].rstrip(":").replace("|", "\\|")
 
@@ -68,18 +70,21 @@ def page_of(name: str) -> str:
     broken = [label for label in trace.labels if float(np.max(trace.violation("hard"))) > 0]
     panels = [*(["violation"] if broken else []), "decisions"]
     kept = "" if broken or not trace.labels else " No constraint was broken."
-    return "\n\n".join(
-        [
-            f"# {name.replace('_', ' ')}",
-            f'```oco title="{name}.oco"\n{_text(name).rstrip()}\n```',
-            "## What is chosen without data" + (", with the paper's settings" if paper else ""),
-            f"```text {{ .output }}\n{explained}\n```",
-            "## A short run",
-            f"The first {rounds} rounds of the data that the file names, or of draws, with this plan: the loss is "
-            f"{trace.loss.sum():,.6g}.{kept} `oco run examples/{name}.oco` chooses with the data in view, and may take another algorithm.",
-            inline(trace, panels),
-        ]
-    ) + "\n"
+    return (
+        "\n\n".join(
+            [
+                f"# {name.replace('_', ' ')}",
+                f'```oco title="{name}.oco"\n{_text(name).rstrip()}\n```',
+                "## What is chosen without data" + (", with the paper's settings" if paper else ""),
+                f"```text {{ .output }}\n{explained}\n```",
+                "## A short run",
+                f"The first {rounds} rounds of the data that the file names, or of draws, with this plan: the loss is "
+                f"{trace.loss.sum():,.6g}.{kept} `oco run examples/{name}.oco` chooses with the data in view, and may take another algorithm.",
+                inline(trace, panels),
+            ]
+        )
+        + "\n"
+    )
 
 
 def _stated(name: str) -> list[str]:

@@ -53,7 +53,7 @@ def executed(text: str, name: str, standalone: bool) -> Executed:
             if not run:
                 result.left_out.append(block.reason or "command line: tests/test_documented_commands.py runs it")
                 continue
-            result.counts[block.language] += 1
+            result.counts[f"{block.language} {'files' if block.file and block.language != 'oco' else 'blocks'}"] += 1
             try:
                 parts.append(_output(block, namespace, result, name, standalone))
             except Exception:  # an error of any kind is the author's to see, with the block
@@ -65,7 +65,8 @@ def executed(text: str, name: str, standalone: bool) -> Executed:
 def _fence(block: Block) -> str:
     """Block as MkDocs sets it, the file's name above it."""
     shown = f' title="{block.file}"' if block.file else ""
-    return f"```{block.language or 'text'}{shown}\n{block.code}```"
+    language = {"": "text", "ipython": "python"}.get(block.language, block.language)
+    return f"```{language}{shown}\n{block.code}```"
 
 
 def _output(block: Block, namespace: dict[str, Any], result: Executed, name: str, standalone: bool) -> str:
@@ -79,7 +80,7 @@ def _output(block: Block, namespace: dict[str, Any], result: Executed, name: str
         return _commands(block)
     if block.file:
         return ""
-    printed, value = _python(block, namespace)
+    printed, value = (_cell if block.language == "ipython" else _python)(block, namespace)
     if block.mark == "hidden" or not standalone:
         return ""
     shown = _set(printed)
@@ -141,6 +142,18 @@ def _python(block: Block, namespace: dict[str, Any]) -> tuple[str, Any]:
     if block.mark == "fails":
         raise AssertionError("this code was to end with an error")
     return printed.getvalue(), value
+
+
+def _cell(block: Block, namespace: dict[str, Any]) -> tuple[str, Any]:
+    """Run a cell of a notebook, magics included; as `_python`."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    shell = namespace.setdefault("shell", InteractiveShell())
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(io.StringIO()):
+        done = shell.run_cell(block.code)
+    done.raise_error()
+    return printed.getvalue(), done.result
 
 
 def _commands(block: Block) -> str:
@@ -218,4 +231,4 @@ def _set(printed: str) -> str:
     if len(lines) > MOST_LINES:
         lines = [*lines[:MOST_LINES], f"... {len(lines) - MOST_LINES} lines more"]
     ticks = "````" if any("```" in line for line in lines) else "```"
-    return "\n\n" + "\n".join([f'{ticks}text {{ .output }}', *(line.rstrip() for line in lines), ticks])
+    return "\n\n" + "\n".join([f"{ticks}text {{ .output }}", *(line.rstrip() for line in lines), ticks])

@@ -69,11 +69,16 @@ def broken(site: Path) -> tuple[int, int, list[str]]:
                 if parts.scheme in ("http", "https") and link in _loaded(path):
                     wrong.append(f"{path.relative_to(site.resolve())} loads {link} from elsewhere")
                 continue
-            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            base = site if parts.path.startswith("/") else path.parent  # 404.html is served for any path
+            target = (base / unquote(parts.path).lstrip("/")).resolve() if parts.path else path
             target = target / "index.html" if target.is_dir() else target
             if not target.exists():
                 wrong.append(f"{path.relative_to(site.resolve())}: {link}")
-            elif parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].places | {"__search"}:
+            elif (
+                parts.fragment
+                and target in pages
+                and unquote(parts.fragment) not in pages[target].places | {"__search"}
+            ):
                 wrong.append(f"{path.relative_to(site.resolve())}: {link} (no such place)")
     return count, outward, wrong
 
@@ -81,8 +86,8 @@ def broken(site: Path) -> tuple[int, int, list[str]]:
 def _loaded(path: Path) -> set[str]:
     """What a page loads as it opens: scripts, styles, images."""
     text = path.read_text(encoding="utf-8")
-    found_here = re.findall(r'<(?:script|img|iframe)[^>]*\bsrc="([^"]+)"', text)
-    return {*found_here, *re.findall(r'<link[^>]*rel="(?:stylesheet|preload|preconnect)"[^>]*href="([^"]+)"', text)}
+    loaded = re.findall(r'<(?:script|img|iframe)[^>]*\bsrc="([^"]+)"', text)
+    return {*loaded, *re.findall(r'<link[^>]*rel="(?:stylesheet|preload|preconnect)"[^>]*href="([^"]+)"', text)}
 
 
 def site_path(place: str) -> str:

@@ -34,10 +34,31 @@ NAV: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Guides", tuple(f"guides/{name}.md" for name in GUIDES)),
     ("Examples", ("examples/index.md",)),
     ("Reference", ("language.md", "grammar.md", "api.md", "settings.md", "lint.md", "editors.md", "codes/index.md")),
-    ("Theory", ("theory/index.md", "errata.md", "certificates.md", "prove.md", "guarantees.md", "rates.md", "tightness.md", "watching.md")),
+    (
+        "Theory",
+        (
+            "theory/index.md",
+            "errata.md",
+            "certificates.md",
+            "prove.md",
+            "guarantees.md",
+            "rates.md",
+            "tightness.md",
+            "watching.md",
+        ),
+    ),
     (
         "Measured",
-        ("practice.md", "choosing.md", "speed.md", "domains.md", "agreement.md", "float32.md", "corpus.md", "papers/index.md"),
+        (
+            "practice.md",
+            "choosing.md",
+            "speed.md",
+            "domains.md",
+            "agreement.md",
+            "float32.md",
+            "corpus.md",
+            "papers/index.md",
+        ),
     ),
     ("Project", ("contributing.md", "security.md", "conduct.md", "changelog.md")),
 )
@@ -59,7 +80,9 @@ MOVED = {
 def documents() -> dict[str, Path]:
     """Documents that are pages, by their place on the site."""
     below = {str(path.relative_to(ROOT / "docs")): path for path in sorted((ROOT / "docs").rglob("*.md"))}
-    moved = {place: ROOT / source for source, place in MOVED.items() if source.endswith(".md") and source != "README.md"}
+    moved = {
+        place: ROOT / source for source, place in MOVED.items() if source.endswith(".md") and source != "README.md"
+    }
     return {place: path for place, path in (below | moved).items() if place != "api.md"}
 
 

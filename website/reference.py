@@ -31,7 +31,9 @@ def interface() -> str:
     """Page of the interface, an executed example below each name."""
     written = examples()
     parts = re.split(r"(?m)^(?=### `|## )", reference())
-    head = parts[0].replace("Written by `make stubs` from the docstrings. ", "Made of the docstrings; each example was run for this page. ")
+    head = parts[0].replace(
+        "Written by `make stubs` from the docstrings. ", "Made of the docstrings; each example was run for this page. "
+    )
     return "".join([head, *(_with_example(part, written) for part in parts[1:])])
 
 
@@ -52,10 +54,23 @@ def _of_word(name: str) -> str:
     """Example of a distribution that draws from it; domains and functions have theirs in `examples_of_api.md`."""
     if name not in DISTRIBUTIONS:
         return ""
-    words = {"shape": "3", "mean": "4", "lo": "0", "hi": "2", "sd": "1", "p": "0.5", "n": "10", "a": "2", "b": "3", "mu": "0"}
+    words = {
+        "shape": "3",
+        "mean": "4",
+        "lo": "0",
+        "hi": "2",
+        "sd": "1",
+        "p": "0.5",
+        "n": "10",
+        "a": "2",
+        "b": "3",
+        "mu": "0",
+    }
     words |= {"sigma": "0.5", "v": "7"}
     signature = DISTRIBUTIONS[name].signature
-    given = "[0.2, 0.3, 0.5]" if name == "categorical" else ", ".join(_argument(a, words) for a in _arguments(signature))
+    given = (
+        "[0.2, 0.3, 0.5]" if name == "categorical" else ", ".join(_argument(a, words) for a in _arguments(signature))
+    )
     return f"""```python
 m = oco.Model("draws", horizon=4)
 s = m.stream("s", dist=oco.{name}({given}))

@@ -101,7 +101,10 @@ def _prose(doc: str) -> str:
         elif "\n    " in part and not part.startswith("*"):
             lines = part.splitlines()
             first = next(i for i, line in enumerate(lines) if line.startswith("    "))
-            parts += [_marked(" ".join(lines[:first])), "```text\n" + inspect.cleandoc("\n".join(lines[first:])) + "\n```"]
+            parts += [
+                _marked(" ".join(lines[:first])),
+                "```text\n" + inspect.cleandoc("\n".join(lines[first:])) + "\n```",
+            ]
         else:
             parts.append("\n".join(_marked(line) for line in part.splitlines()))
     return "\n\n".join(parts)
@@ -146,7 +149,9 @@ def _theorems(algorithm: Algorithm) -> list[str]:
 
 
 def _rates(theorem: Theorem) -> str:
-    return ", ".join(f"{measure} O({rate.replace('**', '^')})" for measure, rate in theorem.rates.items()).replace("*", " ")
+    return ", ".join(f"{measure} O({rate.replace('**', '^')})" for measure, rate in theorem.rates.items()).replace(
+        "*", " "
+    )
 
 
 def _constants(guarantee: Guarantee) -> list[str]:

@@ -14,30 +14,24 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
+from typing import ClassVar, Protocol
 
 from website import codes, examples, reference, theory
 from website.execute import executed
-from website.links import broken, relinked
+from website.links import broken, copy_of, relinked
 from website.pages import ROOT, documents, listed, nav, place_of, titles_of
 
 OUT = ROOT / "build" / "site"
 PAGES, KEPT, HTML = OUT / "pages", OUT / "kept", OUT / "html"
-PRODUCT = (
-    "api",
-    "backends",
-    "benchmarks/guarantees",
-    "compiler",
-    "dsl",
-    "evaluation",
-    "examples",
-    "grammar",
-    "website",
-)
+PRODUCT = ("api", "backends", "benchmarks/guarantees", "compiler", "dsl", "evaluation", "examples", "grammar")
+SOURCES = (".py", ".c", ".oco", ".csv", ".lark", ".json", ".md", ".lean")
+"""Endings of the files of the product that pages depend on."""
 TAGS = "div|math|svg|a|img|br|sub|sup|kbd|details|summary|span|p"
 WORKERS = 2
 """Processes that make pages: each takes a core, and about 500 MB."""
@@ -54,14 +48,22 @@ class Made:
     errors: tuple[str, ...] = ()
 
 
-def makers() -> dict[str, Callable[[], Made]]:
+def makers() -> dict[str, Maker]:
     """Functions that make the pages, by their place on the site."""
-    made: dict[str, Callable[[], Made]] = {place: _Document(place, path) for place, path in documents().items()}
+    made: dict[str, Maker] = {place: _Document(place, path) for place, path in documents().items()}
     made |= {"api.md": _Text("interface", True), "grammar.md": _Text("grammar"), "codes/index.md": _Text("codes")}
     made |= {f"codes/oco{hundred}xx.md": _Codes(hundred) for hundred in codes.GROUPS}
     made |= {"examples/index.md": _Text("examples"), **{f"examples/{n}.md": _Example(n) for n in examples.names()}}
     algorithms = {f"theory/{a.name}.md": _Algorithm(a.name) for a in theory.ALGORITHMS}
     return made | {"theory/index.md": _Text("theory"), "papers/index.md": _Text("papers")} | algorithms
+
+
+class Maker(Protocol):
+    """Function that makes a page; `modules` are those of the site that it does so with."""
+
+    modules: ClassVar[tuple[str, ...]]
+
+    def __call__(self) -> Made: ...
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ class _Document:
 
     place: str
     path: Path
+    modules: ClassVar = ("blocks.py", "execute.py")
 
     def __call__(self) -> Made:
         text = self.path.read_text(encoding="utf-8")
@@ -82,6 +85,15 @@ class _Text:
 
     name: str
     run: bool = False
+    modules: ClassVar = (
+        "blocks.py",
+        "execute.py",
+        "reference.py",
+        "codes.py",
+        "examples.py",
+        "theory.py",
+        "examples_of_api.md",
+    )
 
     def __call__(self) -> Made:
         text = {
@@ -100,6 +112,7 @@ class _Codes:
     """Page of the codes of a hundred."""
 
     hundred: str
+    modules: ClassVar = ("codes.py",)
 
     def __call__(self) -> Made:
         counts: Counter[str] = Counter()
@@ -111,6 +124,7 @@ class _Example:
     """Page of an example."""
 
     name: str
+    modules: ClassVar = ("examples.py", "plots.py")
 
     def __call__(self) -> Made:
         return Made(examples.page_of(self.name), {}, {"examples run": 1})
@@ -121,6 +135,7 @@ class _Algorithm:
     """Page of an algorithm."""
 
     name: str
+    modules: ClassVar = ("theory.py", "plots.py", "../docs/errata.md")
 
     def __call__(self) -> Made:
         (algorithm,) = (a for a in theory.ALGORITHMS if a.name == self.name)
@@ -147,14 +162,12 @@ def _papers() -> str:
 
 
 @cache
-def _digest_of_product() -> str:
-    """Digest of all code that pages are made with."""
+def _digest(modules: tuple[str, ...]) -> str:
+    """Digest of the code of the product, and of the modules of the site that a page is made with."""
+    paths = (path for folder in PRODUCT for path in sorted((ROOT / folder).rglob("*")) if path.suffix in SOURCES)
     digest = hashlib.sha256()
-    for folder in PRODUCT:
-        for path in sorted((ROOT / folder).rglob("*")):
-            if path.is_file() and path.suffix in (".py", ".c", ".oco", ".csv", ".lark", ".json", ".md", ".lean"):
-                if folder != "website" or path.name not in ("build.py", "links.py", "pages.py"):
-                    digest.update(path.read_bytes())
+    for path in (*paths, *(ROOT / "website" / name for name in modules)):
+        digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
@@ -162,7 +175,7 @@ def made(place: str) -> Made:
     """Page of a place, from `build/site/kept` where nothing that it is made of changed."""
     maker = makers()[place]
     source = maker.path.read_text(encoding="utf-8") if isinstance(maker, _Document) else ""
-    key = hashlib.sha256(json.dumps([place, source, _digest_of_product()]).encode()).hexdigest()[:24]
+    key = hashlib.sha256(json.dumps([place, source, _digest(maker.modules)]).encode()).hexdigest()[:24]
     kept = KEPT / f"{place.replace('/', '-')}.{key}.json"
     if kept.exists():
         return Made(**json.loads(kept.read_text(encoding="utf-8")))
@@ -178,7 +191,7 @@ def made(place: str) -> Made:
 def gathered(places: list[str]) -> dict[str, Made]:
     """Pages of places, made side by side."""
     results: dict[str, Made] = {}
-    with ProcessPoolExecutor(WORKERS, max_tasks_per_child=20) as pool:
+    with ProcessPoolExecutor(WORKERS, get_context("fork")) as pool:  # with all that is imported here
         waiting = {pool.submit(made, place): place for place in places}
         for done in as_completed(waiting):
             results[waiting[done]] = done.result()
@@ -201,7 +214,7 @@ def staged(pages: Mapping[str, Made]) -> None:
             (target.parent / Path(name).name).write_text(data, encoding="utf-8")
     for name in sorted(copied):
         source = ROOT / name
-        target = PAGES / (name.removeprefix("docs/") if name.startswith("docs/") else f"files/{name}")
+        target = PAGES / copy_of(name)
         if source.is_file():
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)

@@ -34,8 +34,8 @@ def index() -> str:
         [
             "# Troubleshooting by code",
             "",
-            "Every error and warning has a code that stays. `oco help OCO203` prints what stands here; the examples below were run for this "
-            "page, and what they print was printed by them.",
+            "Every error and warning has a code that stays. `oco help OCO203` prints what stands here; the examples below were run for "
+            "this page, and what they print was printed by them.",
             "",
             "| code | problem |",
             "| --- | --- |",

@@ -79,7 +79,8 @@ def page_of(name: str) -> str:
                 f"```text {{ .output }}\n{explained}\n```",
                 "## A short run",
                 f"The first {rounds} rounds of the data that the file names, or of draws, with this plan: the loss is "
-                f"{trace.loss.sum():,.6g}.{kept} `oco run examples/{name}.oco` chooses with the data in view, and may take another algorithm.",
+                f"{trace.loss.sum():,.6g}.{kept} `oco run examples/{name}.oco` chooses with the "
+                "data in view, and may take another algorithm.",
                 inline(trace, panels),
             ]
         )

@@ -148,12 +148,15 @@ def _cell(block: Block, namespace: dict[str, Any]) -> tuple[str, Any]:
     """Run a cell of a notebook, magics included; as `_python`."""
     from IPython.core.interactiveshell import InteractiveShell
 
-    shell = namespace.setdefault("shell", InteractiveShell())
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(io.StringIO()):
-        done = shell.run_cell(block.code)
+    main = sys.modules["__main__"]  # which a shell replaces
+    try:
+        shell = namespace.get("shell") or namespace.setdefault("shell", InteractiveShell())
+        with contextlib.redirect_stdout(io.StringIO()):
+            done = shell.run_cell(block.code)
+    finally:
+        sys.modules["__main__"] = main
     done.raise_error()
-    return printed.getvalue(), done.result
+    return "", done.result
 
 
 def _commands(block: Block) -> str:
@@ -203,24 +206,16 @@ def _oco(words: list[str]) -> tuple[int, str]:
 @contextlib.contextmanager
 def _redirected() -> Iterator[io.TextIOBase]:
     """Standard output and error of this process in a file, those of its children and of C too."""
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as file:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        kept = [(number, os.dup(number)) for number in (1, 2)]
-        streams = sys.stdout, sys.stderr
-        for number, _ in kept:
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as file, contextlib.ExitStack() as undone:
+        for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+            stream.flush()
+            copy = os.dup(number)
+            undone.callback(os.close, copy)
+            undone.callback(os.dup2, copy, number)
             os.dup2(file.fileno(), number)
-        sys.stdout = open(os.dup(1), "w", encoding="utf-8", buffering=1)
-        sys.stderr = open(os.dup(2), "w", encoding="utf-8", buffering=1)
-        try:
-            yield file
-        finally:
-            for stream in (sys.stdout, sys.stderr):
-                stream.close()
-            sys.stdout, sys.stderr = streams
-            for number, copy in kept:
-                os.dup2(copy, number)
-                os.close(copy)
+        for number, redirect in ((1, contextlib.redirect_stdout), (2, contextlib.redirect_stderr)):
+            undone.enter_context(redirect(undone.enter_context(open(number, "w", encoding="utf-8", closefd=False))))
+        yield file
 
 
 def _set(printed: str) -> str:

@@ -28,12 +28,21 @@ def relinked(text: str, place: str, source: str, place_of: Callable[[str], str |
         to = place_of(of_project)
         if to is None:
             copied.add(of_project)
-            to = of_project.removeprefix("docs/") if of_project.startswith("docs/") else f"files/{of_project}"
+            to = copy_of(of_project)
         relative = os.path.relpath(to, os.path.dirname(place) or ".")
         return f"{match[1]}{relative}{hash_}{anchor}{match[3]}"
 
     parts = re.split(r"(^```.*?^```[^\n]*$|`[^`\n]*`)", text, flags=re.MULTILINE | re.DOTALL)
     return "".join(part if part.startswith("`") else LINK.sub(led, part) for part in parts), copied
+
+
+def copy_of(source: str) -> str:
+    """Place on the site of the copy of a file of the project; one of Markdown is text there, for it is no page."""
+    return (
+        source.removeprefix("docs/")
+        if source.startswith("docs/")
+        else f"files/{source}{'.txt' * source.endswith('.md')}"
+    )
 
 
 class _Page(HTMLParser):

@@ -34,7 +34,8 @@ def interface() -> str:
     head = parts[0].replace(
         "Written by `make stubs` from the docstrings. ", "Made of the docstrings; each example was run for this page. "
     )
-    return "".join([head, *(_with_example(part, written) for part in parts[1:])])
+    first = "<!-- run python\nimport numpy as np\nimport oco\nfrom oco.dsl.evaluate import evaluate\n-->\n"
+    return "".join([head, first, *(_with_example(part, written) for part in parts[1:])])
 
 
 def names_of(page: str) -> list[str]:
@@ -50,10 +51,52 @@ def _with_example(part: str, written: dict[str, str]) -> str:
     return f"{part.rstrip()}\n\n{example}\n\n" if example else part
 
 
+CALLS = {
+    "diag": "diag(x)",
+    "dot": "dot(x, x)",
+    "ewma": "ewma(s, 0.1)",
+    "eye": "eye(2)",
+    "huber": "huber(x, M=1)",
+    "kl_div": "kl_div(x, 1)",
+    "last": "last(s)",
+    "maximum": "maximum(x, 1)",
+    "minimum": "minimum(x, 1)",
+    "nuclear_norm": "nuclear_norm(oco.diag(x))",
+    "ones": "ones(3)",
+    "outer": "outer(x, x)",
+    "power": "power(x, 3)",
+    "quad_form": "quad_form(x, np.eye(3))",
+    "range": "range(0, 3)",
+    "rel_entr": "rel_entr(x, 1)",
+    "repeat": "repeat([1, 2], 2)",
+    "season": "season(s, 24)",
+    "sigma_max": "sigma_max(oco.diag(x))",
+    "trace": "trace(oco.diag(x))",
+    "zeros": "zeros(3)",
+}
+"""Calls of the functions of the language that take more than one array; of the others it is `NAME(x)`."""
+PREDICTING = ("ewma", "last", "season")
+"""Statistics of earlier rounds, which stand in predictions."""
+
+
 def _of_word(name: str) -> str:
-    """Example of a distribution that draws from it; domains and functions have theirs in `examples_of_api.md`."""
-    if name not in DISTRIBUTIONS:
+    """Example of a word of the language: a distribution draws, a function has a value. Those of domains are in `examples_of_api.md`."""
+    if name in DISTRIBUTIONS:
+        return _of_distribution(name)
+    if name not in ATOMS and name not in (*PREDICTING, "prev"):
         return ""
+    head = 'm = oco.Model("words", horizon=9)\nx = m.decision("x", 3, domain=oco.box(0.5, 2))\n'
+    call_ = f"oco.{CALLS.get(name, f'{name}(x)')}"
+    if name in PREDICTING:
+        last = f's = m.stream("s", bounds=(0, 1))\nm.predict(s, {call_})\nm.minimize(s * oco.sum(x))\nprint(m.to_oco())'
+    elif name == "prev":
+        last = "m.minimize(oco.sum(x) + oco.norm1(x - oco.prev(x)))\nprint(m.to_oco())"
+    else:
+        last = f"term = {call_}\nprint(term, term.shape)\nevaluate(term.expr, {{'x': np.array([0.5, 1.0, 2.0])}})"
+    return f"```python\n{head}{last}\n```"
+
+
+def _of_distribution(name: str) -> str:
     words = {
         "shape": "3",
         "mean": "4",
@@ -75,8 +118,8 @@ def _of_word(name: str) -> str:
 m = oco.Model("draws", horizon=4)
 s = m.stream("s", dist=oco.{name}({given}))
 x = m.decision("x", domain=oco.box(0, 1))
-m.minimize(x)
-oco.compile(m, "ogd").run(rounds=4, seed=1).data.array("s")
+m.minimize(s * x)
+oco.compile(m, "hedged").run(rounds=4, seed=1).data.array("s")
 ```"""
 
 
@@ -142,7 +185,7 @@ def _functions() -> list[str]:
 
     rows = ["| function | value | at 0.5 | curvature | monotone |", "| --- | --- | --- | --- | --- |"]
     x = Name("x", Kind.DECISION, shape=())
-    within = Interval(np.float64(0.25), np.float64(0.75))
+    within = Interval(np.float64(0.25), np.float64(0.75), ())
     for name, atom in ATOMS.items():
         if atom.operator or name.startswith("_") or atom.arity[0] != 1 or atom.vjp is None:
             continue

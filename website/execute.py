@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from website.blocks import Block, blocks
 
@@ -92,7 +92,7 @@ def _output(block: Block, namespace: dict[str, Any], result: Executed, name: str
 
 
 def _is_figure(value: Any) -> bool:
-    return type(value).__module__.startswith("matplotlib") and hasattr(value, "savefig")
+    return hasattr(value, "savefig")
 
 
 def _svg(figure: Any) -> bytes:
@@ -113,7 +113,7 @@ def _checked(block: Block) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if whole and block.code.lstrip().startswith(("model", "#")):
-                oco.check(oco.parse(block.code, folder="."))
+                oco.check(oco.parse(block.code, name=block.file or "model.oco", folder="."))
             elif errors := parse_file(Source("page", block.code))[1]:
                 raise errors[0]
     except oco.OcoError as error:
@@ -175,7 +175,9 @@ def _commands(block: Block) -> str:
 
 
 def command_output(command: str) -> tuple[int, str]:
-    """Exit status of a command line and what it prints; `oco` runs in this process, which has loaded it already."""
+    """Exit status of a command line and what it prints, its remarks on standard error where it fails; `oco` runs in this process, which has
+    loaded it already.
+    """
     words = shlex.split(command.split("  #")[0])
     if words[0] == "oco" and not {"|", ">", "&&"} & set(words):
         return _oco(words[1:])
@@ -195,27 +197,28 @@ def command_output(command: str) -> tuple[int, str]:
 def _oco(words: list[str]) -> tuple[int, str]:
     from oco.cli import main
 
-    with _redirected() as written:
-        status = main(words)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        written.seek(0)
-        return status, written.read()
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as out, tempfile.TemporaryFile("w+", encoding="utf-8") as err:
+        with _redirected(out, err):
+            status = main(words)
+        out.seek(0)
+        err.seek(0)
+        return status, out.read() + (err.read() if status else "")
 
 
 @contextlib.contextmanager
-def _redirected() -> Iterator[io.TextIOBase]:
-    """Standard output and error of this process in a file, those of its children and of C too."""
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as file, contextlib.ExitStack() as undone:
-        for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+def _redirected(out: IO[str], err: IO[str]) -> Iterator[None]:
+    """Standard output and error of this process in files, those of its children and of C too."""
+    with contextlib.ExitStack() as undone:
+        streams = ((1, sys.stdout, out, contextlib.redirect_stdout), (2, sys.stderr, err, contextlib.redirect_stderr))
+        for number, stream, file, redirect in streams:
             stream.flush()
             copy = os.dup(number)
             undone.callback(os.close, copy)
             undone.callback(os.dup2, copy, number)
             os.dup2(file.fileno(), number)
-        for number, redirect in ((1, contextlib.redirect_stdout), (2, contextlib.redirect_stderr)):
-            undone.enter_context(redirect(undone.enter_context(open(number, "w", encoding="utf-8", closefd=False))))
-        yield file
+            written = undone.enter_context(open(number, "w", encoding="utf-8", closefd=False))
+            undone.enter_context(redirect(written))
+        yield
 
 
 def _set(printed: str) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,10 @@ from pygls.lsp.client import LanguageClient
 from oco.dsl.load import parse
 from oco.dsl.source import Source
 from oco.dsl.text.formatter import format_text
+from oco.lsp.checked import Checked
+from oco.lsp.checking import checked
+from oco.lsp.document import Document
+from oco.lsp.hover import hover
 
 ROOT = Path(__file__).parent.parent
 JOBS = (ROOT / "examples" / "job_scheduling.oco").read_text(encoding="utf-8")
@@ -168,6 +173,19 @@ def test_what_may_come_next(before: str, expected: set[str], absent: set[str]) -
     text = f"{JOBS}\n{before}"
     proposed = {p.text for p in completion(Document.of(text), len(text))}
     assert expected <= proposed and not absent & proposed
+
+
+def test_a_named_expression_is_shown_with_its_range() -> None:
+    """Corners of the product of the ranges; nothing is stated of an expression without one."""
+    text = (
+        "model named\nhorizon T = 9\nparam w = 3\ndecision x[2] in box(-1, 2)\nstream c[2] in [0, 5]\n"
+        "let pay = w * c * x\nlet move = x - prev(x)\nminimize sum(pay) + norm1(move)\n"
+    )
+    result = checked(text, "named.oco", None)
+    assert result.ranges["pay"] == "from -15 to 30"
+    shown = hover(Document.of(text), result, text.index("pay"))
+    assert shown is not None and shown[1].endswith("shape [2], from -15 to 30")
+    assert Checked.from_data(asdict(result)) == result
 
 
 def test_an_algorithm_is_shown_with_its_paper_and_rates() -> None:

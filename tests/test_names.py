@@ -133,7 +133,7 @@ def texts_of(folder: str) -> list[Path]:
     return [p for p in sorted((ROOT / folder).rglob("*.py")) if not (folder == "tests" and p.name.startswith("test_"))]
 
 
-@pytest.mark.parametrize("folder", ["benchmarks", "tests"])
+@pytest.mark.parametrize("folder", ["benchmarks", "tests", "website"])
 def test_docstrings_beside_the_product_begin_with_a_noun_or_a_verb(folder: str) -> None:
     assert not {str(p.relative_to(ROOT)): lines for p in texts_of(folder) if (lines := badly_begun(p.read_text()))}
 

@@ -24,17 +24,19 @@ class Checked:
     diagnostics  as `Diagnostic.as_data` gives them: mistakes, or warnings of a model that is right
     shapes       of the declared names, in words; empty where the model could not be made
     facts        by key; empty where the model is wrong
+    ranges       of the names of expressions (`let`), in words, as far as they are known
     """
 
     diagnostics: tuple[Mapping[str, Any], ...] = ()
     shapes: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, ShownFact] = field(default_factory=dict)
+    ranges: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Checked:
         """Result that another process sent."""
         facts = {key: ShownFact(**fact) for key, fact in data["facts"].items()}
-        return cls(tuple(data["diagnostics"]), data["shapes"], facts)
+        return cls(tuple(data["diagnostics"]), data["shapes"], facts, data["ranges"])
 
 
 def folder_of(path: str) -> str | None:

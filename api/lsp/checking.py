@@ -10,12 +10,16 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from oco.compiler.problem.canonical import canonical
+from oco.compiler.problem.folding import Folding
 from oco.compiler.prover.check import check
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.derivation import step_lines, value_text
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.mixed_units import mixed_units
+from oco.compiler.prover.phrasing import number
 from oco.dsl.diagnostics import Diagnostic, OcoError
 from oco.dsl.dims import show
 from oco.dsl.lint.text_rules import lint_text
@@ -38,14 +42,26 @@ def checked(text: str, name: str, folder: str | None) -> Checked:
         facts = check(model)
     except OcoError as error:
         return Checked(_words(error.diagnostics), _shapes(model))
-    warnings = (*facts.warnings, *_lints(text, name, model))
-    return Checked(_words(warnings), _shapes(model), {key: _shown(facts[key]) for key in facts})
+    context = ProofContext(canonical(model))
+    warnings = (*facts.warnings, *_lints(text, name, model, context))
+    return Checked(
+        _words(warnings), _shapes(model), {key: _shown(facts[key]) for key in facts}, _ranges(model, context)
+    )
 
 
-def _lints(text: str, name: str, model: Model) -> tuple[Diagnostic, ...]:
+def _lints(text: str, name: str, model: Model, context: ProofContext) -> tuple[Diagnostic, ...]:
     """Warnings of the rules of `oco lint` that take no longer than a check: those on the text and on ranges."""
-    mixed = mixed_units(ProofContext(canonical(model)))
-    return (*lint_text(Source(name, text), model), *without_allowed(mixed))
+    return (*lint_text(Source(name, text), model), *without_allowed(mixed_units(context)))
+
+
+def _ranges(model: Model, context: ProofContext) -> dict[str, str]:
+    """Range of each named expression over the declared ranges, the widest of its entries, in words."""
+    folding, results = Folding(model), {}
+    for let in model.lets:
+        values = context.plain_range(folding.fold(let.value))
+        if values is not None and values.size:
+            results[let.name] = f"from {number(float(np.min(values.lo)))} to {number(float(np.max(values.hi)))}"
+    return results
 
 
 def _words(diagnostics: Sequence[Diagnostic]) -> tuple[Mapping[str, Any], ...]:

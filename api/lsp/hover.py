@@ -70,7 +70,8 @@ def _of_name(document: Document, checked: Checked, occurrence: Occurrence) -> st
     lines = [f"```oco\n{statement.span.text}\n```"]
     shape = checked.shapes.get(occurrence.name)
     if shape is not None and occurrence.space == "name":
-        lines.append(shape if shape == "a number" else f"shape {shape}")
+        known = checked.ranges.get(occurrence.name)
+        lines.append((shape if shape == "a number" else f"shape {shape}") + (f", {known}" if known else ""))
     if isinstance(statement, syntax.ConstraintStatement):
         lines += _facts(checked, [f"constraints.{occurrence.name}.{key}" for key in FIRST])
     if isinstance(statement, syntax.DecisionStatement):

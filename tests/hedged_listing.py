@@ -13,7 +13,8 @@ from driving import Array, Round, solved
 
 from oco.compiler.algorithms.experts import GRADIENTS, Solved
 from oco.compiler.algorithms.learned_margins import MARGIN_RATE
-from oco.compiler.algorithms.predictions import FORGETTING, OVERALL, PROFILES
+from oco.compiler.algorithms.predictions import FORGETTING, OVERALL
+from oco.compiler.algorithms.profiles import LEVEL_RATES, ROWS
 from oco.compiler.algorithms.weighting import KEPT
 
 T = 10
@@ -125,8 +126,8 @@ class Listing:
         self.L_of, self.gap_of, self.spread = np.zeros(2), 0.0, 0.0
         self.margin, self.error = (np.zeros((len(experts), len(price))) for _ in range(2))
         self.rows: list[Array] = []
-        self.profile: dict[tuple[int, int], Array] = {}
-        self.level: list[Array | float] = [0.0] * len(PROFILES)
+        self.profile: dict[int, Array] = {}
+        self.level: list[Array | float] = [0.0] * ROWS
         self.step = Step(case, Q)
 
     def weights(self, L: Array, gap: float) -> Array:
@@ -156,7 +157,7 @@ class Listing:
             slope = self.case.slope(x, d) + r * (self.price * (g > 0)) @ self.case.jacobian(x, d)
             self.S[k] += slope @ slope
             self.x[k] = self.case.project(x - c * D / math.sqrt(2 * self.S[k]) * slope)
-        was = self.rows or [flat(d)] * (len(FORGETTING) + len(PROFILES))
+        was = self.rows or [flat(d)] * (len(FORGETTING) + ROWS)
         self.rows = self.predictions(flat(d), was)
         for k, (place, c, q) in enumerate(self.solved):
             self.solve_again(k, c, q, shaped(was[place], d), shaped(self.rows[place], d), values, place)
@@ -168,13 +169,13 @@ class Listing:
         if self.season == 1:
             return rows
         phase, following = (self.t - 1) % self.season, self.t % self.season
-        for i, (forgets, follows) in enumerate(PROFILES):
-            base = self.profile.get((i, phase), was[OVERALL])
-            if (i, phase) in self.profile:
+        base = self.profile.get(phase, was[OVERALL])
+        for i, follows in enumerate((0.0, *LEVEL_RATES)):
+            if phase in self.profile:
                 self.level[i] = self.level[i] + follows * (now - base - self.level[i])
-            rate = max(forgets, 1 / ((self.t - 1) // self.season + 1))
-            self.profile[i, phase] = base + rate * (now - base)
-            seasonal = self.profile.get((i, following), rows[OVERALL]) + self.level[i]
+        self.profile[phase] = base + (now - base) / ((self.t - 1) // self.season + 1)
+        for level in self.level:
+            seasonal = self.profile.get(following, rows[OVERALL]) + level
             least, greatest = (
                 np.repeat([r[k] for r in self.case.ranges], [r[2] for r in self.case.ranges]) for k in (0, 1)
             )

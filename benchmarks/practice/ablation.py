@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from oco.compiler.algorithms import experts, hedged, hedged_rule, predictions, weighting
+from oco.compiler.algorithms import experts, hedged, hedged_rule, profiles, weighting
 
 Place = tuple[Any, str, Callable[[Any], Any]]
 """Module or class, name of a constant or function in it, and what stands there without the part."""
@@ -41,7 +41,8 @@ PARTS: Mapping[str, tuple[Place, ...]] = {
         (experts, "SOLVED", lambda s: tuple((0, c, q) for i, c, q in s if i == 0)),
     ),
     "with one reach": ((experts, "FOLLOWING", lambda f: tuple(x for x in f if x[0] == experts.FAR)),),
-    "without seasons": ((predictions, "longest_season", lambda f: lambda canonical: 1),),
+    "without seasons": ((profiles, "longest_season", lambda f: lambda canonical: 1),),
+    "without days of weeks": ((profiles, "day_of", lambda f: lambda season: 0),),
     "without the stated distribution": ((experts, "places", _experts(lambda p: (p[0], p[1], (), *p[3:]))),),
     "without regression on contexts": ((experts, "places", _experts(lambda p: (*p[:4], (), *p[5:]))),),
     "without quantiles of the errors": ((experts, "places", _experts(lambda p: (*p[:3], (), *p[4:]))),),

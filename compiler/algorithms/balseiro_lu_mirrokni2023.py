@@ -37,7 +37,8 @@ import numpy as np
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, NO_CONSTRAINTS
 from oco.compiler.algorithms.common import ROUNDS, domain_offers
-from oco.compiler.algorithms.predictions import Predictions, season_measured
+from oco.compiler.algorithms.predictions import Predictions
+from oco.compiler.algorithms.profiles import season_measured
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows
 from oco.compiler.lowering.predicted_round import as_predicted, parts_of, picking, predicted_of

@@ -89,7 +89,7 @@ from oco.compiler.algorithms.experts import expert_count, is_informed
 from oco.compiler.algorithms.hedged_rule import LARGE, Hedged
 from oco.compiler.algorithms.loss_steps import CURVATURE, point_count
 from oco.compiler.algorithms.penalties import FARTHEST
-from oco.compiler.algorithms.predictions import season_measured
+from oco.compiler.algorithms.profiles import season_measured
 from oco.compiler.algorithms.rehearsal import is_whole, rehearsed
 from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
 from oco.compiler.algorithms.weighting import PLAYED, RATES, gap_to_best
@@ -122,7 +122,7 @@ SLOPES = 100.0
 TOGETHER = (
     *("L", "gap", "L_of", "gap_of", "spread", "margin", "error", "F", "G"),
     *("lambda", "squares", "used", "F_lambda", "G_lambda"),
-    *("average", "visits", "profile", "level", "shift", "usual", "z", "C_zz", "C_sz"),
+    *("average", "visits", "profile", "hours", "week", "level", "shift", "usual", "z", "C_zz", "C_sz"),
 )
 """State that learners in turn have in common under delays. Decisions, their slopes, points and predictions are of each alone."""
 
@@ -322,15 +322,7 @@ HEDGED = Algorithm(
     gap=gap_to_best,
     mixes=True,
     reads=Feedback.FULL,
-    requirements=(
-        INEQUALITIES_ONLY,
-        FUNCTIONS_SEEN,
-        GRADIENTS_SEEN,
-        FULL_FEEDBACK,
-        EXACT_STEP,
-        PRICED,
-        INFORMED,
-    ),
+    requirements=(INEQUALITIES_ONLY, FUNCTIONS_SEEN, GRADIENTS_SEEN, FULL_FEEDBACK, EXACT_STEP, PRICED, INFORMED),
     theorems=(
         Theorem(
             name="regret on the penalised loss",
@@ -366,7 +358,7 @@ HEDGED = Algorithm(
     cost_rank=5,
     symbols={
         "x": "the decision of each expert",
-        "L": "the losses of the experts so far, with violations at their prices: all of them, and those that are not forgotten",
+        "L": "losses of the experts with violations at their prices: all of them, and those that are not forgotten",
         PLAYED: "weights of the experts with which the round was decided: of each weighting, and of the decision",
         RATES: "rates of these weights, and of the weights of the weightings",
         "gap": "what mixing has cost so far",
@@ -391,7 +383,9 @@ HEDGED = Algorithm(
         "average": "averages of the data so far",
         "visits": "how often each phase of the season came",
         "profile": "averages of the rounds of each phase of the season",
-        "level": "what the last rounds were above the profile",
+        "hours": "averages of the rounds of each phase of the day, where the season is a week",
+        "week": "sums of what each day of the week was above the average of all days, and of the scales",
+        "level": "what the last rounds were above the weekly predictions",
         "z": "means of the contexts",
         "C_zz": "covariances of the contexts",
         "C_sz": "covariances of the data and the contexts",

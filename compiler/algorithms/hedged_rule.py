@@ -265,11 +265,11 @@ def _rows_of(p: Problem, predicted: Value | None, solved: Solved) -> list[Value]
 
 
 def _begun(p: Problem, solved: Solved) -> np.ndarray[Any, Any]:
-    """Rounds after which each prediction is one: a season's after the first of its seasons."""
+    """Rounds after which each prediction is one: a season's after the first of its days, or of its seasons."""
     season = p.whole("season")
     _, seasonal, _, shifted, *_ = places(p.spec.canonical, season)
     waiting = {*seasonal, *shifted} if season > 1 else set()
-    first = max((k * -(-p.ahead // k) for _, _, k in Predictions(p).parts), default=1)
+    first = Predictions(p).profiles.waiting
     return np.array([first + 0.5 if i in waiting else 0.5 for i, _, _ in solved])
 
 

@@ -1,9 +1,7 @@
 """Predictions of a round's data from the rounds before it, and from what is known before the decision; a row for each of the ways:
 
 * averages that forget: s <- s + max(rate, 1/t) (s_t - s), rate 0 for the mean of all rounds, 1 for the last one;
-* with a season of k rounds (streams may have their own) the average of rounds k apart, one for each of the k phases, and a level, the
-  average that forgets of what the rounds were above it, cut to the streams' ranges. Until a phase has come the mean of all rounds stands
-  for it;
+* with a season of k rounds (streams may have their own) averages of its phases, and days within weeks with levels (`profiles`);
 * where the loss has kinks that move with a stream, as that of unsold stock with demand, quantiles: an average, or the seasonal one, and a
   shift for each of some levels q, s <- s + rate (1[e > s] - (1 - q)) of its errors e (Gibbs & Candes 2021);
 * where a stream of stated distribution enters constraints alone, in one direction, its quantile, and the last average of the others;
@@ -13,8 +11,6 @@
 
 Where feedback comes d rounds late, a round's data predict the round d + 1 later: the averages of the data are kept beside the
 predictions that were made with them, and the rounds of each phase are counted.
-
-A profile takes k numbers for each entry of the data, whatever the number of rounds.
 """
 
 from __future__ import annotations
@@ -27,9 +23,18 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.algorithms.memory import as_function_of
+from oco.compiler.algorithms.profiles import ROWS, Profiles
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Structured
-from oco.compiler.lowering.predicted_round import data_of, parts_of, picking, positions, predicted_of, stated_value
+from oco.compiler.lowering.predicted_round import (
+    data_of,
+    parts_of,
+    picking,
+    positions,
+    predicted_of,
+    stated_value,
+    within_ranges,
+)
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.calculus import gradient, vector_jacobian
@@ -38,16 +43,12 @@ from oco.compiler.problem.monotone import direction
 from oco.compiler.problem.stream_ranges import may_forecast
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.ranges.enclosure import Enclosure
-from oco.compiler.theory.settings import Default
-from oco.compiler.theory.theorems import Situation
 from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, names, walk
 
 Floats = np.ndarray[Any, Any]
 FORGETTING = (0.08, 0.0, 0.5)
 """Rates at which averages of the data forget; 0: the mean of all rounds."""
 OVERALL = FORGETTING.index(0.0)
-PROFILES = ((0.0, 0.0), (0.0, 0.1), (0.0, 0.3))
-"""Rates at which the profile and the level of each seasonal prediction forget; 0 for a level that stays 0."""
 SPREAD_OF = 0
 """Seasonal prediction whose errors have quantiles, the one without a level: their shifts follow it."""
 LEVELS = tuple((k + 0.5) / 9 for k in range(9))
@@ -58,15 +59,9 @@ STATED = (0.98, 0.999)
 """Quantiles of stated distributions, on the worse side."""
 MOST_CONTEXTS = 30
 """Entries of contexts that a regression takes: it solves a system of their number each round."""
-MOST_NUMBERS = 10**6
-"""Numbers of a profile, beyond which a season is not remembered."""
 SHRINK = 1e-9
-PROFILE = "profile"
-AVERAGE, VISITS = "average", "visits"
-"""State under delays: averages of the data, and how often each phase of the season came."""
-SeasonPart = tuple[str, tuple[int, int], int]
-"""Entries of the data with one season: the ending of the names of their state, from which entry to which, and the rounds."""
-LARGEST = 1e300  # ends of ranges stay finite in the state
+AVERAGE = "average"
+"""State under delays: averages of the data."""
 
 
 def contexts(canonical: Canonical) -> tuple[str, ...]:
@@ -87,33 +82,6 @@ def forecasts(canonical: Canonical) -> dict[str, str]:
         if n not in stated
     }
     return {n: one for n, fitting in pairs.items() for one in fitting if len(fitting) == 1}
-
-
-def longest_season(canonical: Canonical) -> int:
-    """Rounds of the longest season whose profile is kept."""
-    return MOST_NUMBERS // max(1, len(PROFILES) * predicted_of(canonical).size)
-
-
-def season_measured(s: Situation, together: bool = False) -> Default:
-    """Rounds of a season, as the setting `season`; 1 for none. Learners in turn that do not learn `together` count their own rounds."""
-    season = s.season // (1 if together else math.gcd(s.season, s.canonical.delay + 1))
-    if 1 < season <= longest_season(s.canonical):
-        return Default(float(season), "rounds after which the data repeat themselves, measured on data")
-    return Default(1.0, "no season is known: `season = 24` states one of 24 rounds")
-
-
-def season_parts(p: Problem) -> tuple[SeasonPart, ...]:
-    """Entries of the data by their seasons: all of them, or stream by stream where some have their own; none without a season."""
-    season, sizes, own = p.whole("season"), predicted_of(p.spec.canonical).streams, p.spec.seasons
-    whole = sum(sizes.values())
-    if season == 1 or positions(p.spec.canonical) or not whole:
-        return ()
-    if p.spec.settings["season"].given or own.keys().isdisjoint(sizes):
-        return (("", (0, whole), season),)
-    longest, turns = longest_season(p.spec.canonical), p.spec.canonical.delay + 1 if p.turn is None else 1
-    lengths = {n: min(max(2, k // math.gcd(k, turns)), longest) for n, k in own.items()}
-    ends = np.cumsum((0, *sizes.values())).tolist()
-    return tuple((f"_{n}", (a, b), lengths.get(n, season)) for n, (a, b) in zip(sizes, pairwise(ends)))
 
 
 @lru_cache(maxsize=16)
@@ -165,7 +133,7 @@ def places(canonical: Canonical, season: int) -> tuple[tuple[int, ...], ...]:
     """
     sizes = (
         len(FORGETTING),
-        len(PROFILES) if season > 1 else 0,
+        ROWS if season > 1 else 0,
         0 if quantiles((canonical.unscaled or canonical).played) is None else len(STATED),
         len(LEVELS) if kinked_streams(canonical) else 0,
         1 if contexts(canonical) else 0,
@@ -188,7 +156,7 @@ class Predictions:
         self.season = p.whole("season")
         self.size = 0 if positions(p.spec.canonical) else predicted_of(p.spec.canonical).size
         self.count = sum(map(len, places(p.spec.canonical, self.season)))
-        self.parts = season_parts(p)
+        self.profiles = Profiles(p)
         self.known = contexts(p.spec.canonical)
         _, seasonal, _, self.shifted, self.regression, given = places(p.spec.canonical, self.season)
         self.base = seasonal[SPREAD_OF] if seasonal else 0
@@ -199,14 +167,12 @@ class Predictions:
         """State before the first round."""
         if not self.size:
             return {}
-        zeros, profiles = self.t.zeros, len(PROFILES)
+        zeros = self.t.zeros
         state = {"predicted": zeros((self.count, self.size))}
         if self.p.turn is not None:
             state |= {AVERAGE: zeros((len(FORGETTING), self.size))}
-            state |= {f"{VISITS}{end}": zeros((k,)) for end, _, k in self.parts}
         if self.season > 1:
-            state |= {f"{PROFILE}{end}": zeros((k, profiles * (b - a))) for end, (a, b), k in self.parts}
-            state["level"] = zeros((profiles, self.size))
+            state |= self.profiles.init()
         if self.shifted:
             state |= {"shift": zeros((len(LEVELS), self.size)), "usual": zeros((self.size,))}
         if self.known:
@@ -234,7 +200,7 @@ class Predictions:
         if self.p.turn is not None:
             after[AVERAGE] = average
         if self.season > 1:
-            seasonal, kept = self._seasonal(state, own[OVERALL], average[OVERALL], now)
+            seasonal, kept = self.profiles.update(state, own[OVERALL], average[OVERALL], now)
             rows.append(seasonal)
             after |= kept
         if (table := quantiles(self.p.spec.canonical)) is not None:
@@ -289,7 +255,7 @@ class Predictions:
         spread = t.sum(C * t.eye(width), axis=1)
         ridge = t.where(spread > 0.0, spread * (SHRINK + 1.0 / self.p.played), 1.0)
         weights = t.solve(C + t.diag(ridge), self._context() - z)
-        return self._within_ranges(mean + array(state, "C_sz") @ weights)
+        return within_ranges(self.p, mean + array(state, "C_sz") @ weights)
 
     def _with(self, own: dict[str, Value], others: Value) -> Value:
         """Values of the streams that have one, and `others` for the rest; within the ranges of the streams."""
@@ -297,57 +263,7 @@ class Predictions:
         for name, size in predicted_of(self.p.spec.canonical).streams.items():
             parts.append(own.get(name, others[at : at + size]))
             at += size
-        return self._within_ranges(parts[0] if len(parts) == 1 else self.t.concat(*parts))
-
-    def _within_ranges(self, row: Value, first: int = 0, end: int | None = None) -> Value:
-        t, (lower, upper) = self.t, (side[first:end] for side in self._ranges())
-        return t.minimum(t.maximum(row, t.constant(lower, "least")), t.constant(upper, "greatest"))
-
-    def _seasonal(self, state: State, mean: Value, after: Value, now: Value) -> tuple[Value, State]:
-        """Predictions (profiles, entries) of the next round, and the state that they come from; `mean` of all rounds before and after."""
-        if len(self.parts) == 1:
-            return self._of_part(self.parts[0], state, array(state, "level"), mean, after, now)
-        made, kept, levels = [], dict[str, Structured](), []
-        for part in self.parts:
-            a, b = part[1]
-            own, of_part = self._of_part(part, state, array(state, "level")[:, a:b], mean[a:b], after[a:b], now[a:b])
-            made.append(own)
-            levels.append(of_part.pop("level"))
-            kept |= of_part
-        return self.t.concat(*made, axis=1), {**kept, "level": self.t.concat(*levels, axis=1)}
-
-    def _of_part(
-        self, part: SeasonPart, state: State, levels: Value, mean: Value, after: Value, now: Value
-    ) -> tuple[Value, dict[str, Any]]:
-        """Predictions of the entries of one season."""
-        t, count, (end, (a, b), k) = self.t, len(PROFILES), part
-        assert self.p.round is not None
-        shape = (count, b - a)
-        forgets, follows = (
-            t.constant(np.array(r).reshape(-1, 1), n) for r, n in zip(zip(*PROFILES), ("forgets", "follows"))
-        )
-        self.p.note(f"profiles of a season of {k} rounds, and levels above them")
-        phase, table = (self.p.round - 1) % k, array(state, f"{PROFILE}{end}")
-        later = self.p.ahead - 1
-        coming = (self.p.round + later if later else self.p.round) % k
-        seen, visits, known, kept = self._visits(state, part, phase, coming)
-        base = t.where(seen, t.reshape(table[phase], shape), t.broadcast(mean, shape))
-        level = t.where(seen, levels + follows * (now - base - levels), levels)
-        profile = base + t.maximum(forgets, 1.0 / visits) * (now - base)
-        table = t.name("profile", t.put(table, t.reshape(profile, (shape[0] * shape[1],)), phase))
-        following = t.where(known, t.reshape(table[coming], shape), t.broadcast(after, shape))
-        seasonal = t.name("seasonal", self._within_ranges(following + level, a, b))
-        return seasonal, {f"{PROFILE}{end}": table, "level": t.name("level", level), **kept}
-
-    def _visits(self, state: State, part: SeasonPart, phase: Value, coming: Value) -> tuple[Value, Value, Value, State]:
-        """True where the phase of the round came before, how often it came with it, True where the coming phase came, and the counts."""
-        t, (end, _, k), played = self.t, part, self.p.played
-        if self.p.turn is None:
-            return played > k + 0.5, 1.0 + t.floor((played - 0.5) / float(k)), played > k - 0.5, {}
-        before = array(state, f"{VISITS}{end}")
-        count = before[phase] + 1.0
-        counts = t.name("visits", t.put(before, count, phase))
-        return count > 1.5, count, counts[coming] > 0.5, {f"{VISITS}{end}": counts}
+        return within_ranges(self.p, parts[0] if len(parts) == 1 else self.t.concat(*parts))
 
     def _shifted(self, state: State, error: Value, base: Value) -> tuple[Value, State]:
         """Predictions (levels, entries) of the next round at quantiles of the errors of another, and the state that they come from."""
@@ -358,7 +274,7 @@ class Predictions:
         rises = t.to_float(error > shift) - t.constant(1.0 - np.array(LEVELS).reshape(-1, 1), "above", "shares above")
         shift = t.name("shift", shift + t.maximum(SHIFT_RATE, 1.0 / t.sqrt(played)) * 3.0 * usual * rises)
         added = t.where(t.constant(kinked_entries(self.p.spec.canonical), "kinked"), shift, 0.0)
-        return self._within_ranges(base + added), {"shift": shift, "usual": usual}
+        return within_ranges(self.p, base + added), {"shift": shift, "usual": usual}
 
     def _regression(self, state: State, change: Value) -> State:
         """Means and covariances of the contexts with one another and with the data, whose change from its mean is given."""
@@ -385,13 +301,3 @@ class Predictions:
     @property
     def _width(self) -> int:
         return sum(math.prod(s.shape) for s in self.p.spec.canonical.streams if s.name in self.known)
-
-    def _ranges(self) -> tuple[Floats, Floats]:
-        """Least and greatest value of each entry of the data."""
-        ranges = {s.name: s for s in self.p.spec.canonical.streams}
-        own = [ranges[n] for n in predicted_of(self.p.spec.canonical).streams]
-        lower, upper = (
-            np.concatenate([np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape).ravel() for s, e in pairs])
-            for pairs in ([(s, s.lower) for s in own], [(s, s.upper) for s in own])
-        )
-        return np.maximum(lower, -LARGEST), np.minimum(upper, LARGEST)

@@ -12,6 +12,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,8 @@ from oco.dsl.dims import known
 from oco.dsl.expressions import Call, Expr, Index, Kind, Name, names, rewrite, walk
 from oco.dsl.statements import Timing
 
+Floats = np.ndarray[Any, Any]
+LARGEST = 1e300  # ends of ranges stay finite in the state
 PREDICTED, MARGIN, LOSS, SAMPLE = "_predicted_", "_margin", "_loss", "_sample"
 
 
@@ -132,6 +135,23 @@ def data_of(p: Problem) -> Value:
     t = p.tracer
     parts = [t.reshape(t.to_float(p.seen[n]), (size,)) for n, size in predicted_of(p.spec.canonical).streams.items()]
     return parts[0] if len(parts) == 1 else t.concat(*parts)
+
+
+def data_ranges(canonical: Canonical) -> tuple[Floats, Floats]:
+    """Least and greatest value of each entry of these data; finite, as they stand in states."""
+    ranges = {s.name: s for s in canonical.streams}
+    own = [ranges[n] for n in predicted_of(canonical).streams]
+    lower, upper = (
+        np.concatenate([np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape).ravel() for s, e in pairs])
+        for pairs in ([(s, s.lower) for s in own], [(s, s.upper) for s in own])
+    )
+    return np.maximum(lower, -LARGEST), np.minimum(upper, LARGEST)
+
+
+def within_ranges(p: Problem, rows: Value, first: int = 0, end: int | None = None) -> Value:
+    """Predictions of the entries from `first` to `end`, cut to their ranges."""
+    t, (lower, upper) = p.tracer, (side[first:end] for side in data_ranges(p.spec.canonical))
+    return t.minimum(t.maximum(rows, t.constant(lower, "least")), t.constant(upper, "greatest"))
 
 
 def parts_of(p: Problem, rows: Value) -> list[Value]:

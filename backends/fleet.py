@@ -76,18 +76,18 @@ class Fleet(Owned):
         filled = dict(compiled.program.previous)
         self._inputs = {f.name: f.type for f in compiled.program.feedback if f.name not in filled}
         self._context = compiled.program.context
-        self._make(self._starts(start), list(range(size)) if seeds is None else list(seeds))
+        self._make(self._starts(start), range(size) if seeds is None else list(seeds))
 
     def __repr__(self) -> str:
         program, name = self.compiled.program, self.compiled.backend
         return f"Fleet({program.name}, {self.size} learners, backend={name!r}, round={self.round})"
 
-    def _starts(self, start: Any) -> list[dict[str, Array]]:
-        """First decisions of each learner."""
+    def _starts(self, start: Any) -> dict[str, Array]:
+        """First decisions that are given, by name, the learner first: one for all, or one for each."""
         given = {} if start is None else dict(start) if isinstance(start, Mapping) else {self._names[0]: start}
         if unknown := [name for name in given if name not in self._names]:
             raise fail("OCO846", f"{unknown[0]!r} is no decision of the model: there are {', '.join(self._names)}")
-        results: list[dict[str, Array]] = [{} for _ in range(self.size)]
+        results: dict[str, Array] = {}
         for field in self.compiled.program.decision:
             if field.name not in given:
                 continue
@@ -95,19 +95,22 @@ class Fleet(Owned):
             if value.shape not in (field.type.shape, (self.size, *field.type.shape)):
                 wanted = f"{field.type.shape}, or {(self.size, *field.type.shape)} with the learner first"
                 raise fail("OCO852", f"the start of {field.name} has the shape {value.shape}, not {wanted}")
-            each = np.broadcast_to(value, (self.size, *field.type.shape))
-            for k in range(self.size):
-                results[k][field.name] = each[k]
+            results[field.name] = value[None] if value.shape == field.type.shape else value
         return results
 
     @property
     def _names(self) -> tuple[str, ...]:
         return tuple(f.name for f in self.compiled.program.decision)
 
-    def _make(self, starts: list[dict[str, Array]], seeds: list[int]) -> None:
+    def _make(self, starts: Mapping[str, Array], seeds: Sequence[Any]) -> None:
+        firsts = self._first_of(starts, self.size)
         self._learners = [
-            Learner(self.compiled, self.contract, seed=seed, start=start or None) for seed, start in zip(seeds, starts)
+            Learner(self.compiled, self.contract, seed=seed, start=start or None) for seed, start in zip(seeds, firsts)
         ]
+
+    def _first_of(self, starts: Mapping[str, Array], count: int) -> Iterator[dict[str, Array]]:
+        """First decisions of so many learners, from those of one or of each."""
+        return ({name: rows[min(k, len(rows) - 1)] for name, rows in starts.items()} for k in range(count))
 
     @property
     def round(self) -> int:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oco.backends.arguments import given_draw
+from oco.backends.arguments import generator, given_draw, is_integer
 from oco.backends.base import Recorded
 from oco.backends.turns import OfRound
 
@@ -16,6 +17,55 @@ if TYPE_CHECKING:
     from oco.backends.learner import Learner
 
 Array = np.ndarray[Any, Any]
+
+WORD = (1 << 64) - 1
+"""Largest number of 64 bits."""
+
+
+class Generators:
+    """Random generators of the learners of a fleet, made of their seeds once the first of them draws: most algorithms draw nothing.
+
+    Raises OCO849 where a seed is not valid.
+    """
+
+    def __init__(self, seeds: Sequence[Any]) -> None:
+        self._seeds = seeds
+        for seed in () if isinstance(seeds, range) else seeds:
+            if not (is_integer(seed) and seed >= 0):
+                generator(seed)
+
+    @cached_property
+    def each(self) -> list[np.random.Generator]:
+        """Generator of each learner."""
+        return [generator(seed) for seed in self._seeds]
+
+    @property
+    def states(self) -> Array:
+        """States of the generators, a row each, shape (n, 6): the state and the increment of PCG64 as two words, what is left of a word."""
+        rows = [(one.bit_generator.state, one.bit_generator.state["state"]) for one in self.each]
+        words = [
+            (*divmod(n["state"], WORD + 1), *divmod(n["inc"], WORD + 1), s["has_uint32"], s["uinteger"])
+            for s, n in rows
+        ]
+        return np.array(words, dtype=np.uint64).reshape(len(words), 6)
+
+    @states.setter
+    def states(self, rows: Array) -> None:
+        for one, row in zip(self.each, rows.tolist(), strict=True):
+            numbers = {"state": row[0] << 64 | row[1], "inc": row[2] << 64 | row[3]}
+            rest = {"has_uint32": row[4], "uinteger": row[5]}
+            one.bit_generator.state = {"bit_generator": "PCG64", "state": numbers, **rest}
+
+    @contextmanager
+    def undone_on_failure(self) -> Iterator[None]:
+        """Context after whose failure the generators are as before."""
+        before = [one.bit_generator.state for one in self.each]
+        try:
+            yield
+        except BaseException:
+            for one, state in zip(self.each, before):
+                one.bit_generator.state = state
+            raise
 
 
 class Drawing:

@@ -74,7 +74,7 @@ def test_fleets_go_over_to_the_next_epochs_together():
     for rows in np.random.default_rng(0).uniform(-1, 1, (3 * T + 2, SIZE, 3)):
         np.testing.assert_allclose(together.decide(), alone.decide(), rtol=0, atol=1e-12)
         np.testing.assert_allclose(together.observe(c=rows).loss, alone.observe(c=rows).loss, rtol=0, atol=1e-12)
-    assert (together.value("T") == 2 * T).all()
+    assert (together.value("T") == 4 * T).all()
 
 
 def test_few_learners_and_rules_of_many_values_go_one_by_one():

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-WORD = (1 << 64) - 1
-"""Largest number of 64 bits."""
+WORD = 1 << 64
+"""Number of values of a word of 64 bits."""
 
 
 class Generators:
@@ -39,23 +39,6 @@ class Generators:
         """Generator of each learner."""
         return [generator(seed) for seed in self._seeds]
 
-    @property
-    def states(self) -> Array:
-        """States of the generators, a row each, shape (n, 6): the state and the increment of PCG64 as two words, what is left of a word."""
-        rows = [(one.bit_generator.state, one.bit_generator.state["state"]) for one in self.each]
-        words = [
-            (*divmod(n["state"], WORD + 1), *divmod(n["inc"], WORD + 1), s["has_uint32"], s["uinteger"])
-            for s, n in rows
-        ]
-        return np.array(words, dtype=np.uint64).reshape(len(words), 6)
-
-    @states.setter
-    def states(self, rows: Array) -> None:
-        for one, row in zip(self.each, rows.tolist(), strict=True):
-            numbers = {"state": row[0] << 64 | row[1], "inc": row[2] << 64 | row[3]}
-            rest = {"has_uint32": row[4], "uinteger": row[5]}
-            one.bit_generator.state = {"bit_generator": "PCG64", "state": numbers, **rest}
-
     @contextmanager
     def undone_on_failure(self) -> Iterator[None]:
         """Context after whose failure the generators are as before."""
@@ -66,6 +49,24 @@ class Generators:
             for one, state in zip(self.each, before):
                 one.bit_generator.state = state
             raise
+
+
+def states_of(generators: Sequence[np.random.Generator]) -> Array:
+    """States of generators, a row each, shape (n, 6): the state and the increment of PCG64 as two words, what is left of a word."""
+    rows = []
+    for one in generators:
+        state: Any = one.bit_generator.state
+        own, rest = state["state"], (state["has_uint32"], state["uinteger"])
+        rows.append((*divmod(own["state"], WORD), *divmod(own["inc"], WORD), *rest))
+    return np.array(rows, dtype=np.uint64).reshape(len(rows), 6)
+
+
+def set_states(generators: Sequence[np.random.Generator], rows: Array) -> None:
+    """Set generators to states that `states_of` gave."""
+    for one, row in zip(generators, rows.tolist(), strict=True):
+        own = {"state": row[0] * WORD + row[1], "inc": row[2] * WORD + row[3]}
+        rest = {"has_uint32": row[4], "uinteger": row[5]}
+        one.bit_generator.state = {"bit_generator": "PCG64", "state": own, **rest}
 
 
 class Drawing:

@@ -23,6 +23,7 @@ class StackedFleet(Fleet):
     """Fleet of learners that share nothing. `alone` is the class of a single one of its learners, which words its errors."""
 
     writes_all = True
+    _left_out = 0
     alone: type[Learner] = Learner
 
     def __init__(
@@ -38,7 +39,6 @@ class StackedFleet(Fleet):
     ) -> None:
         self._last: tuple[dict[str, Array], dict[str, Array]] | None = None
         self._drawn: tuple[int, list[Array]] | None = None
-        self._skipped = 0
         self._lay_out(compiled, contract, size)
         super().__init__(compiled, contract, size, start=start, seeds=seeds, timeout=timeout)
 
@@ -89,6 +89,22 @@ class StackedFleet(Fleet):
             self._fill({**values, EPOCH: np.full(self.size, float(length))})
             self._stepped(streams)
 
+    def _begin_with(self, compiled: Compiled, contract: Contract) -> None:
+        self._lay_out(compiled, contract, self.size)
+        super()._begin_with(compiled, contract)
+
+    def _unprepared(self) -> list[Array]:
+        return [*self._kept().values()]
+
+    def _random_generators(self) -> list[np.random.Generator]:
+        return self._generators.each
+
+    def _drawn_now(self) -> list[Array] | None:
+        return None if self._drawn is None or self._drawn[0] != self.round else self._drawn[1]
+
+    def _set_drawn(self, drawn: list[Array] | None) -> None:
+        self._drawn = None if drawn is None else (self.round, drawn)
+
     def _decisions(self) -> list[Array]:
         return self._decided_with(self._draws())
 
@@ -97,7 +113,7 @@ class StackedFleet(Fleet):
 
     def _leave_out(self) -> None:
         self._drawn = None
-        self._skipped += 1
+        self._left_out += 1
 
     def _draws(self) -> list[Array]:
         """Algorithm's own random arrays of this round, drawn once, by each learner from its own seed."""

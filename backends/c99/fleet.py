@@ -120,7 +120,7 @@ class NativeFleet(StackedFleet):
     def _take_place(self, place: int, count: int) -> None:
         """Take a place among fleets in turn."""
         if self.compiled.program.shared:
-            self._blocks[self._member(PLACE)] = place + count * self._skipped
+            self._blocks[self._member(PLACE)] = place + count * self._left_out
 
     def _learn_from(self, other: Fleet) -> None:
         """Take what fleets in turn have in common."""

@@ -103,8 +103,8 @@ class BatchedFleet(StackedFleet):
     def _take_place(self, place: int, count: int) -> None:
         """Take a place among fleets in turn."""
         if self.compiled.program.shared:
-            own = float(place + count * self._skipped)
-            self._set(self._place(PLACE), lambda k: np.full(self._lanes, own))
+            own = np.full(self._lanes, place + count * self._left_out)
+            self._set(self._place(PLACE), lambda k: own)
 
     def _learn_from(self, other: Fleet) -> None:
         """Take what fleets in turn have in common."""

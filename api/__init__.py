@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from oco.dsl.load import load, parse
     from oco.dsl.terms import file
     from oco.guarded import Untrusted, untrusted
-    from oco.pipeline import alert, check, compile, load_trace, migrate, open, restore, tune
+    from oco.pipeline import alert, check, compile, load_trace, migrate, open, restore, restore_fleet, tune
     from oco.words import *  # noqa: F403
     from oco.words import __all__ as _words
 
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         "open",
         "parse",
         "restore",
+        "restore_fleet",
         "tune",
         "untrusted",
         *_words,
@@ -66,6 +67,7 @@ PLACES = {
     "open": "oco.pipeline",
     "parse": "oco.dsl.load",
     "restore": "oco.pipeline",
+    "restore_fleet": "oco.pipeline",
     "tune": "oco.pipeline",
     "untrusted": "oco.guarded",
 }

@@ -14,6 +14,7 @@ from oco.dsl.model import Model
 
 if TYPE_CHECKING:
     from oco.alerting import AlertLearner
+    from oco.backends.fleet import Fleet
     from oco.backends.learner import Learner
     from oco.compiler.problem.canonical import Canonical
     from oco.evaluation.report.trace import Trace
@@ -201,6 +202,29 @@ def restore(source: str | os.PathLike[str] | Mapping[str, Any], backend: str | N
     require(source, (str, os.PathLike, Mapping), "the path of a saved state, or a state")
     state = source if isinstance(source, Mapping) else read_saved(source)
     return restored_learner(state, backend)
+
+
+def restore_fleet(
+    path: str | os.PathLike[str], backend: str | None = None, *, workers: int = 1, timeout: float | None = 0.0
+) -> Fleet:
+    """Fleet from `fleet.save(path)`, which continues bit for bit.
+
+    backend  by default the one that saved it, where it works on this machine
+    workers, timeout  as for `plan.fleet`
+
+    Raises OCO850 where the file is damaged, OCO851 where its model now gives another plan.
+    """
+    from oco.backends.fleet_file import read_fleet
+    from oco.backends.registry import usable
+    from oco.plan import Plan
+
+    require(path, (str, os.PathLike), "the path of a saved fleet")
+    saved = read_fleet(path)
+    plan = Plan.from_recipe(saved.about.get("recipe"), backend or usable(saved.about.get("backend")))
+    with contained("restoring"):
+        fleet = plan.fleet(saved.about["size"], workers=workers, timeout=timeout)
+        fleet._restore(saved)
+        return fleet
 
 
 def migrate(

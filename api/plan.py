@@ -232,7 +232,9 @@ class Plan(core.Plan):
         """
         rounds = None if self.horizon is None else size * self.horizon
         target = self.backend_for(rounds, backend).name
-        own = self._summed_at_once if self.certify and find_backend(target).fleet(self.program).writes_all else self
+        own = (
+            self._summed_at_once if self.certify and find_backend(target).fleet(self.program, size).writes_all else self
+        )
         return make_fleet(
             own.compiled(target), own.contract, size, start=start, seeds=seeds, workers=workers, timeout=timeout
         )

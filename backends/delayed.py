@@ -19,6 +19,7 @@ from oco.backends.base import Compiled
 from oco.backends.contract import Contract
 from oco.backends.feedback import Feedback
 from oco.backends.fleet import Fleet, FleetFeedback
+from oco.backends.fleet_file import SavedFleet, in_turn, write_fleet
 from oco.backends.learner import Learner
 from oco.backends.monitor import Monitor
 from oco.backends.ownership import Owned
@@ -318,6 +319,26 @@ class DelayedFleet(InTurns[Fleet]):
             self.rounds.end(now)
             self._last = one
             return FleetFeedback(now, feedback.loss, feedback.constraints, feedback.equalities)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all learners to a file, as `Fleet.save`, with the rounds that are open."""
+        with self._owned():
+            parts = [one._saved() for one in self.members]
+            own = {key: parts[0].about[key] for key in ("size", "model", "backend", "recipe")}
+            write_fleet(in_turn({**own, "decided": self.round - 1, "pending": list(self.pending)}, parts), path)
+
+    def _restore(self, saved: SavedFleet) -> None:
+        """Go on from a saved state. Raises OCO850, OCO851."""
+        try:
+            if len(saved.about["members"]) != len(self.members):
+                raise ValueError(f"{len(saved.about['members'])} fleets in turn")
+            rounds = OpenRounds(len(self.members), int(saved.about["decided"]), map(int, saved.about["pending"]))
+        except UNREADABLE as error:
+            raise fail("OCO850", f"the saved fleet is not whole: {type(error).__name__}: {error}") from None
+        for i, one in enumerate(self.members):
+            one._restore(saved.part(i))
+        self.rounds = rounds
+        self._last = self.newest if self.learns_together else self.members[0]
 
     def certificates(self) -> list[Certificate]:
         """Raise OCO735: each learner sees a part of the rounds."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -13,11 +14,16 @@ from oco.backends.arguments import first_decision, wrong_input
 from oco.backends.base import Compiled
 from oco.backends.certified import certificate_of, conditions_of
 from oco.backends.contract import Contract
+from oco.backends.fleet_file import SavedFleet, write_fleet
+from oco.backends.identity import model_hash, plan_hash
 from oco.backends.learner import Learner
 from oco.backends.named import learners_first, named
 from oco.backends.ownership import Owned
+from oco.backends.past_horizon import epochs_after, is_continued
 from oco.backends.python.intake import Intake, StreamError
 from oco.backends.python.streams import Stream
+from oco.backends.random_arrays import set_states, states_of
+from oco.backends.saved import check_identity
 from oco.compiler.certificates.certificate import Certificate
 from oco.compiler.ir.program import DType, Type
 from oco.compiler.ir.verifier import KINDS
@@ -76,18 +82,18 @@ class Fleet(Owned):
         filled = dict(compiled.program.previous)
         self._inputs = {f.name: f.type for f in compiled.program.feedback if f.name not in filled}
         self._context = compiled.program.context
-        self._make(self._starts(start), list(range(size)) if seeds is None else list(seeds))
+        self._make(self._starts(start), range(size) if seeds is None else list(seeds))
 
     def __repr__(self) -> str:
         program, name = self.compiled.program, self.compiled.backend
         return f"Fleet({program.name}, {self.size} learners, backend={name!r}, round={self.round})"
 
-    def _starts(self, start: Any) -> list[dict[str, Array]]:
-        """First decisions of each learner."""
+    def _starts(self, start: Any) -> dict[str, Array]:
+        """First decisions that are given, by name, the learner first: one for all, or one for each."""
         given = {} if start is None else dict(start) if isinstance(start, Mapping) else {self._names[0]: start}
         if unknown := [name for name in given if name not in self._names]:
             raise fail("OCO846", f"{unknown[0]!r} is no decision of the model: there are {', '.join(self._names)}")
-        results: list[dict[str, Array]] = [{} for _ in range(self.size)]
+        results: dict[str, Array] = {}
         for field in self.compiled.program.decision:
             if field.name not in given:
                 continue
@@ -95,19 +101,22 @@ class Fleet(Owned):
             if value.shape not in (field.type.shape, (self.size, *field.type.shape)):
                 wanted = f"{field.type.shape}, or {(self.size, *field.type.shape)} with the learner first"
                 raise fail("OCO852", f"the start of {field.name} has the shape {value.shape}, not {wanted}")
-            each = np.broadcast_to(value, (self.size, *field.type.shape))
-            for k in range(self.size):
-                results[k][field.name] = each[k]
+            results[field.name] = value[None] if value.shape == field.type.shape else value
         return results
 
     @property
     def _names(self) -> tuple[str, ...]:
         return tuple(f.name for f in self.compiled.program.decision)
 
-    def _make(self, starts: list[dict[str, Array]], seeds: list[int]) -> None:
+    def _make(self, starts: Mapping[str, Array], seeds: Sequence[Any]) -> None:
+        firsts = self._first_of(starts, self.size)
         self._learners = [
-            Learner(self.compiled, self.contract, seed=seed, start=start or None) for seed, start in zip(seeds, starts)
+            Learner(self.compiled, self.contract, seed=seed, start=start or None) for seed, start in zip(seeds, firsts)
         ]
+
+    def _first_of(self, starts: Mapping[str, Array], count: int) -> Iterator[dict[str, Array]]:
+        """First decisions of so many learners, from those of one or of each."""
+        return ({name: rows[min(k, len(rows) - 1)] for name, rows in starts.items()} for k in range(count))
 
     @property
     def round(self) -> int:
@@ -164,6 +173,87 @@ class Fleet(Owned):
         with self._owned():
             self._leave_out()
 
+    # Its life beyond this process.
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all learners to a file, completely or not at all: `oco.restore_fleet` goes on from there bit for bit. Contexts that were
+        given for this round are to be given again. Raises OCO903 where it cannot be written; the old file is then unchanged.
+        """
+        with self._owned():
+            write_fleet(self._saved(), path)
+
+    def _saved(self) -> SavedFleet:
+        """State of all learners."""
+        self._pass_horizon()
+        program, contract = self.compiled.program, self.contract
+        drawn = self._drawn_now()
+        arrays = {f"state.{k}": values for k, values in enumerate(self._unprepared())}
+        arrays |= {f"drawn.{k}": values for k, values in enumerate(drawn or ())}
+        arrays |= {"random": states_of(self._random_generators())} if program.draws else {}
+        about = {
+            "size": self.size,
+            "model": program.name,
+            "backend": self.compiled.backend,
+            "model_hash": model_hash(contract),
+            "plan_hash": plan_hash(program, contract),
+            "recipe": dict(contract.recipe),
+            "decided": self._answered == self.round and not self._context,
+            "drawn": drawn is not None,
+            "skipped": self._left_out,
+        }
+        return SavedFleet(about, arrays)
+
+    def _restore(self, saved: SavedFleet) -> None:
+        """Go on from a saved state. Raises OCO850 where it is not whole, OCO851 where it is of another plan."""
+        after = epochs_after(self.compiled, self.contract) if is_continued(saved.about["recipe"]) else None
+        if after is not None:
+            self._begin_with(*after)
+        program = self.compiled.program
+        check_identity(saved.about, program, self.contract)
+        self._fill(saved.states(program.state))
+        if program.draws:
+            set_states(self._random_generators(), saved.generators)
+        self._set_drawn([*saved.fields("drawn", program.draws).values()] if saved.about["drawn"] else None)
+        self._left_out = max(0, int(saved.about["skipped"]))
+        self._answered = self.round if saved.about["decided"] is True else 0
+
+    def _begin_with(self, compiled: Compiled, contract: Contract) -> None:
+        """Begin anew with another program."""
+        self.compiled, self.contract = compiled, contract
+        self._make({}, range(self.size))
+
+    def _fill(self, values: Mapping[str, Array]) -> None:
+        """Set the states: values by field with the learner first, one for all or one for each."""
+        rows = [values[f.name] for f in self.compiled.program.state]
+        for k, learner in enumerate(self._learners):
+            learner._state = tuple(v[min(k, len(v) - 1)] for v in rows)
+
+    def _unprepared(self) -> list[Array]:
+        """States before they were prepared with the contexts of the round, by field, the learner first."""
+        return [np.stack(same) for same in zip(*(learner.unprepared for learner in self._learners))]
+
+    def _random_generators(self) -> list[np.random.Generator]:
+        return [learner._random for learner in self._learners]
+
+    def _drawn_now(self) -> list[Array] | None:
+        """Random arrays of this round, the learner first; None where they are still to be drawn."""
+        drawn = [learner.drawn for learner in self._learners]
+        return None if any(d is None for d in drawn) else [np.stack(same) for same in zip(*drawn)]
+
+    def _set_drawn(self, drawn: list[Array] | None) -> None:
+        for k, learner in enumerate(self._learners):
+            learner._drawn = None if drawn is None else (learner.round, tuple(d[k] for d in drawn))
+
+    @property
+    def _left_out(self) -> int:
+        """Number of rounds that were left out."""
+        return self._learners[0].skipped
+
+    @_left_out.setter
+    def _left_out(self, rounds: int) -> None:
+        for learner in self._learners:
+            learner.skipped = rounds
+
     def value(self, name: str) -> Array:
         """Field of the states of all learners, the learner first."""
         return self._kept()[name]
@@ -201,7 +291,10 @@ class Fleet(Owned):
             return self._stepped(arrays)
 
     def _pass_horizon(self) -> None:
-        """Go over to the epochs after the horizon; learners that are called one by one do so themselves."""
+        """Go over to the epochs after the horizon."""
+        for learner in self._learners:
+            learner.pass_horizon()
+        self.compiled, self.contract = self._learners[0].compiled, self._learners[0].contract
 
     def _learn_context(self, context: Mapping[str, Any]) -> None:
         """Give each learner its contexts; nothing where none are given."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oco.backends.arguments import given_draw
+from oco.backends.arguments import generator, given_draw, is_integer
 from oco.backends.base import Recorded
 from oco.backends.turns import OfRound
 
@@ -16,6 +17,56 @@ if TYPE_CHECKING:
     from oco.backends.learner import Learner
 
 Array = np.ndarray[Any, Any]
+
+WORD = 1 << 64
+"""Number of values of a word of 64 bits."""
+
+
+class Generators:
+    """Random generators of the learners of a fleet, made of their seeds once the first of them draws: most algorithms draw nothing.
+
+    Raises OCO849 where a seed is not valid.
+    """
+
+    def __init__(self, seeds: Sequence[Any]) -> None:
+        self._seeds = seeds
+        for seed in () if isinstance(seeds, range) else seeds:
+            if not (is_integer(seed) and seed >= 0):
+                generator(seed)
+
+    @cached_property
+    def each(self) -> list[np.random.Generator]:
+        """Generator of each learner."""
+        return [generator(seed) for seed in self._seeds]
+
+    @contextmanager
+    def undone_on_failure(self) -> Iterator[None]:
+        """Context after whose failure the generators are as before."""
+        before = [one.bit_generator.state for one in self.each]
+        try:
+            yield
+        except BaseException:
+            for one, state in zip(self.each, before):
+                one.bit_generator.state = state
+            raise
+
+
+def states_of(generators: Sequence[np.random.Generator]) -> Array:
+    """States of generators, a row each, shape (n, 6): the state and the increment of PCG64 as two words, what is left of a word."""
+    rows = []
+    for one in generators:
+        state: Any = one.bit_generator.state
+        own, rest = state["state"], (state["has_uint32"], state["uinteger"])
+        rows.append((*divmod(own["state"], WORD), *divmod(own["inc"], WORD), *rest))
+    return np.array(rows, dtype=np.uint64).reshape(len(rows), 6)
+
+
+def set_states(generators: Sequence[np.random.Generator], rows: Array) -> None:
+    """Set generators to states that `states_of` gave."""
+    for one, row in zip(generators, rows.tolist(), strict=True):
+        own = {"state": row[0] * WORD + row[1], "inc": row[2] * WORD + row[3]}
+        rest = {"has_uint32": row[4], "uinteger": row[5]}
+        one.bit_generator.state = {"bit_generator": "PCG64", "state": own, **rest}
 
 
 class Drawing:

@@ -34,8 +34,8 @@ class Backend(Protocol):
     def learner(self) -> type[Learner]:
         """Class of learners."""
 
-    def fleet(self, program: Program) -> type[Fleet]:
-        """Class of fleets of a program."""
+    def fleet(self, program: Program, size: int) -> type[Fleet]:
+        """Class of fleets of so many learners of a program."""
 
     def unavailable_reason(self) -> str | None:
         """Advice to make the backend work on this machine; None where it works."""
@@ -150,7 +150,7 @@ def make_fleet(
         raise fail("OCO852", f"a fleet has at least one learner, and a seed for each: {size!r} learners")
     if not is_integer(workers) or workers < 1:
         raise fail("OCO852", f"one thread or more share the work of a fleet, not {workers!r}")
-    made = backend(compiled.backend).fleet(compiled.program)
+    made = backend(compiled.backend).fleet(compiled.program, size)
     options: dict[str, Any] = {"start": start, "seeds": seeds, "workers": workers, "timeout": timeout}
     if contract.delay:  # it plays the part of a fleet
         return cast(Fleet, DelayedFleet.of(made, compiled, contract, size, **options))

@@ -56,7 +56,7 @@ def restore_into(learner: Learner, state: Mapping[str, Any]) -> None:
     """Set a new learner to a saved state. Raises OCO850, OCO851."""
     program, contract = learner.compiled.program, learner.contract
     try:
-        _check_identity(state, program, contract)
+        check_identity(state, program, contract)
         learner._state = _all([state["values"][f.name] for f in program.state], program.state)
         check_round(learner.round)
         learner._random.bit_generator.state = state["random"]
@@ -95,7 +95,7 @@ def _last_round(last: Mapping[str, Any], program: Program) -> LastRound:
     return LastRound(*(_all(last[name], fields) for name, fields in parts.items()))
 
 
-def _check_identity(state: Mapping[str, Any], program: Program, contract: Contract) -> None:
+def check_identity(state: Mapping[str, Any], program: Program, contract: Contract) -> None:
     """Check that model, algorithm and settings agree. A setting that did not exist when the state was saved is ignored."""
     recipe, own = state["recipe"], contract.recipe
     if state["model_hash"] != model_hash(contract):

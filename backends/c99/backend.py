@@ -20,7 +20,7 @@ from oco.backends.c99.native import Native
 from oco.backends.contract import Contract
 from oco.backends.fleet import Fleet
 from oco.backends.learner import Learner
-from oco.backends.python.backend import on_demand
+from oco.backends.python.executed import on_demand
 from oco.compiler.evidence.bets import StatedEntry
 from oco.compiler.evidence.wealth import Growth
 from oco.compiler.ir.program import Program
@@ -38,7 +38,7 @@ class CBackend:
         """Class of learners: `NativeLearner`."""
         return NativeLearner
 
-    def fleet(self, program: Program) -> type[Fleet]:
+    def fleet(self, program: Program, size: int) -> type[Fleet]:
         """Class of fleets: `NativeFleet` where the program has measures, and its decisions hang on the state alone."""
         alone = program.measure is not None and not program.context and program.prepare is None
         return NativeFleet if alone else Fleet

@@ -108,6 +108,14 @@ def rows_go_together(block: Block, functions: Mapping[str, Function]) -> bool:
     return size <= LARGEST_IN_CACHE and all(map(_has_lanes, every))
 
 
+def learners_go_together(program: Program) -> bool:
+    """True where a round takes many learners at once, and one learner's values are few."""
+    expanded = expand_small_solves(program)
+    functions = {f.name: f for f in expanded.functions}
+    entries = [f for f in (expanded.decide, expanded.measure, expanded.update) if f is not None]
+    return all(rows_go_together(f.body, functions) for f in entries)
+
+
 def _has_lanes(e: Equation) -> bool:
     if e.op in CONTROL:
         return e.op != "map"

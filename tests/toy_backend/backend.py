@@ -25,7 +25,7 @@ class ToyBackend:
         """Class of learners: `Learner`."""
         return Learner
 
-    def fleet(self, program: Program) -> type[Fleet]:
+    def fleet(self, program: Program, size: int) -> type[Fleet]:
         """Class of fleets: `Fleet`."""
         return Fleet
 

@@ -11,6 +11,7 @@ import typer
 import oco
 from oco.backends import BACKENDS
 from oco.cli.options import (
+    Alert,
     Certify,
     DataPath,
     Force,
@@ -173,6 +174,7 @@ def compile(
     budget: PilotTime = None,
     param: Params = None,
     certify: Certify = None,
+    alert: Alert = None,
     precision: Precision = None,
     force: Force = False,
     as_json: Json = False,
@@ -190,6 +192,7 @@ def compile(
     with working(f"compiling {model}", silent=as_json):
         plan = oco.compile(loaded, algorithm, backend=backend, data=pilots, budget=pilot_seconds(budget), **options)
         plan = plan if certify is None else plan.certified(certify)
+        plan = plan if alert is None else plan.alerting(alert)
     for text in () if pilots is None or as_json else planned_for(pilots.rounds, pilots.problem.horizon):
         note(text)
     path = output or _default_place(plan, backend or next(iter(BACKENDS)))

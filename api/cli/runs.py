@@ -50,6 +50,7 @@ def run(
     comparators: o.Comparators = "fast",
     baselines: o.Baselines = "some",
     certify: o.Certify = None,
+    alert: o.Alert = None,
     backend: Backend = None,
     param: Params = None,
     force: o.Force = False,
@@ -84,6 +85,7 @@ def run(
         else:
             plan = _planned(loaded, source, names[0], o.given(settings, kind).get("settings"), backend, **timed)
     plan = plan if certify is None else plan.certified(certify)
+    plan = plan if alert is None else plan.alerting(alert)
     files = Files(model, data, stated.data is not None, mapping or (), journal, out)
     run_one(plan.for_rounds(source.rounds), source, Request(files, cost, following, which, details, as_json))
 

@@ -49,7 +49,8 @@ class Watching:
         with self._owned():
             self.monitor.record_values(feedback.loss, feedback.constraints)
             self.record_slopes(feedback.round, decisions, values)
-            duals = {name: np.asarray(self.value(name)) for name in self._places if name in DUALS}
+            own = () if self.alarm is not None else (name for name in self._places if name in DUALS)
+            duals = {name: np.asarray(self.value(name)) for name in own}
             self.monitor.check_round(feedback.round, points_of(self.compiled.program, decisions), duals)
 
     def record_slopes(  # type: ignore[misc]

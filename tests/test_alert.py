@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 import oco
+from oco.cli import main
 from oco.compiler.evidence.keeper import ALARM, BetTables
 from oco.compiler.evidence.wealth import Evidence, stakes
+from oco.compiler.problem.canonical import canonical
 from oco.dsl.diagnostics import OcoError
 from oco.plan import Plan
 
@@ -191,3 +193,26 @@ def test_what_is_not_watched_says_so() -> None:
     with pytest.raises(OcoError) as error:
         oco.compile(oco.parse(delayed), settings="paper").alerting(0.01)
     assert error.value.code == "OCO872"
+
+
+def test_the_screen_says_what_when_and_what_was_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`oco run` with --alert, and without, where the rule stays."""
+    monkeypatch.chdir(tmp_path)
+    data = drawn(4)
+    (tmp_path / "shop.oco").write_text(TEXT)
+    rows = np.column_stack([data["s"], data["j"]])
+    np.savetxt(tmp_path / "days.csv", rows, delimiter=",", header="s0,s1,j", comments="")
+    given = ["shop.oco", "--settings", "paper", "--data", "days.csv"]
+    words = ["run", *given, "--map", "s=s0,s1", "--baselines", "none", "--comparators", "none"]
+    assert main([*words, "--alert", "0.01", "--journal", "days"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    played_model = oco.parse(TEXT.replace("T = 400", f"T = {ROUNDS}"))
+    alarm = Evidence.of(canonical(played_model), ALPHA).after_rounds(data).alarm
+    assert f"refuted since round {alarm.round}: {alarm.statement}; `coldq` takes over" in shown
+    assert main(words) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "refuted since round " in shown and "the rule stayed: --alert" in shown
+    with oco.open(oco.compile(played_model, settings="paper", alert=ALPHA), "days") as recorded:
+        assert recorded.round == ROUNDS + 1 and recorded.alarm == alarm

@@ -11,7 +11,7 @@ import numpy as np
 from oco.backends.contract import Contract, Range
 from oco.backends.factors import part_names
 from oco.backends.monitor import DUALS, OF_EQUALITIES, Constants, Limit
-from oco.compiler.evidence.keeper import AlertTerms
+from oco.compiler.evidence.watched_streams import AlertTerms
 from oco.compiler.selection.alert import GOES_ON
 from oco.compiler.selection.plan import Plan
 from oco.compiler.theory.guarantees import vacuous_words

@@ -94,8 +94,7 @@ def compile(
     on_missing values that the data lack: "error", "hold" (the last value before) or "skip" (leave the round out)
     certify    "static": learners keep the sums of a certificate of the static regret (`learner.certificate()`); "dynamic": of
                that to the best decision of each round too, which takes a search in every round
-    alert      learners watch what the model states of its streams, and go over to another rule once it is refuted; a false
-               alarm has this probability at most
+    alert      most probable false alarm: learners go over to another rule once the streams are not as the model states
 
     Raises OcoError where the model is wrong or no algorithm applies.
     """
@@ -106,8 +105,6 @@ def compile(
     require(kind, (str, Mapping), "a kind of settings, or formulas by name")
     require(tradeoff, numbers.Real, "a number as the tradeoff")
     require(seed, numbers.Integral, "an integer as the seed")
-    require(certify, (str, type(None)), "a kind of regret to certify", '"static" or "dynamic"')
-    require(alert, (numbers.Real, type(None)), "a probability of false alarms as `alert`")
     require(budget, (numbers.Real, type(None)), "a number of seconds as the budget")
     if data is not None:
         from oco.evaluation.data import check_source, load_data, problem_for, problem_of
@@ -118,10 +115,17 @@ def compile(
         if data is not None:
             data = load_data(problem_of(bound, data), data, seed=seed, on_missing=on_missing)
         problem = bound if data is None else problem_for(bound, data, seed)
-        options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort, "budget": budget}
-        plan = planned(problem, algorithm, settings, backend, data=data, seed=seed, **options)
-        plan = plan if certify is None else plan.certified(certify)
-        return plan if alert is None else plan.alerting(alert)
+        options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort, "budget": budget, "data": data}
+        plan = planned(problem, algorithm, settings, backend, seed=seed, **options)
+        return instrumented(plan, certify, alert)
+
+
+def instrumented(plan: Plan, certify: str | None, alert: float | None) -> Plan:
+    """Plan whose learners keep a certificate of this kind and watch their streams with this probability of false alarms, if any."""
+    require(certify, (str, type(None)), "a kind of regret to certify", '"static" or "dynamic"')
+    require(alert, (numbers.Real, type(None)), "a probability of false alarms as `alert`")
+    plan = plan if certify is None else plan.certified(certify)
+    return plan if alert is None else plan.alerting(alert)
 
 
 def planned(

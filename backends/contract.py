@@ -13,7 +13,7 @@ from oco.backends.monitor import Constants
 from oco.compiler.certificates.certificate import CertificateTerms
 from oco.compiler.certificates.watched_conditions import WatchedConditions
 from oco.compiler.domains import Domain
-from oco.compiler.evidence.keeper import AlertTerms
+from oco.compiler.evidence.watched_streams import AlertTerms
 from oco.compiler.theory.guarantees import FROM_CENTRE
 from oco.dsl.labels import Axes
 

@@ -19,7 +19,7 @@ from oco.backends.ownership import Owned
 from oco.backends.python.intake import Intake, StreamError
 from oco.backends.python.streams import Stream
 from oco.compiler.certificates.certificate import Certificate
-from oco.compiler.evidence.keeper import ALARM, REFUTED
+from oco.compiler.evidence.watched_streams import ALARM, REFUTED
 from oco.compiler.evidence.wealth import Alarm
 from oco.compiler.ir.program import DType, Type
 from oco.compiler.ir.verifier import KINDS

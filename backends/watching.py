@@ -10,7 +10,7 @@ import numpy as np
 from oco.backends.factors import points_of
 from oco.backends.feedback import Feedback
 from oco.backends.monitor import DUALS
-from oco.compiler.evidence.keeper import ALARM, REFUTED
+from oco.compiler.evidence.watched_streams import ALARM, REFUTED
 from oco.compiler.evidence.wealth import Alarm
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 
 import oco
 from oco.cli import main
-from oco.compiler.evidence.keeper import ALARM, BetTables
+from oco.compiler.evidence.watched_streams import ALARM, BetTables
 from oco.compiler.evidence.wealth import Evidence, stakes
 from oco.compiler.problem.canonical import canonical
 from oco.dsl.diagnostics import OcoError

@@ -16,7 +16,7 @@ from oco.backends.c99.interface import Interface, Named, size
 from oco.backends.c99.return_codes import quoted
 from oco.backends.c99.writer import LARGEST_ON_STACK
 from oco.backends.contract import Contract, Range
-from oco.compiler.evidence.keeper import ALARM, REFUTED
+from oco.compiler.evidence.watched_streams import ALARM, REFUTED
 from oco.compiler.ir.program import DType, Literal, Type
 
 _MOST = np.finfo(np.float64).max

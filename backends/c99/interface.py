@@ -10,7 +10,7 @@ from functools import cached_property
 from oco.backends.c99.changes import Changes, changes_of
 from oco.backends.c99.vectors import c_type, without_lanes
 from oco.backends.c99.writer import LARGEST_ON_STACK, Signature, in_rows
-from oco.compiler.evidence.keeper import ALARM
+from oco.compiler.evidence.watched_streams import ALARM
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.program import Field, Program, Type
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.evidence.bets import stated_entries
-from oco.compiler.evidence.keeper import AlertTerms, BetTables
+from oco.compiler.evidence.watched_streams import AlertTerms, BetTables
 from oco.compiler.ir.program import Program
 from oco.compiler.lowering.round_problem import TraceSpec
 from oco.compiler.problem.canonical import Canonical, StreamRange, canonical

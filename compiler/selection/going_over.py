@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from oco.compiler.evidence.keeper import ALARM, SYMBOLS, EvidenceKeeper
+from oco.compiler.evidence.watched_streams import ALARM, SYMBOLS, EvidenceKeeper
 from oco.compiler.ir.build import Named
 from oco.compiler.ir.program import Field
 from oco.compiler.ir.trace import Tracer

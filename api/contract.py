@@ -62,7 +62,9 @@ def _alert(plan: Plan) -> AlertTerms | None:
         return None
     stays, choice = plan.alert.why == GOES_ON, plan.alert.choice
     winner = None if choice is None else choice.winner
-    return replace(plan.alert.terms, guarantee=None if stays else promises(winner and winner.guarantee))
+    return replace(
+        plan.alert.terms, guarantee=None if stays else promises(None if winner is None else winner.guarantee)
+    )
 
 
 def _start(plan: Plan) -> dict[str, Any]:

@@ -97,10 +97,10 @@ class GoingOver:
         names = [name for name in state if name.startswith(OTHER)]
         carried = [name for _, name in self.first.previous]
 
-        def begun() -> list[Liftable]:
+        def begun() -> list[Value]:
             reached = self._start(other, {**after, "round": following}, own, drawn)
             made = other.init(reached) | {name: after[name] for name in carried}
-            return [made[name.removeprefix(OTHER)] for name in names]
+            return [t.lift(made[name.removeprefix(OTHER)]) for name in names]
 
         t.note("on an alarm the other rule begins, from the decision reached")
         others = t.if_(evidence[ALARM] > 0, begun, lambda: [state[name] for name in names])
@@ -156,18 +156,17 @@ class GoingOver:
         self, state: Named, before: Callable[[], Mapping[str, Liftable]], after: Callable[[], Mapping[str, Liftable]]
     ) -> Mapping[str, Liftable]:
         """Values by name of the rule that is in charge: `before` an alarm or `after` it."""
-        names = list[str]()
+        t, names = self.t, list[str]()
 
-        def watching() -> list[Liftable]:
+        def watching() -> list[Value]:
             made = before()
             names[:] = made
-            return [made[name] for name in names]
+            return [t.lift(made[name]) for name in names]
 
-        def alarmed() -> list[Liftable]:
+        def alarmed() -> list[Value]:
             made = after()
-            return [made[name] for name in names]
+            return [t.lift(made[name]) for name in names]
 
-        t = self.t
         watched = t.eq(state[ALARM], 0)
         values = t.if_(watched, watching, alarmed)
         return dict(zip(names, values))

@@ -158,8 +158,8 @@ class Plan:
         """Program of the learner in the step IR, as its rule was traced."""
         a, theorem = self._winner.algorithm, self._winner.theorem
         norm = "l2" if theorem is None else theorem.norm
-        words, alert = f"{a.title} ({a.cite}) for the model {self.model.name}", self.alert and self.alert.traced
-        return assemble(a, self._spec, words, norm, alert=alert)
+        words = f"{a.title} ({a.cite}) for the model {self.model.name}"
+        return assemble(a, self._spec, words, norm, alert=None if self.alert is None else self.alert.traced)
 
     @cached_property
     def program(self) -> Program:

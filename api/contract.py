@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ import numpy as np
 from oco.backends.contract import Contract, Range
 from oco.backends.factors import part_names
 from oco.backends.monitor import DUALS, OF_EQUALITIES, Constants, Limit
+from oco.compiler.evidence.watched_streams import AlertTerms
+from oco.compiler.selection.alert import GOES_ON
 from oco.compiler.selection.plan import Plan
 from oco.compiler.theory.guarantees import vacuous_words
 from oco.compiler.theory.settings import Setting
@@ -49,7 +51,19 @@ def contract_of(plan: Plan, discloses: bool = False) -> Contract:
         terms=plan.terms,
         anytime=plan.anytime,
         watched=plan.watched,
+        alert=_alert(plan),
         delay=problem.delay,
+    )
+
+
+def _alert(plan: Plan) -> AlertTerms | None:
+    """Terms of the alarm of its learners, with what is guaranteed after it; None where they do not watch their streams."""
+    if plan.alert is None:
+        return None
+    stays, choice = plan.alert.why == GOES_ON, plan.alert.choice
+    winner = None if choice is None else choice.winner
+    return replace(
+        plan.alert.terms, guarantee=None if stays else promises(None if winner is None else winner.guarantee)
     )
 
 
@@ -158,6 +172,7 @@ def recipe_of(plan: Plan) -> dict[str, Any]:
         "tradeoff": plan.tradeoff,
         **effort,
         **({"certify": plan.certify} if plan.certify else {}),
+        **({"alert": plan.alert.alpha} if plan.alert is not None else {}),
         **season,
         **after,
         "settled": {name: _exact(s) for name, s in plan.settings.items()},
@@ -178,6 +193,7 @@ class Recipe:
     season: int | Mapping[str, int]
     resolved: Mapping[str, str]
     certify: str = ""
+    alert: float = 0.0
 
     @classmethod
     def read(cls, recipe: Any) -> Recipe:
@@ -186,18 +202,18 @@ class Recipe:
         texts = [result.get(part) for part in ("name", "model", "algorithm", "mode")]
         tables = [result.get("settings"), result.get("settled", {})]
         tradeoff, effort, season = (result.get(part, 1) for part in ("tradeoff", "effort", "season"))
-        certify = result.get("certify", "")
+        certify, alert = result.get("certify", ""), result.get("alert", 0.0)
         numbers = _is_number(tradeoff) and _is_number(effort) and effort > 0
         by_name = dict(season) if isinstance(season, Mapping) else {"": season}
         numbers = numbers and "" in by_name and all(map(_is_season, by_name.values()))
         whole = all(isinstance(text, str) for text in texts) and all(map(_is_table, tables))
-        if not (whole and numbers and isinstance(certify, str)):
+        if not (whole and numbers and isinstance(certify, str) and _is_number(alert) and 0 <= alert < 1):
             hint = "where a module that `oco compile` wrote has saved it, `Learner.load` of that module reads it"
             raise fail("OCO850", "the saved state does not say which plan it belongs to", hint=hint)
         name, model, algorithm, mode = map(str, texts)
         settings, resolved = ({str(key): str(text) for key, text in dict(table or {}).items()} for table in tables)
         numbers_given = float(tradeoff), float(effort), by_name if len(by_name) > 1 else by_name[""]
-        return cls(name, model, algorithm, settings, mode, *numbers_given, resolved, certify)
+        return cls(name, model, algorithm, settings, mode, *numbers_given, resolved, certify, float(alert))
 
 
 def _is_season(value: Any) -> bool:

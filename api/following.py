@@ -122,7 +122,7 @@ class Follower:
             "model": program.name,
             "algorithm": contract.algorithm,
             "horizon": contract.horizon,
-            "guarantee": list(contract.guarantee),
+            "guarantee": list(learner.guarantee if contract.alert else contract.guarantee),
             "constraints": [*program.labels, *contract.equalities],
             "names": {
                 name: axes[0].names[:SHOWN] for name, axes in contract.axes.items() if len(axes) == 1 and axes[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,6 +21,7 @@ from oco.backends.python.state_file import pack
 from oco.backends.registry import make_learner, restored, usable
 from oco.backends.saved import read_saved
 from oco.compiler.ir.program import Field, Program
+from oco.compiler.selection.alert import is_same_rule
 from oco.dsl.diagnostics import fail
 from oco.plan import Plan, restored_learner
 
@@ -52,7 +53,7 @@ def migrated(source: Any, plan: Plan, backend: str | None = None) -> Migration:
     _check_interface(before, after)
     played, name = _rounds(old), backend or usable(old.compiled.backend)
     compiled = plan.compiled(plan.backend_for(plan.horizon, name).name)
-    if _is_same_rule(before, after) and old.contract.delay == plan.contract.delay:
+    if is_same_rule(before, after) and old.contract.delay == plan.contract.delay:
         learner = restored(_as_of(old.state(), plan), compiled, plan.contract)
         return _noted(Migration(learner, True, played, _of_whole(old, plan, played)))
     if isinstance(old, DelayedLearner) and old.pending:
@@ -128,17 +129,6 @@ def _check_interface(before: Program, after: Program) -> None:
 
 def _kinds(fields: tuple[Field, ...]) -> dict[str, str]:
     return {f.name: f"of shape {f.type.shape}" for f in fields}
-
-
-def _is_same_rule(before: Program, after: Program) -> bool:
-    """True where two programs are the same equations with the same numbers."""
-    mine, theirs = ({g.var.name: g.value for g in p.constants} for p in (before, after))
-    same = mine.keys() == theirs.keys() and all(np.array_equal(mine[n], theirs[n], equal_nan=True) for n in mine)
-    return (
-        same
-        and [(f.name, f.type) for f in before.state] == [(f.name, f.type) for f in after.state]
-        and str(replace(before, certificate=None)) == str(replace(after, certificate=None))
-    )
 
 
 def _as_of(state: Mapping[str, Any], plan: Plan) -> dict[str, Any]:

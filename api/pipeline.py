@@ -13,7 +13,6 @@ from oco.dsl.diagnostics import contained, require
 from oco.dsl.model import Model
 
 if TYPE_CHECKING:
-    from oco.alerting import AlertLearner
     from oco.backends.fleet import Fleet
     from oco.backends.learner import Learner
     from oco.compiler.problem.canonical import Canonical
@@ -74,6 +73,7 @@ def compile(
     budget: float | None = None,
     on_missing: str = "error",
     certify: str | None = None,
+    alert: float | None = None,
 ) -> Plan:
     """Check the model, choose the algorithm whose theorem gives the best guarantee, and set its parameters.
 
@@ -95,17 +95,17 @@ def compile(
     on_missing values that the data lack: "error", "hold" (the last value before) or "skip" (leave the round out)
     certify    "static": learners keep the sums of a certificate of the static regret (`learner.certificate()`); "dynamic": of
                that to the best decision of each round too, which takes a search in every round
+    alert      most probable false alarm: learners go over to another rule once the streams are not as the model states
 
     Raises OcoError where the model is wrong or no algorithm applies.
     """
-    from oco.compiler.selection.plan import LEAST
+    from oco.compiler.selection.modes import LEAST
 
     kind = LEAST if settings is None else settings
     require(algorithm, (str, type(None)), "the name of an algorithm", "`oco algorithms` lists them")
     require(kind, (str, Mapping), "a kind of settings, or formulas by name")
     require(tradeoff, numbers.Real, "a number as the tradeoff")
     require(seed, numbers.Integral, "an integer as the seed")
-    require(certify, (str, type(None)), "a kind of regret to certify", '"static" or "dynamic"')
     require(budget, (numbers.Real, type(None)), "a number of seconds as the budget")
     if data is not None:
         from oco.evaluation.data import check_source, load_data, problem_for, problem_of
@@ -116,9 +116,17 @@ def compile(
         if data is not None:
             data = load_data(problem_of(bound, data), data, seed=seed, on_missing=on_missing)
         problem = bound if data is None else problem_for(bound, data, seed)
-        options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort, "budget": budget}
-        plan = planned(problem, algorithm, settings, backend, data=data, seed=seed, **options)
-        return plan if certify is None else plan.certified(certify)
+        options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort, "budget": budget, "data": data}
+        plan = planned(problem, algorithm, settings, backend, seed=seed, **options)
+        return instrumented(plan, certify, alert)
+
+
+def instrumented(plan: Plan, certify: str | None, alert: float | None) -> Plan:
+    """Plan whose learners keep a certificate of this kind and watch their streams with this probability of false alarms, if any."""
+    require(certify, (str, type(None)), "a kind of regret to certify", '"static" or "dynamic"')
+    require(alert, (numbers.Real, type(None)), "a probability of false alarms as `alert`")
+    plan = plan if certify is None else plan.certified(certify)
+    return plan if alert is None else plan.alerting(alert)
 
 
 def planned(
@@ -137,7 +145,8 @@ def planned(
     `compile`.
     """
     from oco.compiler.problem.canonical import Canonical, canonical
-    from oco.compiler.selection.plan import LEAST, compile_plan
+    from oco.compiler.selection.modes import LEAST
+    from oco.compiler.selection.plan import compile_plan
     from oco.overflow_check import check_overflow
     from oco.plan import Plan
     from oco.tuning import PILOT_SECONDS, piloted, rounds_given, tuned
@@ -253,20 +262,20 @@ def migrate(
     return migrated(source, plan, backend)
 
 
-def alert(plan: Plan, alpha: float = 0.01, **options: Any) -> AlertLearner:
+def alert(plan: Plan, alpha: float = 0.01, **options: Any) -> Learner:
     """Learner that watches the distributions, means and independence that its model states of the streams.
 
     alpha    probability of a false alarm, over all rounds and all statements together, at most
     options  as `plan.learner` takes them
 
     On an alarm it says since which round what is no longer claimed, and goes over to the rule of a plan for any sequence in the
-    ranges of the streams, from the decision reached. Raises OCO872 where nothing is stated.
+    ranges of the streams, from the decision reached: the learner of `plan.alerting(alpha)`. Raises OCO872 where nothing is stated.
     """
-    from oco.alerting import AlertLearner
     from oco.plan import Plan
 
     require(plan, Plan, "a plan", "oco.compile(model) makes one")
-    return AlertLearner(plan, alpha, options)
+    with contained("compiling"):
+        return plan.alerting(alpha).learner(**options)
 
 
 def load_trace(path: str | os.PathLike[str]) -> Trace:

@@ -40,9 +40,10 @@ if TYPE_CHECKING:
 
 
 PUBLIC = (
-    *("algorithm", "certified", "choice", "explain", "facts", "files", "fleet", "for_rounds", "frontier", "guarantee"),
-    *("horizon", "interactive_frontier", "lean", "learner", "model", "plot_frontier", "program", "recipe", "replay"),
-    *("run", "settings", "source", "to_json", "usage", "verdicts", "warnings", "with_horizon", "write"),
+    *("alerting", "algorithm", "certified", "choice", "explain", "facts", "files", "fleet", "for_rounds", "frontier"),
+    *("guarantee", "horizon", "interactive_frontier", "lean", "learner", "model", "plot_frontier", "program"),
+    *("recipe", "replay", "run", "settings", "source", "to_json", "usage", "verdicts", "warnings"),
+    *("with_horizon", "write"),
 )
 """Names that `dir(plan)` lists."""
 
@@ -77,6 +78,7 @@ class Plan(core.Plan):
             made = core.compile_plan(model, known.algorithm, settings, tradeoff=tradeoff, effort=effort, season=season)
             plan = cls.of(made, target)
             plan = plan.certified(known.certify) if known.certify else plan
+            plan = plan.alerting(known.alert) if known.alert else plan
             # The text may print otherwise now; the state goes with the text that it was saved with.
             plan.__dict__["contract"] = replace(plan.contract, recipe={**plan.recipe, "model": known.model})
         return plan
@@ -89,7 +91,8 @@ class Plan(core.Plan):
     @cached_property
     def contract(self) -> Contract:
         """Contract of the plan, which backends print and learners check."""
-        continued = self._epochs_after if continues(self.choice.situation, self._winner) else None
+        again = self.alert is None and continues(self.choice.situation, self._winner)
+        continued = self._epochs_after if again else None
         return replace(contract_of(self), restored=restored_learner, continued=continued)
 
     @cached_property

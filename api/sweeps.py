@@ -15,7 +15,7 @@ import numpy as np
 
 from oco.compiler.problem.canonical import canonical
 from oco.compiler.selection.choice import check_setting_names, named
-from oco.compiler.selection.plan import PLAIN
+from oco.compiler.selection.modes import PLAIN
 from oco.dsl.builder import ModelBuilder
 from oco.dsl.contained import self_contained
 from oco.dsl.diagnostics import fail

@@ -14,8 +14,9 @@ from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.explain import bound_text
 from oco.compiler.selection.explain_settings import literal
+from oco.compiler.selection.modes import LEAST, PLAIN
 from oco.compiler.selection.pilots import Pilots
-from oco.compiler.selection.plan import LEAST, PLAIN, explain_choice, plan_of
+from oco.compiler.selection.plan import explain_choice, plan_of
 from oco.compiler.selection.resolve_again import given_formulas
 from oco.compiler.selection.variants import starts_of, variants
 from oco.compiler.selection.verdicts import Applicability, Informativeness, Verdict

@@ -13,6 +13,7 @@ from oco.backends.monitor import Constants
 from oco.compiler.certificates.certificate import CertificateTerms
 from oco.compiler.certificates.watched_conditions import WatchedConditions
 from oco.compiler.domains import Domain
+from oco.compiler.evidence.watched_streams import AlertTerms
 from oco.compiler.theory.guarantees import FROM_CENTRE
 from oco.dsl.labels import Axes
 
@@ -50,6 +51,7 @@ class Contract:
     axes        names of the entries of decisions and inputs, where the model has an index for them
     terms       of certificates, where the program's state keeps their sums
     watched     conditions of the guarantee, and how the program's state tells of them; None where there are none
+    alert       of learners that watch what the model states of its streams, and go over to another rule; None for others
     delay       rounds by which feedback comes later, at most
     restored    function of a state and a backend that makes a learner in another process, where one is known
     anytime     True where the guarantee needs no horizon: learners go on after it with the settings of each round
@@ -73,6 +75,7 @@ class Contract:
     axes: Mapping[str, Axes] = field(default_factory=dict)
     terms: CertificateTerms | None = None
     watched: WatchedConditions | None = None
+    alert: AlertTerms | None = None
     delay: int = 0
     restored: Callable[[Mapping[str, Any], str], Any] | None = field(default=None, compare=False)
     anytime: bool = False

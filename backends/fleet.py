@@ -25,6 +25,8 @@ from oco.backends.python.streams import Stream
 from oco.backends.random_arrays import set_states, states_of
 from oco.backends.saved import check_identity
 from oco.compiler.certificates.certificate import Certificate
+from oco.compiler.evidence.watched_streams import ALARM, REFUTED
+from oco.compiler.evidence.wealth import Alarm
 from oco.compiler.ir.program import DType, Type
 from oco.compiler.ir.verifier import KINDS
 from oco.compiler.theory.conditions import ConditionLine
@@ -137,6 +139,14 @@ class Fleet(Owned):
     def certificates(self) -> list[Certificate]:
         """Certificate of each learner. Raises OCO735 where the plan keeps no sums for it."""
         return [certificate_of(self.compiled, self.contract.terms, state) for state in self._states()]
+
+    def alarms(self) -> list[Alarm | None]:
+        """Alarm of each learner, as `Learner.alarm`."""
+        terms = self.contract.alert
+        if terms is None:
+            return [None] * self.size
+        since, refuted = self.value(ALARM), self.value(REFUTED)
+        return [terms.alarm({ALARM: since[k], REFUTED: refuted[k]}) for k in range(self.size)]
 
     def _states(self) -> Iterator[tuple[Any, ...]]:
         """State of each learner, in the program's order."""

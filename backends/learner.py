@@ -306,6 +306,7 @@ class Learner(Drawing, Continuing, Turns, Watching, Portable):
 
     def _passed(self, feedback: Feedback) -> None:
         """Give the warnings that are due after the round of this feedback."""
+        self.say_alarm()
         if is_watched(feedback.round):
             self.watch_round(feedback, feedback.decisions, tuple(feedback.values.values()))
 
@@ -322,6 +323,7 @@ class Learner(Drawing, Continuing, Turns, Watching, Portable):
             given = [array[:count] for array in inputs]
             recorded = self._with_random_arrays(count, lambda draws: run(self._state, given, draws, count, keep))
             self._state = recorded.state
+            self.say_alarm()
             return recorded
 
     def _go_on(self, compiled: Compiled, contract: Contract, state: tuple[Any, ...]) -> None:

@@ -23,7 +23,18 @@ if TYPE_CHECKING:
     from oco.backends.learner import Learner
 
 PUBLIC = (
-    *("certificate", "close", "compiled", "conditions", "contract", "decide", "feedback", "observe"),
+    *(
+        "alarm",
+        "certificate",
+        "close",
+        "compiled",
+        "conditions",
+        "contract",
+        "decide",
+        "feedback",
+        "guarantee",
+        "observe",
+    ),
     *("on_out_of_bounds", "round", "save", "schema", "second_point", "skip", "state", "timeout", "update"),
     *("value", "values", "warnings"),
 )

@@ -21,7 +21,7 @@ from oco.backends.monitor import slope_rounds
 from oco.backends.opening import open_journal
 from oco.backends.play import can_play, play
 from oco.backends.registry import growth_of
-from oco.compiler.evidence.wealth import Evidence
+from oco.compiler.evidence.wealth import Evidence, read_alarm
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.ledger import plain
@@ -171,7 +171,7 @@ def _refuted(data: Data, backend: str) -> tuple[str, ...]:
 
 def _monitor(learner: Learner, record: Record, data: Data) -> None:
     """Evidence and monitor over the whole run: every value counts, and gradients of more rounds than a learner checks by itself."""
-    for warning in _refuted(data, learner.compiled.backend):
+    for warning in () if read_alarm(learner.warnings) else _refuted(data, learner.compiled.backend):
         learner.warn(warning)
     rounds, seen = len(record.loss), learner.monitor
     most, least = record.constraints.max(axis=0), record.constraints.min(axis=0)
@@ -186,8 +186,9 @@ def _monitor(learner: Learner, record: Record, data: Data) -> None:
             learner.record_slopes(t + 1, [d[places[t]] for d in kept], [now[f.name] for f in fields.feedback])
     if whole and all(len(d) == rounds for d in kept):
         last = points_of(fields, [d[-1] for d in kept])
-        seen.duals = {"the multipliers": record.duals[rounds // 2]} if record.duals.shape[1] else {}
-        seen.check_round(rounds, last, {"the multipliers": record.duals[-1]} if record.duals.shape[1] else {})
+        moving = record.duals.shape[1] > 0 and read_alarm(learner.warnings) is None
+        seen.duals = {"the multipliers": record.duals[rounds // 2]} if moving else {}
+        seen.check_round(rounds, last, {"the multipliers": record.duals[-1]} if moving else {})
 
 
 def _known(facts: Facts) -> dict[str, Any]:

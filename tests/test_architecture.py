@@ -70,7 +70,6 @@ LAZY = {
     "oco.compiler.domains.box_row": "by domains that rows cut",
     "oco.compiler.domains.cut_sets": "by domains that rows cut",
     "oco.compiler.ir.interpret": "loads the tracer; by domains that are used alone, with arrays",
-    "oco.alerting": "loads the compiler and the backends",
     "oco.contract": "loads the compiler",
     "oco.dsl.codes": "by the first diagnostic",
     "oco.dsl.explanations": "by `oco help`",

@@ -11,6 +11,7 @@ import typer
 import oco
 from oco.backends import BACKENDS
 from oco.cli.options import (
+    Alert,
     Certify,
     DataPath,
     Force,
@@ -37,6 +38,7 @@ from oco.cli.output import note, paint, say, show_diagnostic, show_json
 from oco.cli.progress import working
 from oco.dsl.diagnostics import fail
 from oco.dsl.suggest import nearest
+from oco.pipeline import instrumented
 
 if TYPE_CHECKING:
     from oco.evaluation.data import Data
@@ -173,6 +175,7 @@ def compile(
     budget: PilotTime = None,
     param: Params = None,
     certify: Certify = None,
+    alert: Alert = None,
     precision: Precision = None,
     force: Force = False,
     as_json: Json = False,
@@ -189,7 +192,7 @@ def compile(
     pilots = _noted(rounds_of(loaded, data, on_missing), as_json)
     with working(f"compiling {model}", silent=as_json):
         plan = oco.compile(loaded, algorithm, backend=backend, data=pilots, budget=pilot_seconds(budget), **options)
-        plan = plan if certify is None else plan.certified(certify)
+        plan = instrumented(plan, certify, alert)
     for text in () if pilots is None or as_json else planned_for(pilots.rounds, pilots.problem.horizon):
         note(text)
     path = output or _default_place(plan, backend or next(iter(BACKENDS)))

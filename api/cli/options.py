@@ -132,6 +132,15 @@ Certify = Annotated[
         "--certify", metavar="KIND", help="Keep the sums of a certificate of the static or the dynamic regret."
     ),
 ]
+Alert = Annotated[
+    float | None,
+    typer.Option(
+        "--alert",
+        metavar="ALPHA",
+        help="Watch what the model states of its streams and go over to another rule once it is refuted; false alarms have this "
+        "probability at most.",
+    ),
+]
 Precision = Annotated[
     str | None,
     typer.Option(

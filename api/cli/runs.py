@@ -20,7 +20,7 @@ from oco.cli.stated import StatedOptions, stated_options
 from oco.cli.sweeping import RunTable, check_table_outputs, run_sweep, values_of
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.extras import require_package
-from oco.pipeline import planned
+from oco.pipeline import instrumented, planned
 
 if TYPE_CHECKING:
     from oco.dsl.model import Model
@@ -50,6 +50,7 @@ def run(
     comparators: o.Comparators = "fast",
     baselines: o.Baselines = "some",
     certify: o.Certify = None,
+    alert: o.Alert = None,
     backend: Backend = None,
     param: Params = None,
     force: o.Force = False,
@@ -83,7 +84,7 @@ def run(
             plan, source = _tuned(loaded, source, names[0], backend, **options)
         else:
             plan = _planned(loaded, source, names[0], o.given(settings, kind).get("settings"), backend, **timed)
-    plan = plan if certify is None else plan.certified(certify)
+    plan = instrumented(plan, certify, alert)
     files = Files(model, data, stated.data is not None, mapping or (), journal, out)
     run_one(plan.for_rounds(source.rounds), source, Request(files, cost, following, which, details, as_json))
 

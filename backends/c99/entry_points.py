@@ -13,8 +13,10 @@ from oco.backends.c99.changes import Changes
 from oco.backends.c99.constants import array_lines
 from oco.backends.c99.expressions import literal
 from oco.backends.c99.interface import Interface, Named, size
+from oco.backends.c99.return_codes import quoted
 from oco.backends.c99.writer import LARGEST_ON_STACK
 from oco.backends.contract import Contract, Range
+from oco.compiler.evidence.watched_streams import ALARM, REFUTED
 from oco.compiler.ir.program import DType, Literal, Type
 
 _MOST = np.finfo(np.float64).max
@@ -41,6 +43,7 @@ class EntryPoints:
             self._observe,
             self._run,
             self._certificate,
+            self._alarm,
         ]
         for part in parts:
             body = list(part())
@@ -153,6 +156,18 @@ class EntryPoints:
         yield f"{self.heads['certificate']} {{"
         results = zip(function.result_names, function.body.results)
         yield from self._rule("certificate", self._state(), [n if r.type.shape else f"*{n}" for n, r in results])
+        yield "}"
+
+    def _alarm(self) -> Iterator[str]:
+        if (alert := self.contract.alert) is None:
+            return
+        since, refuted = (next(n.name for n in self.of.state if n.field.name == own) for own in (ALARM, REFUTED))
+        yield f"{self.heads['alarm']} {{"
+        yield "    static const char *const stated[] = {"
+        yield from (f'        "{quoted(text)}",' for text in alert.statements)
+        yield "    };"
+        yield f"    if (statement) *statement = self->{since} ? stated[self->{refuted}] : NULL;"
+        yield f"    return self->{since};"
         yield "}"
 
     def _step(self) -> Iterator[str]:

@@ -92,7 +92,8 @@ class NativeFleet(StackedFleet):
         if len(rows) == 1:
             return rows[0][..., None]
         wanted = np.minimum(np.arange(len(self._blocks) * self._lanes), len(rows) - 1)
-        return np.moveaxis(rows[wanted].reshape(-1, self._lanes, *rows.shape[1:]), 1, -1)
+        by_block: Array = np.moveaxis(rows[wanted].reshape(-1, self._lanes, *rows.shape[1:]), 1, -1)
+        return by_block
 
     def _by_learner(self, name: str, of_one: Type, made: Type) -> Array:
         """Field of all learners, the learner first."""

@@ -10,10 +10,11 @@ from functools import cached_property
 from oco.backends.c99.changes import Changes, changes_of
 from oco.backends.c99.vectors import c_type, without_lanes
 from oco.backends.c99.writer import LARGEST_ON_STACK, Signature, in_rows
+from oco.compiler.evidence.watched_streams import ALARM
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.program import Field, Program, Type
 
-PUBLIC = ("init", "prepare", "decide", "check", "measure", "step", "observe", "run", "certificate")
+PUBLIC = ("init", "prepare", "decide", "check", "measure", "step", "observe", "run", "certificate", "alarm")
 """Names that follow the module's prefix; a program's functions and constants keep away from them."""
 _OWN = "constraints decisions equalities f g h i loss place record rounds self t work wrong"
 _WORDS = frozenset(_OWN.split())
@@ -185,6 +186,8 @@ class Interface:
         if self.program.certificate is not None:
             proof = [f"double *{name}" for name in self.program.certificate.result_names]
             items["certificate"] = self.head("certificate", "void", [own if self.work else known, *proof])
+        if any(f.name == ALARM for f in self.program.state):
+            items["alarm"] = self.head("alarm", "int64_t", [known, "const char **statement"])
         return items
 
     def prototypes(self) -> Iterator[str]:
@@ -197,6 +200,7 @@ class Interface:
             "measure": "What decisions are worth in this round: the loss, the values of g (g holds where it is <= 0) and of h.",
             "observe": "Take what a decided round revealed: the code of check, undecided, or that of step. Wrong input changes nothing.",
             "certificate": "What every fixed decision lost at least (take `rounding` off), what it can lose at most, and what proves it.",
+            "alarm": "Round in which what the model states of its streams was refuted, and the statement (NULL: not wanted); 0 before.",
             "step": "Go on with checked input, decided or not: 0, or -k where entry k of the struct would not be finite and all stays.",
             "run": "Play many rounds; inputs have the round first. Stops before one that observe would refuse; gives how many were played.",
         }

@@ -126,9 +126,10 @@ class NativeLearner(Learner):
                 self._share()
 
     def _share(self) -> None:
-        """Let all calls go through Python where a journal, other threads or draws of the caller have a part in them."""
+        """Let all calls go through Python where a journal, other threads, draws of the caller or a watch have a part in them."""
         if self._quick is not None:
-            self._quick.busy = self.journal is not None or self.shared or self._draws is not None
+            watched = self.contract.alert is not None
+            self._quick.busy = self.journal is not None or self.shared or self._draws is not None or watched
 
     def memory(self) -> bytes:
         """Bytes of the struct."""
@@ -159,7 +160,9 @@ class NativeLearner(Learner):
             count = self._until_horizon(rounds)
             given = [array[:count] for array in inputs]
             run = partial(self.compiled.native.run_at, self._struct, given, rounds=count, keep=keep)
-            return self._with_random_arrays(count, run)
+            recorded = self._with_random_arrays(count, run)
+            self.say_alarm()
+            return recorded
 
     def _go_on(self, compiled: Compiled, contract: Contract, state: tuple[Any, ...]) -> None:
         """Run another program from here, in a struct of its own."""

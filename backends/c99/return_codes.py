@@ -138,7 +138,7 @@ class ReturnCodes:
         yield '    if (code == 0) { @text(text, "done"); return text; }'
         for k, (_, n, first) in enumerate(self.inputs):
             shape, axes = (f"shape_{k}", len(n.type.shape)) if n.type.shape else ("0", 0)
-            place = f'@place(text, "{_quoted(n.field.name)}", code - {first}, {shape}, {axes})'
+            place = f'@place(text, "{quoted(n.field.name)}", code - {first}, {shape}, {axes})'
             yield f"    if (code >= {first} && code < {first + n.size}) {{"
             yield f'        @text({place}, " is not finite, or out of its bounds");'
             yield "        return text;"
@@ -146,7 +146,7 @@ class ReturnCodes:
         yield "    switch (code) {"
         yield '    case -1: @text(text, "the decision would not be finite"); break;'
         for _, n, code in self.state:
-            yield f'    case {-code}: @text(text, "{_quoted(n.field.name)} would not be finite after the round"); break;'
+            yield f'    case {-code}: @text(text, "{quoted(n.field.name)} would not be finite after the round"); break;'
         for _, code, words in self.refusals:
             yield f'    case {code}: @text(text, "{words}"); break;'
         if not self.refusals:
@@ -157,7 +157,7 @@ class ReturnCodes:
         yield "    return text;"
         yield "}"
         yield ""
-        yield f'{self._version()} {{ return "{_quoted(self.about)}"; }}'
+        yield f'{self._version()} {{ return "{quoted(self.about)}"; }}'
         yield ""
         yield f"{self._sizeof()} {{ return (int64_t)sizeof({self.of.name}); }}"
         yield ""
@@ -172,7 +172,7 @@ class ReturnCodes:
         return f"int64_t {self.of.name}_sizeof(void)"
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """Text within a string of C."""
     shown = comment(text).replace("\\", "\\\\").replace('"', '\\"').replace("??", "?\\?")
     return shown[:3000]
@@ -187,7 +187,7 @@ def error_size(of: Interface) -> int:
     """Characters that the text of an error takes at most, with the zero at its end."""
     axes = max((len(n.type.shape) for n in of.inputs), default=0)
     names = (n.field.name for n in (*of.inputs, *of.state))
-    return _LONGEST + 24 * axes + max((len(_quoted(name).encode()) for name in names), default=0)
+    return _LONGEST + 24 * axes + max((len(quoted(name).encode()) for name in names), default=0)
 
 
 def bytes_of_struct(of: Interface) -> int:

@@ -110,7 +110,7 @@ class BatchedFleet(StackedFleet):
         """Take what fleets in turn have in common."""
         assert isinstance(other, BatchedFleet)
         for place in map(self._place, self.compiled.program.shared):
-            self._set(place, lambda k, place=place: other._batches[k][place])
+            self._set(place, [state[place] for state in other._batches].__getitem__)
 
     def _in_turn(self, *arrays: Sequence[Array]) -> Iterator[tuple[int, State, list[list[Array]]]]:
         """Iterate over the batches: the number, the state, and lists of arrays of its learners from those of all."""

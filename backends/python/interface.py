@@ -24,6 +24,8 @@ LIPSCHITZ: tuple[tuple[str, float], ...] = ()
 slopes: Any = None
 prepare: Any = None
 certificate: Any = None
+STATED: tuple[str, ...] = ()
+ON_ALARM = ""
 CONTEXT: tuple[str, ...] = ()
 PREVIOUS: dict[str, str] = {}
 

@@ -108,6 +108,7 @@ def _known(program: Program, contract: Contract) -> dict[str, Any]:
         "PREVIOUS": program.previous,
         "DRAWS": program.draws,
         "LIPSCHITZ": program.slopes is not None,
+        "STATED": contract.alert is not None,
         "STREAMS": tuple(f.name for f in program.feedback),
         "START": program.decision,
         "NAMED": any(contract.axes.get(f.name) for f in program.feedback),
@@ -202,6 +203,9 @@ def _interface(program: Program, contract: Contract, read: Collection[str]) -> I
         yield from _table("PREVIOUS", {name: quoted(own) for name, own in program.previous})
     if "LIPSCHITZ" in read:
         yield from _lipschitz(program, contract)
+    if contract.alert is not None:
+        yield f"STATED = {_strings(contract.alert.statements)}"
+        yield f"ON_ALARM = {quoted(contract.alert.result)}"
     if "DRAWS" in read:
         kinds = contract.distributions
         draws = {f.name: f"({f.type.shape}, {quoted(kinds.get(f.name, 'uniform'))})" for f in program.draws}

@@ -19,10 +19,12 @@ from oco.backends.python.interface import (
     LIPSCHITZ,
     MODEL,
     MODEL_HASH,
+    ON_ALARM,
     PLAN_HASH,
     PREVIOUS,
     START,
     STATE,
+    STATED,
     STREAMS,
     certificate,
     decide,
@@ -124,6 +126,14 @@ class Learner:
             results = {"bound": bound, "loss": loss, "least": least, "rounding": float(rounding)}
             return {**results, "at": np.array(at), "multipliers": np.array(multipliers), "broken": np.array(broken)}
 
+    if STATED:
+
+        @property
+        def alarm(self) -> tuple[int, str] | None:
+            """Round in which what the model states of its streams was refuted, and the statement from which most was won; None before."""
+            since, statement = (int(self._values[STATE.index(name)]) for name in ("alarm_round", "alarm_statement"))
+            return (since, STATED[statement]) if since else None
+
     @_in_turn
     def decide(self, /, **context: Any) -> Any:
         """Decision of this round, an array or a dict of them by name; a second call in one round gives it again."""
@@ -182,6 +192,8 @@ class Learner:
         self._begin(self._finite(STATE, update(*self._values, *values), self._values))
         if HORIZON is not None and feedback.round - 1 == HORIZON:
             warnings.warn(f"the horizon of {HORIZON} rounds is over: {AFTER_HORIZON}", stacklevel=3)
+        if STATED and self.alarm is not None and self.alarm[0] == feedback.round:
+            warnings.warn(f"since round {self.alarm[0]} no longer claimed: {self.alarm[1]}; {ON_ALARM}", stacklevel=3)
         if LIPSCHITZ and feedback.round & (feedback.round - 1) == 0:
             self._look(slopes(*seen))
         return feedback

@@ -94,7 +94,7 @@ class Profiles:
         """Rounds after which the first predictions are more than means: a day where there is one, else a season."""
         return max((k * -(-self.p.ahead // k) for k in (day_of(k) or k for _, _, k in self.parts)), default=1)
 
-    def init(self) -> State:
+    def init(self) -> dict[str, Structured]:
         """State before the first round."""
         state: dict[str, Structured] = {LEVEL: self.t.zeros((len(LEVEL_RATES), max(b for _, (_, b), _ in self.parts)))}
         for end, (a, b), k in self.parts:

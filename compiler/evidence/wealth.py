@@ -13,7 +13,8 @@ frequency: a change late in a run is seen as soon as wealth has grown by log 1/a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Protocol
@@ -74,6 +75,19 @@ class Alarm:
             f"since round {self.round} no longer claimed: {self.statement}. Bets against it won more than {1 / self.alpha:.6g} times their "
             f"stake, which has the probability {self.alpha:.4g} at most where all that the model states of its streams holds"
         )
+
+
+_WARNING = re.compile(
+    r"since round (\d+) no longer claimed: (.*)\. Bets against it won more than .* of its streams holds(?:; (.*))?"
+)
+
+
+def read_alarm(warnings: Iterable[str]) -> tuple[int, str, str] | None:
+    """Round and statement of the first alarm among warnings, and what was done about it ("": nothing); None where there is none."""
+    for text in warnings:
+        if (match := _WARNING.fullmatch(text)) is not None:
+            return int(match[1]), match[2], match[3] or ""
+    return None
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from numbers import Real
 from types import MappingProxyType
 from typing import Self
 
@@ -23,12 +22,14 @@ from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.measured import Rounds
 from oco.compiler.prover.search_budget import SearchBudget
 from oco.compiler.prover.seasons import own_seasons
+from oco.compiler.selection.alert import Alert, alert_of, without_statements
 from oco.compiler.selection.assemble import assemble
-from oco.compiler.selection.choice import Choice, Policy, choose, judge, named
+from oco.compiler.selection.choice import Choice, choose, judge, named
 from oco.compiler.selection.continuation import continued, continues, is_anytime
 from oco.compiler.selection.explain import explain_data, explain_text, refusal
 from oco.compiler.selection.frontier import FrontierPoint, frontier
-from oco.compiler.selection.played_round import trace_spec
+from oco.compiler.selection.modes import LEAST, PLAIN, SettingsMode, mode_of, policy_of
+from oco.compiler.selection.played_round import trace_spec, with_streams_of
 from oco.compiler.selection.resolve_again import given_formulas, in_its_units, promised_again, revised
 from oco.compiler.selection.verdicts import Applicability, Verdict
 from oco.compiler.theory.best_constants import closed
@@ -40,13 +41,9 @@ from oco.dsl.diagnostics import Diagnostic, fail
 from oco.dsl.model import Model
 from oco.dsl.settings import UNITS
 
-SettingsMode = str | Mapping[str, "str | float"]
 OPEN = "free_"
 STATIC, DYNAMIC = CERTIFIED = ("static", "dynamic")
 """Kinds of regret that learners may keep certificates of."""
-LEAST, PLAIN = "optimal", "unit-free"
-MODES = ("paper", LEAST, PLAIN, "tuned")
-"""Kinds of settings: the paper's; on the problem without units with the constants of the least guarantee, or with the paper's; tuned."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +53,7 @@ class Plan:
     model      as it was given
     canonical  problem that is played: that of the model, or one that asks for less where the plan gives promises up (`relaxed`)
     pending  True where the data of rounds may wait in the state until the sums of a certificate take them
+    alert  test of what the model states of its streams, which its learners make; None: they do not
     after  horizon behind which its learners go on in epochs (`continued`); None where they begin at round 1
     """
 
@@ -70,6 +68,7 @@ class Plan:
     certify: str = ""
     pending: bool = True
     after: int | None = None
+    alert: Alert | None = None
 
     @property
     def _winner(self) -> Verdict:
@@ -124,6 +123,19 @@ class Plan:
             raise fail("OCO735", f"there is no certificate of this model: {form}")
         return replace(self, certify=kind)
 
+    def alerting(self, alpha: float) -> Self:
+        """Plan whose learners go over to another rule once bets refute what the model states of its streams, with false alarms of
+        probability alpha at most. Raises OCO872.
+        """
+
+        def without() -> tuple[Choice, Program]:
+            mode = self.mode if self.mode in ("paper", PLAIN) and not self.given else LEAST
+            made = compile_plan(without_statements(self.model), None, mode, tradeoff=self.tradeoff)
+            return made.choice, made.traced
+
+        plain = replace(self, certify="", alert=None)
+        return replace(self, alert=alert_of(self.canonical, alpha, plain.traced, without))
+
     @property
     def terms(self) -> CertificateTerms | None:
         """Terms of the certificates of its learners; None where they keep no sums for one."""
@@ -132,7 +144,8 @@ class Plan:
             return None
         scales = self._winner.scales
         unit = 1.0 if scales is None else float(scales.loss)
-        return replace(terms_of(form), gap=self._winner.algorithm.gap, gap_unit=unit)
+        gap = self._winner.algorithm.gap if self.alert is None else None
+        return replace(terms_of(form), gap=gap, gap_unit=unit)
 
     @cached_property
     def watched(self) -> WatchedConditions | None:
@@ -145,7 +158,8 @@ class Plan:
         """Program of the learner in the step IR, as its rule was traced."""
         a, theorem = self._winner.algorithm, self._winner.theorem
         norm = "l2" if theorem is None else theorem.norm
-        return assemble(a, self._spec, f"{a.title} ({a.cite}) for the model {self.model.name}", norm)
+        words = f"{a.title} ({a.cite}) for the model {self.model.name}"
+        return assemble(a, self._spec, words, norm, alert=None if self.alert is None else self.alert.traced)
 
     @cached_property
     def program(self) -> Program:
@@ -171,7 +185,8 @@ class Plan:
     @property
     def distributions(self) -> Mapping[str, str]:
         """Distribution of each random array that a round draws, by name: "uniform" on [0, 1) or "normal"."""
-        return {f.name: distribution for f, distribution in self._spec.drawn().items()}
+        own = {f.name: distribution for f, distribution in self._spec.drawn().items()}
+        return own if self.alert is None else own | self.alert.distributions
 
     def with_horizon(self, T: int) -> Plan:
         """Plan of the same algorithm, with settings and guarantee for another horizon."""
@@ -182,6 +197,7 @@ class Plan:
         season = {"": self.season, **self.choice.situation.own_seasons}
         result = compile_plan(model, name, settings, keep=own, tradeoff=weight, effort=effort, season=season)
         result = replace(result, certify=self.certify)
+        result = result if self.alert is None else result.alerting(self.alert.alpha)
         if self.choice.pilots is None or result.algorithm != self.algorithm:
             return result
         return replace(result, choice=result.choice.chosen_by(self.choice.pilots, self._winner.reason))
@@ -197,7 +213,7 @@ class Plan:
             return None
         s, verdict = continued(self.choice.situation, self._winner, self.tradeoff)
         choice = replace(self.choice, situation=s, verdicts=(verdict,), forced=True, unjudged=())
-        return replace(self, canonical=s.canonical.standing, choice=choice, after=self.horizon)
+        return replace(self, canonical=s.canonical.standing, choice=choice, after=self.horizon, alert=None)
 
     def with_constants(self, numbers: Mapping[str, float] | None = None, T: int | None = None) -> Self:
         """Plan with other numbers of the theorem's free constants, None for the paper's, at this horizon or another; algorithm and
@@ -217,7 +233,7 @@ class Plan:
         names = {f.name: OPEN + f.name for f in self.free if f.name not in fixed}
         symbols = {n: sympy.Symbol(n, positive=True) for n in names.values()}
         result = self._revised(*revised(self.choice.situation, self._winner, {**names, **fixed}, T, symbols))
-        return replace(result, open=tuple(names.values()))
+        return replace(result, open=tuple(names.values()), alert=None)
 
     def _revised(self, s: Situation, verdict: Verdict) -> Self:
         choice = replace(self.choice, situation=s, verdicts=(verdict,), forced=True, unjudged=())
@@ -314,8 +330,8 @@ def compile_plan(
     Raises OcoError where no theorem applies.
     """
     situation = analyzed(model, effort, checked_tradeoff(tradeoff), seen, season)
-    mode, formulas = _mode(settings)
-    policy = _policy(mode, tradeoff)
+    mode, formulas = mode_of(settings)
+    policy = policy_of(mode, tradeoff)
     using = situation.canonical.model.using
     name = algorithm if algorithm is not None else (using.algorithm if using is not None else None)
     span = using.span if using is not None and algorithm is None else None
@@ -363,15 +379,6 @@ def plan_of(
     return Plan(given.model, played, choice.situation.facts, choice, mode, formulas, tradeoff)
 
 
-def with_streams_of(given: Canonical, problem: Canonical) -> Canonical:
-    """Problem with the streams of the given one: its guarantee may be for narrower ranges, and data need not keep to these."""
-    if problem.model.streams == given.model.streams:
-        return problem
-    own = {s.name: s for s in given.streams}
-    streams = tuple(own.get(s.name, s) for s in problem.streams)
-    return replace(problem, model=replace(problem.model, streams=given.model.streams), streams=streams)
-
-
 def explain_choice(
     model: Model | Canonical,
     settings: str = "paper",
@@ -383,21 +390,4 @@ def explain_choice(
     situation = analyzed(model, effort, checked_tradeoff(tradeoff), seen)
     u = situation.canonical.model.using
     name, given, span = (u.algorithm, dict(u.settings), u.span) if u else (None, {}, None)
-    return choose(situation, name, given, span, _policy(_mode(settings)[0], tradeoff))
-
-
-def _policy(mode: str, tradeoff: float) -> Policy:
-    return Policy(mode != "paper", checked_tradeoff(tradeoff), mode == PLAIN)
-
-
-def _mode(settings: SettingsMode) -> tuple[str, dict[str, str | float]]:
-    if not isinstance(settings, str):
-        for name, value in settings.items():
-            if isinstance(value, bool) or not isinstance(value, str | Real):
-                message = f"the setting {name} is {value!r:.60}: a number or a formula is wanted"
-                raise fail("OCO721", message, None, 'such as {"alpha": "2 * sqrt(t)"}')
-        return "paper", dict(settings)
-    if settings in MODES:
-        return settings, {}
-    hint = f"there are {', '.join(MODES)}, or formulas by name"
-    raise fail("OCO709", f'there are no settings "{settings}"', None, hint)
+    return choose(situation, name, given, span, policy_of(mode_of(settings)[0], tradeoff))

@@ -8,6 +8,7 @@ from typing import Any
 from oco.compiler.lowering.round_problem import TraceSpec
 from oco.compiler.lowering.rounding import rounding_draws
 from oco.compiler.lowering.storage import low_rank_layouts
+from oco.compiler.problem.canonical import Canonical
 from oco.compiler.selection.choice import Choice
 
 
@@ -31,3 +32,12 @@ def trace_spec(choice: Choice, **options: Any) -> TraceSpec:
     )
     kept = low_rank_layouts(problem) if algorithm.frank_wolfe(spec) else ()
     return replace(spec, draws=(*algorithm.draws(spec), *rounding_draws(problem)), low_rank_layouts=kept)
+
+
+def with_streams_of(given: Canonical, problem: Canonical) -> Canonical:
+    """Problem with the streams of the given one: its guarantee may be for narrower ranges, and data need not keep to these."""
+    if problem.model.streams == given.model.streams:
+        return problem
+    own = {s.name: s for s in given.streams}
+    streams = tuple(own.get(s.name, s) for s in problem.streams)
+    return replace(problem, model=replace(problem.model, streams=given.model.streams), streams=streams)

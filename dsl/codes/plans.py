@@ -191,7 +191,7 @@ PLANS: dict[str, Code] = {
         Stage.COMMAND,
     ),
     "OCO872": Code(
-        "nothing to watch",
+        "streams that are not watched",
         "A learner watches the distributions, the means and the independence that the model states of its streams, as the rounds reveal "
         "them. The message says what is missing for it.",
         "oco.alert(oco.compile(oco.load('tracking.oco')), alpha=2)",

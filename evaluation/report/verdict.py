@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.evidence.wealth import read_alarm
 from oco.compiler.problem.margins import ShareMargin
 from oco.dsl.labels import MOST_NAMED
 from oco.dsl.statements import Timing
@@ -48,11 +49,11 @@ def verdict(trace: MeasuredRun, run: RunSummary, data: str, algorithm: str, foll
     shown = _block("constraints", _constraints(constraints), MOST_NAMED + 1) if constraints else []
     sections = [
         _wrapped(_headline(run, constraints, trace.problem.model.maximized))[:3],
-        [*_block("data", [data], 2), *_block("algorithm", [algorithm], 2)],
+        [*_block("data", [data], 2), *_block("algorithm", [algorithm], 2), *_block("refuted", refuted_words(run), 3)],
         [*_table(run), *_best_rule(run), *_without_foresight(trace)],
         shown,
         [*_block("certified", certified_words(run), 2), *_block("guarantee", [guarantee_words(run)], 5)],
-        _block("warning", run.warnings[:1], 2),
+        _block("warning", [w for w in run.warnings if read_alarm([w]) is None][:1], 2),
         *_next(following),
     ]
     return "\n".join(_fitted(sections))
@@ -293,6 +294,17 @@ def certified_words(run: RunSummary) -> list[str]:
     return [line.certificate for line in run.regret if line.kind == "static" and line.certified is not None]
 
 
+def refuted_words(run: RunSummary) -> list[str]:
+    """Sentence on what the data refuted of what the model states: what, since when, and what was done; none where nothing."""
+    alarm = read_alarm(run.warnings)
+    if alarm is None:
+        return []
+    since, statement, done = alarm
+    return [
+        f"since round {since:,}: {statement}; {done or 'the rule stayed: --alert 0.01 goes over to one without it'}"
+    ]
+
+
 def guarantee_words(run: RunSummary) -> str:
     """Sentence on what is promised, beside what holding the first decision gives."""
     line = next((r for r in run.regret if r.guarantee is not None), None)
@@ -300,12 +312,14 @@ def guarantee_words(run: RunSummary) -> str:
         return "none: no theorem of the algorithm applies to this model"
     if line is None or line.guarantee is None:
         return f"{run.theorem} gives a rate and no number; `oco explain` shows it"
+    alarm = read_alarm(run.warnings)
     than = "the best fixed decision" if line.kind == "static" else "the best decision of each round"
     if line.vacuous:
         most = "" if line.trivial is None else f", {number(line.trivial, 4)} more than {than},"
         text = f"vacuous: the worst that any decisions can do in {counted(run.rounds, 'round')}{most} is within what {run.theorem} promises"
     else:
         text = f"at most {number(line.guarantee)} more than {than} ({run.theorem}){_beside_trivial(run, line)}"
+    text = text if alarm is None or "takes over" not in alarm[2] else f"until round {alarm[0]:,}: {text}"
     total = next((t for t in run.totals if t.guarantee is not None), None)
     if total is not None and not total.vacuous:
         text += f"; violation at most {number(total.guarantee)}"

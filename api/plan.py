@@ -195,16 +195,8 @@ class Plan(core.Plan):
         """
         problem, reads = self.canonical, self.program
         over = self.contract.continued is not None and self.horizon is not None and rounds > self.horizon
-        if (
-            problem.feedback is Feedback.FULL
-            or problem.delay
-            or reads.context
-            or reads.previous
-            or reads.factored
-            or over
-        ):
-            return None
-        if not registered(backend).whole_runs:
+        by_rounds = problem.feedback is Feedback.FULL or not registered(backend).whole_runs
+        if by_rounds or any((problem.delay, reads.context, reads.previous, reads.factored, over)):
             return None
         if backend not in self._players:
             contract = contract_of(self, discloses=True)

@@ -90,10 +90,9 @@ class NativeFleet(StackedFleet):
         the last learner's.
         """
         if len(rows) == 1:
-            return rows[0][..., None]
+            return np.moveaxis(rows, 0, -1)
         wanted = np.minimum(np.arange(len(self._blocks) * self._lanes), len(rows) - 1)
-        by_block: Array = np.moveaxis(rows[wanted].reshape(-1, self._lanes, *rows.shape[1:]), 1, -1)
-        return by_block
+        return np.moveaxis(rows[wanted].reshape(-1, self._lanes, *rows.shape[1:]), 1, -1)
 
     def _by_learner(self, name: str, of_one: Type, made: Type) -> Array:
         """Field of all learners, the learner first."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from driving import example
+from thorough import corners
 
 import oco
 
@@ -50,7 +51,7 @@ def test_examples_run_and_stay_in_their_domain(plans, name):
     assert np.array_equal(trace.decisions, again.decisions)
 
 
-@pytest.mark.parametrize("name", RUNNABLE)
+@pytest.mark.parametrize("name", corners(RUNNABLE, ["tracking", "job_scheduling", "portfolio"]))
 def test_the_written_module_gives_the_bits_of_the_run(plans, name, tmp_path):
     rng = np.random.default_rng(2)
     plan = plans[name].with_horizon(ROUNDS)

@@ -6,7 +6,7 @@ from itertools import product
 import cvxpy as cp
 import numpy as np
 import pytest
-from thorough import corners
+from thorough import corners, thorough
 
 import oco
 from oco.backends.play import can_play
@@ -40,6 +40,8 @@ CASES = {
     "rows": ("box(0, 1)", LINEAR + "minimize -sum(x)\nsubject to\n    cap: a @ x <= b each round\n"),
 }
 ROUNDS = 40
+DYNAMIC = ("affine, additive", "affine, bent", "quadratic, full", "linearised", "rows")
+"""Cases whose dynamic regret is certified."""
 
 
 def made(case: str, T: int = ROUNDS) -> oco.Model:
@@ -114,7 +116,7 @@ def test_never_below_the_regret(case: str, seed: int) -> None:
             assert certificate.bound <= true + 0.01 * abs(true) + 1e-5 * end
 
 
-@pytest.mark.parametrize("case", ["affine, additive", "affine, bent", "quadratic, full", "linearised", "rows"])
+@pytest.mark.parametrize("case", corners(DYNAMIC, ["affine, bent", "linearised", "rows"]))
 def test_dynamic_never_below_the_regret(case: str) -> None:
     """Best decisions of each round, by the comparators' own solver; alike in C."""
     data = data_of(case, 0)
@@ -162,7 +164,7 @@ def test_best_expert() -> None:
     assert paid - terms.gap_unit * float(learner.value("L")[0].min()) <= learner.certificate().best_expert + 1e-9
 
 
-@pytest.mark.parametrize("case", ["quadratic, full", "rows"])
+@pytest.mark.parametrize("case", ["quadratic, full", thorough("rows")])
 def test_alike_in_all_backends(case: str) -> None:
     """The same certificate, but for rounding, from NumPy, C, a fleet, a restored state and the replay of the trace."""
     data = data_of(case, 1)

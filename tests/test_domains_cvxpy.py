@@ -7,7 +7,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
-from domain_cases import CASES, Case, points
+from domain_cases import BRIEF, CASES, Case, points
 
 from oco.compiler.domains import Domain
 
@@ -21,8 +21,8 @@ def count(request: pytest.FixtureRequest) -> int:
     return int(request.config.getoption("--points"))
 
 
-every = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-minimising = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+every = pytest.mark.parametrize("case", BRIEF, ids=lambda case: case.name)
+minimising = pytest.mark.parametrize("case", BRIEF, ids=lambda case: case.name)
 
 
 TIGHT = {"solver": cp.CLARABEL, "tol_gap_abs": 1e-10, "tol_gap_rel": 1e-10, "tol_feas": 1e-10}

@@ -41,7 +41,7 @@ def test_examples_replay(name: str) -> None:
     assert outcomes.count(AuditOutcome.STATED) < 0.15 * len(outcomes)
 
 
-@pytest.mark.parametrize("text", corners(GENERATED[::2], GENERATED[::6]), ids=range(0, len(GENERATED), 2))
+@pytest.mark.parametrize("text", corners(GENERATED[::2], GENERATED[::12]), ids=range(0, len(GENERATED), 2))
 def test_generated_models_replay(text: str) -> None:
     assert [c for c in verify(check(parse(text))) if c.outcome is AuditOutcome.FAILED] == []
 

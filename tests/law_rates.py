@@ -149,11 +149,15 @@ def fitted(life: Life, sequence: str, horizons: Sequence[int], seeds: range) -> 
         yield Fit(life, sequence, measure, power, float(slopes.mean()), float(slopes.mean() - spread))
 
 
-def lives_of(algorithm: str, every: bool = False) -> list[Life]:
-    """The worlds of an algorithm: each, or the first for each theorem and region; for a method of several, for each theorem and loss."""
+def lives_of(algorithm: str, every: bool = False, regions: bool = True) -> list[Life]:
+    """The worlds of an algorithm: each, or the first for each theorem and region; for a method of several, for each theorem and loss.
+    Without `regions` the first for each theorem.
+    """
     found: dict[tuple[str, ...], Life] = {}
     for life, plan in lives(algorithm, ROUNDS, variants=True):
-        key = [theorem_of(plan).name, life.world.loss if life.settings and not every else life.world.region]
+        key = [theorem_of(plan).name, life.method]
+        if regions:
+            key[1] = life.world.loss if life.settings and not every else life.world.region
         if (life.method, life.world.region) not in TOO_SHORT:
             found.setdefault((*key, *([life.world.constraint] if every else [])), life)
     return list(found.values())

@@ -126,39 +126,43 @@ def test_a_parquet_file_read_in_blocks_is_the_file(
 
 
 GROWTH = """
-import sys, threading
+import gc, sys, threading
 import numpy as np, oco
 from oco.evaluation import spill
-kind, rounds, folder, model = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
+kind, folder, model = sys.argv[1:4]
 plan = oco.compile(oco.parse(model), algorithm="coldq", settings="paper")
 spill.LARGE = 1 << 20
-most, over = [0], threading.Event()
 def private():
     return sum(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("RssAnon"))
-def look():
-    most[0] = max(most[0], private())
-def watch():
-    while not over.wait(0.002):
-        look()
-def feed():
-    rng = np.random.default_rng(0)
-    c, b = rng.uniform(-1, 1, (1000, 400)), rng.uniform(0, 2, 1000)
-    for t in range(rounds):
-        if t % 50 == 0:
+def played(rounds):
+    most, over = [0], threading.Event()
+    def look():
+        most[0] = max(most[0], private())
+    def watch():
+        while not over.wait(0.002):
             look()
-        yield {"c": c[t % 1000], "b": b[t % 1000]}
-source = folder + "/rounds.parquet" if kind == "parquet" else feed()
-if kind == "npy":
-    source = {n: np.load(folder + "/" + n + ".npy", mmap_mode="r") for n in "cb"}
-thread = threading.Thread(target=watch, daemon=True)  # an error of the run ends the process
-if kind != "iterator":  # it looks between its rounds
-    thread.start()
-trace = plan.run(source, backend="c", keep="last")
-over.set()
-if thread.ident is not None:
-    thread.join()
-look()
-print(most[0], len(trace.loss))
+    def feed():
+        rng = np.random.default_rng(0)
+        c, b = rng.uniform(-1, 1, (1000, 400)), rng.uniform(0, 2, 1000)
+        for t in range(rounds):
+            if t % 50 == 0:
+                look()
+            yield {"c": c[t % 1000], "b": b[t % 1000]}
+    source = f"{folder}/{rounds}.parquet" if kind == "parquet" else feed()
+    if kind == "npy":
+        source = {n: np.load(f"{folder}/{n}{rounds}.npy", mmap_mode="r") for n in "cb"}
+    thread = threading.Thread(target=watch, daemon=True)  # an error of the run ends the process
+    if kind != "iterator":  # it looks between its rounds
+        thread.start()
+    trace = plan.run(source, backend="c", keep="last")
+    over.set()
+    if thread.ident is not None:
+        thread.join()
+    look()
+    print(most[0], len(trace.loss))
+for rounds in map(int, sys.argv[4:]):
+    gc.collect()
+    played(rounds)
 """
 
 
@@ -169,20 +173,20 @@ def test_memory_does_not_hold_the_data(kind: str, tmp_path: Path) -> None:
     if not has_compiler():
         pytest.skip("there is no C compiler")
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    model, found = MODEL.replace("c[3]", "c[400]").replace("x[3]", "x[400]"), []
-    for rounds in (4_000, 12_000):
+    model, counts = MODEL.replace("c[3]", "c[400]").replace("x[3]", "x[400]"), (4_000, 12_000)
+    for rounds in counts:
         c, b = np.random.default_rng(0).uniform(-1, 1, (rounds, 400)), np.full(rounds, 0.5)
         if kind == "npy":
-            np.save(tmp_path / "c.npy", c)
-            np.save(tmp_path / "b.npy", b)
+            np.save(tmp_path / f"c{rounds}.npy", c)
+            np.save(tmp_path / f"b{rounds}.npy", b)
         if kind == "parquet":
             columns = {f"c[{i}]": c[:, i] for i in range(400)} | {"b": b}
-            parquet.write_table(pyarrow.table(columns), tmp_path / "rounds.parquet", row_group_size=2000)
-        command = [sys.executable, "-c", GROWTH, kind, str(rounds), str(tmp_path), model]
-        out = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-        assert int(out[1]) == rounds
-        found.append(1024 * int(out[0]))
-    assert found[1] - found[0] < 0.25 * 3208 * 8_000
+            parquet.write_table(pyarrow.table(columns), tmp_path / f"{rounds}.parquet", row_group_size=2000)
+    command = [sys.executable, "-c", GROWTH, kind, str(tmp_path), model, *map(str, counts)]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    (least, few), (most, many) = (map(int, line.split()) for line in lines)
+    assert (few, many) == counts
+    assert 1024 * (most - least) < 0.25 * 3208 * 8_000
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -26,6 +27,7 @@ class FrontierPoint:
     constants: tuple[tuple[str, float], ...]
 
 
+@lru_cache(maxsize=8)
 def frontier(s: Situation, v: Verdict, weights: tuple[float, ...] = WEIGHTS) -> tuple[FrontierPoint, ...]:
     """The guarantees of an algorithm over the weights; empty where its bounds have no numbers or nothing is free."""
     results = []

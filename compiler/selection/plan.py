@@ -288,10 +288,6 @@ class Plan:
 
     def frontier(self) -> tuple[FrontierPoint, ...]:
         """Bounds of regret and violation, in the units of the loss and of the constraints, for several weights of the violation."""
-        return self._frontier
-
-    @cached_property
-    def _frontier(self) -> tuple[FrontierPoint, ...]:
         return frontier(self.choice.situation, self._winner)
 
     def explain(self) -> str:

@@ -131,6 +131,11 @@ class Plan(core.Plan):
         return self._compiled[target.name]
 
     @cached_property
+    def _placed(self) -> dict[tuple[str, str, str | None], dict[Path, str]]:
+        """Cache of the emitted files by place, backend and precision: a command asks for their names and for their texts."""
+        return {}
+
+    @cached_property
     def _files(self) -> dict[tuple[str, str | None], dict[str, str]]:
         """Cache of the emitted files by backend."""
         return {}
@@ -358,8 +363,11 @@ class Plan(core.Plan):
 
     def files_at(self, path: str | Path, backend: str | None = None, precision: str | None = None) -> dict[Path, str]:
         """Texts that `write` puts at `path`, by their places. Raises what `files` raises."""
-        name = find_backend(backend or self.target).name
-        return files_at(Path(path), name, self.files(backend, precision), self.program, self.contract)
+        key = str(path), find_backend(backend or self.target).name, precision
+        if key not in self._placed:
+            files = self.files(backend, precision)
+            self._placed[key] = files_at(Path(path), key[1], files, self.program, self.contract)
+        return dict(self._placed[key])
 
     def write(self, path: str | Path, backend: str | None = None, precision: str | None = None) -> list[Path]:
         """Write the learner; returns the paths of its files.

@@ -7,6 +7,7 @@ import math
 import re
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,13 @@ def _learner_part(program: Program, contract: Contract) -> list[str]:
 def _learner(program: Program, contract: Contract) -> str:
     """Learner of the features that the program has: checks of data, saved states, a program that plays files."""
     names = (*_LEARNER, *(_IN_TURN if contract.delay else ()), _FILE)
-    return specialized(definitions(names, in_turn=contract.delay > 0), _known(program, contract))
+    return _specialized(names, contract.delay > 0, tuple(_known(program, contract).items()))
+
+
+@lru_cache(maxsize=64)
+def _specialized(names: Sequence[str], in_turn: bool, known: tuple[tuple[str, Any], ...]) -> str:
+    """Text of the learner. Files are asked for one by one, and models with the same features have the same learner."""
+    return specialized(definitions(names, in_turn=in_turn), dict(known))
 
 
 def _defined(lines: Sequence[str]) -> set[str]:
@@ -90,20 +97,21 @@ def _defined(lines: Sequence[str]) -> set[str]:
 
 
 def _known(program: Program, contract: Contract) -> dict[str, Any]:
-    """Values of the names that the learner's text branches on."""
+    """What the learner's text asks of the names that it branches on: mostly if there is any."""
+    revealed = {f.name for f in program.feedback}
     return {
         "prepare": program.prepare is not None,
         "certificate": program.certificate is not None,
         "DELAY": contract.delay,
         "SHARED": program.shared,
-        "HORIZON": contract.of_one_turn.horizon,
-        "CONTEXT": program.context,
-        "PREVIOUS": program.previous,
-        "DRAWS": program.draws,
+        "HORIZON": None if contract.of_one_turn.horizon is None else True,
+        "CONTEXT": bool(program.context),
+        "PREVIOUS": bool(program.previous),
+        "DRAWS": bool(program.draws),
         "LIPSCHITZ": program.slopes is not None,
-        "STREAMS": [f.name for f in program.feedback],
-        "START": program.decision,
-        "NAMED": any(contract.axes.get(f.name) for f in program.feedback),
+        "STREAMS": frozenset({"second_loss"} & revealed),
+        "START": range(len(program.decision)),
+        "NAMED": any(contract.axes.get(name) for name in revealed),
         "INTEGERS": any(f.type.dtype is DType.INT for f in program.feedback),
         "EXPLAINED": False,
         "len": len,

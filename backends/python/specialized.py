@@ -9,6 +9,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 _Edit = tuple[int, int, str]
@@ -24,8 +25,7 @@ def specialized(text: str, known: Mapping[str, Any]) -> str:
     while edits := list(_decided(ast.parse(text), text, known)):
         text = _edited(text, edits)
     text = re.sub(r" +# (type: ignore|noqa).*", "", _edited(text, list(_annotations(ast.parse(text), text))))
-    while edits := list(_unused(ast.parse(text), text)):
-        text = _edited(text, edits)
+    text = _edited(text, list(_unused(ast.parse(text), text)))
     return re.sub(r"\n{3,}(?= )", "\n\n", re.sub(r"\n{4,}", "\n\n\n", text))
 
 
@@ -142,19 +142,42 @@ def _bare_head(node: ast.FunctionDef, text: str, places: _Places) -> Iterator[_E
 
 
 def _unused(tree: ast.Module, text: str) -> Iterator[_Edit]:
-    """Edits that take away definitions that nothing reads: at the top, and private methods of classes."""
-    places, read = _Places(text), reads(tree)
-    for top in tree.body:
-        inner = top.body if isinstance(top, ast.ClassDef) else []
-        for node in (top, *inner):
-            private = node is top or getattr(node, "name", "").lstrip("_") != getattr(node, "name", "")
-            names = _defined(node)
-            own = reads(node)  # a function that calls itself alone is not used
-            if private and names and not any(read[n] > own[n] or n in _PUBLIC for n in names):
-                first, last = places.rows(node, node)
-                yield places.starts[first], places.starts[last], ""
-                if node is top:
-                    break
+    """Edits that take away definitions that nothing reads but themselves and others that go: at the top, and private methods of classes."""
+    places, tops = _Places(text), [_Definition.of(node) for node in tree.body]
+    read = sum((top.read for top in tops), Counter[str]())
+    owner = {d: top for top in tops for d in top.private}
+    left, gone = [*tops, *owner], set[_Definition]()
+    while unread := [d for d in left if d.names and not any(read[n] > d.read[n] or n in _PUBLIC for n in d.names)]:
+        gone |= {*unread}
+        for d in (d for d in unread if owner.get(d) not in gone):
+            read -= d.read
+            if d in owner:
+                owner[d].read -= d.read
+        left = [d for d in left if d not in gone and owner.get(d) not in gone]
+    for d in (d for d in gone if owner.get(d) not in gone):
+        first, last = places.rows(d.node, d.node)
+        yield places.starts[first], places.starts[last], ""
+
+
+@dataclass(eq=False)
+class _Definition:
+    """Statement, the names that it defines, what is read in it and how often, and of a class the private methods, which may go alone."""
+
+    node: ast.stmt
+    names: set[str]
+    read: Counter[str]
+    private: tuple[_Definition, ...] = ()
+
+    @classmethod
+    def of(cls, node: ast.stmt) -> _Definition:
+        """Definition that is a statement at the top or in a class."""
+        if not isinstance(node, ast.ClassDef):
+            return cls(node, _defined(node), reads(node))
+        head = [*node.bases, *(k.value for k in node.keywords), *node.decorator_list]
+        inner = [cls.of(n) for n in node.body]
+        total = sum((d.read for d in inner), sum((reads(n) for n in head), Counter[str]()))
+        private = (d for d in inner if getattr(d.node, "name", "").startswith("_"))
+        return cls(node, _defined(node), total, tuple(private))
 
 
 def _defined(node: ast.stmt) -> set[str]:

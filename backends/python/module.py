@@ -97,7 +97,7 @@ def _defined(lines: Sequence[str]) -> set[str]:
 
 
 def _known(program: Program, contract: Contract) -> dict[str, Any]:
-    """What the learner's text asks of the names that it branches on: mostly if there is any."""
+    """Values of the names that the learner's text branches on: mostly whether there is any."""
     revealed = {f.name for f in program.feedback}
     return {
         "prepare": program.prepare is not None,

@@ -34,6 +34,8 @@ LONG_SECONDS = 6.0
 PILOT_SEEDS = 2
 PILOT_CANDIDATES = 4
 """Algorithms that are tried on rounds drawn from the model, where every guarantee is vacuous; on data all are."""
+BESIDE_SECONDS = 1.0
+"""Seconds, by the model of costs, that runs may take which decide nothing and are reported beside the others."""
 PILOT_SECONDS = 30.0  # seconds of pilot runs, after which no other algorithm is begun: `--budget` gives others
 TUNING_ROUNDS = 2000
 """Rounds that are drawn to tune on where there is no data."""
@@ -134,9 +136,9 @@ def _pilots(plan: Plan, source: Any, seed: int, constants: bool, seconds: float)
     result = replace(result, measured=source is not None and not plan.choice.vacuous)
     best = next(v for v in candidates if v.name == result.order[0])
     own = literal(s, best) if constants else None
-    if own is not None:
-        known = beside(result, _for_pilot(plan, own, rounds), first, seeds, s, plan.tradeoff)
-        result = replace(result, literal=known)
+    beside_it = None if own is None else _for_pilot(plan, own, rounds)
+    if beside_it is not None and len(seeds) * usual_seconds(beside_it.program, first.rounds) <= BESIDE_SECONDS:
+        result = replace(result, literal=beside(result, beside_it, first, seeds, s, plan.tradeoff))
     return plan.choice, result
 
 

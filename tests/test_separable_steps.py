@@ -127,6 +127,13 @@ subject to
     first: r - sum(log(1 + 4 * x)) + w @ square(y - 1) + 0.5 * sum(x) <= 0 each round
     second: 0.3 * w @ square(y - 1) + huber(z, 0.5) - sum(y) <= 1.5 each round
 """
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_steps_have_closed_forms(name: str) -> None:
+    assert terms_of(canonical(parse(text(CLOSED[name])))) is not None
+
+
 KINKED = MIXED.replace("sum(log(1 + 4 * x))", "sum(4 * minimum(x, 2) - abs(x - 1))").replace(
     "square(y - 1)", "abs(2 * y - 1)"
 )

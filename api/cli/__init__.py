@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from oco.cli.threads import one_thread
 from oco.dsl.diagnostics import Diagnostic, OcoError
 
-NEW_OBJECTS = 200_000  # between two searches for garbage: what a command imports and reads it keeps to its end
+NEW_OBJECTS = 500_000  # between two searches for garbage: what a command imports and reads it keeps to its end
 INTERRUPTED = 130  # the status that Typer leaves with after Ctrl-C
 
 

@@ -79,13 +79,13 @@ def _learner_part(program: Program, contract: Contract) -> list[str]:
 
 def _learner(program: Program, contract: Contract) -> str:
     """Learner of the features that the program has: checks of data, saved states, a program that plays files."""
-    return _learner_with(tuple(_known(program, contract).items()), contract.delay > 0)
+    names = (*_LEARNER, *(_IN_TURN if contract.delay else ()), _FILE)
+    return _specialized(names, contract.delay > 0, tuple(_known(program, contract).items()))
 
 
-@lru_cache(maxsize=16)
-def _learner_with(known: tuple[tuple[str, Any], ...], in_turn: bool) -> str:
-    """Learner where the names that its text branches on have these values."""
-    names = (*_LEARNER, *(_IN_TURN if in_turn else ()), _FILE)
+@lru_cache(maxsize=64)
+def _specialized(names: Sequence[str], in_turn: bool, known: tuple[tuple[str, Any], ...]) -> str:
+    """Text of the learner. Files are asked for one by one, and models with the same features have the same learner."""
     return specialized(definitions(names, in_turn=in_turn), dict(known))
 
 
@@ -97,21 +97,22 @@ def _defined(lines: Sequence[str]) -> set[str]:
 
 
 def _known(program: Program, contract: Contract) -> dict[str, Any]:
-    """Values of the names that the learner's text branches on."""
+    """Values of the names that the learner's text branches on: mostly whether there is any."""
+    revealed = {f.name for f in program.feedback}
     return {
         "prepare": program.prepare is not None,
         "certificate": program.certificate is not None,
         "DELAY": contract.delay,
         "SHARED": program.shared,
-        "HORIZON": contract.of_one_turn.horizon,
-        "CONTEXT": program.context,
-        "PREVIOUS": program.previous,
-        "DRAWS": program.draws,
+        "HORIZON": None if contract.of_one_turn.horizon is None else True,
+        "CONTEXT": bool(program.context),
+        "PREVIOUS": bool(program.previous),
+        "DRAWS": bool(program.draws),
         "LIPSCHITZ": program.slopes is not None,
         "STATED": contract.alert is not None,
-        "STREAMS": tuple(f.name for f in program.feedback),
-        "START": program.decision,
-        "NAMED": any(contract.axes.get(f.name) for f in program.feedback),
+        "STREAMS": frozenset({"second_loss"} & revealed),
+        "START": range(len(program.decision)),
+        "NAMED": any(contract.axes.get(name) for name in revealed),
         "INTEGERS": any(f.type.dtype is DType.INT for f in program.feedback),
         "EXPLAINED": False,
         "len": len,

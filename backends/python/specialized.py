@@ -9,7 +9,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from dataclasses import dataclass
 from typing import Any
 
 _Edit = tuple[int, int, str]
@@ -22,12 +22,6 @@ def specialized(text: str, known: Mapping[str, Any]) -> str:
     An `if` or a conditional expression over these names alone gives way to its branch. A private method or a
     definition that nothing uses any longer is left out.
     """
-    return _specialized(text, tuple(sorted(known.items())))
-
-
-@lru_cache(maxsize=64)
-def _specialized(text: str, values: tuple[tuple[str, Any], ...]) -> str:
-    known = dict(values)
     while edits := list(_decided(ast.parse(text), text, known)):
         text = _edited(text, edits)
     text = re.sub(r" +# (type: ignore|noqa).*", "", _edited(text, list(_annotations(ast.parse(text), text))))
@@ -148,32 +142,42 @@ def _bare_head(node: ast.FunctionDef, text: str, places: _Places) -> Iterator[_E
 
 
 def _unused(tree: ast.Module, text: str) -> Iterator[_Edit]:
-    """Edits that take away definitions that nothing reads, or these alone: at the top, and private methods of classes."""
-    places, read = _Places(text), reads(tree)
-    own = {node: reads(node) for top in tree.body for node in (top, *_private(top))}
-    gone: set[ast.stmt] = set()
-    before = -1
-    while before < len(gone):
-        before = len(gone)
-        for top in tree.body:
-            for node in (top, *_private(top)):
-                # A function that calls itself alone is not used.
-                if {top, node} & gone or any(read[n] > own[node][n] or n in _PUBLIC for n in _defined(node) or _PUBLIC):
-                    continue
-                gone.add(node)
-                read.subtract(own[node])
-                if node is not top:
-                    own[top].subtract(own[node])
-    for top in tree.body:
-        for node in [top] if top in gone else [n for n in _private(top) if n in gone]:
-            first, last = places.rows(node, node)
-            yield places.starts[first], places.starts[last], ""
+    """Edits that take away definitions that nothing reads but themselves and others that go: at the top, and private methods of classes."""
+    places, tops = _Places(text), [_Definition.of(node) for node in tree.body]
+    read = sum((top.read for top in tops), Counter[str]())
+    owner = {d: top for top in tops for d in top.private}
+    left, gone = [*tops, *owner], set[_Definition]()
+    while unread := [d for d in left if d.names and not any(read[n] > d.read[n] or n in _PUBLIC for n in d.names)]:
+        gone |= {*unread}
+        for d in (d for d in unread if owner.get(d) not in gone):
+            read -= d.read
+            if d in owner:
+                owner[d].read -= d.read
+        left = [d for d in left if d not in gone and owner.get(d) not in gone]
+    for d in (d for d in gone if owner.get(d) not in gone):
+        first, last = places.rows(d.node, d.node)
+        yield places.starts[first], places.starts[last], ""
 
 
-def _private(top: ast.stmt) -> list[ast.stmt]:
-    """Statements of a class whose names begin with a low line."""
-    inner = top.body if isinstance(top, ast.ClassDef) else []
-    return [n for n in inner if getattr(n, "name", "").startswith("_")]
+@dataclass(eq=False)
+class _Definition:
+    """Statement, the names that it defines, what is read in it and how often, and of a class the private methods, which may go alone."""
+
+    node: ast.stmt
+    names: set[str]
+    read: Counter[str]
+    private: tuple[_Definition, ...] = ()
+
+    @classmethod
+    def of(cls, node: ast.stmt) -> _Definition:
+        """Definition that is a statement at the top or in a class."""
+        if not isinstance(node, ast.ClassDef):
+            return cls(node, _defined(node), reads(node))
+        head = [*node.bases, *(k.value for k in node.keywords), *node.decorator_list]
+        inner = [cls.of(n) for n in node.body]
+        total = sum((d.read for d in inner), sum((reads(n) for n in head), Counter[str]()))
+        private = (d for d in inner if getattr(d.node, "name", "").startswith("_"))
+        return cls(node, _defined(node), total, tuple(private))
 
 
 def _defined(node: ast.stmt) -> set[str]:

@@ -62,16 +62,20 @@ def optimize(program: Program, skip: Collection[str] = (), *, check_each: bool =
     What hoisting moves out of a loop may be lifted out of a function, and what is lifted may be simplified.
     """
     for _ in range(MOST_ROUNDS):
-        before, program = program, _after(PASSES, program, skip, check_each)
+        before, program = program, _run(PASSES, program, skip, check_each)
         if program == before:
             break
-    return program
+    return check(program)
 
 
 def _after(passes: Mapping[str, Pass], program: Program, skip: Collection[str], check_each: bool) -> Program:
+    return check(_run(passes, program, skip, check_each))
+
+
+def _run(passes: Mapping[str, Pass], program: Program, skip: Collection[str], check_each: bool) -> Program:
     for name, run in passes.items():
         if name not in skip:
             program = run(program)
             if check_each:
                 check(program)
-    return check(program)
+    return program

@@ -57,9 +57,9 @@ def kinked_functions(exprs: Sequence[Expr], decisions: Sequence[str]) -> KinkedF
     affine = tuple(rewrite(e, named) for e in exprs)
     if max(map(len, results.values()), default=0) > MOST_KINKS:
         return None
-    kinked = tuple(k.name.name for kinks in results.values() for k in kinks)
+    kinks_named = tuple(k.name.name for kinks in results.values() for k in kinks)
     functions = KinkedFunctions(tuple(map(tuple, results.values())), affine)
-    return functions if all(is_affine(e, (*decisions, *kinked)) for e in affine) else None
+    return functions if all(is_affine(e, (*decisions, *kinks_named)) for e in affine) else None
 
 
 def _split(call: Call, extreme: forms.Extreme, results: dict[str, list[Kink]]) -> Expr:

@@ -66,11 +66,16 @@ def frontier_figure(points: Sequence[FrontierPoint]) -> Figure:
     figure = Figure(Scatter(x=x, y=y, mode="lines+markers", text=names, hovertemplate="%{text}<extra></extra>"))
     figure.update_xaxes(type="log", title_text="bound of the regret / trivial bound")
     figure.update_yaxes(type="log", title_text="bound of the violation / trivial bound")
-    ticks = [m * 10.0**e for e in range(-9, 10) for m in (1, 2, 5)]  # those of Plotly leave out powers of ten
-    figure.update_xaxes(tickvals=ticks)
-    figure.update_yaxes(tickvals=ticks)
+    figure.update_xaxes(tickvals=_ticks(x))
+    figure.update_yaxes(tickvals=_ticks(y))
     figure.update_layout(title="what a weight of violations does to both bounds", template="plotly_white")
     return figure
+
+
+def _ticks(values: Sequence[float]) -> list[float]:
+    """Marks of a logarithmic axis, nearer where it spans less than a power of ten; those of Plotly leave out powers of ten."""
+    steps = (1, 2, 5) if max(values) > 10 * min(values) else (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
+    return [m * 10.0**e for e in range(-9, 10) for m in steps]
 
 
 def rules_figure(trace: MeasuredRun, which: str) -> Figure:

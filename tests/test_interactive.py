@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import oco
+from oco.evaluation.baselines.rule_table import RuleLine
+from oco.evaluation.report.interactive import _front
 
 pytest.importorskip("plotly")
 
@@ -55,6 +57,34 @@ def test_points_name_round_time_and_decision(trace) -> None:
     text = next(curve for curve in trace.interactive().data if curve.name == "loss").text[41]
     first, second = trace.decisions[41]
     assert text == f"round 42, 2024-05-02T17:00<br>x = NYC: {first:.4g}, WEST: {second:.4g}"
+
+
+def test_the_learner_and_rules_stand_at_their_losses_and_violations(trace) -> None:
+    rules, own = trace.interactive_rules().data
+    assert (len(rules.x), list(own.y)) == (2, [float(trace.loss.sum())])
+    np.testing.assert_allclose(own.x, [trace.violation("hard")[-1].sum()])
+    for name, x, y in zip(rules.text, rules.x, rules.y):
+        assert name.startswith("re-solve with") and f"loss {y:.6g}<br>violation {x:.6g}" in name
+    with pytest.raises(oco.OcoError, match="no choice of rules") as caught:
+        trace.interactive_rules("cheap")
+    assert caught.value.code == "OCO831"
+
+
+def test_violations_far_apart_have_a_logarithmic_axis_that_ends_at_zero() -> None:
+    lines = [
+        RuleLine(name, loss, violation, 0, 0.0) for name, loss, violation in (("own", 3, 0), ("a", 1, 5), ("b", 9, 1e4))
+    ]
+    figure = _front(lines)
+    assert figure.layout.xaxis.type == figure.layout.yaxis.type == "log"
+    assert list(figure.data[1].x) == [0.5] and list(figure.data[0].x) == [5, 1e4]
+    assert figure.layout.xaxis.tickvals[0] == 0.5 and figure.layout.xaxis.ticktext == (
+        "0",
+        "10",
+        "100",
+        "1000",
+        "10000",
+    )
+    assert "violation 0<br>" in figure.data[1].text[0]
 
 
 def test_the_frontier_names_weights_and_bounds() -> None:

@@ -112,6 +112,17 @@ def test_plans_go_to_the_processes_of_a_pool(plan: Any) -> None:
         assert pool.submit(last_decision, plan).result(120) == last_decision(plan)
 
 
+def test_plans_and_learners_go_to_the_workers_of_joblib(plan: Any) -> None:
+    joblib = pytest.importorskip("joblib")
+    learner = plan.learner()
+    decisions = joblib.Parallel(2)(joblib.delayed(last_decision)(p) for p in (plan, plan))
+    assert decisions == [last_decision(plan)] * 2
+    assert (
+        joblib.Parallel(2)([joblib.delayed(played)(learner, range(3))])[0][-1].tolist()
+        == played(learner, range(3))[-1].tolist()
+    )
+
+
 def test_facts_of_data_do_not_travel() -> None:
     with pytest.raises(TypeError, match="as_data"):
         pickle.dumps(oco.check(MODEL, data=DATA))

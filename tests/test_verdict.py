@@ -13,7 +13,7 @@ from thorough import corners
 import oco
 from oco.cli import main
 from oco.evaluation.baselines.held import held_lines
-from oco.evaluation.report.verdict import LINES, WIDTH, compared, verdict
+from oco.evaluation.report.verdict import LINES, WIDTH, _laid_out, compared, verdict
 from oco.evaluation.summary import summarize
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -156,3 +156,19 @@ def test_rounds_with_states_are_each_best_without_foresight() -> None:
     trace = oco.compile(model, settings="paper").run({"price": np.array([1.0, 9.0])})
     text = verdict(trace, summarize(trace), "two rounds", "an algorithm", [])
     assert "best of each round: from the states that came, without foresight" in text.split("\n")
+
+
+def test_tables_of_long_numbers_and_reasons_fit_the_screen() -> None:
+    rows = [
+        ("", "loss", "violation", "broken in"),
+        ("the learner", "-312,328,156", "615.6", "1,002,474 of 2,000,000 rounds (50.1%)"),
+        ("least broken fixed decision", "20,032.1", "least", ""),
+        ("best of each round", "", "", ""),
+    ]
+    reason = "no round was solved within the budget of 5 s; it costs at least 3,946,334 operations"
+    head, own, fixed, unknown = _laid_out(rows, {"best of each round": reason})
+    assert max(map(len, (head, own, fixed, unknown))) <= WIDTH
+    assert head.endswith("rounds broken") and own.endswith("1,002,474 (50.1%)")
+    assert unknown.startswith("best of each round           no round was solved within the budget of 5 s; ...")
+    short = [(*row[:3], row[3].replace("1,002,474 of 2,000,000", "2 of 20")) for row in rows]
+    assert _laid_out(short, {})[1].endswith("2 of 20 rounds (50.1%)")

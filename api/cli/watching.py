@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -91,4 +92,5 @@ def watch(
         say(f"{folder}: watch it at {server.address} (Ctrl-C ends this)")
         if first["problem"]:
             say(first["problem"])
+        sys.stdout.flush()  # pipes and files keep it until the server ends
         server.serve_forever()

@@ -11,8 +11,13 @@ from oco.compiler.selection.frontier import FrontierPoint
 from oco.dsl.diagnostics import fail
 from oco.dsl.extras import require_package
 from oco.dsl.labels import entry_name
+from oco.evaluation.baselines.rule_table import RuleLine, rule_table
+from oco.evaluation.baselines.rules import RuleChoice, beside
+from oco.evaluation.cost import Trade
 from oco.evaluation.measured_run import MeasuredRun
+from oco.evaluation.replay import require_data
 from oco.evaluation.report.plots import LINES, TIMES, thin
+from oco.evaluation.report.rule_plots import LOSS_SPREAD, SPREAD
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure, Scatter
@@ -61,11 +66,61 @@ def frontier_figure(points: Sequence[FrontierPoint]) -> Figure:
     figure = Figure(Scatter(x=x, y=y, mode="lines+markers", text=names, hovertemplate="%{text}<extra></extra>"))
     figure.update_xaxes(type="log", title_text="bound of the regret / trivial bound")
     figure.update_yaxes(type="log", title_text="bound of the violation / trivial bound")
-    ticks = [m * 10.0**e for e in range(-9, 10) for m in (1, 2, 5)]  # those of Plotly leave out powers of ten
-    figure.update_xaxes(tickvals=ticks)
-    figure.update_yaxes(tickvals=ticks)
+    figure.update_xaxes(tickvals=_ticks(x))
+    figure.update_yaxes(tickvals=_ticks(y))
     figure.update_layout(title="what a weight of violations does to both bounds", template="plotly_white")
     return figure
+
+
+def _ticks(values: Sequence[float]) -> list[float]:
+    """Marks of a logarithmic axis, nearer where it spans less than a power of ten; those of Plotly leave out powers of ten."""
+    steps = (1, 2, 5) if max(values) > 10 * min(values) else (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8)
+    return [m * 10.0**e for e in range(-9, 10) for m in steps]
+
+
+def rules_figure(trace: MeasuredRun, which: str) -> Figure:
+    """Loss against violation of a run and of rules played over its rounds; a point names its rule, both and the rounds broken.
+
+    Where violations differ by a factor of `SPREAD` their axis is logarithmic, with those of zero at its left end. Raises OCO831 for
+    a word that is no `RuleChoice`, OCO833 where the trace does not hold its data, OCO911 without Plotly.
+    """
+    require_package("plotly", "an interactive plot")
+    if which not in list(RuleChoice):
+        raise fail("OCO831", f"{which!r} is no choice of rules", hint='it is "some", two cheap ones, or "all"')
+    require_data(trace)
+    table = rule_table(trace, beside(RuleChoice(which), trace.problem, trace.data, Trade.at_price(trace.problem, 1.0)))
+    return _front((table.learner, *table.lines))
+
+
+def _front(lines: Sequence[RuleLine]) -> Figure:
+    """Points of the learner, which comes first, and of rules."""
+    from plotly.graph_objects import Figure, Scatter
+
+    positive = [line.violation for line in lines if line.violation > 0]
+    spread = bool(positive) and max(positive) > SPREAD * min(positive)
+    end = min(positive) / 10 if spread else 0.0
+    losses = [line.loss for line in lines]
+    places = [max(line.violation, end) for line in lines]
+    names = [_of_rule(line) for line in lines]
+    figure = Figure()
+    for name, some, symbol, size in (("rules", slice(1, None), "circle", 8), ("the learner", slice(1), "star", 15)):
+        marker = {"symbol": symbol, "size": size}
+        words = {"text": names[some], "hovertemplate": "%{text}<extra></extra>"}
+        figure.add_trace(Scatter(x=places[some], y=losses[some], name=name, mode="markers", marker=marker, **words))
+    figure.update_layout(title="loss against violation", hovermode="closest", template="plotly_white")
+    figure.update_xaxes(title_text="violation, summed")
+    figure.update_yaxes(title_text="loss")
+    if spread:
+        powers = [10.0**k for k in range(-300, 300) if min(positive) <= 10.0**k <= max(positive)]
+        figure.update_xaxes(type="log", tickvals=[end, *powers], ticktext=["0", *(f"{p:g}" for p in powers)])
+    if min(losses) > 0 and max(losses) > LOSS_SPREAD * min(losses):
+        figure.update_yaxes(type="log")
+    return figure
+
+
+def _of_rule(line: RuleLine) -> str:
+    """Name and totals of a rule, as a point shows them."""
+    return f"{line.name}<br>loss {line.loss:.6g}<br>violation {line.violation:.6g}<br>{line.broken:,} rounds broken"
 
 
 def _regret(trace: MeasuredRun) -> list[Scatter]:

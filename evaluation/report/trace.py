@@ -76,6 +76,15 @@ class Trace(MeasuredRun):
 
         return run_figure(self)
 
+    def interactive_rules(self, which: str = "some") -> PlotlyFigure:
+        """Plotly figure of the loss against the violation of this run and of rules that a practitioner would write, played over
+        the same rounds: "some", two cheap ones, or "all". Raises OCO831 for another word, OCO833 where the trace does not hold
+        its data, OCO911 without Plotly.
+        """
+        from oco.evaluation.report.interactive import rules_figure
+
+        return rules_figure(self, which)
+
     def to_dataset(self) -> Dataset:
         """Dataset (xarray) with dims round (T), constraint (N), equality (M) and those of the decisions. Raises OCO911 without
         xarray, which the extra `traces` installs.

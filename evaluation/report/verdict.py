@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import shorten, wrap
 from typing import Any
@@ -165,18 +166,36 @@ def _table(run: RunSummary) -> list[str]:
     rows += [_line(name, line, run.rounds) for name, line in lines]
     if not run.violation and not run.equality:
         rows = [(*row[:2], "", "") for row in rows]
+    reasons = {line.kind: reason for line in run.regret if (reason := _unknown(line))}
+    return _laid_out(rows, {COMPARED[kind]: reason for kind, reason in reasons.items()})
+
+
+def _laid_out(rows: Sequence[tuple[str, str, str, str]], reasons: Mapping[str, str]) -> list[str]:
+    """Lines of a table, and reasons beside the names of those that have no numbers; where it is too wide, rounds are
+    counted without the number of all."""
     widths = [max(len(row[k]) for row in rows) for k in range(4)]
-    return [
-        f"{row[0]:<{widths[0]}}  {row[1]:>{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]:>{widths[3]}}".rstrip()
-        for row in rows
-    ]
+    if sum(widths) + 6 > WIDTH:
+        rows = [(*row[:3], re.sub(" of .* rounds", "", row[3]).replace("broken in", "rounds broken")) for row in rows]
+        widths[3] = max(len(row[3]) for row in rows)
+    results = []
+    for name, *cells in rows:
+        numbers = "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths[1:]))
+        reason = shorten(reasons.get(name, ""), WIDTH - widths[0] - 2, placeholder=" ...")
+        results.append(f"{name:<{widths[0]}}  {reason or numbers}".rstrip())
+    return results
+
+
+def _unknown(line: RegretLine) -> str:
+    """Reason why a comparator has no loss; empty where it has one."""
+    if line.comparator is not None:
+        return ""
+    return line.words.partition(": ")[2].removeprefix("it was ") or "not known"
 
 
 def _comparator(line: RegretLine) -> tuple[str, str, str, str]:
     name = COMPARED[line.kind]
     if line.comparator is None:
-        why = line.words.partition(": ")[2].removeprefix("it was ")
-        return name, shorten(why or "not known", 24, placeholder=" ..."), "", ""
+        return name, "", "", ""
     if line.status == ComparatorStatus.LEAST_VIOLATING.value:
         return name.replace("best", "least broken"), number(line.comparator), "least", ""
     certified = line.status == ComparatorStatus.CERTIFIED.value

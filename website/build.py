@@ -222,9 +222,11 @@ def staged(pages: Mapping[str, Made]) -> None:
 
 
 def _without_tags(text: str) -> str:
-    """Page in which signs such as those of `<c, x>` are no tags."""
-    parts = re.split(r"(^```.*?^```[^\n]*$|`[^`\n]*`)", text, flags=re.MULTILINE | re.DOTALL)
-    return "".join(p if p.startswith("`") else re.sub(rf"<(?=[A-Za-z])(?!(?:{TAGS})\b)", "&lt;", p) for p in parts)
+    """Page in which signs such as those of `<c, x>` are no tags; lines of HTML stay."""
+    parts = re.split(r"(^```.*?^```[^\n]*$|`[^`\n]*`|^<div[^\n]*)", text, flags=re.MULTILINE | re.DOTALL)
+    return "".join(
+        p if p.startswith(("`", "<div")) else re.sub(rf"<(?=[A-Za-z])(?!(?:{TAGS})\b)", "&lt;", p) for p in parts
+    )
 
 
 def configured(pages: Mapping[str, Made]) -> Path:

@@ -94,9 +94,11 @@ def _stated(name: str) -> list[str]:
 
 
 def _data(plan: Any, name: str, rounds: int) -> Any:
-    """Rounds of an example: its file, or entries drawn uniformly for what has no distribution."""
+    """Rounds of an example as its line `# run:` names them: a file, or entries drawn uniformly; None where the model draws all."""
     words = _stated(name)
-    source = words[words.index("--data") + 1] if "--data" in words else "drawn"
+    if "--data" not in words:
+        return None
+    source = words[words.index("--data") + 1]
     return trial_rounds(plan.canonical, rounds, seed=0) or None if source == "drawn" else ROOT / "examples" / source
 
 

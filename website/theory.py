@@ -114,7 +114,11 @@ def _marked(text: str) -> str:
     """Text with the signs of Markdown escaped outside of spans of code; the star of a list stays."""
     star = "* " if text.startswith("* ") else ""
     pieces = re.split(r"(`[^`]*`)", text.removeprefix(star))
-    return star + "".join(p if p.startswith("`") else re.sub(r"([*_<>\[\]\\|])", r"\\\1", p) for p in pieces)
+    return star + "".join(p if p.startswith("`") else _escaped(p) for p in pieces)
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([*_\[\]\\|])", r"\\\1", text).replace("<", "&lt;")
 
 
 def _rule(algorithm: Algorithm, model: Model | None) -> list[str]:

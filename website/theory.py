@@ -18,7 +18,7 @@ from oco.compiler.algorithms import ALGORITHMS, LEFT_OUT, Algorithm
 from oco.compiler.theory.guarantees import Bound, Guarantee
 from oco.compiler.theory.settings import parse_formula
 from oco.compiler.theory.theorems import Theorem
-from website.plots import inline
+from website.plots import inline, is_broken
 
 ROUNDS = 500
 """Rounds of the run that a page shows: enough to see the shape of a curve, a second or two of work for each algorithm."""
@@ -194,7 +194,7 @@ def _formula(bound: Bound) -> str:
     names = {q.name: sympy.Symbol(q.name, positive=True) for q in bound.quantities}
     names |= {n: sympy.Symbol(n, positive=True) for n in ("T", "d", "V_x", "V_g", "V_star", "beta") if n not in names}
     try:
-        shown = sympy.mathml(parse_formula(text, names), printer="presentation")
+        shown = sympy.mathml(parse_formula(text, names), printer="presentation", mul_symbol="dot")
     except Exception:  # a formula that SymPy cannot set stands as it is written
         return f"```text\n{text}\n```"
     order = "" if bound.formula else "<mi>O</mi>"
@@ -217,11 +217,13 @@ def _run(algorithm: Algorithm, model: Model) -> list[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         trace = plan.run(data_of(plan, np.random.default_rng(0)) or None, rounds=ROUNDS, seed=0)
-        drawn = inline(trace, ["regret", *(["violation"] if trace.labels or trace.equality_labels else [])])
+        broken, constrained = is_broken(trace), bool(trace.labels or trace.equality_labels)
+        drawn = inline(trace, ["regret", *(["violation"] if broken else [])])
+    kept = " No constraint was broken." if constrained and not broken else ""
     return [
         "## A run",
         f"{ROUNDS} rounds of the model above ({shape}), each entry of the streams at one end of its range or the other by a fair coin, "
-        "or drawn where the model states a distribution. A bound far above the curve is written below it.",
+        "or drawn where the model states a distribution. A bound far above the curve is written below it." + kept,
         drawn,
     ]
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,8 @@ from website.plots import inline, is_broken
 
 ROUNDS = 500
 """Rounds of the run that a page shows: enough to see the shape of a curve, a second or two of work for each algorithm."""
+MOST_LINES = 100
+"""Lines of a rule that a page shows."""
 ERRATA = Path(__file__).parent.parent / "docs" / "errata.md"
 Model = tuple[str, str, Any]
 """Shape of model, its text, and the plan of an algorithm on it."""
@@ -84,12 +88,21 @@ def _model_for(algorithm: Algorithm) -> Model | None:
 
 
 def _derivation(algorithm: Algorithm) -> list[str]:
-    """Rule, theorem and proof as the head of the algorithm's module states them."""
-    module = inspect.getmodule(algorithm.rule)
-    doc = inspect.getdoc(module) if module is not None else ""
-    if module is None or not doc or sum(inspect.getmodule(a.rule) is module for a in ALGORITHMS) > 2:
+    """Rule, theorem and proof as the head of the algorithm's module states them, and its rule where it stands in the same module."""
+    module = _module_of(algorithm)
+    doc = inspect.getdoc(module)
+    if not doc or sum(_module_of(a) is module for a in ALGORITHMS) > 2:
         return []
-    return ["## In the paper's symbols", _prose(doc), _prose(inspect.getdoc(algorithm.rule) or "")]
+    own = inspect.getdoc(algorithm.rule) if inspect.getmodule(algorithm.rule) is module else ""
+    return ["## In the paper's symbols", _prose(doc), _prose(own or "")]
+
+
+def _module_of(algorithm: Algorithm) -> ModuleType:
+    """Module in which an algorithm is made; others import it."""
+    package = "oco.compiler.algorithms."
+    modules = [m for name, m in sys.modules.items() if name.startswith(package)]
+    owners = [m for m in modules if any(value is algorithm for value in vars(m).values())]
+    return next(m for m in owners if f'name="{algorithm.name}"' in inspect.getsource(m))
 
 
 def _prose(doc: str) -> str:
@@ -135,10 +148,17 @@ def _rule(algorithm: Algorithm, model: Model | None) -> list[str]:
         "## The rule",
         "As it is written for the model below: `decide` gives the decision of a round, `update` learns from what came.",
         f"```oco\n{text.strip()}\n```",
-        f"```python\n{''.join(functions).rstrip()}\n```",
+        f"```python\n{_first_lines(''.join(functions))}\n```",
         "\n".join(table),
         "It departs from the paper:\n\n" + "\n".join(departures) if departures else "",
     ]
+
+
+def _first_lines(code: str) -> str:
+    """Code, cut where it is longer than two screens."""
+    lines = code.rstrip().splitlines()
+    cut = [f"    # {len(lines) - MOST_LINES} lines more: `oco compile` writes all"] if len(lines) > MOST_LINES else []
+    return "\n".join([*lines[:MOST_LINES], *cut])
 
 
 def _theorems(algorithm: Algorithm) -> list[str]:

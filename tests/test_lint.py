@@ -21,6 +21,10 @@ from oco.linting import RULES, ModelText, Reads, lint
 
 ROOT = Path(__file__).parent.parent
 HEAD = "model m\nhorizon T = 1000\ndecision x[3] in box(0, 1)\nstream c[3] in [-1, 1]\n"
+NAMED = (
+    'model m\nhorizon T = 1000\nindex zone = [B, "NEW YORK", A]\ndecision x[zone] in box(0, 1)\nstream c[zone] in [-1, 1]\n'
+    "minimize c @ x\nsubject to\n"
+)
 CHEAP = frozenset(code for code, reads in RULES.items() if reads is not Reads.PLAN)
 
 
@@ -78,6 +82,19 @@ REPAIRED = {
         + "".join(f"    r{i}: A[{i}] @ x <= 1 + c[{i}]   each round\n" for i in range(3)),
         HEAD + "param A[3, 3] = eye(3)\nminimize c @ x\nsubject to\n    r: A @ x <= 1 + c   each round\n",
     ),
+    "entries by name": (
+        "OCO632",
+        NAMED
+        + "".join(f"    r{i}: c[{n}] * x[{n}] <= 0.5   each round\n" for i, n in enumerate(("B", '"NEW YORK"', "A"))),
+        NAMED + "    r: c * x <= 0.5   each round\n",
+    ),
+    "terms by name": (
+        "OCO631",
+        NAMED.replace(
+            "minimize c @ x\nsubject to\n", 'minimize c[B] * x[B] + c["NEW YORK"] * x["NEW YORK"] + c[A] * x[A]\n'
+        ),
+        NAMED.replace("subject to\n", ""),
+    ),
     "numbers of their own": (
         "OCO632",
         HEAD
@@ -112,6 +129,8 @@ QUIET = {
     .replace("decision", "index zone = [A, B, C]\ndecision")
     + "minimize c @ x\nsubject to\n    cap[z in zone]: x[z] * c[z] <= 0.5   each round\n",
     "two terms": HEAD + "minimize c[0] * x[0] + c[1] * x[1]\n",
+    "names in another order": NAMED
+    + "".join(f"    r{i}: c[{n}] * x[{n}] <= 0.5   each round\n" for i, n in enumerate(("A", "B", '"NEW YORK"'))),
     "entries in other places": HEAD + "minimize c[0] * x[1] + c[1] * x[2] + c[2] * x[0]\n",
     "another function of each entry": HEAD + "minimize abs(x[0] - c[0]) + x[1]**2 + pos(x[2]) + c[1]\n",
     "functions of two entries": HEAD + "minimize norm2([x[0], c[0]]) + norm2([x[1], c[1]]) + norm2([x[2], c[2]])\n",

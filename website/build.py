@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -33,6 +34,8 @@ PRODUCT = ("api", "backends", "benchmarks/guarantees", "compiler", "dsl", "evalu
 SOURCES = (".py", ".c", ".oco", ".csv", ".lark", ".json", ".md", ".lean")
 """Endings of the files of the product that pages depend on."""
 TAGS = "div|math|svg|a|img|br|sub|sup|kbd|details|summary|span|p"
+WIDE = ("examples/", "practice.md", "corpus.md", "codes/index.md", "theory/index.md")
+"""Pages with wide tables or output, set without a table of contents beside them."""
 WORKERS = 2
 """Processes that make pages: each takes a core, and about 500 MB."""
 
@@ -209,7 +212,8 @@ def staged(pages: Mapping[str, Made]) -> None:
         copied |= files
         target = PAGES / place
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(_without_tags(text), encoding="utf-8")
+        wide = "---\nhide: [toc]\n---\n\n" if place.startswith(WIDE) else ""
+        target.write_text(wide + _without_tags(text), encoding="utf-8")
         for name, data in page.files.items():
             (target.parent / Path(name).name).write_text(data, encoding="utf-8")
     for name in sorted(copied):
@@ -222,9 +226,11 @@ def staged(pages: Mapping[str, Made]) -> None:
 
 
 def _without_tags(text: str) -> str:
-    """Page in which signs such as those of `<c, x>` are no tags."""
-    parts = re.split(r"(^```.*?^```[^\n]*$|`[^`\n]*`)", text, flags=re.MULTILINE | re.DOTALL)
-    return "".join(p if p.startswith("`") else re.sub(rf"<(?=[A-Za-z])(?!(?:{TAGS})\b)", "&lt;", p) for p in parts)
+    """Page in which signs such as those of `<c, x>` are no tags; lines of HTML stay."""
+    parts = re.split(r"(^```.*?^```[^\n]*$|`[^`\n]*`|^<div[^\n]*)", text, flags=re.MULTILINE | re.DOTALL)
+    return "".join(
+        p if p.startswith(("`", "<div")) else re.sub(rf"<(?=[A-Za-z])(?!(?:{TAGS})\b)", "&lt;", p) for p in parts
+    )
 
 
 def configured(pages: Mapping[str, Made]) -> Path:
@@ -266,9 +272,8 @@ def main(words: list[str]) -> int:
     staged(pages)
     strict = [] if words else ["--strict"]
     set_ = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--quiet", *strict, "--config-file", str(configured(pages))]
-    )
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", *strict, "--config-file", str(configured(pages))]
+    done = subprocess.run(command, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"})
     if done.returncode:
         return 1
     count, outward, wrong = broken(HTML)

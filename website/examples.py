@@ -7,11 +7,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import oco
 from oco.evaluation.drawn import trial_rounds
-from website.plots import inline
+from website.plots import inline, is_broken
 
 ROOT = Path(__file__).parent.parent
 ROUNDS = 400
@@ -67,9 +65,9 @@ def page_of(name: str) -> str:
         data = _data(plan, name, rounds)
         trace = plan.run(data, rounds=rounds, seed=0, mapping=_mapping(name))
     explained = str(plan.explain()).split("\n\nalgorithm ")[0].strip()
-    broken = [label for label in trace.labels if float(np.max(trace.violation("hard"))) > 0]
+    broken = is_broken(trace)
     panels = [*(["violation"] if broken else []), "decisions"]
-    kept = "" if broken or not trace.labels else " No constraint was broken."
+    kept = " No constraint was broken." if trace.labels and not broken else ""
     return (
         "\n\n".join(
             [
@@ -79,7 +77,7 @@ def page_of(name: str) -> str:
                 f"```text {{ .output }}\n{explained}\n```",
                 "## A short run",
                 f"The first {rounds} rounds of the data that the file names, or of draws, with this plan: the loss is "
-                f"{trace.loss.sum():,.6g}.{kept} `oco run examples/{name}.oco` chooses with the "
+                f"{_rounded(trace.loss.sum())}.{kept} `oco run examples/{name}.oco` chooses with the "
                 "data in view, and may take another algorithm.",
                 inline(trace, panels),
             ]
@@ -88,15 +86,21 @@ def page_of(name: str) -> str:
     )
 
 
+def _rounded(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
 def _stated(name: str) -> list[str]:
     match = re.search(r"^# run: (.*)$", _text(name), re.MULTILINE)
     return match[1].split() if match else []
 
 
 def _data(plan: Any, name: str, rounds: int) -> Any:
-    """Rounds of an example: its file, or entries drawn uniformly for what has no distribution."""
+    """Rounds of an example as its line `# run:` names them: a file, or entries drawn uniformly; None where the model draws all."""
     words = _stated(name)
-    source = words[words.index("--data") + 1] if "--data" in words else "drawn"
+    if "--data" not in words:
+        return None
+    source = words[words.index("--data") + 1]
     return trial_rounds(plan.canonical, rounds, seed=0) or None if source == "drawn" else ROOT / "examples" / source
 
 

@@ -93,7 +93,7 @@ def broken(site: Path) -> tuple[int, int, list[str]]:
 
 
 def _loaded(path: Path) -> set[str]:
-    """Scripts, styles and images that a page loads as it opens."""
+    """Addresses that a page loads as it opens: scripts, styles, images."""
     text = path.read_text(encoding="utf-8")
     loaded = re.findall(r'<(?:script|img|iframe)[^>]*\bsrc="([^"]+)"', text)
     return {*loaded, *re.findall(r'<link[^>]*rel="(?:stylesheet|preload|preconnect)"[^>]*href="([^"]+)"', text)}

@@ -48,7 +48,8 @@ def _with_example(part: str, written: dict[str, str]) -> str:
     if match is None:
         return part
     example = written.get(match[1]) or _of_word(match[1])
-    return f"{part.rstrip()}\n\n{example}\n\n" if example else part
+    heading, _, body = part.partition("\n")
+    return f"{heading} {{ data-toc-label='{match[1]}' }}\n{body.rstrip()}\n\n{example}\n\n"
 
 
 CALLS = {

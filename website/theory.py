@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from html import escape
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,10 +20,12 @@ from oco.compiler.algorithms import ALGORITHMS, LEFT_OUT, Algorithm
 from oco.compiler.theory.guarantees import Bound, Guarantee
 from oco.compiler.theory.settings import parse_formula
 from oco.compiler.theory.theorems import Theorem
-from website.plots import inline
+from website.plots import inline, is_broken
 
 ROUNDS = 500
 """Rounds of the run that a page shows: enough to see the shape of a curve, a second or two of work for each algorithm."""
+MOST_LINES = 100
+"""Lines of a rule that a page shows."""
 ERRATA = Path(__file__).parent.parent / "docs" / "errata.md"
 Model = tuple[str, str, Any]
 """Shape of model, its text, and the plan of an algorithm on it."""
@@ -84,12 +88,21 @@ def _model_for(algorithm: Algorithm) -> Model | None:
 
 
 def _derivation(algorithm: Algorithm) -> list[str]:
-    """Rule, theorem and proof as the head of the algorithm's module states them."""
-    module = inspect.getmodule(algorithm.rule)
-    doc = inspect.getdoc(module) if module is not None else ""
-    if module is None or not doc or sum(inspect.getmodule(a.rule) is module for a in ALGORITHMS) > 2:
+    """Rule, theorem and proof as the head of the algorithm's module states them, and its rule where it stands in the same module."""
+    module = _module_of(algorithm)
+    doc = inspect.getdoc(module)
+    if not doc or sum(_module_of(a) is module for a in ALGORITHMS) > 2:
         return []
-    return ["## In the paper's symbols", _prose(doc), _prose(inspect.getdoc(algorithm.rule) or "")]
+    own = inspect.getdoc(algorithm.rule) if inspect.getmodule(algorithm.rule) is module else ""
+    return ["## In the paper's symbols", _prose(doc), _prose(own or "")]
+
+
+def _module_of(algorithm: Algorithm) -> ModuleType:
+    """Module in which an algorithm is made; others import it."""
+    package = "oco.compiler.algorithms."
+    modules = [m for name, m in sys.modules.items() if name.startswith(package)]
+    owners = [m for m in modules if any(value is algorithm for value in vars(m).values())]
+    return next(m for m in owners if f'name="{algorithm.name}"' in inspect.getsource(m))
 
 
 def _prose(doc: str) -> str:
@@ -111,10 +124,15 @@ def _prose(doc: str) -> str:
 
 
 def _marked(text: str) -> str:
-    """Text with the signs of Markdown escaped outside of spans of code; the star of a list stays."""
+    """Line with the signs of Markdown escaped outside of spans of code; the star of a list stays, a sum that goes on is no list."""
+    text = re.sub(r"^( *)([+-]) ", r"\1&#8203;\2 ", text)
     star = "* " if text.startswith("* ") else ""
     pieces = re.split(r"(`[^`]*`)", text.removeprefix(star))
-    return star + "".join(p if p.startswith("`") else re.sub(r"([*_<>\[\]\\|])", r"\\\1", p) for p in pieces)
+    return star + "".join(p if p.startswith("`") else _escaped(p) for p in pieces)
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([*_\[\]\\|])", r"\\\1", text).replace("<", "&lt;")
 
 
 def _rule(algorithm: Algorithm, model: Model | None) -> list[str]:
@@ -131,10 +149,17 @@ def _rule(algorithm: Algorithm, model: Model | None) -> list[str]:
         "## The rule",
         "As it is written for the model below: `decide` gives the decision of a round, `update` learns from what came.",
         f"```oco\n{text.strip()}\n```",
-        f"```python\n{''.join(functions).rstrip()}\n```",
+        f"```python\n{_first_lines(''.join(functions))}\n```",
         "\n".join(table),
         "It departs from the paper:\n\n" + "\n".join(departures) if departures else "",
     ]
+
+
+def _first_lines(code: str) -> str:
+    """Code, cut where it is longer than two screens."""
+    lines = code.rstrip().splitlines()
+    cut = [f"    # {len(lines) - MOST_LINES} lines more: `oco compile` writes all"] if len(lines) > MOST_LINES else []
+    return "\n".join([*lines[:MOST_LINES], *cut])
 
 
 def _theorems(algorithm: Algorithm) -> list[str]:
@@ -190,7 +215,7 @@ def _formula(bound: Bound) -> str:
     names = {q.name: sympy.Symbol(q.name, positive=True) for q in bound.quantities}
     names |= {n: sympy.Symbol(n, positive=True) for n in ("T", "d", "V_x", "V_g", "V_star", "beta") if n not in names}
     try:
-        shown = sympy.mathml(parse_formula(text, names), printer="presentation")
+        shown = sympy.mathml(parse_formula(text, names), printer="presentation", mul_symbol="dot")
     except Exception:  # a formula that SymPy cannot set stands as it is written
         return f"```text\n{text}\n```"
     order = "" if bound.formula else "<mi>O</mi>"
@@ -213,11 +238,13 @@ def _run(algorithm: Algorithm, model: Model) -> list[str]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         trace = plan.run(data_of(plan, np.random.default_rng(0)) or None, rounds=ROUNDS, seed=0)
-        drawn = inline(trace, ["regret", *(["violation"] if trace.labels or trace.equality_labels else [])])
+        broken, constrained = is_broken(trace), bool(trace.labels or trace.equality_labels)
+        drawn = inline(trace, ["regret", *(["violation"] if broken else [])])
+    kept = " No constraint was broken." if constrained and not broken else ""
     return [
         "## A run",
         f"{ROUNDS} rounds of the model above ({shape}), each entry of the streams at one end of its range or the other by a fair coin, "
-        "or drawn where the model states a distribution. A bound far above the curve is written below it.",
+        "or drawn where the model states a distribution. A bound far above the curve is written below it." + kept,
         drawn,
     ]
 

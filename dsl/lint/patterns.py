@@ -41,12 +41,20 @@ class Pattern:
         return tuple(slot.number.value for slot in self.slots)
 
 
-def pattern(*roots: syntax.Expression, beside: tuple[Any, ...] = ()) -> Pattern:
-    """Pattern of expressions that are taken together, with other things that have to be equal `beside` them."""
+def pattern(context: LintContext, *roots: syntax.Expression, beside: tuple[Any, ...] = ()) -> Pattern:
+    """Pattern of expressions that are taken together, with other things that have to be equal `beside` them.
+
+    A name that picks an entry stands for the number of its place.
+    """
     form: list[Any] = [beside]
     slots: list[Slot] = []
     entries: dict[int, syntax.Subscript] = {}
     for node in (node for root in roots for node in syntax.walk(root)):
+        entry = entries.get(id(node))
+        place = None if entry is None else context.place(entry)
+        if entry is not None and place is not None:
+            node = syntax.Number(place, span=node.span)
+            entries[id(node)] = entry
         match node:
             case syntax.Number():
                 slots.append(Slot(node, entries.get(id(node))))

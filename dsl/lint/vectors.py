@@ -16,7 +16,7 @@ from oco.dsl.text import syntax
 
 def sums_of_entries(context: LintContext) -> Iterator[Diagnostic]:
     """Warn of sums whose terms differ in an index alone, with the vector form as the fix."""
-    for terms in _sums(context.file):
+    for terms in _sums(context, context.file):
         for start, stop in runs(terms):
             run = tuple(p for p in terms[start:stop] if p is not None)
             whole = run[0].roots[0].span.to(run[-1].roots[0].span)
@@ -34,7 +34,7 @@ def sums_of_entries(context: LintContext) -> Iterator[Diagnostic]:
 def repeated_constraints(context: LintContext) -> Iterator[Diagnostic]:
     """Warn of constraints that differ in an index alone, with the vector constraint as the way out."""
     written = [s for s in context.file.statements if isinstance(s, syntax.ConstraintStatement)]
-    patterns = [None if s.family is not None else _of_constraint(s) for s in written]
+    patterns = [None if s.family is not None else _of_constraint(context, s) for s in written]
     for start, stop in runs(patterns):
         run = tuple(p for p in patterns[start:stop] if p is not None)
         form, first = VectorForm(context, run), written[start]
@@ -55,20 +55,20 @@ def equal_constraints(context: LintContext) -> Iterator[Diagnostic]:
     for s in context.file.statements:
         if not isinstance(s, syntax.ConstraintStatement):
             continue
-        p = _of_constraint(s)
+        p = _of_constraint(context, s)
         first = seen.setdefault((p.form, p.values), s.label.name)
         if first != s.label.name:
             message = f"`{s.label.name}` repeats `{first}`"
             yield Diagnostic("OCO633", message, s.label.span, "leave one out, or correct it", Severity.WARNING)
 
 
-def _of_constraint(s: syntax.ConstraintStatement) -> Pattern:
+def _of_constraint(context: LintContext, s: syntax.ConstraintStatement) -> Pattern:
     family = None if s.family is None else tuple(name.name for name in s.family)
     roots = (s.left, s.right) if s.penalty is None else (s.left, s.right, s.penalty)
-    return pattern(*roots, beside=(s.relation, s.timing, s.percent, family))
+    return pattern(context, *roots, beside=(s.relation, s.timing, s.percent, family))
 
 
-def _sums(root: Any) -> Iterator[list[Pattern | None]]:
+def _sums(context: LintContext, root: Any) -> Iterator[list[Pattern | None]]:
     """Terms of each sum of a tree, from the left; those that are added and those that are taken away have other patterns."""
     stack: list[Any] = [root]
     while stack:
@@ -78,7 +78,7 @@ def _sums(root: Any) -> Iterator[list[Pattern | None]]:
             if links:
                 signs = [True, *(ATOMS[link.name].form is forms.SUM for link in links)]
                 terms = [first, *(link.args[1] for link in links)]
-                yield [pattern(term, beside=(plus,)) for term, plus in zip(terms, signs)]
+                yield [pattern(context, term, beside=(plus,)) for term, plus in zip(terms, signs)]
                 stack += terms
                 continue
         if isinstance(node, syntax.Node | syntax.SourceFile):

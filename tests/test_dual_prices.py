@@ -56,6 +56,6 @@ subject to
     v = np.where(np.arange(400) % 8 < 4, 3.0, 0.0)
     x = plan.run({"v": v}, backend="numpy").decisions.reshape(400)
     worth, worthless = x[100:][v[100:] > 0], x[100:][v[100:] == 0]
-    assert worth.mean() > 1.25 and worthless.mean() < 0.1
-    assert x.mean() <= 1.0
-    assert 0.5 * ((x[100:] - v[100:]) ** 2).mean() < 0.85  # 0.25 at best, 1 where each round is held to it
+    assert worth.mean() > 1.25 and worthless.mean() < 0.75
+    assert 0.93 < x.mean() <= 1.0
+    assert 0.5 * ((x[100:] - v[100:]) ** 2).mean() < 0.9  # 1 where each round is held to it

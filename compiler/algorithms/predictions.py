@@ -168,7 +168,7 @@ class Predictions:
         if not self.size:
             return {}
         zeros = self.t.zeros
-        state = {"predicted": zeros((self.count, self.size))}
+        state: dict[str, Structured] = {"predicted": zeros((self.count, self.size))}
         if self.p.turn is not None:
             state |= {AVERAGE: zeros((len(FORGETTING), self.size))}
         if self.season > 1:

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from oco.backends.choose import usual_seconds
-from oco.compiler.algorithms.dual_prices import averaged, is_drawn_on_average
+from oco.compiler.algorithms.dual_prices import is_drawn_on_average, varies_on_average
 from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.explain import bound_text
@@ -77,7 +77,7 @@ def _mixture(choice: Choice, data: Any) -> Verdict | None:
     Where a constraint states no penalty the tradeoff is the price of its violation. Without constraints it is one candidate among others.
     """
     c = choice.situation.canonical
-    if data is not None and averaged(c).any():
+    if data is not None and varies_on_average(c):
         return None  # its price of a constraint on average is a guess: pilot runs show what becomes of it
     as_on_data = data is not None or is_drawn_on_average(c)
     if not choice.situation.constraints or not (as_on_data or choice.vacuous):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from driving import Run, plan_of
 
+import oco
 from oco.compiler.algorithms.dual_prices import RESERVE, STEP
 
 TEXT = """
@@ -31,9 +32,30 @@ def test_prices_follow_the_formula(penalty: float) -> None:
         v, c = rng.uniform(0, 1, 2), rng.uniform(0, 2, 2)
         g = c @ x - 0.4
         used, squares, F, G = used + g, squares + g * g, F + v @ v, G + c @ c
-        error = g + (used + RESERVE * math.sqrt(squares / t)) / (30 - t + 1)
+        left, size = 30 - t + 1, math.sqrt(squares / t)
+        error = g + (used + RESERVE * size) / left
         guesses.append(min(penalty, math.sqrt(F / G)))
-        price = min(max(price + STEP * guesses[-1] * error / math.sqrt(squares), 0.0), penalty)
+        price = min(max(price + STEP * guesses[-1] * error / (size * math.sqrt(min(t, left))), 0.0), penalty)
         run.play({"v": v, "c": c})
         np.testing.assert_allclose(run.value("lambda"), [price], atol=1e-9)
     assert max(guesses) == penalty if penalty < 1 else max(guesses) < 3
+
+
+def test_a_constraint_that_is_the_same_in_all_rounds_is_met_on_average_where_it_pays() -> None:
+    """Rounds in which a unit is worth 2 use some of what those in which it is worth nothing leave."""
+    text = """
+model well
+horizon T = 400
+decision x in box(0, 4)
+context v in [0, 4]
+minimize 0.5 * (x - v) ** 2
+subject to
+    pump: x <= 1  on average
+"""
+    plan = oco.compile(oco.parse(text), "hedged")
+    v = np.where(np.arange(400) % 8 < 4, 3.0, 0.0)
+    x = plan.run({"v": v}, backend="numpy").decisions.reshape(400)
+    worth, worthless = x[100:][v[100:] > 0], x[100:][v[100:] == 0]
+    assert worth.mean() > 1.25 and worthless.mean() < 0.75
+    assert 0.93 < x.mean() <= 1.0
+    assert 0.5 * ((x[100:] - v[100:]) ** 2).mean() < 0.9  # 1 where each round is held to it

@@ -26,8 +26,8 @@ each expert decides within them: x^k <- P_{X_t}(x^k), and so does their mean, X_
 Where distributions of the constraints' data are stated, rounds drawn from them are played before the first one (`rehearsal`): the
 experts begin where these led with the margins that they learned, and where all data are stated with S too.
 
-A constraint on average that changes from round to round has a price of its own in the place of a penalty (`dual_prices`), P_t(x) = f_t(x) +
-lambda_t g_t(x) + ...; as the price follows what was decided, nothing is promised then.
+A constraint on average has a price of its own in the place of a penalty (`dual_prices`), P_t(x) = f_t(x) + lambda_t g_t(x) + ...; as the
+price follows what was decided, nothing is promised then.
 
 Theorem. The gradient expert with c = r = 1 is gradient descent on P_t with AdaGrad's steps, and with comparators u_t of path length V,
 sum P_t(x_t) - P_t(u_t) <= (D_s + (D^2 + 2 D V)/D_s)/2 sqrt(2 S) for steps D_s / sqrt(2 S): the inequality of gradient descent summed,

@@ -14,7 +14,7 @@ import numpy as np
 from oco.dsl.diagnostics import fail
 from oco.dsl.readers.decimals import decimal, decimals
 from oco.dsl.readers.quota import Quota
-from oco.evaluation.spill import spacious
+from oco.evaluation.spill import RowFile, spacious
 
 Array = np.ndarray[Any, Any]
 
@@ -90,27 +90,51 @@ class Parts:
         self._arrays: dict[str, Array] = {}
         self._texts: dict[str, dict[int, str]] = {}
         self._times: dict[str, list[Array]] | None = None
+        self._names: list[str] = []
+        self._floats: list[str] = []
+        self._beside = RowFile(0, 0)
         self._count = 0
 
     def add(self, columns: Mapping[str, Any]) -> None:
-        """Add the next rows. The first part determines which columns hold times."""
+        """Add the next rows. The first part determines which columns hold times, and which hold floats: those lie side by side."""
+        first = self._times is None
         if self._times is None:
             self._times = {key: [] for key, column in columns.items() if _tells_time(key, column)}
         for key, cells in self._times.items():
             cells.append(np.asarray(columns[key]))
-        kept = {key: column for key, column in columns.items() if key not in self._times}
-        for key, column in kept.items():
-            part, wrong = _numbers(column)
+        rows, kept = len(next(iter(columns.values()), ())), dict[str, Array]()
+        for key, column in columns.items():
+            if key in self._times:
+                continue
+            kept[key], wrong = _numbers(column)
             if wrong:
                 self._count_wrong(len(wrong))
-                width = prod(part.shape[1:])
+                width = prod(kept[key].shape[1:])
                 self._texts.setdefault(key, {}).update({self._count * width + p: cell for p, cell in wrong.items()})
+        if first:
+            self._names = [*kept]
+            self._floats = [key for key, part in kept.items() if part.ndim == 1 and part.dtype == np.float64]
+            self._beside = RowFile(self._rows, len(self._floats))
+        self._beside.add(self._side_by_side(rows, [kept.pop(key) for key in self._floats]))
+        for key, part in kept.items():
             self._room(key, part, len(kept))[self._count : self._count + len(part)] = part
-        self._count += len(next(iter(columns.values()), ()))
+        self._count += rows
+
+    def _side_by_side(self, rows: int, parts: Sequence[Array]) -> Array:
+        """Parts of the columns of floats in one array (rows, columns). Raises OCO821 where cells have become rows."""
+        result = np.empty((rows, len(parts)))
+        for k, part in enumerate(parts):
+            if part.ndim > 1:
+                raise uneven(self._floats[k], self._count + 1, self.name)
+            result[:, k] = part
+        return result
 
     def table(self, **where: Any) -> Table:
         """Table of all rows that were added."""
-        arrays = {key: array[: self._count] for key, array in self._arrays.items()}
+        beside = self._beside.array()
+        own = {key: beside[:, k] for k, key in enumerate(self._floats)}
+        own |= {key: array[: self._count] for key, array in self._arrays.items()}
+        arrays = {key: own[key] for key in self._names}
         times = {key: np.concatenate(cells) for key, cells in (self._times or {}).items()}
         return Table(self.name, arrays, self._texts, times, **where)
 

@@ -33,10 +33,10 @@ class RowFile:
     temporary file that is mapped once it is whole, since the first touch of a mapped page takes longer than writing it.
     """
 
-    def __init__(self, rows: int, width: int) -> None:
+    def __init__(self, rows: int, width: int, among: int = 1) -> None:
         self._shape, self._count = (rows, width), 0
         self._array, self._file = np.empty(0), None
-        if 8 * rows * width > LARGE:
+        if 8 * rows * width * among > LARGE and rows * width:
             try:
                 self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (closed once it is mapped)
                 _take_room(self._file.fileno(), 8 * rows * width)

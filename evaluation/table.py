@@ -20,6 +20,8 @@ Array = np.ndarray[Any, Any]
 
 BATCH = 1 << 17
 """Numbers of a file that are read together."""
+MOST_FILES = 64
+"""Stems of columns that have arrays of their own, each of which may be an open file while the rows are read."""
 WRONG_CELL = 200
 """Approximate bytes of a cell that is kept because it is not a number."""
 COLUMN = 512
@@ -91,12 +93,13 @@ class Parts:
         self._texts: dict[str, dict[int, str]] = {}
         self._times: dict[str, list[Array]] | None = None
         self._names: list[str] = []
-        self._floats: list[str] = []
-        self._beside = RowFile(0, 0)
+        self._floats: list[tuple[list[str], RowFile]] = []
         self._count = 0
 
     def add(self, columns: Mapping[str, Any]) -> None:
-        """Add the next rows. The first part determines which columns hold times, and which hold floats: those lie side by side."""
+        """Add the next rows. The first part determines which columns hold times, and which hold floats: those of one stem lie side by
+        side.
+        """
         first = self._times is None
         if self._times is None:
             self._times = {key: [] for key, column in columns.items() if _tells_time(key, column)}
@@ -113,26 +116,26 @@ class Parts:
                 self._texts.setdefault(key, {}).update({self._count * width + p: cell for p, cell in wrong.items()})
         if first:
             self._names = [*kept]
-            self._floats = [key for key, part in kept.items() if part.ndim == 1 and part.dtype == np.float64]
-            self._beside = RowFile(self._rows, len(self._floats))
-        self._beside.add(self._side_by_side(rows, [kept.pop(key) for key in self._floats]))
+            stems = _stems([key for key, part in kept.items() if part.ndim == 1 and part.dtype == np.float64])
+            self._floats = [(keys, RowFile(self._rows, len(keys), len(stems))) for keys in stems]
+        for keys, file in self._floats:
+            file.add(self._side_by_side(rows, {key: kept.pop(key) for key in keys}))
         for key, part in kept.items():
             self._room(key, part, len(kept))[self._count : self._count + len(part)] = part
         self._count += rows
 
-    def _side_by_side(self, rows: int, parts: Sequence[Array]) -> Array:
-        """Parts of the columns of floats in one array (rows, columns). Raises OCO821 where cells have become rows."""
+    def _side_by_side(self, rows: int, parts: Mapping[str, Array]) -> Array:
+        """Parts of columns of floats in one array (rows, columns). Raises OCO821 where cells have become rows."""
         result = np.empty((rows, len(parts)))
-        for k, part in enumerate(parts):
+        for k, (key, part) in enumerate(parts.items()):
             if part.ndim > 1:
-                raise uneven(self._floats[k], self._count + 1, self.name)
+                raise uneven(key, self._count + 1, self.name)
             result[:, k] = part
         return result
 
     def table(self, **where: Any) -> Table:
         """Table of all rows that were added."""
-        beside = self._beside.array()
-        own = {key: beside[:, k] for k, key in enumerate(self._floats)}
+        own = {key: column for keys, file in self._floats for key, column in zip(keys, file.array().T, strict=True)}
         own |= {key: array[: self._count] for key, array in self._arrays.items()}
         arrays = {key: own[key] for key in self._names}
         times = {key: np.concatenate(cells) for key, cells in (self._times or {}).items()}
@@ -153,6 +156,14 @@ class Parts:
     def _count_wrong(self, cells: int) -> None:
         if self._quota is not None:
             self._quota.add(WRONG_CELL * cells)
+
+
+def _stems(keys: Sequence[str]) -> list[list[str]]:
+    """Columns by what their names begin with, before `[` or `.`: those of a stream lie side by side then."""
+    stems: dict[str, list[str]] = {}
+    for key in keys:
+        stems.setdefault(re.split(r"[\[.]", key, maxsplit=1)[0], []).append(key)
+    return [*stems.values()] if len(stems) <= MOST_FILES else [list(keys)]
 
 
 def uneven(key: str, round_: int, name: str) -> Exception:

@@ -136,7 +136,7 @@ class StackedFleet(Fleet):
     def _stepped(self, streams: Mapping[str, Array]) -> FleetFeedback:
         values = [streams[name] for name in self._inputs]
         kinds = [KINDS[f.type.dtype] for f in self.compiled.program.feedback]
-        arrays = [np.ascontiguousarray(v, dtype=kind) for v, kind in zip(values, kinds)]
+        arrays: list[Array] = [np.ascontiguousarray(v, dtype=kind) for v, kind in zip(values, kinds)]
         if any(a.dtype.kind == "i" and v.dtype.kind == "f" and (a != v).any() for a, v in zip(arrays, values)):
             self._explain(values)
         now, last = self.round, None

@@ -50,7 +50,7 @@ class RowFile:
         if self._file is None:
             self._array[self._count : self._count + len(part)] = part
         else:
-            left = memoryview(part).cast("B")
+            left = part.data.cast("B")
             while left:
                 left = left[self._file.write(left) :]
         self._count += len(part)

@@ -83,7 +83,8 @@ class NativeFleet(StackedFleet):
         the last learner's.
         """
         if len(rows) == 1:
-            return rows[0][..., None]
+            shared: Array = rows[0][..., None]
+            return shared
         wanted = np.minimum(np.arange(len(self._blocks) * self._lanes), len(rows) - 1)
         return np.moveaxis(rows[wanted].reshape(-1, self._lanes, *rows.shape[1:]), 1, -1)
 

@@ -82,15 +82,21 @@ def _of_batches(batches: Iterable[Any], schema: Any, name: str, rows: int) -> Ta
     """One table of batches."""
     check_header(schema.names, name)
     parts, count = Parts(name, rows), 0
+    kinds = [(f.name, f.type, _is_read(f.type), _is_plain(f.type)) for f in schema]
     for batch in batches:
         if not batch.num_rows:
             continue
-        there = set(batch.schema.names)
+        places = {key: k for k, key in enumerate(batch.schema.names)}
         columns = dict[str, Any]()
-        for field in schema:
-            read = _is_read(field.type) and field.name in there
-            cells = _cells(batch.column(field.name), field.name, name, count) if read else None
-            columns[field.name] = _unread(field.type, batch.num_rows, count) if cells is None else cells
+        for key, kind, read, plain in kinds:
+            if not read or key not in places:
+                columns[key] = _unread(kind, batch.num_rows, count)
+                continue
+            column = batch.column(places[key])
+            if plain and not column.null_count:
+                columns[key] = column.to_numpy(zero_copy_only=False)
+            else:
+                columns[key] = _cells(column, key, name, count)
         parts.add(columns)
         count += batch.num_rows
     if not count:
@@ -114,6 +120,13 @@ def _is_number(kind: Any) -> bool:
     from pyarrow import types
 
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind))
+
+
+def _is_plain(kind: Any) -> bool:
+    """True where columns of this type without gaps are arrays of NumPy as they are."""
+    from pyarrow import types
+
+    return bool(types.is_integer(kind) or types.is_floating(kind))
 
 
 def _is_time(kind: Any) -> bool:

@@ -181,8 +181,9 @@ def _monitor(learner: Learner, record: Record, data: Data) -> None:
     fields = learner.compiled.program
     whole = [f.name for f in fields.decision] == [*record.decisions]
     if whole and {f.name for f in fields.feedback} <= data.names:
-        places = {int(t): k for k, t in enumerate(record.kept)}
-        for t, now in data.at(places.keys() & slope_rounds(data.given, rounds)):
+        looked_at = np.array(sorted(slope_rounds(data.given, rounds)), dtype=np.int64)
+        places = {int(record.kept[k]): int(k) for k in np.flatnonzero(np.isin(record.kept, looked_at))}
+        for t, now in data.at(places):
             learner.record_slopes(t + 1, [d[places[t]] for d in kept], [now[f.name] for f in fields.feedback])
     if whole and all(len(d) == rounds for d in kept):
         last = points_of(fields, [d[-1] for d in kept])

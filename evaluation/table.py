@@ -14,12 +14,14 @@ import numpy as np
 from oco.dsl.diagnostics import fail
 from oco.dsl.readers.decimals import decimal, decimals
 from oco.dsl.readers.quota import Quota
-from oco.evaluation.spill import spacious
+from oco.evaluation.spill import RowFile, spacious
 
 Array = np.ndarray[Any, Any]
 
 BATCH = 1 << 17
 """Numbers of a file that are read together."""
+MOST_FILES = 64
+"""Stems of columns that have arrays of their own, each of which may be an open file while the rows are read."""
 WRONG_CELL = 200
 """Approximate bytes of a cell that is kept because it is not a number."""
 COLUMN = 512
@@ -90,27 +92,52 @@ class Parts:
         self._arrays: dict[str, Array] = {}
         self._texts: dict[str, dict[int, str]] = {}
         self._times: dict[str, list[Array]] | None = None
+        self._names: list[str] = []
+        self._floats: list[tuple[list[str], RowFile]] = []
         self._count = 0
 
     def add(self, columns: Mapping[str, Any]) -> None:
-        """Add the next rows. The first part determines which columns hold times."""
+        """Add the next rows. The first part determines which columns hold times, and which hold floats: those of one stem lie side by
+        side.
+        """
+        first = self._times is None
         if self._times is None:
             self._times = {key: [] for key, column in columns.items() if _tells_time(key, column)}
         for key, cells in self._times.items():
             cells.append(np.asarray(columns[key]))
-        kept = {key: column for key, column in columns.items() if key not in self._times}
-        for key, column in kept.items():
-            part, wrong = _numbers(column)
+        rows, kept = len(next(iter(columns.values()), ())), dict[str, Array]()
+        for key, column in columns.items():
+            if key in self._times:
+                continue
+            kept[key], wrong = _numbers(column)
             if wrong:
                 self._count_wrong(len(wrong))
-                width = prod(part.shape[1:])
+                width = prod(kept[key].shape[1:])
                 self._texts.setdefault(key, {}).update({self._count * width + p: cell for p, cell in wrong.items()})
+        if first:
+            self._names = [*kept]
+            stems = _stems([key for key, part in kept.items() if part.ndim == 1 and part.dtype == np.float64])
+            self._floats = [(keys, RowFile(self._rows, len(keys), len(stems))) for keys in stems]
+        for keys, file in self._floats:
+            file.add(self._side_by_side(rows, {key: kept.pop(key) for key in keys}))
+        for key, part in kept.items():
             self._room(key, part, len(kept))[self._count : self._count + len(part)] = part
-        self._count += len(next(iter(columns.values()), ()))
+        self._count += rows
+
+    def _side_by_side(self, rows: int, parts: Mapping[str, Array]) -> Array:
+        """Parts of columns of floats in one array (rows, columns). Raises OCO821 where cells have become rows."""
+        result = np.empty((rows, len(parts)))
+        for k, (key, part) in enumerate(parts.items()):
+            if part.ndim > 1:
+                raise uneven(key, self._count + 1, self.name)
+            result[:, k] = part
+        return result
 
     def table(self, **where: Any) -> Table:
         """Table of all rows that were added."""
-        arrays = {key: array[: self._count] for key, array in self._arrays.items()}
+        own = {key: column for keys, file in self._floats for key, column in zip(keys, file.array().T, strict=True)}
+        own |= {key: array[: self._count] for key, array in self._arrays.items()}
+        arrays = {key: own[key] for key in self._names}
         times = {key: np.concatenate(cells) for key, cells in (self._times or {}).items()}
         return Table(self.name, arrays, self._texts, times, **where)
 
@@ -129,6 +156,14 @@ class Parts:
     def _count_wrong(self, cells: int) -> None:
         if self._quota is not None:
             self._quota.add(WRONG_CELL * cells)
+
+
+def _stems(keys: Sequence[str]) -> list[list[str]]:
+    """Columns by what their names begin with, before `[` or `.`: those of a stream lie side by side then."""
+    stems: dict[str, list[str]] = {}
+    for key in keys:
+        stems.setdefault(re.split(r"[\[.]", key, maxsplit=1)[0], []).append(key)
+    return [*stems.values()] if len(stems) <= MOST_FILES else [list(keys)]
 
 
 def uneven(key: str, round_: int, name: str) -> Exception:

@@ -6,14 +6,13 @@ import ctypes
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from oco.backends.base import Compiled
 from oco.backends.c99.build import fleet_library
-from oco.backends.c99.fleet_source import FleetSource, emit_fleet
+from oco.backends.c99.fleet_source import emit_fleet
 from oco.backends.c99.learner import NativeLearner
 from oco.backends.c99.vectors import is_vector, without_lanes
 from oco.backends.contract import Contract
@@ -21,12 +20,6 @@ from oco.backends.fleet import Array, Fleet
 from oco.backends.stacked_fleet import StackedFleet
 from oco.compiler.ir.program import PLACE, DType, Type
 from oco.compiler.ir.verifier import KINDS
-
-
-@lru_cache(maxsize=8)
-def _source(compiled: Compiled, contract: Contract, skip: tuple[str, ...]) -> FleetSource:
-    """Source of the fleets of a program, which all that take turns share."""
-    return emit_fleet(replace(compiled.program, certificate=None), contract, skip)
 
 
 class NativeFleet(StackedFleet):
@@ -50,7 +43,7 @@ class NativeFleet(StackedFleet):
 
     def _lay_out(self, compiled: Compiled, contract: Contract, size: int) -> None:
         """Library of a program for blocks of learners, and memory for the blocks."""
-        source = _source(compiled, contract, tuple(self._skip))
+        source = emit_fleet(replace(compiled.program, certificate=None), contract, self._skip)
         self._lanes, self._name = source.lanes, source.name
         self._library = fleet_library(source)
         self._members = source.block.members()
@@ -90,7 +83,8 @@ class NativeFleet(StackedFleet):
         the last learner's.
         """
         if len(rows) == 1:
-            return np.moveaxis(rows, 0, -1)
+            shared: Array = rows[0][..., None]
+            return shared
         wanted = np.minimum(np.arange(len(self._blocks) * self._lanes), len(rows) - 1)
         return np.moveaxis(rows[wanted].reshape(-1, self._lanes, *rows.shape[1:]), 1, -1)
 

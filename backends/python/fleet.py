@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -96,21 +96,21 @@ class BatchedFleet(StackedFleet):
         """Number of the round that `decide` answers now, from 1."""
         return int(self._batches[0][0])
 
-    def _set(self, place: int, of: Callable[[int], Any]) -> None:
+    def _set(self, place: int, values: Sequence[Any]) -> None:
         """Set a field of the state, by its place, to values by batch."""
-        self._batches = [(*s[:place], of(k), *s[place + 1 :]) for k, s in enumerate(self._batches)]
+        self._batches = [(*s[:place], v, *s[place + 1 :]) for s, v in zip(self._batches, values, strict=True)]
 
     def _take_place(self, place: int, count: int) -> None:
         """Take a place among fleets in turn."""
         if self.compiled.program.shared:
             own = np.full(self._lanes, place + count * self._left_out)
-            self._set(self._place(PLACE), lambda k: own)
+            self._set(self._place(PLACE), [own] * len(self._batches))
 
     def _learn_from(self, other: Fleet) -> None:
         """Take what fleets in turn have in common."""
         assert isinstance(other, BatchedFleet)
         for place in map(self._place, self.compiled.program.shared):
-            self._set(place, [state[place] for state in other._batches].__getitem__)
+            self._set(place, [state[place] for state in other._batches])
 
     def _in_turn(self, *arrays: Sequence[Array]) -> Iterator[tuple[int, State, list[list[Array]]]]:
         """Iterate over the batches: the number, the state, and lists of arrays of its learners from those of all."""

@@ -114,7 +114,7 @@ def pending_rounds(sums: CertificateSums, fields: tuple[Field, ...], multiplied:
     def terms(now: Value, *values: Value) -> list[Value]:
         given = {name: value for (name, _), value in zip(parts, values, strict=True)}
         p = Problem(t, sums.spec, {f.name: given[f.name] for f in fields}, now)
-        result = sums.terms_of_round(p, point_of(t, form.problem, given[DECIDED]), given.get(OWN))
+        result = sums.of_round(p, point_of(t, form.problem, given[DECIDED]), given.get(OWN))
         names[:] = result
         return list(result.values())
 

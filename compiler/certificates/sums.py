@@ -93,18 +93,6 @@ class CertificateSums:
 
         own  the learner's multiplier of each entry of the constraints in each round, (n,), where it has them
         """
-        terms = self.terms_of_round(p, x, own)
-        return {SUMS: self._whole({name: terms.pop(name) for name in self.parts}), **terms}
-
-    def _whole(self, parts: Mapping[str, Value]) -> Value:
-        """All sums in one array, or terms of them."""
-        t = self.t
-        numbers = t.stack(*(parts[name] for name, shape in self.parts.items() if not shape))
-        arrays = [t.reshape(parts[name], (math.prod(shape),)) for name, shape in self.parts.items() if shape]
-        return joined(t, [numbers, *arrays])
-
-    def terms_of_round(self, p: Problem, x: Point, own: Value | None) -> dict[str, Value]:
-        """Terms of `of_round`, those of each sum by its name."""
         t, f = self.t, self.form
         v, bounds = flat(t, x), self.bounds
         loss, slope = p.loss(x), flat(t, p.gradient(x))
@@ -132,7 +120,11 @@ class CertificateSums:
             _, result[ROW_CONSTANT], result[ROW_SLOPES], result[ROW_SIZE] = self._linearised(p, f.rows, x, v)
         if f.each:
             result |= self._each(p, x, v, own)
-        return result
+        taken = {name: result.pop(name) for name in self.parts}
+        numbers = t.stack(*(taken[name] for name, shape in self.parts.items() if not shape))
+        arrays = [t.reshape(taken[name], (math.prod(shape),)) for name, shape in self.parts.items() if shape]
+        whole = joined(t, [numbers, *arrays])
+        return {SUMS: whole, **result}
 
     def after(self, state: Mapping[str, Value], terms: Mapping[str, Value]) -> dict[str, Value]:
         """Fields after the terms of one round, from those before it."""
@@ -149,7 +141,7 @@ class CertificateSums:
     def after_many(
         self, state: Mapping[str, Value], terms: Mapping[str, Value], meant: Value | None, first: Value
     ) -> dict[str, Value]:
-        """Fields after the terms of many rounds, those of `terms_of_round`, which have the rounds as their last axis.
+        """Fields after the terms of many rounds, which have these as their last axis.
 
         meant  the rounds that count; None: all.  first: True where the fields hold no round yet
         """
@@ -158,8 +150,7 @@ class CertificateSums:
         def kept(value: Value, instead: float) -> Value:
             return value if meant is None else t.where(meant, value, instead)
 
-        sums = {name: t.sum(kept(terms[name], 0.0), axis=len(shape)) for name, shape in self.parts.items()}
-        result = {SUMS: state[SUMS] + self._whole(sums)}
+        result = {SUMS: state[SUMS] + t.sum(kept(terms[SUMS], 0.0), axis=1)}
         if WORST in terms:
             data = t.max(kept(terms[WORST], UNSEEN), axis=1)
             result[WORST] = t.where(first, data, t.maximum(state[WORST], data))

@@ -1,4 +1,4 @@
-"""Goldens: one small file for each text that a person reads, rewritten by `pytest --update-golden` and reviewed in the diff."""
+"""Goldens, one small file for each text that a person reads, rewritten by `pytest --update-golden`; and choices without mixtures."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from oco import tuning
 
 HERE = Path(__file__).parent
 NEW_OBJECTS = 100_000
@@ -88,3 +90,11 @@ def golden(request: pytest.FixtureRequest) -> Callable[..., None]:
         assert actual == path.read_text(encoding="utf-8"), f"see {path}; pytest --update-golden rewrites it"
 
     return check
+
+
+@pytest.fixture
+def unmixed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No algorithm weighs others, as on models whose feedback or constraints keep them out: pilot runs decide."""
+    tried = tuning._tried
+    monkeypatch.setattr(tuning, "_mixture", lambda choice, data: None)
+    monkeypatch.setattr(tuning, "_tried", lambda *rest: tuple(v for v in tried(*rest) if not v.algorithm.mixes))

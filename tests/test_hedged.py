@@ -190,12 +190,26 @@ def test_dearer_violations_are_fewer() -> None:
     assert v1 > 1.5 * v2 > 2 * v3 and l1 < l2 < l3
 
 
-def test_without_prices_it_is_there_for_those_who_ask() -> None:
-    for text, offered in ((AFFINE.text(", penalty [2, 5]"), True), (AFFINE.text(), False)):
-        verdict = next(v for v in explain_choice(parse(text)).verdicts if v.name == "hedged")
-        assert (verdict.applicability is not Applicability.REFUSED) == offered
-        assert offered or ("states no penalty" in verdict.reasons[0] and "penalty V" in verdict.fix)
-        assert plan_of(text, "hedged").guarantee is not None
+def test_it_is_the_default_where_no_guarantee_says_anything() -> None:
+    """Prices in slopes that come stand for those that the model does not state; no data are needed."""
+    text = """
+model bakery
+horizon T = 1000
+decision x[3] in box(0, 4)
+stream price[3] in [1, 3]
+stream demand ~ uniform(3, 6)
+minimize price @ x + 0.1 * sum_squares(x)
+subject to
+    served: demand - sum(x) <= 0    on average
+"""
+    verdict = next(v for v in explain_choice(parse(text)).verdicts if v.name == "hedged")
+    assert verdict.applicability is not Applicability.REFUSED
+    plan = oco.compile(parse(text))
+    assert (plan.algorithm, plan.choice.vacuous) == ("hedged", True) and "in slopes that come" in plan.choice.verdicts[
+        0
+    ].reason
+    assert oco.compile(parse(text), "coldq").algorithm == "coldq"
+    assert plan_of(AFFINE.text(), "hedged").guarantee is not None
 
 
 @pytest.mark.parametrize(

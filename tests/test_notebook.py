@@ -183,5 +183,5 @@ def test_a_shell_shows_what_a_person_reads():
     assert [repr(v) for v in (model, facts, plan)] == [
         "<model portfolio>",
         "Facts(portfolio)",
-        "Plan(portfolio, mirror-descent)",
+        "Plan(portfolio, hedged)",
     ]

@@ -39,6 +39,7 @@ measure dynamic regret
 MODELS = {"unit-free": FAVOURS_PAPER, "optimal": FAVOURS_LEAST}
 
 
+@pytest.mark.usefixtures("unmixed")
 @pytest.mark.parametrize("mode", MODELS)
 def test_pilots_choose_between_the_least_guarantee_and_the_papers_constants(mode: str) -> None:
     text = MODELS[mode].format(c=5)
@@ -62,6 +63,7 @@ def cost_of(result: PilotResult, text: str) -> float:
     return float(np.mean([score(run, plan.choice.situation, 1.0)[2] for run in runs]))
 
 
+@pytest.mark.usefixtures("unmixed")
 def test_what_is_asked_for_is_what_is_taken() -> None:
     text = MODELS["unit-free"].format(c=5)
     least, plain = (plan_for(text, settings=kind) for kind in ("optimal", "unit-free"))
@@ -74,6 +76,7 @@ def test_what_is_asked_for_is_what_is_taken() -> None:
     assert named.mode == "optimal" and named.choice.pilots is None
 
 
+@pytest.mark.usefixtures("unmixed")
 @pytest.mark.parametrize(
     ("mode", "factor"),
     [
@@ -89,6 +92,7 @@ def test_the_units_of_the_loss_change_nothing_of_the_choice(mode: str, factor: f
     np.testing.assert_array_equal(plan.run(seed=3).decisions, other.run(seed=3).decisions)
 
 
+@pytest.mark.usefixtures("unmixed")
 def test_a_plan_with_constants_from_pilots_is_made_again() -> None:
     plan = plan_for(MODELS["unit-free"].format(c=5))
     learner, data = plan.learner(), plan.run(seed=1)

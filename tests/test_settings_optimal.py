@@ -222,6 +222,7 @@ def test_the_horizon_from_which_a_bound_says_something() -> None:
         assert guarantee is not None and bool(guarantee.vacuous) == vacuous
 
 
+@pytest.mark.usefixtures("unmixed")
 def test_pilots_decide_where_no_guarantee_does() -> None:
     model = parse(VACUOUS)
     plan = oco.compile(model)
@@ -248,10 +249,14 @@ def plan_on_data(later: float = 1.0) -> oco.Plan:
     return oco.compile(vacuous_on_average(), data={"p": np.where(np.arange(30)[:, None] < 18, given, later * given)})
 
 
+@pytest.mark.usefixtures("unmixed")
 def test_pilots_that_cannot_be_made_are_said_to_be_missing() -> None:
     plan = oco.compile(vacuous_on_average())
     assert plan.choice.pilots is not None and not plan.choice.pilots.results
     assert "no pilot runs" in plan.choice.verdicts[0].reason
+
+
+def test_data_make_pilots_possible() -> None:
     given = plan_on_data()
     assert given.choice.pilots is not None and given.choice.pilots.results
 

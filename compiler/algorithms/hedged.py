@@ -84,7 +84,7 @@ from oco.compiler.algorithms.common import (
     ROUNDS,
     SOME_INEQUALITY,
 )
-from oco.compiler.algorithms.dual_prices import averaged, is_drawn_on_average
+from oco.compiler.algorithms.dual_prices import averaged
 from oco.compiler.algorithms.experts import expert_count, is_informed
 from oco.compiler.algorithms.hedged_rule import LARGE, Hedged
 from oco.compiler.algorithms.loss_steps import CURVATURE, point_count
@@ -136,15 +136,6 @@ def _full_feedback(s: Situation) -> Objection | None:
     return Objection(message, "write `feedback full`")
 
 
-def _priced(s: Situation) -> Objection | None:
-    if stated_prices(s.canonical.inequalities).all() or is_drawn_on_average(s.canonical):
-        return None
-    open_ = next(c.origin for c in s.canonical.inequalities if not c.penalties)
-    message = f"it weighs its experts by what violations cost, and `{open_}` states no penalty"
-    fix = f"write `each round, penalty V` after `{open_}`, V in units of the loss, or `using hedged with penalty = V`"
-    return Objection(message, fix, unasked=True)
-
-
 def _is_curved(s: Situation) -> bool:
     """True where the loss is known to be exp-concave and the domain a simplex."""
     return point_count(s.canonical, bool(s.number("loss.exp_concavity"))) > 0
@@ -159,7 +150,6 @@ def _informed(s: Situation) -> Objection | None:
 
 
 FULL_FEEDBACK = Hypothesis("The loss is revealed as a function.", _full_feedback)
-PRICED = Hypothesis("Violations have prices.", _priced)
 INFORMED = Hypothesis("There are constraints, or something predicts the data.", _informed)
 _LOSS = (BOUNDED_DOMAIN, CONVEX_LOSS, BOUNDED_GRADIENT)
 _BASIC = (
@@ -322,7 +312,7 @@ HEDGED = Algorithm(
     gap=gap_to_best,
     mixes=True,
     reads=Feedback.FULL,
-    requirements=(INEQUALITIES_ONLY, FUNCTIONS_SEEN, GRADIENTS_SEEN, FULL_FEEDBACK, EXACT_STEP, PRICED, INFORMED),
+    requirements=(INEQUALITIES_ONLY, FUNCTIONS_SEEN, GRADIENTS_SEEN, FULL_FEEDBACK, EXACT_STEP, INFORMED),
     theorems=(
         Theorem(
             name="regret on the penalised loss",

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from oco.backends.choose import usual_seconds
-from oco.compiler.algorithms.dual_prices import is_drawn_on_average, varies_on_average
+from oco.compiler.algorithms.dual_prices import is_drawn_on_average
 from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.explain import bound_text
@@ -72,14 +72,11 @@ def piloted(
 
 def _mixture(choice: Choice, data: Any) -> Verdict | None:
     """Algorithm that weighs rules as the rounds come, where it applies: on data, where every guarantee is vacuous, and where all data are
-    drawn and a constraint on average changes from round to round. On data pilot runs decide about such constraints.
+    drawn and a constraint on average changes from round to round.
 
     Where a constraint states no penalty the tradeoff is the price of its violation. Without constraints it is one candidate among others.
     """
-    c = choice.situation.canonical
-    if data is not None and varies_on_average(c):
-        return None  # its price of a constraint on average is a guess: pilot runs show what becomes of it
-    as_on_data = data is not None or is_drawn_on_average(c)
+    as_on_data = data is not None or is_drawn_on_average(choice.situation.canonical)
     if not choice.situation.constraints or not (as_on_data or choice.vacuous):
         return None
     return next((choice.searched(v) for v in choice.usable if v.algorithm.mixes), None)

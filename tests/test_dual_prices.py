@@ -59,3 +59,27 @@ subject to
     assert worth.mean() > 1.25 and worthless.mean() < 0.75
     assert 0.93 < x.mean() <= 1.0
     assert 0.5 * ((x[100:] - v[100:]) ** 2).mean() < 0.9  # 1 where each round is held to it
+
+
+def test_it_is_the_default_on_data_and_earns_more_than_others_that_keep_a_budget() -> None:
+    """Values and prices with a season, far below what the model allows: the budget is used up, and not exceeded."""
+    text = """
+model pacing
+horizon T = 480
+decision bid[3] in box(0, 1)
+stream value[3] in [0, 10]
+stream price[3] in [0, 10]
+minimize -(value @ bid)
+subject to
+    budget: price @ bid <= 3 on average
+"""
+    rng = np.random.default_rng(0)
+    season = 1 + 0.6 * np.sin(2 * np.pi * np.arange(480) / 96)[:, None]
+    price, value = (season * rng.lognormal(mean, sd, (480, 3)) for mean, sd in ((0.6, 0.4), (0.8, 0.6)))
+    data = {"price": np.clip(price, 0, 10), "value": np.clip(value[::-1], 0, 10)}
+    plan = oco.compile(oco.parse(text), data=data)
+    assert plan.algorithm == "hedged" and plan.choice.pilots is None
+    run = plan.run(data)
+    assert -0.05 * 3 * 480 < run.constraints.sum() < 0.01 * 3 * 480
+    other = oco.compile(oco.parse(text), "coldq").run(data)
+    assert other.constraints.sum() < 0 and run.loss.sum() < 1.5 * other.loss.sum() < 0

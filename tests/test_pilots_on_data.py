@@ -11,6 +11,7 @@ import pytest
 from driving import plan_for
 
 import oco
+from oco import tuning
 from oco.dsl.statements import Feedback
 from oco.evaluation import pilot as pilot_module
 from oco.evaluation.cost import Trade
@@ -34,6 +35,12 @@ def rounds(seed: int) -> dict[str, np.ndarray]:
     season = 1 + 0.6 * np.sin(2 * np.pi * np.arange(480) / 96)[:, None]
     price, value = (season * rng.lognormal(mean, sd, (480, 3)) for mean, sd in ((0.6, 0.4), (0.8, 0.6)))
     return {"price": np.clip(price, 0, 10), "value": np.clip(value[::-1], 0, 10)}
+
+
+@pytest.fixture(autouse=True)
+def _piloted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No algorithm that weighs others goes first, as where the feedback keeps it out: pilot runs decide."""
+    monkeypatch.setattr(tuning, "_mixture", lambda choice, data: None)
 
 
 @cache

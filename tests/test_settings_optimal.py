@@ -256,11 +256,13 @@ def test_pilots_that_cannot_be_made_are_said_to_be_missing() -> None:
     assert "no pilot runs" in plan.choice.verdicts[0].reason
 
 
+@pytest.mark.usefixtures("unmixed")
 def test_data_make_pilots_possible() -> None:
     given = plan_on_data()
     assert given.choice.pilots is not None and given.choice.pilots.results
 
 
+@pytest.mark.usefixtures("unmixed")
 def test_pilots_see_the_beginning_of_the_data_alone_and_their_reason_stays() -> None:
     one, other = plan_on_data(), plan_on_data(later=-1.0)
     assert one.choice.pilots == other.choice.pilots and one.choice.pilots is not None

@@ -92,6 +92,31 @@ def test_the_margin_that_is_always_enough_is_exact() -> None:
     assert "static regret" in words
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_share_is_learned_where_no_decision_serves_every_value_that_streams_may_have(backend: str) -> None:
+    """Calls may be 250 where all agents take 150: the margin goes as far as they do, nothing is promised, and the share comes out."""
+    text = """
+model helpdesk
+horizon T = 600
+decision agents in box(0, 30)
+stream calls in [0, 250]
+stream pace  in [5, 12]
+minimize agents
+subject to
+    phone: calls - pace * agents <= 0    in 90% of rounds
+"""
+    margin = next(c.margin for c in canonical(oco.parse(text)).inequalities if c.margin is not None)
+    np.testing.assert_allclose(margin.most, 8.5 * 30 - 125, rtol=1e-6)
+    assert not margin.enough
+    plan, rng = oco.compile(oco.parse(text)), np.random.default_rng(0)
+    assert "of its share nothing is promised" in "\n".join(plan.contract.guarantee)
+    hours = np.arange(600) % 24
+    data = {"calls": 40 + 30 * (hours > 8) + rng.uniform(0, 20, 600), "pace": rng.uniform(7, 9, 600)}
+    run = plan.run(data, backend=backend)
+    assert (run.constraints > 0).sum() <= margin.allowed(600)
+    assert run.decisions.mean() < 0.6 * 30
+
+
 def lent(t: int) -> float:
     """Rounds that may be broken on credit in the first t of T: paid back by round T, at most the share of a round in each."""
     left = max(T - t, 0)

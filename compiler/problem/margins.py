@@ -48,6 +48,7 @@ class ShareMargin:
     measured g(x; s), what the round reveals
     most     M, least  what m never goes below: an entry each for the entries of the constraint
     margins  values that rounds leave to the next, from which m is made
+    enough   False where the streams may add more than M, as far as a decision goes: then nothing is promised
     """
 
     usual: Expr
@@ -57,6 +58,7 @@ class ShareMargin:
     least: tuple[float, ...]
     margins: Margins = field(compare=False, repr=False)
     shape: tuple[int, ...] = field(default=())
+    enough: bool = True
 
     @property
     def greatest(self) -> Floats:
@@ -102,6 +104,10 @@ class ShareMargin:
         """Guarantee, and the constants in it."""
         ends = sorted({f"{m:.6g}" for m in self.most}, key=float)
         size = ends[0] if len(ends) == 1 else f"{ends[0]} to {ends[-1]}"
+        if not self.enough:
+            return (
+                f"of its share nothing is promised, for no decision satisfies it whatever the streams are (M = {size})"
+            )
         lent, horizon = self.margins.lent(1), self.margins.horizon
         before = f"by round {horizon:,}, and at most {lent:.3g} more before, " if lent else ""
         return (
@@ -159,12 +165,22 @@ def margin_of(
         raise fail("OCO528", f"no margin of `{label}` is seen to be enough", span, "bound the streams and the domain")
     most = np.maximum(high, 0.0)
     most = most * (1 + ROUNDED) + ROUNDED * np.where(most > 0, np.maximum(most, -low), 1.0)
+    room = _room(usual, boxes, shape)
+    enough, most = bool((most <= room).all()), np.minimum(most, room)
     least = np.minimum(low, 0.0)
     added = _as_stated(expr, usual, {**_forecasts(later, streams), **stated}, later, boxes)
     taken = frozenset(folding.declared)
     margins = Margins(label, shape, expr, least, most, share, folding.horizon, added, taken)
     greatest, lowest = (tuple(np.ravel(a).tolist()) for a in (most, least))
-    return ShareMargin(usual, expr, share, greatest, lowest, margins, shape)
+    return ShareMargin(usual, expr, share, greatest, lowest, margins, shape, enough)
+
+
+def _room(usual: Expr, boxes: Mapping[str, Interval], shape: tuple[int, ...]) -> Floats:
+    """Largest margin that a decision leaves to each entry; infinite where it changes with what is known before the decision."""
+    if names(usual, Kind.STREAM):
+        return np.full(shape, np.inf)
+    least = np.broadcast_to(enclosures(usual, boxes)[id(usual)].lo, shape)
+    return np.maximum(-least, 0.0) * (1 - ROUNDED)
 
 
 def _forecasts(later: Mapping[str, StreamRange], streams: Sequence[StreamRange]) -> dict[str, Expr]:

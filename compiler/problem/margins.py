@@ -180,7 +180,8 @@ def _room(usual: Expr, boxes: Mapping[str, Interval], shape: tuple[int, ...]) ->
     if names(usual, Kind.STREAM):
         return np.full(shape, np.inf)
     least = np.broadcast_to(enclosures(usual, boxes)[id(usual)].lo, shape)
-    return np.maximum(-least, 0.0) * (1 - ROUNDED)
+    room: Floats = np.maximum(-least, 0.0) * (1 - ROUNDED)
+    return room
 
 
 def _forecasts(later: Mapping[str, StreamRange], streams: Sequence[StreamRange]) -> dict[str, Expr]:

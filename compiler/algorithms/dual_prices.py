@@ -9,7 +9,8 @@ price that the nights move to 0 forgets what they leave. In the second half they
 
 A unit of such a constraint costs lambda in a round, whether it is broken or not: rounds make up for each other, also where the constraint
 is the same in all of them, for the loss is not. The price of an equality h = 0 has either sign, within [-cap, cap], and nothing is kept
-in reserve: what one round is above it another is below. D, the guess of the size of a multiplier, is the slope of the loss for the slope
+in reserve: what one round is above it another is below. Where h <= 0 and -h <= 0 stand for it, the first has that price and the second
+none. D, the guess of the size of a multiplier, is the slope of the loss for the slope
 of the constraint, sqrt(sum_t |grad f_t(x_t)|^2 / sum_t |grad g_t(x_t)|^2), as they came: what a unit saves. It is at most the cap, which
 is the stated penalty, which no multiplier exceeds, or the largest multiplier.
 """
@@ -58,12 +59,20 @@ def is_drawn_on_average(canonical: Canonical) -> bool:
 
 
 class DualPrices:
-    """Prices in the round of a problem: one for each inequality, of which those that bind on average are used, and each equality."""
+    """Prices in the round of a problem: one for each inequality, of which those that bind on average are used, and each equality.
+
+    free    entries whose price has either sign, (N + M,): equalities, and first halves of those that are two inequalities
+    priced  entries that have a price, (N + M,)
+    """
 
     def __init__(self, p: Problem) -> None:
         self.p, self.t = p, p.tracer
         self.on_average = averaged(p.spec.canonical)
         self.N, self.M = p.constraint_count, p.equality_count
+        half = np.array([c.half for c in p.spec.canonical.inequalities for _ in range(c.size)], dtype="U5")
+        equalities = np.ones(self.M, dtype=bool)
+        self.free = np.concatenate([self.on_average & (half == "above"), equalities])
+        self.priced = np.concatenate([self.on_average & (half != "below"), equalities])
 
     @property
     def some(self) -> bool:
@@ -82,25 +91,20 @@ class DualPrices:
         if not self.some:
             return {}
         p, t, g, caps = self.p, self.t, self._values(x), self._caps(prices)
-        used, squares, error = (
-            t.name("used", array(state, USED) + g),
-            t.name("squares", array(state, SQUARES) + g * g),
-            g,
-        )
-        size, rounds = t.name("size", t.sqrt(t.maximum(squares, TINY) / p.played)), p.played
+        used, squares = t.name("used", array(state, USED) + g), t.name("squares", array(state, SQUARES) + g * g)
+        size, error, rounds = t.name("size", t.sqrt(t.maximum(squares, TINY) / p.played)), g, p.played
         if p.spec.horizon is not None:
             left = t.maximum(float(p.spec.horizon) - p.played, 0.0) + 1.0
-            reserve = RESERVE if not self.M else self._each(RESERVE, 0.0, "reserve")
+            reserve = self._each(0.0, RESERVE, "reserve")
             error, rounds = t.name("error", g + (used + reserve * size) / left), t.minimum(rounds, left)
         F = t.name("F", array(state, LOSS_SLOPES) + p.gradient(x).squared_norm())
         G = t.name("G", array(state, LIMIT_SLOPES) + self._squared_slopes(x))
         guess = t.minimum(t.sqrt(F / t.maximum(G, TINY)), caps)
         moved = array(state, PRICE) + STEP * guess * error / (size * t.sqrt(rounds))
-        least = 0.0 if not self.M else self._each(0.0, -1.0, "least") * caps
+        least = self._each(-1.0, 0.0, "least") * caps if self.free.any() else 0.0
         price = t.minimum(t.maximum(moved, least), caps)
-        if not self.on_average.all():
-            on_average = np.concatenate([self.on_average, np.ones(self.M, dtype=bool)])
-            price = t.where(t.constant(on_average, "on_average", WORDS), price, 0.0)
+        if not self.priced.all():
+            price = t.where(t.constant(self.priced, "priced", WORDS), price, 0.0)
         return {PRICE: t.name("lambda", price), SQUARES: squares, USED: used, LOSS_SLOPES: F, LIMIT_SLOPES: G}
 
     def penalised(self, state: State, x: Point, g: Value | None, prices: Value) -> Value:
@@ -151,19 +155,16 @@ class DualPrices:
     def _squared_slopes(self, x: Point) -> Value:
         """|grad g_t|^2 and |grad h_t|^2 of each entry, (N + M,)."""
         p = self.p
-        own, free = (
-            (lambda x: p.constraint_gradients(x).squared_norms()),
-            (lambda x: p.equality_gradients(x).squared_norms()),
-        )
-        return self._joined(own, free, x)
+        gradients = p.constraint_gradients, p.equality_gradients
+        return self._joined(*(lambda x, rows=rows: rows(x).squared_norms() for rows in gradients), x)
 
     def _joined(self, own: Callable[[Point], Value], free: Callable[[Point], Value], x: Point) -> Value:
         parts = [f(x) for f, size in ((own, self.N), (free, self.M)) if size]
         return parts[0] if len(parts) == 1 else self.t.concat(*parts)
 
-    def _each(self, own: float, free: float, name: str) -> Value:
-        """A number for inequalities and one for equalities, (N + M,)."""
-        return self.t.constant(np.repeat([own, free], [self.N, self.M]), name)
+    def _each(self, free: float, other: float, name: str) -> Value | float:
+        """A number for prices of either sign and one for the others, (N + M,)."""
+        return self.t.constant(np.where(self.free, free, other), name) if self.free.any() else other
 
     def _caps(self, prices: Value) -> Value:
         """Largest prices, (N + M,): stated penalties, and the largest multiplier where none is stated."""

@@ -35,6 +35,7 @@ class Algorithm:
     prepares      whether its rule waits for what is known before the decision of a round, and keeps to the known constraints itself
     shared        symbols of its state that learners in turn have in common under delayed feedback; none: each learns alone
     predicts      whether its rule takes the predictions that the model states
+    balances      whether its rule prices equalities on average, although its theorems are about violations of each round
     sees_round    whether its rule minimizes the loss of the round, which is known before the decision
     frank_wolfe   whether the rule adds up linear minimisers and gradients alone, so that large matrices can be kept as factors
     """
@@ -60,6 +61,7 @@ class Algorithm:
     prepares: Callable[[Canonical], bool] = lambda canonical: False
     shared: tuple[str, ...] = ()
     predicts: bool = False
+    balances: bool = False
     sees_round: bool = False
     frank_wolfe: Callable[[TraceSpec], bool] = lambda spec: False
 

@@ -26,8 +26,8 @@ each expert decides within them: x^k <- P_{X_t}(x^k), and so does their mean, X_
 Where distributions of the constraints' data are stated, rounds drawn from them are played before the first one (`rehearsal`): the
 experts begin where these led with the margins that they learned, and where all data are stated with S too.
 
-A constraint on average has a price of its own in the place of a penalty (`dual_prices`), P_t(x) = f_t(x) + lambda_t g_t(x) + ...; as the
-price follows what was decided, nothing is promised then.
+A constraint or equality on average has a price of its own in the place of a penalty (`dual_prices`), P_t(x) = f_t(x) + lambda_t g_t(x)
++ nu_t h_t(x) + ...; as the price follows what was decided, nothing is promised then.
 
 Theorem. The gradient expert with c = r = 1 is gradient descent on P_t with AdaGrad's steps, and with comparators u_t of path length V,
 sum P_t(x_t) - P_t(u_t) <= (D_s + (D^2 + 2 D V)/D_s)/2 sqrt(2 S) for steps D_s / sqrt(2 S): the inequality of gradient descent summed,
@@ -91,7 +91,6 @@ from oco.compiler.algorithms.loss_steps import CURVATURE, point_count
 from oco.compiler.algorithms.penalties import FARTHEST
 from oco.compiler.algorithms.profiles import season_measured
 from oco.compiler.algorithms.rehearsal import is_whole, rehearsed
-from oco.compiler.algorithms.wang_yan_liu2025 import INEQUALITIES_ONLY
 from oco.compiler.algorithms.weighting import PLAYED, RATES, gap_to_best
 from oco.compiler.lowering.predicted_round import positions
 from oco.compiler.theory.moves import path_length
@@ -108,6 +107,7 @@ from oco.compiler.theory.theorems import (
     Quantity,
     Situation,
     Theorem,
+    UnknownFact,
     Violation,
     constant_settings,
     inequalities_convex,
@@ -143,7 +143,7 @@ def _is_curved(s: Situation) -> bool:
 
 def _informed(s: Situation) -> Objection | None:
     known = s.canonical.context or s.canonical.predictions or s.canonical.known or s.season > 1
-    if s.constraints or known or _is_curved(s):
+    if s.constraints or s.equalities or known or _is_curved(s):
         return None
     message = "nothing predicts the data, so that its experts are gradient steps, and weights on them cost more than they gain"
     return Objection(message, "write `using ogd`, or ask for it by its name", unasked=True)
@@ -165,10 +165,16 @@ _BASIC = (
 # Settings and the guarantee.
 
 
-def _sizes(s: Situation) -> Floats:
-    """Sizes of the constraints, (N,); 1 for one that is always 0."""
-    sizes = needed_bounds(s, "bound")
-    return np.where((sizes > 0) & np.isfinite(sizes), sizes, 1.0)
+def _least(sizes: Floats) -> float:
+    """Least size of a constraint; one that is always 0 counts as 1."""
+    return float(np.where((sizes > 0) & np.isfinite(sizes), sizes, 1.0).min())
+
+
+def _all_sizes(s: Situation) -> Floats:
+    """Sizes of the inequalities and of the equalities, (N + M,)."""
+    if s.constraint_scales is None:
+        raise UnknownFact("constraints.*.bound")
+    return s.constraint_scales
 
 
 def _settings(s: Situation) -> Mapping[str, Default]:
@@ -178,9 +184,13 @@ def _settings(s: Situation) -> Mapping[str, Default]:
         own[CURVATURE] = Default(
             "loss.exp_concavity", "exp(-theta f) is concave: the largest rate of weights without a price"
         )
-    if not s.constraints:
+    if not s.constraints + s.equalities:
         return own
-    stated, least = stated_prices(s.canonical.inequalities), float(_sizes(s).min())
+    slopes = f"loss.lipschitz.l2 * domain.diameter.l2 / {_least(_all_sizes(s))!r}"
+    cap = {"Q": Default(f"{LARGE!r} * {slopes}", "largest multiplier as predicted")}
+    if not s.constraints:
+        return {**cap, **own}
+    stated, least = stated_prices(s.canonical.inequalities), _least(needed_bounds(s, "bound"))
     if stated.any():
         words = "penalty that the model states" if (stated == stated[0]).all() else "largest that the model states"
         penalty = Default(float(stated.max()), words)
@@ -191,9 +201,8 @@ def _settings(s: Situation) -> Mapping[str, Default]:
         SLOPES * s.weight,
         f"the tradeoff, {SLOPES:g} times the loss that a unit of violation saves, by the slopes that come",
     )
-    cap = Default(f"{LARGE!r} * loss.lipschitz.l2 * domain.diameter.l2 / {least!r}", "largest multiplier as predicted")
     more = {} if stated.all() else {"weight": weight}
-    return {"penalty": penalty, **more, "Q": cap, **own}
+    return {"penalty": penalty, **more, **cap, **own}
 
 
 def _checks(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
@@ -285,10 +294,9 @@ def _rounds_rehearsed(s: Situation) -> int:
 
 def _withholds(s: Situation) -> str:
     """Reason why nothing is promised although the hypotheses hold; "" where something is."""
-    loose = np.flatnonzero(averaged(s.canonical))
-    if not len(loose):
-        return ""
-    return f"the price of `{s.canonical.constraint_names[loose[0]]}`, which binds on average, follows what was decided"
+    c = s.canonical
+    loose = [*(c.constraint_names[n] for n in np.flatnonzero(averaged(c))), *c.equality_names]
+    return f"the price of `{loose[0]}`, which binds on average, follows what was decided" if loose else ""
 
 
 def _most_of_a_move(s: Situation) -> float:
@@ -312,7 +320,7 @@ HEDGED = Algorithm(
     gap=gap_to_best,
     mixes=True,
     reads=Feedback.FULL,
-    requirements=(INEQUALITIES_ONLY, FUNCTIONS_SEEN, GRADIENTS_SEEN, FULL_FEEDBACK, EXACT_STEP, INFORMED),
+    requirements=(FUNCTIONS_SEEN, GRADIENTS_SEEN, FULL_FEEDBACK, EXACT_STEP, INFORMED),
     theorems=(
         Theorem(
             name="regret on the penalised loss",
@@ -344,6 +352,7 @@ HEDGED = Algorithm(
     prepares=is_informed,
     shared=TOGETHER,
     predicts=True,
+    balances=True,
     cost="a projection onto the domain under predicted constraints for each of some 20 to 50 experts",
     cost_rank=5,
     symbols={
@@ -359,7 +368,7 @@ HEDGED = Algorithm(
         "S": "sums of the squared slopes of each expert",
         "F": "sum of the squared slopes of the loss, which prices follow",
         "G": "sums of the squared slopes of the constraints",
-        "lambda": "prices of the constraints on average",
+        "lambda": "prices of the constraints on average, those of equalities last, of either sign",
         "squares": "sums of their squares at the decisions",
         "used": "sums of the constraints at the decisions",
         "F_lambda": "sum of the squared slopes of the loss at the decisions, for the size of these prices",

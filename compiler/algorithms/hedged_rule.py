@@ -9,15 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.algorithms.dual_prices import (
-    PRICE,
-    averaged,
-    caps_beside,
-    paid_for,
-    priced_after,
-    prices_at_start,
-    slopes_of,
-)
+from oco.compiler.algorithms.dual_prices import DualPrices
 from oco.compiler.algorithms.experts import Solved, blind, gradients, is_informed, sampled, solving
 from oco.compiler.algorithms.learned_margins import followed
 from oco.compiler.algorithms.loss_steps import beside, decided_beside, is_curved, points_after, points_at_start
@@ -34,7 +26,6 @@ from oco.compiler.lowering.rule import State, array, flattened, of_form, rows
 from oco.compiler.proximal.known_point import nearest_known, rows_known
 from oco.compiler.proximal.known_step import kept_after, kept_at_start
 from oco.compiler.proximal.penalty import implicit_step, penalized_step
-from oco.compiler.theory.objective import stated_prices
 from oco.dsl.magnitudes import TINY
 
 LARGE = 1e4
@@ -67,7 +58,7 @@ class Hedged:
             **nothing_paid(p, count),
             "S": t.zeros((count,)),
             **({"margin": t.zeros((solved, N)), "error": t.zeros((solved, N))} if N and solved else {}),
-            **prices_at_start(p),
+            **DualPrices(p).init(),
             **points_at_start(p, start),
             **Predictions(p).init(),
             **({MULTIPLIERS: t.zeros((count, rows_known(canonical)))} if canonical.known else {}),
@@ -112,7 +103,7 @@ class Hedged:
             **weighting.after(losses, _paid_by_means(p, state, weighting.means, prices) if is_curved(p) else None),
             "S": S,
             **learned,
-            **priced_after(p, state, played, _caps(p, prices)),
+            **DualPrices(p).update(state, played, prices),
             **points_after(p, state),
             **predictions.update(state, was),
             **({LAST: x} if canonical.moving is not None else {}),
@@ -170,19 +161,6 @@ def _after_rehearsal(rule: Hedged, p: Problem, first: State, start: Point, data:
     return {**first, **of_form(before, [t.where(chosen, a, b) for a, b in zip(flattened(before), flattened(later))])}
 
 
-def _caps(p: Problem, prices: Value) -> Value:
-    """Largest prices of constraints on average, (N,): stated penalties, and the largest multiplier where none is stated."""
-    if not p.constraint_count:
-        return prices
-    stated = p.tracer.constant(stated_prices(p.spec.canonical.inequalities) > 0, "has_penalty")
-    return p.tracer.where(stated, prices, p.setting("Q"))
-
-
-def _penalised(p: Problem, state: State, x: Point, g: Value | None, prices: Value) -> Value:
-    """P_t(x) of the values g = g_t(x)."""
-    return p.loss(x) if g is None else p.loss(x) + p.tracer.sum(paid_for(p, state, g, prices))
-
-
 def _constraints(p: Problem, x: Point) -> Value | None:
     """g_t(x), shape (N,); None without constraints."""
     return p.tracer.name("g", p.constraints(x)) if p.constraint_count else None
@@ -204,12 +182,15 @@ def _gradient_experts(p: Problem, state: State, prices: Value) -> tuple[Value, V
 
     def one(size: Value, factor: Value, S: Value, *rest: Value) -> tuple[Value, ...]:
         before, own = Point(rest[: len(last)]), Point(rest[len(last) :])
-        g, slope = _constraints(p, own), p.gradient(own)
-        if g is not None:
-            slope = slope + p.constraint_combination(own, slopes_of(p, state, g, factor * prices))
+        g = _constraints(p, own)
+        slope = DualPrices(p).slope(state, own, g, factor * prices)
         total = t.name("total", S + slope.squared_norm())
         eta = t.name("eta", size * D / t.sqrt(2.0 * t.maximum(total, TINY)))
-        return (_penalised(after(p, before), state, own, g, prices), total, *p.domain.project(own - eta * slope).blocks)
+        return (
+            DualPrices(after(p, before)).penalised(state, own, g, prices),
+            total,
+            *p.domain.project(own - eta * slope).blocks,
+        )
 
     losses, total, *moved = t.map_(one, sizes, factors, S[:count], *(b[:count] for b in (*last, *x.blocks)))
     return losses, t.concat(total, S[count:]), Rows(tuple(t.concat(m, b[count:]) for m, b in zip(moved, x.blocks)))
@@ -223,7 +204,7 @@ def _paid_by_means(p: Problem, state: State, weights: Value, prices: Value) -> V
 
     def one(*blocks: Value) -> tuple[Value, ...]:
         before, own = Point(blocks[: len(last)]), Point(blocks[len(last) :])
-        return (_penalised(after(p, before), state, own, _constraints(p, own), prices),)
+        return (DualPrices(after(p, before)).penalised(state, own, _constraints(p, own), prices),)
 
     (paid,) = t.map_(one, *means)
     return paid
@@ -234,7 +215,12 @@ def _judged(p: Problem, state: State, prices: Value, was: Value | None, solved: 
     t, N, first = p.tracer, p.constraint_count, len(gradients(p.spec.canonical))
     last, decided = ([b[first:] for b in blocks] for blocks in (_last(p, state), rows(state, "x").blocks))
     if not N:
-        (losses,) = t.map_(lambda *x: (after(p, Point(x[: len(last)])).loss(Point(x[len(last) :])),), *last, *decided)
+
+        def paid(*x: Value) -> tuple[Value, ...]:
+            moved = DualPrices(after(p, Point(x[: len(last)])))
+            return (moved.penalised(state, Point(x[len(last) :]), None, prices),)
+
+        (losses,) = t.map_(paid, *last, *decided)
         return losses, {}
     quantiles = t.constant(np.array([q for _, _, q in solved]), "quantile")
     ends = t.constant(_begun(p, solved), "begun", "rounds after which predictions count as made")
@@ -249,7 +235,7 @@ def _judged(p: Problem, state: State, prices: Value, was: Value | None, solved: 
         changed = followed(p, g - predicted.constraints(own), margin, error, quantile, before)
         counts = p.played > end
         return (
-            _penalised(moved, state, own, g, prices),
+            DualPrices(moved).penalised(state, own, g, prices),
             *(t.where(counts, a, b) for a, b in zip(changed, (margin, error))),
         )
 
@@ -280,8 +266,8 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
     solved = solving(canonical, predictions.season, is_curved(p))
     data = _rows_of(p, array(state, "predicted") if predictions.size else None, solved)
     sizes = t.constant(np.array([c for _, c, _ in solved]), "reach", "factors of the steps")
-    caps = caps_beside(p, t.full(1.0, (N,)) * p.setting("Q")) if N else t.zeros((0,))
-    priced = averaged(canonical).any()
+    caps = DualPrices(p).caps_beside(t.full(1.0, (N,)) * p.setting("Q")) if N else t.zeros((0,))
+    priced = DualPrices(p).some
     begun = p.begun
 
     def solve(
@@ -291,7 +277,7 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
         row, y = rest[: len(data)], Point(rest[len(data) :])
         own = as_predicted(moved(y), row, margin, following, samples=samples)
         slope = own.gradient(y)
-        charged = own.constraint_combination(y, array(state, PRICE)) if priced else y * 0.0
+        charged = DualPrices(own).charged(state, y) if priced else y * 0.0
         slope = slope + charged if priced else slope
         total = t.name("total", before + slope.squared_norm())
         alpha = t.name("alpha", t.sqrt(2.0 * t.maximum(total, TINY)) / (2.0 * size * D))

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from oco.compiler.algorithms.dual_prices import caps_beside
+from oco.compiler.algorithms.dual_prices import DualPrices
 from oco.compiler.algorithms.learned_margins import NO_MARGIN
 from oco.compiler.algorithms.predictions import FORGETTING
 from oco.compiler.ir.value import Value
@@ -74,7 +74,7 @@ def decided_beside(p: Problem, state: State, given: Sequence[Value], following: 
     at = t.constant(np.repeat(np.arange(points.shape[0]), each), "beside", "the point that each expert is next to")
     if not N:
         return S, points[at]
-    caps = caps_beside(p, t.full(1.0, (N,)) * p.setting("Q"))
+    caps = DualPrices(p).caps_beside(t.full(1.0, (N,)) * p.setting("Q"))
 
     def one(y: Value, margin: Value, *row: Value) -> tuple[Value, ...]:
         own, near = as_predicted(p, row, margin, following), Point((y,))

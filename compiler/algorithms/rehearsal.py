@@ -25,7 +25,7 @@ MOST_NUMBERS = 10**5
 @lru_cache(maxsize=16)
 def rehearsed(canonical: Canonical) -> Mapping[str, Array]:
     """Rounds of each stream, (ROUNDS, *shape); empty where they cannot be drawn, or a round waits for what is known before it."""
-    exprs = [c.expr for c in canonical.inequalities]
+    exprs = [c.expr for c in canonical.constraints]
     limits = {n for e in exprs for n in names(e, Kind.STREAM)}
     streams, own = canonical.streams, {s.name: s for s in canonical.streams}
     used = [s for s in streams if s.name in limits or s.name in names(canonical.objective, Kind.STREAM)]

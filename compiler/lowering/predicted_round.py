@@ -67,7 +67,7 @@ def positions(canonical: Canonical) -> tuple[str, ...]:
 
 def _exprs(canonical: Canonical) -> tuple[Expr, ...]:
     moving = () if canonical.moving is None else (canonical.moving,)
-    return canonical.objective, *moving, *(c.expr for c in canonical.inequalities)
+    return canonical.objective, *moving, *(c.expr for c in canonical.constraints)
 
 
 @lru_cache(maxsize=16)
@@ -97,7 +97,8 @@ def _of_loss(canonical: Canonical, sizes: Mapping[str, int], objective: Expr) ->
         replace(c, expr=algebra.add(_real(c.expr, sizes), Name(f"{MARGIN}{i}", Kind.STREAM, shape=c.shape)))
         for i, c in enumerate(canonical.inequalities)
     )
-    own = replace(canonical, objective=objective, inequalities=rows)
+    free = tuple(replace(c, expr=_real(c.expr, sizes)) for c in canonical.equalities)
+    own = replace(canonical, objective=objective, inequalities=rows, equalities=free)
     loss = Inequality(LOSS, (), objective, Timing.EACH_ROUND, LOSS)
     whole = replace(own, inequalities=(loss, *rows))
     return Predicted(own, sizes, whole if _is_solved(whole) else None)

@@ -121,6 +121,11 @@ class Inequality:
         return int(np.prod(self.shape, dtype=np.int64))
 
     @property
+    def half(self) -> str:
+        """Side of the equality that it is half of: `above` or `below`; "" where the text has it as an inequality."""
+        return self.label.removeprefix(f"{self.origin}.") if self.label.startswith(f"{self.origin}.") else ""
+
+    @property
     def proviso(self) -> str:
         """Words after its name where more is asked than it says."""
         return "" if self.margin is None else " with the greatest margin that it may learn"

@@ -36,7 +36,7 @@ def inapplicable(a: Algorithm, s: Situation) -> list[Objection]:
         results.append(Objection(message, "write `feedback gradient`"))
     if reads is Feedback.FULL and s.canonical.feedback is not Feedback.FULL:
         results.append(Objection("it needs each round's constraints as functions", "write `feedback full`"))
-    if hard and s.equalities:
+    if hard and s.equalities and not a.balances:
         results.append(Objection("it has no rule for equalities on average", "write `each round` after them"))
     if hard and not s.constraints and all(t.violation is Violation.HARD for t in a.theorems):
         results.append(Objection("it has no rule without constraints", "write `using ogd`"))

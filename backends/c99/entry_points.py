@@ -244,26 +244,28 @@ class EntryPoints:
 
     def _played(self, inputs: Sequence[str], draws: Sequence[str]) -> Iterator[str]:
         """Decision of round t with its loss and constraints, written into the record."""
-        offset = self.of.work
-        locals_ = [f"{d.name}_now" for d in self.of.decisions]
-        for local, d in zip(locals_, self.of.decisions):
+        total, before, offset = sum(d.size for d in self.of.decisions), 0, self.of.work
+        values, kept = list[str](), list[str]()
+        for d in self.of.decisions:
+            local, place = f"{d.name}_now", f"record->decisions + t * {total}" + (f" + {before}" if before else "")
+            before += d.size
             if d.size > LARGEST_ON_STACK:
                 offset -= d.size
                 yield f"double *const {local} = self->work + {offset};"
             else:
                 yield f"{d.declared(local)};"
-        outs = [local if d.type.shape else f"&{local}" for local, d in zip(locals_, self.of.decisions)]
+            if d.type.shape:
+                yield f"double *const {d.name}_kept = record->decisions ? {place} : {local};"
+                values.append(f"{d.name}_kept")
+            else:
+                values.append(local)
+                kept.append(f"if (record->decisions) {{ *({place}) = {local}; }}")
+        outs = [v if d.type.shape else f"&{v}" for v, d in zip(values, self.of.decisions)]
         yield f"if ({self.of.name}_decide({', '.join(['self', *draws, *outs])}) != 0) {{ return t; }}"
-        total, before = sum(d.size for d in self.of.decisions), 0
-        yield "if (record->decisions) {"
-        for local, d in zip(locals_, self.of.decisions):
-            place = f"record->decisions + t * {total}" + (f" + {before}" if before else "")
-            yield f"    memcpy({place}, {'' if d.type.shape else '&'}{local}, {d.size} * sizeof(double));"
-            before += d.size
-        yield "}"
+        yield from kept
         if self.of.program.measure is not None:
             yield "if (record->loss || record->constraints || record->equalities) {"
-            yield from (f"    {line}" for line in self._measured(locals_, inputs))
+            yield from (f"    {line}" for line in self._measured(values, inputs))
             yield "}"
 
     def _measured(self, decisions: Sequence[str], inputs: Sequence[str]) -> Iterator[str]:

@@ -36,6 +36,11 @@ class Text:
         """Code, in parentheses if it binds less tightly than `least`."""
         return self.code if self.level >= least else f"({self.code})"
 
+    @property
+    def is_number(self) -> bool:
+        """True for a literal number that is finite."""
+        return self.code.lstrip("-")[:1].isdigit() and self.level >= Level.UNARY
+
 
 def literal(value: Literal) -> Text:
     """Number that reads back to the same bits."""

@@ -123,7 +123,7 @@ class Interface:
         return self._named(self.program.draws, {d.name for d in (*self.decisions, *self.inputs)})
 
     def _named(self, fields: Sequence[Field], taken: set[str]) -> list[Named]:
-        own = {f"{n.name}_new" for n in self.state} | {f"{d}_now" for d in taken}
+        own = {f"{n.name}_new" for n in self.state} | {f"{d}_{state}" for d in taken for state in ("now", "kept")}
         used, result = _WORDS | taken | own, list[Named]()
         for f in fields:
             result.append(Named(identifier(f.name, used), f))

@@ -10,17 +10,18 @@ from oco.backends.c99.expressions import Level, Text
 from oco.backends.c99.statements import entry_of
 from oco.backends.c99.vectors import c_type, is_vector, reduction
 from oco.backends.c99.writer import Writer
-from oco.compiler.ir.loop_groups import accumulates
+from oco.compiler.ir.loop_groups import IN_PARTS, LONG, accumulates
 from oco.compiler.ir.ops import POINTWISE
 from oco.compiler.ir.program import DType, Equation, Var
 
 Index = Sequence[str]
 Shape = Sequence[int]
-LONG = 32
+LONG_ROW = 32
 """Number of entries from which an inner product of contiguous arrays is added up in several parts at once."""
-MANY, PARTS = 64, 32
+MANY, PARTS = LONG, 32
 """Entries from which any sum is added up in that many parts at once; gcc unrolls loops of 16 and fewer first, and then vectorizes few."""
-IN_PARTS = frozenset({"sum", "max", "min", "matmul"})
+Part = tuple[str, Equation]
+"""Equation in a loop of sums, with the name of its running value; "" for one that makes an entry."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,9 @@ def together(w: Writer, shape: Shape, equations: Sequence[Equation]) -> None:
     """Equations that share a loop."""
     for e in equations:
         _begin(w, e)
-    if all(accumulates(e) and not e.outs[0].type.shape for e in equations):
-        _accumulate(w, shape, [(e.outs[0].name, e) for e in equations])
+    sums = [e for e in equations if accumulates(e) and not e.outs[0].type.shape]
+    if len(sums) == len(equations) or (sums and _takes_parts(shape, sums) and all(map(_is_entry, equations))):
+        _accumulate(w, shape, [(e.outs[0].name if e in sums else "", e) for e in equations])
         return
     with w.loops(shape) as index:
         for e in equations:
@@ -112,25 +114,36 @@ def _put(w: Writer, out: Var, index: Index, text: Text) -> None:
         w.line(f"{entry_of(w.place(out), index, out.type)} = {text.code};")
 
 
-def _accumulate(w: Writer, shape: Shape, totals: Sequence[tuple[str, Equation]], before: Index = ()) -> None:
-    """Loops over `shape`, after the index `before`, in which entries join running values.
+def _is_entry(e: Equation) -> bool:
+    """True if an equation makes an entry, or joins one to a running value that is a number."""
+    return e.op in POINTWISE or (accumulates(e) and not e.outs[0].type.shape)
+
+
+def _takes_parts(shape: Shape, sums: Sequence[Equation]) -> bool:
+    """True if running values take turns along the last axis."""
+    return shape[-1] >= MANY and all(e.op in IN_PARTS and c_type(e.args[0].type) == "double" for e in sums)
+
+
+def _accumulate(w: Writer, shape: Shape, totals: Sequence[Part], before: Index = ()) -> None:
+    """Loops over `shape`, after the index `before`, in which entries join running values, and are made where nothing else makes them.
 
     Along a last axis of many entries several running values take turns: none waits for the addition before, and the loop vectorizes.
     """
     first = 0
-    if shape[-1] >= MANY and all(e.op in IN_PARTS and c_type(e.args[0].type) == "double" for _, e in totals):
+    if _takes_parts(shape, [e for total, e in totals if total]):
         first = shape[-1] // PARTS * PARTS
         _in_parts(w, (*shape[:-1], first), totals, before)
     if first < shape[-1]:
         with w.loops(shape, first) as index:
             for total, e in totals:
-                w.line(_joined(w, e, total, [*before, *index]))
+                _entry_of_sums(w, e, total, [*before, *index])
 
 
-def _in_parts(w: Writer, shape: Shape, totals: Sequence[tuple[str, Equation]], before: Index) -> None:
+def _in_parts(w: Writer, shape: Shape, totals: Sequence[Part], before: Index) -> None:
     """Loops with a last axis of a multiple of PARTS entries."""
-    parts = [(w.fresh("parts"), total, e) for total, e in totals]
-    for name, total, _ in parts:
+    parts = [(w.fresh("parts") if total else "", total, e) for total, e in totals]
+    sums = [part for part in parts if part[0]]
+    for name, total, _ in sums:
         w.line(f"double {name}[{PARTS}];")
         with w.loops((PARTS,)) as part:
             w.line(f"{name}[{part[0]}] = {total};")
@@ -138,11 +151,20 @@ def _in_parts(w: Writer, shape: Shape, totals: Sequence[tuple[str, Equation]], b
         block = w.fresh("i", "j", "k", "l", "m")
         with w.braces(f"for (int {block} = 0; {block} < {shape[-1]}; {block} += {PARTS})"), w.loops((PARTS,)) as part:
             for name, _, e in parts:
-                w.line(_joined(w, e, f"{name}[{part[0]}]", [*before, *rows, f"{block} + {part[0]}"]))
+                own = f"{name}[{part[0]}]" if name else ""
+                _entry_of_sums(w, e, own, [*before, *rows, f"{block} + {part[0]}"])
         w.taken.discard(block)
     with w.loops((PARTS,)) as part:
-        for name, total, e in parts:
+        for name, total, e in sums:
             w.line(_running(e)[1].format(total, f"{name}[{part[0]}]"))
+
+
+def _entry_of_sums(w: Writer, e: Equation, total: str, index: Index) -> None:
+    """Statement of one turn of a loop of sums."""
+    if total:
+        w.line(_joined(w, e, total, index))
+    else:
+        _put(w, e.outs[0], index, w.entries.computed(e.outs[0], index))
 
 
 def _joined(w: Writer, e: Equation, total: str, index: Index) -> str:
@@ -158,7 +180,7 @@ def _dot(w: Writer, e: Equation, index: Index) -> bool:
     """True after writing a row of a matrix times a vector where both are in memory; False where they are not."""
     (a, b), out = e.args, e.outs[0]
     length, lies = a.type.shape[-1], (w.entries.pointer(a), w.entries.pointer(b))
-    if length < LONG or b.type.shape != (length,) or not all(lies):
+    if length < LONG_ROW or b.type.shape != (length,) or not all(lies):
         return False
     _put(w, out, index, Text(f"@dot({lies[0]} + {flat_index([index[0], '0'], a.type.shape)}, {lies[1]}, {length})"))
     return True

@@ -16,6 +16,7 @@ FUNCTIONS = frozenset(
         "expm1",
         "fabs",
         "floor",
+        "fma",
         "fmax",
         "fmin",
         "fmod",

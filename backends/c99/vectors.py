@@ -85,11 +85,7 @@ def _each(name: str, whole: str = "") -> Template:
 def _bound(name: str, of_number: str, whole: str) -> Template:
     """Larger or smaller of two. Beside a literal number, which is not NaN, one comparison is enough."""
     each = _each(name, whole)
-    return lambda args: _each(of_number)(args) if args[1][1].dtype is FLOAT and _is_number(args[1][0]) else each(args)
-
-
-def _is_number(text: Text) -> bool:
-    return text.code.lstrip("-")[:1].isdigit()
+    return lambda args: _each(of_number)(args) if args[1][1].dtype is FLOAT and args[1][0].is_number else each(args)
 
 
 def _where(args: Sequence[Operand]) -> str:

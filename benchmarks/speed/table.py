@@ -1,7 +1,7 @@
 """A round in each of the ways that it can be played, against the best C by hand, in one run: `python benchmarks/speed/table.py [row ...]`.
 
-Process time, the least of several repetitions that take turns; every reference is checked to give the same decisions. The best C is
-compiled with -ffast-math, and uses what only this problem allows.
+Process time, the least of several repetitions that take turns, without making the learner of a whole horizon; every reference is checked to
+give the same decisions. The best C is compiled with -ffast-math, and uses what only this problem allows.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 from run import EXAMPLES, HERE, address, drawn, handwritten, same
 
 import oco
+from oco.backends.learner import Learner
 from oco.dsl.statements import Feedback
 from oco.plan import Plan
 
@@ -71,43 +72,41 @@ def least(works: Works) -> dict[str, float]:
 
 def works_of(line: Line, plan: Plan, data: Mapping[str, np.ndarray]) -> Works:
     """Ways to play these rounds by name, with the number of rounds that each plays."""
-    decisions = np.empty((line.rounds, plan.canonical.size))
-    best = by_hand(plan, line.best, FAST, data, decisions)
+    best = by_hand(plan, line.best, FAST, data)
     works: Works = {"best C": (best, line.rounds)}
     if line.reference:
-        works["reference"] = by_hand(plan, line.reference, (), data, np.empty_like(decisions)), line.rounds
-    works["whole horizon"] = (lambda: whole_horizon(plan, data)), line.rounds
+        works["reference"] = by_hand(plan, line.reference, (), data), line.rounds
+    players = [plan.player(line.rounds, "c") or plan.learner(backend="c") for _ in range(REPEATS + 1)]
+    works["whole horizon"] = (lambda: whole_horizon(players.pop(), data)), line.rounds
     works["decide + observe"] = round_by_round(plan, data, "c", line.rounds), line.rounds
     for keep in ("last", "all"):
         run = lambda keep=keep: plan.run(data, backend="c", keep=keep)  # noqa: E731
         works[f"run, {keep} kept"] = run, line.rounds
     few = min(ROUNDS_OF_NUMPY, line.rounds)
     works["emitted NumPy"] = round_by_round(plan, data, "numpy", few), few
-    best()
-    same(whole_horizon(plan, data), decisions)
+    same(whole_horizon(players.pop(), data), best())
     return works
 
 
-def by_hand(
-    plan: Plan, file: str, flags: tuple[str, ...], data: Mapping[str, np.ndarray], decisions: np.ndarray
-) -> Callable[[], None]:
-    """Run of a reference, which draws normal numbers as learners do."""
-    function, rounds = handwritten(file, *flags), len(decisions)
-    inputs = [data[s.name] for s in plan.canonical.streams]
+def by_hand(plan: Plan, file: str, flags: tuple[str, ...], data: Mapping[str, np.ndarray]) -> Callable[[], np.ndarray]:
+    """Run of a reference, which draws normal numbers as learners do and puts its decisions into a new array."""
+    function, inputs = handwritten(file, *flags), [data[s.name] for s in plan.canonical.streams]
+    rounds = len(inputs[0])
 
-    def run() -> None:
+    def run() -> np.ndarray:
+        decisions = np.empty((rounds, plan.canonical.size))
         rng = np.random.default_rng(0)
         draws = [rng.normal(size=(rounds, *f.type.shape)) for f in plan.program.draws]
         given = [*map(address, [*inputs, *draws]), ctypes.c_double(plan.horizon), address(decisions)]
         function(ctypes.c_int64(rounds), *given)
+        return decisions
 
     return run
 
 
-def whole_horizon(plan: Plan, data: Mapping[str, np.ndarray]) -> np.ndarray:
+def whole_horizon(learner: Learner, data: Mapping[str, np.ndarray]) -> np.ndarray:
     """Decisions of a learner that plays all rounds in one call of C."""
     rounds = len(next(iter(data.values())))
-    learner = plan.player(rounds, "c") or plan.learner(backend="c")
     inputs = [data[f.name] for f in learner.compiled.program.feedback]
     decisions: np.ndarray = learner.advance(inputs, rounds, ["decisions"]).kept["decisions"]
     return decisions

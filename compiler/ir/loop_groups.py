@@ -4,7 +4,8 @@ Operations that run over the same index space go into one loop where each reads 
 up to the first such loop that has all they need. An array that only its own loop reads is a number inside it.
 
 Compilers do not vectorize a short loop that mixes running sums with stores, or kinds of entries: there, sums share loops with sums and
-truth values with truth values. Where the last axis is that of a fleet's learners, nothing of the kind is in the way.
+truth values with truth values. Long sums over floats are taken in parts, which are stores themselves, and share loops with what makes
+their entries. Where the last axis is that of a fleet's learners, nothing of the kind is in the way.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from oco.compiler.ir.program import Block, DType, Equation, Operand, Var
 from oco.compiler.ir.rewrite import read_by
 
 LONG = 64
-"""Entries of a loop that is worth fusing with others for the memory that they share."""
+"""Entries of a loop that is worth fusing with others for the memory that they share, and of a sum that is taken in parts."""
+IN_PARTS = frozenset({"sum", "max", "min", "matmul"})
+"""Reductions that may be taken in parts."""
 Shape = tuple[int, ...]
 Reads = dict[str, bool]
 """Stored variables by name, and whether each is read at the very index that the loop is at."""
@@ -85,10 +88,18 @@ def groups(
 def _shares(e: Equation, other: Equation, shape: Shape) -> bool:
     """True if two equations in one loop leave it as easy to vectorize as two loops."""
     if accumulates(e) or accumulates(other):
-        return accumulates(e) and accumulates(other)
+        both = accumulates(e) and accumulates(other)
+        return both or (shape[-1] >= LONG and _fits_parts(e) and _fits_parts(other))
     kinds = {x.outs[0].type.dtype for x in (e, other)}
     rows = e.op not in POINTWISE or other.op not in POINTWISE  # the loop inside is the one to vectorize
     return len(kinds) == 1 and (rows or DType.BOOL in kinds or shape[-1] >= LONG)
+
+
+def _fits_parts(e: Equation) -> bool:
+    """True if an equation may stand in a loop in which running values take turns."""
+    if e.op in POINTWISE:
+        return e.outs[0].type.dtype is DType.FLOAT
+    return accumulates(e) and not e.outs[0].type.shape and e.op in IN_PARTS and e.args[0].type.dtype is DType.FLOAT
 
 
 class _Grouping:
@@ -119,7 +130,9 @@ class _Grouping:
 
     def fits(self, e: Equation, shape: Shape | None, group: LoopGroup) -> bool:
         """True if an equation may join a loop."""
-        return shape is not None and shape == group.shape and (self.mixed or _shares(e, group.equations[0], shape))
+        if shape is None or shape != group.shape:
+            return False
+        return self.mixed or all(_shares(e, other, shape) for other in group.equations)
 
     def reads(self, e: Equation) -> Reads:
         """Values that an equation reads from memory, looking through those that have no place."""

@@ -1,4 +1,4 @@
-"""The passes in their order. Each keeps what a program computes, bit for bit.
+"""The passes in their order. Each keeps what a program computes, bit for bit; some of those for one kind of target change its last bits.
 
 The checker runs once, after the last of them; after each where `check_each` says so, as tests do.
 """
@@ -15,6 +15,7 @@ from oco.compiler.ir.hoisting import hoist
 from oco.compiler.ir.lifting import lift
 from oco.compiler.ir.mapping import rows_at_once
 from oco.compiler.ir.program import Program
+from oco.compiler.ir.reciprocals import multiply_by_reciprocals
 from oco.compiler.ir.simplify import simplify
 from oco.compiler.ir.small_arrays import unroll_small_arrays
 from oco.compiler.ir.small_solves import expand_small_solves
@@ -33,7 +34,11 @@ PASSES: dict[str, Pass] = {
 MOST_ROUNDS = 5
 """Rounds of all passes; of random programs none takes more than three, and the last finds nothing to do."""
 
-LOOPS: dict[str, Pass] = {"small-solves": expand_small_solves, "dead-code": remove_dead_code}
+LOOPS: dict[str, Pass] = {
+    "small-solves": expand_small_solves,
+    "reciprocals": multiply_by_reciprocals,
+    "dead-code": remove_dead_code,
+}
 """Passes for targets with explicit loops, after the others."""
 
 CALLS: dict[str, Pass] = {

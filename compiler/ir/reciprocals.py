@@ -1,0 +1,77 @@
+"""Pass: divisions of a long array by a number, and of several arrays by one, as products with the reciprocal.
+
+For targets with explicit loops, where a division takes as long as several products; it changes the last bits. What is divided by is known
+to be at least `TINY`, so that its reciprocal is finite.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+
+from oco.compiler.ir.loop_groups import LONG
+from oco.compiler.ir.lower_bounds import Bounds, lower_bounds
+from oco.compiler.ir.program import Block, DType, Equation, Function, Literal, Operand, Program, Type, Var
+from oco.compiler.ir.rewrite import bound_names, map_functions
+from oco.dsl.magnitudes import TINY
+
+ONE = Literal(1.0, Type(DType.FLOAT))
+
+
+def multiply_by_reciprocals(program: Program) -> Program:
+    """Put products with a reciprocal in the place of divisions that share it."""
+    constants = {g.var.name: float(g.value.min()) for g in program.constants if g.value.size}
+    bounds = lower_bounds(program)
+
+    def changed(f: Function) -> Function:
+        taken = {g.var.name for g in program.constants} | set(bound_names(f.body))
+        free = (name for k in count(2) if (name := f"v_{k}") not in taken)
+        return replace(f, body=_Reciprocals({**constants, **bounds[f.name]}, free).block(f.body, {}, {}))
+
+    return map_functions(program, changed)
+
+
+@dataclass(frozen=True)
+class _Reciprocals:
+    """Rewriting of one function, with lower bounds of its values and names that are free in it."""
+
+    least: Bounds
+    free: Iterator[str]
+
+    def block(self, block: Block, known: Mapping[str, Var], outer: Mapping[str, Equation]) -> Block:
+        """The block, with reciprocals of those outside it by the name of what they are of."""
+        known, results = dict(known), list[Equation]()
+        made_by = {**outer, **{v.name: e for e in block.equations for v in e.outs}}
+        times = Counter(e.args[1].name for e in block.equations if e.op == "div" and isinstance(e.args[1], Var))
+        for e in block.equations:
+            if e.blocks:
+                e = replace(e, blocks=tuple(self.block(b, known, made_by) for b in e.blocks))
+            elif e.op == "div" and isinstance(b := e.args[1], Var) and math.prod(e.outs[0].type.shape) >= LONG:
+                if (root := _root(made_by.get(b.name))) in known and b.name not in known:
+                    known[b.name] = self.bound(results, "mul", known[root], known[root])
+                elif b.name not in known and self.is_shared(e, b, times):
+                    known[b.name] = self.bound(results, "div", ONE, b)
+                if b.name in known:
+                    e = replace(e, op="mul", args=(e.args[0], known[b.name]))
+            results.append(e)
+        return replace(block, equations=tuple(results))
+
+    def is_shared(self, e: Equation, divisor: Var, times: Mapping[str, int]) -> bool:
+        """True if a reciprocal takes the place of several divisions, of entries or of arrays, and is finite."""
+        repeated = not divisor.type.shape or (divisor.type.shape == e.outs[0].type.shape and times[divisor.name] > 1)
+        return repeated and divisor.type.dtype is DType.FLOAT and self.least.get(divisor.name, 0.0) >= TINY
+
+    def bound(self, results: list[Equation], op: str, a: Operand, b: Var) -> Var:
+        """Variable bound to an operation on two values."""
+        out = Var(next(self.free), b.type)
+        results.append(Equation((out,), op, (a, b)))
+        return out
+
+
+def _root(e: Equation | None) -> str:
+    """Name of what a value is the square of; "" where it is none."""
+    square = e is not None and e.op == "mul" and e.args[0] == e.args[1] and isinstance(e.args[0], Var)
+    return e.args[0].name if square else ""  # type: ignore[union-attr]

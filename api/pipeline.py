@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from oco.dsl.bind import bind
 from oco.dsl.builder import ModelBuilder
+from oco.dsl.calls import checked_call
 from oco.dsl.diagnostics import contained, require
 from oco.dsl.model import Model
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from oco.tuning import Tuned
 
 
+@checked_call
 def check(
     model: Model | ModelBuilder, params: Mapping[str, Any] | None = None, data: Any = None, *, effort: float = 1.0
 ) -> Facts:
@@ -59,6 +61,7 @@ def _observed(model: Model, source: Any) -> tuple[Canonical, dict[str, Any], Map
     return problem, {s.name: data.array(s.name) for s in problem.streams}, best.decision or None
 
 
+@checked_call
 def compile(
     model: Model | ModelBuilder,
     algorithm: str | None = None,
@@ -163,6 +166,7 @@ def planned(
         return tuned(plan, data, seed).plan if settings == "tuned" else plan
 
 
+@checked_call
 def tune(
     model: Model | ModelBuilder,
     data: Any = None,
@@ -198,6 +202,7 @@ def tune(
         return tuned(plan, source, seed, TUNING_SECONDS if seconds is None else seconds)
 
 
+@checked_call
 def restore(source: str | os.PathLike[str] | Mapping[str, Any], backend: str | None = None) -> Learner:
     """Learner from `learner.save(path)` or `learner.state()`, which continues bit for bit.
 
@@ -213,6 +218,7 @@ def restore(source: str | os.PathLike[str] | Mapping[str, Any], backend: str | N
     return restored_learner(state, backend)
 
 
+@checked_call
 def restore_fleet(
     path: str | os.PathLike[str], backend: str | None = None, *, workers: int = 1, timeout: float | None = 0.0
 ) -> Fleet:
@@ -236,6 +242,7 @@ def restore_fleet(
         return fleet
 
 
+@checked_call
 def migrate(
     source: str | os.PathLike[str] | Mapping[str, Any] | Learner, plan: Plan, backend: str | None = None
 ) -> Migration:
@@ -262,6 +269,7 @@ def migrate(
     return migrated(source, plan, backend)
 
 
+@checked_call
 def alert(plan: Plan, alpha: float = 0.01, **options: Any) -> Learner:
     """Learner that watches the distributions, means and independence that its model states of the streams.
 
@@ -278,6 +286,7 @@ def alert(plan: Plan, alpha: float = 0.01, **options: Any) -> Learner:
         return plan.alerting(alpha).learner(**options)
 
 
+@checked_call
 def load_trace(path: str | os.PathLike[str]) -> Trace:
     """Trace from the NetCDF or Zarr file of `trace.save` or `oco run --out`, with data, decisions and manifest. Raises
     OCO833.
@@ -288,6 +297,7 @@ def load_trace(path: str | os.PathLike[str]) -> Trace:
     return Trace.of(read(os.fspath(path)))
 
 
+@checked_call
 def open(
     plan: Plan,
     folder: str | os.PathLike[str],

@@ -20,7 +20,9 @@ from oco.compiler.selection import plan as core
 from oco.compiler.selection.continuation import continues
 from oco.compiler.selection.plan_notices import plan_notices
 from oco.contract import Recipe, contract_of
+from oco.dsl.calls import checked_call
 from oco.dsl.diagnostics import Diagnostic, contained
+from oco.dsl.habits import OF_PLAN, Suggesting
 from oco.dsl.load import parse
 from oco.dsl.statements import Feedback
 from oco.dsl.writing import write_files
@@ -49,11 +51,12 @@ PUBLIC = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan(core.Plan):
+class Plan(core.Plan, Suggesting):
     """Model with its algorithm, settings and guarantee; makes learners. `target` is the backend's name, None for the
     fastest. A value: every method leaves it as it is.
     """
 
+    _known_as, _lines = "a plan", OF_PLAN
     facts: Facts
     target: str | None = None
 
@@ -120,14 +123,12 @@ class Plan(core.Plan):
 
     def backend_for(self, rounds: int | None, backend: str | None = None) -> BackendChoice:
         """Backend for a run of so many rounds, None for an unknown number, with the reason: the one named here, else the
-        plan's own, else the one that compiles and runs them in the least time.
-        """
+        plan's own, else the one that compiles and runs them in the least time."""
         return choose_backend(self.program, rounds, backend or self.target)
 
     def compiled(self, backend: str | None = None) -> Compiled:
         """Program as functions of a backend, compiled on first use. Raises OCO732 for an unknown backend, and OcoError where
-        one cannot run here.
-        """
+        one cannot run here."""
         target = find_backend(backend or self.target)
         if target.name not in self._compiled:
             self._compiled[target.name] = target.compile(self.program, self.contract)
@@ -166,6 +167,7 @@ class Plan(core.Plan):
 
         return run
 
+    @checked_call
     def learner(
         self,
         seed: int = 0,
@@ -207,6 +209,7 @@ class Plan(core.Plan):
     def _players(self) -> dict[str, tuple[Compiled, Contract]]:
         return {}
 
+    @checked_call
     def fleet(
         self,
         size: int,
@@ -239,6 +242,7 @@ class Plan(core.Plan):
         """Plan whose certificates sum each round when it comes, since rounds that wait would be copied in every round."""
         return replace(self, pending=False)
 
+    @checked_call
     def run(
         self,
         data: Any = None,

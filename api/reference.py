@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -11,11 +11,13 @@ import oco
 from oco.backends.feedback import Feedback
 from oco.backends.fleet import Fleet
 from oco.backends.learner import Learner
+from oco.backends.portable import PUBLIC as OF_LEARNER
 from oco.dsl.atoms import ATOMS
 from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.evaluation.report.trace import Trace
 from oco.facts import Facts
+from oco.plan import PUBLIC as OF_PLAN
 from oco.plan import Plan
 
 TITLE = """# The Python interface
@@ -24,6 +26,8 @@ Written by `make stubs` from the docstrings. The language itself is described in
 """
 OBJECTS = (Plan, Facts, Learner, Feedback, Fleet, Trace)
 """Classes of the objects that functions of `oco` give."""
+LISTED: Mapping[type, Collection[str]] = {Plan: OF_PLAN, Learner: OF_LEARNER}
+"""Members that `dir` lists of an object of a class; of other classes it lists all."""
 KINDS = (property, cached_property, staticmethod, classmethod)
 """Members that are described beside functions."""
 
@@ -69,12 +73,12 @@ def _first(member: Any) -> str:
 
 
 def _members(cls: type) -> Iterator[tuple[str, Any]]:
-    """Public methods and properties of a class, with those that it inherits from our classes, by name."""
+    """Public methods and properties of a class, with those that it inherits from our classes, as far as `dir` lists them."""
     seen: dict[str, Any] = {}
     for base in reversed([b for b in cls.__mro__ if b.__module__.startswith("oco")]):
         own = ((n, m) for n, m in vars(base).items() if inspect.isfunction(m) or isinstance(m, KINDS))
         seen |= {n: m for n, m in own if not n.startswith("_")}
-    yield from sorted(seen.items())
+    yield from sorted((n, m) for n, m in seen.items() if n in LISTED.get(cls, seen))
 
 
 def _signature(value: Any) -> str:

@@ -28,6 +28,7 @@ from oco.backends.python.open_rounds import OpenRounds, RoundError
 from oco.backends.saved import UNREADABLE
 from oco.compiler.certificates.certificate import Certificate
 from oco.compiler.ir.program import OBSERVED
+from oco.dsl.calls import checked_call
 from oco.dsl.diagnostics import fail
 
 One = TypeVar("One", Learner, Fleet)
@@ -94,6 +95,7 @@ class InTurns(Owned, Generic[One]):
             except RoundError as error:
                 raise fail("OCO869", error.message, hint=error.way_out) from None
 
+    @checked_call
     def decide(self, /, *, round: int | None = None, **context: Any) -> Any:
         """Decision of the next round; with `round` that of an open one again.
 
@@ -188,6 +190,7 @@ class DelayedLearner(InTurns[Learner]):
         self.rounds = OpenRounds(len(self.members), self.rounds.decided + rounds)
         self._last = self.newest if self.learns_together else self._last
 
+    @checked_call
     def observe(self, row: Any = None, /, *, round: int | None = None, **streams: Any) -> Feedback:
         """Take the data of an open round, by default of the oldest. Wrong data raises an error, and the learner is unchanged."""
         with self._owned():
@@ -281,6 +284,7 @@ class DelayedLearner(InTurns[Learner]):
 class DelayedFleet(InTurns[Fleet]):
     """Fleet round by round, of fleets in turn: arrays have the learner first."""
 
+    _known_as = "a fleet"
     kind = "fleet"
 
     @classmethod
@@ -308,6 +312,7 @@ class DelayedFleet(InTurns[Fleet]):
         """Number of learners, each of which takes turns with itself."""
         return self.members[0].size
 
+    @checked_call
     def observe(self, /, *, round: int | None = None, **streams: Any) -> FleetFeedback:
         """Take the data of an open round of all learners, by default of the oldest. Wrong data of one changes none."""
         with self._owned():

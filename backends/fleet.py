@@ -30,6 +30,7 @@ from oco.compiler.evidence.wealth import Alarm
 from oco.compiler.ir.program import DType, Type
 from oco.compiler.ir.verifier import KINDS
 from oco.compiler.theory.conditions import ConditionLine
+from oco.dsl.calls import checked_call
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.labels import Axes
 
@@ -62,6 +63,7 @@ class Fleet(Owned):
     workers  threads that share the learners where they are compiled; here, one thread takes them in turn
     """
 
+    _known_as = "a fleet"
     kind = "fleet"
     writes_all = False
     """True where a round writes all of the state anew, and not what changes of it."""
@@ -154,6 +156,7 @@ class Fleet(Owned):
         fields = [f.name for f in self.compiled.program.state]
         return (tuple(values[name][k] for name in fields) for k in range(self.size))
 
+    @checked_call
     def decide(self, /, **context: Any) -> Any:
         """Decisions of this round, (n, *shape); a dict of them if the model has several.
 
@@ -287,6 +290,7 @@ class Fleet(Owned):
         """Names of the entries of decisions and inputs, after the learner."""
         return {name: (None, *axes) for name, axes in self.contract.axes.items() if axes}
 
+    @checked_call
     def observe(self, /, **streams: Any) -> FleetFeedback:
         """Take the data that the round revealed to each learner, arrays with the learner first, and go on.
 

@@ -33,6 +33,7 @@ from oco.backends.turns import Turns
 from oco.backends.watching import Watching
 from oco.compiler.certificates.certificate import Certificate
 from oco.compiler.theory.conditions import ConditionLine
+from oco.dsl.calls import checked_call
 from oco.dsl.diagnostics import InternalError, fail
 
 if TYPE_CHECKING:
@@ -143,6 +144,7 @@ class Learner(Drawing, Continuing, Turns, Watching, Portable):
 
     # A round.
 
+    @checked_call
     def decide(self, /, **context: Any) -> Array | Any:  # `Any` stands for the dict: the model says which of the two
         """Decision of this round, an array of its shape; a dict of arrays by name where the model has several.
 
@@ -220,6 +222,7 @@ class Learner(Drawing, Continuing, Turns, Watching, Portable):
             hint = "give settings of another size where they are given by hand, or the streams in other units"
             raise fail("OCO859", message, hint=hint) from None
 
+    @checked_call
     def observe(self, row: Any = None, /, *, round: int | None = None, **streams: Any) -> Feedback:
         """Take the data that the round revealed and go on to the next. Wrong data raises an error, and the learner is
         unchanged.

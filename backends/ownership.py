@@ -10,17 +10,19 @@ from pathlib import Path
 from threading import TIMEOUT_MAX, RLock
 
 from oco.dsl.diagnostics import fail, require
+from oco.dsl.habits import OF_LEARNER, Suggesting
 
 LOCKS = Path("/proc/locks")
 """Table of file locks on Linux: kind, process, device and number of the file."""
 
 
-class Owned:
+class Owned(Suggesting):
     """Object that one thread uses at a time; `kind` is its name in the error.
 
     timeout  seconds that a call waits for its turn while another thread is at work: 0 for an error at once, None for ever
     """
 
+    _known_as, _lines = "a learner", OF_LEARNER
     kind = "learner"
 
     def __init__(self, timeout: float | None = 0.0) -> None:

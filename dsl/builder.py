@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,12 +20,12 @@ from oco.dsl.builder_arguments import (
     listed_values,
     timing_of,
 )
-from oco.dsl.builder_calls import arguments_checked
 from oco.dsl.caller import caller_span
+from oco.dsl.calls import arguments_checked
 from oco.dsl.diagnostics import Findings, OcoError, fail
 from oco.dsl.expressions import Expr, File, Kind, Name, constant
 from oco.dsl.fact_keys import catalogue, of_the_whole
-from oco.dsl.habits import OF_MODEL, no_such_name
+from oco.dsl.habits import OF_MODEL, Suggesting
 from oco.dsl.keyed import by_name
 from oco.dsl.labels import axes_of
 from oco.dsl.limits import admitted
@@ -45,12 +45,14 @@ _WHERE_FACTS_ARE = "`oco help OCO651` lists the facts"
 
 
 @arguments_checked
-class ModelBuilder:
+class ModelBuilder(Suggesting):
     """Builder of a model: `m = oco.Model("job_scheduling", horizon=2880)`.
 
     Every method checks its arguments at once, and an error points at the caller's line. `horizon` None means unknown;
     `folder` contains the files that `oco.file("...")` names.
     """
+
+    _known_as, _lines = "a model", OF_MODEL
 
     def __init__(self, name: str, horizon: Operand | None = None, folder: str | Path = ".") -> None:
         span = caller_span()
@@ -329,9 +331,6 @@ class ModelBuilder:
 
     def __repr__(self) -> str:
         return f"<model {self._assembly.name}>"
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise no_such_name("a model", name, OF_MODEL, dir(type(self)))
 
     def _repr_html_(self) -> str | None:
         return self._shown(Model._repr_html_)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping
 from types import FrameType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from oco.dsl.atoms import ATOMS
 from oco.dsl.caller import caller_span, is_ours
@@ -40,6 +41,47 @@ OF_TERM: Mapping[str, str] = {
     "reshape": "write `oco.reshape(x, rows, columns)`" if "reshape" in ATOMS else "index it: `x[0:3]`",
     "flatten": "`oco.sum`, `oco.norm2` and the like take every shape",
 }
+_ROUND = "a round is `x = learner.decide()`, then `learner.observe(price=p, demand=d)`"
+_PLAYED = "an online problem is played, not solved: `plan.run(data)`, or round by round with `learner = plan.learner()`"
+_LOSS = "losses are those of a run: `plan.run(data).loss`"
+OF_PLAN: Mapping[str, str] = {
+    **dict.fromkeys(("solve", "optimize", "fit", "play", "simulate"), _PLAYED),
+    **dict.fromkeys(("decide", "predict", "observe", "update", "step"), f"{_ROUND}, where `learner = plan.learner()`"),
+    **dict.fromkeys(("value", "loss", "losses", "regret"), _LOSS),
+    "status": "`plan.facts` are what is proved, `plan.guarantee` what is promised",
+    "compile": "it is compiled: `plan.learner()`, or `plan.write(path)` for a module",
+    "save": "write `plan.write(path)` for a module; what is saved of a learner is `learner.save(path)`",
+    "tune": "write `oco.tune(m, data).plan`",
+}
+"""Line to write for a name that users expect of a plan."""
+OF_LEARNER: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("predict", "act", "select", "choose", "next", "step", "fit", "partial_fit", "learn", "receive"), _ROUND
+    ),
+    **dict.fromkeys(("run", "solve", "play", "simulate"), "many rounds at once are a run: `plan.run(data)`"),
+    **dict.fromkeys(("loss", "losses"), "write `learner.observe(...).loss`, or `plan.run(data).loss` for all rounds"),
+    **dict.fromkeys(("violation", "violations"), "write `learner.observe(...).violation`"),
+    "regret": "write `plan.run(data).regret()`",
+    "reset": "a learner from the first round is `plan.learner()`",
+    "load": "write `oco.restore(path)`",
+    "t": "write `learner.round`",
+}
+"""Line to write for a name that users expect of a learner or a fleet."""
+OF_TRACE: Mapping[str, str] = {
+    "losses": "write `trace.loss`, an array with an entry a round",
+    **dict.fromkeys(
+        ("cumulative_loss", "total_loss", "value"),
+        "write `trace.loss.cumsum()`, `trace.loss.sum()` or `trace.summary()`",
+    ),
+    **dict.fromkeys(("regrets", "cumulative_regret"), "write `trace.regret(prefix=True)`, an entry a round"),
+    "violations": "write `trace.violation()`, or `trace.constraints`, an entry a round",
+    **dict.fromkeys(("x", "actions", "predictions"), "write `trace.decisions`"),
+    **dict.fromkeys(("to_pandas", "to_csv", "df"), "write `trace.to_dataframe()`"),
+    "to_xarray": "write `trace.to_dataset()`",
+    "show": "write `trace.plot()`",
+    "T": "write `trace.rounds`",
+}
+"""Line to write for a name that users expect of a run."""
 MODELERS = ("cvxpy", "pandas", "polars", "scipy", "math")
 """Packages whose functions are called on expressions of a model by mistake."""
 RENAMED = {"norm": "norm2", "pnorm": "norm_p", "tv": "norm1", "sum_entries": "sum", "matmul": "`@`", "multiply": "`*`"}
@@ -50,6 +92,26 @@ class NoSuchName(OcoError, AttributeError):
 
     def __init__(self, *diagnostics: Diagnostic) -> None:
         OcoError.__init__(self, *diagnostics)
+
+
+class Suggesting:
+    """Object of which a name that it lacks raises OCO530 with the line to write.
+
+    _known_as  the object in messages, with its article
+    _lines     to write, by name
+    """
+
+    _known_as: ClassVar[str]
+    _lines: ClassVar[Mapping[str, str]] = {}
+
+    if not TYPE_CHECKING:  # type checkers name what is absent themselves
+
+        def __getattr__(self, name: str) -> Any:
+            if not name.startswith("_") and hasattr(
+                type(self), name
+            ):  # a property that raised AttributeError, which stands
+                return object.__getattribute__(self, name)
+            raise no_such_name(self._known_as, name, self._lines, dir(self))
 
 
 def no_such_name(owner: str, name: str, lines: Mapping[str, str], there: Iterable[str]) -> AttributeError:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from oco.dsl.calls import checked_call
 from oco.dsl.diagnostics import contained, require
 from oco.dsl.model import Model
 from oco.dsl.resolver import resolve
@@ -14,6 +15,7 @@ from oco.dsl.text.parser import parse_file
 from oco.dsl.writing import read_text
 
 
+@checked_call
 def parse(
     text: str, params: Mapping[str, Any] | None = None, name: str = "<string>", folder: str | Path | None = None
 ) -> Model:
@@ -30,6 +32,7 @@ def parse(
         return resolve(file, params, None if folder is None else Path(folder), errors)
 
 
+@checked_call
 def load(path: str | Path, params: Mapping[str, Any] | None = None) -> Model:
     """Model in a file; data files are found beside it.
 

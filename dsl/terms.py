@@ -17,7 +17,7 @@ from oco.dsl.distributions import DISTRIBUTIONS
 from oco.dsl.domains import DOMAINS
 from oco.dsl.expressions import Expr, File, Slice
 from oco.dsl.given_numbers import constant_of
-from oco.dsl.habits import OF_TERM, no_relation, no_such_name, not_numbers
+from oco.dsl.habits import OF_TERM, Suggesting, no_relation, not_numbers
 from oco.dsl.numpy_functions import ARITHMETIC, RELATIONS, TURNED, not_on_terms
 from oco.dsl.scope import Scope
 from oco.dsl.source import Span
@@ -29,8 +29,10 @@ Operand: TypeAlias = "Term | float | np.ndarray[Any, Any] | Sequence[Any]"
 """Part of an expression: a Term, a number, an array, or nested lists of them."""
 
 
-class Term:
+class Term(Suggesting):
     """Expression of a model under construction. Numbers and arrays may stand on either side of its operators."""
+
+    _known_as, _lines = "an expression", OF_TERM
 
     __pandas_priority__ = 5000
     """Tables of pandas leave operators with expressions to these."""
@@ -182,9 +184,6 @@ class Term:
         for place in np.ndindex(*shape):
             entries[place] = self[place] if place else self
         return entries
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise no_such_name("an expression", name, OF_TERM, dir(type(self)))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Term | Comparison:
         """Implement `array @ term` and the like, which NumPy delegates here."""

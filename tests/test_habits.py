@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +13,8 @@ import pandas as pd
 import pytest
 
 import oco
+from oco.dsl.calls import checked_call
+from oco.dsl.habits import Suggesting
 
 TABLE = pd.DataFrame([[1.0, 2.0], [3.0, 4.0]])
 
@@ -108,6 +112,94 @@ CALLS: dict[str, tuple[Callable[[Any, Any, Any], Any], str, str]] = {
     "a name of an axis without names": (lambda m, x, p: x["NYC"], 'x["NYC"]', "count its entries from 0"),
     "table @ x": (lambda m, x, p: m.minimize(oco.sum(TABLE @ x)), "TABLE @ x", "table.to_numpy()"),
 }
+
+RUNNING: dict[str, tuple[Callable[[Any, Any, Any], Any], str, str]] = {
+    "plan.solve": (lambda plan, learner, trace: plan.solve(), "plan.solve", "`plan.run(data)`"),
+    "plan.decide": (lambda plan, learner, trace: plan.decide(), "plan.decide", "`learner = plan.learner()`"),
+    "plan.learnr": (lambda plan, learner, trace: plan.learnr(), "plan.learnr", "did you mean `learner`?"),
+    "horizon of a run": (
+        lambda plan, learner, trace: plan.run(horizon=5),
+        "plan.run(horizon=5)",
+        "`plan.run(data, rounds=5)`",
+    ),
+    "horizon of a plan": (
+        lambda plan, learner, trace: oco.compile(plan.model, horizon=5),
+        "oco.compile(plan.model, horizon=5)",
+        "`plan.with_horizon(5)`",
+    ),
+    "a solver": (
+        lambda plan, learner, trace: oco.compile(plan.model, solver="SCS"),
+        'oco.compile(plan.model, solver="SCS")',
+        "an algorithm is",
+    ),
+    "a misspelt option": (
+        lambda plan, learner, trace: plan.learner(sed=3),
+        "plan.learner(sed=3)",
+        "did you mean `seed`?",
+    ),
+    "learner.predict": (lambda plan, learner, trace: learner.predict(), "learner.predict", "learner.observe("),
+    "data to decide": (
+        lambda plan, learner, trace: learner.decide([1, 2]),
+        "learner.decide([1, 2])",
+        "contexts are given by name",
+    ),
+    "data in order": (
+        lambda plan, learner, trace: learner.observe([1, 2], 3),
+        "learner.observe([1, 2], 3)",
+        "by name: `learner.observe(price=p, demand=d)`",
+    ),
+    "fleet.predict": (
+        lambda plan, learner, trace: plan.fleet(2).predict(),
+        "plan.fleet(2).predict",
+        "learner.observe(",
+    ),
+    "trace.losses": (lambda plan, learner, trace: trace.losses, "trace.losses", "`trace.loss`"),
+    "trace.to_csv": (lambda plan, learner, trace: trace.to_csv("a.csv"), "trace.to_csv", "`trace.to_dataframe()`"),
+}
+
+
+@pytest.fixture(scope="module")
+def running() -> tuple[Any, Any, Any]:
+    """A plan, a learner and a trace of it."""
+    m, x, p = made()
+    m.minimize(p @ x)
+    plan = oco.compile(m, "ogd", "paper", backend="numpy")
+    return plan, plan.learner(), plan.run({"p": np.ones((3, 2))})
+
+
+@pytest.mark.parametrize("habit", RUNNING)
+def test_plans_learners_and_runs_meet_the_line_to_write(habit: str, running: tuple[Any, Any, Any]) -> None:
+    call, place, hint = RUNNING[habit]
+    with pytest.raises(oco.OcoError) as caught:
+        call(*running)
+    error = caught.value
+    assert error.span is not None and error.span.text == place and error.span.source.name == __file__
+    assert hint in error.hint
+
+
+def test_errors_within_a_call_and_within_a_property_stand(running: tuple[Any, Any, Any]) -> None:
+    """A wrong argument is not told from a TypeError within, nor a missing name from an AttributeError within, by the type alone."""
+
+    @checked_call
+    def broken(x: int) -> Any:
+        return len(x)  # type: ignore[arg-type]
+
+    class Broken(Suggesting):
+        _known_as = "an object"
+
+        @property
+        def value(self) -> int:
+            return self.absent  # type: ignore[attr-defined,no-any-return]
+
+    with pytest.raises(TypeError, match="has no len"):
+        broken(3)
+    with pytest.raises(AttributeError, match="`absent`"):
+        Broken().value  # noqa: B018
+    plan, learner, trace = running
+    again = pickle.loads(pickle.dumps(trace))
+    assert (copy.copy(again).loss == trace.loss).all() and copy.deepcopy(plan).horizon == plan.horizon
+    names = ("Variable", "solve", "_repr_png_", "to_numpy")
+    assert not any(hasattr(thing, name) for thing in (plan, learner, trace) for name in names)
 
 
 @pytest.mark.parametrize("habit", CALLS)

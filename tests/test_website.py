@@ -108,6 +108,36 @@ def test_every_name_of_the_interface_has_an_example() -> None:
     assert set(reference.examples()) >= set(DOMAINS)
 
 
+def test_methods_of_objects_stand_in_the_examples() -> None:
+    """Of the members that the page lists; those without one are for programs around a learner, or need another model."""
+    shown = "\n".join(reference.examples().values())
+    listed = re.findall(r"(?m)^\* `(\w+)", reference.interface())
+    rare = {"compiled", "contract", "interactive", "interactive_frontier", "interactive_rules", "lean", "second_point"}
+    rare |= {
+        "alerting",
+        "plot_frontier",
+        "certificates",
+        "certified_curve",
+        "prefixes",
+        "known_comparators",
+        "kept",
+        "of",
+    }
+    rare |= {
+        "equality_violation",
+        "spent",
+        "totals",
+        "shared",
+        "rounds_per_second",
+        "seconds",
+        "update",
+        "open",
+        "as_data",
+    }
+    missing = {name for name in listed if not re.search(rf"\.{name}\b", shown)}
+    assert missing <= rare, sorted(missing - rare)
+
+
 def test_the_grammar_page_is_made_of_the_grammar() -> None:
     page = reference.grammar()
     for word in STATEMENT_WORDS:

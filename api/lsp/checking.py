@@ -8,6 +8,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
+from importlib import import_module
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -84,8 +86,13 @@ def main() -> None:
     """Answer checks on standard input, a line of JSON each, on standard output; the argument is the limit on memory, in bytes."""
     with suppress(ImportError):  # not every system has limits on processes
         limit(math.inf, int(sys.argv[1]))
+    solvers = Thread(target=import_module, args=("cvxpy",), daemon=True)
     for line in sys.stdin:
         print(json.dumps(asdict(checked(**json.loads(line)))), flush=True)
+        if (
+            solvers.ident is None
+        ):  # some models ask a solver, which takes a second to import: it is there for the next check
+            solvers.start()
 
 
 if __name__ == "__main__":

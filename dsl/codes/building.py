@@ -113,11 +113,11 @@ BUILDING: dict[str, Code] = {
         Stage.BUILDER,
     ),
     "OCO640": Code(
-        "an argument that the builder does not take",
-        "The method of the model has no argument of this name, fewer than were given, or lacks one. Keywords of CVXPY and other modelers "
+        "an argument that a call does not take",
+        "The function or method has no argument of this name, fewer than were given, or lacks one. Keywords of CVXPY and other modelers "
         "are known, and the hint is the line to write here.",
         _BUILDER + 'm.decision("y", 3, nonneg=True)\n',
-        "`help(oco.Model.decision)` lists what a method takes.",
+        "`help(oco.Model.decision)`, `help(oco.compile)` list what a call takes.",
         Stage.BUILDER,
     ),
 }

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from oco.dsl.extras import require_package
+from oco.dsl.habits import OF_TRACE, Suggesting
 from oco.evaluation.measured_run import MeasuredRun
 
 if TYPE_CHECKING:
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
     from oco.evaluation.report.run_table import MeasureTable
 
 
-class Trace(MeasuredRun):
+class Trace(MeasuredRun, Suggesting):
     """Measured run that shows itself in a notebook, as plots and as a dataset, and that files hold."""
+
+    _known_as, _lines = "a run", OF_TRACE
 
     @classmethod
     def of(cls, run: MeasuredRun) -> Self:

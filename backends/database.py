@@ -19,10 +19,12 @@ class Database:
 
     schema  statement that makes each table, by its name: a file with anything else is refused, since triggers and views would run when
             records are written
-    kind    of its records, for messages
     """
 
     kind = "journal"
+    """Noun for messages."""
+    reopening = "`oco.open` the folder again"
+    """Way to go on after the database was closed."""
 
     def __init__(self, path: Path, schema: Mapping[str, str]) -> None:
         self.path = path
@@ -112,7 +114,7 @@ class Database:
             if known is None and place is not None:
                 self._places[path] = place
             elif known != place:
-                hint = "put it back or take a backup, and `oco.open` the folder again"
+                hint = f"put it back or take a backup, and {self.reopening}"
                 raise fail("OCO858", f"{path} was removed or exchanged while its learner was at work", hint=hint)
 
     def _translated(self, error: sqlite3.DatabaseError) -> OcoError:
@@ -125,6 +127,6 @@ class Database:
         if damaged and not isinstance(error, sqlite3.ProgrammingError):
             return fail("OCO854", f"{self.path} is not a whole {self.kind}: {message}")
         if "closed" in message:
-            hint = "`oco.open` the folder again: it goes on where this learner ended"
+            hint = f"{self.reopening}: it goes on where this learner ended"
             return fail("OCO858", f"{self.path} was closed, and its learner with it", hint=hint)
         return fail("OCO858", f"{self.path} cannot be written: {message.lower()}")

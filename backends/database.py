@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 from oco.backends.ownership import holder_of
 from oco.dsl.diagnostics import OcoError, fail
@@ -67,6 +68,12 @@ class Database:
         """Release the database for another process."""
         if os.getpid() == self._process:
             self._base.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     def __del__(self) -> None:
         if hasattr(self, "_base"):

@@ -53,8 +53,8 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """Answer to a call.
+class Reply:
+    """Reply to a call.
 
     text    JSON object, the same for every repetition of a call
     new     True where this call recorded it

@@ -9,13 +9,13 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
 from oco.dsl.diagnostics import OcoError, fail
-from oco.serving.calls import Answer, Call
+from oco.serving.calls import Call, Reply
 
 if TYPE_CHECKING:
     from oco.serving.metrics import Metrics
     from oco.serving.store import Store
 
-Waiting = tuple[Call, "Future[Answer]"]
+Waiting = tuple[Call, "Future[Reply]"]
 MOST_IN_BATCH = 1000
 """Calls of one transaction: more would make the first of them wait long."""
 MOST_WAITING = 10_000
@@ -38,9 +38,9 @@ class GroupCommits:
         """True while calls are answered."""
         return self._thread.is_alive() and not self._closed
 
-    def submit(self, call: Call, wait: bool = False) -> Future[Answer]:
-        """Answer to come. Raises OCO665 while too many calls wait, unless this one may wait too, and after `close`."""
-        future: Future[Answer] = Future()
+    def submit(self, call: Call, wait: bool = False) -> Future[Reply]:
+        """Reply to come. Raises OCO665 while too many calls wait, unless this one may wait too, and after `close`."""
+        future: Future[Reply] = Future()
         with self._turn:
             if self._closed:
                 raise fail("OCO665", "the service is going down", hint="call again once it is back: nothing is lost")
@@ -102,7 +102,7 @@ class GroupCommits:
                 _give(future, answer)
 
 
-def _give(future: Future[Answer], answer: Answer | Exception) -> None:
+def _give(future: Future[Reply], answer: Reply | Exception) -> None:
     """Give an answer, or an error, to who waits; nothing where nobody does any more."""
     if future.set_running_or_notify_cancel():
         if isinstance(answer, Exception):

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from oco.dsl.diagnostics import OcoError
-from oco.serving.calls import Action, Answer, Call
+from oco.serving.calls import Action, Call, Reply
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 CALLS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -48,7 +48,7 @@ class Metrics:
         self.seconds = {action: Histogram(SECONDS) for action in Action}
         self.commits, self.batches = Histogram(SECONDS), Histogram(CALLS)
 
-    def answered(self, call: Call, answer: Answer | OcoError) -> None:
+    def answered(self, call: Call, answer: Reply | OcoError) -> None:
         """Count a call and what it recorded."""
         if isinstance(answer, OcoError):
             self.errors[answer.code] += 1

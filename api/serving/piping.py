@@ -9,7 +9,7 @@ from threading import Thread
 from typing import IO
 
 from oco.dsl.diagnostics import OcoError, fail
-from oco.serving.calls import Action, Answer, Call, call_of, json_object, plain_json
+from oco.serving.calls import Action, Call, Reply, call_of, json_object, plain_json
 from oco.serving.commits import GroupCommits
 from oco.serving.metrics import Metrics
 from oco.serving.problems import problem
@@ -18,7 +18,7 @@ from oco.serving.store import Store
 NAMES = ("key", "round", "observe", "decide")
 AHEAD = 2000
 """Lines that are read before the first of them is answered."""
-Asked = tuple[str, "list[Future[Answer]] | OcoError"]
+Asked = tuple[str, "list[Future[Reply]] | OcoError"]
 
 
 def pipe_lines(store: Store, lines: Iterable[str], out: IO[str]) -> int:
@@ -82,7 +82,7 @@ def calls_of(event: dict[str, object]) -> list[Call]:
     return [observe, Call(key, Action.DECIDE, observe.round + 1, contexts)]
 
 
-def _written(key: str, calls: list[Future[Answer]] | OcoError) -> tuple[str, bool]:
+def _written(key: str, calls: list[Future[Reply]] | OcoError) -> tuple[str, bool]:
     """Line for the answers of an event, and True where none was refused; of several the first error."""
     try:
         if isinstance(calls, OcoError):

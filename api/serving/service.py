@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 import oco
 from oco.dsl.diagnostics import OcoError, fail
-from oco.serving.calls import Action, Answer, Call, call_of, json_object
+from oco.serving.calls import Action, Call, Reply, call_of, json_object
 from oco.serving.commits import GroupCommits
 from oco.serving.openapi import openapi
 from oco.serving.problems import INTERNAL, problem
@@ -57,7 +57,7 @@ class Service:
         self.metrics.seconds[action].add(time.perf_counter() - began)
         return Response(answer.text, media_type="application/json")
 
-    async def _answer(self, call: Call) -> Answer:
+    async def _answer(self, call: Call) -> Reply:
         return await asyncio.wrap_future(self.commits.submit(call))
 
     async def _body(self, request: Request) -> bytes:
@@ -170,7 +170,7 @@ def _problem(request: Request | None, error: Any) -> Response:
 
 
 def _refusal(request: Request, error: Any) -> Response:
-    """Answer to a request of no address or of a wrong method."""
+    """Reply to a request of no address or of a wrong method."""
     about = {"type": "about:blank", "title": error.detail, "status": error.status_code}
     response = _json(about, error.status_code, "application/problem+json")
     response.headers.update(error.headers or {})
@@ -178,7 +178,7 @@ def _refusal(request: Request, error: Any) -> Response:
 
 
 def _gone(request: Request, error: Any) -> Response:
-    """Answer that nobody reads."""
+    """Reply that nobody reads."""
     return Response(status_code=400)
 
 

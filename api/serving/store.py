@@ -23,7 +23,7 @@ from oco.backends.identity import model_hash
 from oco.backends.learner import Learner
 from oco.backends.saved import other_model
 from oco.dsl.diagnostics import OcoError, fail
-from oco.serving.calls import Action, Answer, Call, plain_json
+from oco.serving.calls import Action, Call, Reply, plain_json
 from oco.serving.states import KeyedStates, Row
 
 FORMAT = "1"
@@ -110,7 +110,7 @@ class Store(Database):
 
     # Batches.
 
-    def apply(self, calls: Sequence[Call]) -> list[Answer | OcoError]:
+    def apply(self, calls: Sequence[Call]) -> list[Reply | OcoError]:
         """Answers to a batch of calls, in their order, once all that they recorded is on the disk.
 
         A call with wrong data gets an error, and its learner is as before it. Raises OCO854, OCO855, OCO858 where the batch cannot be
@@ -135,7 +135,7 @@ class Store(Database):
         self._learners.pop(key, None)
         self._unrecorded.discard(key)
 
-    def _answered(self, call: Call) -> Answer | OcoError:
+    def _answered(self, call: Call) -> Reply | OcoError:
         try:
             match call.action:
                 case Action.DECIDE:
@@ -156,7 +156,7 @@ class Store(Database):
 
     # Actions.
 
-    def _decide(self, call: Call) -> Answer:
+    def _decide(self, call: Call) -> Reply:
         learner = self._learner(call.key)
         now = learner.round
         if call.round is None and learner.contract.delay:
@@ -168,7 +168,7 @@ class Store(Database):
         if known is not None:
             if call.values and known[0] != given:
                 raise fail("OCO860", f"round {round} was decided with another context")
-            return Answer(known[1])
+            return Reply(known[1])
         if round < now:
             raise fail(
                 "OCO856", f"round {round} of {call.key!r} is not kept any more", hint=f"the learner is in round {now}"
@@ -180,15 +180,15 @@ class Store(Database):
         text = plain_json({"key": call.key, "round": round, "decision": _lists(decision)})
         self._base.execute("INSERT INTO rounds VALUES (?, ?, ?, ?, NULL, NULL)", (call.key, round, given, text))
         self._put(call.key, learner)
-        return Answer(text, new=True, warnings=tuple(learner.warnings[before:]))
+        return Reply(text, new=True, warnings=tuple(learner.warnings[before:]))
 
-    def _observe(self, call: Call) -> Answer:
+    def _observe(self, call: Call) -> Reply:
         learner, round = self._known(call.key), cast(int, call.round)
         known, seen = self._record(call.key, round), _digest(call.values)
         if known is not None and known[3] is not None:
             if known[2] != seen:
                 raise fail("OCO856", f"round {round} of {call.key!r} was observed with other data")
-            return Answer(known[3])
+            return Reply(known[3])
         if known is None and round < learner.round:
             raise fail(
                 "OCO856",
@@ -205,16 +205,16 @@ class Store(Database):
         text = plain_json({"key": call.key, "round": round, **result, "warnings": warnings})
         self._end(call.key, round, seen, text)
         self._put(call.key, learner)
-        return Answer(text, True, result["loss"], violation, tuple(warnings))  # type: ignore[arg-type]
+        return Reply(text, True, result["loss"], violation, tuple(warnings))  # type: ignore[arg-type]
 
-    def _skip(self, call: Call) -> Answer:
+    def _skip(self, call: Call) -> Reply:
         """Leave a round out whose data never come; nothing where it is not open, as when the call comes again."""
         learner = self._known(call.key)
         round = learner.round if call.round is None else call.round
         text = plain_json({"key": call.key, "round": round, "skipped": True})
         known = self._record(call.key, round)
         if known is None or known[2] == SKIPPED:
-            return Answer(text)
+            return Reply(text)
         if known[3] is not None:
             raise fail("OCO856", f"round {round} of {call.key!r} was observed: it cannot be left out")
         if learner.contract.delay:
@@ -224,9 +224,9 @@ class Store(Database):
             learner.skip()
             self._base.execute("DELETE FROM rounds WHERE key = ? AND round = ?", (call.key, round))
         self._put(call.key, learner)
-        return Answer(text, new=True)
+        return Reply(text, new=True)
 
-    def _certificate(self, call: Call) -> Answer:
+    def _certificate(self, call: Call) -> Reply:
         learner = self._known(call.key)
         proof = learner.certificate()
         numbers = {"regret": _finite(proof.bound), "loss": _finite(proof.loss), "least": _finite(proof.least)}
@@ -290,8 +290,8 @@ class Store(Database):
         return learner
 
 
-def _answer(content: Mapping[str, Any]) -> Answer:
-    return Answer(plain_json(content))
+def _answer(content: Mapping[str, Any]) -> Reply:
+    return Reply(plain_json(content))
 
 
 def _finite(number: float) -> float | None:

@@ -98,7 +98,7 @@ class Native:
 
     def load_at(self, struct: ctypes.Structure, saved: bytes) -> bool:
         """Set a struct to what `save_at` gave; False where that is damaged or another learner's, and nothing is changed then."""
-        return self._function("load")(ctypes.byref(struct), saved, ctypes.c_int64(len(saved))) == 0
+        return not self._function("load")(ctypes.byref(struct), saved, ctypes.c_int64(len(saved)))
 
     def measure(self, *values: Any) -> Arrays:
         """Loss, g and h, from the round, the decisions and the inputs."""

@@ -15,25 +15,22 @@ Each content is JSON with arrays as in saved states, beside a SHA-256 of its tab
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import json
 import os
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from oco.backends.database import Database
 from oco.backends.feedback import Feedback
 from oco.backends.identity import model_hash
 from oco.backends.known import recorded
 from oco.backends.python.state_file import pack, unpack
 from oco.backends.saved import UNREADABLE, other_model
-from oco.backends.sqlite_errors import translated
 from oco.dsl.diagnostics import OcoError, fail
-from oco.dsl.writing import reason_of
 
 if TYPE_CHECKING:
     from oco.backends.learner import Learner
@@ -52,7 +49,7 @@ PACKED = 8 * 4 / 3
 """Bytes of a number in a record, as text in base 64."""
 
 
-class Journal:
+class Journal(Database):
     """Journal used by a learner, which calls `decide`, `reveal` and `complete` in every round, and `again` for an
     earlier round.
 
@@ -65,95 +62,14 @@ class Journal:
             raise fail(
                 "OCO858", "a journal takes a snapshot after one round or more, and keeps no negative number of rounds"
             )
-        self.path = Path(os.fsdecode(folder)) / FILE
+        super().__init__(Path(os.fsdecode(folder)) / FILE, _SCHEMA)
         self.every = every
         self.keep = keep
         self._decided = self._revealed = self._warned = (
             0  # the last rounds of which there are records; warnings that are recorded
         )
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-        except (OSError, ValueError) as error:
-            message = f"{str(self.path.parent)!r} cannot be made: {reason_of(error)}"
-            raise fail("OCO858", message, hint="name a folder that is there or can be made") from None
-        self._process = os.getpid()
-        self._places: dict[str, tuple[int, int]] = {}
-        with self._errors():
-            self._base = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
-        # Whoever closes a database takes its log away: a forked process must not, not even when it ends.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._base))
-        try:
-            with self._errors():
-                self._prepare()
-        except BaseException:
-            self._base.close()
-            raise
-
-    def _prepare(self) -> None:
-        self._base.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
-        known = dict(self._base.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall())
-        if known and known != _SCHEMA:
-            raise fail("OCO854", f"{self.path} is not a journal: it is a database with other tables than one has")
-        for setting in ("journal_mode = WAL", "synchronous = FULL"):
-            self._base.execute(f"PRAGMA {setting}").fetchall()
-        with self._whole():
-            for statement in () if known else _SCHEMA.values():
-                self._base.execute(statement)
-
-    def close(self) -> None:
-        """Release the folder for another process."""
-        if os.getpid() == self._process:
-            self._base.close()
-
-    def __del__(self) -> None:
-        if hasattr(self, "_base"):
-            self.close()
 
     # Records.
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        """Context that translates errors of SQLite. Raises OCO854, OCO855 or OCO858."""
-        if os.getpid() != self._process:
-            message = f"{self.path.parent} is in use by the process that this one was forked from"
-            raise fail("OCO855", message, hint="open a journal after the fork, in a folder of its own")
-        try:
-            yield
-        except UnicodeDecodeError:
-            raise fail("OCO854", f"{self.path} is not a whole journal: it holds text that cannot be read") from None
-        except sqlite3.DatabaseError as error:
-            raise translated(error, self.path) from None
-
-    @contextmanager
-    def _whole(self) -> Iterator[None]:
-        """Transaction: all statements within, or none."""
-        with self._errors():
-            try:
-                self._base.execute("BEGIN IMMEDIATE")
-                self._see_files()
-                yield
-                self._base.execute("COMMIT")
-            except BaseException:
-                if self._base.in_transaction:
-                    self._base.execute("ROLLBACK")
-                raise
-            self._see_files()
-
-    def _see_files(self) -> None:
-        """Check that database and log are still in place: otherwise commits would be lost. Raises OCO858."""
-        for path in (str(self.path), f"{self.path}-wal"):
-            try:
-                result = os.stat(path)
-            except OSError:
-                place = None
-            else:
-                place = result.st_dev, result.st_ino
-            known = self._places.get(path)
-            if known is None and place is not None:
-                self._places[path] = place
-            elif known != place:
-                hint = "put it back or take a backup, and `oco.open` the folder again"
-                raise fail("OCO858", f"{path} was removed or exchanged while its learner was at work", hint=hint)
 
     @contextmanager
     def _counted(self) -> Iterator[None]:

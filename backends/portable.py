@@ -54,6 +54,14 @@ class Portable(Owned):
         with self._owned():
             return learner_state(self)
 
+    def value_bytes(self) -> bytes | None:
+        """Algorithm's values as the bytes that emitted C saves; None where the learner has none, and `state` has them."""
+        return None
+
+    def load_bytes(self, saved: bytes) -> bool:
+        """Take the values of `value_bytes`; False where they are damaged or another learner's, and nothing is changed then."""
+        return False
+
     @classmethod
     def from_state(cls, state: Mapping[str, Any], compiled: Compiled, contract: Contract) -> Self:
         """Learner from its `state`. Raises OCO850 where that is damaged, OCO851 where it is of another model or plan."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import binascii
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import zip_longest
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
@@ -31,16 +32,28 @@ _SAME_PLAN = "compile the model as it was then: the same text, params, horizon, 
 
 def learner_state(learner: Learner) -> dict[str, Any]:
     """JSON values from which a learner continues bit for bit."""
+    program = learner.compiled.program
+    values = {f.name: pack(v) for f, v in zip(program.state, learner.unprepared)}
+    return plan_state(learner) | {"values": values} | rest_of_state(learner)
+
+
+def plan_state(learner: Learner) -> dict[str, Any]:
+    """Part of a state that names the plan: it changes where the learner goes on beyond its horizon, and in no other round."""
     program, contract = learner.compiled.program, learner.contract
+    return {
+        "model": program.name,
+        "backend": learner.compiled.backend,
+        "model_hash": model_hash(contract),
+        "plan_hash": plan_hash(program, contract),
+        "recipe": dict(contract.recipe),
+    }
+
+
+def rest_of_state(learner: Learner) -> dict[str, Any]:
+    """Part of a state beside its plan and the algorithm's values: random numbers, warnings, the round that is open."""
     drawn, draws = learner.drawn, learner._draws
     return (
         {
-            "model": program.name,
-            "backend": learner.compiled.backend,
-            "model_hash": model_hash(contract),
-            "plan_hash": plan_hash(program, contract),
-            "recipe": dict(contract.recipe),
-            "values": {f.name: pack(v) for f, v in zip(program.state, learner.unprepared)},
             "random": learner._random.bit_generator.state,
             "drawn": [pack(a) for a in drawn] if drawn else None,
             "draws": None if draws is None else {n: pack(a) for n, a in draws.items()},
@@ -54,10 +67,17 @@ def learner_state(learner: Learner) -> dict[str, Any]:
 
 def restore_into(learner: Learner, state: Mapping[str, Any]) -> None:
     """Set a new learner to a saved state. Raises OCO850, OCO851."""
-    program, contract = learner.compiled.program, learner.contract
-    try:
-        check_identity(state, program, contract)
+    program = learner.compiled.program
+    with _whole_state():
+        check_identity(state, program, learner.contract)
         learner._state = _all([state["values"][f.name] for f in program.state], program.state)
+        restore_rest(learner, state)
+
+
+def restore_rest(learner: Learner, state: Mapping[str, Any]) -> None:
+    """Set what `rest_of_state` gave, in a learner that has its values. Raises OCO850."""
+    program = learner.compiled.program
+    with _whole_state():
         check_round(learner.round)
         learner._random.bit_generator.state = state["random"]
         drawn, draws = state["drawn"], state["draws"]
@@ -69,6 +89,13 @@ def restore_into(learner: Learner, state: Mapping[str, Any]) -> None:
         learner.skipped = max(0, int(state.get("skipped", 0)))
         learner.learn_context({str(n): unpack(v) for n, v in state.get("context", {}).items()})
         learner._answered = learner.round if state.get("decided") is True else 0
+
+
+@contextmanager
+def _whole_state() -> Iterator[None]:
+    """Context in which JSON values of the wrong kind raise OCO850."""
+    try:
+        yield
     except OcoError:
         raise
     except UNREADABLE as error:

@@ -14,6 +14,8 @@ EXTRAS = {
     "pandas": "traces",
     "plotly": "interactive",
     "pygls": "editor",
+    "starlette": "serve",
+    "uvicorn": "serve",
 }
 """Extra that installs a package."""
 

@@ -93,6 +93,7 @@ LAZY = {
     "oco.migrating": "loads the compiler and the backends",
     "oco.overflow_check": "loads the compiler and the backends",
     "oco.plan": "loads the compiler and the backends",
+    "oco.serving": "loads the compiler and the backends; the service an extra; by `oco serve` and `oco pipe`",
     "oco.sweeps": "loads the compiler and the backends",
     "oco.tuning": "loads the compiler and the backends",
 }

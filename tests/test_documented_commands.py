@@ -67,11 +67,14 @@ VALUES = {
     "--lean": "promise.lean",
 }
 """Values of options that a page names without one."""
+EVENTS = '{"key": "a"}\n'
+"""Standard input of a pipe."""
 DATA = ["--data", "prices.csv"]
 LESS = {"--comparators": "none", "--baselines": "none", "--rounds": "24"}
 """Options that runs get here beside those of the page: nothing that the page is not about takes time."""
 NOT_RUN = {
     "oco watch": "it serves a page until Ctrl-C: test_watch.py runs it",
+    "oco serve": "it serves until Ctrl-C: test_service.py runs it",
     "oco lsp": "it serves an editor until that ends: test_language_server.py runs it",
     "make demo": "it makes an environment and installs packages; .ci runs it",
     "make test": "this is it",
@@ -152,7 +155,7 @@ def with_model(words: list[str]) -> list[str]:
     name = next((word for word in words if word in COMMANDS), "")
     files = [word for word in words if word == "-" or Path(word).suffix in (".oco", ".json", ".nc")]
     at = words.index(name) + 1 if name else 0
-    if name in ("check", "explain", "compile", "run", "tune", "data", "fmt", "lint", "prove") and not files:
+    if name in ("check", "explain", "compile", "run", "tune", "data", "fmt", "lint", "prove", "pipe") and not files:
         words = [*words[:at], "model.oco", *words[at:]]
     if name == "verify-certificate" and not files:
         words = [*words, "certificate.json", "trace.nc"]
@@ -223,7 +226,8 @@ def test_command_lines_of_the_pages_run(
 ) -> None:
     shutil.copytree(desk, tmp_path / "desk", symlinks=True, ignore=shutil.ignore_patterns("kept"))
     monkeypatch.chdir(tmp_path / "desk")
-    monkeypatch.setattr("sys.stdin", io.StringIO((desk / "theirs.oco").read_text()))
+    given = EVENTS if words[0] == "pipe" else (desk / "theirs.oco").read_text()
+    monkeypatch.setattr("sys.stdin", io.StringIO(given))
     status = main(words)
     printed = capfd.readouterr()
     assert status == 0, f"{LINES[line]}: {line}\n{words}\n{printed.err}"

@@ -55,7 +55,7 @@ PROTOCOLS = ("init", "decide", "update", "begin", "step")
 ROWS = tuple(f"oco.compiler.ir.{name}_rules" for name in ("type", "lane", "mark", "bound"))
 """Modules with a function for an operation of the step IR, which its row of `OPS` describes; so are methods of tracers."""
 SHARED = {
-    "Call": "node of a text, and of the expression that it means",
+    "Call": "node of a text, the expression that it means, and a request to a learner of a service",
     "Domain": "public face of a set, and the compiler's",
     "Fact": "public face of a fact, and the compiler's",
     "Facts": "public face of facts, and the compiler's",

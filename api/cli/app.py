@@ -71,6 +71,16 @@ COMMANDS = {
         "watch",
         "Watch a running learner: a page on this machine with its last rounds, losses, violations and certificate.",
     ),
+    "serve": (
+        "serving",
+        "serve",
+        "Serve learners by key over HTTP, each round on the disk before it is answered.",
+    ),
+    "pipe": (
+        "serving",
+        "pipe",
+        "Read events as JSON lines, and write the decisions of learners by key, each on the disk before it is written.",
+    ),
     "tune": (
         "tuning",
         "tune",

@@ -137,6 +137,15 @@ class NativeLearner(Learner):
 
     # The state, in the struct.
 
+    def value_bytes(self) -> bytes | None:
+        """Algorithm's values as the bytes that emitted C saves; None in a round that was prepared with its contexts."""
+        return None if self.contexts.awaited else self.compiled.native.save_at(self._struct)
+
+    def load_bytes(self, saved: bytes) -> bool:
+        """Take the values of `value_bytes`; False where they are damaged or another plan's, and nothing is changed then."""
+        taken: bool = self.compiled.native.load_at(self._struct, saved)
+        return taken
+
     @property
     def _state(self) -> tuple[Any, ...]:
         """Copy of the whole state: an interruption leaves the state before or the state after."""

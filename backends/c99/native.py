@@ -35,7 +35,9 @@ class Native:
 
     def _function(self, name: str) -> Callable[..., Any]:
         result = getattr(self.library, f"{self.source.name}_{name}")
-        result.restype = ctypes.c_int64 if name in ("run", "step", "prepare") else None
+        result.restype = {"load": ctypes.c_int}.get(
+            name, ctypes.c_int64 if name in ("run", "step", "prepare") else None
+        )
         call: Callable[..., Any] = result
         return call
 
@@ -87,6 +89,16 @@ class Native:
         given, _kept = _given([*inputs, *draws], [*self.program.feedback, *self.program.draws])
         if wrong := self._function("step")(ctypes.byref(struct), *given):
             raise NotFinite(self.program.state[-wrong - 1].name)
+
+    def save_at(self, struct: ctypes.Structure) -> bytes:
+        """Bytes of a saved learner (`state.py`), which emitted C of this plan reads too."""
+        room = (ctypes.c_ubyte * self.source.state_size)()
+        self._function("save")(ctypes.byref(struct), room)
+        return bytes(room)
+
+    def load_at(self, struct: ctypes.Structure, saved: bytes) -> bool:
+        """Set a struct to what `save_at` gave; False where that is damaged or another learner's, and nothing is changed then."""
+        return not self._function("load")(ctypes.byref(struct), saved, ctypes.c_int64(len(saved)))
 
     def measure(self, *values: Any) -> Arrays:
         """Loss, g and h, from the round, the decisions and the inputs."""

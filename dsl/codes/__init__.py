@@ -14,6 +14,7 @@ from oco.dsl.codes.names import NAMES
 from oco.dsl.codes.params import PARAMS
 from oco.dsl.codes.parsing import SYNTAX
 from oco.dsl.codes.plans import PLANS
+from oco.dsl.codes.serving import SERVING
 from oco.dsl.codes.sets import SETS
 from oco.dsl.codes.shapes_and_types import SHAPES
 from oco.dsl.codes.style import STYLE
@@ -32,6 +33,7 @@ CODES: dict[str, Code] = {
         CONSTRAINTS,
         BUILDING,
         FACTS,
+        SERVING,
         STYLE,
         ASSUMING,
         USING,

@@ -105,14 +105,14 @@ LEARNER: dict[str, Code] = {
         Stage.RUN,
     ),
     "OCO854": Code(
-        "the journal is damaged or foreign",
+        "the journal or store is damaged or foreign",
         "Every record of a journal has a checksum. One that was changed, lost or made by something else stops the replay.",
         'oco.open(plan, "folder_of_something_else")',
         "Take the folder from a backup, or begin another one.",
         Stage.RUN,
     ),
     "OCO855": Code(
-        "the journal is in use",
+        "the journal or store is in use",
         "One learner at a time writes a journal: another one, of this process or of another, has it open.",
         'oco.open(plan, "journal") twice',
         "Close the other learner (`learner.close()`), or give this one a folder of its own.",
@@ -135,7 +135,7 @@ LEARNER: dict[str, Code] = {
         Stage.RUN,
     ),
     "OCO858": Code(
-        "the journal cannot be written",
+        "the journal or store cannot be written",
         "A decision and its data count once they are on the disk. They could not be put there, so the learner is as before the call.",
         "a full disk",
         "Make room, then give the round again.",

@@ -1,0 +1,283 @@
+"""Service of learners over HTTP: answers of plain learners, clients at once, hostile requests, tokens, processes that are killed."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import multiprocessing
+import random
+import threading
+import time
+from contextlib import contextmanager
+
+import httpx
+import pytest
+from serving_cases import bits, commits_of, plain_learner, round_of, store_of
+from starlette.testclient import TestClient
+from survival import TRACKING, data_of, plan_of
+
+from oco.serving.calls import Action, Call, call_of
+from oco.serving.commits import GroupCommits
+from oco.serving.running import run
+from oco.serving.service import application
+
+CERTIFIED = """\
+model bounded
+horizon T = 200
+decision x[2] in simplex
+stream cost[2] in [0, 1]
+minimize cost @ x
+subject to
+    even: x[0] - x[1] <= 0.5    each round
+using coldq
+"""
+HOME = "http://127.0.0.1"
+
+
+@contextmanager
+def client_of(commits, tokens=()):
+    with TestClient(application(commits, tokens), base_url=HOME, raise_server_exceptions=False) as client:
+        yield client
+
+
+@pytest.fixture
+def client(tmp_path):
+    with client_of(commits_of(store_of(TRACKING, tmp_path / "s.db"))) as client:
+        yield client
+
+
+def test_answers_are_those_of_plain_learners(tmp_path):
+    plan, store = plan_of(TRACKING), store_of(TRACKING, tmp_path / "s.db")
+    plain = plain_learner(store, "a")
+    with client_of(commits_of(store)) as client:
+        for t in range(1, 11):
+            decided = client.post("/learners/a/decide").json()
+            assert decided["round"] == t and bits(decided["decision"]) == bits(plain.decide())
+            first, again = (client.post("/learners/a/observe", json=round_of(plan, t)) for _ in range(2))
+            feedback = plain.observe(**data_of(plan, t))
+            assert first.text == again.text and first.json()["loss"] == feedback.loss
+            assert first.json()["violation"] == {"cap": feedback.violation[0]}
+        shown = client.get("/metrics").text
+    lines = dict(line.rsplit(" ", 1) for line in shown.splitlines() if not line.startswith("#"))
+    assert lines["oco_rounds_total"] == lines["oco_decisions_total"] == lines["oco_repeated_total"] == "10"
+    assert lines['oco_request_seconds_count{action="observe"}'] == "20" and lines["oco_learners"] == "1"
+    assert 0 <= float(lines['oco_broken_share{constraint="cap"}']) <= 1
+    with client_of(commits_of(store_of(TRACKING, tmp_path / "s.db"))) as client:  # after a shutdown it goes on
+        assert bits(client.post("/learners/a/decide").json()["decision"]) == bits(plain.decide())
+        assert client.get("/learners/a/state").json()["state"]["values"] == plain.state()["values"]
+        assert client.get("/healthz").json()["status"] == "ok"
+
+
+def test_certificates_are_shown_and_measured(tmp_path):
+    import oco
+    from oco.serving.metrics import Metrics
+    from oco.serving.states import KeyedStates
+    from oco.serving.store import Store
+
+    plan = oco.compile(oco.parse(CERTIFIED), certify="static")
+    store = Store(tmp_path / "s.db", KeyedStates(plan))
+    plain = plan.learner(backend=store.states.backend)
+    with client_of(GroupCommits(store, Metrics(plan.program.labels))) as client:
+        for t in range(1, 6):
+            client.post("/learners/a/decide")
+            plain.decide()
+            client.post("/learners/a/observe", json=round_of(plan, t))
+            plain.observe(**data_of(plan, t))
+        shown = client.get("/learners/a/certificate").json()
+        assert shown["regret"] == plain.certificate().bound and shown["statement"] == plain.certificate().statement
+        assert f'oco_certificate_regret{{key="a"}} {shown["regret"]!r}' in client.get("/metrics").text
+
+
+def test_clients_at_once(tmp_path):
+    """Each of 20 clients has a key of its own, and all of them send the rounds of one more key as well."""
+    plan, store = plan_of(TRACKING), store_of(TRACKING, tmp_path / "s.db")
+    commits = commits_of(store)
+    keys, rounds = [f"k{i}" for i in range(20)], range(1, 6)
+
+    async def play(client, key):
+        results = []
+        for t in rounds:
+            results.append((await client.post(f"/learners/{key}/decide", json={"round": t})).json()["decision"])
+            done = await client.post(f"/learners/{key}/observe", json=round_of(plan, t))
+            assert done.status_code == 200
+        return results
+
+    async def all_of_them():
+        transport = httpx.ASGITransport(application(commits))
+        async with httpx.AsyncClient(transport=transport, base_url=HOME) as client:
+            return await asyncio.gather(*(play(client, key) for key in [*keys, *["shared"] * 20]))
+
+    results = asyncio.run(all_of_them())
+    plain, expected = plain_learner(store, "any"), []
+    for t in rounds:
+        expected.append(bits(plain.decide()))
+        plain.observe(**data_of(plan, t))
+    assert all([bits(d) for d in decisions] == expected for decisions in results)
+    assert commits.metrics.rounds == 21 * len(rounds) and commits.metrics.repeated == 19 * 2 * len(rounds)
+    assert sum(commits.metrics.batches.counts) < commits.metrics.batches.sum
+    commits.close()
+
+
+GOOD = {"round": 1, "goal": [0, 0, 0, 0], "limit": 1}
+BODIES = {
+    "no JSON": (b"{", 400, "OCO662"),
+    "NaN": (b'{"round": 1, "goal": [NaN, 0, 0, 0], "limit": 1}', 400, "OCO662"),
+    "infinite": (b'{"round": 1, "goal": [1e999, 0, 0, 0], "limit": 1}', 422, "OCO843"),
+    "a list": (b"[1, 2]", 400, "OCO662"),
+    "deep": (b"[" * 60_000, 400, "OCO662"),
+    "a name twice": (b'{"round": 1, "round": 2}', 400, "OCO662"),
+    "many digits": (b'{"round": 1' + b"0" * 6000 + b"}", 400, "OCO662"),
+    "no text": (b"\xff\xfe\x00", 400, "OCO662"),
+    "a huge body": (b" " * (1 << 20), 413, "OCO663"),
+    "no round": (json.dumps({"goal": [0, 0, 0, 0], "limit": 1}).encode(), 400, "OCO662"),
+}
+VALUES = {
+    "round 0": ({"round": 0}, 400, "OCO662"),
+    "round true": ({"round": True}, 400, "OCO662"),
+    "round a text": ({"round": "1"}, 400, "OCO662"),
+    "a late round": ({"round": 2}, 409, "OCO847"),
+    "a huge round": ({"round": 10**30}, 409, "OCO847"),
+    "a wrong shape": ({"goal": [0, 0]}, 422, "OCO842"),
+    "ragged": ({"goal": [0, [0], 0, 0]}, 422, None),
+    "a text": ({"goal": "zero"}, 422, None),
+    "null": ({"limit": None}, 422, None),
+    "a table": ({"limit": {"a": 1}}, 422, None),
+    "out of bounds": ({"limit": 1e6}, 422, "OCO845"),
+    "an unknown name": ({"other": 1}, 422, None),
+    "a name of Python": ({"self": 1, "__class__": 2}, 422, None),
+}
+
+
+def test_hostile_requests_change_nothing(client):
+    """Every refusal is problem+json with a code; then the learner is as before, and goes on."""
+    client.post("/learners/a/decide")
+    before = client.get("/learners/a/state").text
+    cases = {**BODIES, **{name: (json.dumps({**GOOD, **v}).encode(), *rest) for name, (v, *rest) in VALUES.items()}}
+    for name, (body, status, code) in cases.items():
+        reply = client.post("/learners/a/observe", content=body, headers={"Content-Type": "application/json"})
+        about = reply.json()
+        assert reply.headers["content-type"] == "application/problem+json", name
+        assert reply.status_code == about["status"] == status, (name, about)
+        assert (about["code"] == code if code else about["code"].startswith("OCO8")) and about["hint"], (name, about)
+    for path, status in (
+        ("/learners/new/state", 404),
+        ("/learners/a%20b/state", 422),
+        ("/learners/a/certificate", 404),
+        ("/learners//state", 404),
+        ("/learners/..%2f..%2fetc/state", 404),
+        ("/nowhere", 404),
+        ("/learners/a/observe", 405),
+    ):
+        reply = client.get(path)
+        assert reply.status_code == status and reply.headers["content-type"] == "application/problem+json", path
+    assert (
+        client.post("/learners/a/observe", content=json.dumps(GOOD)).json()["code"] == "OCO662"
+    )  # no JSON by its type
+    assert client.get("/healthz", headers={"Host": "elsewhere.example"}).status_code == 401
+    assert client.get("/learners/a/state").text == before
+    assert client.post("/learners/a/observe", json=GOOD).status_code == 200
+
+
+def test_tokens_are_asked_for(tmp_path):
+    with client_of(commits_of(store_of(TRACKING, tmp_path / "s.db")), ["one", "two"]) as client:
+        for headers in ({}, {"Authorization": "Bearer thr"}, {"Authorization": "Basic one"}, {"Authorization": "one"}):
+            reply = client.post("/learners/a/decide", headers=headers)
+            assert reply.status_code == 401 and reply.json()["code"] == "OCO664" and "www-authenticate" in reply.headers
+        for token in ("one", "two"):
+            assert client.post("/learners/a/decide", headers={"Authorization": f"Bearer {token}"}).status_code == 200
+        assert client.get("/healthz").status_code == 200
+        secured = client.get("/openapi.json", headers={"Authorization": "Bearer one"}).json()
+        assert secured["security"] == [{"token": []}]
+
+
+def test_openapi_has_the_schemas_of_the_learner(client):
+    document = client.get("/openapi.json").json()
+    learner = plan_of(TRACKING).learner()
+    body = document["paths"]["/learners/{key}/observe"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert (
+        body["required"] == ["goal", "limit", "round"]
+        and body["properties"]["goal"] == learner.schema()["observe"]["properties"]["goal"]
+    )
+    assert {*document["paths"]} == {f"/learners/{{key}}/{action}" for action in Action}
+
+
+def test_calls_that_wait_are_answered_before_the_end(tmp_path):
+    from oco.dsl.diagnostics import OcoError
+
+    commits = commits_of(store_of(TRACKING, tmp_path / "s.db"))
+    waiting = [commits.submit(Call(f"k{i}", Action.DECIDE)) for i in range(50)]
+    commits.close()
+    assert all(future.result(0).new for future in waiting)
+    with pytest.raises(OcoError) as caught:
+        commits.submit(Call("a", Action.DECIDE))
+    assert caught.value.code == "OCO665"
+
+
+def test_a_bug_in_one_call_leaves_the_others(tmp_path):
+    store = store_of(TRACKING, tmp_path / "s.db")
+    answered = store._answered
+
+    def failing(call):
+        if call.key == "bad":
+            raise ZeroDivisionError
+        return answered(call)
+
+    store._answered = failing
+    with client_of(commits_of(store)) as client:
+        replies = [client.post(f"/learners/{key}/decide") for key in ("a", "bad", "b")]
+    assert [r.status_code for r in replies] == [200, 500, 200] and replies[1].json()["code"] == "OCO999"
+    both = commits_of(store_of(TRACKING, tmp_path / "t.db"))
+    both.store._answered, answered = failing, both.store._answered
+    futures = [both.submit(call_of(key, Action.DECIDE, {})) for key in ("a", "bad", "b", "a")]
+    assert [type(f.exception()) for f in futures] == [type(None), ZeroDivisionError, type(None), type(None)]
+    both.close()
+
+
+def serve(path, port):
+    run(
+        store_of(TRACKING, path),
+        "127.0.0.1",
+        0,
+        [],
+        lambda text: setattr(port, "value", int(text.split(":")[3].split()[0])),
+    )
+
+
+def test_kills_while_it_serves_lose_nothing(tmp_path, request):
+    """A client plays on through kills, and sends again what was not answered: decisions are those of a learner that nobody killed."""
+    plan, rng, path = plan_of(TRACKING), random.Random(0), tmp_path / "s.db"
+    with store_of(TRACKING, path) as store:
+        plain = plain_learner(store, "a")
+    context, t, observed = multiprocessing.get_context("fork"), 1, 0
+    for _ in range(request.config.getoption("--kills")):
+        port = context.Value(ctypes.c_int64, 0, lock=False)
+        process = context.Process(target=serve, args=(path, port), daemon=True)
+        process.start()
+        while not port.value and process.is_alive():
+            time.sleep(0.002)
+        assert process.is_alive()
+        with httpx.Client(base_url=f"{HOME}:{port.value}", timeout=30) as client:
+            while client_fails(client):
+                time.sleep(0.002)
+            threading.Timer(rng.uniform(0.005, 0.12), process.kill).start()
+            try:
+                while True:
+                    decided = client.post("/learners/a/decide", json={"round": t}).json()
+                    assert bits(decided["decision"]) == bits(plain.decide())
+                    done = client.post("/learners/a/observe", json=round_of(plan, t)).json()
+                    assert done["loss"] == plain.observe(**data_of(plan, t)).loss
+                    t, observed = t + 1, observed + 1
+            except httpx.TransportError:
+                pass
+        process.join()
+        assert process.exitcode == -9
+    assert observed > 0
+
+
+def client_fails(client):
+    """True until the server answers."""
+    try:
+        return client.get("/healthz").status_code != 200
+    except httpx.TransportError:
+        return True

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 from law_worlds import play
 from test_flaxman2005 import DOMAINS, design
+from thorough import corners
 
 import oco
 from oco.compiler.selection.plan import compile_plan
@@ -69,8 +71,10 @@ def test_estimates_have_the_gradient_for_their_mean(name: str) -> None:
     np.testing.assert_allclose(np.mean(steps, axis=0), exact, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", DOMAINS)
-@pytest.mark.parametrize("kind", ["still", "drawn", "swings"])
+KINDS = ("still", "drawn", "swings")
+
+
+@pytest.mark.parametrize(("name", "kind"), corners(product(DOMAINS, KINDS), list(zip(DOMAINS, KINDS))))
 def test_regret_stays_within_the_promise_and_decisions_in_the_domain(name: str, kind: str) -> None:
     T = 1000
     plan = plan_of(name, T)

@@ -64,24 +64,32 @@ def build(programs: Sequence[Program], folder, *flags: str, without: Sequence[Se
     return [Native(p, s, ctypes.CDLL(str(folder / "all.so"))) for p, s in zip(programs, sources)]
 
 
-def case_program(k: int) -> Program:
-    """A program whose `measure` is one operation."""
-    case = CASES[k]
-    t = Tracer(f"case{k}")
+TOGETHER = 10
+"""Operations of one program: most of the text of a program is not `measure`."""
+
+
+def case_program(first: int) -> tuple[Program, list[int]]:
+    """A program whose `measure` is `TOGETHER` operations, each on arguments of its own, and the size of what each gives."""
+    cases, sizes = CASES[first : first + TOGETHER], list[int]()
+    fields = [[Field(f"a{i}_{j}", type_of(a)) for j, a in enumerate(case.args)] for i, case in enumerate(cases)]
+    t = Tracer(f"case{first}")
 
     def measure(now, x, seen):
-        found = t.apply(case.op, *seen.values(), **case.attrs)
-        return t.lift(0.0), t.concat(*(t.reshape(t.to_float(v), (v.size,)) for v in found)), t.zeros((0,))
+        found = [t.apply(c.op, *(seen[f.name] for f in own), **c.attrs) for c, own in zip(cases, fields)]
+        sizes.extend(sum(v.size for v in values) for values in found)
+        flat = [t.reshape(t.to_float(v), (v.size,)) for values in found for v in values]
+        return t.lift(0.0), t.concat(*flat), t.zeros((0,))
 
-    return trace_program(
+    program = trace_program(
         t,
         decision=[Field("x", Type(FLOAT, (2,)))],
-        feedback=[Field(f"a{j}", type_of(a)) for j, a in enumerate(case.args)],
+        feedback=[field for own in fields for field in own],
         init=lambda start: {"x": start["x"]},
         decide=lambda state, drawn: {"x": state["x"]},
         update=lambda state, seen, drawn: {"x": state["x"]},
         measure=measure,
     )
+    return program, sizes[: len(cases)]
 
 
 def close(found, expected, tolerance) -> bool:
@@ -92,24 +100,26 @@ def close(found, expected, tolerance) -> bool:
 
 @needs_compiler
 def test_operations(tmp_path):
-    programs = [case_program(k) for k in range(len(CASES))]
-    for native, program, case in zip(build(programs, tmp_path, "-Wno-error=unused-function"), programs, CASES):
-        args = [1, np.zeros(2), *case.args]
-        found, expected = native.measure(*args), interpret(program, "measure", args)
-        if case.op in ("svd", "eigh"):  # vectors are told up to their sign
-            found, expected = [np.abs(v) for v in found], [np.abs(v) for v in expected]
-            rank_one = case.op == "svd"
-            found, expected = (
-                [f[1][4:6] for f in (found, expected)] if rank_one else [f[1][:2] for f in (found, expected)]
-            )
-            assert np.allclose(found, expected), case
-        else:
-            assert close(found, expected, 1e-15), case
+    firsts = range(0, len(CASES), TOGETHER)
+    programs, sizes = zip(*map(case_program, firsts))
+    for native, program, first, own in zip(
+        build(programs, tmp_path, "-Wno-error=unused-function"), programs, firsts, sizes
+    ):
+        cases = CASES[first : first + TOGETHER]
+        args = [1, np.zeros(2), *(a for case in cases for a in case.args)]
+        both = native.measure(*args)[1], interpret(program, "measure", args)[1]
+        parts = (np.split(values, np.cumsum(own)[:-1]) for values in both)
+        for case, found, expected in zip(cases, *parts, strict=True):
+            if case.op in ("svd", "eigh"):  # vectors are told up to their sign
+                told = slice(4, 6) if case.op == "svd" else slice(2)
+                assert np.allclose(np.abs(found[told]), np.abs(expected[told])), case
+            else:
+                assert close([found], [expected], 1e-15), case
 
 
 @needs_compiler
 def test_random_programs(tmp_path):
-    made = [random_learner(seed) for seed in range(25)]
+    made = [random_learner(seed) for seed in range(12)]
     programs = [optimize(replace(p, name=f"random{k}")) for k, (p, _) in enumerate(made)]
     quiet = ("-Wno-tautological-compare", "-Wno-type-limits")
     for native, program, (_, args) in zip(build(programs, tmp_path, *quiet), programs, made):

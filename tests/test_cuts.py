@@ -7,6 +7,7 @@ import math
 import cvxpy as cp
 import numpy as np
 import pytest
+from thorough import thorough
 
 import oco
 from oco.compiler.domains import Domain, cut, domain
@@ -50,7 +51,7 @@ def test_cut_domains_are_the_sets_that_are_written(domain: str) -> None:
     plan, rng = oco.compile(model(domain)), np.random.default_rng(0)
     d, x = plan.canonical.blocks[0].domain, cp.Variable(3)
     rows = CUTS[domain](x, np.array([[1, 2, 3], [-1, 0, 1]]))
-    for v in 2 * rng.standard_normal((5, 3)):
+    for v in 2 * rng.standard_normal((3, 3)):
         cp.Problem(cp.Minimize(cp.sum_squares(x - v)), rows).solve(solver=cp.CLARABEL)
         p = d.project_array(v)
         assert d.contains(p, 1e-9) and all(np.max(r.violation()) <= 1e-6 for r in rows)
@@ -142,7 +143,7 @@ def test_inner_balls_of_matrices_are_known() -> None:
     np.testing.assert_allclose(half.inner_centre, -0.375 * np.eye(2), atol=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["ball", "group_ball", "nuclear_ball", "spectrahedron"])
+@pytest.mark.parametrize("kind", ["ball", thorough("group_ball"), thorough("nuclear_ball"), "spectrahedron"])
 def test_costs_almost_normal_to_a_cut_are_minimised(kind: str) -> None:
     """The value at the point found and the bound of the dual meet."""
     base = {

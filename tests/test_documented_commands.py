@@ -6,12 +6,13 @@ import io
 import re
 import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product
 from pathlib import Path
 
 import pytest
 import typer
+from thorough import corners
 
 import oco
 from oco.cli import main
@@ -214,7 +215,19 @@ def unique() -> dict[str, tuple[str, list[str]]]:
     return {shlex.join(words): (line, words) for line, words in named.values()}
 
 
-@pytest.mark.parametrize(("line", "words"), unique().values(), ids=unique())
+def shown(cases: Iterable[tuple[str, list[str]]]) -> list[tuple[str, list[str]]]:
+    """Cases, the short ones without examples first, each with an option of its command that those before it lack."""
+    kept, seen = [], set[tuple[str, str]]()
+    for line, words in sorted(cases, key=lambda case: ("examples/" in case[0], len(case[0].split()), case[0])):
+        command = next((word for word in words if word in COMMANDS), "")
+        options = {(command, word) for word in ["", *line.split()] if word == "" or word.startswith("--")}
+        if options - seen:
+            kept.append((line, words))
+        seen |= options
+    return kept
+
+
+@pytest.mark.parametrize(("line", "words"), corners(unique().values(), shown(unique().values())), ids=unique())
 def test_command_lines_of_the_pages_run(
     line: str,
     words: list[str],

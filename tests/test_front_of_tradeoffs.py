@@ -74,7 +74,7 @@ def rounds(text: str) -> dict[str, np.ndarray]:
 
 
 CASES = [(STOCK, "tradeoff"), (LIMIT, "tradeoff"), (LINK, "tradeoff"), (JOBS, "tradeoff"), (LIMIT, "penalty")]
-KEPT = [(LIMIT, "tradeoff"), (LINK, "tradeoff"), (LIMIT, "penalty")]
+KEPT = [(LIMIT, "tradeoff"), (LIMIT, "penalty")]
 
 
 @pytest.mark.parametrize(

@@ -27,13 +27,15 @@ def theorems(algorithm: Algorithm) -> Iterator[tuple[Life, Plan]]:
             yield life, plan
 
 
+@pytest.mark.parametrize("every", [False, thorough(True)], ids=["some", "every"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda a: a.name)
-def test_settings_that_must_be_positive_are_refused_otherwise(algorithm: Algorithm) -> None:
-    """Zero, and one that is positive in later rounds alone."""
+def test_settings_that_must_be_positive_are_refused_otherwise(algorithm: Algorithm, every: bool) -> None:
+    """Zero, and one that is positive in later rounds alone: both, or by turns."""
     for life, plan in theorems(algorithm):
-        for name in [n for n in theorem_of(plan).positive if n in plan.settings]:
+        for k, name in enumerate(n for n in theorem_of(plan).positive if n in plan.settings):
             own = plan.settings[name].formula
-            for formula in (f"0 * ({own})", f"(t - 2.5) * ({own})"):
+            formulas = (f"0 * ({own})", f"(t - 2.5) * ({own})")
+            for formula in formulas if every else formulas[k % 2 :][:1]:
                 try:
                     found = plan_of(life.world.text(ROUNDS), algorithm.name, {**dict(life.settings), name: formula})
                 except OcoError as error:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import islice
+from itertools import islice, product
 
 import numpy as np
 import pytest
 from driving import plan_of as choice_for
 from survival import plan_of
-from thorough import thorough
+from thorough import corners, thorough
 
 import oco
 from oco.backends.learner import Learner
@@ -110,11 +110,11 @@ def test_a_round_that_nothing_satisfies_leaves_a_decision_in_the_domain(algorith
 
 
 SIZES, NAMES = ("1", "1e300", "1e-300"), [a.name for a in ALGORITHMS]
+BY_TURNS = [(name, SIZES[k % 3]) for k, name in enumerate(NAMES)]
 
 
 @pytest.mark.parametrize("every", [False, thorough(True)], ids=["some", "every"])
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("algorithm", NAMES)
+@pytest.mark.parametrize(("algorithm", "size"), corners(product(NAMES, SIZES), BY_TURNS))
 def test_every_algorithm_stays_finite_and_inside(algorithm, size, every):
     """In every case of numbers, or in every fourth one: algorithms and sizes take turns."""
     plan, turn = found(algorithm, size), (NAMES.index(algorithm) + SIZES.index(size)) % 4

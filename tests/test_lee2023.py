@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 
 import numpy as np
 import pytest
 from driving import Run, trajectory
 from projection_free_cases import CASES, Case, Parts, Round, T, combine, model_of, rounds_of, total
+from thorough import corners
 
 from oco.compiler.algorithms.lee2023 import PROJECTION_FREE
 from oco.compiler.selection.plan import analyzed, compile_plan, explain_choice
@@ -140,8 +142,11 @@ def in_domain(case: Case, points: Sequence[Sequence[np.ndarray]], domains: Seque
     assert all(d.contains(a, 1e-9) for x in points for a, d in zip(x, domains))
 
 
-@pytest.mark.parametrize("oracle", ORACLES)
-@pytest.mark.parametrize("name", CASES)
+PAIRS = list(product(CASES, ORACLES))
+BY_TURNS = [(n, o) for i, n in enumerate(CASES) for j, o in enumerate(ORACLES) if (i + j) % 2 == 0]
+
+
+@pytest.mark.parametrize(("name", "oracle"), corners(PAIRS, BY_TURNS))
 def test_algorithm_1(name: str, oracle: str) -> None:
     case, rounds = CASES[name], rounds_of(CASES[name])
     settings = LIVELY | (LEADERS if oracle in ("ospf", "sftrl") else {})

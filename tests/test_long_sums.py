@@ -6,8 +6,9 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from thorough import thorough
 
 import oco
 from oco.compiler.problem.calculus import gradient
@@ -48,7 +49,7 @@ def signed(terms: list[str], signs: list[bool]) -> str:
 # ---- as text
 
 
-@pytest.mark.parametrize("n", [PLAIN, PLAIN + 1, 1000, 3000])
+@pytest.mark.parametrize("n", [PLAIN, PLAIN + 1, 1000, thorough(3000)])
 def test_long_sums_are_read_printed_and_evaluated(n):
     read = parse(model(products(n), n))
     assert read.objective is not None
@@ -76,6 +77,7 @@ def nested(draw, deep: int) -> str:
 
 
 @given(st.data())
+@settings(max_examples=settings().max_examples // 2)
 def test_signs_are_those_of_python(data):
     text = nested(data.draw, 2)
     read = parse(model(f"x[0] + {text}", 4))
@@ -205,6 +207,7 @@ LOSSES = [
 
 
 @given(st.lists(st.sampled_from(LOSSES), min_size=1, max_size=4), st.integers(65, 160), st.integers(0, 10**6))
+@settings(max_examples=settings().max_examples // 4)
 def test_terms_put_together_keep_value_and_gradient(kinds, count, seed):
     rng = np.random.default_rng(seed)
     terms = [kinds[i % len(kinds)](int(rng.integers(200))) for i in range(count)]
@@ -237,7 +240,7 @@ def test_gradients_of_long_sums_of_many_kinds():
 # ---- facts and programs
 
 
-@pytest.mark.parametrize("n", [100, 3000])
+@pytest.mark.parametrize("n", [100, thorough(3000)])
 def test_facts_are_those_of_the_vector_form(n):
     facts, vector = oco.check(parse(model(products(n), n))), oco.check(parse(model("x @ c", n)))
     assert list(facts) == list(vector)
@@ -263,7 +266,7 @@ def test_long_sums_run_as_their_vector_form():
 def test_terms_that_stay_apart_run_alike_on_both_backends():
     n = PLAIN + 2
     text = " + ".join(("exp", "square", "logistic")[i % 3] + f"(x[{i}] * sum(c) * c[{i}] / 100)" for i in range(n))
-    plan = oco.compile(parse(model(text, n) + "assume loss.lipschitz.l2 <= 1000\n"))
+    plan = oco.compile(parse(model(text, n) + "assume loss.lipschitz.l2 <= 1000\n"), "ogd", "paper")
     one, other = (plan.learner(backend=backend) for backend in ("numpy", "c"))
     for c in np.random.default_rng(4).uniform(-1, 2, (10, n)):
         np.testing.assert_allclose(one.decide(), other.decide(), rtol=1e-9, atol=1e-12)

@@ -88,7 +88,7 @@ def test_pictures_take_the_colours_of_the_page(text: str) -> None:
     assert "#1a2b3c" not in text and "#d4e5f6" not in text
 
 
-def test_what_comes_from_data_is_escaped(trace: Trace) -> None:
+def test_what_comes_from_data_is_escaped(trace: Trace, undrawn: None) -> None:
     noted = Trace(
         trace.problem, trace.data, trace.record, trace.promise, notes=("columns not used: <script>alert(1)</script>",)
     )
@@ -127,7 +127,7 @@ def test_numbers_as_a_person_reads_them(value: float | None, words: str) -> None
     assert value is None or np.isclose(float(words.replace(",", "")), value, rtol=1e-3)
 
 
-def test_settings_are_given_as_formulas_and_as_numbers() -> None:
+def test_settings_are_given_as_formulas_and_as_numbers(undrawn: None) -> None:
     trace = made()
     told = {"eta": "1/T", "gamma": "0.5", "alpha": "sqrt(t)"}
     trace.promise = replace(trace.promise, settings=told, values={"eta": 1 / 300, "gamma": 0.5})
@@ -138,7 +138,7 @@ def test_settings_are_given_as_formulas_and_as_numbers() -> None:
     assert cells["alpha"] == ["sqrt(t)", "–"]
 
 
-def test_of_many_constraints_those_that_are_broken_stand_first() -> None:
+def test_of_many_constraints_those_that_are_broken_stand_first(undrawn: None) -> None:
     """The others are folded, and each constraint's facts together."""
     run = many(20, 2)
     shown, others = summarize(run).most_violated()
@@ -153,7 +153,7 @@ def test_of_many_constraints_those_that_are_broken_stand_first() -> None:
     assert "all 30 constraints, none of them broken" in report(many(20, 0))
 
 
-def test_one_round_is_said_so() -> None:
+def test_one_round_is_said_so(undrawn: None) -> None:
     text = report(many(1, 1))
     assert "1 round, total loss" in text and "1 rounds" not in text.replace("1 rounds a second", "")
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from driving import Run, situation
 from test_c99 import needs_compiler
+from thorough import corners
 
 import oco
 from oco.backends.python.state_file import pack
@@ -121,7 +122,7 @@ def first_length(name: str, text: str) -> int:
     return plan.choice.restarts[0]
 
 
-@pytest.mark.parametrize(("name", "text", "feedback"), CASES)
+@pytest.mark.parametrize(("name", "text", "feedback"), corners(CASES, CASES[::2]))
 def test_epochs_are_runs_of_their_own(name: str, text: str, feedback: str) -> None:
     unknown = text.format(horizon="unknown", feedback=feedback)
     plan = alone(unknown, name)

@@ -24,7 +24,7 @@ def test_each_is_formatted_and_checks(problem: str, tmp_path: Path, monkeypatch:
     assert main(["check", "mine.oco"]) == 0
 
 
-@pytest.mark.parametrize("problem", corners(templates(), ("dispatch", "pacing", "portfolio", "staffing")))
+@pytest.mark.parametrize("problem", corners(templates(), ("dispatch", "pacing")))
 def test_each_runs(
     problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

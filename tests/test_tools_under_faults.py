@@ -21,7 +21,7 @@ from oco.cli import main
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.writing import write_files
 
-MODEL = "model small\nhorizon T = 50\ndecision x[3] in box(0, 1)\nstream c[3] ~ uniform(0, 1)\nminimize c @ x\n"
+MODEL = "model small\nhorizon T = 50\ndecision x[3] in box(0, 1)\nstream c[3] ~ uniform(0, 1)\nminimize c @ x\nusing ogd with eta = 0.1\n"
 RUN = "import sys; from oco.cli import main; sys.stderr.write(sys.argv.pop()); sys.stderr.flush(); sys.exit(main())"
 ENVIRONMENT = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
 

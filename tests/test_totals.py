@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from driving import plan_for
+from thorough import corners
 
 import oco
 from oco.backends.saved import learner_state
@@ -87,9 +89,15 @@ def revealed(kind: str, rng: np.random.Generator, t: int) -> dict[str, Any]:
     return {"cost": cost, "wear": 2.0 if kind != "drawn" else rng.uniform(0.5, 2), "price": -np.ones(3)}
 
 
-@pytest.mark.parametrize("text", [TEXT, LATER, CURVED], ids=["context", "stream", "curved"])
-@pytest.mark.parametrize("kind", ["all", "late", "drawn"])
-def test_it_is_never_exceeded_and_spending_keeps_to_the_plan(text: str, kind: str) -> None:
+SPENDING = {"context": TEXT, "stream": LATER, "curved": CURVED}
+WISHES = ("all", "late", "drawn")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), corners(product(SPENDING, WISHES), [("context", "late"), ("stream", "all"), ("curved", "drawn")])
+)
+def test_it_is_never_exceeded_and_spending_keeps_to_the_plan(name: str, kind: str) -> None:
+    text = SPENDING[name]
     plan = plan_for(text)
     for backend in BACKENDS:
         learner, rng, spent = plan.learner(backend=backend), np.random.default_rng(5), 0.0

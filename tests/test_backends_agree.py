@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from atom_cases import CASES, FIXED_CASES, Case
 from test_c99 import build, has_compiler, needs_compiler
+from thorough import thorough
 
 import oco
 from oco.backends.registry import backend, make_learner
@@ -33,7 +34,7 @@ from oco.dsl.statements import Feedback
 from oco.plan import Plan as RunnablePlan
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-SHORT, FEW = 40, 3
+SHORT = 40
 HEAD = "model {name}\nhorizon T = 200\ndecision x[4] in {domain}\nstream a[4] in [-2, 2]\n"
 UNCONSTRAINED = HEAD + "minimize sum_squares(x - a) + a @ x\n"
 FIXED = HEAD + "minimize a @ x\nsubject to\n    cap: sum_squares(x) + x[0] <= 0.9 on average\n"
@@ -72,9 +73,11 @@ def applicable(name: str) -> list[str]:
     return [v.name for v in choose(situation_of(name)).verdicts if v.applicability is not Applicability.REFUSED]
 
 
-def models_of(algorithm: str) -> list[str]:
-    """The first models that an algorithm takes, on which it is played for a few rounds."""
-    return [name for name in NAMES if algorithm in applicable(name)][:FEW]
+def models_of(algorithm: str, few: int) -> list[str]:
+    """Some models that an algorithm takes, on which it is played for a few rounds; algorithms begin at models by turns."""
+    taken = [name for name in NAMES if algorithm in applicable(name)]
+    first = [a.name for a in ALGORITHMS].index(algorithm)
+    return [taken[(first + k) % len(taken)] for k in range(few)]
 
 
 def plan_with(name: str, algorithm: str) -> RunnablePlan:
@@ -119,10 +122,11 @@ def worst_difference(plan: Any, count: int, interpreted: int) -> float:
 
 
 @pytest.mark.filterwarnings("ignore:the horizon of")
+@pytest.mark.parametrize("few", [1, thorough(3)])
 @pytest.mark.parametrize("name", NAMES)
-def test_backends_agree(name: str, request: pytest.FixtureRequest) -> None:
+def test_backends_agree(name: str, few: int, request: pytest.FixtureRequest) -> None:
     count = request.config.getoption("--agreement")
-    names = [a for a in applicable(name) if count > SHORT or name in models_of(a)]
+    names = [a for a in applicable(name) if count > SHORT or name in models_of(a, few)]
     for algorithm in names:
         plan = plan_with(name, algorithm)
         worst = worst_difference(plan, count, max(5, count // 100))

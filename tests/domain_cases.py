@@ -133,8 +133,11 @@ CASES = [
     Case("simplex-one", lambda s: domain("simplex", (1,), s)),
 ]
 
-SLOW = ("cut-nuclear", "cut-group", "cut-ball-cap")
-"""Cuts of curved sets that are projected onto by the steps of `cut-ball` and `cut-spectrahedron`, in more time."""
+SLOW = (
+    *("cut-nuclear", "cut-group", "cut-ball-cap"),
+    *("polytope-many", "birkhoff-seven", "box-row-large", "budget-wide"),
+)
+"""Cuts of curved sets that are projected onto by the steps of `cut-ball` and `cut-spectrahedron`, in more time; larger sets of a kind."""
 BRIEF = corners(CASES, [case for case in CASES if case.name not in SLOW])
 
 BY_NAME = {case.name: case for case in CASES}

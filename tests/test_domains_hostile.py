@@ -39,7 +39,7 @@ def one_domain(case: Case, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("case", BRIEF, ids=lambda case: case.name)
 def test_projection_and_minimisation_stay_in_the_set(case: Case) -> None:
-    @settings(max_examples=settings().max_examples // 4)
+    @settings(max_examples=settings().max_examples // 8)
     @given(st.data())
     def check(data: st.DataObject) -> None:
         one_domain(case, data)

@@ -58,7 +58,7 @@ def test_projection_is_firmly_nonexpansive(case: Case) -> None:
 
 
 @every
-@pytest.mark.parametrize("scale", [1e-150, thorough(1e4), 1e150])
+@pytest.mark.parametrize("scale", [thorough(1e-150), thorough(1e4), 1e150])
 def test_projection_scales_with_the_set(case: Case, scale: float) -> None:
     if not case.scales:
         pytest.skip("no argument to scale it by")
@@ -101,7 +101,7 @@ def test_linear_minimisation_attains_the_support(case: Case) -> None:
 
 
 @every
-@pytest.mark.parametrize("scale", [1e-150, thorough(1e-3), thorough(7.0), 1e150])
+@pytest.mark.parametrize("scale", [1e-150, thorough(1e-3), thorough(7.0), thorough(1e150)])
 def test_linear_minimisation_is_homogeneous(case: Case, scale: float) -> None:
     d = case.at(1.0)
     for c in np.round(3 * rng().standard_normal((10, *d.shape))):

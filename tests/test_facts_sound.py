@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from facts_models import GENERATED
 from facts_oracle import Oracle
-from thorough import corners
+from thorough import corners, thorough
 
 from oco.compiler.prover.check import check
 from oco.compiler.prover.facts import Facts
@@ -49,10 +49,11 @@ def assert_unbroken(model: Model, facts: Facts, samples: int, climbs: int) -> No
             assert climbed <= fact.value, f"{prefix}.{what}: {climbed} at {place} breaks {fact.value}"
 
 
+@pytest.mark.parametrize("share", [4, thorough(1)])
 @pytest.mark.parametrize("name", SMALL)
-def test_examples(name: str) -> None:
+def test_examples(name: str, share: int) -> None:
     few = name == "matrix_completion"  # each decision is a singular value decomposition
-    assert_unbroken(*example(name), samples=1000 if few else 10_000, climbs=15 if few else 100)
+    assert_unbroken(*example(name), samples=(1000 if few else 10_000) // share, climbs=(16 if few else 100) // share)
 
 
 @pytest.mark.parametrize("text", corners(GENERATED, GENERATED[::6]), ids=range(len(GENERATED)))

@@ -79,7 +79,7 @@ def all_searched(name: str) -> Choice:
         return explain_choice(parse(MODELS[name]), "optimal")
 
 
-@pytest.mark.parametrize("name", corners(MODELS, ["each round", "one says something"]))
+@pytest.mark.parametrize("name", corners(MODELS, ["one says something"]))
 def test_verdicts_are_those_of_a_search_of_all(name: str) -> None:
     few, full = few_searched(name), all_searched(name)
     assert few.unsearched, "some come behind others whatever their constants are"
@@ -90,7 +90,7 @@ def test_verdicts_are_those_of_a_search_of_all(name: str) -> None:
     assert list(map(shown, every.verdicts)) == list(map(shown, full.verdicts))
 
 
-FEW = [("each round", 1), ("one says something", 2), ("each round", 4)]
+FEW = [("one says something", 2)]
 
 
 @pytest.mark.parametrize(("name", "most"), corners(product(MODELS, [1, 2, 4]), FEW))

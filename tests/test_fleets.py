@@ -11,6 +11,7 @@ from driving import example
 from ir_programs import random_learner
 from test_backends_agree import rounds_of
 from test_c99 import has_compiler
+from thorough import corners, thorough
 
 import oco
 from oco.backends.c99 import vectors
@@ -53,7 +54,7 @@ MODELS = [
 
 
 @pytest.mark.skipif(not has_compiler(), reason="no C compiler")
-@pytest.mark.parametrize("name, algorithm, lanes", MODELS)
+@pytest.mark.parametrize("name, algorithm, lanes", corners(MODELS, [m for m in MODELS if m[0] != "datacenter"]))
 def test_learners_of_a_fleet_are_learners(name, algorithm, lanes):
     plan = example(name, algorithm)
     size, count = 11, 12
@@ -81,7 +82,7 @@ def test_learners_of_a_fleet_are_learners(name, algorithm, lanes):
 
 
 @pytest.mark.skipif(not has_compiler(), reason="no C compiler")
-@pytest.mark.parametrize("name", ["portfolio", "tracking"])
+@pytest.mark.parametrize("name", ["portfolio", thorough("tracking")])
 def test_operations_without_a_template_over_vectors_are_taken_lane_by_lane(name, monkeypatch):
     plan = example(name)
     whole = plan.fleet(5, backend="c")
@@ -104,7 +105,7 @@ LEFT_OUT = [
 
 
 @pytest.mark.skipif(not has_compiler(), reason="no C compiler")
-@pytest.mark.parametrize("name, skip", LEFT_OUT)
+@pytest.mark.parametrize("name, skip", corners(LEFT_OUT, LEFT_OUT[::2]))
 def test_a_fleet_without_passes_decides_the_same(name, skip):
     plan = example(name)
     whole = plan.fleet(5, backend="c")

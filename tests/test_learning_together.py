@@ -17,6 +17,7 @@ import pytest
 from test_c99 import STRICT, needs_compiler
 from test_c_bindings import binding
 from test_delayed_everywhere import play
+from thorough import thorough
 
 import oco
 
@@ -55,9 +56,9 @@ def table(data: list[dict[str, Any]]) -> dict[str, Any]:
     return {name: np.array([row[name] for row in data]) for name in data[0]}
 
 
-@pytest.mark.parametrize("text", [TEXT, KNOWN], ids=["streams", "context"])
+@pytest.mark.parametrize("text", [thorough(TEXT), KNOWN], ids=["streams", "context"])
 def test_backends_and_whole_runs_agree(text: str) -> None:
-    data = rows(1)
+    data = rows(1, 12)
     x = {b: plan_of(text).run(table(data), backend=b).decisions for b in BACKENDS}
     np.testing.assert_allclose(x["c"], x["numpy"], atol=1e-9)
 
@@ -146,7 +147,7 @@ def test_the_guarantee_holds_and_grows_with_the_root_of_the_delay() -> None:
         assert (prefix[there] <= curve[: len(prefix)][there] + 1e-9).all()
 
 
-@pytest.mark.parametrize("text", [TEXT, KNOWN], ids=["streams", "context"])
+@pytest.mark.parametrize("text", [TEXT, thorough(KNOWN)], ids=["streams", "context"])
 def test_modules_fleets_and_states_go_on_in_any_order(text: str, tmp_path: Path) -> None:
     known = ("room",) if text is KNOWN else ()
     data, plan = rows(4, 12), plan_of(text)
@@ -184,7 +185,7 @@ def _continued(plan: Any, data: list[dict[str, Any]], known: tuple[str, ...], ow
 
 
 @needs_compiler
-@pytest.mark.parametrize("text", [TEXT, KNOWN], ids=["streams", "context"])
+@pytest.mark.parametrize("text", [thorough(TEXT), KNOWN], ids=["streams", "context"])
 def test_written_c_takes_turns_and_plays_whole_horizons(text: str, tmp_path: Path) -> None:
     known, data = ("room",) if text is KNOWN else (), rows(6, 12)
     plan_of(text).write(tmp_path, backend="c")

@@ -14,7 +14,7 @@ import oco
 from oco.compiler.problem.canonical import canonical
 
 pytestmark = needs_compiler
-DAYS, CELLS, MOST = 28, 2, 120.0
+DAYS, CELLS, MOST = 21, 2, 120.0
 T = 24 * DAYS
 TOWERS = f"""
 model towers

@@ -17,6 +17,7 @@ from ir_programs import same_bits
 from test_backends_agree import MODELS, applicable, model_of, plan_with, rounds_of
 from test_c99 import build, needs_compiler
 from test_domains_c import CHOSEN, operations
+from thorough import corners
 
 import oco
 from oco.backends.c99.module import emit
@@ -33,6 +34,8 @@ Step = Callable[[str, Sequence[Any]], Sequence[Any]]
 WITHOUT = [*((p,) for p in PASSES), tuple(PASSES)]
 IN_LOOPS = [*((p,) for p in LOOPS), tuple(LOOPS)]
 IN_CALLS = [*((p,) for p in CALLS), tuple(CALLS)]
+SLOW = ("cut-spectrahedron", "box-row-equal", "birkhoff-one")
+"""Sets with the operations of `cut-ball`, `box-row` and `birkhoff`, in more of them."""
 QUIET = (
     "-Wno-error=unused-function",  # what is not used stays where `dead-code` is left out
     "-Wno-error=unused-variable",
@@ -88,7 +91,7 @@ each_kind = pytest.mark.parametrize(
 
 @needs_compiler
 @each_kind
-@pytest.mark.parametrize("case", CHOSEN, ids=lambda c: c.name)
+@pytest.mark.parametrize("case", corners(CHOSEN, [c for c in CHOSEN if c.name not in SLOW]), ids=lambda c: c.name)
 def test_domains_without_passes(case: Case, every: bool, tmp_path: Path) -> None:
     """What a domain offers, at a point near it."""
     rng, d = np.random.default_rng(5), case.at(1.0)

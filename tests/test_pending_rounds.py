@@ -5,6 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from thorough import corners
 
 import oco
 from oco.backends.learner import Learner
@@ -49,7 +50,7 @@ def played(learner: Learner, data: dict[str, np.ndarray], start: int, stop: int)
     return learner
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", corners(CASES, ["of the round", "rows"]))
 def test_sums_are_those_of_each_round(case: str) -> None:
     """Losses, broken rounds and the bound against a learner that sums each round, before, at and after sums of many, in both backends."""
     plan, data = planned(case)
@@ -69,7 +70,7 @@ def test_sums_are_those_of_each_round(case: str) -> None:
 
 def test_a_state_between_two_sums_goes_on() -> None:
     """A learner that is restored with rounds that wait, by the other backend too, keeps the sums of the one that went on."""
-    plan, data = planned("affine")
+    plan, data = planned("of the round")
     learner = played(plan.learner(backend="numpy"), data, 0, 100)
     kept = learner.state()
     played(learner, data, 100, ROUNDS)

@@ -44,9 +44,9 @@ def _piloted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @cache
-def on_data(text: str = TEXT, budget: float = 60) -> Plan:
+def on_data(text: str = TEXT, settings: str | None = None) -> Plan:
     """Plan by pilots on the rounds of seed 0."""
-    return oco.compile(oco.parse(text), data=rounds(0), budget=budget)
+    return oco.compile(oco.parse(text), data=rounds(0), budget=60, settings=settings)
 
 
 def test_an_ad_campaign_earns_the_most_of_those_that_keep_the_budget() -> None:
@@ -71,7 +71,7 @@ def test_an_ad_campaign_earns_the_most_of_those_that_keep_the_budget() -> None:
 
 def test_a_stated_penalty_weighs_the_violation_instead() -> None:
     """With a price the cheapest run is taken: earnings less what the overspending costs."""
-    plan, data = on_data(TEXT.replace("on average", "on average, penalty 2")), rounds(0)
+    plan, data = on_data(TEXT.replace("on average", "on average, penalty 2"), "unit-free"), rounds(0)
     pilots = plan.choice.pilots
     assert pilots is not None and not any(r.grows for r in pilots.results)
     first = {n: v[: pilots.rounds] for n, v in data.items()}
@@ -114,7 +114,8 @@ def test_pilots_are_planned_by_a_model_of_costs_and_not_by_the_clock(monkeypatch
     for factor in (1.0, 100.0):
         ticks = count()
         monkeypatch.setattr(pilot_module, "perf_counter", lambda f=factor, k=ticks: 0.001 * f * next(k))
-        pilots = oco.compile(oco.parse(TEXT.replace("480", "96")), data=first, budget=5).choice.pilots
+        short = oco.parse(TEXT.replace("480", "96"))
+        pilots = oco.compile(short, data=first, budget=5, settings="unit-free").choice.pilots
         assert pilots is not None
         texts.append((pilots.order, pilots.rounds, pilots.left_out))
     assert texts[0] == texts[1]

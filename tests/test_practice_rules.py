@@ -103,10 +103,12 @@ def test_rules_on_the_prices_of_new_york_cost_what_code_by_hand_found(rule, loss
 @pytest.mark.parametrize(
     "text, part",
     [
-        (JOBS, slice(0, None, 2)),
+        (JOBS, slice(0, None, 4)),
+        thorough(JOBS, slice(2, None, 4)),
         thorough(JOBS, slice(1, None, 2)),
         thorough(MIXED, slice(0, None, 2)),
-        (MIXED, slice(1, None, 2)),
+        (MIXED, slice(1, None, 4)),
+        thorough(MIXED, slice(3, None, 4)),
         (FOLIO, slice(None)),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,14 @@ import pytest
 from driving import example
 from test_c99 import needs_compiler
 from test_past_horizon import T, plan_for
+from thorough import thorough
 
 import oco
 from oco.plan import Plan
 
+SAVED = (T - 1, T, 3 * T + 2)
+BY_TURNS = ((3, T - 1), (40, T))
+"""Learners of a fleet, and rounds before it is saved."""
 KINDS = [("numpy", 3), ("numpy", 40), pytest.param("c", 11, marks=needs_compiler)]
 DRAWING = """
 model drawing
@@ -50,8 +55,15 @@ def same(one: Any, other: Any, rounds: range) -> None:
     assert one.round == other.round
 
 
-@pytest.mark.parametrize("backend, size", KINDS)
-@pytest.mark.parametrize("saved", [T - 1, T, 3 * T + 2])
+@pytest.mark.parametrize(
+    "backend, size, saved",
+    [
+        *(("numpy", *case) for case in BY_TURNS),
+        *(thorough("numpy", *case) for case in product((3, 40), SAVED) if case not in BY_TURNS),
+        pytest.param("c", 11, 3 * T + 2, marks=needs_compiler),
+        *(pytest.param("c", 11, saved, marks=[needs_compiler, pytest.mark.thorough]) for saved in SAVED[:2]),
+    ],
+)
 def test_fleets_go_on_bit_for_bit(backend: str, size: int, saved: int, tmp_path: Path) -> None:
     fleet = plan_for(f"= {T}").fleet(size, backend=backend)
     for k in range(saved):

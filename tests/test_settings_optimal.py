@@ -49,7 +49,7 @@ def situations() -> dict[str, Situation]:
     ("name", "rounds"),
     corners(
         product(NAMES, (100, 3000)),
-        [*product(("tracking", "portfolio", "datacenter"), (100,)), ("blind_pricing", 3000)],
+        [("tracking", 100), ("datacenter", 100), ("blind_pricing", 3000)],
     ),
 )
 def test_the_sum_is_above_the_papers_only_to_lower_a_vacuous_bound(
@@ -86,11 +86,12 @@ subject to
 @pytest.mark.parametrize(
     ("n", "right", "T"), [thorough(2, 0.3, 30_000), (5, 0.3, 1000), thorough(5, 0.3, 300), thorough(5, 0.6, 1000)]
 )
-def test_no_bound_that_says_something_becomes_vacuous(n: int, right: float, T: int) -> None:
+@pytest.mark.parametrize("step", [3, thorough(1)])
+def test_no_bound_that_says_something_becomes_vacuous(n: int, right: float, T: int, step: int) -> None:
     """A vacuous bound on violations has no weight: at n = 5, T = 1000 shrinking it would make the regret of dpp 6,102 instead of 160."""
     problem = canonical(parse(ON_AVERAGE.format(n=n, right=right, T=T)))
     s, compared = Situation(problem, check(problem.model), T), 0
-    for a in ALGORITHMS:
+    for a in ALGORITHMS[[a.name for a in ALGORITHMS].index("dpp") % step :: step]:
         paper, best = judge(a, s, {}, None, PAPER), judge(a, s, {}, None, Policy(True))
         if paper.guarantee is None or best.guarantee is None:
             continue
@@ -100,7 +101,7 @@ def test_no_bound_that_says_something_becomes_vacuous(n: int, right: float, T: i
     assert compared >= 2
 
 
-@pytest.mark.parametrize("name", ["blind_pricing", "online_qp", "job_scheduling"])
+@pytest.mark.parametrize("name", ["blind_pricing", "online_qp", thorough("job_scheduling")])
 def test_a_best_value_that_is_known_as_a_formula_is_best(name: str, situations: dict[str, Situation]) -> None:
     """No other guess gives a smaller sum, with the other settings as they are."""
     compared = 0
@@ -246,12 +247,13 @@ def vacuous_on_average() -> Model:
 def plan_on_data(later: float = 1.0) -> oco.Plan:
     """Plan of the model for 30 rounds at random, those after the eighteenth times a number."""
     given = np.random.default_rng(0).uniform(-1, 1, (30, 3))
-    return oco.compile(vacuous_on_average(), data={"p": np.where(np.arange(30)[:, None] < 18, given, later * given)})
+    data = {"p": np.where(np.arange(30)[:, None] < 18, given, later * given)}
+    return oco.compile(vacuous_on_average(), data=data, settings="unit-free")
 
 
 @pytest.mark.usefixtures("unmixed")
 def test_pilots_that_cannot_be_made_are_said_to_be_missing() -> None:
-    plan = oco.compile(vacuous_on_average())
+    plan = oco.compile(vacuous_on_average(), settings="unit-free")
     assert plan.choice.pilots is not None and not plan.choice.pilots.results
     assert "no pilot runs" in plan.choice.verdicts[0].reason
 

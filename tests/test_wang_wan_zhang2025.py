@@ -25,6 +25,7 @@ from projection_free_cases import (
     total,
     worst,
 )
+from thorough import corners, thorough
 
 import oco
 from oco.compiler.selection.plan import compile_plan
@@ -43,6 +44,10 @@ SETS: dict[str, Callable[[list[cp.Variable]], list[Any]]] = {
     "nuclear": lambda v: [cp.normNuc(v[0]) <= 3],
     "two": lambda v: [v[0] >= 0, v[0] <= 1, cp.norm(v[1], "fro") <= 1],
 }
+
+
+FEW = ("box", "nuclear", "two")
+"""Cases with each kind of set: intervals, spectra and a product of two."""
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -79,7 +84,7 @@ def algorithm_1(
     return x, doubled
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", corners(CASES, FEW))
 def test_algorithm_1(name: str) -> None:
     """With the settings of Theorem 1, for given G and D."""
     case, rounds = CASES[name], rounds_of(CASES[name])
@@ -90,7 +95,7 @@ def test_algorithm_1(name: str) -> None:
     check_equal(case, trajectory(plan, rounds), theirs)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", corners(CASES, FEW))
 def test_algorithm_1_doubles_its_guess(name: str) -> None:
     case, rounds = CASES[name], rounds_of(CASES[name])
     run = Run(compile_plan(model_of(case, "feedback full"), "ofw-tvc", LIVELY | {"D": 3.0}))
@@ -145,7 +150,10 @@ def line_search(F: Any, x: Parts, v: Parts) -> Parts:
 LARGE, SMALL = {"beta": 0.3, "gamma": 0.5}, {"beta": 0.002, "gamma": 0.9}
 
 
-@pytest.mark.parametrize(("name", "settings"), [*((n, LARGE) for n in CASES), ("simplex", SMALL), ("two", SMALL)])
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [*((n, LARGE) if n in FEW else thorough(n, LARGE) for n in CASES), ("simplex", SMALL), thorough("two", SMALL)],
+)
 def test_algorithm_2(name: str, settings: dict[str, float]) -> None:
     case, rounds = CASES[name], rounds_of(CASES[name])
     plan = compile_plan(model_of(case), "scofw-tvc", settings)

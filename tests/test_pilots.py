@@ -104,6 +104,7 @@ def test_a_plan_with_constants_from_pilots_is_made_again() -> None:
     assert longer.choice.verdicts[0].reason == plan.choice.verdicts[0].reason
 
 
+@pytest.mark.usefixtures("unmixed")
 def test_settings_of_a_paper_that_carry_units_are_told_and_not_taken() -> None:
     """The data of a usual day: prices far below what the model allows. The paper's steps are in $/MWh, and happen to fit."""
     model, rng = oco.load(EXAMPLES / "datacenter.oco"), np.random.default_rng(0)

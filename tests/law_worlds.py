@@ -370,15 +370,19 @@ def lives(algorithm: str, rounds: int, variants: bool = False) -> list[tuple[Lif
 
 
 def covering(found: list[tuple[Life, Plan]]) -> list[tuple[Life, Plan]]:
-    """Lives with each method in each of its regions, and each of its theorems with each constraint, where regions take turns."""
-    kinds, regions = list(CONSTRAINTS), list(REGIONS)
-    turns = [
-        (regions.index(life.world.region) - kinds.index(life.world.constraint)) % len(regions) for life, _ in found
-    ]
+    """Lives with each of a method's theorems, with a constraint and without; constraints and regions take turns."""
+    kinds, regions, first = list(CONSTRAINTS), list(REGIONS), len(found[0][0].algorithm)
+
+    def turn(k: int) -> tuple[int, int]:
+        world = found[k][0].world
+        kind = kinds.index(world.constraint)
+        return (kind - first) % len(kinds), (regions.index(world.region) - kind - first) % len(regions)
+
     seen, kept = set[tuple[str, ...]](), []
-    for k in np.argsort(turns, kind="stable"):
+    for k in sorted(range(len(found)), key=turn):
         life, plan = found[k]
-        new = {(life.method, life.world.region), (life.method, theorem_of(plan).name, life.world.constraint)}
+        free = CONSTRAINTS[life.world.constraint].text == ""
+        new = {(life.method, theorem_of(plan).name), (life.method, "free" if free else "constrained")}
         if new - seen:
             kept.append((life, plan))
             seen |= new

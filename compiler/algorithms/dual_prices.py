@@ -38,10 +38,10 @@ STEP = 0.5
 RESERVE = 4.0
 """Rounds of the usual size h that are kept in reserve: the last rounds are not to use too much."""
 WORDS = "constraints that bind on average"
-Bools = Floats = np.ndarray[Any, Any]
+Array = np.ndarray[Any, Any]
 
 
-def averaged(canonical: Canonical) -> Bools:
+def averaged(canonical: Canonical) -> Array:
     """True for each entry of the inequalities that binds on average, (N,)."""
     own = [c.timing is Timing.ON_AVERAGE for c in canonical.inequalities for _ in range(c.size)]
     return np.array(own, dtype=bool)
@@ -155,8 +155,14 @@ class DualPrices:
     def _squared_slopes(self, x: Point) -> Value:
         """|grad g_t|^2 and |grad h_t|^2 of each entry, (N + M,)."""
         p = self.p
-        gradients = p.constraint_gradients, p.equality_gradients
-        return self._joined(*(lambda x, rows=rows: rows(x).squared_norms() for rows in gradients), x)
+
+        def inequalities(x: Point) -> Value:
+            return p.constraint_gradients(x).squared_norms()
+
+        def equalities(x: Point) -> Value:
+            return p.equality_gradients(x).squared_norms()
+
+        return self._joined(inequalities, equalities, x)
 
     def _joined(self, own: Callable[[Point], Value], free: Callable[[Point], Value], x: Point) -> Value:
         parts = [f(x) for f, size in ((own, self.N), (free, self.M)) if size]
@@ -170,7 +176,7 @@ class DualPrices:
         """Largest prices, (N + M,): stated penalties, and the largest multiplier where none is stated."""
         t, spec, most = self.t, self.p.spec, self.p.setting("Q")
 
-        def capped(stated: Floats, prices: Value) -> Value:
+        def capped(stated: Array, prices: Value) -> Value:
             return t.where(t.constant(stated > 0, "has_penalty"), prices, most)
 
         parts = [capped(stated_prices(spec.canonical.inequalities), prices)] if self.N else []

@@ -170,13 +170,6 @@ def _least(sizes: Floats) -> float:
     return float(np.where((sizes > 0) & np.isfinite(sizes), sizes, 1.0).min())
 
 
-def _all_sizes(s: Situation) -> Floats:
-    """Sizes of the inequalities and of the equalities, (N + M,)."""
-    if s.constraint_scales is None:
-        raise UnknownFact("constraints.*.bound")
-    return s.constraint_scales
-
-
 def _settings(s: Situation) -> Mapping[str, Default]:
     """Settings; without constraints there are no prices."""
     own = {"D": Default("domain.diameter.l2", "diameter of the domain"), "season": season_measured(s, together=True)}
@@ -186,7 +179,9 @@ def _settings(s: Situation) -> Mapping[str, Default]:
         )
     if not s.constraints + s.equalities:
         return own
-    slopes = f"loss.lipschitz.l2 * domain.diameter.l2 / {_least(_all_sizes(s))!r}"
+    if (sizes := s.constraint_scales) is None:
+        raise UnknownFact("constraints.*.bound")
+    slopes = f"loss.lipschitz.l2 * domain.diameter.l2 / {_least(sizes)!r}"
     cap = {"Q": Default(f"{LARGE!r} * {slopes}", "largest multiplier as predicted")}
     if not s.constraints:
         return {**cap, **own}

@@ -54,7 +54,6 @@ GIVEN_UP = [
     (("box", "both", ""), "bandit", "dynamic"),
     (("point", "average", ""), "bandit", "dynamic"),
     (("box", "boundary", " iid"), "gradient", "static"),
-    (("box", "boundary", " iid"), "full", "static"),
 ]
 T = 60
 

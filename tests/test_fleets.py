@@ -84,7 +84,7 @@ def test_learners_of_a_fleet_are_learners(name, algorithm, lanes):
 @pytest.mark.skipif(not has_compiler(), reason="no C compiler")
 @pytest.mark.parametrize("name", ["portfolio", thorough("tracking")])
 def test_operations_without_a_template_over_vectors_are_taken_lane_by_lane(name, monkeypatch):
-    plan = example(name)
+    plan = example(name, "mirror-descent" if name == "portfolio" else None)
     whole = plan.fleet(5, backend="c")
     meant = emit_fleet(plan.program, plan.contract).code
     monkeypatch.setattr(vectors, "TEMPLATES", {})
@@ -107,7 +107,7 @@ LEFT_OUT = [
 @pytest.mark.skipif(not has_compiler(), reason="no C compiler")
 @pytest.mark.parametrize("name, skip", corners(LEFT_OUT, LEFT_OUT[::2]))
 def test_a_fleet_without_passes_decides_the_same(name, skip):
-    plan = example(name)
+    plan = example(name, "mirror-descent" if name == "portfolio" else None)
     whole = plan.fleet(5, backend="c")
     bare = NativeFleet(whole.compiled, plan.contract, 5, seeds=range(5), skip=skip)
     if len(skip) > 1:

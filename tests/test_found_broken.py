@@ -55,7 +55,7 @@ def test_a_gram_matrix_that_is_singular_is_convex() -> None:
 @pytest.mark.parametrize("feedback", ["", "feedback bandit\n", "measure dynamic regret\n"])
 def test_equalities_alone_are_constraints(feedback: str) -> None:
     plan = oco.compile(oco.parse(LINEAR + "subject to\n    e: sum(x) == 1\n" + feedback))
-    assert plan.guarantee is not None
+    assert any(v.guarantee is not None for v in plan.verdicts)
     assert not any("has no constraints" in r for v in plan.verdicts for r in v.reasons)
 
 

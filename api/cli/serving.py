@@ -82,9 +82,7 @@ def serve(
         str,
         typer.Option("--host", metavar="ADDRESS", help="Address to listen at; others than this machine's need tokens."),
     ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65535, metavar="PORT", help="Port; 0: any free one.")
-    ] = 8000,
+    port: Annotated[int, typer.Option("--port", min=0, metavar="PORT", help="Port; 0: any free one.")] = 8000,
     token_file: Annotated[
         Path | None,
         typer.Option("--token-file", metavar="FILE", help="Tokens that are let in, a line each.", show_default=False),

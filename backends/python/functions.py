@@ -14,18 +14,23 @@ from oco.compiler.ir.program import Block, Equation, Function, Operand, Var
 
 
 def function_lines(
-    function: Function, nonzero: Collection[str] = (), least: Mapping[str, float] = MappingProxyType({})
+    function: Function,
+    nonzero: Collection[str] = (),
+    least: Mapping[str, float] = MappingProxyType({}),
+    by_rows: frozenset[str] = frozenset(),
 ) -> list[str]:
     """Lines of a function: `def name(params):`, its docstring, its statements, and its result (a tuple if there are
     several).
 
-    `nonzero` names the constants that are known not to be zero, `least` has lower bounds of numbers by name.
+    `nonzero` names the constants that are known not to be zero, `least` has lower bounds of numbers by name. `by_rows`:
+    names of results that are laid out by rows, as a restored state is, since sums depend on it in their last bits.
     """
     writer = _Writer(function.body, nonzero, least)
     writer.names.update({p.name: p.name for p in function.body.params})
     results = function.body.results
     with writer.indented():
         writer.equations(function.body)
+        writer.by_rows = by_rows
         code = writer.listed(results, writer.room - len("return ")) or "()"
         writer.write(f"return {code}", writer.use_up(results))
     doc = [f'    """{line}"""' for line in function.doc.split("\n")[:1] if line]

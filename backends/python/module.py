@@ -19,6 +19,7 @@ from oco.backends.python.constants import array_source
 from oco.backends.python.docstrings import learner_docstring, rule_docstring
 from oco.backends.python.functions import function_lines
 from oco.backends.python.helpers import HELPERS
+from oco.backends.python.layout import turned
 from oco.backends.python.sources import definitions, helper_lines, imports
 from oco.backends.python.specialized import reads, specialized
 from oco.backends.python.streams import Stream
@@ -172,7 +173,11 @@ def _rule(program: Program, entries: Sequence[Function]) -> Iterator[str]:
     yield _heading("The rule")
     nonzero = {g.var.name for g in program.constants if g.value.shape == () and g.value != 0}
     least = lower_bounds(program)
-    text = [line for f in (*functions, *entries) for line in ("", "", *function_lines(f, nonzero, least[f.name]))]
+    layout = turned(program.update, program.functions)
+    text: list[str] = []
+    for f in (*functions, *entries):
+        by_rows = layout if f.name == program.update.name else frozenset[str]()
+        text += ("", "", *function_lines(f, nonzero, least[f.name], by_rows))
     called = {word for line in text for word in re.findall(r"\w+(?=\()", line)}
     yield from (line for helper in HELPERS if helper.__name__ in called for line in helper_lines(helper))
     yield from text

@@ -52,6 +52,7 @@ class Walker:
         self.nonzero = nonzero
         self.least = least
         self.strong: set[str] = set()
+        self.by_rows: frozenset[str] = frozenset()
 
     @contextmanager
     def indented(self) -> Iterator[None]:
@@ -252,11 +253,15 @@ class Walker:
         """Operands `x, y, z` in at most `room` characters, where waiting expressions can be written before."""
 
         def code() -> str:
-            return ", ".join(self.text(o).code for o in operands)
+            return ", ".join(self._by_rows(o) for o in operands)
 
         while len(code()) > room and self.write_longest(operands):
             pass
         return code()
+
+    def _by_rows(self, operand: Operand) -> str:
+        code = self.text(operand).code
+        return f"np.ascontiguousarray({code})" if isinstance(operand, Var) and operand.name in self.by_rows else code
 
 
 def _calls(body: Block) -> list[Equation]:

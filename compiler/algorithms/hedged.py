@@ -226,7 +226,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
 
     def reach(rounds: Rounds, horizon: int) -> Floats:
         guess, path = number(settings, "D", horizon), path_length(s, horizon)
-        return np.asarray((guess + diameter * (diameter + 2 * path) / guess) / 2)
+        return np.asarray((guess + diameter * (diameter + 2 * path) / guess) / 2 if diameter else 0.0)
 
     def slope(rounds: Rounds, horizon: int) -> Floats:
         return np.asarray(needed(s, "loss.lipschitz.l2") + prices(horizon) @ needed_bounds(s, "lipschitz.l2"))

@@ -35,7 +35,7 @@ RUNNABLE = ("tracking", "online_qp", "job_scheduling", "datacenter", "portfolio"
 
 @pytest.fixture(scope="module")
 def plans():
-    return {name: example(name) for name in RUNNABLE}
+    return {name: example(name, settings="paper") for name in RUNNABLE}
 
 
 @pytest.mark.parametrize("name", RUNNABLE)

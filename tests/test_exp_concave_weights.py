@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from driving import Array, Run, plan_of, solve
 from test_c99 import has_compiler
+from thorough import thorough
 
 import oco
 from oco.compiler.algorithms.experts import GRADIENTS, solving
@@ -169,7 +170,7 @@ def test_only_points_and_gradients_where_nothing_predicts_the_data() -> None:
 
 
 @pytest.mark.skipif(not has_compiler(), reason="no C compiler")
-@pytest.mark.parametrize("limit", ["", SECTOR])
+@pytest.mark.parametrize("limit", [thorough(""), SECTOR])
 def test_c_and_fleets_decide_as_numpy_does(limit: str) -> None:
     plan = oco.compile(parse(market(limit)), "hedged")
     fleet = plan.fleet(3, backend="c")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from survival import plan_of
+from thorough import thorough
 
 from oco.backends.learner import Learner
 from oco.plan import Plan
@@ -137,7 +138,7 @@ def test_a_vertex_comes_back_no_later_than_in_exact_log_space(backend: str, bad:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("kappa", ["100", "1e3"])
+@pytest.mark.parametrize("kappa", [thorough("100"), "1e3"])
 def test_no_expert_is_dead_for_ever(backend: str, kappa: str) -> None:
     """Of COLDQ's experts: the recursion of the weights in exact log space, with the learner's own experts and its floor of 1e-300."""
     made = plan(f"coldq-expert with kappa = {kappa}", constraints=CAP)

@@ -89,7 +89,7 @@ KINDS = ("still", "drawn", "swings")
 
 @pytest.mark.parametrize(("name", "kind"), corners(product(DOMAINS, KINDS), [*zip(DOMAINS, KINDS)]))
 def test_regret_stays_within_the_promise_and_decisions_in_the_domain(name: str, kind: str) -> None:
-    T = 2000
+    T = 1000
     plan = plan_of(name, T)
     assert plan.guarantee is not None
     rng, regrets = np.random.default_rng(1), []

@@ -13,9 +13,10 @@ from functools import cache
 
 import numpy as np
 import pytest
-from survival import plan_of
+from driving import plan_for
 from test_c99 import STRICT
 from test_emitter import contract, queue_program
+from thorough import corners
 
 import oco
 from oco.backends.c99.build import compiler
@@ -76,7 +77,7 @@ def plans() -> list[tuple[dict[str, str], Plan]]:
         if len(found) % 2:
             names["model"] = LIBRARY[len(found) // 2 % len(LIBRARY)]
         if len(set(names.values())) == step:
-            found.append((names, plan_of(PLAIN.format(**names))))
+            found.append((names, plan_for(PLAIN.format(**names), settings="paper")))
     return found
 
 
@@ -95,7 +96,7 @@ def decisions(plan, names, learner):
 @cache
 def expected():
     names = {p: f"plain_{p}" for p in POSITIONS}
-    plan = plan_of(PLAIN.format(**names))
+    plan = plan_for(PLAIN.format(**names), settings="paper")
     return decisions(plan, names, plan.learner(backend="numpy"))
 
 
@@ -255,7 +256,7 @@ def test_reports_hold_no_markup_of_the_model(tmp_path):
     from oco.evaluation.report.run_page import write_report
 
     names = {p: f"plain_{p}" for p in POSITIONS}
-    plan = plan_of(PLAIN.format(**names))
+    plan = plan_for(PLAIN.format(**names), settings="paper")
     rng = np.random.default_rng(0)
     trace = plan.run({names["c"]: rng.uniform(-1, 1, (20, 2)), names["d"]: rng.uniform(0, 2, 20)})
     evil = "</script></style><script>alert('oco')</script><img src=x onerror=alert(1)>\"'"
@@ -275,7 +276,7 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("attack", SAID)
+@pytest.mark.parametrize("attack", corners(SAID, ["trigraphs", "separators of lines", "a name of many letters"]))
 def test_comments_and_long_names_stay_what_they_are(attack, tmp_path):
     x, said = ("x" if SAID[attack] else "n" * 5000), SAID[attack]
     text = f"# {said}\nmodel m\nhorizon T = 20  # {said}\ndecision {x}[2] in box(0, 1)  # {said}\nstream c[2] in [0, 1]  # {said}\n"

@@ -28,7 +28,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 NAMES = sorted({path.stem for path in EXAMPLES.glob("*.oco")} - {"ratings"})
 """Examples; not the one of which a round is a matrix of 1.6 million numbers."""
 ROUNDS = 12
-CHEAP = ("battery", "depots", "dispatch", "datacenter")
+CHEAP = ("battery", "dispatch", "datacenter")
 """Examples whose plan takes a third of a second; of the others the paper's settings are taken, without a search."""
 
 KEPT = (*CHEAP, "blind_pricing", "caching", "tracking", "warehouse")

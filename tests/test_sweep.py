@@ -381,20 +381,8 @@ def test_the_command_line_prints_a_table_and_goes_on(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "demo.oco").write_text(TEXT)
     np.savez(tmp_path / "a.npz", **DATA)
-    words = [
-        "run",
-        "demo.oco",
-        "--data",
-        "a.npz",
-        "--seeds",
-        "2",
-        "--grid",
-        "epsilon=0.1,0.5",
-        "--engine",
-        "here",
-        "--out",
-        "o",
-    ]
+    words = ["run", "demo.oco", "--data", "a.npz", "--seeds", "2", "--grid", "epsilon=0.1,0.5", "--rounds", "8"]
+    words += ["--engine", "here", "--out", "o"]
     one = [*words, "--algorithms", "coldq"]
     assert main(one) == 0
     table = capsys.readouterr().out

@@ -265,7 +265,8 @@ def test_the_default_under_constraints_knows_what_moves_cost() -> None:
     x = runs[0].decisions
     moved = np.abs(np.diff(x, axis=0)).sum(axis=1)
     np.testing.assert_allclose(runs[0].loss[1:], (data["price"] * x).sum(axis=1)[1:] + 2 * moved, atol=1e-9)
-    dear = oco.compile(oco.parse(SERVED.replace("2 * norm1", "20 * norm1")), data=data).run(data).decisions
+    dearer = oco.parse(SERVED.replace("2 * norm1", "20 * norm1"))
+    dear = oco.compile(dearer, "hedged", data=data).run(data).decisions
     assert np.abs(np.diff(dear, axis=0)).sum() < 0.7 * moved.sum()
 
 

@@ -15,7 +15,7 @@ STEEP = [
     thorough("decision w[4] in simplex", "minimize c @ w + sum(rel_entr(w, q))\n"),
     ("decision w[4] in simplex", "minimize c @ w - 0.1 * sum(entr(w))\n"),
     ("decision w[4] in box(0, 5)", "minimize c @ w - sum(sqrt(2 * w))\n"),
-    ("decision w[4] in box(0, 1)", "minimize c @ w - sum(sqrt(1 - w))\n"),
+    thorough("decision w[4] in box(0, 1)", "minimize c @ w - sum(sqrt(1 - w))\n"),
     thorough("decision w[4] in simplex", "minimize c @ w\nsubject to\n    k: sum(kl_div(w, q)) <= 0.1 each round\n"),
     ("decision w[4] in budget(0, 1, 2)", "minimize c @ w\nsubject to\n    k: sum(w * 2 - entr(w)) <= 9 on average\n"),
 ]

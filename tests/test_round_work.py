@@ -27,8 +27,8 @@ def test_rows_of_experts_count_once_in_operations_and_each_in_entries() -> None:
     assert usual_seconds(program, 200) < 3.0
 
 
-def test_experts_are_among_the_pilots_of_a_constraint_on_average() -> None:
+def test_experts_are_the_default_where_a_constraint_holds_on_average() -> None:
     rng = np.random.default_rng(1)
     data = {"gain": rng.uniform(0, 20, (400, 4)), "use": rng.uniform(0, 6, (400, 4))}
-    pilots = oco.compile(oco.parse(TEXT), data=data).choice.pilots
-    assert pilots is not None and not pilots.left_out and "hedged" in pilots.order
+    plan = oco.compile(oco.parse(TEXT), data=data)
+    assert plan.algorithm == "hedged" and plan.choice.pilots is None

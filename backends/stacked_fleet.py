@@ -26,21 +26,11 @@ class StackedFleet(Fleet):
     _left_out = 0
     alone: type[Learner] = Learner
 
-    def __init__(
-        self,
-        compiled: Compiled,
-        contract: Contract,
-        size: int,
-        *,
-        start: Any = None,
-        seeds: Sequence[int] | None = None,
-        workers: int = 1,
-        timeout: float | None = 0.0,
-    ) -> None:
+    def __init__(self, compiled: Compiled, contract: Contract, size: int, **options: Any) -> None:
         self._last: tuple[dict[str, Array], dict[str, Array]] | None = None
         self._drawn: tuple[int, list[Array]] | None = None
         self._lay_out(compiled, contract, size)
-        super().__init__(compiled, contract, size, start=start, seeds=seeds, timeout=timeout)
+        super().__init__(compiled, contract, size, **options)
 
     # The arrays, which backends lay out.
 

@@ -7,6 +7,8 @@ import math
 import numpy as np
 import pytest
 from driving import Run, plan_of
+from test_pilots_on_data import TEXT as PACING
+from test_pilots_on_data import rounds
 
 import oco
 from oco.compiler.algorithms.dual_prices import RESERVE, STEP
@@ -63,23 +65,10 @@ subject to
 
 def test_it_is_the_default_on_data_and_earns_more_than_others_that_keep_a_budget() -> None:
     """Values and prices with a season, far below what the model allows: the budget is used up, and not exceeded."""
-    text = """
-model pacing
-horizon T = 480
-decision bid[3] in box(0, 1)
-stream value[3] in [0, 10]
-stream price[3] in [0, 10]
-minimize -(value @ bid)
-subject to
-    budget: price @ bid <= 3 on average
-"""
-    rng = np.random.default_rng(0)
-    season = 1 + 0.6 * np.sin(2 * np.pi * np.arange(480) / 96)[:, None]
-    price, value = (season * rng.lognormal(mean, sd, (480, 3)) for mean, sd in ((0.6, 0.4), (0.8, 0.6)))
-    data = {"price": np.clip(price, 0, 10), "value": np.clip(value[::-1], 0, 10)}
-    plan = oco.compile(oco.parse(text), data=data)
+    data = rounds(0)
+    plan = oco.compile(oco.parse(PACING), data=data)
     assert plan.algorithm == "hedged" and plan.choice.pilots is None
     run = plan.run(data)
     assert -0.05 * 3 * 480 < run.constraints.sum() < 0.01 * 3 * 480
-    other = oco.compile(oco.parse(text), "coldq").run(data)
+    other = oco.compile(oco.parse(PACING), "coldq").run(data)
     assert other.constraints.sum() < 0 and run.loss.sum() < 1.5 * other.loss.sum() < 0

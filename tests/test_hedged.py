@@ -209,6 +209,8 @@ subject to
         0
     ].reason
     assert oco.compile(parse(text), "coldq").algorithm == "coldq"
+    longer = plan.with_horizon(2000)
+    assert (longer.algorithm, longer.choice.verdicts[0].reason) == ("hedged", plan.choice.verdicts[0].reason)
     assert plan_of(AFFINE.text(), "hedged").guarantee is not None
 
 

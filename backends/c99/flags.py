@@ -3,7 +3,7 @@
 NUMERIC = ("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
 """Exponentials, logarithms and roots in vectors, since nothing reads errno or traps; sums keep their order, and NaN its meaning.
 
-No fused multiply-add, which saves a seventh: compilers fuse otherwise in a fleet than in a learner, and both decide alike to the bit.
+No fused multiply-add, which saves a seventh: compilers fuse otherwise in a fleet than in a learner, and both should agree to rounding.
 """
 PORTABLE = ("-std=c99", "-O3", *NUMERIC)
 """Flags that any gcc, clang and zig takes."""

@@ -47,15 +47,11 @@ def averaged(canonical: Canonical) -> Array:
     return np.array(own, dtype=bool)
 
 
-def varies_on_average(canonical: Canonical) -> bool:
-    """True where some constraint binds so and changes from round to round."""
-    own = [c.expr for c in canonical.inequalities if c.timing is Timing.ON_AVERAGE]
-    return any(map(changes, (*own, *(c.expr for c in canonical.equalities))))
-
-
 def is_drawn_on_average(canonical: Canonical) -> bool:
-    """True where some constraint does and all data are drawn from stated distributions."""
-    return varies_on_average(canonical) and all(s.distribution is not None for s in canonical.revealed)
+    """True where some constraint on average changes from round to round, and all data are drawn from stated distributions."""
+    own = [c.expr for c in canonical.inequalities if c.timing is Timing.ON_AVERAGE]
+    varies = any(map(changes, (*own, *(c.expr for c in canonical.equalities))))
+    return varies and all(s.distribution is not None for s in canonical.revealed)
 
 
 class DualPrices:

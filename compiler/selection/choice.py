@@ -158,9 +158,10 @@ class Choice:
         policy = replace(self.policy, plain=pilots.plain)
         return replace(self, verdicts=(best, *losers, *refused), pilots=pilots, policy=policy)
 
-    def chosen_by(self, pilots: Pilots, reason: str) -> Choice:
-        """Choice of the same algorithm, made by pilot runs for another horizon."""
-        return replace(self, verdicts=(replace(self.verdicts[0], reason=reason), *self.verdicts[1:]), pilots=pilots)
+    def chosen_by(self, pilots: Pilots | None, reason: str) -> Choice:
+        """Choice of the same algorithm for the reason that it had at another horizon, and its pilot runs."""
+        first = replace(self.verdicts[0], reason=reason)
+        return replace(self, verdicts=(first, *self.verdicts[1:]), pilots=pilots, forced=False)
 
     @property
     def winner(self) -> Verdict | None:

@@ -198,7 +198,8 @@ class Plan:
         result = compile_plan(model, name, settings, keep=own, tradeoff=weight, effort=effort, season=season)
         result = replace(result, certify=self.certify)
         result = result if self.alert is None else result.alerting(self.alert.alpha)
-        if self.choice.pilots is None or result.algorithm != self.algorithm:
+        by_guarantee = self.choice.forced or (self.choice.pilots is None and not result.choice.forced)
+        if by_guarantee or result.algorithm != self.algorithm:
             return result
         return replace(result, choice=result.choice.chosen_by(self.choice.pilots, self._winner.reason))
 

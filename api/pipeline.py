@@ -78,7 +78,8 @@ def compile(
     certify: str | None = None,
     alert: float | None = None,
 ) -> Plan:
-    """Check the model, choose the algorithm whose theorem gives the best guarantee, and set its parameters.
+    """Check the model, choose the algorithm, and set its parameters: the best guarantee, or where none says anything, the one that
+    weighs rules of practice or does best in pilot runs.
 
     algorithm  name of the algorithm to use instead of choosing one
     settings   "optimal": scaled to be free of units, with the constants of the best guarantee; "unit-free": so scaled,

@@ -90,9 +90,8 @@ def compile(
     params     values for the params that the model leaves open
     tradeoff   weight of violation against regret where the two are added, and on data the price of violations that state
                no penalty: in ranges of the loss over the size of a constraint, in `hedged` in slopes that come
-    data       rounds to plan for: the horizon becomes their number. Where no algorithm is named it is `hedged` where that
-               applies, else the one that does best in the second half of pilot runs on the first rounds. None draws pilot
-               rounds from the model where that is possible, for "tuned" and where every guarantee is vacuous
+    data       rounds to plan for: the horizon becomes their number, and the algorithm, if none is named, `hedged` where it
+               applies, else the best of pilot runs on the first rounds. None draws pilot rounds where they are needed
     seed       of pilot runs and of tuning
     effort     multiplies the number of steps that the proof searches may take, as for `check`
     budget     seconds of pilot runs, by a model of costs or by the clock, after which no other algorithm is begun; None: 30

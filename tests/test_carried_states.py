@@ -13,6 +13,7 @@ import pytest
 import oco
 from oco.compiler.problem.canonical import canonical
 from oco.dsl.diagnostics import OcoError
+from oco.evaluation.report.states import cut_states
 
 T = 120
 BATTERY = """\
@@ -186,3 +187,34 @@ def test_traces_files_iterators_fleets_and_modules_carry_it(tmp_path: Path) -> N
         rest = {n: data[n][t] for n in ("sales", "price")}
         emitted.observe(**rest)
         fleet.observe(**{n: np.stack([v, v]) for n, v in rest.items()})
+
+
+TOWER = """\
+model tower
+horizon T = 40
+decision pump in box(0, 60)
+stream draw in [0, 55]
+state level = level + pump - draw in [40, 400] start 100
+minimize pump
+"""
+
+
+def test_state_that_nothing_judges_is_warned_of() -> None:
+    warned = [d for d in oco.check(oco.parse(TOWER)).warnings if d.code == "OCO603"]
+    assert ["level" in d.message for d in warned] == [True]
+    assert "`level_kept: level + pump - draw >= 40 each round`" in (warned[0].hint or "")
+    kept = "minimize pump\nsubject to\n    kept: level + pump - draw >= 40 each round"
+    for line in ("minimize pump + pos(draw - level - pump)", kept):
+        assert not oco.check(oco.parse(TOWER.replace("minimize pump", line))).warnings
+    assert not oco.check(oco.parse(BATTERY)).warnings
+
+
+def test_rounds_in_which_a_range_cuts_are_counted() -> None:
+    draw = np.full(40, 20.0)
+    trace = oco.compile(oco.parse(TOWER), "ogd", "paper", backend="numpy").run({"draw": draw})
+    level, empty = 100.0, 0
+    for pump, drawn in zip(trace.decisions[:-1], draw):
+        level = min(max(level + pump - drawn, 40.0), 400.0)
+        empty += level == 40.0
+    assert 0 < empty < 39 and cut_states(trace) == [f"level: at the least of its range, 40, after {empty} of 40 rounds"]
+    assert cut_states(plan_of(BATTERY).run(data_of(BATTERY, 0))) == []

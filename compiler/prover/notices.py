@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from oco.compiler.problem.canonical import Canonical, Inequality
+from oco.compiler.problem.stream_ranges import StreamRange
 from oco.compiler.problem.structure import is_affine
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.phrasing import LONGEST, number
@@ -32,13 +33,32 @@ def _unused(canonical: Canonical) -> Iterator[Diagnostic]:
     exprs = [canonical.played.objective, *(c.expr for c in canonical.constraints)]
     exprs += [c.moving for c in canonical.inequalities if c.moving is not None]
     exprs += [c.margin.measured for c in canonical.inequalities if c.margin is not None]
-    exprs += [s.following for s in canonical.streams if s.following is not None]
     exprs += [e for _, e in canonical.predictions]
     used = {n for e in exprs for n in names(e, Kind.STREAM)}
+    states = {s.name: set(names(s.following, Kind.STREAM)) for s in canonical.streams if s.following is not None}
+    for s in canonical.streams:
+        if (
+            s.name in states
+            and not any(s.name in of for name, of in states.items() if name != s.name)
+            and s.name not in used
+        ):
+            yield _unused_state(s)
+    used |= set().union(*states.values())
     for s in canonical.streams:
         if s.name not in used and not (s.stream.known and canonical.inequalities):  # experts regress on contexts
             message = f"the {'context' if s.stream.known else 'stream'} `{s.name}` stands in no loss and no constraint"
             yield Diagnostic("OCO603", message, s.stream.span, "use it or leave it out", Severity.WARNING)
+
+
+def _unused_state(s: StreamRange) -> Diagnostic:
+    """Warning that no decision is judged by what it leaves in a state: where streams move that, its range is no constraint."""
+    assert s.stream.following is not None
+    low, following = number(float(s.lower.min())), print_expr(s.stream.following)
+    keeps = f"`{s.name}_kept: {following} >= {low} each round`"
+    hint = f"the range of `{s.name}` cuts it, at no cost: a constraint keeps it, {keeps} say, or a loss values it"
+    return Diagnostic(
+        "OCO603", f"the state `{s.name}` stands in no loss and no constraint", s.stream.span, hint, Severity.WARNING
+    )
 
 
 def _never_binding(setting: ProofContext) -> Iterator[Diagnostic]:

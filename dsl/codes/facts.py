@@ -25,10 +25,12 @@ FACTS: dict[str, Code] = {
         Stage.CHECK,
     ),
     "OCO603": Code(
-        "a stream is not used",
-        "The stream stands in no loss and no constraint, so what it reveals changes nothing.",
+        "a stream or a state is not used",
+        "It stands in no loss and no constraint, so what it is changes nothing. The range of a state is kept by itself only where "
+        "decisions and contexts alone move the state; where streams move it too, its range cuts it.",
         _HEAD + "stream d in [0, 1]\nminimize c @ x\n",
-        "Use it, or leave it out; `# allow OCO603` at the end of its line silences the warning.",
+        "Use it, or leave it out: a state in a constraint that keeps its range, say, or in the loss. `# allow OCO603` at the end of its "
+        "line silences the warning.",
         Stage.CHECK,
     ),
     "OCO604": Code(

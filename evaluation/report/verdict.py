@@ -19,6 +19,7 @@ from oco.evaluation.baselines.rule_table import RuleLine
 from oco.evaluation.comparators.base import ComparatorStatus
 from oco.evaluation.measured_run import MeasuredRun
 from oco.evaluation.numbers import counted, number
+from oco.evaluation.report.states import cut_states
 from oco.evaluation.summary import ROUNDING, RegretLine, RunSummary, rounding_of
 
 Array = np.ndarray[Any, Any]
@@ -48,6 +49,7 @@ def verdict(trace: MeasuredRun, run: RunSummary, data: str, algorithm: str, foll
     """
     constraints = kept_constraints(trace)
     shown = _block("constraints", _constraints(constraints), MOST_NAMED + 1) if constraints else []
+    shown += _block("states", cut_states(trace), 2)
     sections = [
         _wrapped(_headline(run, constraints, trace.problem.model.maximized))[:3],
         [*_block("data", [data], 2), *_block("algorithm", [algorithm], 2), *_block("refuted", refuted_words(run), 3)],

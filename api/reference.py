@@ -22,7 +22,7 @@ from oco.plan import Plan
 
 TITLE = """# The Python interface
 
-Written by `make stubs` from the docstrings. The language itself is described in [grammar/language.md](../grammar/language.md).
+Written by `make stubs` from the docstrings. [The language](../grammar/language.md) has a page of its own.
 """
 OBJECTS = (Plan, Facts, Learner, Feedback, Fleet, Trace)
 """Classes of the objects that functions of `oco` give."""

@@ -16,7 +16,7 @@ import numpy as np
 from oco.dsl.assumptions import wrong_key
 from oco.dsl.atoms.expression_names import describe
 from oco.dsl.build import call
-from oco.dsl.checks import check_distribution, check_domain, check_first, check_timing
+from oco.dsl.checks import check_decides, check_distribution, check_domain, check_first, check_timing
 from oco.dsl.diagnostics import MOST_MISTAKES, OcoError, fail
 from oco.dsl.dims import Shape, broadcast, show
 from oco.dsl.expressions import Expr, File, Kind, constant, names, rewrite, written_out
@@ -319,10 +319,8 @@ class Assembly:
         check_new_label(self.scope, label, label_span)
         self.scope.labels[label] = label_span
         shape = call("sub", left, right, span=span).shape
-        if self.decisions and not any(Kind.DECISION in self.scope.kinds_in(side) for side in (left, right)):
-            raise fail(
-                "OCO520", f"constraint `{label}` contains no decision, so no decision can satisfy or break it", span
-            )
+        if self.decisions:
+            check_decides(self.scope, label, (left, right), span)
         if penalty is not None:
             check_fixed(penalty, "a penalty")
             if penalty.shape and penalty.shape != shape:

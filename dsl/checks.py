@@ -14,7 +14,7 @@ from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.dims import broadcast, show
 from oco.dsl.distributions import DISTRIBUTIONS, DistributionKind
 from oco.dsl.domains import DOMAINS, Complaint
-from oco.dsl.expressions import Expr
+from oco.dsl.expressions import Expr, Kind, Name, walk
 from oco.dsl.scope import Array, Scope, check_fixed
 from oco.dsl.source import Span
 from oco.dsl.statements import Decision, Distribution, DomainSpec, Relation, Stream, Timing
@@ -151,6 +151,22 @@ def check_first(scope: Scope, state: Stream, first: Expr) -> None:
         return
     if not bool(np.all((ends[0] <= value) & (value <= ends[1]))):
         raise fail("OCO529", f"{role} lies outside its range", first.span, "widen the range, or start within it")
+
+
+def check_decides(scope: Scope, label: str, sides: Args, span: Span | None) -> None:
+    """Check that a constraint depends on a decision. Raises OCO520."""
+    if any(Kind.DECISION in scope.kinds_in(side) for side in sides):
+        return
+    used = {e.name for side in sides for e in walk(side) if isinstance(e, Name)}
+    state = next((d for d in map(scope.declared.get, sorted(used)) if isinstance(d, Stream) and d.first), None)
+    message = f"constraint `{label}` contains no decision, so no decision can satisfy or break it"
+    hint = ""
+    if state is not None:
+        hint = (
+            f"`{state.name}` is what earlier rounds left: bound what this round leaves, in the range of the state "
+            f"(`in [lo, hi]`), or here by what follows its `=`"
+        )
+    raise fail("OCO520", message, span, hint)
 
 
 def check_timing(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import re
 import tomllib
 from pathlib import Path
@@ -97,6 +99,28 @@ def test_guides_are_short_and_their_blocks_can_run(guide: str) -> None:
             assert set(named) <= set(COMMANDS)
     spans = re.findall(r"`oco ([a-z][a-z-]*)", FENCE.sub("", text))
     assert set(spans) <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("place", documents())
+def test_blocks_read_names_that_their_page_defines(place: str) -> None:
+    """`make site` executes them; this needs no execution, and shows a name that is nowhere."""
+    known, read = {*dir(builtins), "__name__"}, set[str]()
+    for _, block in blocks(documents()[place].read_text(encoding="utf-8")):
+        if not block.executed or block.language not in ("python", "ipython") or block.file:
+            continue
+        known |= {*re.findall(r"^%%oco (\w+)", block.code)}
+        code = re.sub(r"^%%\w.*", "", block.code, count=1, flags=re.DOTALL)
+        for node in ast.walk(ast.parse(re.sub(r"^%.*", "", code, flags=re.MULTILINE))):
+            match node:
+                case ast.Name(id=name, ctx=ast.Load()):
+                    read.add(name)
+                case ast.Name(id=name) | ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                    known.add(name)
+                case ast.alias(name=name, asname=other):
+                    known.add(other or name.partition(".")[0])
+                case ast.ExceptHandler(name=str(name)):
+                    known.add(name)
+    assert read <= known
 
 
 def test_every_name_of_the_interface_has_an_example() -> None:

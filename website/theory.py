@@ -125,10 +125,10 @@ def _prose(doc: str) -> str:
 
 def _marked(text: str) -> str:
     """Line with the signs of Markdown escaped outside of spans of code; the star of a list stays, a sum that goes on is no list."""
-    text = re.sub(r"^( *)([+-]) ", r"\1&#8203;\2 ", text)
     star = "* " if text.startswith("* ") else ""
     pieces = re.split(r"(`[^`]*`)", text.removeprefix(star))
-    return star + "".join(p if p.startswith("`") else _escaped(p) for p in pieces)
+    escaped = star + "".join(p if p.startswith("`") else _escaped(p) for p in pieces)
+    return re.sub(r"^( *)([+-]) ", r"\1\\\2 ", escaped)
 
 
 def _escaped(text: str) -> str:

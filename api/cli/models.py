@@ -161,7 +161,7 @@ def compile(
             "-o",
             "--output",
             metavar="PATH",
-            help="A folder, or with .py one NumPy module. Default: NAME_BACKEND.",
+            help="A folder, where NumPy has a file with the rule alone, to review, or with .py one module of all. Default: NAME_BACKEND.",
             show_default=False,
         ),
     ] = None,

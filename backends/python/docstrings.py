@@ -12,6 +12,10 @@ Each `decide` begins a round. The data of round t come before round t + {0} + 1 
 _BESIDE = """\
 All of the model is in this file. {0}.py beside it checks data, saves states and runs the rule:
 """
+_BELOW = """\
+To review: the part `The rule` and what goes in and out are this model's. The part `The learner` follows from which
+features the model has, and is the same text in all modules with the same ones.
+"""
 _RUNS = """\
 {0}: the learner that runs the rule in {0}_rule.py.
 
@@ -31,7 +35,7 @@ def rule_docstring(program: Program, contract: Contract, learner: str | None = N
         f"{program.name}: decisions round by round with the algorithm {contract.algorithm}.",
         "",
         "Needs NumPy alone. Written by oco from the model below.",
-        *(_BESIDE.format(learner).splitlines() if learner else []),
+        *(_BESIDE.format(learner) if learner else _BELOW).splitlines(),
         "",
         *([f"    from {learner} import Learner", ""] if learner else []),
         "    learner = Learner()",

@@ -101,11 +101,11 @@ class Intake:
             lower, upper = (np.broadcast_to(b, value.shape) for b in (stream.lower, stream.upper))
             good = np.isfinite(value) & (lower <= value) & (value <= upper)
             for place in map(tuple, np.argwhere(~good)):
-                result = f"{_entry(name, place)} is {value[place]}"
+                wrong = f"{_entry(name, place)} is {value[place]}"
                 if not np.isfinite(value[place]):
-                    return StreamError("finite", f"{result}, which is not a finite number")
+                    return StreamError("finite", f"{wrong}, which is not a finite number")
                 bounds = f"[{lower[place]:g}, {upper[place]:g}]"
-                return StreamError("bounds", f"{result}, outside the model's bounds {bounds}")
+                return StreamError("bounds", f"{wrong}, outside the model's bounds {bounds}")
         raise AssertionError("every entry is within its bounds")
 
 

@@ -20,6 +20,8 @@ NAMES: dict[str, tuple[tuple[str, ...] | None, ...]] = {}
 DRAWS: dict[str, tuple[tuple[int, ...], str]] = {}
 CONSTRAINTS: tuple[str, ...] = ()
 EQUALITIES: tuple[str, ...] = ()
+LABELS = False
+"""True where there are constraints or equalities."""
 LIPSCHITZ: tuple[tuple[str, float], ...] = ()
 slopes: Any = None
 prepare: Any = None

@@ -115,6 +115,9 @@ def _known(program: Program, contract: Contract) -> dict[str, Any]:
         "START": range(len(program.decision)),
         "NAMED": any(contract.axes.get(name) for name in revealed),
         "INTEGERS": any(f.type.dtype is DType.INT for f in program.feedback),
+        "ARRAYS": any(f.type.shape for f in program.feedback),
+        "DISTRIBUTED": any(contract.ranges.get(name, Range()).distribution for name in revealed),
+        "LABELS": bool(program.labels or contract.equalities),
         "EXPLAINED": False,
         "len": len,
     }

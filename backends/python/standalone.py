@@ -77,13 +77,14 @@ class Learner:
     def __init__(self, start: Any = None, seed: Any = 0) -> None:
         """Begin at the model's start, or at a first decision (a dict if there are several); `seed` is for random draws."""
         given = start if isinstance(start, dict) else {} if start is None else {next(iter(START)): start}
-        first = {**START, **{name: np.array(value, dtype=float) for name, value in given.items()}}
+        first = {name: np.array(value, dtype=float) for name, value in {**START, **given}.items()}
         shapes = {name: np.shape(value) for name, value in START.items()}
-        if {name: np.shape(value) for name, value in first.items()} != shapes:
+        if {name: value.shape for name, value in first.items()} != shapes:
             raise ValueError(f"a start has these decisions and shapes: {shapes}")
         self._owner = RLock()
         self._take = Intake(STREAMS)
-        self._random = np.random.default_rng(seed)
+        if DRAWS:
+            self._random = np.random.default_rng(seed)
         if CONTEXT:
             self._take_context = Intake({name: STREAMS[name] for name in CONTEXT})
         if LIPSCHITZ:
@@ -250,12 +251,11 @@ class Learner:
             "model_hash": MODEL_HASH,
             "plan_hash": PLAN_HASH,
             "values": {name: pack(v) for name, v in zip(STATE, self._before if prepare else self._values)},
-            "random": self._random.bit_generator.state,
-            "drawn": None,
             "decided": self._decision is not None,
         }
         if DRAWS:
-            state["drawn"] = self._drawn and [pack(a) for a in self._drawn]
+            drawn = self._drawn and [pack(a) for a in self._drawn]
+            state |= {"random": self._random.bit_generator.state, "drawn": drawn}
         if CONTEXT:
             state["context"] = {name: pack(v) for name, v in (self._context or {}).items()}
         return state
@@ -270,11 +270,11 @@ class Learner:
             kinds = [(name, np.shape(v), np.asarray(v).dtype.kind) for name, v in zip(STATE, learner._values)]
             learner._values = tuple(entry_of(name, state["values"][name], *kind) for name, *kind in kinds)
             check_round(learner.round)
-            learner._random.bit_generator.state = state["random"]
-            drawn = state["drawn"] or []
-            if len(drawn) not in (0, len(DRAWS)):
-                raise StateError("its random arrays are not as many")
             if DRAWS:
+                learner._random.bit_generator.state = state["random"]
+                drawn = state["drawn"] or []
+                if len(drawn) not in (0, len(DRAWS)):
+                    raise StateError("its random arrays are not as many")
                 results = [entry_of(name, a, shape, "f") for (name, (shape, _)), a in zip(DRAWS.items(), drawn)]
                 learner._drawn = results or None
             if CONTEXT and (context := state.get("context")):

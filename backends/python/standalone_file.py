@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 import sys
 from collections.abc import Iterator
@@ -10,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from oco.backends.python.interface import CONSTRAINTS, CONTEXT, DELAY, EQUALITIES, MODEL, PREVIOUS, STREAMS
+from oco.backends.python.interface import CONSTRAINTS, CONTEXT, DELAY, EQUALITIES, LABELS, MODEL, PREVIOUS, STREAMS
 from oco.backends.python.standalone import Feedback, Learner
-from oco.backends.python.streams import NAMED
+from oco.backends.python.streams import ARRAYS, DISTRIBUTED, NAMED
 
 
 def named_columns(name: str, header: list[str]) -> list[int]:
@@ -37,19 +38,19 @@ def named_columns(name: str, header: list[str]) -> list[int]:
 
 def columns_of(name: str, header: list[str]) -> list[int]:
     """Columns of a stream: `price`, those of its names, `price[0]`, `price[1]`, ..., or `price.ANYTHING` in the order of the file."""
-    stream, plain = STREAMS[name], [re.sub(r"\s", "", h) for h in header]
-    places = [f"{name}[{','.join(map(str, i))}]" for i in np.ndindex(*stream.shape)]
+    stream, size = STREAMS[name], math.prod(STREAMS[name].shape)
     results = [k for k, h in enumerate(header) if h == name]
     if NAMED and stream.names:
         results = results or named_columns(name, header)
-    if stream.shape:
+    if ARRAYS and stream.shape:
+        plain = [re.sub(r"\s", "", h) for h in header]
+        places = [f"{name}[{','.join(map(str, i))}]" for i in np.ndindex(*stream.shape)]
         results = results or [plain.index(p) for p in places if p in plain]
         results = results or [k for k, h in enumerate(header) if h.startswith(name + ".")]
-    if not results:
-        drawn = f": the model draws it from {stream.distribution}, a file must have it" if stream.distribution else ""
-        raise ValueError(f"no column for {name}{drawn}")
-    if len(results) != len(places):
-        raise ValueError(f"{name} has {len(places)} entries, the file {len(results)} columns for it")
+    if DISTRIBUTED and stream.distribution and not results:
+        raise ValueError(f"no column for {name}: the model draws it from {stream.distribution}, a file must have it")
+    if len(results) != size:
+        raise ValueError(f"{name} has {size} entries, the file {len(results) or 'no'} columns for it")
     return results
 
 
@@ -65,7 +66,8 @@ def rounds_of(path: str) -> Iterator[dict[str, Any]]:
     with open(path, newline="", encoding="utf-8-sig") as file:
         rows = csv.reader(file)
         header = [h.strip() for h in next(rows, [])]
-        columns = {name: columns_of(name, header) for name in STREAMS if name not in PREVIOUS}
+        given = [name for name in STREAMS if name not in PREVIOUS] if PREVIOUS else STREAMS
+        columns = {name: columns_of(name, header) for name in given}
         for row in rows:
             try:
                 cells = {n: [number_of(row[k]) for k in ks] for n, ks in columns.items()}
@@ -92,16 +94,19 @@ def _feedbacks(learner: Any, rounds: Iterator[dict[str, Any]]) -> Iterator[Feedb
 
 def run(rounds: Iterator[dict[str, Any]]) -> None:
     """Play all rounds and print their losses."""
-    labels, count, loss = CONSTRAINTS + EQUALITIES, 0, 0.0
-    signed, hard = np.zeros(len(labels)), np.zeros(len(labels))
+    count, loss = 0, 0.0
+    if LABELS:
+        signed, hard = np.zeros((2, len(CONSTRAINTS + EQUALITIES)))
     for feedback in _feedbacks(Learner(), rounds):
         count, loss = count + 1, loss + feedback.loss
-        signed += np.concatenate([feedback.constraints, feedback.equalities])
-        hard += feedback.violation
+        if LABELS:
+            signed += np.concatenate([feedback.constraints, feedback.equalities])
+            hard += feedback.violation
     print(f"{MODEL}: {count} rounds, loss {loss:.6g} ({loss / max(count, 1):.6g} a round)")
-    soft = Feedback(count, loss, *np.split(signed, [len(CONSTRAINTS)])).violation
-    for label, total, worst in zip(labels, soft, hard):
-        print(f"{label}: violation {total:.6g} over all rounds, {worst:.6g} round by round")
+    if LABELS:
+        soft = Feedback(count, loss, *np.split(signed, [len(CONSTRAINTS)])).violation
+        for label, total, worst in zip(CONSTRAINTS + EQUALITIES, soft, hard):
+            print(f"{label}: violation {total:.6g} over all rounds, {worst:.6g} round by round")
 
 
 def main(arguments: list[str]) -> int:

@@ -10,6 +10,10 @@ NAMED = True
 """True where entries of streams may have names; an emitted module whose streams have none does without their code."""
 INTEGERS = True
 """True where streams may hold integers; an emitted module whose streams hold none does without their code."""
+ARRAYS = True
+"""True where streams may have axes; an emitted module whose streams are numbers does without the code of columns for entries."""
+DISTRIBUTED = True
+"""True where streams may have distributions; an emitted module whose streams have none does without the word on them."""
 
 
 class Stream(NamedTuple):

@@ -23,7 +23,7 @@ LEARNER: dict[str, Code] = {
         "an input of a round has another shape",
         "The shape of what `observe` is given is the shape of the stream in the model; nothing is stretched.",
         "learner.observe(price=[1.0, 2.0])",
-        "Give an array of the shape that the message names.",
+        "Give a number for each entry: three for `price[3]`, in brackets or an array, and one without brackets for `price`.",
         Stage.RUN,
     ),
     "OCO843": Code(

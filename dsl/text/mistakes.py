@@ -188,6 +188,10 @@ def _horizon(trouble: ParseFailure) -> Diagnostic | None:
     if trouble.word == "horizon" and trouble.expected == {"T"}:
         value = trouble.tokens[-1].text if trouble.tokens[-1].type == "NUMBER" else "5000"
         return Diagnostic("OCO100", "the horizon is called `T`", trouble.span, f"write `horizon T = {value}`")
+    at, before = trouble.at, trouble.before
+    if trouble.word == "horizon" and at is not None and at.type in NAME_KINDS and before.type == "NUMBER":
+        hint = f"it counts rounds, without a unit: `horizon T = {before.text}  # {at.text}`"
+        return Diagnostic("OCO100", f"expected the end of the line; {trouble.encountered()}", at.span, hint)
     return None
 
 

@@ -213,6 +213,7 @@ def within_known(game: Game, x: Array) -> Array:
         numbers, Data(numbers, len(rows), MappingProxyType(given)), "dynamic", ComparatorBudget(game.seconds)
     )
     if best.losses is None:
+        game.check_time()
         raise RuleUnavailable(best.why)
     moved = x.copy()
     moved[rows] = np.concatenate([best.decision[b.name].reshape(len(rows), -1) for b in problem.blocks], axis=1)

@@ -123,6 +123,7 @@ class Resolving:
         self.game.meter.count(1, len(chosen), self.problem.size + self.constraints)
         best = compare(self.problem, data, "dynamic", ComparatorBudget(self.game.seconds))
         if best.losses is None:
+            self.game.check_time()
             raise RuleUnavailable(best.why)
         parts = [best.decision[b.name].reshape(len(chosen), -1) for b in self.problem.blocks]
         return np.concatenate(parts, axis=1)[back]

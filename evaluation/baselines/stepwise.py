@@ -130,6 +130,7 @@ class _Steps:
         budget = ComparatorBudget(self.game.seconds)
         best = compare(self.solving, Data(self.solving, K, MappingProxyType(given)), "dynamic", budget)
         if best.losses is None:
+            self.game.check_time()
             raise RuleUnavailable(best.why)
         return np.concatenate([best.decision[b.name].reshape(K, -1) for b in self.solving.blocks], axis=1)
 

@@ -29,11 +29,12 @@ def repaired(table: Table, on_missing: str, used: Sequence[str]) -> tuple[Table,
     """
     if checked(on_missing) == "error":
         return table, ()
-    missing = {n: np.asarray(np.isnan(table.arrays[n]).reshape(len(table.arrays[n]), -1).any(axis=1)) for n in used}
-    for name in missing.keys() & table.texts.keys():
-        missing[name][[place // table.width(name) for place in table.texts[name]]] = False
+    entries = {n: np.asarray(np.isnan(table.arrays[n])) for n in used}
+    for name in entries.keys() & table.texts.keys():
+        entries[name][[place // table.width(name) for place in table.texts[name]]] = False
+    missing = {n: gone.reshape(len(gone), -1).any(axis=1) for n, gone in entries.items()}
     if on_missing == "hold":
-        arrays = {n: _held(table.arrays[n], gone) for n, gone in missing.items()}
+        arrays = {n: _held(table.arrays[n], entries[n]) for n, gone in missing.items() if gone.any()}
         filled = {n: int(np.count_nonzero(gone & (np.cumsum(~gone) > 0))) for n, gone in missing.items()}
         parts = [f"`{n}` {count}" for n, count in filled.items() if count]
         message = f"missing values that hold the last one before: {', '.join(parts[:SHOWN])}{_more(parts)}"
@@ -94,5 +95,7 @@ def _moved(cells: Mapping[int, str], keep: Array, width: int) -> dict[int, str]:
 
 
 def _held(array: Array, missing: Array) -> Array:
-    last = np.maximum.accumulate(np.where(missing, -1, np.arange(len(array))))
-    return np.where((last >= 0).reshape(-1, *[1] * (array.ndim - 1)), array[np.maximum(last, 0)], array)
+    """Array (rounds, ...) with each missing entry at the last value before it, where there is one."""
+    rounds = np.arange(len(array)).reshape(-1, *[1] * (array.ndim - 1))
+    last = np.maximum.accumulate(np.where(missing, -1, rounds), axis=0)
+    return np.where(last >= 0, np.take_along_axis(array, np.maximum(last, 0), axis=0), array)

@@ -106,6 +106,9 @@ def test_missing_values_can_be_held_or_skipped(problem: Canonical) -> None:
     np.testing.assert_array_equal(load_data(problem, source, on_missing="hold").array("price")[:, 1], [2, 2, 9])
     skipped = load_data(problem, source, on_missing="skip")
     np.testing.assert_array_equal(skipped.array("price"), [[1, 2, 3], [8, 9, 9]])
+    arrays = {"price": np.array([[1, 2, 3], [5, np.nan, 6], [8, 9, np.nan]]), "jobs": np.array([4.0, 7, 1])}
+    held = load_data(problem, arrays, on_missing="hold").array("price")
+    np.testing.assert_array_equal(held, [[1, 2, 3], [5, 2, 6], [8, 9, 6]])
     assert codes(problem, table(HEADER + ",2,3,4\n1,2,3,4\n"), on_missing="hold") == ["OCO827"]
     assert "line 4" in message(problem, table(HEADER + "1,,3,4\n1,2,3,4\n1,2,30,4\n"), on_missing="skip")
 

@@ -7,11 +7,13 @@ import math
 import numpy as np
 import pytest
 from driving import Run, plan_of
+from scipy.optimize import minimize
 from test_pilots_on_data import TEXT as PACING
 from test_pilots_on_data import rounds
 
 import oco
 from oco.compiler.algorithms.dual_prices import RESERVE, STEP
+from oco.compiler.algorithms.experts import gradients, solving
 
 TEXT = """
 model spending
@@ -72,3 +74,41 @@ def test_it_is_the_default_on_data_and_earns_more_than_others_that_keep_a_budget
     assert -0.05 * 3 * 480 < run.constraints.sum() < 0.01 * 3 * 480
     other = oco.compile(oco.parse(PACING), "coldq").run(data)
     assert other.constraints.sum() < 0 and run.loss.sum() < 1.5 * other.loss.sum() < 0
+
+
+def test_experts_decide_for_the_minimum_of_the_predicted_loss_and_the_price() -> None:
+    """Also where the price alone would take the step out of the domain: `argmin f(u; s) + lambda <g, u> + alpha |u - y|^2` by SciPy."""
+    text = """
+model channels
+horizon T = 40
+decision x[2] in box(0, 1)
+stream v[2] in [0, 8]
+stream c[2] in [0, 3]
+minimize -sum(v * log(1 + 4 * x))
+subject to
+    budget: c @ x <= 0.4  on average, penalty 25
+"""
+    plan, rng = oco.compile(oco.parse(text), "hedged", backend="numpy"), np.random.default_rng(3)
+    learner, scales, D = plan.learner(), plan.choice.winner.scales, plan.settings["D"].value
+    experts = solving(plan.choice.situation.canonical, 1)
+    k = max(range(len(experts)), key=lambda i: experts[i][1])
+    row, reach, _ = experts[k]
+    k, beyond = k + len(gradients(plan.choice.situation.canonical)), 0
+    for _ in range(30):
+        learner.decide()
+        before = learner.values["x"][k]
+        learner.observe(v=rng.uniform(0, 8, 2), c=rng.uniform(1, 3, 2))
+        state = learner.values
+        (v, c), lam = np.split(state["predicted"][row], 2), float(state["lambda"][0])
+        alpha = math.sqrt(2 * state["S"][k]) / (2 * reach * float(D))
+        charge = lam * c * scales.radius / scales.inequalities[0]
+
+        def penalised(u: np.ndarray, v: np.ndarray = v, charge: np.ndarray = charge, y: np.ndarray = before) -> float:
+            gain = v @ np.log(1 + 4 * np.clip(scales.origins[0] + scales.radius * u, 0, 1))
+            return float(-gain / scales.loss + charge @ u + alpha * (u - y) @ (u - y))  # noqa: B023
+
+        ends = [((0 - o) / scales.radius, (1 - o) / scales.radius) for o in np.broadcast_to(scales.origins[0], 2)]
+        best = minimize(penalised, before, bounds=ends, tol=1e-14).x
+        assert penalised(state["x"][k]) <= penalised(best) + 1e-10
+        beyond += int((before - charge / (2 * alpha) < ends[0][0]).any())
+    assert beyond > 10

@@ -12,6 +12,10 @@ from thorough import thorough
 
 import oco
 from oco.compiler.problem.canonical import canonical
+from oco.compiler.problem.margin_predictions import Margins
+from oco.compiler.problem.margin_predictors import BySeason
+from oco.compiler.selection.plan import compile_plan
+from oco.contract import Recipe
 
 pytestmark = needs_compiler
 DAYS, CELLS, MOST = 21, 2, 120.0
@@ -44,11 +48,11 @@ def allowed() -> Any:
     return 0.05 * t + 0.95 + np.minimum(np.sqrt(0.05 * (T - t) / 2), 0.05 * (T - t)) + 1e-9
 
 
-def by_hour(load: Any, late: slice) -> Any:
+def by_hour(load: Any, late: slice, hours: int = 24) -> Any:
     """Capacity by hour of the day: mean and deviations of its past loads, of these the fewest that serve 95% of the late rounds."""
-    past = [load[t % 24 : t : 24] for t in range(48, T)]
+    past = [load[t % hours : t : hours] for t in range(2 * hours, T)]
     mean, deviation = (np.array([f(p, axis=0) for p in past]) for f in (np.mean, np.std))
-    first = np.full((48, CELLS), MOST)
+    first = np.full((2 * hours, CELLS), MOST)
     for z in np.arange(0.5, 6.0, 0.05):
         rule = np.concatenate([first, mean + z * deviation])
         if ((load > rule)[late].mean(axis=0) <= 0.05).all():
@@ -96,3 +100,26 @@ def test_the_one_context_that_fits_is_taken_for_a_forecast() -> None:
     two = TOWERS.replace("stream load", f"context capacity_before[{CELLS}] in [0, {MOST}]\nstream load")
     margin = canonical(oco.parse(two)).inequalities[0].margin
     assert margin is not None and margin.margins.stated is None
+
+
+@pytest.mark.parametrize("runs", [False, thorough(True)])
+def test_margins_have_the_seasons_that_are_measured_on_data(runs: bool) -> None:
+    """Shifts of 20 rounds: no usual season. The plan of another horizon, and that of a saved state, have them too."""
+    rng, t, late = np.random.default_rng(5), np.arange(T), slice(140, None)
+    load = np.clip((60 + 40 * np.sin(2 * np.pi * t[:, None] / 20)) * rng.lognormal(0, 0.05, (T, CELLS)), 0, MOST)
+    data = {"load": load, "forecast": np.full((T, CELLS), 60.0)}
+    plan = oco.compile(oco.parse(TOWERS), data=data)
+    again = compile_plan(plan.model, plan.algorithm, season=Recipe.read(plan.recipe).season)
+    for q, expected in ((plan, [1, 20, 140]), (plan.with_horizon(400), [1, 20]), (again, [1, 20, 140])):
+        assert [p.k for p in margin_of(q).predictors if isinstance(p, BySeason)] == expected
+    if not runs:
+        return
+    own = np.asarray(plan.run(data, backend="c").decisions).reshape(T, CELLS)
+    assert ((own + 1e-9 < load).cumsum(axis=0) <= allowed()).all()
+    assert own[late].sum() < 1.02 * by_hour(load, late, 20)[late].sum()
+
+
+def margin_of(plan: Any) -> Margins:
+    (c,) = plan.choice.situation.canonical.known
+    assert c.margin is not None
+    return c.margin.margins

@@ -283,9 +283,8 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
         alpha = t.name("alpha", t.sqrt(2.0 * t.maximum(total, TINY)) / (2.0 * size * D))
         if problem_of(moved(y).spec.canonical, samples).whole is not None:
             weights = t.concat(t.ones((1,)), caps) if N else t.ones((1,))
-            origin = y - charged / (2.0 * alpha) if priced else y
             whole = as_predicted(moved(y), row, margin, following, True, samples)
-            step = implicit_step(whole, origin, alpha, weights)
+            step = implicit_step(whole, y, charged, alpha, weights)
         elif not N:
             step = p.domain.project(y - slope / (2.0 * alpha))
         else:

@@ -27,6 +27,7 @@ from oco.compiler.lowering.points import Structured
 from oco.compiler.lowering.predicted_round import data_ranges, positions, predicted_of, within_ranges
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
+from oco.compiler.problem.calendars import DAYS, day_of
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.theory.settings import Default
 from oco.compiler.theory.theorems import Situation
@@ -35,10 +36,6 @@ from oco.dsl.magnitudes import TINY
 LEVEL_RATES = (0.1, 0.3)
 """Rates at which the level of each weekly prediction forgets."""
 ROWS = 1 + len(LEVEL_RATES)
-DAYS = 7
-"""Days of a week: no other number of seasons makes a longer one in calendars that people work by."""
-YEARS = (52, 365, 366)
-"""Seasons that are years, of weeks or of days, and no days."""
 SHRUNK = 10.0
 """Rounds that shrink what a day of the week is above the average of all days."""
 MOST_NUMBERS = 10**6
@@ -73,13 +70,6 @@ def season_parts(p: Problem) -> tuple[SeasonPart, ...]:
     lengths = {n: min(max(2, k // math.gcd(k, turns)), longest) for n, k in own.items()}
     ends = np.cumsum((0, *sizes.values())).tolist()
     return tuple((f"_{n}", (a, b), lengths.get(n, season)) for n, (a, b) in zip(sizes, pairwise(ends)))
-
-
-def day_of(season: int) -> int:
-    """Rounds of a day where the season is a week of days or a day; 0 where it is neither."""
-    if season <= DAYS or season in YEARS:
-        return 0
-    return season // DAYS if season % DAYS == 0 else season
 
 
 class Profiles:

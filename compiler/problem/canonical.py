@@ -15,7 +15,7 @@ import numpy as np
 
 from oco.compiler.problem.constraint_parts import difference, penalties_of
 from oco.compiler.problem.cuts import steps_each
-from oco.compiler.problem.equalities import has_multipliers
+from oco.compiler.problem.equalities import both_sides, has_multipliers
 from oco.compiler.problem.families import Families, families
 from oco.compiler.problem.feedback_delay import delay_of
 from oco.compiler.problem.folding import Folding
@@ -47,7 +47,6 @@ from oco.dsl.expressions import Expr, Kind, changes, constant, names
 from oco.dsl.labels import Axes
 from oco.dsl.limits import check_entries
 from oco.dsl.model import Model
-from oco.dsl.source import Span
 from oco.dsl.statements import Decision, Feedback, Measure, Relation, Timing
 
 Floats = np.ndarray[Any, Any]
@@ -62,7 +61,7 @@ class Canonical:
     `moving` the loss over them where it has some: in `objective` they are the decision itself. `predictions` has the stated prediction of
     each stream that has one, `statistics` the streams that these use beside contexts. `horizon` is None where the model says that it is
     unknown, and `reads_horizon` tells whether other fields depend on it; feedback comes `delay` rounds later at most. `unscaled` is the
-    problem in the user's units where this one is in others.
+    problem in the user's units where this one is in others, `seasons` are those of the data that margins try, where they are known.
     """
 
     model: Model
@@ -81,6 +80,7 @@ class Canonical:
     predictions: tuple[tuple[str, Expr], ...] = ()
     statistics: tuple[StreamRange, ...] = ()
     reads_horizon: bool = True
+    seasons: tuple[int, ...] = ()
 
     def __hash__(self) -> int:
         return self._hash
@@ -95,7 +95,12 @@ class Canonical:
         if rounds == self.horizon:
             return self
         model = self.model.with_horizon(rounds)
-        return canonical(model) if self.reads_horizon else replace(self, model=model, horizon=rounds)
+        return canonical(model, self.seasons) if self.reads_horizon else replace(self, model=model, horizon=rounds)
+
+    def with_seasons(self, seasons: tuple[int, ...]) -> Canonical:
+        """Canonical problem whose margins try seasons that were measured on data, in rounds; this one where it has no margins."""
+        margins = any(c.margin is not None for c in self.inequalities)
+        return canonical(self.model, seasons) if margins and seasons != self.seasons else self
 
     @property
     def name(self) -> str:
@@ -211,7 +216,7 @@ class Canonical:
     def as_inequalities(self) -> Canonical:
         """Problem without equalities: each is two inequalities on average, after the others."""
         pairs = [
-            _pair(c.label, c.shape, (c.expr, call("neg", c.expr)), Timing.ON_AVERAGE, c.span, c.penalties)
+            both_sides(c.label, c.shape, (c.expr, call("neg", c.expr)), Timing.ON_AVERAGE, c.span, c.penalties)
             for c in self.equalities
         ]
         return replace(self, inequalities=(*self.inequalities, *(c for pair in pairs for c in pair)), equalities=())
@@ -266,12 +271,14 @@ class Canonical:
         return {name: axes for name in names if (axes := self.model.axes(name))}
 
 
-def canonical(model: Model) -> Canonical:
+def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
     """Bring a model into canonical form.
+
+    seasons  rounds after which its data repeat themselves, where they are known
 
     Raises OcoError where a param has no value, a bound or domain is not acceptable, or a round has no entry of what it indexes.
     """
-    folding, findings = Folding(model), Findings()
+    folding, findings = Folding(model, seasons), Findings()
     if model.objective is None:
         raise fail("OCO207", "the model has nothing to minimize", model.span, "add a line: minimize EXPRESSION")
     check_entries(model)
@@ -293,7 +300,7 @@ def canonical(model: Model) -> Canonical:
             equalities.append(Equality(c.label, shape, above, c.span, penalties))
             continue
         if c.relation is Relation.EQ:
-            inequalities += _pair(c.label, shape, (above, below), c.timing, c.span, penalties)
+            inequalities += both_sides(c.label, shape, (above, below), c.timing, c.span, penalties)
             continue
         g = above if c.relation is Relation.LE else below
         own = Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties)
@@ -325,6 +332,7 @@ def canonical(model: Model) -> Canonical:
         predictions=tuple((n, of_previous(e, fields)) for n, e in predicted.of.items()),
         statistics=predicted.statistics,
         reads_horizon=folding.reads_horizon,
+        seasons=seasons,
     )
 
 
@@ -371,21 +379,6 @@ def _with_margin(c: Inequality, margin: ShareMargin, before: Mapping[str, Stream
     own = {name: s.name for name, s in before.items()}
     moving = replace(margin, usual=of_previous(margin.usual, own), measured=of_previous(margin.measured, own))
     return replace(c, known=True, expr=standing_still(margin.robust), moving=moving.moving, margin=moving)
-
-
-def _pair(
-    label: str,
-    shape: tuple[int, ...],
-    sides: tuple[Expr, Expr],
-    timing: Timing,
-    span: Span | None,
-    penalties: tuple[float, ...],
-) -> list[Inequality]:
-    """Two inequalities in the place of an equality."""
-    return [
-        Inequality(f"{label}.{side}", shape, expr, timing, label, span, penalties)
-        for side, expr in zip(("above", "below"), sides)
-    ]
 
 
 def _block(decision: Decision, folding: Folding, steps: int) -> DecisionBlock:

@@ -27,8 +27,8 @@ Floats = np.ndarray[Any, Any]
 class Folding:
     """Expressions of a model over numbers, decisions, streams and the round `t`."""
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
+    def __init__(self, model: Model, seasons: tuple[int, ...] = ()) -> None:
+        self.model, self.seasons = model, seasons
         self.params: Mapping[str, Param] = {p.name: p for p in model.params}
         self.values = {p.name: p.data for p in model.params if p.data is not None}
         self.lets = {let.name: let.value for let in model.lets}

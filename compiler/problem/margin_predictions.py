@@ -4,10 +4,10 @@ With e_t = g(x_t; s_t) - g(x_t; s^), what the streams of round t add to the cons
 
     base_k(t) + phi_k (e_{t-1} - base_k(t-1)),    base_k: average of e at rounds t - k, t - 2 k, ..., which forgets,
 
-one for each season k (1: all rounds), one with the model's own predictions of the streams as base, and one with the regression of e_t on
-these, over rounds that it forgets; phi_k is the regression coefficient of a residual on the one before. The predictor with the least
-average squared error is taken; its errors over the last rounds, each over the usual size of errors at its phase of the season, have a
-quantile Q at level 1 - a, and the margin is p + Q times that size.
+one for each season k (1: all rounds; those measured on data with their weeks, else usual ones), one with the model's own predictions of
+the streams as base, and one with the regression of e_t on these, over rounds that it forgets; phi_k is the regression coefficient of a
+residual on the one before. The predictor with the least average squared error is taken; its errors over the last rounds, each over the
+usual size of errors at its phase of the season, have a quantile Q at level 1 - a, and the margin is p + Q times that size.
 All of it is arithmetic of expressions over values that rounds leave to the next, so that every backend and every report knows them.
 """
 
@@ -18,14 +18,15 @@ from functools import cached_property
 
 import numpy as np
 
+from oco.compiler.problem.calendars import with_weeks
 from oco.compiler.problem.kept_values import added, one_minus
 from oco.compiler.problem.margin_predictors import LEAST_ERRORS, NOW, ByForecast, BySeason, MarginPredictor
 from oco.compiler.problem.stream_ranges import Floats, StreamRange
 from oco.dsl.build import call
 from oco.dsl.expressions import Expr, Kind, Name, constant
 
-SEASONS = (1, 7, 24, 96, 168)
-"""Seasons that are tried, in rounds: none, and those of weeks of days, of days of hours and of quarters, and of weeks of hours."""
+SEASONS = (7, 24, 96, 168)
+"""Seasons that are tried where those of the data are unknown, in rounds: weeks of days, days of hours and of quarters, weeks of hours."""
 LEAST_SEASONS = 3
 """Times that a season must fit into the horizon to be tried."""
 MOST_NUMBERS = 300_000
@@ -44,6 +45,7 @@ class Margins:
     now     e_t, over the decision and the streams of the round
     least, most   ends of the margin, entry by entry
     stated  prediction of e_t by those of the streams; None where the model states none
+    seasons of the data, in rounds; none where they are unknown
     """
 
     label: str
@@ -55,6 +57,7 @@ class Margins:
     horizon: int | None
     stated: Expr | None = None
     taken: frozenset[str] = field(default_factory=frozenset)
+    seasons: tuple[int, ...] = ()
 
     @cached_property
     def window(self) -> int:
@@ -67,7 +70,7 @@ class Margins:
         stated = () if self.stated is None else (ByForecast(self, False), ByForecast(self, True))
         most = np.inf if self.horizon is None else self.horizon / LEAST_SEASONS
         size, kept, left = int(np.prod(self.shape, dtype=np.int64)), list[int](), MOST_NUMBERS
-        for k in SEASONS:
+        for k in sorted({1, *(n for s in self.seasons for n in with_weeks(s)), *(() if self.seasons else SEASONS)}):
             left -= (2 * k + self.window) * size
             if k == 1 or (k <= most and left > 0):
                 kept.append(k)

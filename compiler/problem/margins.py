@@ -170,7 +170,7 @@ def margin_of(
     least = np.minimum(low, 0.0)
     added = _as_stated(expr, usual, {**_forecasts(later, streams), **stated}, later, boxes)
     taken = frozenset(folding.declared)
-    margins = Margins(label, shape, expr, least, most, share, folding.horizon, added, taken)
+    margins = Margins(label, shape, expr, least, most, share, folding.horizon, added, taken, folding.seasons)
     greatest, lowest = (tuple(np.ravel(a).tolist()) for a in (most, least))
     return ShareMargin(usual, expr, share, greatest, lowest, margins, shape, enough)
 

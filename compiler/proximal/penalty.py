@@ -54,7 +54,7 @@ LEAST_SHARE = 0.2
 
 BY_NEWTON = "by Newton's method on its dual"
 STEP_DOC = f"argmin over the domain of <c, x - y> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+, {BY_NEWTON}."
-IMPLICIT_DOC = f"argmin over the domain of h_0(x) + alpha |x - y|^2 + sum_n Q_n [h_n(x)]_+, {BY_NEWTON}."
+IMPLICIT_DOC = f"argmin over the domain of <c, x - y> + h_0(x) + alpha |x - y|^2 + sum_n Q_n [h_n(x)]_+, {BY_NEWTON}."
 NEAREST_DOC = "argmin over the domain of |x - y|^2 / 2 + sum_n Q_n [g_n(x)]_+, by Newton's method on its dual, and the multipliers."
 KINKED_DOC = "argmin over the domain of <c, x - y> + alpha |x - y|^2 + sum_n Q_n [g_n(x)]_+: proximal points of the epigraph of kinks in g."
 ASCENT_DOC = "Newton's step of the multipliers, cut at the bounds [0, Q], and the gain that the whole of it promises."
@@ -84,13 +84,14 @@ def penalized_step(p: Problem, y: Point, c: Point, alpha: Value, Q: Value, g: Va
     return Point(call_over(t, "penalized_step", step, Q, *response.parts, doc=STEP_DOC, words=response.words))
 
 
-def implicit_step(p: Problem, y: Point, alpha: Value, Q: Value) -> Point:
-    """argmin over the domain of h_0(x) + alpha |x - y|^2 + sum_{n > 0} Q_n [h_n(x)]_+, the rows h without kinks or separable over a box.
+def implicit_step(p: Problem, y: Point, c: Point, alpha: Value, Q: Value) -> Point:
+    """argmin over the domain of <c, x - y> + h_0(x) + alpha |x - y|^2 + sum_{n > 0} Q_n [h_n(x)]_+, the rows h without kinks or separable
+    over a box.
 
     Q  (N + 1,), the first entry 1: the multiplier of h_0, which stays
     """
-    t, y = p.tracer, y.named(p.tracer, "y")
-    response = _response(p, y, y * 0.0, alpha, lambda: p.constraints(y))
+    t, y, c = p.tracer, y.named(p.tracer, "y"), c.named(p.tracer, "c")
+    response = _response(p, y, c, alpha, lambda: p.constraints(y))
     fixed = np.arange(Q.shape[0]) < 1
 
     def step(Q: Value, *parts: Structured) -> tuple[Value, ...]:

@@ -350,12 +350,13 @@ def analyzed(
 ) -> Situation:
     """The canonical problem and its facts. Raises OcoError where the model is wrong."""
     problem = model if isinstance(model, Canonical) else canonical(model)
-    facts = check_canonical(problem.model, problem, budget=SearchBudget(effort))
-    conditions = None if seen is None else DataConditions(problem, seen, SearchBudget(effort))
     if season is None:
         unknown = (s.name for s in problem.streams if not s.stream.known)
         season = 1 if seen is None else own_seasons(seen, unknown)
     by_name = {"": season} if isinstance(season, int) else season
+    problem = problem.with_seasons(tuple(sorted({k for k in by_name.values() if k > 1})))
+    facts = check_canonical(problem.model, problem, budget=SearchBudget(effort))
+    conditions = None if seen is None else DataConditions(problem, seen, SearchBudget(effort))
     own = {n: k for n, k in by_name.items() if n}
     about = {"seen": conditions, "season": by_name[""], "own_seasons": own}
     return Situation(problem.learned, facts, problem.learner_rounds, weight, **about)  # type: ignore[arg-type]

@@ -31,7 +31,7 @@ from oco.compiler.algorithms.wang_yan_liu2025 import MEAN_INEQUALITIES_ONLY
 from oco.compiler.algorithms.wei2020 import IID_CONSTRAINTS, MEAN_CONSTRAINTS
 from oco.compiler.algorithms.weibel2026 import OCG
 from oco.compiler.algorithms.xie2020 import ORGFW
-from oco.compiler.ir.symbolic import ZERO, Constant, Formula
+from oco.compiler.ir.symbolic import ZERO, Formula, Numeral
 from oco.compiler.ir.symbolic_form import product, total
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
@@ -294,9 +294,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], duality: bool) -> 
     if duality:
         quantities += [Quantity("s", "s", "Slater margin", slater_margin(s))]
     violation = f"min({VIOLATION}, {DUAL_VIOLATION})" if duality else VIOLATION
-    beta = settings["beta"].formula
-    assert isinstance(beta, Formula)
-    of_regret, of_violation = _rates(oracle, beta, duality)
+    of_regret, of_violation = _rates(oracle, settings["beta"].formula, duality)
     message, note = "in expectation", margin_note(s) if duality else ""
     return Guarantee(
         f"Lee, Ho-Nguyen & Lee 2023, {'Theorems 1 and 3' if duality else 'Theorem 1'}, with {oracle.cite}",
@@ -323,9 +321,9 @@ def _rates(oracle: Oracle, beta: Formula, duality: bool) -> tuple[str, str]:
     """T^((2 - alpha)/(3 - 2 alpha) + beta) and T^((5 - 3 alpha)/(6 - 4 alpha) - beta/2), or the first twice, as text."""
     alpha = oracle.alpha
     regret, violation = (2 - alpha) / (3 - 2 * alpha), (5 - 3 * alpha) / (6 - 4 * alpha)
-    of_regret = f"T**({total((Constant(regret), beta))})"
-    halved = product((Constant(Fraction(-1, 2)), beta))
-    return of_regret, of_regret if duality else f"T**({total((Constant(violation), halved))})"
+    of_regret = f"T**({total((Numeral(regret), beta))})"
+    halved = product((Numeral(Fraction(-1, 2)), beta))
+    return of_regret, of_regret if duality else f"T**({total((Numeral(violation), halved))})"
 
 
 def _theorem(oracle: Oracle, duality: bool) -> Theorem:

@@ -31,7 +31,7 @@ from oco.compiler.algorithms.lee2023 import (
 from oco.compiler.algorithms.wang_wan_zhang2025 import setting_quantities
 from oco.compiler.algorithms.wang_yan_liu2025 import MEAN_INEQUALITIES_ONLY
 from oco.compiler.algorithms.wei2020 import IID_CONSTRAINTS, MEAN_CONSTRAINTS
-from oco.compiler.ir.symbolic import HALF, Formula
+from oco.compiler.ir.symbolic import HALF
 from oco.compiler.ir.symbolic_form import exact, product, total
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows, repeated
@@ -245,7 +245,6 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], duality: bool) -> 
     if duality:
         quantities += [Quantity("s", "s", "Slater margin", slater_margin(s))]
     beta = settings["beta"].formula
-    assert isinstance(beta, Formula)
     regret = f"T**({total((HALF, beta))})"
     violation = f"T**({total((exact(0.75), product((exact(-0.5), beta))))})"
     message = "in expectation"

@@ -12,7 +12,18 @@ from fractions import Fraction
 from functools import reduce
 from operator import mul
 
-from oco.compiler.ir.symbolic import HALF, MINUS_ONE, ONE, Call, Constant, Formula, Power, Product, Sum, Symbol
+from oco.compiler.ir.symbolic import (
+    HALF,
+    MINUS_ONE,
+    ONE,
+    Call,
+    Formula,
+    Numeral,
+    Sum,
+    Symbol,
+    SymbolicPower,
+    SymbolicProduct,
+)
 from oco.compiler.ir.symbolic_form import nearest_float, negative, power, product, split, substituted
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
@@ -29,7 +40,7 @@ def trace_formula(
     if missing := sorted(formula.symbols - values.keys()):
         raise InternalError(f"the formula {formula} uses {', '.join(missing)}, which has no value")
     traced = {n: v for n, v in values.items() if isinstance(v, Value)}
-    numbers = {n: Constant(Decimal(float(v))) for n, v in values.items() if not isinstance(v, Value)}
+    numbers = {n: Numeral(Decimal(float(v))) for n, v in values.items() if not isinstance(v, Value)}
     if formula.symbols.isdisjoint(traced):
         return t.constant(_number(substituted(formula, numbers)), name, why or str(formula))
     return _Tracing(t, traced, numbers).value(formula)
@@ -49,7 +60,7 @@ class _Tracing:
 
     t: Tracer
     traced: Mapping[str, Value]
-    numbers: Mapping[str, Constant]
+    numbers: Mapping[str, Numeral]
 
     def value(self, f: Formula) -> Value:
         if self._is_known(f):
@@ -59,9 +70,9 @@ class _Tracing:
                 return self.traced[f.name]
             case Sum():
                 return self._sum(f)
-            case Product():
+            case SymbolicProduct():
                 return self._product(f)
-            case Power():
+            case SymbolicPower():
                 return self._power(f.base, f.exponent)
             case Call():
                 return self._function(f)
@@ -77,12 +88,12 @@ class _Tracing:
             result = result - self.value(negative(term)) if _is_negative(term) else result + self.value(term)
         return result
 
-    def _product(self, f: Product) -> Value:
+    def _product(self, f: SymbolicProduct) -> Value:
         """Factors with negative exponents make one denominator."""
         below = [power(a, MINUS_ONE) for a in f.args if _is_divisor(a)]
         front, _ = split(f)
         if isinstance(front, Fraction) and front.denominator != 1:
-            below = [Constant(Fraction(front.denominator)), *below]
+            below = [Numeral(Fraction(front.denominator)), *below]
         if below:
             above = product((f, *below))
             return self.value(above) / self.value(product(below))
@@ -96,7 +107,7 @@ class _Tracing:
     def _power(self, base: Formula, exponent: Formula) -> Value:
         if exponent == HALF:
             return self.t.sqrt(self.value(base))
-        if isinstance(exponent, Constant) and exponent.number < 0:
+        if isinstance(exponent, Numeral) and exponent.number < 0:
             return self.t.lift(1.0) / self.value(power(base, negative(exponent)))
         return self.value(base) ** self.value(exponent)
 
@@ -119,8 +130,8 @@ def _chained(operation: Callable[[Value, Value], Value], values: Sequence[Value]
 
 
 def _is_negative(f: Formula) -> bool:
-    return (f.number if isinstance(f, Constant) else split(f)[0]) < 0
+    return (f.number if isinstance(f, Numeral) else split(f)[0]) < 0
 
 
 def _is_divisor(f: Formula) -> bool:
-    return isinstance(f, Power) and isinstance(f.exponent, Constant) and f.exponent.number < 0
+    return isinstance(f, SymbolicPower) and isinstance(f.exponent, Numeral) and f.exponent.number < 0

@@ -6,6 +6,7 @@ They are values, which print as text that can be read back, and which SymPy take
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -22,17 +23,13 @@ class Formula:
 
     def __new__(cls, *parts: Any) -> Self:
         """Node of these parts."""
-        return cast(Self, _node(cls, *parts))
+        return cast(Self, _node(cast(Hashable, cls), *parts))
 
     def __hash__(self) -> int:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return self is other or (
-            type(self) is type(other)
-            and self._hash == cast(Formula, other)._hash
-            and self.parts == cast(Formula, other).parts
-        )
+        return self is other or (type(self) is type(other) and self._hash == other._hash and self.parts == other.parts)
 
     @property
     def args(self) -> tuple[Formula, ...]:
@@ -56,7 +53,7 @@ class Formula:
         """Expression of SymPy."""
         import sympy
 
-        if isinstance(self, Constant):
+        if isinstance(self, Numeral):
             n = self.number
             return (
                 sympy.Rational(n.numerator, n.denominator) if isinstance(n, Fraction) else sympy.Float(str(n), DIGITS)
@@ -66,7 +63,7 @@ class Formula:
         kind = (
             _OF_SYMPY.get(self.name, self.name)
             if isinstance(self, Call)
-            else {Sum: "Add", Product: "Mul", Power: "Pow"}[type(self)]
+            else {Sum: "Add", SymbolicProduct: "Mul", SymbolicPower: "Pow"}[type(self)]
         )
         return getattr(sympy, kind)(*map(sympy.sympify, self.args))
 
@@ -79,7 +76,7 @@ def _node(kind: type[Formula], *parts: Any) -> Formula:
     return result
 
 
-class Constant(Formula):
+class Numeral(Formula):
     """Number."""
 
     @property
@@ -121,18 +118,18 @@ class Sum(Formula):
     """Sum of at least two terms."""
 
 
-class Product(Formula):
-    """Product of at least two factors, the number first."""
+class SymbolicProduct(Formula):
+    """SymbolicProduct of at least two factors, the number first."""
 
     @property
     def coefficient(self) -> Number:
         """Number among its factors, or 1."""
         first = self.args[0]
-        return first.number if isinstance(first, Constant) else Fraction(1)
+        return first.number if isinstance(first, Numeral) else Fraction(1)
 
 
-class Power(Formula):
-    """Power of a base."""
+class SymbolicPower(Formula):
+    """SymbolicPower of a base."""
 
     @property
     def base(self) -> Formula:
@@ -172,16 +169,16 @@ class Call(Formula):
 
 
 _OF_SYMPY = {"abs": "Abs", "min": "Min", "max": "Max"}
-"""Names of functions in SymPy, where they are others."""
-ZERO, ONE, MINUS_ONE = (Constant(Fraction(k)) for k in (0, 1, -1))
-HALF = Constant(Fraction(1, 2))
-UNDEFINED = Constant(NAN)
-"""What is no real number."""
+"""Names of functions in SymPy, where it calls them otherwise."""
+ZERO, ONE, MINUS_ONE = (Numeral(Fraction(k)) for k in (0, 1, -1))
+HALF = Numeral(Fraction(1, 2))
+UNDEFINED = Numeral(NAN)
+"""Number of a formula that has no real value."""
 
 
 def text(f: Formula, digits: int = DIGITS) -> str:
     """Formula as it may be written: `2*T**(3/4)/log(t + 1)`, `sqrt(t)`. `digits`: those of its decimals."""
-    if isinstance(f, Constant):
+    if isinstance(f, Numeral):
         return written(f.number, digits)
     if isinstance(f, Symbol):
         return f.name
@@ -190,11 +187,11 @@ def text(f: Formula, digits: int = DIGITS) -> str:
     if isinstance(f, Sum):
         first, *rest = (text(a, digits) for a in f.args)
         return first + "".join(f" - {a[1:]}" if a.startswith("-") else f" + {a}" for a in rest)
-    if isinstance(f, Product):
+    if isinstance(f, SymbolicProduct):
         return _product_text(f, digits)
-    assert isinstance(f, Power)
-    if isinstance(f.exponent, Constant) and f.exponent.number in (-1, Fraction(-1, 2)):
-        return f"1/{_power_text(f.base, Constant(opposite(f.exponent.number)), digits)}"
+    assert isinstance(f, SymbolicPower)
+    if isinstance(f.exponent, Numeral) and f.exponent.number in (-1, Fraction(-1, 2)):
+        return f"1/{_power_text(f.base, Numeral(opposite(f.exponent.number)), digits)}"
     return _power_text(f.base, f.exponent, digits)
 
 
@@ -203,23 +200,23 @@ def _power_text(base: Formula, exponent: Formula, digits: int) -> str:
         return _enclosed(base, digits)
     if exponent == HALF:
         return f"sqrt({text(base, digits)})"
-    return f"{_enclosed(base, digits, Power)}**{_enclosed(exponent, digits, Power)}"
+    return f"{_enclosed(base, digits, SymbolicPower)}**{_enclosed(exponent, digits, SymbolicPower)}"
 
 
-def _enclosed(f: Formula, digits: int, within: type[Formula] = Product) -> str:
+def _enclosed(f: Formula, digits: int, within: type[Formula] = SymbolicProduct) -> str:
     """Operand, in parentheses where the operators around it bind closer."""
     shown = text(f, digits)
-    is_power = within is Power and not isinstance(f, Call) and not shown.replace("_", "").isalnum()
+    is_power = within is SymbolicPower and not isinstance(f, Call) and not shown.replace("_", "").isalnum()
     return f"({shown})" if isinstance(f, Sum) or shown.startswith("-") or is_power else shown
 
 
-def _product_text(f: Product, digits: int) -> str:
-    """Product with its negative powers in the denominator."""
+def _product_text(f: SymbolicProduct, digits: int) -> str:
+    """SymbolicProduct with its negative powers in the denominator."""
     number, above, below = f.coefficient, [], []
     for a in f.args:
-        if isinstance(a, Power) and isinstance(a.exponent, Constant) and a.exponent.number < 0:
-            below.append(_power_text(a.base, Constant(opposite(a.exponent.number)), digits))
-        elif not isinstance(a, Constant):
+        if isinstance(a, SymbolicPower) and isinstance(a.exponent, Numeral) and a.exponent.number < 0:
+            below.append(_power_text(a.base, Numeral(opposite(a.exponent.number)), digits))
+        elif not isinstance(a, Numeral):
             above.append(_enclosed(a, digits))
     sign, number = ("-", opposite(number)) if number < 0 else ("", number)
     if isinstance(number, Fraction):
@@ -232,21 +229,21 @@ def _product_text(f: Product, digits: int) -> str:
 
 def factor_order(f: Formula) -> Any:
     """Symbols, then sums, then functions, the extremes last; within each by name and exponent."""
-    base, exponent = (f.base, f.exponent) if isinstance(f, Power) else (f, ONE)
+    base, exponent = (f.base, f.exponent) if isinstance(f, SymbolicPower) else (f, ONE)
     shown = text(base)
     return _KINDS.index(type(base)), isinstance(base, Call) and base.name in ("min", "max"), shown, text(exponent)
 
 
-_KINDS = (Constant, Symbol, Product, Sum, Power, Call)
+_KINDS = (Numeral, Symbol, SymbolicProduct, Sum, SymbolicPower, Call)
 
 
 def term_order(term: Formula) -> Any:
     """Terms as polynomials are written: higher powers of earlier symbols first, negative ones behind the number."""
     keys = []
-    for f in term.args if isinstance(term, Product) else (term,):
-        base, exponent = (f.base, f.exponent) if isinstance(f, Power) else (f, ONE)
-        if not isinstance(base, Constant):
-            size = decimal(exponent.number) if isinstance(exponent, Constant) else Decimal(1)
+    for f in term.args if isinstance(term, SymbolicProduct) else (term,):
+        base, exponent = (f.base, f.exponent) if isinstance(f, SymbolicPower) else (f, ONE)
+        if not isinstance(base, Numeral):
+            size = decimal(exponent.number) if isinstance(exponent, Numeral) else Decimal(1)
             keys.append((_KINDS.index(type(base)), text(base), -size))
     place = 1 if not keys else 0 if keys[0][-1] < 0 else 2
     return place, [*keys, (len(_KINDS), "", Decimal(0))]

@@ -29,24 +29,24 @@ from oco.compiler.ir.symbolic import (
     UNDEFINED,
     ZERO,
     Call,
-    Constant,
     Formula,
-    Power,
-    Product,
+    Numeral,
     Sum,
     Symbol,
+    SymbolicPower,
+    SymbolicProduct,
     factor_order,
     term_order,
 )
 
 
-def exact(number: float | Fraction | Decimal) -> Constant:
+def exact(number: float | Fraction | Decimal) -> Numeral:
     """A short decimal as the fraction that it is meant to be; any other number as it is, to thirty digits."""
     return _constant(exact_number(number))
 
 
-def _constant(number: Number) -> Constant:
-    return UNDEFINED if isinstance(number, Decimal) and number.is_nan() else Constant(number)
+def _constant(number: Number) -> Numeral:
+    return UNDEFINED if isinstance(number, Decimal) and number.is_nan() else Numeral(number)
 
 
 def total(terms: Iterable[Formula]) -> Formula:
@@ -54,7 +54,7 @@ def total(terms: Iterable[Formula]) -> Formula:
     number: Number = Fraction(0)
     multiples: dict[Formula, Number] = {}
     for term in _flat(Sum, terms):
-        if isinstance(term, Constant):
+        if isinstance(term, Numeral):
             number = plus(number, term.number)
         else:
             multiple, rest = split(term)
@@ -70,35 +70,35 @@ def total(terms: Iterable[Formula]) -> Formula:
 
 def split(term: Formula) -> tuple[Number, Formula]:
     """Number and the rest of a product."""
-    if not isinstance(term, Product) or not isinstance(term.args[0], Constant):
+    if not isinstance(term, SymbolicProduct) or not isinstance(term.args[0], Numeral):
         return Fraction(1), term
     rest = term.args[1:]
-    return term.coefficient, rest[0] if len(rest) == 1 else Product(*rest)
+    return term.coefficient, rest[0] if len(rest) == 1 else SymbolicProduct(*rest)
 
 
 def product(factors: Iterable[Formula]) -> Formula:
-    """Product, with the powers of equal bases collected; a number times a sum is a sum."""
+    """SymbolicProduct, with the powers of equal bases collected; a number times a sum is a sum."""
     number: Number = Fraction(1)
     exponents: dict[Formula, Formula] = {}
-    for factor in _flat(Product, factors):
-        if isinstance(factor, Constant):
+    for factor in _flat(SymbolicProduct, factors):
+        if isinstance(factor, Numeral):
             number = times(number, factor.number)
         else:
-            base, exponent = (factor.base, factor.exponent) if isinstance(factor, Power) else (factor, ONE)
+            base, exponent = (factor.base, factor.exponent) if isinstance(factor, SymbolicPower) else (factor, ONE)
             exponents[base] = total((exponents[base], exponent)) if base in exponents else exponent
     rest: list[Formula] = []
-    for part in _flat(Product, (power(b, e) for b, e in exponents.items())):
-        if isinstance(part, Constant):
+    for part in _flat(SymbolicProduct, (power(b, e) for b, e in exponents.items())):
+        if isinstance(part, Numeral):
             number = times(number, part.number)
         else:
             rest.append(part)
     if not rest or not number or _constant(number) is UNDEFINED:
         return _constant(number)
     if number == 1 and isinstance(number, Fraction):
-        return rest[0] if len(rest) == 1 else Product(*sorted(rest, key=factor_order))
+        return rest[0] if len(rest) == 1 else SymbolicProduct(*sorted(rest, key=factor_order))
     if len(rest) == 1 and isinstance(rest[0], Sum):
         return total(product((_constant(number), t)) for t in rest[0].args)
-    return Product(_constant(number), *sorted(rest, key=factor_order))
+    return SymbolicProduct(_constant(number), *sorted(rest, key=factor_order))
 
 
 def _flat(kind: type[Formula], parts: Iterable[Formula]) -> Iterator[Formula]:
@@ -117,30 +117,32 @@ def quotient(above: Formula, below: Formula) -> Formula:
 
 
 def power(base: Formula, exponent: Formula) -> Formula:
-    """Power; of a product with positive factors that of each, where the exponent is a number."""
+    """SymbolicPower; of a product with positive factors that of each, where the exponent is a number."""
     if exponent == ZERO or base == ONE:
         return ONE
     if exponent == ONE or base is UNDEFINED:
         return base
-    if not isinstance(exponent, Constant):
-        return Power(base, exponent)
-    if isinstance(base, Constant):
+    if not isinstance(exponent, Numeral):
+        return SymbolicPower(base, exponent)
+    if isinstance(base, Numeral):
         return _power_of_number(base.number, exponent.number)
     integral = exponent.number == int(exponent.number)
-    if isinstance(base, Power) and (integral or base.base.is_positive):
+    if isinstance(base, SymbolicPower) and (integral or base.base.is_positive):
         return power(base.base, product((base.exponent, exponent)))
     if isinstance(base, Call) and base.name == "exp":
         return call("exp", product((base.args[0], exponent)))
-    if isinstance(base, Product):
+    if isinstance(base, SymbolicProduct):
         free = [f for f in base.args if integral or f.is_positive]
         rest = [f for f in base.args if f not in free]
         if free:
-            return product((*(power(f, exponent) for f in free), *((Power(product(rest), exponent),) if rest else ())))
-    return Power(base, exponent)
+            return product(
+                (*(power(f, exponent) for f in free), *((SymbolicPower(product(rest), exponent),) if rest else ()))
+            )
+    return SymbolicPower(base, exponent)
 
 
 def _power_of_number(base: Number, exponent: Number) -> Formula:
-    """Power of a number: a fraction where it is one, roots of integers, or a decimal."""
+    """SymbolicPower of a number: a fraction where it is one, roots of integers, or a decimal."""
     if not base:
         return ZERO if exponent > 0 else UNDEFINED
     if not is_exact_power(base, exponent):
@@ -149,16 +151,16 @@ def _power_of_number(base: Number, exponent: Number) -> Formula:
     whole = math.floor(exponent)
     part, front = exponent - whole, base**whole
     if not part:
-        return Constant(front)
+        return Numeral(front)
     if base < 0:
         return UNDEFINED
     front, roots = front / base.denominator, []
     for n, e in ((base.numerator, part), (base.denominator, 1 - part)):  # (p / q)^e = p^e q^(1 - e) / q
         whole_root, rest = root_of(n, e)
         front *= whole_root
-        roots += [Power(Constant(Fraction(rest)), Constant(e))] if rest > 1 else []
-    parts = [*([Constant(front)] if front != 1 or not roots else []), *sorted(roots, key=factor_order)]
-    return parts[0] if len(parts) == 1 else Product(*parts)
+        roots += [SymbolicPower(Numeral(Fraction(rest)), Numeral(e))] if rest > 1 else []
+    parts = [*([Numeral(front)] if front != 1 or not roots else []), *sorted(roots, key=factor_order)]
+    return parts[0] if len(parts) == 1 else SymbolicProduct(*parts)
 
 
 def call(name: str, *args: Formula) -> Formula:
@@ -171,20 +173,22 @@ def call(name: str, *args: Formula) -> Formula:
 def _logarithm(x: Formula) -> Formula:
     if isinstance(x, Call) and x.name == "exp":
         return x.args[0]
-    if not isinstance(x, Constant):
+    if not isinstance(x, Numeral):
         return Call("log", x)
     if x == ONE or not x.is_positive:
         return ZERO if x == ONE else UNDEFINED
     if isinstance(x.number, Decimal):
         return exact(EXACT.ln(x.number))
-    return negative(Call("log", Constant(1 / x.number))) if x.number.numerator == 1 else Call("log", x)
+    return negative(Call("log", Numeral(1 / x.number))) if x.number.numerator == 1 else Call("log", x)
 
 
 def _exponential(x: Formula) -> Formula:
     if isinstance(x, Call) and x.name == "log":
         return x.args[0]
-    if isinstance(x, Constant) and (not x.number or isinstance(x.number, Decimal)):
-        return exact(EXACT.exp(x.number)) if x.number else ONE
+    if x == ZERO:
+        return ONE
+    if isinstance(x, Numeral) and isinstance(x.number, Decimal):
+        return exact(EXACT.exp(x.number))
     return Call("exp", x)
 
 
@@ -192,7 +196,7 @@ def _integer(name: str, rounding: str) -> Callable[[Formula], Formula]:
     def made(x: Formula) -> Formula:
         if x.symbols:
             return x if isinstance(x, Call) and x.name in ("floor", "ceiling") else Call(name, x)
-        return Constant(Fraction(int(decimal_value(x).to_integral_value(rounding))))
+        return Numeral(Fraction(int(decimal_value(x).to_integral_value(rounding))))
 
     return made
 
@@ -247,25 +251,25 @@ def mapped(f: Formula, change: Callable[[Formula], Formula]) -> Formula:
     args = [change(a) for a in f.args]
     if isinstance(f, Call):
         return call(f.name, *args)
-    if isinstance(f, Power):
+    if isinstance(f, SymbolicPower):
         return power(*args)
-    return total(args) if isinstance(f, Sum) else product(args) if isinstance(f, Product) else f
+    return total(args) if isinstance(f, Sum) else product(args) if isinstance(f, SymbolicProduct) else f
 
 
 def decimal_value(f: Formula) -> Decimal:
     """Value of a formula without symbols, to about thirty digits; NaN where it is not a finite real number."""
-    if isinstance(f, Constant):
+    if isinstance(f, Numeral):
         return decimal(f.number)
     args = [decimal_value(a) for a in f.args]
     if any(a.is_nan() for a in args):
         return NAN
-    if isinstance(f, Sum | Product):
+    if isinstance(f, Sum | SymbolicProduct):
         return reduce(EXACT.add if isinstance(f, Sum) else EXACT.multiply, args)
-    if isinstance(f, Power):
+    if isinstance(f, SymbolicPower):
         return EXACT.sqrt(args[0]) if f.exponent == HALF else EXACT.power(*args)
     assert isinstance(f, Call)
-    worked_out = call(f.name, *map(Constant, args))
-    assert isinstance(worked_out, Constant)
+    worked_out = call(f.name, *map(Numeral, args))
+    assert isinstance(worked_out, Numeral)
     return decimal(worked_out.number)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.certificates.rational import Fractions, NotRational, exact_value, fractions
-from oco.compiler.ir.symbolic import HALF, ONE, Formula, Symbol
+from oco.compiler.ir.symbolic import HALF, ONE, Symbol
 from oco.compiler.ir.symbolic_form import decimal_value, exact, power, product, substituted
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import Canonical
@@ -318,7 +318,6 @@ def _step_of(plan: Plan) -> tuple[str, Fraction]:
     if "D" in settings:
         return "nested", Fraction(repr(settings["D"].number(plan.horizon or 1) * radius))
     formula, t = settings["eta"].formula, Symbol("t")
-    assert isinstance(formula, Formula)
     eta = formula if plan.horizon is None else substituted(formula, {"T": exact(plan.horizon)})
     growths = {"": ONE} if plan.algorithm == "oeg" else {"": power(t, HALF), "_strong": t}
     fronts = {name: value for name, g in growths.items() if not (value := product((eta, g))).symbols}

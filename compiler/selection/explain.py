@@ -10,7 +10,7 @@ from typing import Any
 
 from oco.compiler.algorithms.base import Algorithm
 from oco.compiler.ir.exact_numbers import decimal
-from oco.compiler.ir.symbolic import Constant, Formula, text
+from oco.compiler.ir.symbolic import Formula, Numeral, text
 from oco.compiler.ir.symbolic_form import mapped
 from oco.compiler.prover.seen_ranges import LOOKED_AT
 from oco.compiler.selection.brief import brief_lines
@@ -144,15 +144,15 @@ def formula_text(formula: Formula) -> str:
     short = _with_short_numbers(formula)
     return (
         f"{float(short.number):.6g}"
-        if isinstance(short, Constant) and isinstance(short.number, Decimal)
+        if isinstance(short, Numeral) and isinstance(short.number, Decimal)
         else text(short, 6)
     )
 
 
 def _with_short_numbers(f: Formula) -> Formula:
     """Formula with a decimal in the place of each number that is longer than eight characters."""
-    if isinstance(f, Constant):
-        return Constant(decimal(f.number)) if len(str(f)) > 8 else f
+    if isinstance(f, Numeral):
+        return Numeral(decimal(f.number)) if len(str(f)) > 8 else f
     return mapped(f, _with_short_numbers)
 
 

@@ -18,9 +18,8 @@ from itertools import combinations
 
 import numpy as np
 
-from oco.compiler.ir.symbolic import Constant, Formula, Symbol
+from oco.compiler.ir.symbolic import Numeral, Symbol
 from oco.compiler.ir.symbolic_form import power, product, quotient
-from oco.compiler.theory.formula_values import Partial, symbols_of
 from oco.compiler.theory.moves import promise
 from oco.compiler.theory.objective import (
     ANY_HORIZON,
@@ -338,8 +337,8 @@ def fit(powers: tuple[int, int], ks: tuple[float, ...], values: list[float]) -> 
 def stationary(powers: tuple[int, int]) -> tuple[Callable[[float, float], float], str]:
     """Minimizer of b k^p + c k^q, p and q of opposite signs: the root of its derivative, as a function of b and c, and as text."""
     p, q = powers
-    ratio = product((Constant(Fraction(-q, p)), quotient(Symbol("c"), Symbol("b"))))
-    text = str(power(ratio, Constant(Fraction(1, p - q))))
+    ratio = product((Numeral(Fraction(-q, p)), quotient(Symbol("c"), Symbol("b"))))
+    text = str(power(ratio, Numeral(Fraction(1, p - q))))
     return lambda x, y: float((-q * y / (p * x)) ** (1 / (p - q))), text
 
 
@@ -390,11 +389,10 @@ def closed(settings: Mapping[str, Setting], numbers: Mapping[str, float]) -> dic
     """The settings with numbers for their open symbols; a theorem reads their values by `number` and `scheduled`."""
     results = {}
     for name, setting in settings.items():
-        used = symbols_of(setting.formula)
+        used = setting.formula.symbols
         if used.isdisjoint(numbers):
             results[name] = setting
         else:
-            assert isinstance(setting.formula, Formula)
-            formula = Partial(setting.formula, tuple((n, np.float64(x)) for n, x in numbers.items() if n in used))
-            results[name] = Setting(name, formula, None, setting.why, setting.given)
+            known = tuple((n, np.float64(x)) for n, x in numbers.items() if n in used)
+            results[name] = Setting(name, setting.formula, None, setting.why, setting.given, known)
     return results

@@ -4,46 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, reduce
 from operator import add, itemgetter, mul
 from operator import pow as power
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from oco.compiler.ir.symbolic import HALF, MINUS_ONE, Call, Formula, Power, Product, Sum, Symbol
-from oco.compiler.ir.symbolic_form import exact, nearest_float, product
+from oco.compiler.ir.symbolic import HALF, MINUS_ONE, Call, Formula, Sum, Symbol, SymbolicPower, SymbolicProduct
+from oco.compiler.ir.symbolic_form import nearest_float
 from oco.compiler.theory.schedule import Schedule
 
 Floats = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
-class Partial:
-    """Formula with numbers for some of its symbols: substituting them thousands of times, as a search does, would take seconds."""
-
-    expr: Formula
-    numbers: tuple[tuple[str, float], ...]
-
-
-def multiple(factor: float, formula: Formula | Partial) -> Formula | Partial:
-    """Formula times a number."""
-    if isinstance(formula, Partial):
-        return Partial(product((exact(factor), formula.expr)), formula.numbers)
-    return product((exact(factor), formula))
-
-
-def evaluated(formula: Any, values: Mapping[str, Floats | np.float64]) -> Floats:
+def evaluated(formula: Formula, values: Mapping[str, Floats | np.float64]) -> Floats:
     """The value of a formula where each symbol has the array `values[its name]`; inf or nan where it has none."""
     with np.errstate(all="ignore"):
         return np.asarray(value_at(formula, values), dtype=np.float64)
 
 
-def value_at(formula: Any, values: Mapping[str, Any]) -> Any:
+def value_at(formula: Formula, values: Mapping[str, Any]) -> Any:
     """Value of a formula where each symbol has the number, array or schedule `values[its name]`."""
-    if isinstance(formula, Partial):
-        return value_at(formula.expr, {**values, **dict(formula.numbers)})
     return _function(formula)(values)
 
 
@@ -59,7 +41,7 @@ def _function(node: Formula) -> Callable[[Mapping[str, Any]], Any]:
         number = np.float64(math.nan if (value := nearest_float(node)) is None else value)
         return lambda values: number
     args = [_function(a) for a in node.args]
-    if isinstance(node, Power) and node.exponent in (MINUS_ONE, HALF):
+    if isinstance(node, SymbolicPower) and node.exponent in (MINUS_ONE, HALF):
         root = node.exponent == HALF
         return _kept(node, lambda values: np.sqrt(args[0](values)) if root else 1.0 / args[0](values))
     return _kept(node, _applied(_MEANINGS[node.name if isinstance(node, Call) else type(node)], args))
@@ -80,7 +62,7 @@ def _applied(meaning: Callable[..., Any], args: Sequence[Callable[[Mapping[str, 
 
 def _kept(node: Formula, work: Callable[[Mapping[str, Any]], Any]) -> Callable[[Mapping[str, Any]], Any]:
     """A search asks for other multiples of the same function of t, hundreds of times: it is worked out once."""
-    if symbols_of(node) != {"t"}:
+    if node.symbols != {"t"}:
         return work
 
     def look(values: Mapping[str, Any]) -> Any:
@@ -94,18 +76,10 @@ def _kept(node: Formula, work: Callable[[Mapping[str, Any]], Any]) -> Callable[[
     return look
 
 
-@lru_cache(maxsize=4096)
-def symbols_of(formula: Any) -> frozenset[str]:
-    """The names of a formula's symbols."""
-    if isinstance(formula, Partial):
-        return symbols_of(formula.expr).difference(name for name, _ in formula.numbers)
-    return cast(Formula, formula).symbols
-
-
 _MEANINGS: dict[str | type[Formula], Callable[..., Any]] = {
     Sum: add,
-    Product: mul,
-    Power: power,
+    SymbolicProduct: mul,
+    SymbolicPower: power,
     "log": np.log,
     "exp": np.exp,
     "floor": np.floor,

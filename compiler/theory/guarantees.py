@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.ir.symbolic import ONE, Call, Formula, Power, Product, Symbol
+from oco.compiler.ir.symbolic import ONE, UNDEFINED, Call, Formula, Symbol, SymbolicPower, SymbolicProduct
 from oco.compiler.ir.symbolic_form import decimal_value, exact
 from oco.compiler.theory.conditions import Condition as Condition
-from oco.compiler.theory.formula_values import evaluated, symbols_of
+from oco.compiler.theory.formula_values import evaluated
 from oco.compiler.theory.schedule import KEPT, Rounds, Schedule
 from oco.compiler.theory.settings import parse_formula
 
@@ -81,9 +81,9 @@ class Bound:
     label_units: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
-    def expression(self) -> Formula | None:
-        """The formula over symbols that print as the paper writes them."""
-        return _expression(self.formula, tuple(map(_NAMES, self.quantities))) if self.formula else None
+    def expression(self) -> Formula:
+        """The formula over symbols that print as the paper writes them; undefined for a rate alone."""
+        return _expression(self.formula, tuple(map(_NAMES, self.quantities))) if self.formula else UNDEFINED
 
     @property
     def latex(self) -> str:
@@ -133,8 +133,7 @@ class Bound:
     @cached_property
     def _used(self) -> tuple[Quantity, ...] | None:
         """Quantities that occur in the formula; None where nothing tells the value of one."""
-        symbols = symbols_of(self.expression)
-        used = tuple(q for q in self.quantities if q.latex in symbols)
+        used = tuple(q for q in self.quantities if q.latex in self.expression.symbols)
         return None if any(q.value is None for q in used) else used
 
     @cached_property
@@ -232,9 +231,9 @@ def _growth(f: Formula) -> float:
     match f:
         case Symbol():
             return float(f.name == "T")
-        case Power():
+        case SymbolicPower():
             return of_args[0] * float(decimal_value(f.exponent))
-        case Product():
+        case SymbolicProduct():
             return sum(of_args)
         case Call(name="log"):
             return 0.0

@@ -27,7 +27,7 @@ from oco.compiler.ir.symbolic_form import (
     substituted,
     total,
 )
-from oco.compiler.theory.formula_values import Partial, symbols_of, value_at
+from oco.compiler.theory.formula_values import value_at
 from oco.compiler.theory.schedule import KEPT, Rounds, Schedule
 from oco.dsl.diagnostics import InternalError, OcoError, fail
 from oco.dsl.magnitudes import HUGE
@@ -36,33 +36,38 @@ from oco.dsl.source import Span
 from oco.dsl.text import parser, syntax
 
 Floats = np.ndarray[Any, Any]
+Numbers = tuple[tuple[str, float], ...]
 
 SCHEDULE_SYMBOLS = ("t", "T", "m")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting of a plan. `formula` is one in t and T (and m), or a word; `value` is its number where it is one."""
+    """One setting of a plan. `formula` is one in t and T (and m), or a word; `value` is its number where it is one.
+
+    numbers  those of other symbols of the formula: substituting them thousands of times, as a search does, would take seconds
+    """
 
     name: str
-    formula: Formula | Partial
+    formula: Formula
     value: float | None
     why: str
     given: bool = False
+    numbers: Numbers = ()
 
     def __str__(self) -> str:
         return f"{self.name} = {self.formula}"
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Names of the symbols of the formula."""
-        return symbols_of(self.formula)
+        """Names of the symbols of the formula that have no number."""
+        return self.formula.symbols.difference(name for name, _ in self.numbers)
 
     def along(self, rounds: Rounds, horizon: int, m: int = 1) -> Schedule:
         """Values in the rounds of a run planned for a horizon, of expert m; see `along`."""
         key = (rounds, horizon, m)
         if key not in self._schedules:
-            result = along(self.formula, rounds, horizon, m)
+            result = along(self.formula, rounds, horizon, m, self.numbers)
             if len(rounds.last) > KEPT:
                 return result
             self._schedules[key] = result
@@ -71,7 +76,7 @@ class Setting:
     def number(self, horizon: int) -> float:
         """Value in the first round of a run planned for a horizon."""
         if horizon not in self._numbers:
-            self._numbers[horizon] = _first(self.formula, horizon)
+            self._numbers[horizon] = _first(self.formula, horizon, self.numbers)
         return self._numbers[horizon]
 
     @cached_property
@@ -246,31 +251,32 @@ def schedule(formula: Formula, rounds: int, horizon: int, m: int = 1) -> Floats:
     return along(formula, Rounds.every(rounds), horizon, m).last
 
 
-def along(formula: Any, rounds: Rounds, horizon: int, m: int = 1) -> Schedule:
-    """The values of a formula in t, T and m over rounds that may be in stretches, with T = horizon. After round T it keeps T's.
+def along(formula: Formula, rounds: Rounds, horizon: int, m: int = 1, numbers: Numbers = ()) -> Schedule:
+    """Values of a formula in t, T, m and symbols with numbers, over rounds that may be in stretches, with T = horizon.
 
-    Raises OCO722 where one is not finite.
+    After round T it keeps T's. Raises OCO722 where one is not finite.
     """
     t: Any = rounds.t
     t = t if rounds.n <= horizon else np.minimum(t, float(horizon))
     with np.errstate(all="ignore"):
-        outcome = value_at(formula, {"t": t, "T": np.float64(horizon), "m": np.float64(m)})
+        outcome = value_at(formula, {"t": t, "T": np.float64(horizon), "m": np.float64(m), **dict(numbers)})
     result = outcome if isinstance(outcome, Schedule) else rounds.constant(float(outcome))
     if not np.isfinite(result.last).all():
         raise _not_finite(formula)
     return result
 
 
-def _first(formula: Any, horizon: int) -> float:
+def _first(formula: Formula, horizon: int, numbers: Numbers) -> float:
     """Value of a formula in t, T and m at t = m = 1, with T = horizon."""
     with np.errstate(all="ignore"):
-        result = float(value_at(formula, {"t": np.float64(1), "T": np.float64(horizon), "m": np.float64(1)}))
+        values = {"t": np.float64(1), "T": np.float64(horizon), "m": np.float64(1), **dict(numbers)}
+        result = float(value_at(formula, values))
     if not math.isfinite(result):
         raise _not_finite(formula)
     return result
 
 
-def _not_finite(formula: Any) -> OcoError:
+def _not_finite(formula: Formula) -> OcoError:
     return fail("OCO722", f"the setting `{formula}` is not a finite number in every round")
 
 

@@ -107,6 +107,7 @@ def split_rate(rate: Any, life: Life) -> tuple[float, Any]:
     """
     T = sympy.Symbol("T", positive=True)
     known = {"T": T, "d": life.world.size, "V_g": sympy.nsimplify(life.world.variation), "V_star": T, "beta": 0}
+    rate = sympy.sympify(rate)
     rate = rate.subs({s: known[s.name] for s in rate.free_symbols})
     power = rate.replace(sympy.log, lambda _: sympy.Integer(1))
     ratio = power.subs(T, 16) / power.subs(T, 4)

@@ -16,7 +16,9 @@ from oco.compiler.ir.interpret import as_numpy, interpret, run_function
 from oco.compiler.ir.names import RESERVED, identifier, is_legal
 from oco.compiler.ir.program import DType, Field, Literal, Type
 from oco.compiler.ir.rewrite import equations_of
+from oco.compiler.ir.symbolic import Formula
 from oco.compiler.ir.trace import Tracer
+from oco.compiler.theory.settings import parse_formula, schedule_symbols
 from oco.dsl.diagnostics import InternalError
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -236,37 +238,41 @@ def test_programs_hold_notes_names_and_fields():
     assert (int(state[0]), float(state[2])) == (2, 1.0) and np.array_equal(state[1], x0 - 1)
 
 
-t, T = sympy.symbols("t T", positive=True)
 FORMULAS = [
-    sympy.sqrt(t),
-    2 * T ** sympy.Rational(3, 4) / sympy.log(1 + t),
-    t**2 - sympy.Rational(1, 3) * t / T,
-    sympy.Max(1, sympy.ceiling(t / 7)),
-    sympy.Min(t, 20, T) * 3,
-    1 / t,
-    -1 / sympy.sqrt(t),
-    sympy.exp(-t / T),
-    2**t,
-    sympy.floor(sympy.sqrt(t)),
-    t ** -sympy.Rational(3, 2),
-    sympy.Piecewise((t, t < 10), (T, True)),
-    sympy.Abs(10 - t) * sympy.pi,
-    1 / T,
-    sympy.sqrt(T) - t,
+    "sqrt(t)",
+    "2 * T**(3/4) / log(1 + t)",
+    "t**2 - t / 3 / T",
+    "max(1, ceiling(t / 7))",
+    "min(t, 20, T) * 3",
+    "1 / t",
+    "-1 / sqrt(t)",
+    "exp(-t / T)",
+    "2**t",
+    "floor(sqrt(t))",
+    "t**(-3/2)",
+    "abs(10 - t) * 3.14159265358979",
+    "1 / T",
+    "sqrt(T) - t",
+    "-5 * (t + 1) / (6 * T * sqrt(t))",
 ]
+FUNCTIONS = {"max": sympy.Max, "min": sympy.Min, "abs": sympy.Abs}
 
 
-@pytest.mark.parametrize("formula", FORMULAS, ids=str)
-def test_formulas(formula):
-    traced = as_numpy("f", lambda tracer, now: trace_formula(tracer, formula, {"t": now, "T": 5000.0}), NUMBER)
+def formula(text: str) -> Formula:
+    return parse_formula(text, schedule_symbols())
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+def test_formulas(text):
+    traced = as_numpy("f", lambda tracer, now: trace_formula(tracer, formula(text), {"t": now, "T": 5000.0}), NUMBER)
     for now in (1, 8, 123):
-        expected = float(formula.subs({t: now, T: 5000}).evalf(30))
+        expected = float(sympy.sympify(text, FUNCTIONS).subs({"t": now, "T": 5000}).evalf(30))
         assert math.isclose(float(traced(now)[0]), expected, rel_tol=4e-15)
 
 
 def test_formulas_without_the_round_are_constants_with_their_origin():
     tracer = Tracer("settings")
-    value = trace_formula(tracer, 1 / T, {"T": 5000.0}, "eta", "1/T (Theorem 1)")
+    value = trace_formula(tracer, formula("1 / T"), {"T": 5000.0}, "eta", "1/T (Theorem 1)")
     assert (value.operand.name, float(tracer.constants[0].value), tracer.constants[0].why) == (
         "eta",
         1 / 5000,
@@ -277,19 +283,15 @@ def test_formulas_without_the_round_are_constants_with_their_origin():
 def test_parts_of_formulas_fold_into_literals():
     tracer = Tracer("settings")
     function = tracer.function(
-        "f", lambda now: trace_formula(tracer, sympy.sqrt(T) * now_symbol(), {"t": now, "T": 16.0}), [("t", NUMBER)]
+        "f", lambda now: trace_formula(tracer, formula("sqrt(T) * t"), {"t": now, "T": 16.0}), [("t", NUMBER)]
     )
     (e,) = function.body.equations
     assert e.op == "mul" and Literal(4.0, NUMBER) in e.args
 
 
-def now_symbol():
-    return t
-
-
 def test_formulas_with_unknown_symbols_are_refused():
     with pytest.raises(InternalError, match="uses T"):
-        trace_formula(Tracer("settings"), 1 / T, {"t": 1.0})
+        trace_formula(Tracer("settings"), formula("1 / T"), {"t": 1.0})
 
 
 def test_a_program_prints_an_equation_a_line(golden):

@@ -118,7 +118,7 @@ class Hedged:
 
 def _rounds_before(p: Problem) -> Mapping[str, Floats]:
     """Rounds that are rehearsed; none where settings hang on the round, or no margin is learned."""
-    timed = any("t" in {s.name for s in v.formula.free_symbols} for v in p.spec.settings.values())
+    timed = any("t" in v.symbols for v in p.spec.settings.values())
     return {} if timed or positions(p.spec.canonical) else rehearsed(p.spec.canonical)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -32,6 +31,8 @@ from oco.compiler.algorithms.wang_yan_liu2025 import MEAN_INEQUALITIES_ONLY
 from oco.compiler.algorithms.wei2020 import IID_CONSTRAINTS, MEAN_CONSTRAINTS
 from oco.compiler.algorithms.weibel2026 import OCG
 from oco.compiler.algorithms.xie2020 import ORGFW
+from oco.compiler.ir.symbolic import ZERO, Formula, Numeral
+from oco.compiler.ir.symbolic_form import product, total
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Structured, select
@@ -316,19 +317,13 @@ def needed_range(s: Situation) -> float:
     return s.loss_range
 
 
-def _rates(oracle: Oracle, beta: Any, duality: bool) -> tuple[str, str]:
+def _rates(oracle: Oracle, beta: Formula, duality: bool) -> tuple[str, str]:
     """T^((2 - alpha)/(3 - 2 alpha) + beta) and T^((5 - 3 alpha)/(6 - 4 alpha) - beta/2), or the first twice, as text."""
     alpha = oracle.alpha
     regret, violation = (2 - alpha) / (3 - 2 * alpha), (5 - 3 * alpha) / (6 - 4 * alpha)
-    of_regret = f"T**({_plus(regret, beta)})"
-    return of_regret, of_regret if duality else f"T**({_plus(violation, -beta / 2)})"
-
-
-def _plus(exponent: Fraction, more: Any) -> Any:
-    """The sum of a fraction and a SymPy expression."""
-    import sympy
-
-    return sympy.Rational(exponent.numerator, exponent.denominator) + more
+    of_regret = f"T**({total((Numeral(regret), beta))})"
+    halved = product((Numeral(Fraction(-1, 2)), beta))
+    return of_regret, of_regret if duality else f"T**({total((Numeral(violation), halved))})"
 
 
 def _theorem(oracle: Oracle, duality: bool) -> Theorem:
@@ -337,7 +332,7 @@ def _theorem(oracle: Oracle, duality: bool) -> Theorem:
     more += [FUNCTIONS_REVEALED] if oracle.stochastic else []
     more += [STOCHASTIC_LOSS] if oracle.stochastic or duality else []
     more += [STRONG_DUALITY] if duality else []
-    regret, violation = _rates(oracle, Fraction(0), duality)
+    regret, violation = _rates(oracle, ZERO, duality)
     return Theorem(
         name=f"Theorem {3 if duality else 1} with {oracle.name}",
         measures=frozenset({Measure.STATIC}),

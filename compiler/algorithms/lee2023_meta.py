@@ -31,12 +31,14 @@ from oco.compiler.algorithms.lee2023 import (
 from oco.compiler.algorithms.wang_wan_zhang2025 import setting_quantities
 from oco.compiler.algorithms.wang_yan_liu2025 import MEAN_INEQUALITIES_ONLY
 from oco.compiler.algorithms.wei2020 import IID_CONSTRAINTS, MEAN_CONSTRAINTS
+from oco.compiler.ir.symbolic import HALF
+from oco.compiler.ir.symbolic_form import exact, product, total
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows, repeated
 from oco.compiler.lowering.round_problem import Draw, Problem, TraceSpec
 from oco.compiler.lowering.rule import State, array, point, rows
 from oco.compiler.theory.schedule import Rounds
-from oco.compiler.theory.settings import Default, Setting, count, exact, number
+from oco.compiler.theory.settings import Default, Setting, count, number
 from oco.compiler.theory.theorems import (
     Bound,
     Free,
@@ -242,8 +244,9 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], duality: bool) -> 
     ]
     if duality:
         quantities += [Quantity("s", "s", "Slater margin", slater_margin(s))]
-    beta, half = settings["beta"].formula, exact(0.5)
-    regret = f"T**({half + beta})"
+    beta = settings["beta"].formula
+    regret = f"T**({total((HALF, beta))})"
+    violation = f"T**({total((exact(0.75), product((exact(-0.5), beta))))})"
     message = "in expectation"
     return Guarantee(
         f"Lee, Ho-Nguyen & Lee 2023, {'Theorems 2 and 4' if duality else 'Theorem 2'}",
@@ -251,7 +254,7 @@ def _guarantee(s: Situation, settings: Mapping[str, Setting], duality: bool) -> 
         Bound("static regret", regret, REGRET, tuple(quantities), range_of_loss, message),
         Bound(
             "soft violation",
-            regret if duality else f"T**({half * (half + 1) - beta / 2})",
+            regret if duality else violation,
             f"min({VIOLATION}, {DUAL_VIOLATION})" if duality else VIOLATION,
             tuple(quantities),
             s.violation_range,

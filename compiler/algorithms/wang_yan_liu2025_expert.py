@@ -25,7 +25,7 @@ from oco.compiler.lowering.points import Point, Rows, repeated
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, rows
 from oco.compiler.proximal.penalty import penalized_step
-from oco.compiler.theory.formula_values import evaluated, symbols_of
+from oco.compiler.theory.formula_values import evaluated
 from oco.compiler.theory.moves import path_length
 from oco.compiler.theory.schedule import Rounds, Schedule
 from oco.compiler.theory.settings import Default, Setting, count, number
@@ -176,7 +176,7 @@ def _all_experts(s: Situation, settings: Mapping[str, Setting]) -> Quantity:
     def summed(value: Callable[[Quantity], Floats | np.float64], horizon: int) -> Any:
         of_each = [expert_quantities(s, settings, m) for m in range(1, _experts(settings, horizon) + 1)]
         formula = Bound("hard violation", "T**V_g", VIOLATION, (*common, *of_each[0])).expression
-        used = symbols_of(formula)
+        used = formula.symbols
         shared = {q.latex: value(q) for q in common if q.latex in used}
         return sum(evaluated(formula, shared | {q.latex: value(q) for q in own if q.latex in used}) for own in of_each)
 

@@ -10,6 +10,7 @@ from oco.compiler.algorithms.classic import BOUNDED_DOMAIN, BOUNDED_GRADIENT, CO
 from oco.compiler.algorithms.common import PROJECTION, SLATER, SOME_INEQUALITY
 from oco.compiler.algorithms.wang_yan_liu2025 import MEAN_INEQUALITIES_ONLY
 from oco.compiler.algorithms.wei2020 import IID_CONSTRAINTS, MEAN_CONSTRAINTS, euclidean_guarantee
+from oco.compiler.ir.symbolic_form import exact, product
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, point
@@ -58,7 +59,9 @@ def _settings(s: Situation) -> Mapping[str, Default]:
 def _guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
     """The rule is Algorithm 1 of Wei, Yu & Neely 2020 with D(x, y) = |x - y|^2 / 2 and twice the alpha; its proofs hold for any alpha."""
     alpha = settings["alpha"]
-    doubled = replace(alpha, formula=2 * alpha.formula, value=None if alpha.value is None else 2 * alpha.value)
+    doubled = replace(
+        alpha, formula=product((exact(2), alpha.formula)), value=None if alpha.value is None else 2 * alpha.value
+    )
     message = "Yu, Neely & Wei 2017, with the constants of Wei, Yu & Neely 2020, Theorem 3.1, for 2 alpha"
     return euclidean_guarantee(s, {"V": settings["V"], "alpha": doubled}, message)
 

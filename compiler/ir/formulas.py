@@ -1,149 +1,137 @@
-"""SymPy formulas in t, T and numbers as traced values: `sqrt(t)`, `2*T**(3/4)/log(1 + t)`.
+"""Formulas in t, T and numbers as traced values: `sqrt(t)`, `2*T**(3/4)/log(1 + t)`.
 
 What does not depend on the round is folded to one number at compile time, whose origin is the formula itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import reduce
+from operator import mul
 
+from oco.compiler.ir.symbolic import (
+    HALF,
+    MINUS_ONE,
+    ONE,
+    Call,
+    Formula,
+    Numeral,
+    Sum,
+    Symbol,
+    SymbolicPower,
+    SymbolicProduct,
+)
+from oco.compiler.ir.symbolic_form import nearest_float, negative, power, product, split, substituted
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.dsl.diagnostics import InternalError
 
 
-def trace_formula(t: Tracer, formula: Any, values: Mapping[str, Value | float], name: str = "", why: str = "") -> Value:
+def trace_formula(
+    t: Tracer, formula: Formula, values: Mapping[str, Value | float], name: str = "", why: str = ""
+) -> Value:
     """The formula with each symbol replaced by `values[symbol.name]`: numbers fold, traced values stay.
 
     A formula without traced symbols becomes the program constant `name`, with `why` (default: the formula) as its origin.
     """
-    import sympy
-
-    expr = sympy.sympify(formula)
-    free = {s.name: s for s in expr.free_symbols}
-    if missing := sorted(free.keys() - values.keys()):
-        raise InternalError(f"the formula {expr} uses {', '.join(missing)}, which has no value")
-    numbers = {s: sympy.Float(v, 30) for n, s in free.items() if not isinstance(v := values[n], Value)}
+    if missing := sorted(formula.symbols - values.keys()):
+        raise InternalError(f"the formula {formula} uses {', '.join(missing)}, which has no value")
     traced = {n: v for n, v in values.items() if isinstance(v, Value)}
-    if all(s in numbers for s in free.values()):
-        return t.constant(_number(expr.subs(numbers)), name, why or str(expr))
-    return _Formula(t, traced, {s.name: float(v) for s, v in numbers.items()}).value(expr)
+    numbers = {n: Numeral(Decimal(float(v))) for n, v in values.items() if not isinstance(v, Value)}
+    if formula.symbols.isdisjoint(traced):
+        return t.constant(_number(substituted(formula, numbers)), name, why or str(formula))
+    return _Tracing(t, traced, numbers).value(formula)
 
 
-def _number(expr: Any) -> float:
-    """The nearest float64 to an expression without symbols."""
-    result = expr.evalf(30)
-    if not result.is_real and not result.is_infinite:
-        raise InternalError(f"{expr} is not a real number")
-    return float(result)
+def _number(formula: Formula) -> float:
+    """The nearest float64 to a formula without symbols."""
+    result = nearest_float(formula)
+    if result is None:
+        raise InternalError(f"{formula} is not a real number")
+    return result
 
 
-class _Formula:
-    """Walks a SymPy tree; every case is a function that SymPy may leave in a formula of settings."""
+@dataclass(frozen=True)
+class _Tracing:
+    """Formulas as traced values, with values and numbers for their symbols."""
 
-    def __init__(self, t: Tracer, traced: Mapping[str, Value], numbers: Mapping[str, float]) -> None:
-        self.t = t
-        self.traced = traced
-        self.numbers = numbers
+    t: Tracer
+    traced: Mapping[str, Value]
+    numbers: Mapping[str, Numeral]
 
-    def value(self, expr: Any) -> Value:
-        import sympy
+    def value(self, f: Formula) -> Value:
+        if self._is_known(f):
+            return self.t.lift(_number(substituted(f, self.numbers)))
+        match f:
+            case Symbol():
+                return self.traced[f.name]
+            case Sum():
+                return self._sum(f)
+            case SymbolicProduct():
+                return self._product(f)
+            case SymbolicPower():
+                return self._power(f.base, f.exponent)
+            case Call():
+                return self._function(f)
+        raise InternalError(f"no equation for {f} in a formula of settings")
 
-        if expr.is_Symbol and expr.name in self.traced:
-            return self.traced[expr.name]
-        if not any(s.name in self.traced for s in expr.free_symbols) and not expr.is_Relational:
-            symbols = {s: sympy.Float(self.numbers[s.name], 30) for s in expr.free_symbols}
-            return self.t.lift(_number(expr.subs(symbols)))
-        if expr.is_Add:
-            return self._sum(expr)
-        if expr.is_Mul:
-            return self._product(expr)
-        if expr.is_Pow:
-            return self._power(expr.base, expr.exp)
-        if isinstance(expr, sympy.Piecewise):
-            return self._cases(expr)
-        return self._function(expr)
+    def _is_known(self, f: Formula) -> bool:
+        return f.symbols.isdisjoint(self.traced)
 
-    def _sum(self, expr: Any) -> Value:
-        first, *rest = sorted(expr.args, key=lambda a: a.could_extract_minus_sign())
-        total = self.value(first)
+    def _sum(self, f: Sum) -> Value:
+        first, *rest = sorted(f.args, key=_is_negative)
+        result = self.value(first)
         for term in rest:
-            negative = term.could_extract_minus_sign()
-            total = total - self.value(-term) if negative else total + self.value(term)
-        return total
-
-    def _product(self, expr: Any) -> Value:
-        """Factors with negative exponents make one denominator."""
-        numerator, denominator = expr.as_numer_denom()
-        if denominator != 1:
-            return self.value(numerator) / self.value(denominator)
-        known = [f for f in expr.args if not any(s.name in self.traced for s in f.free_symbols)]
-        left = [self.value(f) for f in expr.args if f not in known]
-        if known:
-            factor = expr.func(*known)
-            if factor == -1:
-                return -self._times(left)
-            left = [self.value(factor), *left]
-        return self._times(left)
-
-    def _times(self, factors: list[Value]) -> Value:
-        total = factors[0]
-        for factor in factors[1:]:
-            total = total * factor
-        return total
-
-    def _power(self, base: Any, exponent: Any) -> Value:
-        import sympy
-
-        if exponent == sympy.Rational(1, 2):
-            return self.t.sqrt(self.value(base))
-        if base == sympy.E:
-            return self.t.exp(self.value(exponent))
-        if exponent.is_number and exponent.is_negative:
-            return self.t.lift(1.0) / self._power_or_base(base, -exponent)
-        return self.value(base) ** self.value(exponent)
-
-    def _power_or_base(self, base: Any, exponent: Any) -> Value:
-        return self.value(base) if exponent == 1 else self._power(base, exponent)
-
-    def _function(self, expr: Any) -> Value:
-        import sympy
-
-        args = [self.value(a) for a in expr.args]
-        rows: dict[Any, Callable[..., Value]] = {
-            sympy.log: self.t.log,
-            sympy.exp: self.t.exp,
-            sympy.floor: self.t.floor,
-            sympy.ceiling: lambda x: -self.t.floor(-x),
-            sympy.Abs: self.t.abs,
-            sympy.Max: lambda *xs: self._fold(self.t.maximum, xs),
-            sympy.Min: lambda *xs: self._fold(self.t.minimum, xs),
-        }
-        if expr.func not in rows:
-            raise InternalError(f"no equation for {expr.func.__name__} in a formula of settings")
-        return rows[expr.func](*args)
-
-    def _fold(self, op: Callable[[Value, Value], Value], values: tuple[Value, ...]) -> Value:
-        total = values[0]
-        for value in values[1:]:
-            total = op(total, value)
-        return total
-
-    def _cases(self, expr: Any) -> Value:
-        *cases, (last, _) = expr.args
-        result = self.value(last)
-        for value, condition in reversed(cases):
-            result = self.t.where(self._condition(condition), self.value(value), result)
+            result = result - self.value(negative(term)) if _is_negative(term) else result + self.value(term)
         return result
 
-    def _condition(self, relation: Any) -> Value:
-        rows: dict[str, Callable[[Value, Value], Value]] = {
-            "<": lambda a, b: a < b,
-            "<=": lambda a, b: a <= b,
-            ">": lambda a, b: a > b,
-            ">=": lambda a, b: a >= b,
+    def _product(self, f: SymbolicProduct) -> Value:
+        """Factors with negative exponents make one denominator."""
+        below = [power(a, MINUS_ONE) for a in f.args if _is_divisor(a)]
+        front, _ = split(f)
+        if isinstance(front, Fraction) and front.denominator != 1:
+            below = [Numeral(Fraction(front.denominator)), *below]
+        if below:
+            above = product((f, *below))
+            return self.value(above) / self.value(product(below))
+        known = [a for a in f.args if self._is_known(a)]
+        left = [self.value(a) for a in f.args if not self._is_known(a)]
+        factor = product(known)
+        if factor == MINUS_ONE:
+            return -reduce(mul, left)
+        return reduce(mul, left if factor == ONE else [self.value(factor), *left])
+
+    def _power(self, base: Formula, exponent: Formula) -> Value:
+        if exponent == HALF:
+            return self.t.sqrt(self.value(base))
+        if isinstance(exponent, Numeral) and exponent.number < 0:
+            return self.t.lift(1.0) / self.value(power(base, negative(exponent)))
+        return self.value(base) ** self.value(exponent)
+
+    def _function(self, f: Call) -> Value:
+        t = self.t
+        rows: dict[str, Callable[..., Value]] = {
+            "log": t.log,
+            "exp": t.exp,
+            "floor": t.floor,
+            "ceiling": lambda x: -t.floor(-x),
+            "abs": t.abs,
+            "max": lambda *xs: _chained(t.maximum, xs),
+            "min": lambda *xs: _chained(t.minimum, xs),
         }
-        if getattr(relation, "rel_op", None) not in rows:
-            raise InternalError(f"no condition {relation} in a formula of settings")
-        return rows[relation.rel_op](self.value(relation.lhs), self.value(relation.rhs))
+        return rows[f.name](*map(self.value, f.args))
+
+
+def _chained(operation: Callable[[Value, Value], Value], values: Sequence[Value]) -> Value:
+    return reduce(operation, values)
+
+
+def _is_negative(f: Formula) -> bool:
+    return (f.number if isinstance(f, Numeral) else split(f)[0]) < 0
+
+
+def _is_divisor(f: Formula) -> bool:
+    return isinstance(f, SymbolicPower) and isinstance(f.exponent, Numeral) and f.exponent.number < 0

@@ -72,7 +72,7 @@ class Problem(NumberedRound):
         Before the first round, where the state begins, it is that of round 1.
         """
         given = self.spec.settings[name]
-        symbols = {s.name for s in given.formula.free_symbols}
+        symbols = given.symbols
         values: dict[str, Value | float] = {**more, **{n: v for n, v in self.constants.items() if n in symbols}}
         if "T" in symbols:
             assert self.spec.horizon is not None or self.epoch is not None

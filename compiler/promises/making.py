@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.certificates.rational import Fractions, NotRational, exact_value, fractions
+from oco.compiler.ir.symbolic import HALF, ONE, Symbol
+from oco.compiler.ir.symbolic_form import decimal_value, exact, power, product, substituted
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.promises.promise import FAMILY, INEQUALITIES, LeanPromise
@@ -308,8 +310,6 @@ def log_above(d: int) -> Fraction:
 
 def _step_of(plan: Plan) -> tuple[str, Fraction]:
     """Theorem of the plan, and the step of its learners in the model's units; see `promise_of`."""
-    import sympy
-
     winner, settings = plan.choice.winner, plan.settings
     scales = None if winner is None else winner.scales
     radius, loss = (1.0, 1.0) if scales is None else (float(scales.radius), float(scales.loss))
@@ -317,16 +317,16 @@ def _step_of(plan: Plan) -> tuple[str, Fraction]:
         raise outside("its memory is of a window of rounds")
     if "D" in settings:
         return "nested", Fraction(repr(settings["D"].number(plan.horizon or 1) * radius))
-    t, T = sympy.Symbol("t", positive=True), sympy.Symbol("T", positive=True)
-    eta = settings["eta"].formula.subs(T, plan.horizon)
-    forms = {"": eta} if plan.algorithm == "oeg" else {"": eta * sympy.sqrt(t), "_strong": eta * t}
-    fronts = {name: value for name, form in forms.items() if not (value := sympy.simplify(form)).free_symbols}
+    formula, t = settings["eta"].formula, Symbol("t")
+    eta = formula if plan.horizon is None else substituted(formula, {"T": exact(plan.horizon)})
+    growths = {"": ONE} if plan.algorithm == "oeg" else {"": power(t, HALF), "_strong": t}
+    fronts = {name: value for name, g in growths.items() if not (value := product((eta, g))).symbols}
     name = f"{plan.algorithm}{next(iter(fronts), '?')}"
     if name not in FAMILY[plan.algorithm]:
         hint = "set the step: `using ogd(eta = 0.5 / sqrt(t))`"
         raise outside(f"its steps {settings['eta']} are neither c / sqrt(t) nor c / t", hint)
     unit = radius / loss if plan.algorithm == "oeg" else radius**2 / loss
-    step = float(next(iter(fronts.values()))) * unit
+    step = float(decimal_value(next(iter(fronts.values())))) * unit
     convexity = plan.facts.value("loss.strong_convexity.l2") or 0.0
     if name.endswith("_strong") and step * convexity < 1 - ROUNDING:
         raise outside("its steps c / t are shorter than one over the strong convexity of the losses")

@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 import re
 import textwrap
+from decimal import Decimal
 from typing import Any
 
 from oco.compiler.algorithms.base import Algorithm
+from oco.compiler.ir.exact_numbers import decimal
+from oco.compiler.ir.symbolic import Formula, Numeral, text
+from oco.compiler.ir.symbolic_form import mapped
 from oco.compiler.prover.seen_ranges import LOOKED_AT
 from oco.compiler.selection.brief import brief_lines
 from oco.compiler.selection.choice import Choice
@@ -135,13 +139,21 @@ def setting_text(setting: Setting) -> str:
     return f"{setting.name} = {shown}{value}   [{setting.why}]"
 
 
-def formula_text(formula: Any) -> str:
-    """A SymPy formula with short numbers."""
-    import sympy
+def formula_text(formula: Formula) -> str:
+    """Formula with short numbers."""
+    short = _with_short_numbers(formula)
+    return (
+        f"{float(short.number):.6g}"
+        if isinstance(short, Numeral) and isinstance(short.number, Decimal)
+        else text(short, 6)
+    )
 
-    long = [n for n in formula.atoms(sympy.Float, sympy.Rational) if len(str(n)) > 8]
-    short = formula.xreplace({n: sympy.Float(n, 6) for n in long})
-    return f"{float(short):.6g}" if short.is_Float else str(short)
+
+def _with_short_numbers(f: Formula) -> Formula:
+    """Formula with a decimal in the place of each number that is longer than eight characters."""
+    if isinstance(f, Numeral):
+        return Numeral(decimal(f.number)) if len(str(f)) > 8 else f
+    return mapped(f, _with_short_numbers)
 
 
 def bound_text(bound: Bound, guarantee: Guarantee) -> str:

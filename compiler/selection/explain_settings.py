@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from oco.compiler.ir.symbolic import Symbol
 from oco.compiler.selection.choice import Policy, judge
 from oco.compiler.selection.horizons import useful_from
 from oco.compiler.selection.verdicts import Verdict
@@ -63,7 +64,7 @@ def _middle(origin: Any) -> str:
 
 def literal(s: Situation, v: Verdict) -> Verdict | None:
     """Verdict on the algorithm with the paper's settings in the user's units; None where they have no guarantee."""
-    words = {n: str(x.formula) for n, x in v.settings.items() if x.given and x.formula.is_Symbol}
+    words = {n: str(x.formula) for n, x in v.settings.items() if x.given and isinstance(x.formula, Symbol)}
     result = judge(v.algorithm, s, words, None, Policy())
     return result if result.guarantee is not None else None
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from oco.compiler.ir.symbolic import Symbol
 from oco.compiler.selection.choice import Policy, judge
 from oco.compiler.selection.verdicts import Verdict
 from oco.compiler.theory.objective import ANY_HORIZON
@@ -31,7 +32,11 @@ class FrontierPoint:
 def frontier(s: Situation, v: Verdict, weights: tuple[float, ...] = WEIGHTS) -> tuple[FrontierPoint, ...]:
     """The guarantees of an algorithm over the weights; empty where its bounds have no numbers or nothing is free."""
     results = []
-    words = {n: str(x.formula) for n, x in v.settings.items() if x.given and x.value is None and x.formula.is_Symbol}
+    words = {
+        n: str(x.formula)
+        for n, x in v.settings.items()
+        if x.given and x.value is None and isinstance(x.formula, Symbol)
+    }
     for weight in weights:
         best = judge(v.algorithm, s, words, None, Policy(True, weight))
         if best.best is None or best.best.least is None or best.guarantee is None:

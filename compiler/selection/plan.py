@@ -14,6 +14,7 @@ from oco.compiler.certificates.form import certificate_form
 from oco.compiler.certificates.watched_conditions import WatchedConditions, watched_conditions
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Program
+from oco.compiler.ir.symbolic import Symbol
 from oco.compiler.lowering.round_problem import TraceSpec
 from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.prover.check import check_canonical
@@ -229,10 +230,8 @@ class Plan:
 
         The program has a decision more for each, `OPEN` and its name, that a start gives and that stays as it is.
         """
-        import sympy
-
         names = {f.name: OPEN + f.name for f in self.free if f.name not in fixed}
-        symbols = {n: sympy.Symbol(n, positive=True) for n in names.values()}
+        symbols = {n: Symbol(n) for n in names.values()}
         result = self._revised(*revised(self.choice.situation, self._winner, {**names, **fixed}, T, symbols))
         return replace(result, open=tuple(names.values()), alert=None)
 

@@ -12,12 +12,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property, lru_cache, partial
 from itertools import combinations
 
 import numpy as np
 
-from oco.compiler.theory.formula_values import Partial, symbols_of
+from oco.compiler.ir.symbolic import Numeral, Symbol
+from oco.compiler.ir.symbolic_form import power, product, quotient
 from oco.compiler.theory.moves import promise
 from oco.compiler.theory.objective import (
     ANY_HORIZON,
@@ -145,10 +147,8 @@ class _Search:
     @cached_property
     def open_settings(self) -> dict[str, Setting]:
         """The settings with a symbol for each free constant."""
-        import sympy
-
         names = {f.name: f"free_{f.name}" for f in self.free}
-        symbols = {n: sympy.Symbol(n, positive=True) for n in names.values()}
+        symbols = {n: Symbol(n) for n in names.values()}
         return theorem_settings(self.theorem, self.s, self.given, None, names, symbols)
 
     @cached_property
@@ -336,11 +336,9 @@ def fit(powers: tuple[int, int], ks: tuple[float, ...], values: list[float]) -> 
 @lru_cache(maxsize=8)
 def stationary(powers: tuple[int, int]) -> tuple[Callable[[float, float], float], str]:
     """Minimizer of b k^p + c k^q, p and q of opposite signs: the root of its derivative, as a function of b and c, and as text."""
-    import sympy
-
-    b, c = sympy.symbols("b c", positive=True)
     p, q = powers
-    text = str((sympy.Rational(-q, p) * c / b) ** sympy.Rational(1, p - q))
+    ratio = product((Numeral(Fraction(-q, p)), quotient(Symbol("c"), Symbol("b"))))
+    text = str(power(ratio, Numeral(Fraction(1, p - q))))
     return lambda x, y: float((-q * y / (p * x)) ** (1 / (p - q))), text
 
 
@@ -391,10 +389,10 @@ def closed(settings: Mapping[str, Setting], numbers: Mapping[str, float]) -> dic
     """The settings with numbers for their open symbols; a theorem reads their values by `number` and `scheduled`."""
     results = {}
     for name, setting in settings.items():
-        used = symbols_of(setting.formula)
+        used = setting.formula.symbols
         if used.isdisjoint(numbers):
             results[name] = setting
         else:
-            formula = Partial(setting.formula, tuple((n, np.float64(x)) for n, x in numbers.items() if n in used))
-            results[name] = Setting(name, formula, None, setting.why, setting.given)
+            known = tuple((n, np.float64(x)) for n, x in numbers.items() if n in used)
+            results[name] = Setting(name, setting.formula, None, setting.why, setting.given, known)
     return results

@@ -1,10 +1,9 @@
-"""Values of formulas: a SymPy expression as a function of the numbers, arrays or schedules that its symbols have."""
+"""Values of formulas: each as a function of the numbers, arrays or schedules that its symbols have."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, reduce
 from operator import add, itemgetter, mul
 from operator import pow as power
@@ -12,51 +11,40 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.ir.symbolic import HALF, MINUS_ONE, Call, Formula, Sum, Symbol, SymbolicPower, SymbolicProduct
+from oco.compiler.ir.symbolic_form import nearest_float
 from oco.compiler.theory.schedule import Schedule
 
 Floats = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
-class Partial:
-    """A SymPy formula with numbers for some of its symbols: substituting them thousands of times, as a search does, would take seconds."""
-
-    expr: Any
-    numbers: tuple[tuple[str, float], ...]
-
-    def __rmul__(self, factor: int) -> Partial:
-        return Partial(factor * self.expr, self.numbers)
-
-
-def evaluated(formula: Any, values: Mapping[str, Floats | np.float64]) -> Floats:
-    """The value of a SymPy formula where each symbol has the array `values[its name]`; inf or nan where it has none."""
+def evaluated(formula: Formula, values: Mapping[str, Floats | np.float64]) -> Floats:
+    """The value of a formula where each symbol has the array `values[its name]`; inf or nan where it has none."""
     with np.errstate(all="ignore"):
         return np.asarray(value_at(formula, values), dtype=np.float64)
 
 
-def value_at(formula: Any, values: Mapping[str, Any]) -> Any:
+def value_at(formula: Formula, values: Mapping[str, Any]) -> Any:
     """Value of a formula where each symbol has the number, array or schedule `values[its name]`."""
-    if isinstance(formula, Partial):
-        return value_at(formula.expr, {**values, **dict(formula.numbers)})
     return _function(formula)(values)
 
 
 @lru_cache(maxsize=4096)
-def _function(node: Any) -> Callable[[Mapping[str, Any]], Any]:
+def _function(node: Formula) -> Callable[[Mapping[str, Any]], Any]:
     """A formula as a function of the values of its symbols: walking it anew for each value would take most of a search's time.
 
     Operators instead of NumPy's functions: between two numbers they take a tenth of the time.
     """
-    if node.is_Symbol:
+    if isinstance(node, Symbol):
         return itemgetter(node.name)
-    if node.is_number:
-        number = np.float64(node if node.is_real else math.nan)
+    if not node.symbols:
+        number = np.float64(math.nan if (value := nearest_float(node)) is None else value)
         return lambda values: number
     args = [_function(a) for a in node.args]
-    if node.is_Pow and node.exp in (-1, 0.5):
-        root = node.exp == 0.5
+    if isinstance(node, SymbolicPower) and node.exponent in (MINUS_ONE, HALF):
+        root = node.exponent == HALF
         return _kept(node, lambda values: np.sqrt(args[0](values)) if root else 1.0 / args[0](values))
-    return _kept(node, _applied(_MEANINGS[type(node).__name__], args))
+    return _kept(node, _applied(_MEANINGS[node.name if isinstance(node, Call) else type(node)], args))
 
 
 def _applied(meaning: Callable[..., Any], args: Sequence[Callable[[Mapping[str, Any]], Any]]) -> Callable[..., Any]:
@@ -72,9 +60,9 @@ def _applied(meaning: Callable[..., Any], args: Sequence[Callable[[Mapping[str, 
             return lambda values: reduce(meaning, [a(values) for a in args])
 
 
-def _kept(node: Any, work: Callable[[Mapping[str, Any]], Any]) -> Callable[[Mapping[str, Any]], Any]:
+def _kept(node: Formula, work: Callable[[Mapping[str, Any]], Any]) -> Callable[[Mapping[str, Any]], Any]:
     """A search asks for other multiples of the same function of t, hundreds of times: it is worked out once."""
-    if symbols_of(node) != {"t"}:
+    if node.symbols != {"t"}:
         return work
 
     def look(values: Mapping[str, Any]) -> Any:
@@ -88,24 +76,16 @@ def _kept(node: Any, work: Callable[[Mapping[str, Any]], Any]) -> Callable[[Mapp
     return look
 
 
-@lru_cache(maxsize=4096)
-def symbols_of(formula: Any) -> frozenset[str]:
-    """The names of a formula's symbols."""
-    if isinstance(formula, Partial):
-        return symbols_of(formula.expr).difference(name for name, _ in formula.numbers)
-    return frozenset(s.name for s in formula.free_symbols)
-
-
-_MEANINGS: dict[str, Callable[..., Any]] = {
-    "Add": add,
-    "Mul": mul,
-    "Pow": power,
+_MEANINGS: dict[str | type[Formula], Callable[..., Any]] = {
+    Sum: add,
+    SymbolicProduct: mul,
+    SymbolicPower: power,
     "log": np.log,
     "exp": np.exp,
     "floor": np.floor,
     "ceiling": np.ceil,
-    "Abs": np.abs,
-    "Max": np.maximum,
-    "Min": np.minimum,
+    "abs": np.abs,
+    "max": np.maximum,
+    "min": np.minimum,
 }
-"""NumPy meaning of a node of a formula, by the name of its SymPy class."""
+"""NumPy meaning of the nodes and functions of formulas."""

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.ir.symbolic import ONE, UNDEFINED, Call, Formula, Symbol, SymbolicPower, SymbolicProduct
+from oco.compiler.ir.symbolic_form import decimal_value, exact
 from oco.compiler.theory.conditions import Condition as Condition
-from oco.compiler.theory.formula_values import evaluated, symbols_of
+from oco.compiler.theory.formula_values import evaluated
 from oco.compiler.theory.schedule import KEPT, Rounds, Schedule
 from oco.compiler.theory.settings import parse_formula
 
@@ -79,21 +81,22 @@ class Bound:
     label_units: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
-    def expression(self) -> Any:
-        """The formula over symbols that print as the paper writes them."""
-        return _expression(self.formula, tuple(map(_NAMES, self.quantities))) if self.formula else None
+    def expression(self) -> Formula:
+        """The formula over symbols that print as the paper writes them; undefined for a rate alone."""
+        return _expression(self.formula, tuple(map(_NAMES, self.quantities))) if self.formula else UNDEFINED
 
     @property
     def latex(self) -> str:
         """Bound in LaTeX: its rate, and its formula where there is one."""
         import sympy
 
-        rate = f"O({sympy.latex(parse_formula(self.rate, rate_symbols()))})"
+        rate = f"O({sympy.latex(sympy.sympify(parse_formula(self.rate, rate_symbols())))})"
         if not self.formula:
             return rate
         # SymPy reads indices into names, and these are LaTeX already.
-        written = {s: s.name for s in self.expression.free_symbols if "\\" in s.name or " " in s.name}
-        shown = sympy.latex(self.expression, symbol_names=written)
+        expression = sympy.sympify(self.expression)
+        written = {s: s.name for s in expression.free_symbols if "\\" in s.name or " " in s.name}
+        shown = sympy.latex(expression, symbol_names=written)
         unit = "" if self.unit == 1 else rf"{self.unit:.6g} \left({shown}\right)"
         return f"{unit or shown} = {rate}"
 
@@ -130,8 +133,7 @@ class Bound:
     @cached_property
     def _used(self) -> tuple[Quantity, ...] | None:
         """Quantities that occur in the formula; None where nothing tells the value of one."""
-        symbols = symbols_of(self.expression)
-        used = tuple(q for q in self.quantities if q.latex in symbols)
+        used = tuple(q for q in self.quantities if q.latex in self.expression.symbols)
         return None if any(q.value is None for q in used) else used
 
     @cached_property
@@ -207,30 +209,37 @@ def vacuous_words(trivial: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _expression(formula: str, names: tuple[tuple[str, str], ...]) -> Any:
+def _expression(formula: str, names: tuple[tuple[str, str], ...]) -> Formula:
     """The formula over symbols called by their LaTeX."""
-    import sympy
-
-    return parse_formula(formula, {name: sympy.Symbol(latex, positive=True) for name, latex in names})
+    return parse_formula(formula, {name: Symbol(latex) for name, latex in names})
 
 
-def rate_symbols() -> dict[str, Any]:
+def rate_symbols() -> dict[str, Formula]:
     """The symbols of a rate: T, d, and the exponents of path length and constraint variation."""
-    import sympy
-
-    return {name: sympy.Symbol(name, positive=True) for name in ("T", "d", "V_x", "V_g", "V_star", "beta")}
+    return {name: Symbol(name) for name in ("T", "d", "V_x", "V_g", "V_star", "beta")}
 
 
 @lru_cache(maxsize=256)
 def exponent_of(rate: str) -> float:
     """The exponent of T in a rate, in text; V_x and V_g, where nothing is known of them, count as 1, and V_* as T."""
-    import sympy
+    return _growth(parse_formula(rate, rate_symbols() | {"V_x": ONE, "V_g": ONE, "V_star": Symbol("T"), "d": exact(2)}))
 
-    T = rate_symbols()["T"]
-    worst = {"V_x": 1, "V_g": 1, "V_star": T, "d": 2}
-    formula = parse_formula(rate, rate_symbols()).subs({rate_symbols()[name]: x for name, x in worst.items()})
-    rest, exponent = formula.replace(sympy.log, lambda argument: sympy.Integer(1)).as_coeff_exponent(T)
-    return float(sympy.limit(sympy.log(formula) / sympy.log(T), T, sympy.oo) if rest.has(T) else exponent)
+
+def _growth(f: Formula) -> float:
+    """Exponent of T in a formula as T grows: logarithms and numbers count as T^0."""
+    of_args = list(map(_growth, f.args))
+    match f:
+        case Symbol():
+            return float(f.name == "T")
+        case SymbolicPower():
+            return of_args[0] * float(decimal_value(f.exponent))
+        case SymbolicProduct():
+            return sum(of_args)
+        case Call(name="log"):
+            return 0.0
+        case Call(name="min"):
+            return min(of_args)
+    return max(of_args, default=0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,8 +302,8 @@ class Guarantee:
         return None if self.violation_bound is None else self.violation_bound.curve(rounds, self.horizon or rounds)
 
     @property
-    def rates(self) -> dict[str, Any]:
-        """SymPy expressions in T by the name of the measure."""
+    def rates(self) -> dict[str, Formula]:
+        """Formulas in T by the name of the measure; SymPy takes each as an expression."""
         return {b.measure: parse_formula(b.rate, rate_symbols()) for b in self.bounds}
 
     @property

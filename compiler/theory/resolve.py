@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from oco.compiler.theory.settings import Default, Setting, exact, resolve_settings, schedule_symbols, word_setting
+from oco.compiler.ir.symbolic import Formula
+from oco.compiler.ir.symbolic_form import exact
+from oco.compiler.theory.settings import Default, Setting, resolve_settings, schedule_symbols, word_setting
 from oco.compiler.theory.theorems import Situation, Theorem
 from oco.dsl.settings import UNITS, WORD_SETTINGS
 from oco.dsl.source import Span
@@ -21,11 +22,11 @@ def theorem_settings(
     given: GivenSettings,
     span: Span | None = None,
     free: FreeNumbers | None = None,
-    open_names: Mapping[str, Any] | None = None,
+    open_names: Mapping[str, Formula] | None = None,
 ) -> dict[str, Setting]:
     """The theorem's settings with the given ones in their place, and its free constants as `free` says (1 or the paper's otherwise).
 
-    open_names  SymPy symbols for names in `free`
+    open_names  symbols for names in `free`
     """
     numbers, words = defaults(theorem, s, given, span)
     if free:
@@ -67,15 +68,15 @@ def defaults(
     return {n: d for n, d in results.items() if n not in WORD_SETTINGS}, words
 
 
-class _Symbols(Mapping[str, Any]):
+class _Symbols(Mapping[str, Formula]):
     """Symbols of a formula of settings: t, T, m, d, params that are numbers, and facts that are numbers, worked out when asked for."""
 
-    def __init__(self, s: Situation, more: Mapping[str, Any]) -> None:
+    def __init__(self, s: Situation, more: Mapping[str, Formula]) -> None:
         numbers = {p.name: p.data.item() for p in s.canonical.model.params if p.data is not None and p.data.ndim == 0}
         self.facts = s
         self.known = {name: exact(v) for name, v in ({"d": s.size} | numbers).items()} | schedule_symbols() | dict(more)
 
-    def __getitem__(self, key: str) -> Any:
+    def __getitem__(self, key: str) -> Formula:
         if key in self.known:
             return self.known[key]
         value = self.facts.number(key)

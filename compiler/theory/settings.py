@@ -13,7 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.theory.formula_values import symbols_of, value_at
+from oco.compiler.ir.symbolic import HALF, UNDEFINED, Formula, Symbol
+from oco.compiler.ir.symbolic_form import (
+    FUNCTIONS,
+    call,
+    decimal_value,
+    exact,
+    nearest_float,
+    negative,
+    power,
+    product,
+    quotient,
+    substituted,
+    total,
+)
+from oco.compiler.theory.formula_values import value_at
 from oco.compiler.theory.schedule import KEPT, Rounds, Schedule
 from oco.dsl.diagnostics import InternalError, OcoError, fail
 from oco.dsl.magnitudes import HUGE
@@ -22,34 +36,38 @@ from oco.dsl.source import Span
 from oco.dsl.text import parser, syntax
 
 Floats = np.ndarray[Any, Any]
+Numbers = tuple[tuple[str, float], ...]
 
-MAX_EXACT_EXPONENT = 64  # powers beyond are taken in floating point: exact ones have thousands of digits
 SCHEDULE_SYMBOLS = ("t", "T", "m")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting of a plan. `formula` is a SymPy expression in t and T (and m); `value` is its number where it is one."""
+    """One setting of a plan. `formula` is one in t and T (and m), or a word; `value` is its number where it is one.
+
+    numbers  those of other symbols of the formula: substituting them thousands of times, as a search does, would take seconds
+    """
 
     name: str
-    formula: Any
+    formula: Formula
     value: float | None
     why: str
     given: bool = False
+    numbers: Numbers = ()
 
     def __str__(self) -> str:
         return f"{self.name} = {self.formula}"
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Names of the symbols of the formula."""
-        return symbols_of(self.formula)
+        """Names of the symbols of the formula that have no number."""
+        return self.formula.symbols.difference(name for name, _ in self.numbers)
 
     def along(self, rounds: Rounds, horizon: int, m: int = 1) -> Schedule:
         """Values in the rounds of a run planned for a horizon, of expert m; see `along`."""
         key = (rounds, horizon, m)
         if key not in self._schedules:
-            result = along(self.formula, rounds, horizon, m)
+            result = along(self.formula, rounds, horizon, m, self.numbers)
             if len(rounds.last) > KEPT:
                 return result
             self._schedules[key] = result
@@ -58,7 +76,7 @@ class Setting:
     def number(self, horizon: int) -> float:
         """Value in the first round of a run planned for a horizon."""
         if horizon not in self._numbers:
-            self._numbers[horizon] = _first(self.formula, horizon)
+            self._numbers[horizon] = _first(self.formula, horizon, self.numbers)
         return self._numbers[horizon]
 
     @cached_property
@@ -80,11 +98,11 @@ class Default:
     why: str
 
 
-Symbols = Mapping[str, Any]
+Symbols = Mapping[str, Formula]
 
 
-def parse_formula(text: str, symbols: Symbols, span: Span | None = None) -> Any:
-    """The formula as a SymPy expression. `symbols` gives the meaning of each name, keys of facts among them. Raises OCO721."""
+def parse_formula(text: str, symbols: Symbols, span: Span | None = None) -> Formula:
+    """The formula of a text. `symbols` gives the meaning of each name, keys of facts among them. Raises OCO721."""
     try:
         tree = _tree(text)
     except OcoError as error:
@@ -102,14 +120,11 @@ class _Reader:
     """Walks the syntax tree of a formula; whatever is not listed here is refused."""
 
     def __init__(self, text: str, symbols: Symbols, span: Span | None) -> None:
-        import sympy
-
-        self.sympy = sympy
         self.text = text
         self.symbols = symbols
         self.span = span
 
-    def read(self, node: syntax.Expression) -> Any:
+    def read(self, node: syntax.Expression) -> Formula:
         match node:
             case syntax.Number(value=value):
                 return self.number(value)
@@ -119,82 +134,49 @@ class _Reader:
                 return self.call(name, [self.read(a) for a in args])
         raise self.refuse("it is not a number")
 
-    def number(self, value: int | float) -> Any:
+    def number(self, value: int | float) -> Formula:
         if not abs(value) < HUGE:
             raise self.refuse("it holds a number that is too large")
         return exact(value)
 
-    def name(self, key: str) -> Any:
+    def name(self, key: str) -> Formula:
         if key not in self.symbols:
             known = ", ".join(sorted({str(k) for k in self.symbols if "." not in str(k)}))
             raise self.refuse(f"`{key}` has no value here", f"known are {known}, and facts such as domain.diameter.l2")
         return self.symbols[key]
 
-    def call(self, name: str, args: list[Any]) -> Any:
-        rows = {
-            "add": lambda a, b: a + b,
-            "sub": lambda a, b: a - b,
-            "mul": lambda a, b: a * b,
+    def call(self, name: str, args: list[Formula]) -> Formula:
+        rows: dict[str, Callable[..., Formula]] = {
+            "add": lambda a, b: total((a, b)),
+            "sub": lambda a, b: total((a, negative(b))),
+            "mul": lambda a, b: product((a, b)),
             "div": self.quotient,
             "pow": self.power,
-            "minus": lambda a: -a,
-            "sqrt": self.sympy.sqrt,
-            "log": self.sympy.log,
-            "exp": self.exponential,
-            "floor": self.sympy.floor,
-            "ceiling": self.sympy.ceiling,
-            "abs": self.sympy.Abs,
-            "min": lambda *xs: _extreme(self.sympy.Min, xs),
-            "max": lambda *xs: _extreme(self.sympy.Max, xs),
+            "minus": negative,
+            "sqrt": lambda a: power(a, HALF),
         }
-        if name not in rows:
+        if name not in rows and name not in FUNCTIONS:
             raise self.refuse(f"there is no function `{name}` in formulas", f"known are {', '.join(FORMULA_FUNCTIONS)}")
         several = 2 if name in ("add", "sub", "mul", "div", "pow") else None if name in ("min", "max") else 1
         if not args or (several is not None and len(args) != several):
             raise self.refuse(f"`{name}` has the wrong number of arguments")
-        try:
-            return rows[name](*args)
-        except ValueError:  # SymPy's, of complex numbers
-            raise self.refuse(f"`{name}` has an argument that is not a real number") from None
+        if name in ("min", "max") and UNDEFINED in args:
+            raise self.refuse(f"`{name}` has an argument that is not a real number")
+        return rows[name](*args) if name in rows else call(name, *args)
 
-    def quotient(self, above: Any, below: Any) -> Any:
-        if below.is_zero:
+    def quotient(self, above: Formula, below: Formula) -> Formula:
+        if not below.symbols and decimal_value(below) == 0:
             raise self.refuse("it divides by zero")
-        return above / below
+        return quotient(above, below)
 
-    def exponential(self, exponent: Any) -> Any:
-        if exponent.has(self.sympy.exp) or any(not p.is_number for p in exponent.atoms(self.sympy.Pow)):
-            raise self.refuse("an exponent holds another power")
-        return self.sympy.exp(exponent)
-
-    def power(self, base: Any, exponent: Any) -> Any:
-        """Numbers stay small: an exponent holds no further power, and large ones are taken in floating point."""
-        if exponent.has(self.sympy.exp) or any(not p.is_number for p in exponent.atoms(self.sympy.Pow)):
-            raise self.refuse("an exponent holds another power")
-        if not (base.is_number and exponent.is_number):
-            return base**exponent
-        if abs(exponent) <= MAX_EXACT_EXPONENT and abs(base) <= HUGE ** (1 / MAX_EXACT_EXPONENT):
-            return base**exponent
-        try:
-            return self.sympy.Float(float(base) ** float(exponent), 30)
-        except (OverflowError, ZeroDivisionError, TypeError, ValueError):
-            raise self.refuse("it holds a number that is too large") from None
+    def power(self, base: Formula, exponent: Formula) -> Formula:
+        result = power(base, exponent)
+        if result is UNDEFINED and base.is_positive and not base.symbols:
+            raise self.refuse("it holds a number that is too large")
+        return result
 
     def refuse(self, what: str, hint: str = "") -> Exception:
         return fail("OCO721", f"the formula `{self.text}` is not usable: {what}", self.span, hint)
-
-
-@lru_cache(maxsize=512)
-def _extreme(kind: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """Least or greatest of some expressions: SymPy takes ten milliseconds to see that neither is always the other's."""
-    return kind(*args)
-
-
-def exact(number: int | float) -> Any:
-    """A short decimal as the fraction that it is meant to be; any other number as it is."""
-    import sympy
-
-    return sympy.Rational(str(number)) if len(repr(number)) <= 12 else sympy.Float(number, 30)
 
 
 def resolve_settings(
@@ -211,9 +193,9 @@ def resolve_settings(
     texts: dict[str, tuple[str | float, str, bool]] = {n: (d.formula, d.why, False) for n, d in defaults.items()}
     for name, value in given.items():
         texts[name] = (value, "given", True)
-    done: dict[str, Any] = {}
+    done: dict[str, Formula] = {}
 
-    def formula(name: str, pending: tuple[str, ...]) -> Any:
+    def formula(name: str, pending: tuple[str, ...]) -> Formula:
         if name in pending:
             raise fail("OCO721", f"the settings {', '.join(pending)} are defined by each other", span)
         if name not in done:
@@ -229,21 +211,19 @@ def word_setting(
     name: str, words: tuple[str, ...], default: Default, given: str | float | None, span: Span | None = None
 ) -> Setting:
     """A setting that is one of a few words. Raises OCO721 for another."""
-    import sympy
-
     word = str(default.formula if given is None else given).strip('"')
     if word not in words:
         raise fail("OCO721", f"the setting {name} is one of {', '.join(words)}, not `{word}`", span)
-    return Setting(name, sympy.Symbol(word), None, default.why if given is None else "given", given is not None)
+    return Setting(name, Symbol(word), None, default.why if given is None else "given", given is not None)
 
 
-class _Names(Mapping[str, Any]):
+class _Names(Mapping[str, Formula]):
     """The names a formula may use: symbols and facts, then other settings, resolved when asked for."""
 
-    def __init__(self, symbols: Symbols, settings: Mapping[str, Any], resolve: Callable[[str], Any]) -> None:
+    def __init__(self, symbols: Symbols, settings: Mapping[str, Any], resolve: Callable[[str], Formula]) -> None:
         self.symbols, self.settings, self.resolve = symbols, settings, resolve
 
-    def __getitem__(self, key: str) -> Any:
+    def __getitem__(self, key: str) -> Formula:
         return self.resolve(key) if key in self.settings else self.symbols[key]
 
     def __contains__(self, key: object) -> bool:
@@ -256,64 +236,47 @@ class _Names(Mapping[str, Any]):
         return len(self.symbols) + len(self.settings)
 
 
-def _setting(name: str, formula: Any, why: str, given: bool, horizon: int | None) -> Setting:
-    import sympy
-
-    try:
-        at_horizon = (
-            formula if horizon is None else formula.subs(sympy.Symbol("T", positive=True), _rounds(formula, horizon))
-        )
-    except ValueError:  # SymPy's, of complex numbers
-        raise fail("OCO722", f"the setting {name} = `{formula}` is not a real number at the horizon") from None
-    value = float(at_horizon.evalf()) if at_horizon.is_number and at_horizon.is_real else None
-    return Setting(name, formula, value, why, given)
+def _setting(name: str, formula: Formula, why: str, given: bool, horizon: int | None) -> Setting:
+    at_horizon = formula if horizon is None else substituted(formula, {"T": exact(horizon)})
+    return Setting(name, formula, None if at_horizon.symbols else nearest_float(at_horizon), why, given)
 
 
-def _rounds(formula: Any, horizon: int) -> Any:
-    """Horizon as a number of SymPy, a float under roots beyond the square root: products of such roots of integers take minutes."""
-    import sympy
-
-    exponents = (p.exp for p in formula.atoms(sympy.Pow))
-    return sympy.Float(horizon, 30) if any(e.is_Rational and e.q > 2 for e in exponents) else horizon
+def schedule_symbols() -> dict[str, Formula]:
+    """t, T and m."""
+    return {name: Symbol(name) for name in SCHEDULE_SYMBOLS}
 
 
-def schedule_symbols() -> dict[str, Any]:
-    """t, T and m, all positive."""
-    import sympy
-
-    return {name: sympy.Symbol(name, positive=True) for name in SCHEDULE_SYMBOLS}
-
-
-def schedule(formula: Any, rounds: int, horizon: int, m: int = 1) -> Floats:
+def schedule(formula: Formula, rounds: int, horizon: int, m: int = 1) -> Floats:
     """The values of a formula in t, T and m at t = 1..rounds, with T = horizon; shape (rounds,). After round T it keeps T's."""
     return along(formula, Rounds.every(rounds), horizon, m).last
 
 
-def along(formula: Any, rounds: Rounds, horizon: int, m: int = 1) -> Schedule:
-    """The values of a formula in t, T and m over rounds that may be in stretches, with T = horizon. After round T it keeps T's.
+def along(formula: Formula, rounds: Rounds, horizon: int, m: int = 1, numbers: Numbers = ()) -> Schedule:
+    """Values of a formula in t, T, m and symbols with numbers, over rounds that may be in stretches, with T = horizon.
 
-    Raises OCO722 where one is not finite.
+    After round T it keeps T's. Raises OCO722 where one is not finite.
     """
     t: Any = rounds.t
     t = t if rounds.n <= horizon else np.minimum(t, float(horizon))
     with np.errstate(all="ignore"):
-        outcome = value_at(formula, {"t": t, "T": np.float64(horizon), "m": np.float64(m)})
+        outcome = value_at(formula, {"t": t, "T": np.float64(horizon), "m": np.float64(m), **dict(numbers)})
     result = outcome if isinstance(outcome, Schedule) else rounds.constant(float(outcome))
     if not np.isfinite(result.last).all():
         raise _not_finite(formula)
     return result
 
 
-def _first(formula: Any, horizon: int) -> float:
+def _first(formula: Formula, horizon: int, numbers: Numbers) -> float:
     """Value of a formula in t, T and m at t = m = 1, with T = horizon."""
     with np.errstate(all="ignore"):
-        result = float(value_at(formula, {"t": np.float64(1), "T": np.float64(horizon), "m": np.float64(1)}))
+        values = {"t": np.float64(1), "T": np.float64(horizon), "m": np.float64(1), **dict(numbers)}
+        result = float(value_at(formula, values))
     if not math.isfinite(result):
         raise _not_finite(formula)
     return result
 
 
-def _not_finite(formula: Any) -> OcoError:
+def _not_finite(formula: Formula) -> OcoError:
     return fail("OCO722", f"the setting `{formula}` is not a finite number in every round")
 
 

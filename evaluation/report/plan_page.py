@@ -52,7 +52,7 @@ def _rates(v: Verdict) -> str:
 def _rate(bound: Bound) -> str:
     import sympy
 
-    return str(sympy.latex(parse_formula(bound.rate, rate_symbols())))
+    return str(sympy.latex(sympy.sympify(parse_formula(bound.rate, rate_symbols()))))
 
 
 def _verdict_cells(v: Verdict) -> tuple[str, ...]:
@@ -112,7 +112,7 @@ def plan_latex(winner: Verdict) -> str:
     """The settings and the bounds as formulas."""
     import sympy
 
-    lines = [rf"{_letter(s.name)} &= {sympy.latex(s.formula)}" for s in winner.settings.values()]
+    lines = [rf"{_letter(s.name)} &= {sympy.latex(sympy.sympify(s.formula))}" for s in winner.settings.values()]
     bounds = (
         []
         if winner.guarantee is None

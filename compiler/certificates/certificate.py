@@ -21,6 +21,7 @@ Floats = np.ndarray[Any, Any]
 class CertificateTerms:
     """Terms of all certificates of a plan.
 
+    theta   a number with exp(-theta n_t) concave, where the curvature of nonlinear terms n_t of losses is summed; else 0
     labels  of the multipliers, in their order; `counted` of the constraints whose broken rounds are counted
     gap     what an algorithm that weighs experts pays beside the best of them, at most, from a state; its unit in those of the loss
     exact   True where losses and constraints are summed as they are: the bound then can be the regret itself
@@ -30,6 +31,7 @@ class CertificateTerms:
     counted: tuple[str, ...]
     exact_losses: bool
     exact_constraints: bool
+    theta: float = 0.0
     gap: Callable[[Mapping[str, Any]], float] | None = None
     gap_unit: float = 1.0
 
@@ -104,6 +106,8 @@ class Certificate:
         losses = (
             "F(u) = sum_t f_t(u) = k + <s, u> + <u, H u> / 2, summed as it is: the losses are affine or quadratic"
             if self.terms.exact_losses
+            else _EXP_CONCAVE.format(theta=self.terms.theta)
+            if self.terms.theta
             else "F(u) = sum_t f_t(x_t) + <grad f_t(x_t), u - x_t> <= sum_t f_t(u), since f_t is convex"
         )
         steps = [losses]
@@ -120,6 +124,13 @@ class Certificate:
 
     def _repr_latex_(self) -> str:
         return f"$${self.latex}$$"
+
+
+_EXP_CONCAVE = (
+    "F(u) = sum_t f_t(x_t) + <grad f_t(x_t), u - x_t> + h_t <k_t, u - x_t>^2 / 2 <= sum_t f_t(u), with k_t the gradient at x_t of the "
+    "nonlinear terms n_t of f_t and h_t = theta / (1 + 2 P_t / 3), P_t >= theta <k_t, x_t - v> for every v in X: exp(-theta n_t) is "
+    "concave, theta = {theta:.6g}"
+)
 
 
 def _latex(value: float) -> str:
@@ -171,4 +182,4 @@ def terms_of(form: CertificateForm) -> CertificateTerms:
         own = [c for c in (*form.means, *(form.rows if form.keeps_rows else ())) if isinstance(c, kind)]
         labels += [f"{label} over all rounds" for c in own for label in entry_labels(c.label, c.shape)]
     counted = [label for c in form.counted for label in entry_labels(c.label, c.shape)]
-    return CertificateTerms(tuple(labels), tuple(counted), form.exact, form.exact_constraints)
+    return CertificateTerms(tuple(labels), tuple(counted), form.exact, form.exact_constraints, form.theta)

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from oco.compiler.algorithms.memory import Memory
+from oco.compiler.certificates.curved_sums import curved
 from oco.compiler.certificates.form import CertificateForm, HessianForm, apart, nonlinear_problem, stream_slopes
 from oco.compiler.certificates.sums import (
     CONSTANT,
@@ -30,7 +31,6 @@ from oco.compiler.certificates.sums import (
     WHOLE_SLOPE,
     WORST,
     CertificateSums,
-    curved,
     flat,
     joined,
     matrix,

@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from oco.compiler.certificates.curved_sums import Expansion, exp_concave_expansion, quadratic_expansion
 from oco.compiler.certificates.form import CertificateForm, HessianForm
 from oco.compiler.ir.program import DType
 from oco.compiler.ir.trace import Tracer
@@ -99,11 +100,8 @@ class CertificateSums:
         result, size = {LOSS: loss}, 2.0 * abs(loss) + abs(slope) @ bounds
         constant = loss - slope @ v
         if f.curved:
-            H = self._hessian(p, x)
-            Hv = curved(H, v)
-            slope, constant = slope - Hv, constant + 0.5 * (Hv @ v)
-            size = size + curved(abs(H), bounds) @ bounds
-            result[CURVE] = H
+            constant, slope, result[CURVE], second = self._expansion(p, x, loss, slope, v)
+            size = size + second
         if f.curvature is not HessianForm.MEAN:
             result |= {CONSTANT: constant, SLOPE: slope}
         result[SIZE] = size
@@ -209,6 +207,14 @@ class CertificateSums:
         entries = [np.broadcast_to(part, b.shape).ravel() for part, b in zip(parts, self.form.problem.blocks)]
         return self.t.constant(np.concatenate(entries), "reach", "greatest magnitude of each entry of a decision")
 
+    def _expansion(self, p: Problem, x: Point, loss: Value, slope: Value, v: Value) -> Expansion:
+        """Second order lower bound of the round's loss, whose value and gradient at x are given."""
+        f = self.form
+        if f.curvature is HessianForm.EXP_CONCAVE:
+            part = matrix(self.t, p.slopes_of([f.nonlinear_loss], x))[0]
+            return exp_concave_expansion(self.t, f.domain, f.theta, loss, slope, part, v, self.bounds)
+        return quadratic_expansion(loss, slope, self._hessian(p, x), v, self.bounds)
+
     def _hessian(self, p: Problem, x: Point) -> Value:
         """Hessian of the round's loss: (d,) or (d, d)."""
         t, d, blocks = self.t, self.form.problem.size, self.form.problem.blocks
@@ -265,11 +271,6 @@ def point_of(t: Tracer, problem: Canonical, y: Value) -> Point:
 def matrix(t: Tracer, rows: Rows) -> Value:
     """Rows as a matrix (n, d)."""
     return joined(t, [t.reshape(m, (m.shape[0], m.size // m.shape[0])) for m in rows.blocks], axis=1)
-
-
-def curved(H: Value, v: Value) -> Value:
-    """H v, for a Hessian that is its diagonal (d,) or a matrix."""
-    return H * v if H.ndim == 1 else H @ v
 
 
 def joined(t: Tracer, parts: Sequence[Value], axis: int = 0) -> Value:

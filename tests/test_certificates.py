@@ -275,13 +275,6 @@ def test_forms() -> None:
     assert exact == {*CASES} - {"exp-concave", "linearised", "rows"}
 
 
-def test_kinks_are_not_quadratic() -> None:
-    """A loss whose second derivative vanishes almost everywhere is linearised."""
-    text = HEAD.format(T=5, domain="box(-1, 1)") + "stream a[3] in [-1, 1]\nminimize norm1(x - a) + sum_squares(x)\n"
-    form = certificate_form(canonical(oco.parse(text)).standing)
-    assert not isinstance(form, str) and form.curvature is HessianForm.NONE and not form.exact
-
-
 def test_refusals() -> None:
     """Learners without sums, feedback without functions, and kinds that do not exist have their codes."""
     plan = plan_of("affine, additive")

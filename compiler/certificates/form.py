@@ -3,8 +3,9 @@
 A fixed decision u has f_t(u) >= f_t(x_t) + <grad f_t(x_t), u - x_t> + <u - x_t, H_t (u - x_t)> / 2, with equality where f_t is quadratic
 with the Hessian H_t (H_t = 0 for an affine one), and with H_t = 0 for any other convex loss. Summed over the rounds that is k + <s, u> +
 <u, H u> / 2: a number, a vector, and the sum of the Hessians. Where f_t is an affine function and one n_t with exp(-theta n_t) concave,
-H_t is a part of grad n_t grad n_t' (`curved_sums`). A function that is affine in the streams sums to T times itself at their
-means, whatever it is in the decision. Of the constraints that u satisfies there is kept
+H_t is a part of grad n_t grad n_t' (`curved_sums`); kinks in single entries are summed by where they are (`kinked_losses`). A function that
+is affine in the streams sums to T times itself at their means, whatever it is in the decision. Of the constraints that u satisfies there
+is kept
 
     worst   the running maximum of the data of a constraint in each round, where that says it all (`algorithms.memory`)
     mean    the sum of the data of a constraint on average, where data enter an additive term alone
@@ -28,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.algorithms.memory import Memory, MemoryForm, as_function_of, kept_of, memory_of
+from oco.compiler.certificates.kinked_losses import KinkedTerm, without_kinks
 from oco.compiler.domains import Domain
 from oco.compiler.domains.product import Product
 from oco.compiler.problem.calculus import gradient, hessian_vector
@@ -76,6 +78,7 @@ class HessianForm(StrEnum):
 class CertificateForm:
     """Sums that make a certificate of a problem whose decisions stand still.
 
+    kinks     kinked terms of the loss that are summed by where their kinks are; `rest`: the problem without them, which all else is about
     hessian   the entries of the loss's Hessian as expressions of the data: of the diagonal (d,), or of all pairs of decisions
     exact     True where the sums are the losses' own: they are affine or quadratic
     theta     a number with exp(-theta n_t) concave for the loss n_t without its affine terms, `nonlinear_loss`, where the curvature of such
@@ -88,6 +91,8 @@ class CertificateForm:
     """
 
     problem: Canonical
+    rest: Canonical
+    kinks: tuple[KinkedTerm, ...]
     curvature: HessianForm
     hessian: tuple[Expr, ...]
     exact: bool
@@ -116,7 +121,7 @@ class CertificateForm:
     @cached_property
     def nonlinear_loss(self) -> Expr:
         """Loss without its affine terms."""
-        return _nonlinear_part(self.problem)
+        return _nonlinear_part(self.rest)
 
     @property
     def curved(self) -> bool:
@@ -128,7 +133,7 @@ class CertificateForm:
         """Streams whose sums are kept."""
         exprs = [
             *(c.expr for c in self.means),
-            *((self.problem.objective,) if self.curvature is HessianForm.MEAN else ()),
+            *((self.rest.objective,) if self.curvature is HessianForm.MEAN else ()),
         ]
         used = {name for e in exprs for name in names(e, Kind.STREAM)}
         return tuple(s for s in self.problem.streams if s.name in used)
@@ -172,8 +177,12 @@ def certificate_form(problem: Canonical) -> CertificateForm | str:
         return why
     counted = tuple(c for c in problem.inequalities if not c.known)
     problem = in_expectation(problem)
+    rest, kinks, theta = problem, tuple[KinkedTerm, ...](), 0.0
     curvature, hessian, exact = _curvature(problem)
-    theta = 0.0 if exact else _exp_concavity(problem)
+    if not exact:
+        rest, kinks = without_kinks(problem)
+        curvature, hessian, smooth = _curvature(rest)
+        theta = 0.0 if smooth else _exp_concavity(rest)
     curvature = HessianForm.EXP_CONCAVE if theta else curvature
     crowded = sum(c.size for c in problem.inequalities) > MOST_CONSTRAINTS
     worst, mean, alone = list[Inequality](), list[Inequality](), list[Inequality]()
@@ -194,6 +203,8 @@ def certificate_form(problem: Canonical) -> CertificateForm | str:
     starts = dict(zip(map(id, problem.inequalities), np.cumsum([0, *(c.size for c in problem.inequalities)])))
     return CertificateForm(
         problem,
+        rest,
+        kinks,
         curvature,
         hessian,
         exact,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -173,6 +174,72 @@ def test_c_files_say_it(plan: Plan, tmp_path: Path) -> None:
         said = subprocess.run([str(program)], input=text, capture_output=True, text=True, check=True).stdout
         alarm = Evidence.of(plan.canonical, ALPHA).after_rounds(data).alarm
         assert said == ("0 " if alarm is None else f"{alarm.round} {alarm.statement}")
+
+
+RUST = """
+use shop::Learner;
+
+fn main() {
+    let mut learner = Learner::new();
+    let mut x = [0.0; 2];
+    for line in std::io::stdin().lines() {
+        let row: Vec<f64> = line.unwrap().split(' ').map(|v| v.parse().unwrap()).collect();
+        learner.decide(&mut x).unwrap();
+        learner.observe(&row[..2], row[2]).unwrap();
+    }
+    let (since, statement) = learner.alarm().unwrap_or((0, String::new()));
+    let (mut least, mut most, mut rounding, mut at, mut loss) = (0.0, 0.0, 0.0, [0.0; 2], 0.0);
+    let (mut multipliers, mut broken) = ([0.0; MULTIPLIERS], [0.0; 1]);
+    learner.certificate(&mut least, &mut most, &mut rounding, &mut at, &mut multipliers, &mut loss, &mut broken);
+    println!("{:?} {} {}", loss - least + rounding, since, statement);
+}
+"""
+
+
+def test_bindings_give_alarm_and_certificate(plan: Plan, tmp_path: Path) -> None:
+    """Learners through ctypes, and through Rust where it is installed, as the plan's own."""
+    folder, data, learner = tmp_path / "shop", drawn(4), plan.learner(backend="numpy")
+    Plan.of(plan, "c").write(folder)
+    played(learner, data)
+    proof, alarm = learner.certificate(), learner.alarm
+    library = ["cc", "-std=c99", "-ffp-contract=off", "-shared", "-fPIC", "shop.c", "-lm", "-o", "libshop.so"]
+    subprocess.run(library, cwd=folder, check=True)
+    spec = importlib.util.spec_from_file_location("shop_binding", folder / "shop.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    bound = module.Learner()
+    assert bound.alarm is None
+    np.testing.assert_array_equal(played_by_name(bound, data), played(plan.learner(backend="c"), data))
+    assert alarm is not None and bound.alarm == (alarm.round, alarm.statement)
+    own = bound.certificate()
+    assert own["loss"] - own["least"] + own["rounding"] == pytest.approx(proof.bound, rel=1e-6)
+    assert own["broken"] == list(map(float, proof.broken.values())) and len(own["at"]) == 2
+    if shutil.which("cargo") is None:
+        return
+    (folder / "examples").mkdir()
+    (folder / "examples" / "play.rs").write_text(RUST.replace("MULTIPLIERS", str(len(own["multipliers"]))))
+    rows = np.column_stack([data["s"], data["j"]]).tolist()
+    done = subprocess.run(
+        ["cargo", "run", "--quiet", "--offline", "--example", "play"],
+        cwd=folder,
+        input="\n".join(" ".join(map(repr, row)) for row in rows),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0 and "warning" not in done.stderr, done.stderr
+    bound_by, since, statement = done.stdout.strip().split(" ", 2)
+    assert float(bound_by) == pytest.approx(proof.bound, rel=1e-6)
+    assert (int(since), statement) == (alarm.round, alarm.statement)
+
+
+def played_by_name(learner: Any, data: dict[str, Any]) -> list[list[float]]:
+    """Decisions of all rounds by a learner of the binding for Python."""
+    results = []
+    for t in range(ROUNDS):
+        results.append(learner.decide()["x"])
+        learner.observe(s=data["s"][t], j=data["j"][t])
+    return results
 
 
 def test_a_rule_that_rests_on_nothing_goes_on() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -28,14 +29,25 @@ PLAIN = Policy(optimal=True, plain=True)
 """Constants are given here, so that nothing is searched."""
 
 
+OPEN = ", number of rounds unknown"
+"""End of the names of worlds whose model states no horizon."""
+
+
+def text_of(world: str) -> str:
+    text = in_units(world.removesuffix(OPEN), Units())
+    return re.sub(r"horizon T = \d+", "horizon T unknown", text) if world.endswith(OPEN) else text
+
+
 @cache
 def situation(world: str) -> Situation:
-    problem = canonical(parse(in_units(world, Units())))
+    problem = canonical(parse(text_of(world)))
     return Situation(problem.learned, check(problem.model), problem.horizon)
 
 
-def worlds_of(name: str) -> tuple[str, ...]:
-    """Those of the laws of units, and others where theorems hold that ask for curved losses or for draws."""
+def worlds_of(name: str, theorem: int) -> tuple[str, ...]:
+    """Those of the laws of units, and others where theorems hold that ask for curved losses or for draws, or for no horizon."""
+    if (name, theorem) == ("sinha-vaze", 2):
+        return tuple(f"{world}{OPEN}" for world in HOMES[name])
     own = (w for n, worlds in HOMES.items() if n.split()[0] == name for w in worlds)
     return tuple(dict.fromkeys((*own, "free curved", "curved", "in the mean, drawn")))
 
@@ -44,7 +56,7 @@ def plans_by(name: str, theorem: int) -> Iterator[tuple[str, Plan]]:
     """The worlds in which a theorem holds, with the plan that it gives as if the algorithm had no other."""
     algorithm = next(a for a in ALGORITHMS if a.name == name)
     spoken = algorithm.theorems[theorem]
-    for world in worlds_of(name):
+    for world in worlds_of(name, theorem):
         s = situation(world)
         found = judge(replace(algorithm, theorems=(spoken,)), s, spoken.words, None, PLAIN, asked=True)
         if found.applicability is Applicability.APPLICABLE and found.guarantee is not None:
@@ -74,7 +86,7 @@ def test_the_line_gives_the_same_settings(name: str, theorem: int, worlds: int) 
         if numbers is None:
             continue
         line = using_line(name, plan.given_constants(numbers))
-        using = parse(f"{in_units(world, Units())}{line}\n").using
+        using = parse(f"{text_of(world)}{line}\n").using
         assert using is not None
         written = choose(plan.choice.situation, using.algorithm, dict(using.settings), using.span, Policy(optimal=True))
         wanted = plan.with_constants(numbers)

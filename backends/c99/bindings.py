@@ -172,6 +172,8 @@ def _tables(source: CSource) -> Iterator[str]:
         yield f"{table} = {rows!r}"
     yield f"VALUES = {of.outputs!r}"
     yield f"MEASURES = {of.program.measure is not None}"
+    yield f"WATCHES = {'alarm' in of.heads()}"
+    yield f"CERTIFICATE = { {n.name: n.type.shape for n in of.proof}!r}"
 
 
 # Rust.
@@ -204,6 +206,11 @@ def _rust(source: CSource) -> Iterator[str]:
         yield f"    fn {name}_observe_round({given}) -> i64;"
         yield f"    fn {name}_skip(memory: *mut u64, round: i64) -> i64;"
         yield f"    fn {name}_pending(memory: *const u64, rounds: *mut i64) -> i64;"
+    if of.proof:
+        outs = ", ".join(f"{r}: *mut f64" for r, _ in _renamed(of.proof))
+        yield f"    fn {name}_certificate(memory: *mut u64, {outs});"
+    if "alarm" in of.heads():
+        yield f"    fn {name}_alarm(memory: *const u64, statement: *mut *const c_char) -> i64;"
     yield f"    fn {name}_save(memory: *const u64, bytes: *mut u8);"
     yield f"    fn {name}_load(memory: *mut u64, bytes: *const u8, size: i64) -> c_int;"
     yield "}"
@@ -225,6 +232,11 @@ def _rust(source: CSource) -> Iterator[str]:
         yield "    /// Takes what an open round revealed, in any order; wrong data change nothing."
         yield from _method(name, "observe_round", [*inputs, *draws], [], "round")
         yield from _RUST_LATER.replace("NAME", name).replace("TURNS", str(source.ring.turns)).split("\n")
+    if of.proof:
+        yield "    /// Bounds of what fixed decisions lost so far, and what proves them: the regret is at most loss - (least - rounding)."
+        yield from _method(name, "certificate", [], _renamed(of.proof), refuses=False)
+    if "alarm" in of.heads():
+        yield from _RUST_ALARM.replace("NAME", name).split("\n")
     yield "}"
 
 
@@ -307,6 +319,17 @@ _RUST_LATER = """\
         rounds
     }"""
 
+_RUST_ALARM = """\
+    /// Round in which what the model states of its streams was refuted, and the statement; None while nothing is.
+    pub fn alarm(&self) -> Option<(i64, String)> {
+        let mut statement: *const c_char = std::ptr::null();
+        let since = unsafe { NAME_alarm(self.memory.as_ptr(), &mut statement) };
+        if since == 0 {
+            return None;
+        }
+        Some((since, unsafe { CStr::from_ptr(statement) }.to_string_lossy().into_owned()))
+    }"""
+
 Renamed = list[tuple[str, Named]]
 """Values with their names in Rust."""
 
@@ -326,18 +349,20 @@ def _foreign(items: Renamed) -> str:
     return ", ".join(["memory: *mut u64", *forms])
 
 
-def _method(name: str, function: str, inputs: Renamed, outputs: Renamed, *numbers: str) -> Iterator[str]:
-    """Method that checks lengths and calls a foreign function; integers of these names come first."""
+def _method(
+    name: str, function: str, inputs: Renamed, outputs: Renamed, *numbers: str, refuses: bool = True
+) -> Iterator[str]:
+    """Method that checks lengths and calls a foreign function; integers of these names come first. `refuses`: it returns a code."""
     forms = [f"{r}: &[{_RUST[n.type.dtype]}]" if n.type.shape else f"{r}: {_RUST[n.type.dtype]}" for r, n in inputs]
     forms += [f"{r}: &mut [f64]" if n.type.shape else f"{r}: &mut f64" for r, n in outputs]
     forms = ["&mut self", *(f"{number}: i64" for number in numbers), *forms]
-    yield f"    pub fn {function}({', '.join(forms)}) -> Result<(), Error> {{"
+    yield f"    pub fn {function}({', '.join(forms)}){' -> Result<(), Error>' if refuses else ''} {{"
     for r, n in (*inputs, *outputs):
         if n.type.shape:
             yield f'        assert_eq!({r}.len(), {n.size}, "entries of {r}");'
     given = [f"{r}.as_ptr()" if n.type.shape else r for r, n in inputs]
     given += [f"{r}.as_mut_ptr()" if n.type.shape else r for r, n in outputs]
-    call = f"{name}_{function}({', '.join(['self.memory.as_mut_ptr()', *numbers, *given])})"
-    yield f"        checked(unsafe {{ {call} }})"
+    call = f"unsafe {{ {name}_{function}({', '.join(['self.memory.as_mut_ptr()', *numbers, *given])}) }}"
+    yield f"        checked({call})" if refuses else f"        {call}"
     yield "    }"
     yield ""

@@ -21,6 +21,8 @@ DRAWS: dict[str, tuple[str, tuple[int, ...]]] = {}
 DECISIONS: dict[str, tuple[str, tuple[int, ...]]] = {}
 VALUES = (0, 0)
 MEASURES = True
+WATCHES = False
+CERTIFICATE: dict[str, tuple[int, ...]] = {}
 # end tables
 
 KINDS: dict[str, Any] = {"d": ctypes.c_double, "q": ctypes.c_int64, "b": ctypes.c_bool}
@@ -143,6 +145,23 @@ class Learner:
         inputs = [*self._given(DECISIONS, decisions), *self._given(INPUTS, given)]
         self._function("measure", None)(self._memory, *inputs, ctypes.byref(loss), g, h)
         return loss.value, list(g)[: VALUES[0]], list(h)[: VALUES[1]]
+
+    @property
+    def alarm(self) -> tuple[int, str] | None:
+        """Round in which what the model states of its streams was refuted, and the statement; None while nothing is, or nothing watched."""
+        if not WATCHES:
+            return None
+        statement = ctypes.c_char_p()
+        since = self._function("alarm")(self._memory, ctypes.byref(statement))
+        return (since, (statement.value or b"").decode()) if since else None
+
+    def certificate(self) -> dict[str, Any]:
+        """Bounds of what fixed decisions lost so far and what proves them, by name: the regret is at most loss - (least - rounding)."""
+        if not CERTIFICATE:
+            raise LearnerError(0, "this learner keeps no sums of a certificate: it was compiled without --certify")
+        outs = {name: (ctypes.c_double * max(math.prod(shape), 1))() for name, shape in CERTIFICATE.items()}
+        self._function("certificate", None)(self._memory, *outs.values())
+        return {n: list(out)[: math.prod(CERTIFICATE[n])] if CERTIFICATE[n] else out[0] for n, out in outs.items()}
 
     def save(self) -> bytes:
         """State as bytes, the same on every machine."""

@@ -113,6 +113,14 @@ class Interface:
         return self._named(self.program.decision, set())
 
     @cached_property
+    def proof(self) -> list[Named]:
+        """Results of the certificate; none where the state keeps no sums."""
+        f = self.program.certificate
+        if f is None:
+            return []
+        return [Named(name, Field(name, r.type)) for name, r in zip(f.result_names, f.body.results, strict=True)]
+
+    @cached_property
     def inputs(self) -> list[Named]:
         """Data that a round reveals."""
         return self._named(self.program.feedback, {d.name for d in self.decisions})
@@ -184,8 +192,8 @@ class Interface:
             given = [own if self.work else known, *(d.parameter for d in self.decisions), *one_round]
             items["measure"] = self.head("measure", "void", [*given, *results])
         if self.program.certificate is not None:
-            proof = [f"double *{name}" for name in self.program.certificate.result_names]
-            items["certificate"] = self.head("certificate", "void", [own if self.work else known, *proof])
+            outs = [f"double *{n.name}" for n in self.proof]
+            items["certificate"] = self.head("certificate", "void", [own if self.work else known, *outs])
         if any(f.name == ALARM for f in self.program.state):
             items["alarm"] = self.head("alarm", "int64_t", [known, "const char **statement"])
         return items

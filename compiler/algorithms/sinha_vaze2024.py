@@ -6,6 +6,7 @@ Hard violation of constraints that an adversary changes; several constraints are
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,10 +27,13 @@ from oco.compiler.lowering.rule import State, array, point
 from oco.compiler.theory.schedule import Rounds
 from oco.compiler.theory.settings import Default, Setting, number
 from oco.compiler.theory.theorems import (
+    ANY_LENGTH,
     Bound,
     Floats,
     Free,
     Guarantee,
+    Hypothesis,
+    Objection,
     Quantity,
     Situation,
     Theorem,
@@ -46,39 +50,45 @@ from oco.dsl.statements import Feedback, Measure
 
 
 class SinhaVaze:
-    """A gradient step on V beta f_t + Phi'(Q_t) beta g_t^+, Q_t = Q_{t-1} + beta g_t^+(x_t), with a step size that adapts.
+    """A gradient step on the loss and the violation, weighted by a potential, with a step size that adapts.
 
-    Convex: Phi(q) = exp(rate q) - 1, V = 1, AdaGrad's step. Strongly convex: Phi(q) = q^2, step 1 / (V beta alpha_f t).
+    Convex: on beta f_t + rate_t exp(W_t) beta_g g_t^+, W_t = W_{t-1} + rate_t beta_g g_t^+(x_t), with AdaGrad's step; the paper has one
+    rate, so that exp(W) - 1 = exp(rate Q) - 1 with the queue Q. Strongly convex: on V beta f_t + 2 Q_t beta g_t^+,
+    Q_t = Q_{t-1} + beta g_t^+(x_t), with the step 1 / (V beta alpha_f t).
     """
 
     def init(self, p: Problem, start: Point) -> State:
-        begin: State = {"x": start, "Q": p.tracer.lift(0.0)}
-        return begin if _strong(p) else {**begin, "S": p.tracer.lift(0.0)}
+        zero = p.tracer.lift(0.0)
+        return {"x": start, "Q": zero} if _strong(p) else {"x": start, "W": zero, "S": zero}
 
     def decide(self, p: Problem, state: State) -> Point:
         return point(state, "x")
 
     def update(self, p: Problem, state: State) -> State:
-        t, x, beta = p.tracer, point(state, "x"), p.setting("beta")
-        scale = beta if _strong(p) else p.setting("beta_g")
+        return self._strongly_convex(p, state) if _strong(p) else self._convex(p, state)
+
+    def _strongly_convex(self, p: Problem, state: State) -> State:
+        t, x, beta, V = p.tracer, point(state, "x"), p.setting("beta"), p.setting("V")
         g, slope = p.worst_constraint(x)
-        Q = t.name("Q", array(state, "Q") + scale * t.maximum(g, 0.0))
-        slope = (scale * t.to_float(g > 0.0)) * slope
-        if _strong(p):
-            V = p.setting("V")
-            p.note(
-                "the gradient of V beta f + Phi'(Q) beta g^+ with Phi'(q) = 2 q, over its modulus of strong convexity"
-            )
-            d = (V * beta * p.gradient(x) + (2.0 * Q) * slope).named(t, "d")
-            eta = t.name("eta", 1.0 / (V * beta * p.setting("alpha_f") * p.t))
-            return {"x": p.domain.project(x - eta * d), "Q": Q}
-        rate, before = p.setting("rate"), array(state, "Q")
-        p.note("the gradient of beta f + Phi'(Q) beta g^+ with Phi'(q) = rate exp(rate q), in units of exp(rate Q)")
-        d = (beta * t.exp(-rate * Q) * p.gradient(x) + rate * slope).named(t, "d")
+        Q = t.name("Q", array(state, "Q") + beta * t.maximum(g, 0.0))
+        slope = (beta * t.to_float(g > 0.0)) * slope
+        p.note("the gradient of V beta f + Phi'(Q) beta g^+ with Phi'(q) = 2 q, over its modulus of strong convexity")
+        d = (V * beta * p.gradient(x) + (2.0 * Q) * slope).named(t, "d")
+        eta = t.name("eta", 1.0 / (V * beta * p.setting("alpha_f") * p.t))
+        return {"x": p.domain.project(x - eta * d), "Q": Q}
+
+    def _convex(self, p: Problem, state: State) -> State:
+        t, x, before = p.tracer, point(state, "x"), array(state, "W")
+        weight = p.setting("rate") * p.setting("beta_g")
+        g, slope = p.worst_constraint(x)
+        W = t.name("W", before + weight * t.maximum(g, 0.0))
+        slope = (weight * t.to_float(g > 0.0)) * slope
+        p.note("the gradient of beta f + rate exp(W) beta g^+, in units of exp(W)")
+        d = (p.setting("beta") * t.exp(-W) * p.gradient(x) + slope).named(t, "d")
         p.note("the sum of |d|^2 in the same units, and AdaGrad's step, which has no units")
-        S = t.name("S", array(state, "S") * t.exp(2.0 * rate * (before - Q)) + d.squared_norm())
+        S = t.name("S", array(state, "S") * t.exp(2.0 * (before - W)) + d.squared_norm())
         eta = t.name("eta", p.setting("D") / t.sqrt(2.0 * t.maximum(S, SMALLEST)))
-        return {"x": p.domain.project(x - eta * d), "Q": Q, "S": S}
+        return {"x": p.domain.project(x - eta * d), "W": W, "S": S}
 
 
 def _strong(p: Problem) -> bool:
@@ -102,6 +112,13 @@ def _convex_settings(s: Situation) -> Mapping[str, Default]:
     }
 
 
+def _anytime_settings(s: Situation) -> Mapping[str, Default]:
+    falling = Default(
+        "1 / (2 * sqrt(2 * t) * (1 + log(t)))", "1/(2 sqrt(2 t) (1 + log t)): the squares sum to 1/4 at most"
+    )
+    return {**_convex_settings(s), "rate": falling}
+
+
 def _strong_settings(s: Situation) -> Mapping[str, Default]:
     return {
         "G": Default(unknown(s, "lipschitz.l2") or largest_slope(s), SLOPE),
@@ -111,15 +128,21 @@ def _strong_settings(s: Situation) -> Mapping[str, Default]:
     }
 
 
-# Convex: the potential grows by at most Phi'(Q_t) beta g_t^+(x_t), and AdaGrad's regret for the surrogate losses is at most
-# (D^2 / D_s + D_s) sqrt(sum |d_t|^2 / 2) where it uses D_s for the diameter, |d_t| <= S (1 + Phi'(Q_t)) with S the larger of beta G_f and
-# beta_g G_g, and (1 + a)^2 <= 2 + 2 a^2. Constraints may have a scale beta_g of their own, since beta_g g / beta is a constraint as good as
-# g. So with c = S (D^2 / D_s + D_s), which is 1 with the paper's settings, e = exp(rate Q_T), and -Regret <= F T:
+# Convex: exp(W) - 1 grows by at most rate_t exp(W_t) beta_g g_t^+(x_t), and AdaGrad's regret for the surrogate losses is at most
+# (D^2 / D_s + D_s) sqrt(sum |d_t|^2 / 2) where it uses D_s for the diameter, |d_t| <= S (1 + rate_t exp(W_t)) with S the larger of
+# beta G_f and beta_g G_g, and (1 + a)^2 <= 2 + 2 a^2. Constraints may have a scale beta_g of their own, since beta_g g / beta is a
+# constraint as good as g. W does not fall, whatever the rates. So with c = S (D^2 / D_s + D_s), which is 1 with the paper's settings,
+# e = exp(W_T), r = sqrt(sum rate_t^2), and -Regret <= F T:
 #
-#   beta Regret + e - 1 <= c sqrt(T) (1 + rate e),      of use while c rate sqrt(T) < 1: it is 1/2.
+#   beta Regret + e - 1 <= c (sqrt(T) + r e),      of use while c r < 1: it is 1/2,
 #
-# The paper's 2 G D (sqrt(T) + 1) and 4 G D sqrt(T) log(2 (1 + 2 T)) follow. It bounds the violation of max_n g^n, hence of each g^n.
-CONVEX_REGRET = "c * sqrt(T) * (1 + rate) / beta"
+# and where rates do not grow, rate_T beta_g sum_t g_t^+(x_t) <= W_T = log e. With rate_t = 1/(2 sqrt(T)) the paper's 2 G D (sqrt(T) + 1)
+# and 4 G D sqrt(T) log(2 (1 + 2 T)) follow. With rate_t = 1/(2 sqrt(2 t) (1 + log t)), whose squares sum to 1/4 at most, as those of
+# 1 / (sqrt(t) (1 + log t)) sum to 1 + 1, no number of rounds is needed: the regret is at most 2 G D (sqrt(T) + 1/2) again, the violation
+# O(sqrt(T) log^2 T). Sarkar & Sinha (arXiv 2510.22579) let a potential change with the rounds, too; here each violation keeps the rate of
+# its round. All this bounds the violation of max_n g^n, hence of each g^n.
+CONVEX_REGRET = "c * (sqrt(T) + r) / beta"
+ANYTIME_VIOLATION = "sqrt(T) * log(T)**2"
 CONVEX_VIOLATION = "N / (beta_g * rate) * log((1 + c*sqrt(T) + beta*F*T) * widened)"
 
 # Strongly convex: gradient descent with steps 1 / (V beta alpha_f t) has regret at most sum |d_t|^2 / (2 V beta alpha_f t) for the
@@ -146,27 +169,47 @@ def _quantities(s: Situation, settings: Mapping[str, Setting]) -> tuple[Quantity
     )
 
 
-def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
-    """Theorem 1 for any beta, beta_g, rate and D_s."""
+def _convex_bounds(s: Situation, settings: Mapping[str, Setting]) -> tuple[Bound, Bound]:
+    """Bounds of regret and violation for any beta, beta_g, D_s and rates that do not grow."""
 
     def weight(horizon: int) -> float:
         return _weight(s, settings, horizon)
-
-    def kept(rounds: Rounds, horizon: int) -> Floats:
-        return np.asarray(1 - weight(horizon) * number(settings, "rate", horizon) * np.sqrt(rounds.last))
 
     quantities = (
         *_quantities(s, settings),
         Quantity("beta_g", r"\beta_g", "scale of the constraints", scheduled(settings, "beta_g")),
         Quantity("c", "c", "max(beta G_f, beta_g G_g) (D^2 / D_s + D_s)", lambda n, T: weight(T)),
-        Quantity("rate", r"\lambda", "rate of the potential", scheduled(settings, "rate")),
-        Quantity("widened", r"w", "1 / (1 - c lambda sqrt(T))", lambda n, T: _widened(kept(n, T))),
+        Quantity("rate", r"\lambda", "rate of the last round", scheduled(settings, "rate")),
+        Quantity("r", "r", "sqrt(sum_t lambda_t^2)", lambda n, T: _length_of_rates(settings, n, T)),
+        Quantity(
+            "widened", r"w", "1 / (1 - c r)", lambda n, T: _widened(1 - weight(T) * _length_of_rates(settings, n, T))
+        ),
     )
-    bounds = (
+    return (
         Bound("static regret", "sqrt(T)", CONVEX_REGRET, quantities, s.loss_range),
         Bound("hard violation", "sqrt(T) * log(T)", CONVEX_VIOLATION, quantities, s.violation_range),
     )
+
+
+def _length_of_rates(settings: Mapping[str, Setting], rounds: Rounds, horizon: int) -> Floats:
+    """sqrt(sum_t rate_t^2) after the last round of each stretch."""
+    rate = scheduled(settings, "rate")(rounds, horizon)
+    return np.sqrt((rate * rate).sums())
+
+
+def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
+    """Theorem 1 for any beta, beta_g, rate and D_s."""
+    bounds = _convex_bounds(s, settings)
     return Guarantee("Sinha & Vaze 2024, Theorem 1", s.horizon, *bounds, remarks=comparator_remarks(s))
+
+
+def _anytime_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:
+    """Theorem 1 with a rate of each round."""
+    regret, violation = _convex_bounds(s, settings)
+    violation = replace(violation, rate=ANYTIME_VIOLATION)
+    return Guarantee(
+        "Sinha & Vaze 2024, Theorem 1, with falling rates", s.horizon, regret, violation, remarks=comparator_remarks(s)
+    )
 
 
 def _weight(s: Situation, settings: Mapping[str, Setting], horizon: int) -> float:
@@ -205,6 +248,19 @@ def _convex_settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list
     return result if small else [*result, "max(beta G_f, beta_g G_g) (D^2 / D_s + D_s) rate sqrt(T) must be below 1"]
 
 
+def _anytime_settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
+    result = constant_settings(s, {name: v for name, v in settings.items() if name != "rate"})
+    if result:
+        return result
+    T = s.horizon or ANY_LENGTH
+    rounds = Rounds.of(T)
+    result += [] if scheduled(settings, "rate")(rounds, T).inverse.nondecreasing else ["rate must not grow"]
+    small = _weight(s, settings, T) * _length_of_rates(settings, rounds, T)[-1] < 1
+    return (
+        result if small else [*result, "max(beta G_f, beta_g G_g) (D^2 / D_s + D_s) sqrt(sum rate^2) must be below 1"]
+    )
+
+
 def _strong_settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     result = constant_settings(s, settings)
     T = s.horizon or 1
@@ -215,8 +271,15 @@ def _strong_settings_hold(s: Situation, settings: Mapping[str, Setting]) -> list
     return result if true else [*result, "alpha_f must not exceed the modulus of strong convexity"]
 
 
-_BASIC = (
-    horizon_known("The number of rounds T is known."),
+def _horizon_unknown(s: Situation) -> Objection | None:
+    known = Objection(
+        "its rates fall with the rounds, for a number of rounds that is unknown", "write `horizon T unknown`"
+    )
+    return None if s.horizon is None else known
+
+
+_ANYTIME = (
+    Hypothesis("The number of rounds is unknown.", _horizon_unknown),
     BOUNDED_DOMAIN,
     CONVEX_LOSS,
     BOUNDED_GRADIENT,
@@ -224,6 +287,7 @@ _BASIC = (
     LIPSCHITZ_CONSTRAINTS,
     FEASIBLE_COMPARATOR,
 )
+_BASIC = (horizon_known("The number of rounds T is known."), *_ANYTIME[1:])
 
 SINHA_VAZE = Algorithm(
     name="sinha-vaze",
@@ -262,11 +326,26 @@ SINHA_VAZE = Algorithm(
             rates={"static regret": "sqrt(T)", "hard violation": "sqrt(T) * log(T)"},
             checks=_convex_settings_hold,
         ),
+        Theorem(
+            name="Theorem 1, with falling rates",
+            moves=True,
+            accepts=("alpha_f", "V"),
+            measures=frozenset({Measure.STATIC}),
+            violation=Violation.HARD,
+            hypotheses=_ANYTIME,
+            settings=_anytime_settings,
+            free=(Free("beta"), Free("beta_g"), Free("rate"), Free("D", 0.001, 1000)),
+            positive=("D", "beta", "beta_g", "rate"),
+            guarantee=_anytime_guarantee,
+            rates={"static regret": "sqrt(T)", "hard violation": ANYTIME_VIOLATION},
+            checks=_anytime_settings_hold,
+        ),
     ),
     cost="one projection",
     symbols={
         "x": "the decision of this round",
         "Q": "the violation so far times the scale of constraints",
-        "S": "sum of the squared gradients, over exp(2 rate Q)",
+        "W": "the violations so far times the scale of constraints and the rates of their rounds",
+        "S": "sum of the squared gradients, over exp(2 W)",
     },
 )

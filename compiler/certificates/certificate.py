@@ -21,6 +21,8 @@ Floats = np.ndarray[Any, Any]
 class CertificateTerms:
     """Terms of all certificates of a plan.
 
+    theta   a number with exp(-theta n_t) concave, where the curvature of nonlinear terms n_t of losses is summed; else 0
+    kinked  True where kinks of losses are summed by where they are
     labels  of the multipliers, in their order; `counted` of the constraints whose broken rounds are counted
     gap     what an algorithm that weighs experts pays beside the best of them, at most, from a state; its unit in those of the loss
     exact   True where losses and constraints are summed as they are: the bound then can be the regret itself
@@ -30,6 +32,8 @@ class CertificateTerms:
     counted: tuple[str, ...]
     exact_losses: bool
     exact_constraints: bool
+    theta: float = 0.0
+    kinked: bool = False
     gap: Callable[[Mapping[str, Any]], float] | None = None
     gap_unit: float = 1.0
 
@@ -104,9 +108,11 @@ class Certificate:
         losses = (
             "F(u) = sum_t f_t(u) = k + <s, u> + <u, H u> / 2, summed as it is: the losses are affine or quadratic"
             if self.terms.exact_losses
+            else _EXP_CONCAVE.format(theta=self.terms.theta)
+            if self.terms.theta
             else "F(u) = sum_t f_t(x_t) + <grad f_t(x_t), u - x_t> <= sum_t f_t(u), since f_t is convex"
         )
-        steps = [losses]
+        steps = [losses, _KINKED] if self.terms.kinked else [losses]
         if self.terms.labels:
             kept = "as they are" if self.terms.exact_constraints else "as they are, or linearised at x_t in each round"
             steps.append(f"G(u) <= 0 for every u that satisfied the constraints, which are kept {kept}")
@@ -120,6 +126,17 @@ class Certificate:
 
     def _repr_latex_(self) -> str:
         return f"$${self.latex}$$"
+
+
+_KINKED = (
+    "where f_t has terms w max(s u_i + b, 0) with w >= 0, F has for each part of the range of u_i that their kinks are in "
+    "max(W s u_i + B, 0) instead, the sums W of w and B of w b over the rounds: no more than their sum, by Jensen's inequality"
+)
+_EXP_CONCAVE = (
+    "F(u) = sum_t f_t(x_t) + <grad f_t(x_t), u - x_t> + h_t <k_t, u - x_t>^2 / 2 <= sum_t f_t(u), with k_t the gradient at x_t of the "
+    "nonlinear terms n_t of f_t and h_t = theta / (1 + 2 P_t / 3), P_t >= theta <k_t, x_t - v> for every v in X: exp(-theta n_t) is "
+    "concave, theta = {theta:.6g}"
+)
 
 
 def _latex(value: float) -> str:
@@ -171,4 +188,6 @@ def terms_of(form: CertificateForm) -> CertificateTerms:
         own = [c for c in (*form.means, *(form.rows if form.keeps_rows else ())) if isinstance(c, kind)]
         labels += [f"{label} over all rounds" for c in own for label in entry_labels(c.label, c.shape)]
     counted = [label for c in form.counted for label in entry_labels(c.label, c.shape)]
-    return CertificateTerms(tuple(labels), tuple(counted), form.exact, form.exact_constraints)
+    return CertificateTerms(
+        tuple(labels), tuple(counted), form.exact, form.exact_constraints, form.theta, bool(form.kinks)
+    )

@@ -2,8 +2,10 @@
 
 A fixed decision u has f_t(u) >= f_t(x_t) + <grad f_t(x_t), u - x_t> + <u - x_t, H_t (u - x_t)> / 2, with equality where f_t is quadratic
 with the Hessian H_t (H_t = 0 for an affine one), and with H_t = 0 for any other convex loss. Summed over the rounds that is k + <s, u> +
-<u, H u> / 2: a number, a vector, and the sum of the Hessians. A function that is affine in the streams sums to T times itself at their
-means, whatever it is in the decision. Of the constraints that u satisfies there is kept
+<u, H u> / 2: a number, a vector, and the sum of the Hessians. Where f_t is an affine function and one n_t with exp(-theta n_t) concave,
+H_t is a part of grad n_t grad n_t' (`curved_sums`); kinks in single entries are summed by where they are (`kinked_losses`). A function that
+is affine in the streams sums to T times itself at their means, whatever it is in the decision. Of the constraints that u satisfies there
+is kept
 
     worst   the running maximum of the data of a constraint in each round, where that says it all (`algorithms.memory`)
     mean    the sum of the data of a constraint on average, where data enter an additive term alone
@@ -27,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.algorithms.memory import Memory, MemoryForm, as_function_of, kept_of, memory_of
+from oco.compiler.certificates.kinked_losses import KinkedTerm, without_kinks
 from oco.compiler.domains import Domain
 from oco.compiler.domains.product import Product
 from oco.compiler.problem.calculus import gradient, hessian_vector
@@ -35,6 +38,10 @@ from oco.compiler.problem.degrees import degree_in_streams
 from oco.compiler.problem.expectation import in_expectation
 from oco.compiler.problem.jacobians import jacobian
 from oco.compiler.problem.structure import Structure, is_affine, is_separable
+from oco.compiler.prover.context import ProofContext
+from oco.compiler.prover.curvature.exp_concavity import inverse
+from oco.compiler.prover.domain import downward
+from oco.compiler.prover.terms.summands import summands, total
 from oco.dsl import algebra
 from oco.dsl.atoms import regularity_of
 from oco.dsl.atoms.base import Regularity
@@ -45,6 +52,8 @@ from oco.dsl.statements import Feedback, Timing
 Floats = np.ndarray[Any, Any]
 MOST_CURVED = 64
 """Entries of a decision up to which a Hessian is kept in full."""
+LEAST_CURVED = 1 / 64
+"""Product of theta and the range of the loss from which on the curvature of an exp-concave loss is worth its sums."""
 MOST_CONSTRAINTS = 256
 """Entries of inequalities up to which each has a multiplier of its own; of more the constraints in each round share those of rounds."""
 MOST_POOLED = 64  # multipliers that rounds share: each is a number of the state and a row of the search
@@ -53,20 +62,27 @@ MOST_ROWS = 1 << 16
 
 
 class HessianForm(StrEnum):
-    """Hessian of the loss, as it is kept: none (affine, or linearised), its diagonal, or all of it; or the loss at the streams' means."""
+    """Hessian of the loss, as it is kept: none (affine, or linearised), its diagonal, or all of it; or the loss at the streams' means.
+
+    Of an exp-concave loss it is a lower bound of the curvature along the gradient.
+    """
 
     NONE = "none"
     MEAN = "mean"
     DIAGONAL = "diagonal"
     FULL = "full"
+    EXP_CONCAVE = "exp-concave"
 
 
 @dataclass(frozen=True, eq=False)
 class CertificateForm:
     """Sums that make a certificate of a problem whose decisions stand still.
 
+    kinks     kinked terms of the loss that are summed by where their kinks are; `rest`: the problem without them, which all else is about
     hessian   the entries of the loss's Hessian as expressions of the data: of the diagonal (d,), or of all pairs of decisions
     exact     True where the sums are the losses' own: they are affine or quadratic
+    theta     a number with exp(-theta n_t) concave for the loss n_t without its affine terms, `nonlinear_loss`, where the curvature of such
+              losses is kept; else 0
     means     expressions, affine in the streams `averaged`, that stand for their sums at the means of these; equalities last, as in
     rows      expressions that are summed as linearisations
     each      inequalities in each round among `means` and `rows`: they may have multipliers of their own in each round
@@ -75,9 +91,12 @@ class CertificateForm:
     """
 
     problem: Canonical
+    rest: Canonical
+    kinks: tuple[KinkedTerm, ...]
     curvature: HessianForm
     hessian: tuple[Expr, ...]
     exact: bool
+    theta: float
     worst: Memory | None
     mean: Memory | None
     means: tuple[Inequality | Equality, ...]
@@ -99,17 +118,22 @@ class CertificateForm:
         exprs = [*(c.expr for c in worst), *(renamed(c.expr) for c in mean), *(e for side in sides for e in side)]
         return nonlinear_problem(self.problem, exprs)
 
+    @cached_property
+    def nonlinear_loss(self) -> Expr:
+        """Loss without its affine terms."""
+        return _nonlinear_part(self.rest)
+
     @property
     def curved(self) -> bool:
         """True where Hessians are summed."""
-        return self.curvature in (HessianForm.DIAGONAL, HessianForm.FULL)
+        return self.curvature in (HessianForm.DIAGONAL, HessianForm.FULL, HessianForm.EXP_CONCAVE)
 
     @property
     def averaged(self) -> tuple[StreamRange, ...]:
         """Streams whose sums are kept."""
         exprs = [
             *(c.expr for c in self.means),
-            *((self.problem.objective,) if self.curvature is HessianForm.MEAN else ()),
+            *((self.rest.objective,) if self.curvature is HessianForm.MEAN else ()),
         ]
         used = {name for e in exprs for name in names(e, Kind.STREAM)}
         return tuple(s for s in self.problem.streams if s.name in used)
@@ -153,7 +177,13 @@ def certificate_form(problem: Canonical) -> CertificateForm | str:
         return why
     counted = tuple(c for c in problem.inequalities if not c.known)
     problem = in_expectation(problem)
+    rest, kinks, theta = problem, tuple[KinkedTerm, ...](), 0.0
     curvature, hessian, exact = _curvature(problem)
+    if not exact:
+        rest, kinks = without_kinks(problem)
+        curvature, hessian, smooth = _curvature(rest)
+        theta = 0.0 if smooth else _exp_concavity(rest)
+    curvature = HessianForm.EXP_CONCAVE if theta else curvature
     crowded = sum(c.size for c in problem.inequalities) > MOST_CONSTRAINTS
     worst, mean, alone = list[Inequality](), list[Inequality](), list[Inequality]()
     means, rows = list[Inequality | Equality](), list[Inequality | Equality]()
@@ -173,9 +203,12 @@ def certificate_form(problem: Canonical) -> CertificateForm | str:
     starts = dict(zip(map(id, problem.inequalities), np.cumsum([0, *(c.size for c in problem.inequalities)])))
     return CertificateForm(
         problem,
+        rest,
+        kinks,
         curvature,
         hessian,
         exact,
+        theta,
         _memory(problem, worst),
         _memory(problem, mean),
         tuple(means),
@@ -232,6 +265,24 @@ def _curvature(problem: Canonical) -> tuple[HessianForm, tuple[Expr, ...], bool]
         full += [algebra.broadcast(second[o.name], (*b.shape, *o.shape)) for o in blocks]
     quadratic = not any(names(e, Kind.DECISION) for e in full)
     return (HessianForm.FULL, tuple(full), True) if quadratic else linearised
+
+
+def _nonlinear_part(problem: Canonical) -> Expr:
+    """Sum of the terms of a loss that are not affine in the decisions; the loss itself where all are."""
+    decisions = tuple(b.name for b in problem.blocks)
+    terms = [(sign, e) for sign, e in summands(problem.objective) if not is_affine(e, decisions)]
+    return total(terms) if terms else problem.objective
+
+
+def _exp_concavity(problem: Canonical) -> float:
+    """Largest theta that is proved of the nonlinear part n of a loss, exp(-theta n) concave; 0 where it says little or x is long."""
+    if problem.size > MOST_CURVED:
+        return 0.0
+    setting = ProofContext(problem)
+    expr = setting.simplify(_nonlinear_part(problem))
+    r, range_ = float(inverse(setting, expr, 1)), setting.ranges(expr)
+    theta = downward(1.0 / r) if 0.0 < r < np.inf else 0.0
+    return theta if theta * float(range_.hi - range_.lo) >= LEAST_CURVED else 0.0
 
 
 def nonlinear_problem(problem: Canonical, exprs: Sequence[Expr]) -> Canonical | None:

@@ -10,10 +10,13 @@ from functools import cached_property
 import numpy as np
 
 from oco.compiler.algorithms.memory import Memory
+from oco.compiler.certificates.curved_sums import curved
 from oco.compiler.certificates.form import CertificateForm, HessianForm, apart, nonlinear_problem, stream_slopes
 from oco.compiler.certificates.sums import (
     CONSTANT,
     CURVE,
+    KINK_OFFSETS,
+    KINK_WEIGHTS,
     MEAN,
     POOL_CONSTANT,
     POOL_SCORE,
@@ -30,7 +33,6 @@ from oco.compiler.certificates.sums import (
     WHOLE_SLOPE,
     WORST,
     CertificateSums,
-    curved,
     flat,
     joined,
     matrix,
@@ -93,18 +95,34 @@ class AllRounds:
         """True where losses are kept at the means of the streams."""
         return self.form.curvature is HessianForm.MEAN
 
+    @property
+    def kinked(self) -> bool:
+        """True where kinks of losses are summed."""
+        return bool(self.form.kinks)
+
     def curvature(self) -> Value | None:
-        """Upper bound of the curvature of the loss; None where no Hessian is summed."""
-        if CURVE not in self.state:
-            return None
-        H, t = self.state[CURVE], self.t
-        return t.max(abs(H)) if H.ndim == 1 else t.max(t.sum(abs(H), axis=1))
+        """Upper bound of the curvature of the loss; None where none is known."""
+        t, parts = self.t, list[Value]()
+        if CURVE in self.state:
+            H = self.state[CURVE]
+            parts.append(t.max(abs(H)) if H.ndim == 1 else t.max(t.sum(abs(H), axis=1)))
+        if KINK_WEIGHTS in self.state:
+            parts.append(self.sums.kinked.curvature(self.state[KINK_WEIGHTS]))
+        return sum(parts[1:], parts[0]) if parts else None
 
     def loss_at(self, y: Value) -> tuple[Value, Value, Value]:
         """F(y), its gradient (d,) and the magnitude of its terms."""
+        value, slope, size = self._smooth_at(y)
+        if KINK_WEIGHTS not in self.state:
+            return value, slope, size
+        kinked, own = self.sums.kinked.at(self.state[KINK_WEIGHTS], self.state[KINK_OFFSETS], y)
+        return value + kinked, slope + own, size
+
+    def _smooth_at(self, y: Value) -> tuple[Value, Value, Value]:
+        """Value, gradient and magnitude of the losses without their kinks."""
         state, rounds = self.state, self.rounds
         if self.form.curvature is HessianForm.MEAN:
-            p, x, objective = self._at_means(), point_of(self.t, self.form.problem, y), (self.form.problem.objective,)
+            p, x, objective = self._at_means(), point_of(self.t, self.form.problem, y), (self.form.rest.objective,)
             value, slope = p.values(objective, x)[0], flat(self.t, p.gradient(x))
             size = abs(value) + abs(slope) @ self.bounds + self._stream_sizes(p, objective, x)[0] / rounds
             return rounds * value, rounds * slope, rounds * size + state[SIZE]
@@ -120,6 +138,8 @@ class AllRounds:
             return self.t.lift(np.inf)
         state = self.state
         most = state[CONSTANT] + abs(state[SLOPE]) @ self.bounds
+        if KINK_WEIGHTS in state:
+            most = most + self.sums.kinked.most(state[KINK_WEIGHTS], state[KINK_OFFSETS])
         return most + curved(abs(state[CURVE]), self.bounds) @ self.bounds if CURVE in state else most
 
     def _at_means(self) -> Problem:
@@ -129,7 +149,7 @@ class AllRounds:
             size = math.prod(s.shape)
             seen[s.name] = self.t.reshape(self.state[STREAMS][start : start + size] / self.rounds, s.shape)
             start += size
-        return Problem(self.t, self.spec, seen, self.t.lift(1))
+        return Problem(self.t, self.sums.rest, seen, self.t.lift(1))
 
     def _stream_sizes(self, p: Problem, exprs: Sequence[Expr], x: Point) -> Value:
         """Sums over the rounds of the magnitudes of the terms in which streams enter functions at x, entry by entry (n,)."""
@@ -232,7 +252,7 @@ class OneRound:
     def __init__(self, sums: CertificateSums, p: Problem) -> None:
         self.sums, self.p, self.t = sums, p, sums.t
         self.problem = sums.form.problem
-        self.domain, self.bounds, self.free = sums.form.domain, sums.bounds, 0
+        self.domain, self.bounds, self.free, self.kinked = sums.form.domain, sums.bounds, 0, False
         self.exprs = [c.expr for c in self.problem.inequalities if c.timing is Timing.EACH_ROUND]
         self.nonlinear = nonlinear_problem(self.problem, self.exprs)
         self.curved = not is_affine(self.problem.objective, tuple(b.name for b in self.problem.blocks))

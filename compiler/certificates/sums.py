@@ -9,7 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
+from oco.compiler.certificates.curved_sums import Expansion, exp_concave_expansion, quadratic_expansion
 from oco.compiler.certificates.form import CertificateForm, HessianForm
+from oco.compiler.certificates.kinked_losses import PARTS, KinkedSums
 from oco.compiler.ir.program import DType
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
@@ -19,6 +21,7 @@ from oco.compiler.lowering.trace_spec import TraceSpec
 from oco.compiler.problem.canonical import Canonical, Equality, Inequality, StreamRange
 
 LOSS, CONSTANT, SLOPE, CURVE, SIZE = "sum_loss", "sum_constant", "sum_slope", "sum_curve", "sum_size"
+KINK_WEIGHTS, KINK_OFFSETS = "sum_kink_weights", "sum_kink_offsets"
 WORST, MEAN, BROKEN = "worst_data", "sum_data", "broken_rounds"
 ROW_CONSTANT, ROW_SLOPES, ROW_SIZE = "sum_row_constant", "sum_row_slopes", "sum_row_size"
 STREAMS, STREAM_SIZES = "sum_streams", "sum_stream_sizes"
@@ -53,6 +56,16 @@ class CertificateSums:
         """Sums of a form, for the problem of `spec`, which may be in other units."""
         standing = replace(spec, canonical=form.problem, scales=None, restarts=None, low_rank_layouts=())
         return cls(t, form, standing)
+
+    @cached_property
+    def rest(self) -> TraceSpec:
+        """Specification of the problem without the kinks of its loss that are summed apart."""
+        return replace(self.spec, canonical=self.form.rest)
+
+    @cached_property
+    def kinked(self) -> KinkedSums:
+        """Sums of these kinks."""
+        return KinkedSums(self.t, self.form.kinks, self.bounds)
 
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -95,15 +108,17 @@ class CertificateSums:
         """
         t, f = self.t, self.form
         v, bounds = flat(t, x), self.bounds
-        loss, slope = p.loss(x), flat(t, p.gradient(x))
+        q, loss = Problem(t, self.rest, p.seen, p.round), p.loss(x)
+        slope = flat(t, q.gradient(x))
         result, size = {LOSS: loss}, 2.0 * abs(loss) + abs(slope) @ bounds
+        if f.kinks:
+            result[KINK_WEIGHTS], result[KINK_OFFSETS], kinked = self.kinked.of_round(p, x, v)
+            loss = q.loss(x)
+            size = size + abs(loss) + kinked
         constant = loss - slope @ v
         if f.curved:
-            H = self._hessian(p, x)
-            Hv = curved(H, v)
-            slope, constant = slope - Hv, constant + 0.5 * (Hv @ v)
-            size = size + curved(abs(H), bounds) @ bounds
-            result[CURVE] = H
+            constant, slope, result[CURVE], second = self._expansion(q, x, loss, slope, v)
+            size = size + second
         if f.curvature is not HessianForm.MEAN:
             result |= {CONSTANT: constant, SLOPE: slope}
         result[SIZE] = size
@@ -209,6 +224,14 @@ class CertificateSums:
         entries = [np.broadcast_to(part, b.shape).ravel() for part, b in zip(parts, self.form.problem.blocks)]
         return self.t.constant(np.concatenate(entries), "reach", "greatest magnitude of each entry of a decision")
 
+    def _expansion(self, p: Problem, x: Point, loss: Value, slope: Value, v: Value) -> Expansion:
+        """Second order lower bound of the round's loss, whose value and gradient at x are given."""
+        f = self.form
+        if f.curvature is HessianForm.EXP_CONCAVE:
+            part = matrix(self.t, p.slopes_of([f.nonlinear_loss], x))[0]
+            return exp_concave_expansion(self.t, f.domain, f.theta, loss, slope, part, v, self.bounds)
+        return quadratic_expansion(loss, slope, self._hessian(p, x), v, self.bounds)
+
     def _hessian(self, p: Problem, x: Point) -> Value:
         """Hessian of the round's loss: (d,) or (d, d)."""
         t, d, blocks = self.t, self.form.problem.size, self.form.problem.blocks
@@ -233,6 +256,9 @@ def shapes_of(f: CertificateForm) -> dict[str, tuple[int, ...]]:
         shapes |= {CONSTANT: (), SLOPE: (d,)}
     if f.curved:
         shapes[CURVE] = (d,) if f.curvature is HessianForm.DIAGONAL else (d, d)
+    if f.kinks:
+        parts = (sum(k.slope.size for k in f.kinks), PARTS)
+        shapes |= {KINK_WEIGHTS: parts, KINK_OFFSETS: parts}
     if f.mean and f.mean.observed:
         shapes[MEAN] = (sum(f.mean.sizes),)
     if f.averaged:
@@ -265,11 +291,6 @@ def point_of(t: Tracer, problem: Canonical, y: Value) -> Point:
 def matrix(t: Tracer, rows: Rows) -> Value:
     """Rows as a matrix (n, d)."""
     return joined(t, [t.reshape(m, (m.shape[0], m.size // m.shape[0])) for m in rows.blocks], axis=1)
-
-
-def curved(H: Value, v: Value) -> Value:
-    """H v, for a Hessian that is its diagonal (d,) or a matrix."""
-    return H * v if H.ndim == 1 else H @ v
 
 
 def joined(t: Tracer, parts: Sequence[Value], axis: int = 0) -> Value:

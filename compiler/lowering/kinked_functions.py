@@ -34,7 +34,7 @@ class Kink:
 
 @dataclass(frozen=True)
 class KinkedFunctions:
-    """Kinks of each decision, by its place; `affine`: the constraints over their names."""
+    """Kinks of each decision, by its place; `affine`: the functions over their names."""
 
     blocks: tuple[tuple[Kink, ...], ...]
     affine: tuple[Expr, ...]
@@ -42,6 +42,15 @@ class KinkedFunctions:
 
 def kinked_functions(exprs: Sequence[Expr], decisions: Sequence[str]) -> KinkedFunctions | None:
     """The kinks of these constraints; None where they are not of this form."""
+    functions = kinks_named(exprs, decisions)
+    if functions is None:
+        return None
+    names_of_kinks = tuple(k.name.name for kinks in functions.blocks for k in kinks)
+    return functions if all(is_affine(e, (*decisions, *names_of_kinks)) for e in functions.affine) else None
+
+
+def kinks_named(exprs: Sequence[Expr], decisions: Sequence[str]) -> KinkedFunctions | None:
+    """Functions over names in the place of their kinks, whatever they are beside them; None where these are too many."""
     if sum(1 for e in exprs for _ in walk(e)) > MOST_NODES:
         return None
     results: dict[str, list[Kink]] = {d: [] for d in decisions}
@@ -57,9 +66,7 @@ def kinked_functions(exprs: Sequence[Expr], decisions: Sequence[str]) -> KinkedF
     affine = tuple(rewrite(e, named) for e in exprs)
     if max(map(len, results.values()), default=0) > MOST_KINKS:
         return None
-    kinks_named = tuple(k.name.name for kinks in results.values() for k in kinks)
-    functions = KinkedFunctions(tuple(map(tuple, results.values())), affine)
-    return functions if all(is_affine(e, (*decisions, *kinks_named)) for e in affine) else None
+    return KinkedFunctions(tuple(map(tuple, results.values())), affine)
 
 
 def _split(call: Call, extreme: forms.Extreme, results: dict[str, list[Kink]]) -> Expr:

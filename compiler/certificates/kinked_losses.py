@@ -1,0 +1,147 @@
+"""Losses that are kinked in single entries of the decisions, summed over the rounds by where their kinks are.
+
+A loss f_t(u) = r_t(u) + sum_i w_it max(s_i u_i + b_it, 0), with weights w_it >= 0 and slopes s_i that are the same in all rounds, has kinks
+at -b_it / s_i: those of an order are where demand is. Of each entry and each of `BUCKETS` parts of its range the sums W of w_it and B of
+w_it b_it are kept, over the rounds whose kinks are in that part. By Jensen's inequality, whatever part a round is counted in,
+
+    sum_t w_it max(s_i u_i + b_it, 0) >= max(W s_i u_i + B, 0) >= lambda (W s_i u_i + B)    for lambda in [0, 1],
+
+with equality in the first for all parts that u_i is not in. lambda is 1 where W s_i y_i + B > 0 and 0 where it is < 0, but within half a
+part of the kink it rises evenly between them, so that the slope of the bound changes steadily with the point y of the search.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.ir.trace import Tracer
+from oco.compiler.ir.value import Value
+from oco.compiler.lowering.kinked_functions import kinks_named
+from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.problem.calculus import gradient
+from oco.compiler.problem.canonical import Canonical
+from oco.compiler.problem.structure import is_affine
+from oco.compiler.prover.context import ProofContext
+from oco.compiler.prover.curvature.composition import CONVEX_KINDS
+from oco.dsl import algebra
+from oco.dsl.evaluate import evaluate
+from oco.dsl.expressions import Expr, Kind, Name, names, rewrite
+from oco.dsl.magnitudes import TINY
+
+Floats = np.ndarray[Any, Any]
+BUCKETS = 32
+"""Parts of the range of an entry: rounds whose kinks are in the part of the decision are summed as if they were one."""
+PARTS = BUCKETS + 2
+"""Parts within the range, and one on either side for kinks beyond it, which are exact."""
+MOST_PARTS = 1024
+"""Parts of all entries up to which kinks are summed: each is two numbers of the state."""
+
+
+@dataclass(frozen=True, eq=False)
+class KinkedTerm:
+    """sum_i weight_i max(argument_i, 0) of one decision: `argument` has the slopes `slope` (d,) towards its own entries.
+
+    columns  places of its entries among those of all decisions; lower, width: the range of each entry and of one of its parts, (d,)
+    """
+
+    argument: Expr
+    weight: Expr
+    slope: Floats
+    columns: Floats
+    lower: Floats
+    width: Floats
+
+
+def without_kinks(problem: Canonical) -> tuple[Canonical, tuple[KinkedTerm, ...]]:
+    """Problem whose loss is without its kinks, and these; the problem as it is where it has none that can be summed."""
+    functions = kinks_named([problem.objective], [b.name for b in problem.blocks])
+    kinks = [] if functions is None else [k for own in functions.blocks for k in own]
+    if functions is None or not kinks or PARTS * sum(_size(k.name) for k in kinks) > MOST_PARTS:
+        return problem, ()
+    setting, named, terms, start = ProofContext(problem), functions.affine[0], list[KinkedTerm](), 0
+    for block, own in zip(problem.blocks, functions.blocks, strict=True):
+        size = block.domain.size
+        low, high = (np.broadcast_to(v, block.shape).ravel() for v in (block.domain.lower, block.domain.upper))
+        for kink in own:
+            weight = algebra.broadcast(gradient(named, [kink.name.name])[kink.name.name], block.shape)
+            varies = names(weight, Kind.DECISION) or any(names(kink.slope, k) for k in Kind)
+            if varies or not setting.ranges(weight).nonnegative:
+                return problem, ()
+            slope = np.broadcast_to(evaluate(kink.slope, {}), block.shape).ravel()
+            if not slope.all():
+                return problem, ()
+            width = np.where(high > low, high - low, 1.0) / BUCKETS
+            terms.append(KinkedTerm(kink.argument, weight, slope, np.arange(start, start + size), low, width))
+        start += size
+    zeros = {k.name.name: algebra.broadcast(algebra.number(0), k.name.shape) for k in kinks}
+    rest = rewrite(named, lambda n: zeros.get(n.name, n) if isinstance(n, Name) else n)
+    if not is_affine(rest, tuple(b.name for b in problem.blocks)) and setting.composition(rest) not in CONVEX_KINDS:
+        return problem, ()
+    return replace(problem, objective=rest), tuple(terms)
+
+
+def _size(name: Name) -> int:
+    return int(np.prod([n for n in name.shape if isinstance(n, int)], dtype=np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class KinkedSums:
+    """Sums of the kinks of all terms, a row for each of their n entries and a column for each part of its range."""
+
+    t: Tracer
+    terms: Sequence[KinkedTerm]
+    bounds: Value
+
+    @cached_property
+    def columns(self) -> Floats:
+        """Place of the entry of each row among those of the decisions, (n,)."""
+        return np.concatenate([k.columns for k in self.terms])
+
+    def _rows(self, parts: Sequence[Floats], name: str, why: str) -> Value:
+        return self.t.constant(np.concatenate(parts), name, why)
+
+    @cached_property
+    def slope(self) -> Value:
+        """Slope of each row, (n,)."""
+        return self._rows([k.slope for k in self.terms], "kink_slope", "slopes of the arguments of kinks")
+
+    @cached_property
+    def width(self) -> Value:
+        """Length of a part of the range of each row, (n,)."""
+        return self._rows([k.width for k in self.terms], "part_width", "lengths of the parts of ranges")
+
+    def of_round(self, p: Problem, x: Point, v: Value) -> tuple[Value, Value, Value]:
+        """Weights and weighted offsets of the kinks of a round by rows and parts, (n, PARTS) each, and the terms' magnitude."""
+        t, slope = self.t, self.slope
+        z, w = p.values([k.argument for k in self.terms], x), p.values([k.weight for k in self.terms], x)
+        b = z - slope * v[self.columns]
+        low = self._rows([k.lower for k in self.terms], "range_lower", "lower ends of ranges")
+        place = t.floor((-b / slope - low) / self.width)
+        part = t.to_int(t.minimum(t.maximum(place + 1.0, 0.0), float(PARTS - 1)))
+        row, shape = t.iota(len(self.columns)), (len(self.columns), PARTS)
+        size = w @ (abs(b) + abs(slope) * self.bounds[self.columns])
+        return t.scatter_add(w, row, part, shape=shape), t.scatter_add(w * b, row, part, shape=shape), size
+
+    def at(self, W: Value, B: Value, y: Value) -> tuple[Value, Value]:
+        """Lower bound at y of the sum of all kinks, and its slope (d,): of one affine function that is below the sum everywhere."""
+        t, rows, slope = self.t, len(self.columns), self.slope
+        z = W * t.reshape(slope * y[self.columns], (rows, 1)) + B
+        zone = t.reshape(abs(slope) * self.width, (rows, 1))
+        share = t.minimum(t.maximum(0.5 + z / t.maximum(W * zone, TINY), 0.0), 1.0)
+        own = t.sum(share * W, axis=1) * slope
+        return t.sum(share * z), t.scatter_add(own, t.lift(self.columns), shape=y.shape)
+
+    def most(self, W: Value, B: Value) -> Value:
+        """Upper bound of the sum of all kinks over the domain."""
+        return self.t.sum(W, axis=1) @ (abs(self.slope) * self.bounds[self.columns]) + self.t.sum(abs(B))
+
+    def curvature(self, W: Value) -> Value:
+        """Upper bound of what the slope of an entry changes by along it: of two parts of each row at once."""
+        rows = 2.0 * self.t.max(W[:, 1:-1], axis=1) * abs(self.slope) / self.width
+        return self.t.max(self.t.scatter_add(rows, self.t.lift(self.columns), shape=self.bounds.shape))

@@ -46,7 +46,7 @@ def _of_parquet(path: Path, quota: Quota) -> Table:
     columns = [f.name for f in schema if _is_read(f.type)]
     with parquet.ParquetFile(path, pre_buffer=False, metadata=metadata, read_dictionary=texts) as file:
         size = max(1, BATCH // max(1, metadata.num_columns))
-        batches = file.iter_batches(batch_size=size, columns=columns, use_threads=False)
+        batches = file.iter_batches(batch_size=size, columns=columns)
         return _of_batches(batches, schema, path.name, metadata.num_rows)
 
 

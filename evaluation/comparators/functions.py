@@ -25,6 +25,8 @@ from oco.evaluation.comparators.products import applied
 Array = np.ndarray[Any, Any]
 Layout = tuple[tuple[str, tuple[int, ...]], ...]
 
+TOGETHER = 1 << 19
+"""Numbers of rounds that are evaluated together where each round has a point of its own."""
 _WEIGHTS = "_weights"
 _TOWARDS = "_towards_"
 
@@ -109,6 +111,17 @@ class RoundArrays:
         env.update(self.split(x))
         env.update(extra or {})
         return evaluate_rounds(expr, env, len(rows), self.numbers[rows])
+
+    def at_each(self, expr: Expr, x: Array) -> Array:
+        """Values (T, *shape) of an expression at points x (T, n), one for each round or for all: in parts that stay in the cache."""
+        one = len(x) == 1 or x.strides[0] == 0
+        entries = self.size + sum(self.streams[n][:1].size for n in names(expr) if n in self.streams)
+        step, all_rows = max(1, TOGETHER // max(1, entries)), self.everything
+        parts = []
+        for start in range(0, max(1, self.count), step):
+            rows = all_rows[start : start + step]
+            parts.append(values_of(self.evaluate(expr, x[:1] if one else x[start : start + step], rows), len(rows)))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def enters(self, expr: Expr) -> bool:
         """True where an expression depends on the round's data or number."""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from oco.backends.factors import distance
+from oco.dsl.spill import release
 
 Array = np.ndarray[Any, Any]
 
@@ -124,6 +125,7 @@ def _largest_rounds(values: Array) -> set[int]:
             columns = np.abs(np.ascontiguousarray(part.T))  # rounds beside each other: vectors of them are reduced
             entries.add(columns.max(axis=0), start)
         squares.add(np.einsum("ti,ti->t", part, part), start)
+        release(values[: start + step])
     return {t for largest in (entries, squares) for _, t in largest.rounds}
 
 

@@ -81,6 +81,8 @@ def _of_stream(file: Any, name: str, quota: Quota) -> Table:
 def _of_batches(batches: Iterable[Any], schema: Any, name: str, rows: int) -> Table:
     """One table of batches."""
     check_header(schema.names, name)
+    from pyarrow import default_memory_pool
+
     parts, count = Parts(name, rows), 0
     kinds = [(f.name, f.type, _is_read(f.type), _is_plain(f.type)) for f in schema]
     for batch in batches:
@@ -99,6 +101,7 @@ def _of_batches(batches: Iterable[Any], schema: Any, name: str, rows: int) -> Ta
                 columns[key] = _cells(column, key, name, count)
         parts.add(columns)
         count += batch.num_rows
+    default_memory_pool().release_unused()
     if not count:
         parts.add(dict.fromkeys(schema.names, ()))
     return parts.table(row_word="row")

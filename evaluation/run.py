@@ -164,8 +164,11 @@ def _refuted(data: Data, backend: str) -> tuple[str, ...]:
     """Warning where given data refute what the model states of them, with the round since when."""
     evidence = Evidence.of(data.problem, ALPHA, frozenset(data.given))
     growth = growth_of(backend, evidence, data.rounds)
-    alarm = evidence.after_rounds({name: data.array(name) for name in evidence.streams}, growth).alarm
-    return () if alarm is None else (str(alarm),)
+    for _, part in data.blocks() if evidence.streams else ():
+        evidence = evidence.after_rounds({name: part[name] for name in evidence.streams}, growth)
+        if evidence.alarm is not None:
+            return (str(evidence.alarm),)
+    return ()
 
 
 def _monitor(learner: Learner, record: Record, data: Data) -> None:

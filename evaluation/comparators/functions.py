@@ -19,6 +19,7 @@ from oco.compiler.problem.canonical import Canonical
 from oco.dsl import algebra
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Kind, Name, names, walk
+from oco.dsl.spill import release
 from oco.evaluation.batch import RoundArray, evaluate_rounds, values_of
 from oco.evaluation.comparators.products import applied
 
@@ -121,6 +122,8 @@ class RoundArrays:
         for start in range(0, max(1, self.count), step):
             rows = all_rows[start : start + step]
             parts.append(values_of(self.evaluate(expr, x[:1] if one else x[start : start + step], rows), len(rows)))
+            for array in self.streams.values():
+                release(array[:start])
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def enters(self, expr: Expr) -> bool:

@@ -55,7 +55,14 @@ class RoundArrays:
 
     def first(self, count: int) -> RoundArrays:
         """First rounds alone."""
-        return replace(self, streams={n: v[:count] for n, v in self.streams.items()}, numbers=self.numbers[:count])
+        return self.between(0, count)
+
+    def between(self, start: int, stop: int) -> RoundArrays:
+        """Rounds from `start` up to, not including, `stop` (from 0)."""
+        for values in self.streams.values():
+            release(values[:start])
+        streams = {n: v[start:stop] for n, v in self.streams.items()}
+        return replace(self, streams=streams, numbers=self.numbers[start:stop])
 
     def one(self, row: int) -> RoundArrays:
         """Single round."""

@@ -223,7 +223,7 @@ class Plan(core.Plan, Suggesting):
 
         start    the first decision: one for all, or (size, *shape)
         seeds    of each learner's random numbers; by default 0, 1, 2, ...
-        workers  threads that share the work in C
+        workers  threads at most that share the work in C
         timeout  as for `learner`
 
         Raises OcoError as `learner` does.

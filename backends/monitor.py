@@ -15,16 +15,17 @@ from typing import Any
 import numpy as np
 
 from oco.backends.factors import distance
+from oco.dsl.spill import release
 
 Array = np.ndarray[Any, Any]
 
 FIRST = 64
 """First round in which the monitor runs."""
 OFTEN = 8192
-MOST_DATA = 1 << 22
-"""Entries of a stream that are searched for the largest."""
+MOST_DATA = 1 << 18
+"""Entries of a stream that are searched for the largest: of longer ones, rounds at even distances."""
 TOGETHER = 1 << 15
-"""Number of entries searched at once."""
+"""Number of entries searched at once, which stay in the cache."""
 WIDE = 100.0
 """Ratio of a bound to the largest value seen above which it is too wide."""
 STILL = 1e-3
@@ -107,25 +108,46 @@ def slope_rounds(streams: Mapping[str, Array], rounds: int) -> set[int]:
     """
     results = {*np.linspace(0, rounds - 1, min(rounds, 32)).astype(int).tolist()}
     for values in streams.values():
-        if 0 < values.size <= MOST_DATA:
-            results |= _largest_rounds(values[:rounds])
+        if values.size:
+            apart = -(-values[:rounds].size // MOST_DATA)
+            results |= {apart * t for t in _largest_rounds(values[:rounds:apart])}
     return results
 
 
 def _largest_rounds(values: Array) -> set[int]:
-    """Two rounds with the largest entries and two with the largest sums of sizes, found part by part."""
-    best: list[list[tuple[float, int]]] = [[], []]
+    """Two rounds with the largest entries and two with the largest sums of squares, looked for part by part."""
+    entries, squares = _Largest(), _Largest()
     step = max(1, TOGETHER * len(values) // values.size)
     for start in range(0, len(values), step):
         part = np.asarray(values[start : start + step], dtype=np.float64)
-        sizes = np.abs(
-            np.ascontiguousarray(part.reshape(len(part), -1).T)
-        )  # rounds beside each other: vectors of them are reduced
-        for k, size in enumerate((sizes.max(axis=0), sizes.sum(axis=0))):
-            larger = np.flatnonzero(size > best[k][-1][0] if best[k] else np.full(len(size), True))
-            last = ((float(size[i]), start + int(i)) for i in larger[np.argsort(size[larger])[-2:]])
-            best[k] = heapq.nlargest(2, [*best[k], *last])
-    return {t for result in best for _, t in result}
+        part = part.reshape(len(part), -1)
+        if not max(part.max(), -part.min()) <= entries.least:
+            columns = np.abs(np.ascontiguousarray(part.T))  # rounds beside each other: vectors of them are reduced
+            entries.add(columns.max(axis=0), start)
+        squares.add(np.einsum("ti,ti->t", part, part), start)
+        release(values[: start + step])
+    return {t for largest in (entries, squares) for _, t in largest.rounds}
+
+
+class _Largest:
+    """The two largest of many numbers, with their places."""
+
+    def __init__(self) -> None:
+        self.rounds: list[tuple[float, int]] = []
+
+    @property
+    def least(self) -> float:
+        """Number that the next has to exceed."""
+        return self.rounds[-1][0] if len(self.rounds) > 1 else -np.inf
+
+    def add(self, sizes: Array, start: int) -> None:
+        """Take in numbers of the places from `start` on, which are overwritten."""
+        for _ in range(2):
+            place = int(sizes.argmax())
+            if not sizes[place] > self.least:
+                return
+            self.rounds = heapq.nlargest(2, [*self.rounds, (float(sizes[place]), start + place)])
+            sizes[place] = -np.inf
 
 
 @dataclass

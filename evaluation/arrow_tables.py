@@ -46,7 +46,7 @@ def _of_parquet(path: Path, quota: Quota) -> Table:
     columns = [f.name for f in schema if _is_read(f.type)]
     with parquet.ParquetFile(path, pre_buffer=False, metadata=metadata, read_dictionary=texts) as file:
         size = max(1, BATCH // max(1, metadata.num_columns))
-        batches = file.iter_batches(batch_size=size, columns=columns, use_threads=False)
+        batches = file.iter_batches(batch_size=size, columns=columns)
         return _of_batches(batches, schema, path.name, metadata.num_rows)
 
 
@@ -81,6 +81,8 @@ def _of_stream(file: Any, name: str, quota: Quota) -> Table:
 def _of_batches(batches: Iterable[Any], schema: Any, name: str, rows: int) -> Table:
     """One table of batches."""
     check_header(schema.names, name)
+    from pyarrow import default_memory_pool
+
     parts, count = Parts(name, rows), 0
     kinds = [(f.name, f.type, _is_read(f.type), _is_plain(f.type)) for f in schema]
     for batch in batches:
@@ -99,6 +101,7 @@ def _of_batches(batches: Iterable[Any], schema: Any, name: str, rows: int) -> Ta
                 columns[key] = _cells(column, key, name, count)
         parts.add(columns)
         count += batch.num_rows
+    default_memory_pool().release_unused()
     if not count:
         parts.add(dict.fromkeys(schema.names, ()))
     return parts.table(row_word="row")

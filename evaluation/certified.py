@@ -24,6 +24,8 @@ from oco.evaluation.data import Data
 Array = np.ndarray[Any, Any]
 MANY = 20_000
 """Rounds from which on the sums are compiled, where a backend does that."""
+TOGETHER = 1 << 15
+"""Rounds whose data are in memory at once."""
 
 
 def certificates(
@@ -43,9 +45,11 @@ def certificates(
     state: tuple[Any, ...] = compiled.init(*(np.zeros(b.shape) for b in problem.blocks))
     results, done = list[Certificate](), 0
     for end in ends:
-        arrays = {**data.read(done, end), **{n + PLAYED: decisions[n][done:end] for n in names}}
-        inputs = [arrays[f.name] for f in compiled.program.feedback]
-        state, done = _summed(compiled, state, inputs, end - done), end
+        for start in range(done, end, TOGETHER):
+            stop = min(start + TOGETHER, end)
+            arrays = {**data.read(start, stop), **{n + PLAYED: decisions[n][start:stop] for n in names}}
+            state = _summed(compiled, state, [arrays[f.name] for f in compiled.program.feedback], stop - start)
+        done = end
         results.append(certificate_of(compiled, terms, state))
     return results
 

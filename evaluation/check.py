@@ -11,6 +11,7 @@ import numpy as np
 from oco.compiler.problem.canonical import StreamRange
 from oco.dsl.diagnostics import Diagnostic
 from oco.dsl.labels import entry_name
+from oco.dsl.spill import release
 from oco.evaluation.table import Array, Table
 
 SHOWN = 3  # places that the message of a finding names
@@ -151,6 +152,7 @@ def check_values(
     step = max(1, BLOCK // max(1, values.shape[1]))
     for start in range(0, len(values), step):
         block = values[start : start + step]
+        release(values[:start])
         if not texts and _plainly_within(stream, block):
             continue
         for rule, wrong in _wrong(stream, block, _within(texts, start, block.shape)):
@@ -262,6 +264,17 @@ def _index(stream: StreamRange, entry: int) -> str:
     return entry_name(stream.axes, [int(i) for i in np.unravel_index(entry, stream.shape)])
 
 
+def ends(values: Array) -> tuple[float, float]:
+    """Least and greatest of values (rounds, entries); nan where one is."""
+    step = max(1, BLOCK // max(1, values.shape[1]))
+    each = np.empty((-(-len(values) // step), 2))
+    for k, row in enumerate(each):
+        part = values[k * step : (k + 1) * step]
+        row[:] = part.min(), part.max()
+        release(values[: k * step])
+    return float(each[:, 0].min()), float(each[:, 1].max())
+
+
 def far_within(stream: StreamRange, values: Array) -> str | None:
     """Remark on data that fill a small part of the bounds, for which settings are made; None where they fill enough of
     them.
@@ -269,7 +282,7 @@ def far_within(stream: StreamRange, values: Array) -> str | None:
     low, high = float(np.min(stream.lower)), float(np.max(stream.upper))
     if stream.integer or len(values) < ENOUGH or not np.isfinite(high - low):
         return None
-    least, greatest = float(values.min()), float(values.max())  # nan where a value is
+    least, greatest = ends(values)
     if not 0 < WIDE * (greatest - least) < high - low:
         return None
     return (

@@ -11,7 +11,7 @@ from oco.compiler.problem.canonical import Canonical
 from oco.compiler.theory.objective import violation_units
 from oco.compiler.theory.theorems import Situation
 from oco.dsl.statements import Timing
-from oco.evaluation.measures import equality_violation, violation
+from oco.evaluation.measures import last_violation, summed
 
 Array = np.ndarray[Any, Any]
 STEADY = 0.02
@@ -122,10 +122,10 @@ class Trade:
         """
         last = np.zeros(0)
         if run.constraints.shape[1]:
-            hard, soft = (violation(run.constraints, "hard")[-1], violation(run.constraints, "soft")[-1])
+            hard, soft = (last_violation(run.constraints, kind) for kind in ("hard", "soft"))
             last = np.where(self.hard, hard, soft)
         if run.equalities.shape[1]:
-            last = np.concatenate([last, equality_violation(run.equalities)[-1]])
+            last = np.concatenate([last, np.abs(summed(run.equalities))])
         return last
 
     def score(self, run: Measured) -> tuple[float, float, float]:

@@ -20,12 +20,12 @@ from oco.compiler.problem.canonical import Canonical, StreamRange, canonical
 from oco.dsl.diagnostics import Diagnostic, InternalError, OcoError, fail, require
 from oco.dsl.distributions import within
 from oco.dsl.model import Model
+from oco.dsl.spill import release, spacious
 from oco.dsl.text.printer import print_expr, print_stream
 from oco.evaluation.check import BLOCK, Finding, check_values, far_within
 from oco.evaluation.long_tables import widened
 from oco.evaluation.mapping import Assignment, StreamMap, Way, assign, shorten, size, unused
 from oco.evaluation.missing import repaired
-from oco.evaluation.spill import spacious
 from oco.evaluation.table import Array, Table
 from oco.evaluation.tables import FORMS, existing_file, read, readable
 from oco.evaluation.times import instants
@@ -115,8 +115,10 @@ class Data:
         return [s.name for s in self.problem.streams if s.name not in self.names]
 
     def read(self, start: int, stop: int) -> dict[str, Array]:
-        """Rounds `start` up to, not including, `stop` (from 0): arrays with the round first."""
+        """Rounds `start` up to, not including, `stop` (from 0): arrays with the round first. Mapped ones before leave the memory."""
         stop = min(stop, self.rounds)
+        for array in self.given.values():
+            release(array[:start])
         results = {name: array[start:stop] for name, array in self.given.items()}
         for stream in self.drawn:
             results[stream.name] = draw(stream, self.seed, self.skipped + start, self.skipped + stop, self._last)
@@ -359,16 +361,8 @@ def _examine(
     rounds = min(lengths, default=0)
     if not rounds and not findings:
         findings += _about(f"{table.name} has no rounds")
-    report = MappingReport(
-        table.name,
-        rounds or table.rounds,
-        assignments,
-        unused(table, assignments),
-        tuple(table.times),
-        tuple(findings),
-        fixed,
-        tuple(filter(None, wide)),
-    )
+    about = assignments, unused(table, assignments), tuple(table.times), tuple(findings), fixed
+    report = MappingReport(table.name, rounds or table.rounds, *about, tuple(filter(None, wide)))
     known = (instants(cells[:rounds]) for cells in table.times.values() if len(cells) >= rounds > 0)
     return report, given, next((times for times in known if times is not None), None)
 

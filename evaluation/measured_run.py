@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ import numpy as np
 from oco.backends.factors import factors_over_rounds
 from oco.compiler.certificates.certificate import Certificate
 from oco.compiler.problem.canonical import Canonical
-from oco.compiler.theory.guarantees import Condition
+from oco.compiler.theory.guarantees import Bound, Condition
 from oco.dsl.diagnostics import OcoError, fail
 from oco.evaluation import measures
 from oco.evaluation.carried import parts_of, run_of
@@ -45,6 +45,37 @@ class Record:
     seconds: float
 
 
+class Curves(Mapping[str, Array]):
+    """Bounds after each round by measure, computed on first use: a long run that nobody plots never needs them."""
+
+    def __init__(self, bounds: Mapping[str, Bound], rounds: int, horizon: int) -> None:
+        self._bounds, self._rounds, self._horizon = bounds, rounds, horizon
+        self._curves: dict[str, Array] = {}
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._curves:
+            curve = self._bounds[name].curve(self._rounds, self._horizon)
+            assert curve is not None  # there is a formula
+            self._curves[name] = curve
+        return self._curves[name]
+
+    def last(self, name: str) -> float:
+        """Bound after the last round."""
+        if name in self._curves:
+            return float(self._curves[name][-1])
+        number = self._bounds[name].number(self._rounds, self._horizon)
+        return float(self[name][-1]) if number is None else number
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._bounds
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._bounds)
+
+    def __len__(self) -> int:
+        return len(self._bounds)
+
+
 @dataclass(frozen=True, eq=False)
 class Promise:
     """Guarantee of the run: bounds after every round by measure ("regret", "violation", "equality"), in words, with its
@@ -67,6 +98,10 @@ class Promise:
     multiplied: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
     trivial: Mapping[str, float] = field(default_factory=dict)
+
+    def at_end(self, name: str) -> float:
+        """Bound after the last round of a measure that has one."""
+        return self.curves.last(name) if isinstance(self.curves, Curves) else float(self.curves[name][-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,12 +330,21 @@ class MeasuredRun:
         result = measures.violation(self.constraints, kind)
         own, most = self.totals
         result[:, own] = np.maximum(self.spent()[:, own] - most[own], 0.0)
-        if total is None:
-            return result
+        return result if total is None else self._together(result, total)
+
+    def last_violation(self, kind: ViolationKind = "hard", total: Total | None = None) -> Array:
+        """Last row of `violation`, (N,), or its total (), without the rows before it."""
+        own, most = self.totals
+        result = measures.last_violation(self.constraints, kind)
+        result[own] = np.maximum(self.last_spent()[own] - most[own], 0.0)
+        return result if total is None else self._together(result[None], total)[0]
+
+    def _together(self, violations: Array, total: Total) -> Array:
+        """Totals (R,) of violations (R, N) over all constraints but those in a share of the rounds."""
         scales = self.promise.scales
         summed = np.array([c.margin is None for c in self.problem.inequalities for _ in range(c.size)], dtype=bool)
-        units = None if scales is None else scales[: result.shape[1]][summed]
-        return measures.total(result[:, summed], total, units)
+        units = None if scales is None else scales[: violations.shape[1]][summed]
+        return measures.total(violations[:, summed], total, units)
 
     @property
     def totals(self) -> tuple[Array, Array]:
@@ -310,10 +354,17 @@ class MeasuredRun:
 
     def spent(self) -> Array:
         """Cost of rounds 1..t of each constraint in total (T, N); 0 of others."""
-        own, most = self.totals
+        return np.asarray(np.cumsum(np.where(self.totals[0], self.constraints + self._shares_of_totals(), 0.0), axis=0))
+
+    def last_spent(self) -> Array:
+        """Cost of all rounds of each constraint in total (N,); 0 of others."""
+        costs = measures.summed(self.constraints) + self.rounds * self._shares_of_totals()
+        return np.where(self.totals[0], costs, 0.0)
+
+    def _shares_of_totals(self) -> Array:
+        """Part of what all rounds may cost that each round has, (N,): what a constraint in total was written less of."""
         rounds = [1 if c.budget is None else c.budget.rounds for c in self.problem.inequalities for _ in range(c.size)]
-        costs = self.constraints + most / np.array(rounds, dtype=np.float64)
-        return np.asarray(np.cumsum(np.where(own, costs, 0.0), axis=0))
+        return np.asarray(self.totals[1] / np.array(rounds, dtype=np.float64))
 
     def equality_violation(self, total: Total | None = None) -> Array:
         """Cumulative |sum_t h_t| (T, M) of each equality; with `total` as for `violation`."""

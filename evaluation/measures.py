@@ -23,6 +23,18 @@ def violation(constraints: Array, kind: ViolationKind) -> Array:
     return np.asarray(np.maximum(np.cumsum(constraints, axis=0), 0.0))
 
 
+def last_violation(constraints: Array, kind: ViolationKind) -> Array:
+    """Violation after the last round (N,) for values g (T, N)."""
+    if kind == "hard":
+        return summed(np.maximum(constraints, 0.0))
+    return np.asarray(np.maximum(summed(constraints), 0.0))
+
+
+def summed(values: Array) -> Array:
+    """Sum over the rounds of values (T, N), which are few beside each other: as a product, which reads them in one pass."""
+    return np.asarray(np.ones(len(values)) @ values)
+
+
 def equality_violation(equalities: Array) -> Array:
     """Violation |sum_t h_t| after every round, for values h (T, M): (T, M)."""
     return np.asarray(np.abs(np.cumsum(equalities, axis=0)))

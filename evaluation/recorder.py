@@ -14,8 +14,8 @@ from oco.backends.monitor import DUALS
 from oco.backends.play import PlayedRounds
 from oco.compiler.problem.canonical import Canonical
 from oco.dsl.diagnostics import fail
+from oco.dsl.spill import release, spacious
 from oco.evaluation.measured_run import Record
-from oco.evaluation.spill import spacious
 
 Array = np.ndarray[Any, Any]
 Keep = Literal["all", "last"] | int | Sequence[str]
@@ -156,6 +156,8 @@ class Recorder:
                     self._room(f"decision.{name}", start + len(kept) - 1, kept[0])[start : start + len(kept)] = kept
         elif played.decisions:
             self._last = {name: played.decisions[name][-1].copy() for name in self.names}  # not the whole block
+        for column in self._columns.values():
+            release(column[: rows.start])
         self.count = rows.stop
         self.loss_sum += float(played.loss.sum())
         self.violation_sum += float(np.maximum(played.constraints, 0.0).sum())

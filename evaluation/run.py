@@ -26,13 +26,12 @@ from oco.compiler.problem.canonical import Canonical
 from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.ledger import plain
 from oco.compiler.selection.explain import formula_text
-from oco.compiler.theory.guarantees import Bound
 from oco.compiler.theory.theorems import Guarantee, Situation
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.statements import Feedback
 from oco.evaluation.comparators import ComparatorBudget
 from oco.evaluation.data import Data, from_rounds, load_data
-from oco.evaluation.measured_run import MeasuredRun, Origin, Promise, Record
+from oco.evaluation.measured_run import Curves, MeasuredRun, Origin, Promise, Record
 from oco.evaluation.missing import RepairedRounds
 from oco.evaluation.recorder import Keep, Recorder
 from oco.evaluation.revealed import Revealed
@@ -165,8 +164,11 @@ def _refuted(data: Data, backend: str) -> tuple[str, ...]:
     """Warning where given data refute what the model states of them, with the round since when."""
     evidence = Evidence.of(data.problem, ALPHA, frozenset(data.given))
     growth = growth_of(backend, evidence, data.rounds)
-    alarm = evidence.after_rounds({name: data.array(name) for name in evidence.streams}, growth).alarm
-    return () if alarm is None else (str(alarm),)
+    for _, part in data.blocks() if evidence.streams else ():
+        evidence = evidence.after_rounds({name: part[name] for name in evidence.streams}, growth)
+        if evidence.alarm is not None:
+            return (str(evidence.alarm),)
+    return ()
 
 
 def _monitor(learner: Learner, record: Record, data: Data) -> None:
@@ -285,27 +287,6 @@ def _planned_otherwise(horizon: int | None, rounds: int) -> tuple[str, ...]:
         return ()
     there = "there is 1 round" if rounds == 1 else f"there are {rounds} rounds"
     return (f"{there} and the plan is for {horizon}; `oco.compile(model, data=...)` plans for those of the data",)
-
-
-class Curves(Mapping[str, Array]):
-    """Bounds after each round by measure, computed on first use: a long run that nobody plots never needs them."""
-
-    def __init__(self, bounds: Mapping[str, Bound], rounds: int, horizon: int) -> None:
-        self._bounds, self._rounds, self._horizon = bounds, rounds, horizon
-        self._curves: dict[str, Array] = {}
-
-    def __getitem__(self, name: str) -> Array:
-        if name not in self._curves:
-            curve = self._bounds[name].curve(self._rounds, self._horizon)
-            assert curve is not None  # there is a formula
-            self._curves[name] = curve
-        return self._curves[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._bounds)
-
-    def __len__(self) -> int:
-        return len(self._bounds)
 
 
 def promise_of(plan: RunnablePlan, rounds: int) -> Promise:

@@ -174,10 +174,10 @@ def _guarantee(trace: MeasuredRun, measure: str, word: str) -> tuple[float | Non
     """Guaranteed bound of "regret" or "violation" at the last round, where the guarantee is of the kind `word`; a flag that it is
     vacuous; and the trivial bound.
     """
-    curve = trace.promise.curves.get(measure)
-    if curve is None or word not in trace.promise.measures.get(measure, word):
+    promise = trace.promise
+    if measure not in promise.curves or word not in promise.measures.get(measure, word):
         return None, False, None
-    return float(curve[-1]), measure in trace.promise.vacuous, trace.promise.trivial.get(measure)
+    return promise.at_end(measure), measure in promise.vacuous, promise.trivial.get(measure)
 
 
 def _regret(trace: MeasuredRun, kind: RegretKind) -> RegretLine:
@@ -212,7 +212,8 @@ def _violations(trace: MeasuredRun) -> tuple[ViolationLine, ...]:
     margins = [c.margin for c in trace.problem.inequalities for _ in range(c.size)]
     in_total, most = trace.totals
     shares = [rounding_of(c) for c in trace.problem.inequalities for _ in range(c.size)]
-    totals = [trace.violation(kind)[-1] for kind in ("hard", "soft")] if timings else []
+    totals = [trace.last_violation(kind) for kind in ("hard", "soft")] if timings else []
+    spent = trace.last_spent()
     lines = []
     for i, label in enumerate(trace.labels):
         g = trace.constraints[:, i]
@@ -223,7 +224,7 @@ def _violations(trace: MeasuredRun) -> tuple[ViolationLine, ...]:
         margin = margins[i]
         allowed = None if margin is None else margin.allowed(trace.rounds)
         line = ViolationLine(label, timings[i], hard, soft, scale, broken, worst, penalties[i], allowed)
-        lines.append(_spent(line, float(most[i]), float(trace.spent()[-1, i])) if in_total[i] else line)
+        lines.append(_spent(line, float(most[i]), float(spent[i])) if in_total[i] else line)
     return tuple(lines)
 
 
@@ -257,7 +258,7 @@ def _totals(trace: MeasuredRun) -> tuple[TotalViolation, ...]:
         return ()
     lines = []
     for kind in ("hard", "soft"):
-        papers, scaled = (float(trace.violation(kind, total=t)[-1]) for t in ("papers", "scaled"))
+        papers, scaled = (float(trace.last_violation(kind, total=t)) for t in ("papers", "scaled"))
         lines.append(TotalViolation(kind, papers, scaled, *_guarantee(trace, "violation", kind)))
     return tuple(lines)
 

@@ -14,7 +14,7 @@ import numpy as np
 from oco.dsl.diagnostics import fail
 from oco.dsl.readers.decimals import decimal, decimals
 from oco.dsl.readers.quota import Quota
-from oco.evaluation.spill import RowFile, spacious
+from oco.dsl.spill import RowFile, spacious
 
 Array = np.ndarray[Any, Any]
 

@@ -19,8 +19,8 @@ from oco.dsl.labels import labels_of
 from oco.dsl.limits import MOST_ROUNDS
 from oco.dsl.readers.npy import Header, member_header, members, read_header, read_member
 from oco.dsl.readers.quota import UNREADABLE, Quota, QuotaExceeded
+from oco.dsl.spill import spacious
 from oco.evaluation.arrow_tables import read_arrow_table, table_of_arrow
-from oco.evaluation.spill import spacious
 from oco.evaluation.table import COLUMN, Array, Table, array_of, check_header, table_of
 from oco.evaluation.text_tables import read_text_table
 

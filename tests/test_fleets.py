@@ -14,6 +14,7 @@ from test_c99 import has_compiler
 from thorough import corners, thorough
 
 import oco
+from oco.backends.c99 import fleet as native_fleet
 from oco.backends.c99 import vectors
 from oco.backends.c99.build import FLAGS, compiler
 from oco.backends.c99.fleet import NativeFleet
@@ -174,7 +175,8 @@ def test_a_fleet_that_cannot_be_made_is_an_error(wrong, code):
 
 @pytest.mark.skipif(not has_compiler(), reason="no C compiler")
 @pytest.mark.parametrize("workers", [1, 2])
-def test_wrong_data_in_any_block_is_named_and_changes_no_block(workers):
+def test_wrong_data_in_any_block_is_named_and_changes_no_block(workers, monkeypatch):
+    monkeypatch.setattr(native_fleet, "LEAST_WORK", 1)
     plan, size = example("tracking", "coldq"), 21
     together = plan.fleet(size, backend="c", workers=workers)
     rows = list(rounds_of(plan, 2 * size))
@@ -217,3 +219,9 @@ def test_one_comparison_with_a_number_is_the_larger_or_smaller(tmp_path):
             assert np.array_equal(
                 found[0], getattr(np, long.replace("v_", "") + "imum")(entries, number), equal_nan=True
             )
+
+
+@pytest.mark.skipif(not has_compiler(), reason="no C compiler")
+def test_a_fleet_takes_as_many_workers_as_have_enough_to_do():
+    plan = example("tracking", "coldq")
+    assert [len(plan.fleet(n, backend="c", workers=3)._ranges) for n in (100, 10_000, 100_000)] == [1, 1, 3]

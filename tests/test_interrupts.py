@@ -13,6 +13,7 @@ import pytest
 from survival import DRAWING, TRACKING, plan_of, seen_by
 
 import oco
+from oco.backends.c99 import fleet as native_fleet
 from oco.backends.saved import read_saved
 from oco.dsl.diagnostics import OcoError
 
@@ -93,8 +94,9 @@ def test_an_interrupted_round_is_taken_whole_or_not_at_all(backend, text, journa
 
 @pytest.mark.parametrize("backend", ["numpy", "c"])
 @pytest.mark.parametrize("text", [TRACKING, DRAWING], ids=["tracking", "drawing"])
-def test_an_interrupted_fleet_stays_at_a_whole_round(backend, text):
+def test_an_interrupted_fleet_stays_at_a_whole_round(backend, text, monkeypatch):
     """All learners in one round, whose random numbers are those of fleets that nobody interrupts."""
+    monkeypatch.setattr(native_fleet, "LEAST_WORK", 1)
     plan, rng = plan_of(text), random.Random(backend)
     fleet, never = (plan.fleet(11, backend=backend, workers=2) for _ in range(2))
     heard, at, done = 0, 1, False

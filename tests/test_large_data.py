@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import mmap
 import subprocess
 import sys
 import tracemalloc
@@ -14,8 +15,9 @@ import pytest
 from test_c99 import has_compiler
 
 import oco
+from oco.dsl import spill
 from oco.dsl.diagnostics import OcoError
-from oco.evaluation import arrow_tables, recorder, spill
+from oco.evaluation import arrow_tables, recorder
 from oco.evaluation import data as data_module
 from oco.evaluation.data import load_data
 
@@ -128,7 +130,7 @@ def test_a_parquet_file_read_in_blocks_is_the_file(
 GROWTH = """
 import sys, threading
 import numpy as np, oco
-from oco.evaluation import spill
+from oco.dsl import spill
 kind, folder, model = sys.argv[1:4]
 plan = oco.compile(oco.parse(model), algorithm="coldq", settings="paper")
 spill.LARGE = 1 << 20
@@ -198,7 +200,7 @@ def test_what_a_run_keeps_of_long_runs_lies_in_files() -> None:
     """From 2,000 to 200,000 rounds private memory stays; all columns of the longer run are whole."""
     code = f"""
 import numpy as np, oco
-from oco.evaluation import spill
+from oco.dsl import spill
 spill.LARGE = 1 << 18
 plan = oco.compile(oco.parse({MODEL!r}), algorithm="coldq", settings="paper")
 rng = np.random.default_rng(0)
@@ -223,9 +225,9 @@ def test_arrays_that_find_no_file_stay_in_memory(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(spill, "LARGE", 100)
     mapped = spill.spacious((50, 2))
     mapped[:] = 3.0
-    assert isinstance(mapped.base, np.memmap) and mapped.sum() == 300.0
-    assert not isinstance(spill.spacious((12,)).base, np.memmap)
-    assert isinstance(spill.spacious((12,), among=2).base, np.memmap)
+    assert isinstance(mapped.base, mmap.mmap) and mapped.sum() == 300.0
+    assert not isinstance(spill.spacious((12,)).base, mmap.mmap)
+    assert isinstance(spill.spacious((12,), among=2).base, mmap.mmap)
     monkeypatch.setattr(spill.tempfile, "tempdir", str(tmp_path / "missing"))
     plain = spill.spacious((50, 2))
     assert plain.base is None and plain.shape == (50, 2)

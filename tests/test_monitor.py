@@ -260,7 +260,7 @@ def test_wide_bounds_are_told_once_with_the_fact_that_settings_hang_on() -> None
 def test_the_largest_rounds_are_found_part_by_part(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.random.default_rng(0).normal(size=shape)
     sizes = np.abs(values).reshape(len(values), -1)
-    expected = {int(t) for s in (sizes.max(axis=1), sizes.sum(axis=1)) for t in np.argsort(s)[-2:]}
+    expected = {int(t) for s in (sizes.max(axis=1), (sizes**2).sum(axis=1)) for t in np.argsort(s)[-2:]}
     for together in (1, 100, 1 << 15):
         monkeypatch.setattr(monitor, "TOGETHER", together)
         assert (

@@ -17,13 +17,19 @@ from oco.backends.c99.learner import NativeLearner
 from oco.backends.c99.vectors import is_vector, without_lanes
 from oco.backends.contract import Contract
 from oco.backends.fleet import Array, Fleet
+from oco.backends.round_work import work_of
 from oco.backends.stacked_fleet import StackedFleet
 from oco.compiler.ir.program import PLACE, DType, Type
 from oco.compiler.ir.verifier import KINDS
 
 
+LEAST_WORK = 1 << 26
+"""Operations and entries of a round of the learners of a thread, some milliseconds: fewer are done before another has begun."""
+
+
 class NativeFleet(StackedFleet):
-    """Fleet in the memory of C. `workers` threads share the blocks; `skip` names passes of `PASSES` to leave out."""
+    """Fleet in the memory of C. Up to `workers` threads share the blocks, as many as have enough to do; `skip` names passes of `PASSES`
+    to leave out."""
 
     alone = NativeLearner
 
@@ -54,7 +60,9 @@ class NativeFleet(StackedFleet):
         )
         blocks = -(-max(size, 1) // self._lanes)
         self._blocks = np.zeros(blocks, self._block)
-        parts = min(self._workers, blocks)
+        work = work_of(compiled.program)
+        most = int(size * (work.operations + work.entries)) // LEAST_WORK
+        parts = min(self._workers, blocks, max(1, most))
         self._ranges = [(k * blocks // parts, (k + 1) * blocks // parts) for k in range(parts)]
         self._pool = ThreadPoolExecutor(parts - 1) if parts > 1 else None
 

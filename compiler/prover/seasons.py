@@ -20,7 +20,10 @@ DIP = 0.1
 """Least fall of the correlation before it rises again: a trend falls without an end."""
 LIKE_PEAK = 0.9
 """Share of the largest correlation at which a shorter season is preferred to its multiples."""
-MOST_ENTRIES = 200  # entries of streams that are transformed: the others have the same season
+MOST_ENTRIES, LEAST_ENTRIES = 200, 8
+"""Entries of streams that are transformed: the others have the same season."""
+MOST_NUMBERS = 1 << 20
+"""Numbers that are transformed, where they are not those of `LEAST_ENTRIES`: a season of many rounds shows in few entries."""
 AT_ONCE = 8
 """Entries that are transformed at once: the spectra of all would take several times the memory of the data."""
 MANIFOLD = 2
@@ -39,13 +42,14 @@ def season_of(data: Mapping[str, Floats], names: Iterable[str]) -> int:
 
 
 def _first(data: Mapping[str, Floats], names: Iterable[str]) -> Floats:
-    """First `SHARE` of the rounds of these streams, (R, E), of `MOST_ENTRIES` at most."""
+    """First `SHARE` of the rounds of these streams, (R, E), of evenly spread entries where there are many numbers."""
     own = [np.asarray(data[n], dtype=np.float64) for n in names if n in data]
     rounds = int(SHARE * min((len(v) for v in own), default=0))
     if not rounds:
         return np.zeros((0, 1))
-    values = np.concatenate([v[:rounds].reshape(rounds, -1) for v in own], axis=1)
-    return values[:, :: -(-values.shape[1] // MOST_ENTRIES)]
+    entries = [(v[:rounds].reshape(rounds, -1), e) for v in own for e in range(v[:1].size)]
+    most = min(MOST_ENTRIES, max(LEAST_ENTRIES, MOST_NUMBERS // rounds))
+    return np.stack([v[:, e] for v, e in entries[:: -(-len(entries) // most)]], axis=1)
 
 
 def own_seasons(data: Mapping[str, Floats], names: Iterable[str]) -> dict[str, int]:

@@ -14,6 +14,7 @@ from oco.compiler.prover.ranges.cells import NotCovered, over_cells
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr
 from oco.dsl.intervals import Interval, point
+from oco.dsl.spill import release
 
 LOOKED_AT = 4096
 """Rounds whose ranges are worked out, spread evenly where there are more: a tenth of a millisecond each."""
@@ -58,5 +59,7 @@ def _mean_of(setting: ProofContext, seen: Observed, expr: Expr, of: Callable[[In
             results = of(over_cells(expr, setting.box, cells, count))
         except NotCovered:
             return None
+        for values in seen.streams.values():
+            release(values[: part[-1]])
         total += np.broadcast_to(results, (count, *known(expr.shape))).reshape(count, size).sum(axis=0)
     return total / len(places) if len(places) and np.isfinite(total).all() else None

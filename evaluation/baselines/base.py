@@ -16,7 +16,6 @@ from oco.compiler.problem.canonical import Canonical, StreamRange
 from oco.dsl import algebra
 from oco.dsl.expressions import Expr, Kind, Name
 from oco.dsl.statements import Stream
-from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.base import ComparatorBudget
 from oco.evaluation.comparators.compare import compare
 from oco.evaluation.comparators.functions import RoundArrays
@@ -174,9 +173,8 @@ def measured(table: RoundArrays, name: str, x: Array, seconds: float = 0.0) -> P
 
 def stacked(table: RoundArrays, exprs: Sequence[Expr], x: Array) -> Array:
     """Entries of expressions at the points x (T, n), one for each round: (T, entries)."""
-    rows = table.everything
-    values = [values_of(table.evaluate(e, x, rows), len(rows)).reshape(len(rows), -1) for e in exprs]
-    return np.concatenate([np.zeros((len(rows), 0)), *values], axis=1)
+    values = [table.at_each(e, x).reshape(table.count, -1) for e in exprs]
+    return np.concatenate([np.zeros((table.count, 0)), *values], axis=1)
 
 
 def play(

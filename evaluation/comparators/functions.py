@@ -19,12 +19,15 @@ from oco.compiler.problem.canonical import Canonical
 from oco.dsl import algebra
 from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Kind, Name, names, walk
+from oco.dsl.spill import release
 from oco.evaluation.batch import RoundArray, evaluate_rounds, values_of
 from oco.evaluation.comparators.products import applied
 
 Array = np.ndarray[Any, Any]
 Layout = tuple[tuple[str, tuple[int, ...]], ...]
 
+TOGETHER = 1 << 19
+"""Numbers of rounds that are evaluated together where each round has a point of its own."""
 _WEIGHTS = "_weights"
 _TOWARDS = "_towards_"
 
@@ -52,7 +55,14 @@ class RoundArrays:
 
     def first(self, count: int) -> RoundArrays:
         """First rounds alone."""
-        return replace(self, streams={n: v[:count] for n, v in self.streams.items()}, numbers=self.numbers[:count])
+        return self.between(0, count)
+
+    def between(self, start: int, stop: int) -> RoundArrays:
+        """Rounds from `start` up to, not including, `stop` (from 0)."""
+        for values in self.streams.values():
+            release(values[:start])
+        streams = {n: v[start:stop] for n, v in self.streams.items()}
+        return replace(self, streams=streams, numbers=self.numbers[start:stop])
 
     def one(self, row: int) -> RoundArrays:
         """Single round."""
@@ -109,6 +119,19 @@ class RoundArrays:
         env.update(self.split(x))
         env.update(extra or {})
         return evaluate_rounds(expr, env, len(rows), self.numbers[rows])
+
+    def at_each(self, expr: Expr, x: Array) -> Array:
+        """Values (T, *shape) of an expression at points x (T, n), one for each round or for all: in parts that stay in the cache."""
+        one = len(x) == 1 or x.strides[0] == 0
+        entries = self.size + sum(self.streams[n][:1].size for n in names(expr) if n in self.streams)
+        step, all_rows = max(1, TOGETHER // max(1, entries)), self.everything
+        parts = []
+        for start in range(0, max(1, self.count), step):
+            rows = all_rows[start : start + step]
+            parts.append(values_of(self.evaluate(expr, x[:1] if one else x[start : start + step], rows), len(rows)))
+            for array in self.streams.values():
+                release(array[:start])
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def enters(self, expr: Expr) -> bool:
         """True where an expression depends on the round's data or number."""

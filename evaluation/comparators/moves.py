@@ -23,7 +23,7 @@ def moving_losses(rounds: RoundArrays, x: Array) -> Array:
     """Losses (T,) of decisions x (T, n), each after that of the round before; the first stands still."""
     problem, rows = rounds.problem, rounds.everything
     if problem.moving is None:
-        return np.asarray(values_of(rounds.evaluate(problem.objective, x, rows), len(rows)), dtype=float)
+        return np.asarray(rounds.at_each(problem.objective, x), dtype=float)
     before = rounds.split(np.concatenate([x[:1], x[:-1]]))
     own = {s.name: s.stream.previous for s in problem.previous if s.stream.previous}
     extra = {name: before[of] if len(x) > 1 else RoundArray(before[of][None]) for name, of in own.items()}

@@ -6,8 +6,6 @@ one pass over the data, and the programs are then those of data in memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
@@ -22,8 +20,8 @@ from oco.evaluation.comparators.base import Comparator, ComparatorBudget, Compar
 from oco.evaluation.comparators.broken import FEASIBLE
 from oco.evaluation.comparators.certificate import Certified
 from oco.evaluation.comparators.fixed import solve_programs
-from oco.evaluation.comparators.functions import OfRounds, QuadraticRounds, RoundArrays
-from oco.evaluation.comparators.make import total
+from oco.evaluation.comparators.functions import OfRounds, RoundArrays
+from oco.evaluation.comparators.make import RunningSum
 from oco.evaluation.comparators.parts import evaluated, parts_of
 from oco.evaluation.comparators.region import region
 from oco.evaluation.comparators.structure import smooth
@@ -32,36 +30,6 @@ from oco.evaluation.data import Data
 
 Array = np.ndarray[Any, Any]
 METHOD = "sums over parts of the rounds"
-
-
-@dataclass(eq=False)
-class _Sum:
-    """Sums of an expression over the first rounds, for rising ends, from consecutive parts of the rounds."""
-
-    expr: Expr
-    before: QuadraticRounds | None = None
-    blocks: list[QuadraticRounds] = field(default_factory=list)
-
-    def add(self, part: RoundArrays, ends: Array) -> None:
-        """Add a part, which contains these ends (counted from its beginning)."""
-        cuts = np.union1d(ends, part.count)
-        more = total(part, self.expr, cuts, np.ones(len(cuts)))
-        assert more is not None
-        whole = more if self.before is None else _of_parts(np.add, self.before, more)
-        self.blocks.append(_of_parts(lambda a: a[: len(ends)], whole))
-        self.before = _of_parts(lambda a: a[-1:], whole)
-
-    def times(self, weights: Array) -> QuadraticRounds:
-        """Sums, each times its weight."""
-        together = _of_parts(lambda *a: np.concatenate(a), *self.blocks)
-        return _of_parts(lambda a: a * weights.reshape(-1, *[1] * (a.ndim - 1)), together)
-
-
-def _of_parts(change: Callable[..., Array], *of: QuadraticRounds) -> QuadraticRounds:
-    """Coefficients made from those of quadratic functions, kind by kind."""
-    squares = [q.square for q in of]
-    square = None if any(s is None for s in squares) else change(*squares)
-    return QuadraticRounds(change(*(q.constant for q in of)), change(*(q.linear for q in of)), square, of[0].diagonal)
 
 
 def streamed_static(problem: Canonical, data: Data, budget: ComparatorBudget) -> Comparator | None:
@@ -132,7 +100,7 @@ def _solved(problem: Canonical, data: Data, ends: Array, budget: ComparatorBudge
     """Programs of all prefixes; None when time is over before all rounds are added up."""
     first, once, start = _first(problem, data), np.ones_like(ends), 0
     constraints = [*(c.expr for c in problem.inequalities), *(c.expr for c in problem.equalities)]
-    sums = [_Sum(problem.objective), *(_Sum(e) for e in constraints if first.enters(e))]
+    sums = [RunningSum(problem.objective), *(RunningSum(e) for e in constraints if first.enters(e))]
     for part in parts_of(problem, data, budget):
         stop = start + part.count
         for one in sums:

@@ -194,7 +194,7 @@ def _last(promise: Promise, name: str) -> str:
         return "–"
     if name in promise.vacuous:
         return vacuous_words(number(promise.trivial.get(name), unknown=""))
-    return number(float(promise.curves[name][-1]))
+    return number(promise.at_end(name))
 
 
 def _settings(promise: Promise) -> list[tuple[str, str, str]]:

@@ -115,7 +115,7 @@ def _measures(run: MeasuredRun) -> dict[str, float | None]:
     static = run.comparator("static")
     known = static.losses is not None and static.status is not ComparatorStatus.NOT_COMPUTED
     values["static regret"] = float(run.regret("static")[-1]) if known else None
-    values |= {f"hard violation of {n}": float(v) for n, v in zip(run.labels, run.violation("hard")[-1])}
+    values |= {f"hard violation of {n}": float(v) for n, v in zip(run.labels, run.last_violation("hard"))}
     values |= {f"violation of {n}": float(v) for n, v in zip(run.equality_labels, run.equality_violation()[-1])}
     return values | {"seconds": run.seconds}
 

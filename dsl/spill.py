@@ -4,6 +4,7 @@ much as fits.
 
 from __future__ import annotations
 
+import mmap
 import os
 import tempfile
 from typing import Any
@@ -15,6 +16,29 @@ LARGE = 4 << 20
 """Bytes from which an array is mapped. The files lie where `tempfile` puts them (TMPDIR), and vanish with the last use of the array."""
 
 
+class _Mapping(mmap.mmap):
+    """Mapping of a temporary file, which all changes reach."""
+
+
+def _mapped(file: int, shape: tuple[int, ...], dtype: Any) -> Array:
+    """Array in a file."""
+    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    return np.ndarray(shape, dtype, _Mapping(file, size))
+
+
+def release(values: Array) -> None:
+    """Take a part of an array that lies in a temporary file out of the process's memory, until it is used again; other arrays stay."""
+    base: Any = values
+    while base is not None and not isinstance(base, _Mapping):
+        base = getattr(base, "base", None)
+    if base is None or not values.size or not hasattr(mmap, "MADV_DONTNEED"):
+        return
+    first = values.__array_interface__["data"][0] - np.ndarray((1,), np.uint8, base).ctypes.data
+    length = sum((n - 1) * stride for n, stride in zip(values.shape, values.strides)) + values.itemsize
+    whole = first // mmap.PAGESIZE * mmap.PAGESIZE
+    base.madvise(mmap.MADV_DONTNEED, whole, first + length - whole)
+
+
 def spacious(shape: tuple[int, ...], dtype: Any = np.float64, among: int = 1) -> Array:
     """Uninitialized array: in memory, or mapped where it, or `among` arrays like it, are large and a file can be made."""
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
@@ -23,7 +47,7 @@ def spacious(shape: tuple[int, ...], dtype: Any = np.float64, among: int = 1) ->
     try:
         with tempfile.TemporaryFile() as file:
             _take_room(file.fileno(), size)
-            return np.memmap(file, dtype, "r+", shape=shape).view(np.ndarray)
+            return _mapped(file.fileno(), shape, dtype)
     except OSError:  # no folder to write in, no room there, or too many open files
         return np.empty(shape, dtype)
 
@@ -59,7 +83,7 @@ class RowFile:
         """Rows that were written. No more can be."""
         if self._file is not None:
             with self._file as file:
-                self._array = np.memmap(file, np.float64, "r+", shape=self._shape).view(np.ndarray)
+                self._array = _mapped(file.fileno(), self._shape, np.float64)
             self._file = None
         return self._array[: self._count]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.theory.formula_values import symbols_of, value_at
+from oco.compiler.theory.formula_values import evaluated, symbols_of, value_at
 from oco.compiler.theory.schedule import KEPT, Rounds, Schedule
 from oco.dsl.diagnostics import InternalError, OcoError, fail
 from oco.dsl.magnitudes import HUGE
@@ -24,6 +24,10 @@ from oco.dsl.text import parser, syntax
 Floats = np.ndarray[Any, Any]
 
 MAX_EXACT_EXPONENT = 64  # powers beyond are taken in floating point: exact ones have thousands of digits
+PROBES = 10.0 ** np.arange(-9.0, 13.0)
+"""Numbers at which two formulas in positive symbols are compared, all symbols at once."""
+PROBED_TO = 1e-6
+"""Relative differences of formulas that rounding does not explain."""
 SCHEDULE_SYMBOLS = ("t", "T", "m")
 
 
@@ -187,7 +191,22 @@ class _Reader:
 @lru_cache(maxsize=512)
 def _extreme(kind: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     """Least or greatest of some expressions: SymPy takes ten milliseconds to see that neither is always the other's."""
-    return kind(*args)
+    return kind(*args, evaluate=not _cross(args))
+
+
+def _cross(args: tuple[Any, ...]) -> bool:
+    """True where numbers show that each of two expressions is somewhere above the other, so that nothing can be left out."""
+    import sympy
+
+    symbols = frozenset[Any]().union(*(a.free_symbols for a in args))
+    if len(args) != 2 or any(isinstance(a, (sympy.Min, sympy.Max)) for a in args):
+        return False
+    if not all(s.is_positive and s.is_integer is None for s in symbols):
+        return False
+    above, below = (evaluated(a, {s.name: PROBES for s in symbols}) for a in args)
+    room = PROBED_TO * (np.abs(above) + np.abs(below))
+    with np.errstate(invalid="ignore"):  # both may be infinite
+        return bool((above - below > room).any() and (below - above > room).any())
 
 
 def exact(number: int | float) -> Any:
@@ -257,16 +276,20 @@ class _Names(Mapping[str, Any]):
 
 
 def _setting(name: str, formula: Any, why: str, given: bool, horizon: int | None) -> Setting:
-    import sympy
-
     try:
-        at_horizon = (
-            formula if horizon is None else formula.subs(sympy.Symbol("T", positive=True), _rounds(formula, horizon))
-        )
+        return Setting(name, formula, _number_of(formula, horizon), why, given)
     except ValueError:  # SymPy's, of complex numbers
         raise fail("OCO722", f"the setting {name} = `{formula}` is not a real number at the horizon") from None
-    value = float(at_horizon.evalf()) if at_horizon.is_number and at_horizon.is_real else None
-    return Setting(name, formula, value, why, given)
+
+
+@lru_cache(maxsize=4096)
+def _number_of(formula: Any, horizon: int | None) -> float | None:
+    """Value of a formula at the horizon; None where it is no real number, or varies."""
+    import sympy
+
+    if horizon is not None and "T" in symbols_of(formula):
+        formula = formula.subs(sympy.Symbol("T", positive=True), _rounds(formula, horizon))
+    return float(formula.evalf()) if formula.is_number and formula.is_real else None
 
 
 def _rounds(formula: Any, horizon: int) -> Any:

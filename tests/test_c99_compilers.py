@@ -82,7 +82,7 @@ def cases(step):
             yield plan_with(name, algorithm)
 
 
-@pytest.mark.parametrize("step", [6, thorough(3)])
+@pytest.mark.parametrize("step", [5, thorough(3)])
 def test_no_warning_and_no_wrong_access(step, tmp_path):
     """Algorithms of two models, one in `step`: clean under strict warnings of each compiler; its example runs under sanitizers."""
     seen = 0

@@ -74,6 +74,11 @@ class Expr:
         return self
 
     @cached_property
+    def below(self) -> tuple[Expr, ...]:
+        """Every other node of it once, children before parents; kept, for expressions that are evaluated again and again."""
+        return tuple(walk(self))[:-1]
+
+    @cached_property
     def _within(self) -> tuple[tuple[Name, ...], Counter[str], int]:
         """Names used, in order of first use; number of nodes of each atom, "" for all other nodes; entries of calls."""
         results: dict[tuple[str, Kind], Name] = {}

@@ -17,7 +17,7 @@ from oco.dsl.atoms.index import lower_index
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.dims import known
 from oco.dsl.expressions import Array as ArrayExpr
-from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice, walk
+from oco.dsl.expressions import Call, Constant, Expr, Index, Kind, Name, Slice
 
 Array = np.ndarray[Any, Any]
 
@@ -358,7 +358,7 @@ def evaluate_rounds(expr: Expr, env: Mapping[str, Value], rounds: int, t: Array 
     ops = BatchOps(rounds)
     results: dict[int, Value] = {}
     with np.errstate(all="ignore"):
-        for node in walk(expr):
+        for node in (*expr.below, expr):
             results[id(node)] = _node_value(node, results, env, ops, t)
     return results[id(expr)]
 

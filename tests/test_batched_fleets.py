@@ -7,6 +7,7 @@ import pytest
 from driving import example
 from test_backends_agree import rounds_of
 from test_past_horizon import T, plan_for
+from thorough import turns
 
 import oco
 from oco.backends.fleet import Fleet
@@ -30,11 +31,10 @@ def stacked(rows):
     return {n: np.stack([r[n] for r in rows]) for n in rows[0]}
 
 
-@pytest.mark.parametrize("most", [2048, 32])
-@pytest.mark.parametrize("name, algorithm", MODELS)
-def test_learners_of_a_batch_are_learners(name, algorithm, most, monkeypatch):
+@pytest.mark.parametrize(("model", "most"), turns(MODELS, [2048, 32]))
+def test_learners_of_a_batch_are_learners(model, most, monkeypatch):
     monkeypatch.setattr(batched, "MOST", most)
-    plan = example(name, algorithm)
+    plan = example(*model)
     together = plan.fleet(SIZE, backend="numpy")
     alone = Fleet(plan.compiled("numpy"), plan.contract, SIZE)
     assert type(together) is BatchedFleet and len(together._batches) == (1 if most > SIZE else 2)

@@ -13,6 +13,7 @@ import pytest
 from driving import example
 from test_backends_agree import applicable, plan_with
 from test_c99 import STRICT, contract, has_compiler, queue
+from thorough import thorough
 
 import oco
 from oco.backends.c99.module import emit
@@ -75,16 +76,17 @@ def test_two_learners_in_two_threads_share_nothing(tmp_path):
     assert done.returncode == 0 and "WARNING" not in done.stderr, done.stderr[:2000]
 
 
-def cases():
+def cases(step):
     for name in ("tracking", "portfolio"):
-        for algorithm in applicable(name)[::3]:
+        for algorithm in applicable(name)[::step]:
             yield plan_with(name, algorithm)
 
 
-def test_no_warning_and_no_wrong_access(tmp_path):
-    """Algorithms of two models, every third: clean under strict warnings of each compiler; its example runs under sanitizers."""
+@pytest.mark.parametrize("step", [5, thorough(3)])
+def test_no_warning_and_no_wrong_access(step, tmp_path):
+    """Algorithms of two models, one in `step`: clean under strict warnings of each compiler; its example runs under sanitizers."""
     seen = 0
-    for k, plan in enumerate(cases()):
+    for k, plan in enumerate(cases(step)):
         folder = tmp_path / str(k)
         for path, text in plan.files("c").items():
             folder.mkdir(exist_ok=True)

@@ -10,6 +10,7 @@ from driving import example
 from survival import DRAWING
 from test_c99 import has_compiler, queue
 from test_learner import program as small_program
+from thorough import thorough
 
 import oco
 from oco.backends.c99 import fleet as native_fleet
@@ -213,7 +214,9 @@ def test_whole_numbers_and_places():
         assert caught.value.code in (code, "OCO845")
 
 
-@pytest.mark.parametrize("name", ["tracking", "online_qp", "portfolio", "datacenter", "job_scheduling"])
+@pytest.mark.parametrize(
+    "name", ["tracking", "online_qp", *map(thorough, ("portfolio", "datacenter", "job_scheduling"))]
+)
 def test_examples_run_alike(name):
     plan = example(name)
     rng = np.random.default_rng(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from thorough import thorough
 
 import oco
 
@@ -20,7 +21,7 @@ subject to
 """
 
 
-@pytest.mark.parametrize("factor", [0.8, 1.0, 1.25])
+@pytest.mark.parametrize("factor", [0.8, thorough(1.0), 1.25])
 def test_a_factor_is_learned_and_margins_grow_with_the_forecast(factor: float) -> None:
     rng, t = np.random.default_rng(6), np.arange(T)
     base = 45 + 35 * np.sin(2 * np.pi * t / 17)

@@ -8,12 +8,12 @@ from itertools import product
 import numpy as np
 import pytest
 from comparator_cases import check_certificate, drawn, problem, reference
-from thorough import corners
+from thorough import corners, thorough
 
 from oco.compiler.problem.canonical import Canonical
 from oco.dsl.atoms import ATOMS
 from oco.evaluation.batch import values_of
-from oco.evaluation.comparators import ComparatorStatus
+from oco.evaluation.comparators import ComparatorStatus, first_order
 from oco.evaluation.comparators.compare import compare, compare_prefixes
 from oco.evaluation.comparators.functions import RoundArrays
 
@@ -149,8 +149,10 @@ def test_prefixes_of_atoms_beyond_the_interior_point_method(name: str) -> None:
         assert bound == pytest.approx(exact, rel=1e-5, abs=1e-5)
 
 
-def test_kinks_of_functions_without_a_bound_give_an_interval() -> None:
+@pytest.mark.parametrize("most", [6, thorough(first_order.OUTER)])
+def test_kinks_of_functions_without_a_bound_give_an_interval(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """-log(x) has no largest value on the simplex, so that no variable in a box stands for its maximum."""
+    monkeypatch.setattr(first_order, "OUTER", most)
     p = problem("decision x[3] in simplex\nstream a[3] in [-1, 1]\nminimize max(-log(x)) + a @ x\n", ROUNDS)
     data = drawn(p, ROUNDS)
     found, exact = compare(p, data, "static"), reference(p, data, list(range(ROUNDS)), averages=True)

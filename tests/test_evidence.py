@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from thorough import thorough
 
 import oco
 from oco.backends import registry
@@ -49,11 +50,12 @@ def test_bets_pay_one_in_the_mean(name: str) -> None:
     assert (np.abs(paid.mean(axis=0) - 1) <= 4.5 * error + 1e-9).all()
 
 
+@pytest.mark.parametrize("streams", [40, thorough(100)])
 @pytest.mark.parametrize("name", STATED)
-def test_false_alarms_are_rare_and_changes_are_seen(name: str) -> None:
-    """100 streams of 3,000 rounds at alpha = 5%; then a mean that is 20% larger from round 1,501 on."""
+def test_false_alarms_are_rare_and_changes_are_seen(name: str, streams: int) -> None:
+    """Streams of 3,000 rounds at alpha = 5%; then a mean that is 20% larger from round 1,501 on."""
     stated, draw = STATED[name]
-    rng, alpha, streams = np.random.default_rng(1), 0.05, 100
+    rng, alpha = np.random.default_rng(1), 0.05
     start, false = evidence_of(stated, alpha), 0
     for _ in range(streams):
         false += start.after_rounds({"s": draw(rng, 3000, 1.0)}).alarm is not None

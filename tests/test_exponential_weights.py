@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from survival import plan_of
-from thorough import thorough
+from thorough import thorough, turns
 
 from oco.backends.learner import Learner
 from oco.plan import Plan
@@ -118,8 +118,7 @@ def log_weights(z: np.ndarray) -> np.ndarray:
     return np.asarray(z - top - np.log(np.exp(z - top).sum()))
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("bad", [300, 10_000])
+@pytest.mark.parametrize(("bad", "backend"), turns([300, 10_000], BACKENDS))
 def test_a_vertex_comes_back_no_later_than_in_exact_log_space(backend: str, bad: int) -> None:
     """Many rounds of loss, then the best. Weights are kept from 1e-300 on: the same numbers above it, an earlier return below it."""
     made, eta = plan("oeg with eta = 1"), 1.0

@@ -31,7 +31,7 @@ def lines(name: str) -> list[str]:
 
 
 CONVEX, NONCONVEX = lines("convex"), lines("nonconvex")
-BRIEF = {*CONVEX[::2], *NONCONVEX[::2]}
+BRIEF = {*CONVEX[::3], *NONCONVEX[::3]}
 """Every second line: neighbours are of one kind."""
 
 

@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from thorough import turns
 
 import oco
 from oco.compiler.selection.plan import compile_plan
@@ -119,8 +120,7 @@ def test_no_learner_of_a_fleet_goes_on_when_one_overflows(backend):
     assert np.array_equal(decided, fleet.decide()) and np.isfinite(decided).all()
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("culprit", [0, 7, 8, 10])
+@pytest.mark.parametrize(("culprit", "backend"), turns([0, 7, 8, 10], BACKENDS))
 def test_the_learner_that_overflows_is_named(backend, culprit):
     """Wherever it stands in its block, and whichever round it is; those before and behind it go through."""
     fleet = unrehearsed("coldq-expert").fleet(11, backend=backend)

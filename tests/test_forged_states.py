@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from test_states import places
+from thorough import thorough
 
 import oco
 from oco.dsl.diagnostics import OcoError
@@ -74,13 +75,14 @@ def test_every_part_of_a_recipe_may_be_of_any_kind(good):
     assert seen["OCO850"] > 200 and len(seen) > 5, seen
 
 
-def test_every_part_of_a_state_may_be_of_any_kind(good):
+@pytest.mark.parametrize("kinds", [2, thorough(6)])
+def test_every_part_of_a_state_may_be_of_any_kind(good, kinds):
     rng, seen = random.Random(0), Counter()
     everywhere = [way for way in places(good) if way and way[0] != "recipe"]
     for way in everywhere:
-        for new in rng.sample(KINDS, 6):
+        for new in rng.sample(KINDS, kinds):
             seen[outcome(changed(good, way, new))] += 1
-    assert seen["OCO850"] > 60, seen
+    assert seen["OCO850"] > 10 * kinds, seen
 
 
 @pytest.mark.parametrize("source", [None, 3, 2.5, b"state", [], object(), "", "\0", "nowhere", "/", Path("nowhere")])

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_domains_c import operations
 from test_domains_hostile import SCALES, entries
+from thorough import turns
 
 from oco.backends.contract import Contract
 from oco.backends.python.selection import weighted_quantile
@@ -132,10 +133,10 @@ SETS: dict[str, Callable[[float], Domain]] = {
 }
 
 
-@pytest.mark.parametrize("name", SETS)
-@pytest.mark.parametrize(("target", "scale"), [("numpy", 1.0), ("numpy", 1e150), ("c", 1e-150)])
-def test_many_entries_are_projected_and_filled(name: str, target: str, scale: float) -> None:
+@pytest.mark.parametrize(("name", "way"), turns([*SETS], [("numpy", 1.0), ("numpy", 1e150), ("c", 1e-150)]))
+def test_many_entries_are_projected_and_filled(name: str, way: tuple[str, float]) -> None:
     """As by the interpreter, which sorts, and in the set."""
+    target, scale = way
     d = SETS[name](scale)
     program = operations(d)
     rule = backend(target).compile(program, Contract("", "", None, {"x": np.zeros(1)})).update

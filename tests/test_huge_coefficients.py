@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from shape_cases import outcome
-from thorough import thorough
+from thorough import thorough, turns
 
 import oco
 from oco.dsl import algebra
@@ -20,8 +20,7 @@ SCALED = ("1e160 * x", "1e300 * (1e300 * x)", "1e200 * (1e200 / (x + 2))", "1e20
 
 
 @pytest.mark.parametrize("every", [False, thorough(True)], ids=["some", "every"])
-@pytest.mark.parametrize("text", [LOSS, CONSTRAINT], ids=["loss", "constraint"])
-@pytest.mark.parametrize("function", SUMS)
+@pytest.mark.parametrize(("function", "text"), turns(SUMS, (LOSS, CONSTRAINT)))
 def test_coefficients_beyond_doubles_end_in_a_code_or_in_rounds(text: str, function: str, every: bool) -> None:
     """Under each function all coefficients, or one of them that is another for the next function and in the constraint."""
     turn = (SUMS.index(function) + 2 * (text == CONSTRAINT)) % 4

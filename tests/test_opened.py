@@ -24,7 +24,7 @@ def rounds_of(world: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("name", "world"), corners(dict(CASES).items(), sorted(dict(CASES).items())[::2]))
 def test_an_opened_plan_runs_as_the_closed_ones(name: str, world: str) -> None:
-    plan = planned(world, name, Units()).with_constants({}, T)
+    plan = planned(world, name, Units(), False).with_constants({}, T)
     moved = [{f.name: min(max(k, f.low), f.high) for f in plan.free} for k in (0.5, 0.25, 2.0)]
     numbers = next(m for m in moved if plan.allows(m))
     closed = plan.with_constants(numbers, T).run(rounds_of(world), seed=3)

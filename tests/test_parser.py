@@ -135,7 +135,7 @@ def _grow(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=2 * settings().max_examples)
 @given(st.recursive(st.one_of(names, literals), _grow, max_leaves=12))
 def test_expressions_are_read_as_python_reads_them(text: str) -> None:
     assert from_ours(expression(text)) == from_python(ast.parse(text, mode="eval").body)

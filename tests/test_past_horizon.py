@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from test_c99 import needs_compiler
+from thorough import turns
 
 import oco
 from oco.backends.past_horizon import ANYTIME, ENDED
@@ -120,8 +121,7 @@ def test_fleets_go_on_as_their_learners_do(backend: str) -> None:
     assert fleet.round == 31 and (fleet.values["T"] == 4 * T).all()
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("saved", [T - 1, T, T + 1, 3 * T + 2])
+@pytest.mark.parametrize(("saved", "backend"), turns([T - 1, T, T + 1, 3 * T + 2], BACKENDS))
 def test_saved_states_go_on_bit_for_bit(backend: str, saved: int) -> None:
     rows, learner = data(), plan_for(f"= {T}").learner(backend=backend)
     played(learner, rows[:saved])

@@ -23,7 +23,6 @@ from tests.strategies import models
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.oco"))
 
 
-@settings(max_examples=150, deadline=None)
 @given(models())
 def test_printed_models_read_back(model: Model) -> None:
     assert parse(print_model(model)) == model

@@ -68,7 +68,7 @@ def test_arrays_without_entries_are_refused_where_they_are_declared(statement: s
     assert caught.value.code == "OCO308" and caught.value.diagnostics[0].span.line == 4
 
 
-@pytest.mark.parametrize("count", [12, thorough(40)])
+@pytest.mark.parametrize("count", [6, thorough(40)])
 def test_statements_of_all_kinds_over_these_shapes(count: int) -> None:
     """Some models of the thousands that `tests/fuzz/shapes.py` goes through."""
     ends = {text: outcome(text, "paper") for text in sample(count, seed=0)}

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from thorough import thorough
 
 from oco.dsl.codes import CODES, Stage
 from oco.dsl.diagnostics import Diagnostic, OcoError
@@ -342,11 +343,12 @@ def _mutated(text: str, rng: random.Random) -> str:
     return text
 
 
-def test_any_text_is_read_or_refused_with_words() -> None:
+@pytest.mark.parametrize("count", [120, thorough(500)])
+def test_any_text_is_read_or_refused_with_words(count: int) -> None:
     rng = random.Random(7)
     texts = [path.read_text() for path in EXAMPLES]
     internal = re.compile(r"\b([A-Z]{2,}|None|Token|__\w+)\b")
-    for _ in range(500):
+    for _ in range(count):
         text = _mutated(rng.choice(texts), rng)
         for found in findings(text):
             assert found.span is not None and 0 <= found.span.start <= found.span.end <= len(text)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from thorough import thorough
 
 from oco.dsl.bind import bind
 from oco.dsl.diagnostics import OcoError
@@ -330,12 +331,13 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
         assert error(f'param a[2] = file("{name}")', folder=tmp_path).code == "OCO805"
 
 
+@pytest.mark.parametrize("count", [60, thorough(300)])
 @pytest.mark.parametrize("kind", [k.lstrip(".") for k in READERS])
-def test_damaged_files_are_errors_in_words(kind: str, tmp_path: Path) -> None:
+def test_damaged_files_are_errors_in_words(kind: str, count: int, tmp_path: Path) -> None:
     """Bytes changed, cut and doubled at random: the file is read, or the error names it; nothing else comes out."""
     path = tmp_path / save(tmp_path, kind, A)
     whole, rng, outcomes = path.read_bytes(), np.random.default_rng(0), set()
-    for _ in range(300):
+    for _ in range(count):
         content = bytearray(whole)
         for place in rng.integers(0, len(content), rng.integers(1, 6)):
             content[place] = rng.integers(0, 256)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from oco.backends.c99.entries import Entries, flat_index
 from oco.backends.c99.expressions import Level
 from oco.backends.c99.loops import together
-from oco.backends.c99.statements import STATEMENTS
+from oco.backends.c99.statements import STATEMENTS, sum_of_logs
 from oco.backends.c99.vectors import WIDTH, c_type, is_vector, without_lanes
 from oco.backends.c99.writer import Signature, Writer, comment, in_rows
 from oco.compiler.ir.fusion import picked_rows, stored
@@ -158,6 +158,8 @@ class _Body:
                 self._map(e)
             case "call":
                 self._call(e)
+            case "sum":
+                sum_of_logs(self.w, e)
             case _ if e.op not in POINTWISE:
                 STATEMENTS[e.op](self.w, e)
             case _:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from oco.backends.c99.entries import flat_index
 from oco.backends.c99.expressions import Level, Text
 from oco.backends.c99.statements import entry_of
+from oco.backends.c99.templates import PARTS
 from oco.backends.c99.vectors import c_type, is_vector, reduction
 from oco.backends.c99.writer import Writer
 from oco.compiler.ir.loop_groups import IN_PARTS, LONG, accumulates
@@ -18,8 +19,8 @@ Index = Sequence[str]
 Shape = Sequence[int]
 LONG_ROW = 32
 """Number of entries from which an inner product of contiguous arrays is added up in several parts at once."""
-MANY, PARTS = LONG, 32
-"""Entries from which any sum is added up in that many parts at once; gcc unrolls loops of 16 and fewer first, and then vectorizes few."""
+MANY = LONG
+"""Entries from which any sum is added up in PARTS parts at once."""
 Part = tuple[str, Equation]
 """Equation in a loop of sums, with the name of its running value; "" for one that makes an entry."""
 
@@ -154,9 +155,8 @@ def _in_parts(w: Writer, shape: Shape, totals: Sequence[Part], before: Index) ->
                 own = f"{name}[{part[0]}]" if name else ""
                 _entry_of_sums(w, e, own, [*before, *rows, f"{block} + {part[0]}"])
         w.taken.discard(block)
-    with w.loops((PARTS,)) as part:
-        for name, total, e in sums:
-            w.line(_running(e)[1].format(total, f"{name}[{part[0]}]"))
+    for name, total, e in sums:
+        w.line(f"{total} = @{'sum' if e.op == 'matmul' else e.op}_of_parts({name});")
 
 
 def _entry_of_sums(w: Writer, e: Equation, total: str, index: Index) -> None:

@@ -39,6 +39,13 @@ WORDS: Mapping[str, str] = {
 HELPERS: Mapping[str, str] = {
     "exp": "float @exp(float x) { return expf(x); }",
     "log": "float @log(float x) { return logf(x); }",
+    "sum_of_logs": """float @sum_of_logs(const float *x, int n) {
+    float sum = 0;
+    for (int i = 0; i < n; ++i) {
+        sum += logf(x[i]);
+    }
+    return sum;
+}""",
 }
 """Functions of the library that take numbers apart by their bits, as those of libm."""
 _TOKEN = re.compile(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from oco.backends.c99.entries import flat_index, stretched
 from oco.backends.c99.expressions import Level
 from oco.backends.c99.vectors import c_type, is_vector, zero
 from oco.backends.c99.writer import Writer
-from oco.compiler.ir.program import DType, Equation, Operand, Type
+from oco.compiler.ir.program import DType, Equation, Operand, Type, Var
 from oco.compiler.ir.type_rules import broadcast_shapes
 
 Statement = Callable[[Writer, Equation], None]
@@ -166,6 +167,15 @@ def _weighted_quantile(w: Writer, e: Equation) -> None:
     places = w.memory(keys), w.memory(weights)
     space = w.array(w.fresh("space"), Type(DType.FLOAT, (2 * n,)))
     w.line(f"const double {out.name} = @weighted_quantile({', '.join(places)}, {w.number(amount)}, {space}, {n});")
+    w.entries.places[out.name] = out.name
+
+
+def sum_of_logs(w: Writer, e: Equation) -> None:
+    """Sum of logarithms that has no loop with others (`loop_groups.sums_logarithms`)."""
+    (logs,), out = e.args, e.outs[0]
+    assert isinstance(logs, Var)
+    x = w.entries.made_by[logs.name].args[0]
+    w.line(f"const double {out.name} = @sum_of_logs({w.memory(x)}, {math.prod(x.type.shape)});")
     w.entries.places[out.name] = out.name
 
 

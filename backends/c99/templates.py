@@ -87,6 +87,18 @@ TEMPLATES: dict[str, Template] = {
     "where": _where,
 }
 
+PARTS = 32
+"""Parts of long sums; gcc unrolls loops of 16 and fewer first, and then vectorizes few."""
+
+
+def _of_parts(op: str, step: str) -> tuple[str, str]:
+    """Function that joins PARTS values, halves with halves: none waits for all before it."""
+    halves = [PARTS >> k for k in range(1, PARTS.bit_length())]
+    turns = [f"    for (int i = 0; i < {n}; ++i) {{ {step.format('v[i]', f'v[i + {n}]')} }}" for n in halves]
+    lines = (f"double @{op}_of_parts(double *v) {{", *turns, "    return v[0];", "}")
+    return f"{op}_of_parts", "\n".join(lines)
+
+
 HELPERS: dict[str, str] = {
     # The place of the first entry outside; the first loop has no way out in its middle, so that it vectorizes.
     "outside": """int @outside(const double *v, int n, double lower, double upper) {
@@ -182,12 +194,57 @@ HELPERS: dict[str, str] = {
     const double found = k * 0x1.62e42fefap-1 - ((h - @fma(s, @fma(q, z, h), k * 0x1.cf79abc9e3b3ap-40)) - f);
     return x > 0 ? (x <= DBL_MAX ? found : x) : x == 0 ? -INFINITY : x != x ? x : NAN;
 }""",
+    "mantissa": """double @mantissa(double x) {
+    uint64_t u;
+    memcpy(&u, &x, sizeof u);
+    u = (u & 0xfffffffffffffu) | 0x3ff0000000000000u;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}""",
+    # A rounding for each factor, as a sum of logarithms has for each term.
+    "sum_of_logs": """double @sum_of_logs(const double *x, int n) {
+    /* of 512 numbers at a time: the logarithm of the product of their mantissas in [1, 2), and log 2 times the sum of their exponents */
+    double sum = 0;
+    for (int first = 0; first < n; first += 512) {
+        const int count = n - first < 512 ? n - first : 512;
+        int64_t exponents = 0, outside = 0; /* negative: some number is not positive, not finite or below 2^-1022 */
+        for (int i = 0; i < count; ++i) {
+            uint64_t u;
+            memcpy(&u, x + first + i, sizeof u);
+            const int64_t e = (int64_t)(u >> 52);
+            exponents += e;
+            outside |= (e - 1) | (2046 - e);
+        }
+        if (outside < 0) {
+            for (int i = 0; i < count; ++i) {
+                sum += @log(x[first + i]);
+            }
+            continue;
+        }
+        double parts[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+        int i = 0;
+        for (; i + 8 <= count; i += 8) {
+            for (int k = 0; k < 8; ++k) {
+                parts[k] *= @mantissa(x[first + i + k]);
+            }
+        }
+        for (; i < count; ++i) {
+            parts[0] *= @mantissa(x[first + i]);
+        }
+        const double product = ((parts[0] * parts[1]) * (parts[2] * parts[3])) * ((parts[4] * parts[5]) * (parts[6] * parts[7]));
+        sum += @log(product) + (double)(exponents - 1023 * (int64_t)count) * 0x1.62e42fefa39efp-1;
+    }
+    return sum;
+}""",
     "where": "double @where(int c, double a, double b) { return c ? a : b; }",
     "where_int": "int64_t @where_int(int c, int64_t a, int64_t b) { return c ? a : b; }",
     "max": "double @max(double a, double b) { return a >= b || a != a ? a : b; }",
     "min": "double @min(double a, double b) { return a <= b || a != a ? a : b; }",
     "at_least": "double @at_least(double a, double b) { return b > a ? b : a; }",
     "at_most": "double @at_most(double a, double b) { return b < a ? b : a; }",
+    **dict(
+        [_of_parts("sum", "{0} += {1};"), *(_of_parts(op, f"{{0}} = @{op}({{0}}, {{1}});") for op in ("max", "min"))]
+    ),
     "max_int": "int64_t @max_int(int64_t a, int64_t b) { return a >= b ? a : b; }",
     "min_int": "int64_t @min_int(int64_t a, int64_t b) { return a <= b ? a : b; }",
     "abs_int": "int64_t @abs_int(int64_t a) { return a < 0 ? -a : a; }",

@@ -10,6 +10,7 @@ their entries. Where the last axis is that of a fleet's learners, nothing of the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
@@ -19,6 +20,8 @@ from oco.compiler.ir.rewrite import read_by
 
 LONG = 64
 """Entries of a loop that is worth fusing with others for the memory that they share, and of a sum that is taken in parts."""
+FEWEST_LOGARITHMS = 8
+"""Logarithms whose sum is taken as one of a product."""
 IN_PARTS = frozenset({"sum", "max", "min", "matmul"})
 """Reductions that may be taken in parts."""
 Shape = tuple[int, ...]
@@ -48,12 +51,22 @@ def rows_of_product(e: Equation, made_by: Mapping[str, Equation], stored: Collec
     return len(b.type.shape) == 1 or is_transposed(b)
 
 
+def sums_logarithms(e: Equation, made_by: Mapping[str, Equation], stored: Collection[str]) -> bool:
+    """True for the sum of logarithms that nothing else needs, which is the logarithm of a product."""
+    (x,) = e.args
+    if e.op != "sum" or e.outs[0].type.shape or not isinstance(x, Var) or x.name in stored:
+        return False
+    return x.name in made_by and made_by[x.name].op == "log" and math.prod(x.type.shape) >= FEWEST_LOGARITHMS
+
+
 def space(e: Equation, made_by: Mapping[str, Equation], stored: Collection[str]) -> Shape | None:
     """The index space of the loop that computes an equation; None if it is no loop that others may share."""
     shape = e.outs[0].type.shape if e.outs else ()
     if e.op in POINTWISE:
         return shape or None
     if e.op in REDUCTIONS:
+        if sums_logarithms(e, made_by, stored):
+            return None
         reduced = e.args[0].type.shape
         last = shape and e.attr("axis") == len(reduced) - 1
         return (shape if last else reduced) or None

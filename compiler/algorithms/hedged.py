@@ -351,6 +351,7 @@ HEDGED = Algorithm(
     prepares=is_informed,
     shared=TOGETHER,
     predicts=True,
+    values_left=True,
     balances=True,
     cost="a projection onto the domain under predicted constraints for each of some 20 to 50 experts",
     cost_rank=5,

@@ -3,8 +3,8 @@
 A flow of u units into a store costs c_t u + kappa_t u^2 / 2 in round t, with the slope and the second derivative of the penalised loss at the
 decision, and a unit that is there m_t = df_t/ds (holding it). Averages of these, and of the drift, at the phases of the season predict
 those of H rounds to come: of c the mean of all rounds with theta times what that of the phase is above it, and phi^h times what the last one
-was above this; theta and phi are the regressions, cut to [0, 1], of what came on what was expected, so that noise is no season. Each round has a
-weight of one over the squares of both, and c is taken for no more than three usual errors off: one spike decides nothing.
+was above this; theta and phi are the regressions, cut to [0, 1], of what came on what was expected, so that noise is no season. No c
+counts as more than two usual errors off: one spike decides nothing.
 The marginal value v_h of s units before round h is then keep w - m_h with w at the flow at which the next store and the flow have one price,
 
     w = v_{h+1}(keep s + drift_h + u) = c_h + kappa_h u,      least <= u <= most,
@@ -55,7 +55,7 @@ FLOWS = 11
 """Flows of a round between which the best one is, where costs are curved; else the least and the largest are enough."""
 FORGETS = 0.05
 """Least rate at which averages at the phases of the season forget."""
-FARTHEST = 3.0
+FARTHEST = 2.0
 """Usual errors that a cost counts as off what was expected, at most, after the first season."""
 SIZE_RATE = 0.02
 """Least rate at which the usual size of these errors forgets."""
@@ -167,22 +167,18 @@ class StoredValue:
         overall, of_phase = array(state, OVERALL), array(state, BY_PHASE)[phase]
         came = p.played > float(self.season) + 0.5
         of_season = t.where(came, of_phase[0] - overall[0], 0.0)
-        pairs = (array(state, ABOVE), above), (of_season, t.where(came, cost - overall[0], 0.0))
+        before, beside = array(state, ABOVE), t.where(came, cost - overall[0], 0.0)
+        products = t.stack(before * before, before * above, of_season * of_season, of_season * beside)
         visits = 1.0 + t.floor((p.played - 0.5) / float(self.season))
         rate = t.maximum(1.0 / visits, FORGETS)
         after: State = {
             BY_PHASE: t.put(array(state, BY_PHASE), of_phase + rate * (now - of_phase), phase),
             OVERALL: t.name("overall", overall + (now - overall) / p.played),
             ABOVE: above,
-            ERRORS: t.name("errors", array(state, ERRORS) + t.concat(*(self._products(*pair) for pair in pairs))),
+            ERRORS: t.name("errors", array(state, ERRORS) + products),
             USUAL: t.name("usual", usual + t.maximum(SIZE_RATE, 1.0 / p.played) * (abs(error) - usual)),
         }
         return {**after, VALUES: self._values(after)}
-
-    def _products(self, x: Value, y: Value) -> Value:
-        """x^2 and x y over x^2 + y^2, (2, m)."""
-        total = self.t.maximum(x * x + y * y, TINY)
-        return self.t.stack(x * x / total, x * y / total)
 
     def _values(self, state: State) -> Value:
         """Values of a unit more before the round after the next one, (m, GRID)."""

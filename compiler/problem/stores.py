@@ -27,7 +27,7 @@ from oco.compiler.problem.structure import is_affine
 from oco.dsl import algebra
 from oco.dsl.build import call
 from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Constant, Expr, Kind, Name, changes, constant, rewrite
+from oco.dsl.expressions import Constant, Expr, Kind, Name, changes, constant, names, rewrite
 
 Floats = np.ndarray[Any, Any]
 SLOPE, DROP, KNOT = "_slope_", "_drop", "_knot"
@@ -78,7 +78,7 @@ class Store:
 @lru_cache(maxsize=16)
 def stores(canonical: Canonical) -> tuple[Store, ...]:
     """Stores of a problem: none where an entry of the decisions fills two, where there are too many, or where feedback is late."""
-    made = [_store(canonical, s) for s in canonical.streams if s.uncut is not None]
+    made = [_store(canonical, s) for s in canonical.streams if s.uncut is not None and _is_free(canonical, s)]
     own = [s for s in made if s is not None]
     entries = np.concatenate([s.entries for s in own]) if own else np.zeros(0)
     if canonical.delay or entries.size > MOST_STORES or np.unique(entries).size < entries.size:
@@ -86,20 +86,31 @@ def stores(canonical: Canonical) -> tuple[Store, ...]:
     return tuple(own)
 
 
+def _is_free(canonical: Canonical, s: StreamRange) -> bool:
+    """True where the range of a state is kept by the decisions, and no other constraint on it changes with the rounds."""
+    assert s.uncut is not None
+    before = {o.name for o in canonical.streams if o.stream.known or o.stream.previous}
+    ranges = {f"{s.name}.least", f"{s.name}.most"}
+    others = [c.expr for c in (*canonical.inequalities, *canonical.known) if c.label not in ranges]
+    own = [e for e in (*others, *(c.expr for c in canonical.equalities)) if s.name in names(e, Kind.STREAM)]
+    changing = any(names(e, Kind.ROUND) or set(names(e, Kind.STREAM)) - {s.name} for e in own)
+    return not changing and set(names(s.uncut, Kind.STREAM)) <= before
+
+
 def _store(canonical: Canonical, s: StreamRange) -> Store | None:
     """State as a store; None where it is none."""
     assert s.uncut is not None
     lower, upper = (np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape).ravel() for e in (s.lower, s.upper))
     blocks = tuple(b.name for b in canonical.blocks)
-    names = (*blocks, s.name)
+    variables = (*blocks, s.name)
     own = rewrite(
         s.uncut, lambda n: replace(n, kind=Kind.DECISION) if isinstance(n, Name) and n.name == s.name else n
     )
     if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
         return None
-    if not is_affine(own, names):
+    if not is_affine(own, variables):
         return None
-    slopes = jacobian(algebra.broadcast(own, s.shape), names)
+    slopes = jacobian(algebra.broadcast(own, s.shape), variables)
     if any(changes(e) for e in slopes.values()):
         return None
     sizes = {b.name: b.shape for b in canonical.blocks} | {s.name: s.shape}

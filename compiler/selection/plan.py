@@ -16,6 +16,7 @@ from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Program
 from oco.compiler.lowering.round_problem import TraceSpec
 from oco.compiler.problem.canonical import Canonical, canonical
+from oco.compiler.problem.stores import stores
 from oco.compiler.prover.check import check_canonical
 from oco.compiler.prover.data_conditions import DataConditions
 from oco.compiler.prover.facts import Facts
@@ -353,7 +354,7 @@ def analyzed(
     facts = check_canonical(problem.model, problem, budget=SearchBudget(effort))
     conditions = None if seen is None else DataConditions(problem, seen, SearchBudget(effort))
     if season is None:
-        unknown = (s.name for s in problem.streams if not s.stream.known)
+        unknown = (s.name for s in problem.revealed if not s.stream.known or stores(problem))
         season = 1 if seen is None else own_seasons(seen, unknown)
     by_name = {"": season} if isinstance(season, int) else season
     own = {n: k for n, k in by_name.items() if n}

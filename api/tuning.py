@@ -11,6 +11,7 @@ from typing import Any
 from oco.backends.choose import usual_seconds
 from oco.compiler.algorithms.dual_prices import is_drawn_on_average
 from oco.compiler.problem.canonical import Canonical, canonical
+from oco.compiler.problem.stores import stores
 from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.explain import bound_text
 from oco.compiler.selection.explain_settings import literal
@@ -53,11 +54,14 @@ def piloted(
     plan: Plan, data: Any = None, seed: int = 0, constants: bool = True, seconds: float = PILOT_SECONDS
 ) -> Plan:
     """Plan that pilot runs choose, on data and where no guarantee does: its algorithm and, with `constants` and where
-    its guarantee is vacuous, if it takes the paper's constants.
+    its guarantee is vacuous, if it takes the paper's constants. What values stores stays: pilot runs end with some left.
 
     data     rounds to run on; None draws them from the model, where all its streams have a distribution
     seconds  of wall time, after which no other algorithm is begun
     """
+    first = plan.choice.winner
+    if first is not None and first.algorithm.values_left and stores(plan.choice.situation.canonical):
+        return plan
     if (mixture := _mixture(plan.choice, data)) is not None:
         return replace(plan, choice=_led(plan.choice, mixture))
     vacuous = plan.choice.vacuous

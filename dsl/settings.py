@@ -32,7 +32,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {
     "pfs": ("eta", "rho"),
     "nested": ("D", "eta", "Q", "window"),
     "pacing": ("price", "eta", "season"),
-    "hedged": ("penalty", "weight", "D", "Q", "season", "theta"),
+    "hedged": ("penalty", "weight", "D", "Q", "season", "theta", "ahead"),
 }
 
 WORD_SETTINGS: dict[str, tuple[str, ...]] = {

@@ -37,6 +37,7 @@ class Algorithm:
     predicts      whether its rule takes the predictions that the model states
     balances      whether its rule prices equalities on average, although its theorems are about violations of each round
     sees_round    whether its rule minimizes the loss of the round, which is known before the decision
+    values_left   whether its rule values what a round leaves in stores for the rounds to come
     frank_wolfe   whether the rule adds up linear minimisers and gradients alone, so that large matrices can be kept as factors
     """
 
@@ -63,6 +64,7 @@ class Algorithm:
     predicts: bool = False
     balances: bool = False
     sees_round: bool = False
+    values_left: bool = False
     frank_wolfe: Callable[[TraceSpec], bool] = lambda spec: False
 
     @property

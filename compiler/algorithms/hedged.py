@@ -91,6 +91,8 @@ from oco.compiler.algorithms.loss_steps import CURVATURE, point_count
 from oco.compiler.algorithms.penalties import FARTHEST
 from oco.compiler.algorithms.profiles import season_measured
 from oco.compiler.algorithms.rehearsal import is_whole, rehearsed
+from oco.compiler.algorithms.stored_value import AHEAD, rounds_ahead, stores_valued
+from oco.compiler.algorithms.stored_value import SYMBOLS as VALUED
 from oco.compiler.algorithms.weighting import PLAYED, RATES, gap_to_best
 from oco.compiler.lowering.predicted_round import positions
 from oco.compiler.theory.moves import path_length
@@ -173,6 +175,7 @@ def _least(sizes: Floats) -> float:
 def _settings(s: Situation) -> Mapping[str, Default]:
     """Settings; without constraints there are no prices."""
     own = {"D": Default("domain.diameter.l2", "diameter of the domain"), "season": season_measured(s, together=True)}
+    own |= rounds_ahead(s)
     if _is_curved(s):
         own[CURVATURE] = Default(
             "loss.exp_concavity", "exp(-theta f) is concave: the largest rate of weights without a price"
@@ -291,7 +294,7 @@ def _withholds(s: Situation) -> str:
     """Reason why nothing is promised although the hypotheses hold; "" where something is."""
     c = s.canonical
     loose = [*(c.constraint_names[n] for n in np.flatnonzero(averaged(c))), *c.equality_names]
-    return f"the price of `{loose[0]}`, which binds on average, follows what was decided" if loose else ""
+    return f"the price of `{loose[0]}`, which binds on average, follows what was decided" if loose else stores_valued(s)
 
 
 def _most_of_a_move(s: Situation) -> float:
@@ -325,7 +328,7 @@ HEDGED = Algorithm(
             hypotheses=_BASIC,
             settings=_settings,
             free=(Free("D", 1 / 16, 1),),
-            positive=("D", "penalty", "weight", "Q", "season", "theta"),
+            positive=("D", "penalty", "weight", "Q", "season", "theta", AHEAD),
             guarantee=_guarantee,
             withholds=_withholds,
             rates={"static regret": "sqrt(T)", "dynamic regret": "T**(1/2 + V_x)", "hard violation": "T"},
@@ -337,8 +340,9 @@ HEDGED = Algorithm(
             measures=frozenset({Measure.STATIC, Measure.DYNAMIC}),
             hypotheses=(NO_CONSTRAINTS, *_LOSS),
             settings=_settings,
+            withholds=stores_valued,
             free=(Free("D", 1 / 16, 1),),
-            positive=("D", "penalty", "weight", "Q", "season", "theta"),
+            positive=("D", "penalty", "weight", "Q", "season", "theta", AHEAD),
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "dynamic regret": "T**(1/2 + V_x)"},
             checks=_checks,
@@ -347,6 +351,7 @@ HEDGED = Algorithm(
     prepares=is_informed,
     shared=TOGETHER,
     predicts=True,
+    values_left=True,
     balances=True,
     cost="a projection onto the domain under predicted constraints for each of some 20 to 50 experts",
     cost_rank=5,
@@ -383,5 +388,6 @@ HEDGED = Algorithm(
         "z": "means of the contexts",
         "C_zz": "covariances of the contexts",
         "C_sz": "covariances of the data and the contexts",
+        **VALUED,
     },
 )

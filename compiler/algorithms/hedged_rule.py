@@ -16,6 +16,7 @@ from oco.compiler.algorithms.loss_steps import beside, decided_beside, is_curved
 from oco.compiler.algorithms.penalties import no_slopes, prices_of, slopes_after
 from oco.compiler.algorithms.predictions import Predictions, places
 from oco.compiler.algorithms.rehearsal import ROUNDS, is_whole, rehearsed
+from oco.compiler.algorithms.stored_value import StoredValue
 from oco.compiler.algorithms.weighting import Weighting, nothing_paid
 from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.value import Value
@@ -49,6 +50,9 @@ class Hedged:
 
     def begun(self, p: Problem, start: Point) -> State:
         """State in which nothing has been seen, with all decisions at `start`."""
+        value = StoredValue(p)
+        first = value.init()
+        p = value.viewed(first)
         t, N, canonical = p.tracer, p.constraint_count, p.spec.canonical
         season = p.whole("season")
         solved = len(solving(canonical, season, is_curved(p)))
@@ -65,6 +69,7 @@ class Hedged:
             **({LAST: repeated(t, start, count)} if canonical.moving is not None else {}),
             **no_slopes(p),
             **kept_at_start(p, start),
+            **first,
         }
 
     def decide(self, p: Problem, state: State) -> Point:
@@ -72,6 +77,9 @@ class Hedged:
 
     def prepare(self, p: Problem, state: State) -> State:
         """State with the experts' decisions of this round, once its contexts are known, within the known constraints."""
+        value = StoredValue(p)
+        state = {**state, **value.prepared(state)}
+        p = value.viewed(state)
         predictions = Predictions(p)
         state = {**state, **predictions.prepared(state)}
         if solving(p.spec.canonical, predictions.season, is_curved(p)):
@@ -84,11 +92,13 @@ class Hedged:
 
     def following(self, p: Problem, state: State) -> State:
         """State after a round."""
+        given, value = p, StoredValue(p)
+        p = value.viewed(state)
         t, x, weighting = p.tracer, rows(state, "x"), Weighting(p, state)
         played = x.combine(weighting.combined)
         canonical, predictions = p.spec.canonical, Predictions(p)
         solved = solving(canonical, predictions.season, is_curved(p))
-        slopes, was = slopes_after(p, state, played), predictions.before(state)
+        slopes, was = slopes_after(given, state, played), predictions.before(state)
         prices = prices_of(p, slopes)
         learned: State = {}
         if solved:
@@ -103,7 +113,8 @@ class Hedged:
             **weighting.after(losses, _paid_by_means(p, state, weighting.means, prices) if is_curved(p) else None),
             "S": S,
             **learned,
-            **DualPrices(p).update(state, played, prices),
+            **DualPrices(given).update(state, played, prices),
+            **_value_after(value, state, played, prices),
             **points_after(p, state),
             **predictions.update(state, was),
             **({LAST: x} if canonical.moving is not None else {}),
@@ -159,6 +170,14 @@ def _after_rehearsal(rule: Hedged, p: Problem, first: State, start: Point, data:
     names = REHEARSED if is_whole(p.spec.canonical) else PARTLY
     before, later = ({n: state[n] for n in names} for state in (first, after))
     return {**first, **of_form(before, [t.where(chosen, a, b) for a, b in zip(flattened(before), flattened(later))])}
+
+
+def _value_after(value: StoredValue, state: State, played: Point, prices: Value) -> State:
+    """State with the value of what rounds leave in stores, after one that `value` was made for."""
+    if not value.stores:
+        return {}
+    p = value.p
+    return value.update(state, played, DualPrices(p).slope(state, played, _constraints(p, played), prices))
 
 
 def _constraints(p: Problem, x: Point) -> Value | None:

@@ -28,7 +28,8 @@ class StreamRange:
     `mean` is the expected value where it is known: of the distribution, cut to the bounds, or as declared after `iid`.
     `distribution` is the distribution, cut to the bounds, where the model states it: `distribution.sample(rng, rounds)` draws.
     `axes` names the entries along axes whose length is an index. `first` and `following` are of a value that a round leaves to the next:
-    what it is in round 1, and what it is after a round, over the decisions and streams of that round.
+    what it is in round 1, and what it is after a round, over the decisions and streams of that round; `uncut` of a state before it is cut
+    to its range.
     """
 
     name: str
@@ -42,6 +43,7 @@ class StreamRange:
     axes: Axes = ()
     first: Floats | None = None
     following: Expr | None = None
+    uncut: Expr | None = None
 
     @property
     def stochastic(self) -> bool:
@@ -107,5 +109,6 @@ def _state(made: StreamRange, first: Expr, following: Expr, folding: Folding) ->
         message = f"what follows the state `{made.name}` is made of what a round reveals, which is not all of it here"
         raise fail("OCO529", message, made.stream.span, "leave out the `feedback` line")
     start = np.broadcast_to(np.asarray(folding.array(first), dtype=np.float64), made.shape)
-    kept = call("minimum", call("maximum", folding.fold(following), constant(made.lower)), constant(made.upper))
-    return replace(made, first=start, following=kept)
+    uncut = folding.fold(following)
+    kept = call("minimum", call("maximum", uncut, constant(made.lower)), constant(made.upper))
+    return replace(made, first=start, following=kept, uncut=uncut)

@@ -10,8 +10,9 @@ from typing import Any
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
 from oco.compiler.algorithms.common import EXACT_STEP
 from oco.compiler.lowering.restarts import first_epoch, restarted
+from oco.compiler.problem.stores import stores
 from oco.compiler.proximal.solvable import step_rank
-from oco.compiler.selection.finalists import earliest, informed_ahead, order, searched_finalists
+from oco.compiler.selection.finalists import earliest, goes_first, order, searched_finalists
 from oco.compiler.selection.given_units import numbers_given, unit_word
 from oco.compiler.selection.ignored_settings import ignored_settings, unread, using_all_settings
 from oco.compiler.selection.objections import inapplicable, required, theorem_objections
@@ -64,6 +65,8 @@ class Policy:
 PAPER = Policy()
 PREDICTS = "it solves each round on what is known before its decision, and weighs that against steps on what came"
 PREDICTS_NOT = "it takes steps on what came, and does not solve the round on what is known before its decision"
+VALUES = "it values what a round leaves in store by what filling it costs in the rounds to come"
+VALUES_NOT = "what a decision leaves to later rounds counts for nothing in it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,11 +194,11 @@ def choose(
         return choose(less, None, settings, span, policy)
     if not usable:
         return Choice(s, tuple(refused), policy=policy)
-    ahead = informed_ahead(s) and usable[0].algorithm.looks_ahead
-    rivals = [v for v in usable if v.algorithm.looks_ahead] if ahead else usable
-    why = PREDICTS if ahead and len(rivals) < len(usable) else why_first(usable)
+    rivals = [v for v in usable if goes_first(s, v.algorithm)] or usable
+    first, behind = (VALUES, VALUES_NOT) if stores(s.canonical) else (PREDICTS, PREDICTS_NOT)
+    why = first if len(rivals) < len(usable) else why_first(usable)
     best = replace(usable[0], applicability=Applicability.CHOSEN, reason=why)
-    losers = [replace(v, reason=why_lost(v, best) if v in rivals else PREDICTS_NOT) for v in usable[1:]]
+    losers = [replace(v, reason=why_lost(v, best) if v in rivals else behind) for v in usable[1:]]
     warnings = (*_broken(best, s, span), *ignored_settings(best, s, settings, span))
     unsearched = frozenset(v.name for v in losers if policy.searches and not settings and v.best is None)
     return Choice(s, (best, *losers, *refused), warnings=warnings, policy=policy, unsearched=unsearched)

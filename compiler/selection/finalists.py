@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from oco.compiler.algorithms import Algorithm
+from oco.compiler.problem.stores import stores
 from oco.compiler.selection.verdicts import Applicability, Informativeness, Verdict, rank
 from oco.compiler.theory.best_constants import Rival
 from oco.compiler.theory.theorems import Situation
@@ -79,5 +80,12 @@ def informed_ahead(s: Situation) -> bool:
     return bool(c.predictions or ((c.context or c.known) and not leaves))
 
 
+def goes_first(s: Situation, a: Algorithm) -> bool:
+    """True for algorithms that value what rounds leave in stores where there are some, and that use what is known before where it is."""
+    if stores(s.canonical):
+        return a.values_left
+    return informed_ahead(s) and a.looks_ahead
+
+
 def _ignores_what_is_known(s: Situation, v: Verdict) -> bool:
-    return informed_ahead(s) and not v.algorithm.looks_ahead
+    return not goes_first(s, v.algorithm) and (informed_ahead(s) or bool(stores(s.canonical)))

@@ -17,6 +17,7 @@ from oco.compiler.ir.program import Program
 from oco.compiler.ir.symbolic import Symbol
 from oco.compiler.lowering.round_problem import TraceSpec
 from oco.compiler.problem.canonical import Canonical, canonical
+from oco.compiler.problem.stores import stores
 from oco.compiler.prover.check import check_canonical
 from oco.compiler.prover.data_conditions import DataConditions
 from oco.compiler.prover.facts import Facts
@@ -350,7 +351,7 @@ def analyzed(
     """The canonical problem and its facts. Raises OcoError where the model is wrong."""
     problem = model if isinstance(model, Canonical) else canonical(model)
     if season is None:
-        unknown = (s.name for s in problem.streams if not s.stream.known)
+        unknown = (s.name for s in problem.revealed if not s.stream.known or stores(problem))
         season = 1 if seen is None else own_seasons(seen, unknown)
     by_name = {"": season} if isinstance(season, int) else season
     problem = problem.with_seasons(tuple(sorted({k for k in by_name.values() if k > 1})))

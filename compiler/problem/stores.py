@@ -1,0 +1,206 @@
+"""Stores: states whose entries are each filled or emptied by one entry of a decision, and the value of what a round leaves in them.
+
+    s' = keep s + rate x_i + drift,      lower <= s <= upper
+
+with numbers `keep` and `rate`, and a drift of contexts, streams and the round: what is in a battery, a tank, a warehouse. The value of what
+is left is concave and piecewise linear,
+
+    V(s') = sum_j slope_j s'_j - sum_k drop_kj [s'_j - knot_kj]_+,      drop_kj >= 0,
+
+so that f(x) - V(s'(x)) is convex in x where f is (`valued`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache, reduce
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.problem.calculus import gradient, hessian_vector
+from oco.compiler.problem.canonical import Canonical
+from oco.compiler.problem.jacobians import jacobian
+from oco.compiler.problem.stream_ranges import StreamRange
+from oco.compiler.problem.structure import is_affine
+from oco.dsl import algebra
+from oco.dsl.build import call
+from oco.dsl.evaluate import evaluate
+from oco.dsl.expressions import Constant, Expr, Kind, Name, changes, constant, names, rewrite
+
+Floats = np.ndarray[Any, Any]
+SLOPE, DROP, KNOT = "_slope_", "_drop", "_knot"
+KNOTS = 7
+"""Kinks of the value of what is left, between what a round can leave at least and at most."""
+MOST_STORES = 200
+"""Entries of stores beyond which nothing looks ahead: each takes a table of values a round."""
+
+
+@dataclass(frozen=True, eq=False)
+class Store:
+    """State that is a store; arrays have a number for each of its m entries, (m,).
+
+    following    s', before it is cut to its range
+    entries      the entry of the flattened decisions that fills or empties it
+    keep, rate   factors of s and of x_i
+    lower, upper range of the state
+    least, most  range of rate x_i
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    following: Expr
+    entries: Floats
+    keep: Floats
+    rate: Floats
+    lower: Floats
+    upper: Floats
+    least: Floats
+    most: Floats
+
+    @property
+    def size(self) -> int:
+        """Number of entries, m."""
+        return math.prod(self.shape)
+
+    @property
+    def drift(self) -> Expr:
+        """s' where nothing is in store and nothing is decided."""
+
+        def empty(node: Expr) -> Expr:
+            is_own = isinstance(node, Name) and (node.kind is Kind.DECISION or node.name == self.name)
+            return constant(np.zeros(_known(node))) if is_own else node
+
+        return algebra.broadcast(rewrite(self.following, empty), self.shape)
+
+
+@lru_cache(maxsize=16)
+def stores(canonical: Canonical) -> tuple[Store, ...]:
+    """Stores of a problem: none where an entry of the decisions fills two, where there are too many, or where feedback is late."""
+    made = [_store(canonical, s) for s in canonical.streams if s.uncut is not None and _is_free(canonical, s)]
+    own = [s for s in made if s is not None]
+    entries = np.concatenate([s.entries for s in own]) if own else np.zeros(0)
+    if canonical.delay or entries.size > MOST_STORES or np.unique(entries).size < entries.size:
+        return ()
+    return tuple(own)
+
+
+def _is_free(canonical: Canonical, s: StreamRange) -> bool:
+    """True where the range of a state is kept by the decisions, and no other constraint on it changes with the rounds."""
+    assert s.uncut is not None
+    before = {o.name for o in canonical.streams if o.stream.known or o.stream.previous}
+    ranges = {f"{s.name}.least", f"{s.name}.most"}
+    others = [c.expr for c in (*canonical.inequalities, *canonical.known) if c.label not in ranges]
+    own = [e for e in (*others, *(c.expr for c in canonical.equalities)) if s.name in names(e, Kind.STREAM)]
+    changing = any(names(e, Kind.ROUND) or set(names(e, Kind.STREAM)) - {s.name} for e in own)
+    return not changing and set(names(s.uncut, Kind.STREAM)) <= before
+
+
+def _store(canonical: Canonical, s: StreamRange) -> Store | None:
+    """State as a store; None where it is none."""
+    assert s.uncut is not None
+    lower, upper = (np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape).ravel() for e in (s.lower, s.upper))
+    blocks = tuple(b.name for b in canonical.blocks)
+    variables = (*blocks, s.name)
+    own = rewrite(
+        s.uncut, lambda n: replace(n, kind=Kind.DECISION) if isinstance(n, Name) and n.name == s.name else n
+    )
+    if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
+        return None
+    if not is_affine(own, variables):
+        return None
+    slopes = jacobian(algebra.broadcast(own, s.shape), variables)
+    if any(changes(e) for e in slopes.values()):
+        return None
+    sizes = {b.name: b.shape for b in canonical.blocks} | {s.name: s.shape}
+    m = math.prod(s.shape)
+    parts = {n: np.broadcast_to(evaluate(e, {}), (*s.shape, *sizes[n])).reshape(m, -1) for n, e in slopes.items()}
+    flows, kept = np.concatenate([parts[n] for n in blocks], axis=1), parts[s.name]
+    if not ((flows != 0).sum(axis=1) == 1).all() or (kept != np.diag(np.diag(kept))).any():
+        return None
+    entries, keep = np.argmax(flows != 0, axis=1), np.diag(kept).copy()
+    rate = flows[np.arange(m), entries]
+    if (keep < 0).any():
+        return None
+    ends = np.sort(rate * _ends(canonical, entries), axis=0)
+    return Store(s.name, s.shape, s.uncut, entries, keep, rate, lower, upper, *ends)
+
+
+def _ends(canonical: Canonical, entries: Floats) -> Floats:
+    """Least and greatest value of entries of the flattened decisions, (2, m)."""
+    ends = list[tuple[float, float]]()
+    offsets = np.cumsum([0, *(math.prod(b.shape) for b in canonical.blocks)])
+    for i in entries:
+        k = int(np.searchsorted(offsets, i, side="right")) - 1
+        block = canonical.blocks[k]
+        at = np.zeros(math.prod(block.shape))
+        at[int(i) - offsets[k]] = 1.0
+        direction = at.reshape(block.shape)
+        ends.append((-float(block.domain.support(-direction)), float(block.domain.support(direction))))
+    return np.array(ends).T
+
+
+def slope_name(store: Store) -> str:
+    """Name of the stream with the value of a unit that is left, at the least that is left, of the shape of the state."""
+    return f"{SLOPE}{store.name}"
+
+
+def knot_names(store: Store, k: int) -> tuple[str, str]:
+    """Names of the streams with a kink, and with the drop of the value of a unit beyond it."""
+    return f"{KNOT}{k}_{store.name}", f"{DROP}{k}_{store.name}"
+
+
+@lru_cache(maxsize=16)
+def valued(canonical: Canonical) -> Canonical:
+    """Problem with f(x) - V(s'(x)) in the place of the loss f."""
+    total = reduce(algebra.add, (_left(s) for s in stores(canonical)))
+    moving = None if canonical.moving is None else algebra.sub(canonical.moving, total)
+    return replace(canonical, objective=algebra.sub(canonical.objective, total), moving=moving)
+
+
+def _left(store: Store) -> Expr:
+    """V of what a round leaves in a store."""
+    left = algebra.broadcast(store.following, store.shape)
+
+    def own(name: str) -> Name:
+        return Name(name, Kind.STREAM, shape=store.shape)
+
+    def summed(e: Expr) -> Expr:
+        return e if store.shape == () else call("sum", e)
+
+    total = summed(algebra.mul(own(slope_name(store)), left))
+    for k in range(KNOTS):
+        knot, drop = map(own, knot_names(store, k))
+        total = algebra.sub(total, summed(algebra.mul(drop, call("pos", algebra.sub(left, knot)))))
+    return total
+
+
+def value_of_state(canonical: Canonical, store: Store) -> Expr:
+    """Derivative of the loss towards a store, of its shape."""
+    loss = canonical.objective if canonical.moving is None else canonical.moving
+
+    def swapped(node: Expr) -> Expr:
+        if not isinstance(node, Name) or node.kind not in (Kind.STREAM, Kind.DECISION):
+            return node
+        return replace(node, kind=Kind.DECISION if node.name == store.name else Kind.STREAM)
+
+    return algebra.broadcast(gradient(rewrite(loss, swapped), (store.name,))[store.name], store.shape)
+
+
+@lru_cache(maxsize=16)
+def diagonal_curvature(canonical: Canonical) -> dict[str, Expr]:
+    """Sums of the rows of the loss's second derivative, by decision and of its shape: the diagonal where the loss is separable."""
+    ones = {b.name: constant(np.ones(b.shape)) for b in canonical.blocks}
+    rows = hessian_vector(canonical.objective, ones)
+    return {b.name: algebra.broadcast(rows[b.name], b.shape) for b in canonical.blocks}
+
+
+@lru_cache(maxsize=16)
+def has_curvature(canonical: Canonical) -> bool:
+    """True where the loss has a second derivative that is not 0."""
+    return not all(isinstance(e, Constant) and not e.value.array.any() for e in diagonal_curvature(canonical).values())
+
+
+def _known(node: Expr) -> tuple[int, ...]:
+    return tuple(n for n in node.shape if isinstance(n, int))

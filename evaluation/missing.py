@@ -39,7 +39,7 @@ def repaired(table: Table, on_missing: str, used: Sequence[str]) -> tuple[Table,
         parts = [f"`{n}` {count}" for n, count in filled.items() if count]
         message = f"missing values that hold the last one before: {', '.join(parts[:SHOWN])}{_more(parts)}"
         return replace(table, arrays={**table.arrays, **arrays}), (message,) if parts else ()
-    keep = (
+    keep: Array = (
         ~np.any([gone[: table.rounds] for gone in missing.values()], axis=0) if missing else np.ones(table.rounds, bool)
     )
     if keep.all():

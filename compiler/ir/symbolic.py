@@ -119,7 +119,7 @@ class Sum(Formula):
 
 
 class SymbolicProduct(Formula):
-    """SymbolicProduct of at least two factors, the number first."""
+    """Product of at least two factors, the number first."""
 
     @property
     def coefficient(self) -> Number:
@@ -129,7 +129,7 @@ class SymbolicProduct(Formula):
 
 
 class SymbolicPower(Formula):
-    """SymbolicPower of a base."""
+    """Power of a base."""
 
     @property
     def base(self) -> Formula:
@@ -211,7 +211,7 @@ def _enclosed(f: Formula, digits: int, within: type[Formula] = SymbolicProduct) 
 
 
 def _product_text(f: SymbolicProduct, digits: int) -> str:
-    """SymbolicProduct with its negative powers in the denominator."""
+    """Product, with its negative powers in the denominator."""
     number, above, below = f.coefficient, [], []
     for a in f.args:
         if isinstance(a, SymbolicPower) and isinstance(a.exponent, Numeral) and a.exponent.number < 0:

@@ -77,7 +77,7 @@ def split(term: Formula) -> tuple[Number, Formula]:
 
 
 def product(factors: Iterable[Formula]) -> Formula:
-    """SymbolicProduct, with the powers of equal bases collected; a number times a sum is a sum."""
+    """Product, with the powers of equal bases collected; a number times a sum is a sum."""
     number: Number = Fraction(1)
     exponents: dict[Formula, Formula] = {}
     for factor in _flat(SymbolicProduct, factors):
@@ -117,7 +117,7 @@ def quotient(above: Formula, below: Formula) -> Formula:
 
 
 def power(base: Formula, exponent: Formula) -> Formula:
-    """SymbolicPower; of a product with positive factors that of each, where the exponent is a number."""
+    """Power; of a product with positive factors that of each, where the exponent is a number."""
     if exponent == ZERO or base == ONE:
         return ONE
     if exponent == ONE or base is UNDEFINED:
@@ -142,7 +142,7 @@ def power(base: Formula, exponent: Formula) -> Formula:
 
 
 def _power_of_number(base: Number, exponent: Number) -> Formula:
-    """SymbolicPower of a number: a fraction where it is one, roots of integers, or a decimal."""
+    """Power of a number: a fraction where it is one, roots of integers, or a decimal."""
     if not base:
         return ZERO if exponent > 0 else UNDEFINED
     if not is_exact_power(base, exponent):

@@ -36,7 +36,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What collection made stays to the end: no search looks at it again."""
+    """Keep what collection made out of every search for garbage: it stays to the end."""
     gc.freeze()
 
 

@@ -135,9 +135,18 @@ CASES = [
 
 SLOW = (
     *("cut-nuclear", "cut-group", "cut-ball-cap"),
+    *(
+        "cut-spectrahedron",
+        "polytope-shifted",
+        "polytope-flat",
+        "box-row-equal",
+        "capped_simplex-arrays",
+        "birkhoff-one",
+    ),
+    *("nuclear_ball-wide", "ball-matrix", "l1_ball-matrix", "box-matrix", "spectrahedron-two", "ellipsoid-tilted"),
     *("polytope-many", "birkhoff-seven", "box-row-large", "budget-wide"),
 )
-"""Cuts of curved sets that are projected onto by the steps of `cut-ball` and `cut-spectrahedron`, in more time; larger sets of a kind."""
+"""Cuts of curved sets that are projected onto by the steps of `cut-ball`, in more time; larger sets of a kind, and other shapes of one."""
 BRIEF = corners(CASES, [case for case in CASES if case.name not in SLOW])
 
 BY_NAME = {case.name: case for case in CASES}

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from driving import example
-from thorough import corners
+from thorough import corners, thorough
 
 import oco
 
@@ -203,7 +203,7 @@ def test_the_module_needs_numpy_alone(plans, tmp_path):
     assert done.stdout.strip() == "(10,) False", done.stderr
 
 
-@pytest.mark.parametrize("rounds", [40, 100, 150])
+@pytest.mark.parametrize("rounds", [40, thorough(100), 150])
 def test_running_a_plan_does_not_change_it(rounds):
     """Decisions are those of `plan.learner()` on the same rounds, bit for bit, also where the horizon is another."""
     text = "model m\nhorizon T = 100\ndecision x[3] in box(0, 5)\nstream c[3] in [-1, 1]\nminimize c @ x\n"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from driving import Array, Run, plan_of
+from thorough import turns
 
 WORLD = """
 model blind
@@ -183,8 +184,7 @@ def test_the_printed_gamma_of_theorem_4_is_too_small_for_a_thin_domain() -> None
     assert paper is None or paper.regret(1000) is None
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("algorithm", ["bfw-tvc", "scbfw-tvc"])
+@pytest.mark.parametrize(("kind", "algorithm"), turns(KINDS, ["bfw-tvc", "scbfw-tvc"]))
 def test_means_over_seeds_stay_within_the_guarantee(algorithm: str, kind: str) -> None:
     """The papers' settings and lively ones: mean regret against the best fixed decision, and mean violation."""
     for settings in ({}, LIVELY[algorithm]):

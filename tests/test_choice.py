@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from thorough import turns
 
 from oco.compiler.algorithms import ALGORITHMS
 from oco.compiler.selection.choice import Choice
@@ -232,8 +233,7 @@ def test_json_says_what_the_table_says() -> None:
     assert data["settings"]["eta"] == {"formula": "1/T", "value": 0.005, "why": "1/T (Corollary 1)", "given": False}
 
 
-@pytest.mark.parametrize("horizon", ["T = 100", "T unknown"])
-@pytest.mark.parametrize("feedback", ["", "feedback bandit\n"])
+@pytest.mark.parametrize(("feedback", "horizon"), turns(["", "feedback bandit\n"], ["T = 100", "T unknown"]))
 @pytest.mark.parametrize("algorithm", [a.name for a in ALGORITHMS])
 def test_asking_for_an_algorithm_where_nothing_is_bounded_runs_or_says_why(algorithm, feedback, horizon):
     text = (

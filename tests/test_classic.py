@@ -9,6 +9,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from driving import Array, Round, solve, trajectory
+from thorough import turns
 
 from oco.compiler.selection.plan import compile_plan
 from oco.dsl.load import parse
@@ -39,8 +40,7 @@ DOMAINS = {
 }
 
 
-@pytest.mark.parametrize("loss", [LINEAR, LOGISTIC, SQUARES], ids=["linear", "logistic", "squares"])
-@pytest.mark.parametrize("domain", DOMAINS)
+@pytest.mark.parametrize(("domain", "loss"), turns([*DOMAINS], [LINEAR, LOGISTIC, SQUARES]))
 def test_ogd_is_projected_gradient_descent(domain: str, loss: tuple[str, Callable[[Round, Array], Array]]) -> None:
     """eta_t = 0.7 / sqrt(t), so that the reference needs no fact."""
     constraints, x, diameter = DOMAINS[domain]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from soak import SETS, SHORT, WAYS, cases, plan_over, soaked, streams
 from test_c99 import needs_compiler
+from thorough import thorough
 
 from oco.compiler.algorithms import ALGORITHMS
 
@@ -19,7 +20,8 @@ IN_NUMPY = [("oeg", "simplex"), ("mirror-prox", "box"), ("bfw-tvc", "cut box"), 
     ("algorithm", "name", "backend", "rounds"),
     [
         *[pytest.param(a, n, "c", 200_000, marks=needs_compiler) for a, n in IN_C],
-        *((a, n, "numpy", 2_000) for a, n in IN_NUMPY),
+        *((a, n, "numpy", 800) for a, n in IN_NUMPY),
+        *(thorough(a, n, "numpy", 2_000) for a, n in IN_NUMPY),
     ],
 )
 def test_many_rounds_without_drift(algorithm, name, backend, rounds):

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from thorough import corners
+from thorough import corners, thorough
 
 import oco
 
@@ -87,14 +87,15 @@ def test_estimates_have_the_gradient_for_their_mean(name: str) -> None:
 KINDS = ("still", "drawn", "swings")
 
 
+@pytest.mark.parametrize("seeds", [2, thorough(4)])
 @pytest.mark.parametrize(("name", "kind"), corners(product(DOMAINS, KINDS), [*zip(DOMAINS, KINDS)]))
-def test_regret_stays_within_the_promise_and_decisions_in_the_domain(name: str, kind: str) -> None:
+def test_regret_stays_within_the_promise_and_decisions_in_the_domain(name: str, kind: str, seeds: int) -> None:
     T = 1000
     plan = plan_of(name, T)
     assert plan.guarantee is not None
     rng, regrets = np.random.default_rng(1), []
     sign = np.array([1.0, -1.0, 1.0])
-    for seed in range(4):
+    for seed in range(seeds):
         a = {
             "still": np.tile(sign, (T, 1)),
             "drawn": rng.uniform(-1, 1, (T, 3)),

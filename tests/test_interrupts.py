@@ -7,10 +7,12 @@ import random
 import sys
 from contextlib import contextmanager
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
 from survival import DRAWING, TRACKING, plan_of, seen_by
+from thorough import corners
 
 import oco
 from oco.backends.c99 import fleet as native_fleet
@@ -54,9 +56,17 @@ def interrupted(at):
         sys.settrace(before)
 
 
-@pytest.mark.parametrize("backend", ["numpy", "c"])
-@pytest.mark.parametrize("text", [TRACKING, DRAWING], ids=["tracking", "drawing"])
-@pytest.mark.parametrize("journal", [False, True], ids=["alone", "journal"])
+BY_TURNS = [
+    (False, TRACKING, "numpy"),
+    (False, DRAWING, "c"),
+    (True, TRACKING, "c"),
+    (True, DRAWING, "numpy"),
+]
+
+
+@pytest.mark.parametrize(
+    ("journal", "text", "backend"), corners(product((False, True), (TRACKING, DRAWING), ("numpy", "c")), BY_TURNS)
+)
 def test_an_interrupted_round_is_taken_whole_or_not_at_all(backend, text, journal, tmp_path):
     plan = plan_of(text)
     never = plan.learner(backend=backend, seed=3)

@@ -9,6 +9,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
+from thorough import turns
 
 import oco
 from oco.backends.registry import restored
@@ -188,9 +189,7 @@ def flipping(x: Any, before: Any) -> dict[str, Any]:
     return {"a": np.where(x >= 0, 1.0, -1.0), "fee": 2.0}
 
 
-@pytest.mark.parametrize("text", [TEXT, STRONG], ids=["convex", "strongly convex"])
-@pytest.mark.parametrize("using", ["", "ogd", "ofw"])
-@pytest.mark.parametrize("adversary", [away, flipping])
+@pytest.mark.parametrize(("text", "using", "adversary"), turns([STRONG, TEXT], ["", "ogd", "ofw"], [flipping, away]))
 def test_the_guarantee_pays_for_moves(text: str, using: str, adversary: Any) -> None:
     plan = plan_of(text, using)
     data = greedy(plan, {"a": (), "fee": ()}, adversary)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from fuzz.generate import generated
 from fuzz.grammar import corpus, mutated, sentence
-from thorough import corners
+from thorough import corners, thorough
 
 from oco.dsl.source import Source
 from oco.dsl.text.parser import parse_file
@@ -29,7 +29,6 @@ GRAMMAR = ROOT / "editors" / "tree-sitter-oco"
 EXAMPLES = sorted(ROOT.glob("examples/*.oco"))
 BEYOND = {"OCO107", "OCO124", "OCO129"}
 """Codes of mistakes that no context-free grammar knows: limits of depth and length, and names given twice."""
-GENERATED = 2000
 
 
 @pytest.fixture(scope="module")
@@ -70,12 +69,13 @@ def test_written_models_and_mistakes(tree: Callable[[str], Any]) -> None:
     assert disagreements(tree, [*written, *re.findall(r"```oco\n(.*?)```", reference, re.DOTALL)]) == []
 
 
-def test_generated_texts(tree: Callable[[str], Any]) -> None:
+@pytest.mark.parametrize("count", [800, thorough(2000)])
+def test_generated_texts(tree: Callable[[str], Any], count: int) -> None:
     rng, known = random.Random(0), corpus()
     makers = (sentence, lambda rng: mutated(rng, known))
-    texts = [makers[k % 2](rng) for k in range(GENERATED)]
+    texts = [makers[k % 2](rng) for k in range(count)]
     accepted = sum(not tree(text).has_error for text in texts)
-    assert GENERATED / 4 < accepted < GENERATED * 3 / 4
+    assert count / 4 < accepted < count * 3 / 4
     assert disagreements(tree, texts) == []
 
 

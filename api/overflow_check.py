@@ -22,7 +22,7 @@ from oco.plan import Plan
 Array = np.ndarray[Any, Any]
 ROUNDS = 4
 MOST_NUMBERS = 20_000
-"""Numbers in decisions and streams: larger models are not rehearsed."""
+"""Numbers in decisions, and in streams: larger models are neither rehearsed nor played in pilot runs, which should take seconds."""
 MOST_PARTS = 1_000
 """Parts of loss and constraints: so many are traced within a quarter of a second."""
 MOST_OPERATIONS = 5_000

@@ -26,6 +26,7 @@ from oco.dsl.model import Model
 from oco.evaluation.data import Data, load_data, problem_for
 from oco.evaluation.pilot import Candidate, beside, pilot
 from oco.evaluation.tuning import SearchSpace, Tuning, searched, tune
+from oco.overflow_check import MOST_NUMBERS
 from oco.plan import Plan
 
 PILOT_ROUNDS, MOST_PILOT_ROUNDS = 200, 2000
@@ -46,8 +47,6 @@ TUNING_SECONDS = 600.0
 """Time that a search may take."""
 FAR = 4
 """Constants that were searched on a part of the rounds this many times shorter may not be those of the whole run."""
-MOST_NUMBERS = 20_000
-"""Pilot runs are made of decisions of at most so many numbers: they should take seconds."""
 
 
 def piloted(

@@ -10,7 +10,7 @@ from oco.dsl.diagnostics import fail
 from oco.dsl.expressions import Expr, constant
 from oco.dsl.habits import MODELERS, unmixed
 from oco.dsl.source import Span
-from oco.dsl.text.tokens import LARGEST_WHOLE
+from oco.dsl.text.tokens import INT64_MAX
 
 
 def constant_of(value: Any, span: Span | None) -> Expr:
@@ -28,8 +28,8 @@ def constant_of(value: Any, span: Span | None) -> Expr:
         which = f"entry {list(place)} is" if place else "here it is"
         hint = "fill what is missing before it is given; where there is no bound, leave the bound out"
         raise fail("OCO524", f"the numbers in an expression are finite; {which} {wrong}", span, hint)
-    if array.dtype.kind in "iu" and (array.max() > LARGEST_WHOLE or array.min() < -LARGEST_WHOLE):
-        raise fail("OCO524", f"integers in an expression lie within {LARGEST_WHOLE}", span)
+    if array.dtype.kind in "iu" and (array.max() > INT64_MAX or array.min() < -INT64_MAX):
+        raise fail("OCO524", f"integers in an expression lie within {INT64_MAX}", span)
     return constant(array, span)
 
 

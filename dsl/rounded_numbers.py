@@ -8,7 +8,7 @@ import sys
 LARGEST = sys.float_info.max
 SPLITTER = 134217729.0  # 2**27 + 1, halves a significand (Veltkamp)
 SAFE = 1e140  # products of numbers in [1/SAFE, SAFE] neither overflow nor lose low bits when split
-_LEAST = 1 / SAFE  # below it the reciprocal of a rounded number may be infinite
+_SMALLEST = 1 / SAFE  # below it the reciprocal of a rounded number may be infinite
 
 
 def add_down(a: float, b: float) -> float:
@@ -26,7 +26,7 @@ def _product_error(a: float, b: float, p: float) -> float:
     """Exact value of a * b - p; nan where that is not certain."""
     if a == 0 or b == 0:
         return 0.0
-    if not (_LEAST < abs(a) < SAFE and _LEAST < abs(b) < SAFE):
+    if not (_SMALLEST < abs(a) < SAFE and _SMALLEST < abs(b) < SAFE):
         return math.nan
     c, d = SPLITTER * a, SPLITTER * b
     a1, b1 = c - (c - a), d - (d - b)

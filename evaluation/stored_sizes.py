@@ -23,7 +23,7 @@ TOGETHER = 1 << 24
 """Approximate bytes of texts that are read together."""
 REFERENCES = ("DIMENSION_LIST", "REFERENCE_LIST")
 """Attributes of NetCDF that point to dimensions, not read here."""
-MOST_AXES = 32  # axes of an array of NumPy 1
+NUMPY_1_AXES = 32  # axes of an array of NumPy 1
 BLOSC_HEADER = struct.Struct("<4xI8x")
 """Header of a chunk that Blosc packed: after four bytes, its unpacked size."""
 
@@ -71,7 +71,7 @@ def _check_attributes(item: Any, quota: Quota) -> None:
         name, kind, count = attribute.name.decode(), attribute.dtype, math.prod(attribute.shape)
         quota.add(PART + count * kind.itemsize)
         if name in REFERENCES:
-            if name == REFERENCES[0] and count > MOST_AXES:
+            if name == REFERENCES[0] and count > NUMPY_1_AXES:
                 raise ValueError(f"an array has {count:,} axes")
         elif kind.hasobject:
             if h5py.check_string_dtype(kind) is None or count > 1:

@@ -53,7 +53,7 @@ LAZY = {
     "ray": "an extra; by tables of runs on a cluster",
     "rich": "by output in colour, tables and progress",
     "scipy": "a tenth of a second; by the sets and distributions that need it",
-    "sympy": "half a second; by formulas",
+    "sympy": "half a second; by formulas in LaTeX",
     "xarray": "half a second with pandas; by datasets and files of traces",
     "concurrent.futures": "by tables of runs on all cores",
     "difflib": "by words that are nearly right",

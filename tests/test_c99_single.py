@@ -17,7 +17,7 @@ from test_c99 import STRICT, needs_compiler
 import oco
 from oco.backends.c99.single import in_floats
 from oco.cli import main
-from oco.compiler.ir.precision import LEAST, MOST, Tolerance, in_single
+from oco.compiler.ir.precision import SINGLE_HIGH, SINGLE_LOW, Tolerance, in_single
 from oco.compiler.ir.program import Literal
 from oco.compiler.ir.rewrite import all_functions, equations_of
 from oco.dsl.diagnostics import OcoError
@@ -184,8 +184,8 @@ def test_tolerances_are_of_the_precision() -> None:
         for a in e.args
         if isinstance(a, Literal) and isinstance(a.value, float)
     ]
-    assert numbers and all(v == 0 or not np.isfinite(v) or LEAST <= v <= MOST for v in numbers)
-    assert not [v for v in numbers if 1e-30 < v < 1e-12 and v not in (LEAST,) and (v**0.5) < 1e-7]
+    assert numbers and all(v == 0 or not np.isfinite(v) or SINGLE_LOW <= v <= SINGLE_HIGH for v in numbers)
+    assert not [v for v in numbers if 1e-30 < v < 1e-12 and v not in (SINGLE_LOW,) and (v**0.5) < 1e-7]
 
 
 def test_tokens_are_replaced_outside_comments_and_strings() -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +29,7 @@ from oco.compiler.ir.symbolic_form import (
 )
 from oco.compiler.theory.settings import parse_formula, schedule_symbols
 
+ROOT = Path(__file__).parent.parent
 VALUES = {"t": Fraction(13, 4), "T": Fraction(101, 2), "m": Fraction(3, 8)}
 NUMBERS = (1, 2, 3, 0.5, 0.25, 1.5, 8, 10, 0.1234567890123, 0.75)
 EXPONENTS = (2, 0.5, -1, -0.5, 0.75, 3)
@@ -127,3 +131,12 @@ def test_numbers_are_rounded_once() -> None:
     assert nearest_float(f) == float(Fraction(0.1234567890123) / 3)
     assert exact(Decimal("inf")) is UNDEFINED and exact(math.nan) is UNDEFINED
     assert exact(1e-9) == exact(Fraction(1, 10**9))
+
+
+def test_plans_and_explanations_load_no_sympy() -> None:
+    code = (
+        "import oco, sys; m = oco.load('examples/tracking.oco'); plan = oco.compile(m); str(plan); plan.source();"
+        "print('sympy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "False"

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from oco.dsl.diagnostics import OcoError
 from oco.serving.calls import Action, Call, Reply
 
-SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+DURATIONS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 """Bounds of the histograms of times: half a millisecond is a call from memory, seconds are a disk that does not keep up."""
 CALLS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 """Bounds of the histogram of calls in a transaction, up to `MOST_IN_BATCH`."""
@@ -47,8 +47,8 @@ class Metrics:
         self.violation = dict.fromkeys(labels, 0.0)
         self.broken = dict.fromkeys(labels, 0)
         self.errors: Counter[str] = Counter()
-        self.seconds = {action: Histogram(SECONDS) for action in Action}
-        self.commits, self.batches = Histogram(SECONDS), Histogram(CALLS)
+        self.seconds = {action: Histogram(DURATIONS) for action in Action}
+        self.commits, self.batches = Histogram(DURATIONS), Histogram(CALLS)
 
     def answered(self, call: Call, answer: Reply | OcoError) -> None:
         """Count a call and what it recorded."""

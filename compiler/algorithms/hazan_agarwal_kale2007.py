@@ -38,11 +38,11 @@ from oco.compiler.algorithms.classic import (
     NO_CONSTRAINTS,
 )
 from oco.compiler.algorithms.common import PROJECTION, ROUNDS
+from oco.compiler.domains.base import MAX_DENSE_ORDER
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, point
-from oco.compiler.problem.structure import MOST_ENTRIES
 from oco.compiler.proximal.norm_step import NormStep
 from oco.compiler.theory.settings import Default, Setting, number
 from oco.compiler.theory.theorems import (
@@ -119,10 +119,10 @@ def _exp_concave(s: Situation) -> Objection | None:
 
 
 def _small(s: Situation) -> Objection | None:
-    if s.canonical.size <= MOST_ENTRIES:
+    if s.canonical.size <= MAX_DENSE_ORDER:
         return None
     message = f"it solves systems of the size of the decision, {s.canonical.size} entries"
-    return Objection(message, f"decide on at most {MOST_ENTRIES} entries, or write `using ogd`")
+    return Objection(message, f"decide on at most {MAX_DENSE_ORDER} entries, or write `using ogd`")
 
 
 EXP_CONCAVE = Hypothesis("exp(-theta f_t) is concave.", _exp_concave, ("loss.exp_concavity",))

@@ -19,13 +19,13 @@ import numpy as np
 from oco.compiler.algorithms.dual_prices import DualPrices
 from oco.compiler.algorithms.learned_margins import NO_MARGIN
 from oco.compiler.algorithms.predictions import FORGETTING
+from oco.compiler.domains.base import MAX_DENSE_ORDER
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows, repeated
 from oco.compiler.lowering.predicted_round import as_predicted, predicted_of
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, rows
 from oco.compiler.problem.canonical import Canonical
-from oco.compiler.problem.structure import MOST_ENTRIES
 from oco.compiler.proximal.norm_step import NormStep
 from oco.compiler.proximal.penalty import penalized_step
 
@@ -53,7 +53,7 @@ def point_count(canonical: Canonical, curved: bool) -> int:
 
 
 def _takes_newton(canonical: Canonical) -> bool:
-    return canonical.size <= MOST_ENTRIES
+    return canonical.size <= MAX_DENSE_ORDER
 
 
 def beside(canonical: Canonical, curved: bool) -> tuple[tuple[int, float, float], ...]:

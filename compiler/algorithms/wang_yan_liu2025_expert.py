@@ -47,7 +47,7 @@ from oco.dsl.statements import Measure
 
 MOST_EXPERTS = 16
 """Limit on the experts of a restarted method, whose epochs have ever more of them: enough for 2^31 rounds."""
-LONGEST_EPOCH = 2**31 - 1  # counters of epochs fit an int of C
+INT32_MAX = 2**31 - 1  # counters of epochs fit an int of C
 
 
 class ColdqExpert:
@@ -123,10 +123,8 @@ def _experts(settings: Mapping[str, Setting], horizon: int) -> int:
 
 def _most_experts(settings: Mapping[str, Setting]) -> int:
     """The experts that a restarted method has room for. Raises OCO721 where its longest epoch has more."""
-    if (last := _experts(settings, LONGEST_EPOCH)) > MOST_EXPERTS:
-        message = (
-            f"M comes to {last} experts in an epoch of {LONGEST_EPOCH:,} rounds, and there is room for {MOST_EXPERTS}"
-        )
+    if (last := _experts(settings, INT32_MAX)) > MOST_EXPERTS:
+        message = f"M comes to {last} experts in an epoch of {INT32_MAX:,} rounds, and there is room for {MOST_EXPERTS}"
         raise fail("OCO721", message, hint="state a horizon, or give a smaller M")
     return MOST_EXPERTS
 

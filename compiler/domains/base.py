@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 ArrayFunction = Callable[..., tuple[Floats, ...]]
 
 MAX_VERTICES = 1024  # extreme points that are listed: functions are evaluated at each of them
+MAX_DENSE_ORDER = 400  # of a full system of equations that a method solves in each of its steps
+MAX_DENSE_ROWS = 4000  # of inequalities that such a method looks at in each of its steps
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ import numpy as np
 
 from oco.compiler.domains.active_set import nearest_point
 from oco.compiler.domains.arguments import finite
-from oco.compiler.domains.base import Domain, Halfspaces
+from oco.compiler.domains.base import MAX_DENSE_ORDER, MAX_DENSE_ROWS, Domain, Halfspaces
 from oco.compiler.domains.norms import Floats, exact_sum, vector_norm
 from oco.compiler.domains.pivoting import cheapest_vertex
 from oco.compiler.domains.programs import MOST_STEPS, LinearPrograms, cheapest_rows
@@ -23,9 +23,6 @@ from oco.compiler.domains.sampling import hit_and_run, sampling_cost
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
     from oco.compiler.ir.value import Value
-
-MAX_ROWS = 4000  # rows that an active-set method looks at in each of its steps
-MAX_DIMENSION = 400  # order of the systems that an active-set method solves in each of its steps
 
 PROGRAMMED = 16
 """Dimensions from which a linear program tells where pivots of a minimisation at compile time begin."""
@@ -89,7 +86,7 @@ class Polyhedron(Domain):
     @property
     def expensive(self) -> Mapping[str, str]:
         r = self._reduced
-        if len(r.h) <= MAX_ROWS and r.dimension <= MAX_DIMENSION:
+        if len(r.h) <= MAX_DENSE_ROWS and r.dimension <= MAX_DENSE_ORDER:
             return {}
         why = (
             f"each step of its active-set method solves systems for dimension {r.dimension} and {len(r.h)} inequalities"

@@ -13,7 +13,7 @@ from oco.compiler.ir.rewrite import map_functions
 
 BITS = {"float64": 53, "float32": 24}
 """Binary digits of a number by the name of its precision."""
-LEAST, MOST = 1e-36, 1e37
+SINGLE_LOW, SINGLE_HIGH = 1e-36, 1e37
 """Least and greatest sizes of numbers in a program of single precision; what is beyond them guards a division or stands for infinity."""
 
 
@@ -72,7 +72,7 @@ def _operand(operand: Operand) -> Operand:
 
 
 def _within(values: Any) -> Any:
-    """Finite numbers at sizes between `LEAST` and `MOST`; zero and infinities stay."""
+    """Finite numbers at sizes between `SINGLE_LOW` and `SINGLE_HIGH`; zero and infinities stay."""
     sizes = np.abs(values)
-    kept = np.copysign(np.clip(sizes, LEAST, MOST), values)
+    kept = np.copysign(np.clip(sizes, SINGLE_LOW, SINGLE_HIGH), values)
     return np.where((values == 0) | ~np.isfinite(values), values, kept)

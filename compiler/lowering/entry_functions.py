@@ -21,8 +21,8 @@ from oco.dsl.build import applied
 from oco.dsl.evaluate import OPS
 from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, names, rewrite, walk
 
-MOST_NODES = 2000
-"""Limit on the nodes of a constraint that is looked at: nodes are compared with each other."""
+MOST_NODES = 4000
+"""Limit on the nodes of constraints that are looked at: nodes are compared with each other."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from oco.compiler.ir.value import Value
+from oco.compiler.lowering.entry_functions import MOST_NODES
 from oco.compiler.problem.jacobians import diagonal
 from oco.compiler.problem.structure import is_affine
 from oco.dsl import algebra
@@ -17,8 +18,6 @@ from oco.dsl.atoms import form_of, forms
 from oco.dsl.build import applied
 from oco.dsl.expressions import Call, Expr, Kind, Name, names, rewrite, walk
 
-MOST_NODES = 4000
-"""Limit on the nodes of the constraints that are looked at: kinks are compared with each other."""
 MOST_KINKS = 24
 """Kinks of one entry, at most: each is compared with each."""
 

@@ -21,9 +21,6 @@ from oco.dsl.atoms import ATOMS
 from oco.dsl.dims import known
 from oco.dsl.expressions import Array, Call, Constant, Expr, Index, Kind, Name, Slice, names, walk
 
-MOST_ENTRIES = 400
-"""Limit on the entries of a decision whose step solves systems of its size (`smooth_response`)."""
-
 
 class Structure(StrEnum):
     """Structure of all constraints together in the decisions."""

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from oco.compiler.domains.base import MAX_DENSE_ORDER
 from oco.compiler.problem.parts import DecisionBlock, Inequality
-from oco.compiler.problem.structure import MOST_ENTRIES, is_affine, is_separable
+from oco.compiler.problem.structure import is_affine, is_separable
 from oco.dsl import algebra
 from oco.dsl.atoms import form_of, forms, kink_of, regularity_of
 from oco.dsl.atoms.base import Regularity
@@ -33,7 +34,7 @@ def has_nearest_point(expr: Expr, blocks: Sequence[DecisionBlock]) -> bool:
     others where these are sums of functions of single entries over a box, or decisions are small and kinks finite in number.
     """
     decisions, boxes = tuple(b.name for b in blocks), all(b.domain.is_box for b in blocks)
-    small = sum(b.domain.size for b in blocks) <= MOST_ENTRIES
+    small = sum(b.domain.size for b in blocks) <= MAX_DENSE_ORDER
     return all(
         is_affine(row, decisions) or (boxes and is_separable(row, decisions)) or (small and _is_piecewise_smooth(row))
         for row in _rows(expr, decisions)

@@ -14,11 +14,11 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.proximal.entry_bounds import BoundingRows, over_entries
+from oco.compiler.proximal.response import HALVINGS
 from oco.compiler.proximal.separable_response import SeparableResponse
 
 SHARE = Tolerance(1e-13)
 """Share of the width of the narrowest entry at which the search ends."""
-MOST_STEPS = 60  # halvings of an interval after which it is at rounding
 
 
 def entry_search(p: Problem, response: SeparableResponse, Q: Value, rows: BoundingRows) -> Point:
@@ -38,7 +38,7 @@ def entry_search(p: Problem, response: SeparableResponse, Q: Value, rows: Boundi
         above, below = _halves(state[:-1])
         gaps = above.map(lambda a, b, c: t.where(c, abs(a - b), 0.0), below, between)
         widest = reduce(t.maximum, [t.max(g) for g in gaps.blocks])
-        return t.and_(widest > enough, state[-1] < MOST_STEPS)
+        return t.and_(widest > enough, state[-1] < HALVINGS)
 
     def halve(*state: Value) -> tuple[Value, ...]:
         above, below = _halves(state[:-1])

@@ -31,14 +31,14 @@ from oco.compiler.proximal.affine_response import AffineResponse
 from oco.compiler.proximal.entry_bounds import bounding_rows
 from oco.compiler.proximal.entry_search import entry_search
 from oco.compiler.proximal.kinked_step import KinkedStep
-from oco.compiler.proximal.response import Response
+from oco.compiler.proximal.response import MAX_STEPS, Response
 from oco.compiler.proximal.separable_response import SeparableResponse
 from oco.compiler.proximal.smooth_response import SmoothResponse, data_of_constraints, stream_names
 from oco.dsl.magnitudes import TINY
 
 TOLERANCE = Tolerance(1e-12)
 """Error of the decision, as a share of the domain's diameter, at which the search ends."""
-MAX_STEPS, MAX_TRIES = 200, 100  # steps of the search for the multipliers, and halvings of one of them
+MAX_TRIES = 100  # halvings of a step of the multipliers
 RIDGE = Tolerance(1e-13)
 """Keeps the Newton system solvable where rows are dependent: a share of each row's own curvature."""
 FLAT = Tolerance(1e-14)

@@ -8,6 +8,9 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows, Structured
 from oco.compiler.proximal.entry_bounds import EntryBounds
 
+MAX_STEPS = 200  # of a search for a point or for multipliers, after which it ends with those that it has
+HALVINGS = 60  # after which an interval, or a step, is at rounding
+
 
 class Response(Protocol):
     """x(lambda) and what the dual needs of it. A track is the points that travel from one lambda to the next; its last one is x.

@@ -21,9 +21,9 @@ from oco.compiler.lowering.kinked_functions import KinkedFunctions, kinked_funct
 from oco.compiler.lowering.points import Point, Rows, Structured, call_over
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.proximal.entry_bounds import EntryBounds
+from oco.compiler.proximal.response import MAX_STEPS
 from oco.compiler.proximal.smooth_response import stream_names
 
-MAX_STEPS = 200  # steps after which it ends with the point that it has
 FLAT = Tolerance(1e-9)
 """Slope at an entry that moves, as a share of the change of the slope over its range."""
 ROUNDING = Tolerance(1e-14)

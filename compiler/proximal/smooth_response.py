@@ -7,7 +7,7 @@ kept to where it halves the residual; else a projected gradient step is taken, w
 phi is 2 alpha-strongly convex, |x - x(lambda)| <= (1 + L/(2 alpha)) |x - P(x - grad phi(x) / L)|: the search ends when that certificate is
 below TOLERANCE of the domain's diameter, or where rounding lets the residual fall no further.
 
-A Newton step solves one system of the size of the decision, so decisions have at most `structure.MOST_ENTRIES` entries.
+A Newton step solves one system of the size of the decision, so decisions have at most `MAX_DENSE_ORDER` entries.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows, Structured, call_over
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.proximal.entry_bounds import EntryBounds
+from oco.compiler.proximal.response import HALVINGS, MAX_STEPS
 from oco.dsl.expressions import Kind, names
 
 TOLERANCE = Tolerance(1e-12)
 # Keeps the Newton system regular where rounding takes 2 alpha / L for 0; a shorter step is judged like any other.
 RIDGE = Tolerance(1e-14)
-MAX_STEPS = 200  # steps after which it ends with the point that it has
-MAX_DOUBLINGS = 60  # halvings of one step
 RESPONSE_DOC = (
     "argmin over the domain of <c, x - y> + alpha |x - y|^2 + <lam, g(x)>: Newton's method on x = P(x - grad / L), with "
     "projected gradient steps where it does not halve the residual."
@@ -127,7 +126,7 @@ class SmoothResponse:
             move = Point(state[:n]) - x
             change = (self.slope(multipliers, Point(state[:n])) - slope).dot(move)
             room = state[-2] * move.squared_norm() * (1.0 + 1e-9)
-            return t.and_(change > room, state[-1] < MAX_DOUBLINGS)
+            return t.and_(change > room, state[-1] < HALVINGS)
 
         def doubled(*state: Value) -> tuple[Value, ...]:
             larger = 2.0 * state[-2]

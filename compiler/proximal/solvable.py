@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from oco.compiler.domains.base import MAX_DENSE_ORDER
 from oco.compiler.problem.canonical import Inequality
-from oco.compiler.problem.structure import MOST_ENTRIES, Structure, is_affine, separable_over_box
+from oco.compiler.problem.structure import Structure, is_affine, separable_over_box
 from oco.compiler.prover.epigraph import NoEpigraph, epigraph, has_kinks, kinks_hinder
 from oco.compiler.prover.step_cost import step_cost
 from oco.compiler.proximal.known_point import known_rows
@@ -52,9 +53,9 @@ def solver_objection(s: Situation) -> Objection | None:
     for c in s.canonical.inequalities:
         if c.label not in kinked and s.entries(c.label, c.shape, "smoothness.l2") is None:
             return _unsolved(s, c, why)
-    if s.size > MOST_ENTRIES and structure is not Structure.AFFINE:
+    if s.size > MAX_DENSE_ORDER and structure is not Structure.AFFINE:
         return Objection(
-            f"its step solves a system of the size of the decision for `{label}`, and {s.size} entries are more than {MOST_ENTRIES}",
+            f"its step solves a system of the size of the decision for `{label}`, and {s.size} entries are more than {MAX_DENSE_ORDER}",
             ask_for_it(f"linearise `{label}`, or decide in a box under sums of functions of single entries"),
             slow=True,
         )

@@ -50,7 +50,7 @@ NAME_KINDS = frozenset({"NAME", *(WORDS[w] for w in CONTEXTUAL_WORDS)})
 """The kinds of token that can be a name."""
 
 CLOSER = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE"}
-LARGEST_WHOLE = 2**63 - 1  # integers of the step IR have 64 bits
+INT64_MAX = 2**63 - 1  # integers of the step IR have 64 bits
 
 _TOKEN = re.compile(
     r"""(?P<blank>[ \t]+|\r(?=\n))
@@ -143,8 +143,8 @@ def number_value(text: str) -> int | float | None:
     """Value of a number as written; None where it is too large, or too small to distinguish from zero."""
     if text.isdigit():
         digits = text.lstrip("0")
-        value = int(digits or "0") if len(digits) < 20 else LARGEST_WHOLE + 1
-        return value if value <= LARGEST_WHOLE else None
+        value = int(digits or "0") if len(digits) < 20 else INT64_MAX + 1
+        return value if value <= INT64_MAX else None
     real = float(text)
     lost = real == 0.0 and any(c in "123456789" for c in re.split("[eE]", text)[0])
     return None if lost or real == float("inf") else real
@@ -238,9 +238,7 @@ def _explain_number(token: Token) -> Diagnostic:
     text, span = token.text, token.span
     if re.fullmatch(r"[0-9.]+(?:[eE][+-]?[0-9]+)?", text) and text.count(".") < 2:
         size = "too small to tell from zero" if number_is_tiny(text) else "too large"
-        hint = (
-            f"integers go up to {LARGEST_WHOLE}" if text.isdigit() else "numbers lie between 1e-300 and 1e300 in size"
-        )
+        hint = f"integers go up to {INT64_MAX}" if text.isdigit() else "numbers lie between 1e-300 and 1e300 in size"
         return Diagnostic("OCO103", f"the number `{_short(text)}` is {size}", span, hint)
     if text.replace("_", "").isdigit():
         return Diagnostic("OCO102", f"`{_short(text)}` is not a number", span, f"write {_short(text.replace('_', ''))}")

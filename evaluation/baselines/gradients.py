@@ -20,7 +20,7 @@ from oco.evaluation.comparators.region import Region, region
 Array = np.ndarray[Any, Any]
 
 BLOCK = 1 << 24  # numbers of the coefficients that are held at once
-STEPS = (0.03, 0.1, 0.3, 1.0, 3.0)  # factors of the step that are tried in hindsight
+STEP_FACTORS = (0.03, 0.1, 0.3, 1.0, 3.0)  # factors of the step that are tried in hindsight
 RATES = (0.1, 0.3, 1.0, 3.0, 10.0)
 
 
@@ -62,7 +62,7 @@ class Gradients(ABC):
     """
 
     name: ClassVar[str]
-    steps: Sequence[float] = STEPS
+    steps: Sequence[float] = STEP_FACTORS
     rates: Sequence[float] = RATES
 
     @abstractmethod

@@ -31,7 +31,7 @@ METHOD = "Clarabel, one sparse program"
 BYTES = 400  # of memory for each coefficient, in the solver and before it
 DENSE = 24  # of memory for each pair of entries of a matrix that is to be positive semidefinite
 FIRST = 0.5  # of the time, for Clarabel, after which the first-order method is left
-SECONDS = 2.5e-4  # for each expression that CVXPY takes in
+NODE = 2.5e-4  # seconds for each expression that CVXPY takes in
 SPARSE = 6e-6  # for each coefficient, in all iterations of the solver
 CUBES = 7e-10  # seconds for the cube of the entries of such a matrix, in all iterations of the solver
 CARRIED = 1e-4  # of the largest multiplier: a round with less takes no part in a proof
@@ -70,7 +70,7 @@ class _Whole:
         coefficients = sum(x.function.matrix.nnz for x in self.program.limits if isinstance(x.function, AffineRows))
         entries = np.array([n * (n + 1) / 2 for n in self.program.orders])
         needed = BYTES * coefficients + DENSE * np.square(entries).sum()
-        seconds = SECONDS * self.program.nodes + CUBES * float((entries**3).sum()) + SPARSE * coefficients
+        seconds = NODE * self.program.nodes + CUBES * float((entries**3).sum()) + SPARSE * coefficients
         if needed > budget.memory:
             allowed = budget.memory / 2**30
             return (

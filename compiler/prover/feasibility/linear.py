@@ -21,9 +21,6 @@ BOUNDARY = 0.995
 """Share of the way to the boundary that a step takes at most."""
 SNAPPED = 1e-6
 """Entries of the solution this near to what the active rows say are moved onto it, where that is no worse."""
-MOST_COLUMNS = 400
-"""Entries of a decision up to which a dense factorization a step is a method for them."""
-MOST_ROWS = 4000  # rows of a linear program that is solved here; larger ones go to HiGHS
 
 
 @dataclass(frozen=True, eq=False)

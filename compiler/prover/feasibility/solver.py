@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.domains.base import MAX_DENSE_ORDER, MAX_DENSE_ROWS
 from oco.compiler.problem.canonical import DecisionBlock
-from oco.compiler.prover.feasibility.linear import MOST_COLUMNS, MOST_ROWS, LeastMaximum, least_maximum
+from oco.compiler.prover.feasibility.linear import LeastMaximum, least_maximum
 from oco.compiler.prover.feasibility.scenario import Scenario, indexed_by_data
 from oco.compiler.prover.search_budget import Allowance
 from oco.dsl.expressions import Expr
@@ -96,10 +97,10 @@ def least_violation(scenario: Scenario, exprs: Sequence[Expr]) -> LeastViolation
 def _linear_program(scenario: Scenario, parts: list[Expr]) -> LeastViolation | None:
     """Over a box, of affine expressions: without the time that CVXPY takes to start."""
     blocks = scenario.setting.canonical.blocks
-    if not all(b.domain.is_box for b in blocks) or sum(b.domain.size for b in blocks) > MOST_COLUMNS:
+    if not all(b.domain.is_box for b in blocks) or sum(b.domain.size for b in blocks) > MAX_DENSE_ORDER:
         return None
     rows = scenario.rows(parts)
-    if rows is None or len(rows[1]) > MOST_ROWS:
+    if rows is None or len(rows[1]) > MAX_DENSE_ROWS:
         return None
     lower, upper = (np.concatenate([np.ravel(getattr(b.domain, end)) for b in blocks]) for end in ("lower", "upper"))
     result: LeastMaximum | None = least_maximum(*rows, lower, upper)

@@ -66,7 +66,7 @@ def _example(code: str, row: Code, counts: Counter[str]) -> list[str]:
     )
     printed = _printed(code, row)
     counts[f"examples of codes {'run' if printed else 'shown'}"] += 1
-    return [f"```{language}\n{text}\n```", *([f"```text {{ .output }}\n{printed}\n```"] if printed else [])]
+    return [f"```{language}\n{text}\n```", *([f"```text {{ .output .wrapped }}\n{printed}\n```"] if printed else [])]
 
 
 def _printed(code: str, row: Code) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 from oco.dsl.diagnostics import Diagnostic
@@ -117,7 +117,7 @@ def _without_label(tokens: list[Token], under_subject_to: bool) -> Heading:
         elif first.type in NAME_KINDS and len(tokens) > 1 and tokens[1].type == "LSQB" and _has_colon(tokens):
             hint = f"a constraint of arrays holds for every entry: write `{first.text}: x <= 1`, without an index"
         elif first.type in NAME_KINDS and len(tokens) > 1 and tokens[1].type in OPERAND_STARTS - {"MINUS", "LPAR"}:
-            hint = f"write `{first.text}: ...`"
+            hint = f"write `{_one_word(tokens) or first.text}: ...`"
         problem = Diagnostic("OCO109", "a constraint begins with a label", first.span, hint)
     else:
         problem = Diagnostic(
@@ -127,6 +127,12 @@ def _without_label(tokens: list[Token], under_subject_to: bool) -> Heading:
             "write `subject to` on the line before",
         )
     return Heading("constraint", None, problem, None)
+
+
+def _one_word(tokens: list[Token]) -> str:
+    """Label in one word for `never too much: ...`; "" where the line has no words before a colon."""
+    words = [t.text for t in takewhile(lambda t: t.type != "COLON", tokens)]
+    return "_".join(words) if len(words) < len(tokens) and all(map(str.isidentifier, words)) else ""
 
 
 def _has_colon(tokens: list[Token]) -> bool:

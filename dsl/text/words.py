@@ -71,6 +71,7 @@ SYNONYMS: dict[str, str] = {
     "data": "param",
     "var": "decision",
     "variable": "decision",
+    "variables": "decision",
     "random": "stream",
     "covariate": "context",
     "define": "let",

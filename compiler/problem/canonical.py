@@ -272,9 +272,7 @@ class Canonical:
 
 
 def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
-    """Bring a model into canonical form.
-
-    seasons  rounds after which its data repeat themselves, where they are known
+    """Bring a model, whose data may have seasons of so many rounds, into canonical form.
 
     Raises OcoError where a param has no value, a bound or domain is not acceptable, or a round has no entry of what it indexes.
     """

@@ -272,9 +272,7 @@ class Canonical:
 
 
 def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
-    """Bring a model into canonical form.
-
-    seasons  rounds after which its data repeat themselves, where they are known
+    """Bring a model, whose data may have seasons of so many rounds, into canonical form.
 
     Raises OcoError where a param has no value, a bound or domain is not acceptable, or a round has no entry of what it indexes.
     """
@@ -298,13 +296,12 @@ def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
         penalties = penalties_of(c, folding, shape)
         if c.relation is Relation.EQ and c.timing is Timing.ON_AVERAGE and has_multipliers(model, above, drawn):
             equalities.append(Equality(c.label, shape, above, c.span, penalties))
-            continue
-        if c.relation is Relation.EQ:
+        elif c.relation is Relation.EQ:
             inequalities += both_sides(c.label, shape, (above, below), c.timing, c.span, penalties)
-            continue
-        g = above if c.relation is Relation.LE else below
-        own = Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties)
-        inequalities.append(timed(own, c, folding, blocks, streams, predicted.of))
+        else:
+            g = above if c.relation is Relation.LE else below
+            own = Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties)
+            inequalities.append(timed(own, c, folding, blocks, streams, predicted.of))
     assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
     objective, carried = folding.fold(model.objective), [s.following for s in streams if s.following is not None]
     used = [objective, *carried, *predicted.of.values(), *(c.expr for c in inequalities)]

@@ -115,7 +115,7 @@ def _kept_from_infinite_slopes(s: Situation) -> Situation | None:
 
 def _on_model(s: Situation, model: Model, words: str) -> Situation:
     """Situation of a narrower model, with the sentence on what is given up."""
-    problem = canonical(model)
+    problem = canonical(model, s.canonical.seasons)
     facts = check_canonical(problem.model, problem, budget=SearchBudget(s.facts.effort))
     seen = None if s.seen is None else replace(s.seen, problem=problem)
     return replace(s, canonical=problem.learned, facts=facts, given_up=(*s.given_up, words), seen=seen)

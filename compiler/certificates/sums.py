@@ -33,6 +33,7 @@ SYMBOLS = {
     WORST: "greatest values of the data of constraints in each round, for the certificate",
     POOL: "rounds that were broken most, for the certificate: how far over the length of the slopes, constant and slopes, a row each",
     KINKS: "weights and weighted offsets of the kinks of losses, for the certificate, summed by entries and parts of their ranges",
+    CURVE: "curvature of exp-concave losses, for the certificate, summed",
     DYNAMIC: "regret to the best decision of each round, at most",
     IMPOSSIBLE: "number of rounds that no decision satisfies",
 }
@@ -74,6 +75,7 @@ class CertificateSums:
         worst = sum(f.worst.sizes) if f.worst else 0
         shapes: dict[str, tuple[int, ...]] = {SUMS: (sum(map(math.prod, self.parts.values())),)}
         shapes |= {KINKS: (2, len(self.kinked.columns), PARTS)} if f.kinks else {}
+        shapes |= {CURVE: (width, width)} if f.curvature is HessianForm.EXP_CONCAVE else {}
         return shapes | ({WORST: (worst,)} if worst else {}) | ({POOL: (f.pooled, width + 2)} if f.pooled else {})
 
     @cached_property
@@ -95,7 +97,7 @@ class CertificateSums:
             size = math.prod(shape)
             result[name] = self.t.reshape(state[SUMS][start : start + size], shape)
             start += size
-        result |= {name: state[name] for name in (WORST, KINKS) if name in state}
+        result |= {name: state[name] for name in (WORST, KINKS, CURVE) if name in state}
         if POOL in state:
             pool = state[POOL]
             result |= {POOL_SCORE: pool[:, 0], POOL_CONSTANT: pool[:, 1], POOL_SLOPE: pool[:, 2:]}
@@ -145,6 +147,8 @@ class CertificateSums:
         """Fields after the terms of one round, from those before it."""
         t = self.t
         result = {SUMS: state[SUMS] + terms[SUMS]}
+        if CURVE in terms:
+            result[CURVE] = state[CURVE] + terms[CURVE]
         if KINKS in terms:
             result[KINKS] = self.kinked.added(state[KINKS], terms[KINKS])
         if WORST in terms:
@@ -256,7 +260,7 @@ def shapes_of(f: CertificateForm) -> dict[str, tuple[int, ...]]:
     shapes: dict[str, tuple[int, ...]] = {LOSS: (), SIZE: ()}
     if f.curvature is not HessianForm.MEAN:
         shapes |= {CONSTANT: (), SLOPE: (d,)}
-    if f.curved:
+    if f.curvature in (HessianForm.DIAGONAL, HessianForm.FULL):
         shapes[CURVE] = (d,) if f.curvature is HessianForm.DIAGONAL else (d, d)
     if f.mean and f.mean.observed:
         shapes[MEAN] = (sum(f.mean.sizes),)

@@ -109,11 +109,13 @@ class _BoundSearch:
         t = problem.t
         self.t, self.problem, self.rounds, self.start = t, problem, rounds, start
         self.steps, self.domain = steps, problem.domain
-        self.idle = steps if problem.steady else idle
         self.radius = float(self.domain.radius) or 1.0
         self.unit = in_units(self.domain, np.zeros(()), self.radius)
         held = problem.constraints_at(start)
         self.count = 0 if held is None else held[0].shape[0]
+        self.idle = (
+            steps if problem.steady and held is None else idle
+        )  # with constraints steps cost more, and go farther
         slope = problem.loss_at(start)[1]
         self.scale = t.maximum(t.sqrt(slope @ slope) * self.radius, TINY)
         self.most = problem.most_loss()

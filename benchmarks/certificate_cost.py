@@ -34,6 +34,8 @@ PROBLEMS = {
         "minimize a @ x\nsubject to\n    cap: a @ x + sum(x) <= 4 * b each round\n",
     ),
     "`square(a @ x - b)`": ("ogd", "minimize square(a @ x - b)\n"),
+    "`-log(11 + a @ x)`": ("ogd", "minimize -log(11 + a @ x)\n"),
+    "`norm1(x - a)`": ("ogd", "minimize norm1(x - a)\n"),
 }
 
 

@@ -194,8 +194,7 @@ def _convex_bounds(s: Situation, settings: Mapping[str, Setting]) -> tuple[Bound
 def _length_of_rates(settings: Mapping[str, Setting], rounds: Rounds, horizon: int) -> Floats:
     """sqrt(sum_t rate_t^2) after the last round of each stretch."""
     rate = scheduled(settings, "rate")(rounds, horizon)
-    length: Floats = np.sqrt((rate * rate).sums())
-    return length
+    return np.asarray(np.sqrt((rate * rate).sums()))
 
 
 def _convex_guarantee(s: Situation, settings: Mapping[str, Setting]) -> Guarantee:

@@ -43,22 +43,24 @@ def exp_concave_expansion(
 ) -> Expansion:
     """Function with the value `loss` and the gradient g at v, of which k is that of a part n with exp(-theta n) concave over the domain.
 
-    Over the domain <k, u> = <own, u> + b, where `own` is the part of k that is parallel to its affine hull: with it H has the curvature
-    along the domain alone, which is what bounds the steps of the search.
+    Over the domain <k, u> = <own, u> + offset, where `own` is the part of k that is parallel to its affine hull: with it H has the
+    curvature along the domain alone, which is what bounds the steps of the search.
     """
-    own, b = _along(t, domain, k)
-    a, most = k @ v if b is None else k @ v - b, abs(own) @ bounds
+    (own, offset), (slope, shift) = _along(t, domain, k), _along(t, domain, g)
+    a, most = k @ v - offset, abs(own) @ bounds
     least = own @ domain.flat(t, domain.lmo(t, domain.shaped(t, own))) if domain.is_cheap("lmo") else -most
     h = theta / (1.0 + (2.0 / 3.0 * theta) * t.maximum(a - least, 0.0))
     weighed = h * own
-    return Expansion(loss - g @ v + 0.5 * h * a * a, g - a * weighed, t.outer(weighed, own), h * most * most)
+    return Expansion(
+        loss - (g @ v - shift) + 0.5 * h * a * a, slope - a * weighed, t.outer(weighed, own), h * most * most
+    )
 
 
-def _along(t: Tracer, domain: Domain, g: Value) -> tuple[Value, Value | None]:
-    """Part of g parallel to the affine hull of the domain, and what the rest adds to <g, u> for every u of it: None for nothing."""
+def _along(t: Tracer, domain: Domain, g: Value) -> tuple[Value, Value]:
+    """Part of g parallel to the affine hull of the domain, and what the rest adds to <g, u> for every u of it."""
     rows, sides = domain.affine_hull()
     if not len(rows):
-        return g, None
+        return g, t.lift(0.0)
     q, r = np.linalg.qr(rows.T)
     normal = t.constant(q.T, "normal", "orthonormal rows that are constant over the domain")
     offset = t.constant(np.linalg.solve(r.T, sides), "offset", "values of these rows")

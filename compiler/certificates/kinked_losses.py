@@ -116,17 +116,21 @@ class KinkedSums:
         """Length of a part of the range of each row, (n,)."""
         return self._rows([k.width for k in self.terms], "part_width", "lengths of the parts of ranges")
 
-    def of_round(self, p: Problem, x: Point, v: Value) -> tuple[Value, Value, Value]:
-        """Weights and weighted offsets of the kinks of a round by rows and parts, (n, PARTS) each, and the terms' magnitude."""
+    def of_round(self, p: Problem, x: Point, v: Value) -> tuple[Value, Value]:
+        """Weights, weighted offsets and places of the kinks of a round, (3, n), and the terms' magnitude."""
         t, slope = self.t, self.slope
         z, w = p.values([k.argument for k in self.terms], x), p.values([k.weight for k in self.terms], x)
         b = z - slope * v[self.columns]
         low = self._rows([k.lower for k in self.terms], "range_lower", "lower ends of ranges")
-        place = t.floor((-b / slope - low) / self.width)
-        part = t.to_int(t.minimum(t.maximum(place + 1.0, 0.0), float(PARTS - 1)))
-        row, shape = t.iota(len(self.columns)), (len(self.columns), PARTS)
-        size = w @ (abs(b) + abs(slope) * self.bounds[self.columns])
-        return t.scatter_add(w, row, part, shape=shape), t.scatter_add(w * b, row, part, shape=shape), size
+        place = t.minimum(t.maximum(t.floor((-b / slope - low) / self.width) + 1.0, 0.0), float(PARTS - 1))
+        return t.stack(w, w * b, place), w @ (abs(b) + abs(slope) * self.bounds[self.columns])
+
+    def added(self, table: Value, kinks: Value) -> Value:
+        """Sums of weights and of weighted offsets, (2, n, PARTS), with those of a round."""
+        t, row, part = self.t, self.t.iota(len(self.columns)), self.t.to_int(kinks[2])
+        for k in range(2):
+            table = t.put(table, t.gather(table, k, row, part) + kinks[k], k, row, part)
+        return table
 
     def at(self, W: Value, B: Value, y: Value) -> tuple[Value, Value]:
         """Lower bound at y of the sum of all kinks, and its slope (d,): of one affine function that is below the sum everywhere."""

@@ -68,8 +68,8 @@ class Summed(Protocol):
         """True where the function is neither affine nor of a known Hessian."""
 
     @property
-    def kinked(self) -> bool:
-        """True where the slope is that of a smoothed function of the known curvature: steps of one over it need not get shorter."""
+    def steady(self) -> bool:
+        """True where steps of one over the known curvature go on whatever the bound does, which rises and rests on the way."""
 
     @property
     def bounds(self) -> Value:
@@ -109,13 +109,13 @@ class _BoundSearch:
         t = problem.t
         self.t, self.problem, self.rounds, self.start = t, problem, rounds, start
         self.steps, self.domain = steps, problem.domain
-        self.idle = (
-            steps if problem.kinked else idle
-        )  # bounds rise between kinks, and rest on the way from one to the next
         self.radius = float(self.domain.radius) or 1.0
         self.unit = in_units(self.domain, np.zeros(()), self.radius)
         held = problem.constraints_at(start)
         self.count = 0 if held is None else held[0].shape[0]
+        self.idle = (
+            steps if problem.steady and held is None else idle
+        )  # with constraints steps cost more, and go farther
         slope = problem.loss_at(start)[1]
         self.scale = t.maximum(t.sqrt(slope @ slope) * self.radius, TINY)
         self.most = problem.most_loss()
@@ -153,7 +153,7 @@ class _BoundSearch:
         gained = t.and_(better, result - before > rounding)
         longer = t.where(relative_change < 0.25, t.minimum(sigma * 4.0, self.longest), sigma)
         shorter = t.where(t.and_(relative_change < 0.5, self.problem.curved), sigma, t.maximum(sigma * 0.5, SHORTEST))
-        if self.problem.kinked:
+        if self.problem.steady:
             longer = shorter = self.longest
         return (
             t.where(t.and_(finite, relative_change <= 1.0), z, y),

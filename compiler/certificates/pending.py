@@ -102,11 +102,13 @@ class PendingRounds:
 
 
 def pending_rounds(sums: CertificateSums, fields: tuple[Field, ...], multiplied: bool) -> PendingRounds | None:
-    """Layout for the data `fields` of a round; None where each round had better be summed at once: rows are long, or terms short.
+    """Layout for the data `fields` of a round; None where each round had better be summed at once: long rows, short terms, tables.
 
     multiplied  True where the rule may have a multiplier of each constraint in each round
     """
     t, form = sums.t, sums.form
+    if form.kinks or form.theta:
+        return None
     own = [(OWN, Type(DType.FLOAT, (len(form.places),)))] if multiplied and form.each else []
     parts = [(DECIDED, Type(DType.FLOAT, (form.problem.size,))), *own, *((f.name, f.type) for f in fields)]
     names = list[str]()

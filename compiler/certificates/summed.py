@@ -15,8 +15,7 @@ from oco.compiler.certificates.form import CertificateForm, HessianForm, apart, 
 from oco.compiler.certificates.sums import (
     CONSTANT,
     CURVE,
-    KINK_OFFSETS,
-    KINK_WEIGHTS,
+    KINKS,
     MEAN,
     POOL_CONSTANT,
     POOL_SCORE,
@@ -96,9 +95,9 @@ class AllRounds:
         return self.form.curvature is HessianForm.MEAN
 
     @property
-    def kinked(self) -> bool:
-        """True where kinks of losses are summed."""
-        return bool(self.form.kinks)
+    def steady(self) -> bool:
+        """True where kinks of losses are summed, or the curvature of exp-concave ones."""
+        return bool(self.form.kinks) or self.form.curvature is HessianForm.EXP_CONCAVE
 
     def curvature(self) -> Value | None:
         """Upper bound of the curvature of the loss; None where none is known."""
@@ -106,16 +105,16 @@ class AllRounds:
         if CURVE in self.state:
             H = self.state[CURVE]
             parts.append(t.max(abs(H)) if H.ndim == 1 else t.max(t.sum(abs(H), axis=1)))
-        if KINK_WEIGHTS in self.state:
-            parts.append(self.sums.kinked.curvature(self.state[KINK_WEIGHTS]))
+        if KINKS in self.state:
+            parts.append(self.sums.kinked.curvature(self.state[KINKS][0]))
         return sum(parts[1:], parts[0]) if parts else None
 
     def loss_at(self, y: Value) -> tuple[Value, Value, Value]:
         """F(y), its gradient (d,) and the magnitude of its terms."""
         value, slope, size = self._smooth_at(y)
-        if KINK_WEIGHTS not in self.state:
+        if KINKS not in self.state:
             return value, slope, size
-        kinked, own = self.sums.kinked.at(self.state[KINK_WEIGHTS], self.state[KINK_OFFSETS], y)
+        kinked, own = self.sums.kinked.at(self.state[KINKS][0], self.state[KINKS][1], y)
         return value + kinked, slope + own, size
 
     def _smooth_at(self, y: Value) -> tuple[Value, Value, Value]:
@@ -138,8 +137,8 @@ class AllRounds:
             return self.t.lift(np.inf)
         state = self.state
         most = state[CONSTANT] + abs(state[SLOPE]) @ self.bounds
-        if KINK_WEIGHTS in state:
-            most = most + self.sums.kinked.most(state[KINK_WEIGHTS], state[KINK_OFFSETS])
+        if KINKS in state:
+            most = most + self.sums.kinked.most(state[KINKS][0], state[KINKS][1])
         return most + curved(abs(state[CURVE]), self.bounds) @ self.bounds if CURVE in state else most
 
     def _at_means(self) -> Problem:
@@ -252,7 +251,7 @@ class OneRound:
     def __init__(self, sums: CertificateSums, p: Problem) -> None:
         self.sums, self.p, self.t = sums, p, sums.t
         self.problem = sums.form.problem
-        self.domain, self.bounds, self.free, self.kinked = sums.form.domain, sums.bounds, 0, False
+        self.domain, self.bounds, self.free, self.steady = sums.form.domain, sums.bounds, 0, False
         self.exprs = [c.expr for c in self.problem.inequalities if c.timing is Timing.EACH_ROUND]
         self.nonlinear = nonlinear_problem(self.problem, self.exprs)
         self.curved = not is_affine(self.problem.objective, tuple(b.name for b in self.problem.blocks))

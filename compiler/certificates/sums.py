@@ -21,18 +21,19 @@ from oco.compiler.lowering.trace_spec import TraceSpec
 from oco.compiler.problem.canonical import Canonical, Equality, Inequality, StreamRange
 
 LOSS, CONSTANT, SLOPE, CURVE, SIZE = "sum_loss", "sum_constant", "sum_slope", "sum_curve", "sum_size"
-KINK_WEIGHTS, KINK_OFFSETS = "sum_kink_weights", "sum_kink_offsets"
 WORST, MEAN, BROKEN = "worst_data", "sum_data", "broken_rounds"
 ROW_CONSTANT, ROW_SLOPES, ROW_SIZE = "sum_row_constant", "sum_row_slopes", "sum_row_size"
 STREAMS, STREAM_SIZES = "sum_streams", "sum_stream_sizes"
 WHOLE_CONSTANT, WHOLE_SLOPE, WHOLE_SIZE = "sum_whole_constant", "sum_whole_slope", "sum_whole_size"
 DYNAMIC, IMPOSSIBLE = "sum_dynamic", "impossible_rounds"
 POOL_SCORE, POOL_CONSTANT, POOL_SLOPE = "pool_score", "pool_constant", "pool_slope"
-SUMS, POOL = "certificate_sums", "certificate_pool"
+SUMS, POOL, KINKS = "certificate_sums", "certificate_pool", "certificate_kinks"
 SYMBOLS = {
     SUMS: "sums over the rounds for the certificate: losses, magnitudes of terms, then what is known of losses and constraints",
     WORST: "greatest values of the data of constraints in each round, for the certificate",
     POOL: "rounds that were broken most, for the certificate: how far over the length of the slopes, constant and slopes, a row each",
+    KINKS: "weights and weighted offsets of the kinks of losses, for the certificate, summed by entries and parts of their ranges",
+    CURVE: "curvature of exp-concave losses, for the certificate, summed",
     DYNAMIC: "regret to the best decision of each round, at most",
     IMPOSSIBLE: "number of rounds that no decision satisfies",
 }
@@ -73,6 +74,8 @@ class CertificateSums:
         f, width = self.form, self.form.problem.size
         worst = sum(f.worst.sizes) if f.worst else 0
         shapes: dict[str, tuple[int, ...]] = {SUMS: (sum(map(math.prod, self.parts.values())),)}
+        shapes |= {KINKS: (2, len(self.kinked.columns), PARTS)} if f.kinks else {}
+        shapes |= {CURVE: (width, width)} if f.curvature is HessianForm.EXP_CONCAVE else {}
         return shapes | ({WORST: (worst,)} if worst else {}) | ({POOL: (f.pooled, width + 2)} if f.pooled else {})
 
     @cached_property
@@ -94,8 +97,7 @@ class CertificateSums:
             size = math.prod(shape)
             result[name] = self.t.reshape(state[SUMS][start : start + size], shape)
             start += size
-        if WORST in state:
-            result[WORST] = state[WORST]
+        result |= {name: state[name] for name in (WORST, KINKS, CURVE) if name in state}
         if POOL in state:
             pool = state[POOL]
             result |= {POOL_SCORE: pool[:, 0], POOL_CONSTANT: pool[:, 1], POOL_SLOPE: pool[:, 2:]}
@@ -112,7 +114,7 @@ class CertificateSums:
         slope = flat(t, q.gradient(x))
         result, size = {LOSS: loss}, 2.0 * abs(loss) + abs(slope) @ bounds
         if f.kinks:
-            result[KINK_WEIGHTS], result[KINK_OFFSETS], kinked = self.kinked.of_round(p, x, v)
+            result[KINKS], kinked = self.kinked.of_round(p, x, v)
             loss = q.loss(x)
             size = size + abs(loss) + kinked
         constant = loss - slope @ v
@@ -145,6 +147,10 @@ class CertificateSums:
         """Fields after the terms of one round, from those before it."""
         t = self.t
         result = {SUMS: state[SUMS] + terms[SUMS]}
+        if CURVE in terms:
+            result[CURVE] = state[CURVE] + terms[CURVE]
+        if KINKS in terms:
+            result[KINKS] = self.kinked.added(state[KINKS], terms[KINKS])
         if WORST in terms:
             first, data = t.eq(state["round"], 1), terms[WORST]
             result[WORST] = t.where(first, data, t.maximum(state[WORST], data))
@@ -254,11 +260,8 @@ def shapes_of(f: CertificateForm) -> dict[str, tuple[int, ...]]:
     shapes: dict[str, tuple[int, ...]] = {LOSS: (), SIZE: ()}
     if f.curvature is not HessianForm.MEAN:
         shapes |= {CONSTANT: (), SLOPE: (d,)}
-    if f.curved:
+    if f.curvature in (HessianForm.DIAGONAL, HessianForm.FULL):
         shapes[CURVE] = (d,) if f.curvature is HessianForm.DIAGONAL else (d, d)
-    if f.kinks:
-        parts = (sum(k.slope.size for k in f.kinks), PARTS)
-        shapes |= {KINK_WEIGHTS: parts, KINK_OFFSETS: parts}
     if f.mean and f.mean.observed:
         shapes[MEAN] = (sum(f.mean.sizes),)
     if f.averaged:

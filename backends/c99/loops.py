@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from oco.backends.c99.entries import flat_index
 from oco.backends.c99.expressions import Level, Text
 from oco.backends.c99.statements import entry_of
-from oco.backends.c99.templates import PARTS
 from oco.backends.c99.vectors import c_type, is_vector, reduction
 from oco.backends.c99.writer import Writer
 from oco.compiler.ir.loop_groups import IN_PARTS, LONG, accumulates
@@ -19,8 +18,8 @@ Index = Sequence[str]
 Shape = Sequence[int]
 LONG_ROW = 32
 """Number of entries from which an inner product of contiguous arrays is added up in several parts at once."""
-MANY = LONG
-"""Entries from which any sum is added up in PARTS parts at once."""
+PARTS = {LONG: 32, 16: 8}
+"""Parts in which any sum is added up at once, by the entries from which it is."""
 Part = tuple[str, Equation]
 """Equation in a loop of sums, with the name of its running value; "" for one that makes an entry."""
 
@@ -63,7 +62,9 @@ def together(w: Writer, shape: Shape, equations: Sequence[Equation]) -> None:
     for e in equations:
         _begin(w, e)
     sums = [e for e in equations if accumulates(e) and not e.outs[0].type.shape]
-    if len(sums) == len(equations) or (sums and _takes_parts(shape, sums) and all(map(_is_entry, equations))):
+    if len(sums) == len(equations) or (
+        sums and shape[-1] >= LONG and _parts(shape, sums) > 1 and all(map(_is_entry, equations))
+    ):
         _accumulate(w, shape, [(e.outs[0].name if e in sums else "", e) for e in equations])
         return
     with w.loops(shape) as index:
@@ -120,9 +121,11 @@ def _is_entry(e: Equation) -> bool:
     return e.op in POINTWISE or (accumulates(e) and not e.outs[0].type.shape)
 
 
-def _takes_parts(shape: Shape, sums: Sequence[Equation]) -> bool:
-    """True if running values take turns along the last axis."""
-    return shape[-1] >= MANY and all(e.op in IN_PARTS and c_type(e.args[0].type) == "double" for e in sums)
+def _parts(shape: Shape, sums: Sequence[Equation]) -> int:
+    """Number of running values that take turns along the last axis; 1 for none."""
+    if not all(e.op in IN_PARTS and c_type(e.args[0].type) == "double" for e in sums):
+        return 1
+    return next((parts for least, parts in PARTS.items() if shape[-1] >= least), 1)
 
 
 def _accumulate(w: Writer, shape: Shape, totals: Sequence[Part], before: Index = ()) -> None:
@@ -130,33 +133,33 @@ def _accumulate(w: Writer, shape: Shape, totals: Sequence[Part], before: Index =
 
     Along a last axis of many entries several running values take turns: none waits for the addition before, and the loop vectorizes.
     """
-    first = 0
-    if _takes_parts(shape, [e for total, e in totals if total]):
-        first = shape[-1] // PARTS * PARTS
-        _in_parts(w, (*shape[:-1], first), totals, before)
+    first, count = 0, _parts(shape, [e for total, e in totals if total])
+    if count > 1:
+        first = shape[-1] // count * count
+        _in_parts(w, (*shape[:-1], first), count, totals, before)
     if first < shape[-1]:
         with w.loops(shape, first) as index:
             for total, e in totals:
                 _entry_of_sums(w, e, total, [*before, *index])
 
 
-def _in_parts(w: Writer, shape: Shape, totals: Sequence[Part], before: Index) -> None:
-    """Loops with a last axis of a multiple of PARTS entries."""
+def _in_parts(w: Writer, shape: Shape, count: int, totals: Sequence[Part], before: Index) -> None:
+    """Loops with a last axis of a multiple of `count` entries."""
     parts = [(w.fresh("parts") if total else "", total, e) for total, e in totals]
     sums = [part for part in parts if part[0]]
     for name, total, _ in sums:
-        w.line(f"double {name}[{PARTS}];")
-        with w.loops((PARTS,)) as part:
+        w.line(f"double {name}[{count}];")
+        with w.loops((count,)) as part:
             w.line(f"{name}[{part[0]}] = {total};")
     with w.loops(shape[:-1]) as rows:
         block = w.fresh("i", "j", "k", "l", "m")
-        with w.braces(f"for (int {block} = 0; {block} < {shape[-1]}; {block} += {PARTS})"), w.loops((PARTS,)) as part:
+        with w.braces(f"for (int {block} = 0; {block} < {shape[-1]}; {block} += {count})"), w.loops((count,)) as part:
             for name, _, e in parts:
                 own = f"{name}[{part[0]}]" if name else ""
                 _entry_of_sums(w, e, own, [*before, *rows, f"{block} + {part[0]}"])
         w.taken.discard(block)
     for name, total, e in sums:
-        w.line(f"{total} = @{'sum' if e.op == 'matmul' else e.op}_of_parts({name});")
+        w.line(f"{total} = @{'sum' if e.op == 'matmul' else e.op}_of_{count}({name});")
 
 
 def _entry_of_sums(w: Writer, e: Equation, total: str, index: Index) -> None:

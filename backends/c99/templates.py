@@ -87,16 +87,12 @@ TEMPLATES: dict[str, Template] = {
     "where": _where,
 }
 
-PARTS = 32
-"""Parts of long sums; gcc unrolls loops of 16 and fewer first, and then vectorizes few."""
 
-
-def _of_parts(op: str, step: str) -> tuple[str, str]:
-    """Function that joins PARTS values, halves with halves: none waits for all before it."""
-    halves = [PARTS >> k for k in range(1, PARTS.bit_length())]
+def _joined(op: str, step: str, count: int) -> tuple[str, str]:
+    """Function that joins values, halves with halves: none waits for all before it."""
+    halves = [count >> k for k in range(1, count.bit_length())]
     turns = [f"    for (int i = 0; i < {n}; ++i) {{ {step.format('v[i]', f'v[i + {n}]')} }}" for n in halves]
-    lines = (f"double @{op}_of_parts(double *v) {{", *turns, "    return v[0];", "}")
-    return f"{op}_of_parts", "\n".join(lines)
+    return f"{op}_of_{count}", "\n".join((f"double @{op}_of_{count}(double *v) {{", *turns, "    return v[0];", "}"))
 
 
 HELPERS: dict[str, str] = {
@@ -243,7 +239,9 @@ HELPERS: dict[str, str] = {
     "at_least": "double @at_least(double a, double b) { return b > a ? b : a; }",
     "at_most": "double @at_most(double a, double b) { return b < a ? b : a; }",
     **dict(
-        [_of_parts("sum", "{0} += {1};"), *(_of_parts(op, f"{{0}} = @{op}({{0}}, {{1}});") for op in ("max", "min"))]
+        _joined(op, step, count)
+        for op, step in (("sum", "{0} += {1};"), ("max", "{0} = @max({0}, {1});"), ("min", "{0} = @min({0}, {1});"))
+        for count in (8, 32)
     ),
     "max_int": "int64_t @max_int(int64_t a, int64_t b) { return a >= b ? a : b; }",
     "min_int": "int64_t @min_int(int64_t a, int64_t b) { return a <= b ? a : b; }",

@@ -69,7 +69,8 @@ static void statement(const Statement *s, const Tables *of, double *wealth, cons
     const double *rows[TILE];
     const double *slope = of->slope + s->first, *base = of->base + s->first, *least = of->least + s->first;
     const int kind = s->bins ? BINNED : MEAN;
-    int64_t beyond = 0;
+    const double low = s->low, high = s->high;
+    double beyond = 0.0;
     wealth += s->first;
     if (kind == BINNED) {
         for (int64_t k = 0; k < s->bins - 1; ++k)
@@ -82,7 +83,7 @@ static void statement(const Statement *s, const Tables *of, double *wealth, cons
             for (int64_t t = 0; t < rounds; ++t) away[t] *= last[t] > 0.0 ? 1.0 : last[t] < 0.0 ? -1.0 : 0.0;
         }
     }
-    for (int64_t t = 0; kind != BINNED && t < rounds; ++t) beyond |= (away[t] < s->low) | (away[t] > s->high);
+    for (int64_t t = 0; kind != BINNED && t < rounds; ++t) beyond += away[t] < low ? 1.0 : away[t] > high ? 1.0 : 0.0;
     for (int64_t g = 0; g < s->groups; g += 2) {
         const int64_t at = g * LANES;
         for (int64_t t = 0; kind == BINNED && t < rounds; ++t) rows[t] = of->odds + s->odds + bins[t] * s->groups * LANES + at;
@@ -92,7 +93,7 @@ static void statement(const Statement *s, const Tables *of, double *wealth, cons
     else grow(1, kind, wealth + at, slope + at, base + at, least + at, away, rows, shares, s->prior, rounds, totals)
         if (kind == BINNED) {
             GROW(BINNED);
-        } else if (beyond) {
+        } else if (beyond > 0.0) {
             GROW(BOUNDED);
         } else {
             GROW(MEAN);

@@ -94,7 +94,7 @@ def test_states_that_cannot_be(old: str, new: str, words: str) -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_the_range_is_kept_where_what_follows_is_known(backend: str) -> None:
-    trace = plan_of(BATTERY).run(data_of(BATTERY, 1), backend=backend)
+    trace = plan_of(f"{BATTERY}\nusing ogd\n").run(data_of(BATTERY, 1), backend=backend)
     stored, charge = trace.data.array("stored"), trace.decisions
     np.testing.assert_allclose(stored[1:], 0.98 * stored[:-1] + charge[:-1], atol=1e-7)
     assert stored[0] == 200 and stored.min() >= 0 and stored.max() <= 400
@@ -119,7 +119,7 @@ def test_streams_may_take_away_and_the_value_stays_within_the_range(backend: str
 
 @pytest.mark.parametrize("text", [BATTERY, SHOP], ids=["battery", "shop"])
 def test_c_decides_as_numpy_does_and_the_guarantee_says_what_it_leaves_out(text: str) -> None:
-    plan, data = plan_of(text), data_of(text, 3)
+    plan, data = plan_of(f"{text}\nusing ogd\n" if text is BATTERY else text), data_of(text, 3)
     traces = [plan.run(data, backend=b) for b in BACKENDS]
     np.testing.assert_allclose(traces[0].decisions, traces[1].decisions, atol=1e-9)
     assert "later rounds in" in "\n".join(plan.contract.guarantee)

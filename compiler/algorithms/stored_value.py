@@ -1,26 +1,27 @@
 """Value of what a round leaves in stores, from what filling them costs in the rounds to come.
 
-A flow of u units into a store costs c_t u + kappa_t u^2 / 2 in round t, with the slope and the second derivative of the penalised loss at the
-decision, and a unit that is there m_t = df_t/ds (holding it). Averages of these, and of the drift, at the phases of the season predict
-those of H rounds to come: of c the mean of all rounds with theta times what that of the phase is above it, and phi^h times what the last one
-was above this; theta and phi are the regressions, cut to [0, 1], of what came on what was expected, so that noise is no season. No c
+A flow of u units into a store costs c_t u + kappa_t u^2 / 2 in round t, with the slope and the second derivative of the penalised loss at
+the decision, and a unit that is there m_t = df_t/ds (holding it). Averages of these, and of the drift, at the phases of the season predict
+those of H rounds to come: of c the mean of all rounds with theta times what that of the phase is above it, and phi^h times what the last
+one was above this; theta and phi are the regressions, cut to [0, 1], of what came on what was expected, so that noise is no season. No c
 counts as more than two usual errors off: one spike decides nothing.
-The marginal value v_h of s units before round h is then keep w - m_h with w at the flow at which the next store and the flow have one price,
+
+The marginal value v_h of s units before round h is then keep w - m_h with w at the flow at which the next store and the flow have one
+price (Bellman's equation, differentiated: the value is concave, so its slope falls while that of the flow's cost does not),
 
     w = v_{h+1}(keep s + drift_h + u) = c_h + kappa_h u,      least <= u <= most,
 
 and that at the end of the flows where they have none: for kappa = 0 the median of c_h and of v_{h+1} at both ends. Beyond the upper end of
 the store a unit has no value, below the lower one any; after H rounds it has the mean of all c. Values stand on a grid, linear
-between its points, at flows of a few sizes. So a round decides by f_t(x) - V(s'(x)),
+between its points, at flows of a few sizes. So a round decides by f_t(x) - V_{t+1}(s'(x)), and
 
-    sum_t f_t(x_t) = sum_t [f_t(x_t) - V_{t+1}(s_{t+1}) + V_t(s_t)] + V_{T+1}(s_{T+1}) - V_1(s_1),
+    sum_t f_t(x_t) = sum_t [f_t(x_t) - V_{t+1}(s_{t+1}) + V_t(s_t)] + V_{T+1}(s_{T+1}) - V_1(s_1):
 
-and what is paid for what is left judges experts by what they leave, too. H = 1 looks no round ahead.
+experts are judged by what they leave, too, and what is paid for it comes back. H = 1 looks no round ahead.
 """
 
 from __future__ import annotations
 
-import math
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -60,11 +61,15 @@ FARTHEST = 2.0
 SIZE_RATE = 0.02
 """Least rate at which the usual size of these errors forgets."""
 UNBOUNDED, EDGE = 1e300, 1e-9
+GOLDEN = 0.6180339887498949
+"""Part of a cell by which the kinks of the value move each round: a decision at a kink is at none of the next round, where rounding would
+choose its slope.
+"""
 BY_PHASE, OVERALL, ABOVE = "cost_by_phase", "cost_overall", "cost_above"
 ERRORS, USUAL, VALUES = "cost_errors", "cost_usual", "value"
 SLOPES, DROPS, KINKS = "value_slope", "value_drop", "value_knot"
 SYMBOLS = {
-    BY_PHASE: "averages at each phase of the season: what a unit in store costs, how this grows, what holding it costs, the drift of the store",
+    BY_PHASE: "averages at each phase of the season: cost of a unit in store, its growth, cost of holding one, drift of the store",
     OVERALL: "the same, of all rounds",
     ABOVE: "what the last cost of a unit was above its average",
     ERRORS: "sums of squares of these errors and of products with those before; and the same of what phases are above the mean",
@@ -142,12 +147,14 @@ class StoredValue:
         least, most = (
             t.name(end, t.minimum(t.maximum(kept + self._constant(end), lower), upper)) for end in ("least", "most")
         )
-        shares = np.concatenate([np.arange(KNOTS + 1) + 0.5, np.arange(KNOTS) + 1.0]) / (KNOTS + 1)
-        places = t.constant(shares.reshape(-1, 1), "places", "between kinks, and kinks")
-        at = t.name("at", least + places * (most - least))
-        slopes = t.transpose(self._interpolated(array(state, VALUES), t.transpose(at[: KNOTS + 1])))
+        f = GOLDEN * self.p.played
+        knots = (t.iota(KNOTS) + (f - t.floor(f))) / float(KNOTS)
+        ends = t.concat(t.zeros((1,)), knots, t.ones((1,)))
+        between = t.name("between", 0.5 * (ends[:-1] + ends[1:]))
+        kinks, middles = (least + t.reshape(v, (v.size, 1)) * (most - least) for v in (knots, between))
+        slopes = t.transpose(self._interpolated(array(state, VALUES), t.transpose(middles)))
         drops = t.maximum(slopes[:-1] - slopes[1:], 0.0)
-        return {SLOPES: slopes[0], DROPS: t.name("drop", drops), KINKS: at[KNOTS + 1 :]}
+        return {SLOPES: slopes[0], DROPS: t.name("drop", drops), KINKS: t.name("kinks", kinks)}
 
     def update(self, state: State, played: Point, slope: Point) -> State:
         """State after a round with the decision `played`, where the penalised loss had this slope, in units of the rule."""
@@ -193,7 +200,9 @@ class StoredValue:
         edge = EDGE * (upper - lower)
 
         flows = FLOWS if self.is_curved else 2
-        flow = t.name("flow", least + (most - least) * t.constant(np.linspace(0.0, 1.0, flows), "shares", "of the flows"))
+        flow = t.name(
+            "flow", least + (most - least) * t.constant(np.linspace(0.0, 1.0, flows), "shares", "of the flows")
+        )
 
         def earlier(j: Value, after: Value) -> tuple[Value, ...]:
             assert p.round is not None

@@ -38,7 +38,7 @@ MOST_STORES = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Store:
+class StoreOfState:
     """State that is a store; arrays have a number for each of its m entries, (m,).
 
     following    s', before it is cut to its range
@@ -76,7 +76,7 @@ class Store:
 
 
 @lru_cache(maxsize=16)
-def stores(canonical: Canonical) -> tuple[Store, ...]:
+def stores(canonical: Canonical) -> tuple[StoreOfState, ...]:
     """Stores of a problem: none where an entry of the decisions fills two, where there are too many, or where feedback is late."""
     made = [_store(canonical, s) for s in canonical.streams if s.uncut is not None and _is_free(canonical, s)]
     own = [s for s in made if s is not None]
@@ -97,15 +97,13 @@ def _is_free(canonical: Canonical, s: StreamRange) -> bool:
     return not changing and set(names(s.uncut, Kind.STREAM)) <= before
 
 
-def _store(canonical: Canonical, s: StreamRange) -> Store | None:
+def _store(canonical: Canonical, s: StreamRange) -> StoreOfState | None:
     """State as a store; None where it is none."""
     assert s.uncut is not None
     lower, upper = (np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape).ravel() for e in (s.lower, s.upper))
     blocks = tuple(b.name for b in canonical.blocks)
     variables = (*blocks, s.name)
-    own = rewrite(
-        s.uncut, lambda n: replace(n, kind=Kind.DECISION) if isinstance(n, Name) and n.name == s.name else n
-    )
+    own = rewrite(s.uncut, lambda n: replace(n, kind=Kind.DECISION) if isinstance(n, Name) and n.name == s.name else n)
     if not (np.isfinite(lower).all() and np.isfinite(upper).all() and (lower < upper).all()):
         return None
     if not is_affine(own, variables):
@@ -124,7 +122,7 @@ def _store(canonical: Canonical, s: StreamRange) -> Store | None:
     if (keep < 0).any():
         return None
     ends = np.sort(rate * _ends(canonical, entries), axis=0)
-    return Store(s.name, s.shape, s.uncut, entries, keep, rate, lower, upper, *ends)
+    return StoreOfState(s.name, s.shape, s.uncut, entries, keep, rate, lower, upper, *ends)
 
 
 def _ends(canonical: Canonical, entries: Floats) -> Floats:
@@ -141,12 +139,12 @@ def _ends(canonical: Canonical, entries: Floats) -> Floats:
     return np.array(ends).T
 
 
-def slope_name(store: Store) -> str:
+def slope_name(store: StoreOfState) -> str:
     """Name of the stream with the value of a unit that is left, at the least that is left, of the shape of the state."""
     return f"{SLOPE}{store.name}"
 
 
-def knot_names(store: Store, k: int) -> tuple[str, str]:
+def knot_names(store: StoreOfState, k: int) -> tuple[str, str]:
     """Names of the streams with a kink, and with the drop of the value of a unit beyond it."""
     return f"{KNOT}{k}_{store.name}", f"{DROP}{k}_{store.name}"
 
@@ -159,7 +157,7 @@ def valued(canonical: Canonical) -> Canonical:
     return replace(canonical, objective=algebra.sub(canonical.objective, total), moving=moving)
 
 
-def _left(store: Store) -> Expr:
+def _left(store: StoreOfState) -> Expr:
     """V of what a round leaves in a store."""
     left = algebra.broadcast(store.following, store.shape)
 
@@ -176,7 +174,7 @@ def _left(store: Store) -> Expr:
     return total
 
 
-def value_of_state(canonical: Canonical, store: Store) -> Expr:
+def value_of_state(canonical: Canonical, store: StoreOfState) -> Expr:
     """Derivative of the loss towards a store, of its shape."""
     loss = canonical.objective if canonical.moving is None else canonical.moving
 

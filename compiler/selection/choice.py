@@ -10,9 +10,8 @@ from typing import Any
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
 from oco.compiler.algorithms.common import EXACT_STEP
 from oco.compiler.lowering.restarts import first_epoch, restarted
-from oco.compiler.problem.stores import stores
 from oco.compiler.proximal.solvable import step_rank
-from oco.compiler.selection.finalists import earliest, goes_first, order, searched_finalists
+from oco.compiler.selection.finalists import earliest, goes_first, order, reasons_to_go_first, searched_finalists
 from oco.compiler.selection.given_units import numbers_given, unit_word
 from oco.compiler.selection.ignored_settings import ignored_settings, unread, using_all_settings
 from oco.compiler.selection.objections import inapplicable, required, theorem_objections
@@ -63,10 +62,6 @@ class Policy:
 
 
 PAPER = Policy()
-PREDICTS = "it solves each round on what is known before its decision, and weighs that against steps on what came"
-PREDICTS_NOT = "it takes steps on what came, and does not solve the round on what is known before its decision"
-VALUES = "it values what a round leaves in store by what filling it costs in the rounds to come"
-VALUES_NOT = "what a decision leaves to later rounds counts for nothing in it"
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +190,7 @@ def choose(
     if not usable:
         return Choice(s, tuple(refused), policy=policy)
     rivals = [v for v in usable if goes_first(s, v.algorithm)] or usable
-    first, behind = (VALUES, VALUES_NOT) if stores(s.canonical) else (PREDICTS, PREDICTS_NOT)
+    first, behind = reasons_to_go_first(s)
     why = first if len(rivals) < len(usable) else why_first(usable)
     best = replace(usable[0], applicability=Applicability.CHOSEN, reason=why)
     losers = [replace(v, reason=why_lost(v, best) if v in rivals else behind) for v in usable[1:]]

@@ -15,6 +15,11 @@ from oco.compiler.theory.theorems import Situation
 Search = Callable[[Algorithm, Rival], Verdict]
 """Verdict on an algorithm with its constants searched; with the paper's where they come nowhere near another one."""
 
+PREDICTS = "it solves each round on what is known before its decision, and weighs that against steps on what came"
+PREDICTS_NOT = "it takes steps on what came, and does not solve the round on what is known before its decision"
+VALUES = "it values what a round leaves in store by what filling it costs in the rounds to come"
+VALUES_NOT = "what a decision leaves to later rounds counts for nothing in it"
+
 
 def order(s: Situation, v: Verdict) -> tuple[Any, ...]:
     """Key by which verdicts are sorted: rules that read what is known before the decision first, then by rank."""
@@ -85,6 +90,11 @@ def goes_first(s: Situation, a: Algorithm) -> bool:
     if stores(s.canonical):
         return a.values_left
     return informed_ahead(s) and a.looks_ahead
+
+
+def reasons_to_go_first(s: Situation) -> tuple[str, str]:
+    """Reasons why an algorithm goes first by `goes_first`, and why others come behind it."""
+    return (VALUES, VALUES_NOT) if stores(s.canonical) else (PREDICTS, PREDICTS_NOT)
 
 
 def _ignores_what_is_known(s: Situation, v: Verdict) -> bool:

@@ -294,6 +294,7 @@ class _Body:
         for out, param, result in zip(e.outs, body.params[len(body.params) - len(e.outs) :], body.results):
             own = isinstance(result, Var) and result.name in made & self.stored
             if own and result.type.shape and not read[param.name] and body.results.count(result) == 1:
+                assert isinstance(result, Var)
                 self.w.entries.places[result.name] = self.w.entries.places[out.name]  # nothing reads the value before
         self.equations(body)
         self._move([self.w.entries.places[v.name] for v in e.outs], body.results)

@@ -25,6 +25,7 @@ from oco.evaluation.baselines.rules import RuleChoice, beside, cheap_rules, rule
 from oco.evaluation.baselines.stated import Deviations, OfModel, Quantile, WorstOfRange
 from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data, load_data
+from oco.evaluation.report import run_page
 from oco.evaluation.report.run_page import report
 from oco.evaluation.summary import summarize
 
@@ -272,7 +273,8 @@ def test_a_run_prints_the_best_rule(tmp_path, capsys):
     assert run("--baselines", "few")[0] == 2
 
 
-def test_a_report_has_a_point_and_a_row_for_each_rule():
+def test_a_report_has_a_point_and_a_row_for_each_rule(monkeypatch):
+    monkeypatch.setattr(run_page, "drawings", lambda trace: {})  # those of the run alone
     plan = oco.compile(oco.parse(DRAWN), "coldq")
     trace = plan.run()
     found = beside(RuleChoice.SOME, trace.problem, trace.data, Trade.of(plan.choice.situation, 1.0))

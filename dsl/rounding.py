@@ -49,7 +49,10 @@ def _product_error(a: Array, b: Array, p: Array) -> Array:
     a1, a2 = _split(a)
     b1, b2 = _split(b)
     error = a2 * b2 - (((p - a1 * b1) - a2 * b1) - a1 * b2)
-    safe = (np.abs(a) < SAFE) & (np.abs(b) < SAFE) & (np.abs(a) > 1 / SAFE) & (np.abs(b) > 1 / SAFE)
+    x, y = np.abs(a), np.abs(b)
+    safe = (x < SAFE) & (y < SAFE) & (x > 1 / SAFE) & (y > 1 / SAFE)
+    if safe.all():
+        return error
     return np.where((a == 0) | (b == 0), 0.0, np.where(safe, error, np.nan))
 
 
@@ -79,23 +82,31 @@ def mul_up(a: Array, b: Array) -> Array:
     return products(a, b)[1]
 
 
-def div_down(a: Array, b: Array) -> Array:
-    """Quotient rounded down; a zero divisor represents the limit from its side (-0.0: from below), 0 / 0 is 0."""
+def quotients(a: Array, b: Array) -> tuple[Array, Array]:
+    """Quotients rounded down and up; a zero divisor represents the limit from its side (-0.0: from below), 0 / 0 is 0."""
     if not (a.ndim or b.ndim):
-        return np.asarray(numbers.div_down(float(a), float(b)))
+        x, y = float(a), float(b)
+        return np.asarray(numbers.div_down(x, y)), np.asarray(0.0 - numbers.div_down(-x, y))
     with np.errstate(all="ignore"):
         q = a / b
         q = np.where(np.isnan(q), 0.0, q)
         p = q * b
         remainder = ((a - p) - _product_error(q, b, p)) * np.sign(b)
-        exact = (remainder >= 0) | (a == 0) | (b == 0) | np.isinf(a) | np.isinf(b)
-        low = np.where(exact, q, np.nextafter(q, -np.inf))
-    return np.where((np.sign(a) * np.sign(b) > 0) & (low < 0), 0.0, low)
+        kept = (a == 0) | (b == 0) | np.isinf(a) | np.isinf(b)
+        low = np.where(kept | (remainder >= 0), q, np.nextafter(q, -np.inf))
+        high = np.where(kept | (remainder <= 0), q, np.nextafter(q, np.inf))
+        sign = np.sign(a) * np.sign(b)
+    return np.where((sign > 0) & (low < 0), 0.0, low), np.where((sign < 0) & (high > 0), 0.0, high) + 0.0
+
+
+def div_down(a: Array, b: Array) -> Array:
+    """Quotient rounded down, with the conventions of `quotients`."""
+    return quotients(a, b)[0]
 
 
 def div_up(a: Array, b: Array) -> Array:
-    """Quotient rounded up, with the conventions of `div_down`."""
-    return 0.0 - div_down(-a, b)
+    """Quotient rounded up, with the conventions of `quotients`."""
+    return quotients(a, b)[1]
 
 
 def _sqrt_remainder(x: Array, root: Array) -> Array:

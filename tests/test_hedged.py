@@ -281,7 +281,7 @@ def test_where_the_model_states_penalties_it_is_the_default() -> None:
     unpriced = oco.compile(silent, data=data)
     assert unpriced.algorithm == "hedged" and "by the tradeoff, in slopes that come" in str(unpriced.explain())
     assert oco.compile(silent).algorithm != "hedged"
-    tuned = oco.tune(stated, data, "hedged", seconds=2.0)
+    tuned = oco.tune(stated, data, "hedged", seconds=0.5)
     assert oco.parse(f"{AFFINE.text(', penalty [2, 5]', rounds)}{tuned.line}\n").using is not None
 
 

@@ -341,20 +341,25 @@ def _extremes(
 
 def _stacked(ends: Sequence[Array], rank: int) -> Array:
     """Ends with a first axis for their number and so many for their entries."""
-    ends = np.broadcast_arrays(*ends)
+    ends = _alike(ends)
     return np.array(ends).reshape(len(ends), *(1,) * (rank - ends[0].ndim), *ends[0].shape)
+
+
+def _alike(values: Sequence[Array]) -> Sequence[Array]:
+    """Arrays of one shape; most are already."""
+    return values if len({v.shape for v in values}) == 1 else np.broadcast_arrays(*values)
 
 
 def _least(values: Sequence[Array]) -> Array:
     if not any(v.ndim for v in values):
         return np.asarray(min(map(float, values)))
-    return np.asarray(np.minimum.reduce(np.broadcast_arrays(*values)))
+    return np.asarray(np.minimum.reduce(_alike(values)))
 
 
 def _greatest(values: Sequence[Array]) -> Array:
     if not any(v.ndim for v in values):
         return np.asarray(max(map(float, values)))
-    return np.asarray(np.maximum.reduce(np.broadcast_arrays(*values)))
+    return np.asarray(np.maximum.reduce(_alike(values)))
 
 
 def _softplus(x: Array) -> Array:

@@ -29,6 +29,8 @@ def add_down(a: Array, b: Array) -> Array:
         t = s - a
         error = (a - (s - t)) + (b - t)
         low = np.where(error < 0, np.nextafter(s, -np.inf), s)
+        if np.isfinite(s).all():
+            return low
         overflowed = (s == np.inf) & np.isfinite(a) & np.isfinite(b)
     return np.where(np.isnan(s), -np.inf, np.where(overflowed, LARGEST, low))
 
@@ -49,11 +51,13 @@ def _product_error(a: Array, b: Array, p: Array) -> Array:
     a1, a2 = _split(a)
     b1, b2 = _split(b)
     error = a2 * b2 - (((p - a1 * b1) - a2 * b1) - a1 * b2)
-    x, y = np.abs(a), np.abs(b)
-    safe = (x < SAFE) & (y < SAFE) & (x > 1 / SAFE) & (y > 1 / SAFE)
-    if safe.all():
-        return error
-    return np.where((a == 0) | (b == 0), 0.0, np.where(safe, error, np.nan))
+    safe = _safe(a) & _safe(b)
+    return error if safe.all() else np.where((a == 0) | (b == 0), 0.0, np.where(safe, error, np.nan))
+
+
+def _safe(a: Array) -> Array:
+    size = np.abs(a)
+    return (size < SAFE) & (size > 1 / SAFE)
 
 
 def products(a: Array, b: Array) -> tuple[Array, Array]:
@@ -62,6 +66,10 @@ def products(a: Array, b: Array) -> tuple[Array, Array]:
         x, y = float(a), float(b)
         return np.asarray(numbers.mul_down(x, y)), np.asarray(0.0 - numbers.mul_down(-x, y))
     with np.errstate(all="ignore"):
+        if _safe(a).all() and _safe(b).all():
+            p = a * b
+            error = _product_error(a, b, p)
+            return np.where(error >= 0, p, np.nextafter(p, -np.inf)), np.where(error <= 0, p, np.nextafter(p, np.inf))
         zero = (a == 0) | (b == 0)
         p = np.where(zero, 0.0, a * b)
         error = _product_error(a, b, p)
@@ -138,6 +146,8 @@ def sum_down(x: Array, axis: int | None) -> Array:
     with np.errstate(all="ignore"):
         total, error, slack = _compensated_sums(rows)
         low = add_down(total, add_down(error, -slack))
+    if np.isfinite(total).all() and np.isfinite(error).all():
+        return low
     infinite = np.where(np.any(rows == -np.inf, axis=-1), -np.inf, np.inf)
     overflowed = ~np.isfinite(total) | ~np.isfinite(error)
     return np.where(np.any(np.isinf(rows), axis=-1), infinite, np.where(overflowed, -np.inf, low))

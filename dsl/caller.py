@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import linecache
 import sys
+from functools import lru_cache
 from itertools import islice
-from types import FrameType
+from types import CodeType, FrameType
 
 from oco.dsl.source import Source, Span
 
@@ -31,14 +32,20 @@ def is_ours(frame: FrameType) -> bool:
 def _span(frame: FrameType) -> Span | None:
     code = frame.f_code
     lines = linecache.getlines(code.co_filename, frame.f_globals)
-    positions = next(islice(code.co_positions(), frame.f_lasti // 2, None), None)
-    first, last, column, end_column = positions or (None, None, None, None)
+    first, last, column, end_column = _place(code, frame.f_lasti)
     if first is None or not 0 < first <= len(lines):
         return None
     if last is None or end_column is None or last > len(lines):
         last, end_column = first, len(lines[first - 1].rstrip().encode())
     source = Source(_shown(code.co_filename), "".join(lines))
     return Span(source, _offset(lines, first, column or 0), _offset(lines, last, end_column))
+
+
+@lru_cache(maxsize=1024)
+def _place(code: CodeType, instruction: int) -> tuple[int | None, int | None, int | None, int | None]:
+    """First and last line and the columns of an instruction: finding them takes time, and a loop asks for the same again."""
+    places = next(islice(code.co_positions(), instruction // 2, None), None)
+    return places or (None, None, None, None)
 
 
 def _offset(lines: list[str], line: int, column: int) -> int:

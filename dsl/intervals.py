@@ -8,7 +8,7 @@ on points of the operands.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ from oco.dsl.rounding import Array
 
 Shape = tuple[int, ...]
 COMPOSED = 16  # ulps by which a short composition of elementary functions is widened
-FEW = 4096  # entries whose products at all ends are worked out in one array, as calls of NumPy take longer than numbers
+FEW = 4096  # entries whose products and quotients at all ends are worked out in one array, as calls of NumPy take longer than numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,19 +114,12 @@ class Interval:
 
     def __mul__(self, other: Interval) -> Interval:
         shape = np.broadcast_shapes(self.shape, other.shape)
-        first, second = zip(*((a, b) for a in self._ends for b in other._ends))
-        rank = max(end.ndim for end in (*first, *second))
-        if rank and math.prod(shape) <= FEW:
-            down, up = r.products(_stacked(first, rank), _stacked(second, rank))
-            return Interval(down.min(axis=0), up.max(axis=0), shape)
-        downs, ups = zip(*map(r.products, first, second))
-        return Interval(_least(downs), _greatest(ups), shape)
+        return Interval(*_extremes(r.products, self._ends, other._ends, shape), shape)
 
     def __truediv__(self, other: Interval) -> Interval:
         shape = np.broadcast_shapes(self.shape, other.shape)
         below, above = np.where(other.lo == 0, 0.0, other.lo), np.where(other.hi == 0, -0.0, other.hi)
-        ends = [(a, b) for a in (self.lo, self.hi) for b in (below, above)]
-        lo, hi = _least([r.div_down(a, b) for a, b in ends]), _greatest([r.div_up(a, b) for a, b in ends])
+        lo, hi = _extremes(r.quotients, self._ends, (below, above), shape)
         around = ((below < 0) & (above > 0)) | ((below == 0) & (above == 0))
         return Interval(np.where(around, -np.inf, lo), np.where(around, np.inf, hi), shape)
 
@@ -333,22 +326,40 @@ def point(x: Any) -> Interval:
     return Interval(value, value, given.shape)
 
 
+def _extremes(
+    work: Callable[[Array, Array], tuple[Array, Array]], ends: Sequence[Array], others: Sequence[Array], shape: Shape
+) -> tuple[Array, Array]:
+    """Least and greatest of what `work` makes of each pair of ends, rounded down and up."""
+    first, second = zip(*((a, b) for a in ends for b in others))
+    rank = max(end.ndim for end in (*first, *second))
+    if rank and math.prod(shape) <= FEW:
+        down, up = work(_stacked(first, rank), _stacked(second, rank))
+        return down.min(axis=0), up.max(axis=0)
+    downs, ups = zip(*map(work, first, second))
+    return _least(downs), _greatest(ups)
+
+
 def _stacked(ends: Sequence[Array], rank: int) -> Array:
     """Ends with a first axis for their number and so many for their entries."""
-    ends = np.broadcast_arrays(*ends)
+    ends = _alike(ends)
     return np.array(ends).reshape(len(ends), *(1,) * (rank - ends[0].ndim), *ends[0].shape)
+
+
+def _alike(values: Sequence[Array]) -> Sequence[Array]:
+    """Arrays of one shape; most are already."""
+    return values if len({v.shape for v in values}) == 1 else np.broadcast_arrays(*values)
 
 
 def _least(values: Sequence[Array]) -> Array:
     if not any(v.ndim for v in values):
         return np.asarray(min(map(float, values)))
-    return np.asarray(np.minimum.reduce(np.broadcast_arrays(*values)))
+    return np.asarray(np.minimum.reduce(_alike(values)))
 
 
 def _greatest(values: Sequence[Array]) -> Array:
     if not any(v.ndim for v in values):
         return np.asarray(max(map(float, values)))
-    return np.asarray(np.maximum.reduce(np.broadcast_arrays(*values)))
+    return np.asarray(np.maximum.reduce(_alike(values)))
 
 
 def _softplus(x: Array) -> Array:

@@ -29,6 +29,8 @@ def add_down(a: Array, b: Array) -> Array:
         t = s - a
         error = (a - (s - t)) + (b - t)
         low = np.where(error < 0, np.nextafter(s, -np.inf), s)
+        if np.isfinite(s).all():
+            return low
         overflowed = (s == np.inf) & np.isfinite(a) & np.isfinite(b)
     return np.where(np.isnan(s), -np.inf, np.where(overflowed, LARGEST, low))
 
@@ -49,8 +51,13 @@ def _product_error(a: Array, b: Array, p: Array) -> Array:
     a1, a2 = _split(a)
     b1, b2 = _split(b)
     error = a2 * b2 - (((p - a1 * b1) - a2 * b1) - a1 * b2)
-    safe = (np.abs(a) < SAFE) & (np.abs(b) < SAFE) & (np.abs(a) > 1 / SAFE) & (np.abs(b) > 1 / SAFE)
-    return np.where((a == 0) | (b == 0), 0.0, np.where(safe, error, np.nan))
+    safe = _safe(a) & _safe(b)
+    return error if safe.all() else np.where((a == 0) | (b == 0), 0.0, np.where(safe, error, np.nan))
+
+
+def _safe(a: Array) -> Array:
+    size = np.abs(a)
+    return (size < SAFE) & (size > 1 / SAFE)
 
 
 def products(a: Array, b: Array) -> tuple[Array, Array]:
@@ -59,6 +66,10 @@ def products(a: Array, b: Array) -> tuple[Array, Array]:
         x, y = float(a), float(b)
         return np.asarray(numbers.mul_down(x, y)), np.asarray(0.0 - numbers.mul_down(-x, y))
     with np.errstate(all="ignore"):
+        if _safe(a).all() and _safe(b).all():
+            p = a * b
+            error = _product_error(a, b, p)
+            return np.where(error >= 0, p, np.nextafter(p, -np.inf)), np.where(error <= 0, p, np.nextafter(p, np.inf))
         zero = (a == 0) | (b == 0)
         p = np.where(zero, 0.0, a * b)
         error = _product_error(a, b, p)
@@ -79,23 +90,31 @@ def mul_up(a: Array, b: Array) -> Array:
     return products(a, b)[1]
 
 
-def div_down(a: Array, b: Array) -> Array:
-    """Quotient rounded down; a zero divisor represents the limit from its side (-0.0: from below), 0 / 0 is 0."""
+def quotients(a: Array, b: Array) -> tuple[Array, Array]:
+    """Quotients rounded down and up; a zero divisor represents the limit from its side (-0.0: from below), 0 / 0 is 0."""
     if not (a.ndim or b.ndim):
-        return np.asarray(numbers.div_down(float(a), float(b)))
+        x, y = float(a), float(b)
+        return np.asarray(numbers.div_down(x, y)), np.asarray(0.0 - numbers.div_down(-x, y))
     with np.errstate(all="ignore"):
         q = a / b
         q = np.where(np.isnan(q), 0.0, q)
         p = q * b
         remainder = ((a - p) - _product_error(q, b, p)) * np.sign(b)
-        exact = (remainder >= 0) | (a == 0) | (b == 0) | np.isinf(a) | np.isinf(b)
-        low = np.where(exact, q, np.nextafter(q, -np.inf))
-    return np.where((np.sign(a) * np.sign(b) > 0) & (low < 0), 0.0, low)
+        kept = (a == 0) | (b == 0) | np.isinf(a) | np.isinf(b)
+        low = np.where(kept | (remainder >= 0), q, np.nextafter(q, -np.inf))
+        high = np.where(kept | (remainder <= 0), q, np.nextafter(q, np.inf))
+        sign = np.sign(a) * np.sign(b)
+    return np.where((sign > 0) & (low < 0), 0.0, low), np.where((sign < 0) & (high > 0), 0.0, high) + 0.0
+
+
+def div_down(a: Array, b: Array) -> Array:
+    """Quotient rounded down, with the conventions of `quotients`."""
+    return quotients(a, b)[0]
 
 
 def div_up(a: Array, b: Array) -> Array:
-    """Quotient rounded up, with the conventions of `div_down`."""
-    return 0.0 - div_down(-a, b)
+    """Quotient rounded up, with the conventions of `quotients`."""
+    return quotients(a, b)[1]
 
 
 def _sqrt_remainder(x: Array, root: Array) -> Array:
@@ -127,6 +146,8 @@ def sum_down(x: Array, axis: int | None) -> Array:
     with np.errstate(all="ignore"):
         total, error, slack = _compensated_sums(rows)
         low = add_down(total, add_down(error, -slack))
+    if np.isfinite(total).all() and np.isfinite(error).all():
+        return low
     infinite = np.where(np.any(rows == -np.inf, axis=-1), -np.inf, np.inf)
     overflowed = ~np.isfinite(total) | ~np.isfinite(error)
     return np.where(np.any(np.isinf(rows), axis=-1), infinite, np.where(overflowed, -np.inf, low))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import cvxpy as cp
 import numpy as np
 import pytest
-from driving import Array, Round, plan_of, solve, trajectory
+from driving import Array, Round, plan_of, solve, solved, trajectory
 from thorough import one_in
 
 Project = Callable[[Array], Array]
@@ -36,9 +37,17 @@ class Case:
         return np.array([float(np.asarray(v.value if isinstance(v, cp.Expression) else v)) for v in values])
 
 
+@cache
+def _onto_simplex(size: int) -> tuple[cp.Problem, cp.Variable, cp.Parameter]:
+    """Projection onto the simplex, and its variable and parameter."""
+    x, v = cp.Variable(size), cp.Parameter(size)
+    return cp.Problem(cp.Minimize(cp.sum_squares(x - v)), [x >= 0, cp.sum(x) == 1]), x, v
+
+
 def _project_simplex(v: Array) -> Array:
-    x = cp.Variable(len(v))
-    solve(cp.sum_squares(x - v), [x >= 0, cp.sum(x) == 1])
+    problem, x, target = _onto_simplex(len(v))
+    target.value = v
+    solved(problem)
     return np.asarray(x.value)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import cvxpy as cp
 import numpy as np
 import pytest
-from driving import Array, Round, solve, trajectory
+from driving import Array, Round, solved, trajectory
 from thorough import turns
 
 from oco.compiler.selection.plan import compile_plan
@@ -49,11 +49,12 @@ def test_ogd_is_projected_gradient_descent(domain: str, loss: tuple[str, Callabl
     rounds = [{"a": rng.uniform(-2, 2, 4)} for _ in range(40)]
     plan = compile_plan(parse(OGD.format(domain=domain, loss=text)), algorithm="ogd", settings={"eta": "0.7 / sqrt(t)"})
     ours = trajectory(plan, rounds)
+    v, target = cp.Variable(4), cp.Parameter(4)
+    projection = cp.Problem(cp.Minimize(cp.sum_squares(v - target)), constraints(v))
     for t, data in enumerate(rounds, start=1):
         assert np.linalg.norm(ours[t - 1][0] - x) <= 1e-6 * diameter
-        v = cp.Variable(4)
-        target = x - 0.7 / math.sqrt(t) * gradient(data, x)
-        solve(cp.sum_squares(v - target), constraints(v))
+        target.value = x - 0.7 / math.sqrt(t) * gradient(data, x)
+        solved(projection)
         x = np.asarray(v.value)
 
 

@@ -178,13 +178,13 @@ def test_dearer_violations_are_fewer() -> None:
     """The same rounds at penalties that grow: less violation, no less loss."""
     rng = np.random.default_rng(4)
     data = {
-        "c": rng.uniform(-1, 0.2, (240, 3)),
-        "A": rng.uniform(0, 1, (240, 2, 3)),
-        "b": rng.uniform(0.2, 1.5, (240, 2)),
+        "c": rng.uniform(-1, 0.2, (120, 3)),
+        "A": rng.uniform(0, 1, (120, 2, 3)),
+        "b": rng.uniform(0.2, 1.5, (120, 2)),
     }
     found = []
     for price in (0.1, 1.0, 10.0):
-        trace = oco.compile(parse(AFFINE.text(f", penalty {price}", 240)), "hedged", backend="numpy").run(data)
+        trace = oco.compile(parse(AFFINE.text(f", penalty {price}", 120)), "hedged", backend="numpy").run(data)
         found.append((trace.loss.sum(), np.maximum(trace.constraints, 0).sum()))
     (l1, v1), (l2, v2), (l3, v3) = found
     assert v1 > 1.5 * v2 > 2 * v3 and l1 < l2 < l3
@@ -281,7 +281,7 @@ def test_where_the_model_states_penalties_it_is_the_default() -> None:
     unpriced = oco.compile(silent, data=data)
     assert unpriced.algorithm == "hedged" and "by the tradeoff, in slopes that come" in str(unpriced.explain())
     assert oco.compile(silent).algorithm != "hedged"
-    tuned = oco.tune(stated, data, "hedged", seconds=2.0)
+    tuned = oco.tune(stated, data, "hedged", seconds=0.5)
     assert oco.parse(f"{AFFINE.text(', penalty [2, 5]', rounds)}{tuned.line}\n").using is not None
 
 

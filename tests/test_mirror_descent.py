@@ -10,7 +10,7 @@ from pathlib import Path
 import cvxpy as cp
 import numpy as np
 import pytest
-from driving import Array, Round, Run, solve, trajectory
+from driving import Array, Round, Run, solved, trajectory
 
 from oco.compiler.selection.plan import compile_plan
 from oco.dsl.load import load, parse
@@ -39,19 +39,17 @@ def reference(case: Case, rounds: Sequence[Round], T: int) -> list[Array]:
     V, alpha, theta = math.sqrt(T), float(T), 1 / T
     mu = case.start.copy()
     found, Q, H = [mu], None, None
+    x, slope, centre = cp.Variable(len(mu)), cp.Parameter(len(mu)), cp.Parameter(len(mu))
+    divergence = -cp.sum(cp.entr(x)) - centre @ x if case.entropy else cp.sum_squares(x - centre) / 2
+    step = cp.Problem(cp.Minimize(slope @ x + divergence), case.domain(x))
     for data in rounds:
         values, slopes = case.g(data, mu)
         rows, right = case.h(data)
         Q = np.zeros(len(values)) if Q is None else Q
         H = np.zeros(len(right)) if H is None else H
-        p = V * case.gradient(data, mu) + Q @ slopes + H @ rows
-        x = cp.Variable(len(mu))
-        if case.entropy:
-            mixed = (1 - theta) * mu + theta / len(mu)
-            divergence = -cp.sum(cp.entr(x)) - np.log(mixed) @ x
-        else:
-            divergence = cp.sum_squares(x - mu) / 2
-        solve(p @ x / alpha + divergence, case.domain(x))
+        slope.value = (V * case.gradient(data, mu) + Q @ slopes + H @ rows) / alpha
+        centre.value = np.log((1 - theta) * mu + theta / len(mu)) if case.entropy else mu
+        solved(step)
         following = np.asarray(x.value)
         Q = np.maximum(Q + values + slopes @ (following - mu), 0)
         H = H + rows @ following - right

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import cvxpy as cp
 import numpy as np
 import pytest
-from driving import Array, Run, solve, trajectory
+from driving import Array, Run, solved, trajectory
 from scipy.optimize import linprog
 from thorough import one_in
 
@@ -56,19 +56,22 @@ def reference(rounds: list[Array], domain: str, start: Array, gradient: Callable
     T, V, L_f, L_g, G, H = len(rounds), 30.0, 2.0, 2.0, 5.0, 6.0
     eta, gamma, nu = max(V, L_f**2) ** -0.5, max(V, L_f**2) ** 0.25, 1 / T
 
+    v, p, centre = cp.Variable(4), cp.Parameter(4), cp.Parameter(4)
+    inside = {
+        "box(0, 1)": [v >= 0, v <= 1],
+        "ball(1.2)": [cp.norm2(v) <= 1.2],
+        "nuclear_ball(1.2)": [cp.normNuc(cp.reshape(v, (2, 2), order="C")) <= 1.2],
+    }
+    nearest = cp.Problem(cp.Minimize(p @ v + cp.sum_squares(v - centre) / 2), inside.get(domain, []))
+
     def step(direction: Array, alpha: float, base: Array) -> Array:
-        x = cp.Variable(4)
         if domain == "simplex":
             mixed = (1 - nu) * base + nu / 4
             weight = mixed * np.exp(-direction / alpha)  # Clarabel leaves 1e-5 in exponential cones
             return weight / weight.sum()
-        inside = {
-            "box(0, 1)": [x >= 0, x <= 1],
-            "ball(1.2)": [cp.norm2(x) <= 1.2],
-            "nuclear_ball(1.2)": [cp.normNuc(cp.reshape(x, (2, 2), order="C")) <= 1.2],
-        }[domain]
-        solve(direction @ x / alpha + cp.sum_squares(x - base) / 2, inside)
-        return np.asarray(x.value)
+        p.value, centre.value = direction / alpha, base
+        solved(nearest)
+        return np.array(v.value)
 
     x, xt, Q, alpha, slope, played = start, start, np.zeros(3), 0.0, np.zeros(4), []
     for a in rounds:

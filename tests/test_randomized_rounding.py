@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from thorough import thorough
 
 import oco
 from oco.backends.registry import restored
@@ -58,11 +59,12 @@ def vertices_of(domain: Domain, x: Array, draws: Array) -> Array:
     return np.array([vertex(x, u)[0] for u in draws])
 
 
+@pytest.mark.parametrize("count", [100, thorough(400)])
 @pytest.mark.parametrize("name", SETS)
-def test_extreme_points_have_the_decision_as_their_mean(name: str) -> None:
+def test_extreme_points_have_the_decision_as_their_mean(name: str, count: int) -> None:
     """Over an even grid of draws the mean is exact up to the grid's width for each extreme point."""
     domain = canonical(oco.parse(text_of(name))).blocks[0].domain
-    rng, count = np.random.default_rng(1), 400
+    rng = np.random.default_rng(1)
     for x in (domain.centre(), *domain.sample(rng, 2), domain.lmo_array(rng.normal(size=domain.shape))):
         grid = (np.arange(count) + 0.5) / count
         draws = np.stack([rng.permutation(grid) for _ in range(domain.vertex_draws)], axis=1)

@@ -376,7 +376,7 @@ def test_nothing_to_do_is_no_error(tmp_path: Path) -> None:
 
 
 def test_the_command_line_prints_a_table_and_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], undrawn: None
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "demo.oco").write_text(TEXT)

@@ -27,14 +27,15 @@ def refused(text: str) -> OcoError:
     return caught.value
 
 
+@pytest.mark.parametrize("settings", ["unit-free", thorough("optimal")])
 @pytest.mark.parametrize(("decision", "rest"), STEEP)
-def test_a_set_is_cut_where_gradients_are_infinite(decision: str, rest: str) -> None:
+def test_a_set_is_cut_where_gradients_are_infinite(decision: str, rest: str, settings: str) -> None:
     """The plan is that of the model with the cut that is written into it."""
     text = f"{HEAD}{decision}\n{rest}"
-    plan = oco.compile(oco.parse(text))
+    plan = oco.compile(oco.parse(text), settings=settings)
     cut = re.search(r"(with w [<>]= [-0-9.e]+)", plan.canonical.model.to_oco())
     assert cut and plan.guarantee is not None and plan.algorithm != "bgd"
-    again = oco.compile(oco.parse(text.replace(decision, f"{decision} {cut[1]}")))
+    again = oco.compile(oco.parse(text.replace(decision, f"{decision} {cut[1]}")), settings=settings)
     assert again.guarantee is not None and again.algorithm == plan.algorithm
     assert again.guarantee.regret(1000) == plan.guarantee.regret(1000)
 

@@ -46,16 +46,22 @@ def _spell(character: str) -> str:
 
 def identifier(name: str, taken: Collection[str] = ()) -> str:
     """A legal identifier close to `name` in Python, C and JAX, outside `taken`: `import` gives `import_`, a second x gives x_2."""
+    stem = _legal(name)
+    return stem if stem not in taken else first_free(lambda number: _numbered(stem, number), taken)
+
+
+@lru_cache(maxsize=4096)
+def _legal(name: str) -> str:
+    """Legal identifier close to a name, wherever it is free."""
     stem = _ILLEGAL.sub(lambda m: _spell(m[0]), name)[:_LONGEST].strip("_") or "v"
     if stem[0].isdigit():
         stem = "v" + stem
     if stem in RESERVED:
         stem += "_"
-    if _MACRO.fullmatch(stem):
-        stem = f"v{stem}"
-    return stem if stem not in taken else first_free(lambda number: _numbered(stem, number), taken)
+    return f"v{stem}" if _MACRO.fullmatch(stem) else stem
 
 
+@lru_cache(maxsize=16384)
 def _numbered(stem: str, number: int) -> str:
     result = f"{stem.rstrip('_')}_{number}"
     return f"v{result}" if _MACRO.fullmatch(result) else result  # a second M

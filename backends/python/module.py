@@ -44,7 +44,7 @@ def unpacked(text, dtype, shape):
 def emit(program: Program, contract: Contract) -> str:
     """Text of the module: the rule, then the learner that runs it."""
     rule, learner = _rule_part(program, contract), _learner_part(program, contract)
-    return _module(rule_docstring(program, contract), rule, ["", "", *learner])
+    return _module(rule_docstring(program, contract), [*rule, "", ""], learner)
 
 
 def emit_parts(program: Program, contract: Contract) -> dict[str, str]:
@@ -53,24 +53,31 @@ def emit_parts(program: Program, contract: Contract) -> dict[str, str]:
     """
     name = identifier(program.name)
     rule, learner = _rule_part(program, contract), _learner_part(program, contract)
-    given = _defined(rule) & reads(ast.parse("\n".join(learner))).keys()
+    given = _defined(rule) & _read("\n".join(learner))
     asked = [f"from {name}_rule import (", *(f"    {word}," for word in sorted(given)), ")"]
     return {
         f"{name}_rule.py": _module(rule_docstring(program, contract, f"{name}_learner"), rule),
-        f"{name}_learner.py": _module(learner_docstring(name), [*asked, "", *learner]),
+        f"{name}_learner.py": _module(learner_docstring(name), [*asked, ""], learner),
     }
 
 
 def _module(head: str, *parts: Sequence[str]) -> str:
     """Text of a module: its docstring, the imports that its parts need, and the parts."""
     body = [line for part in parts for line in part]
-    standard = imports(("streams", *_LEARNER, *_IN_TURN, _FILE), "\n".join(body))
+    read = frozenset[str]().union(*(_read("\n".join(part)) for part in parts))
+    standard = imports(("streams", *_LEARNER, *_IN_TURN, _FILE), read)
     return "\n".join([head, "", *standard, "", *body]).rstrip() + "\n"
+
+
+@lru_cache(maxsize=64)
+def _read(text: str) -> frozenset[str]:
+    """Names that a text reads; the learner's text is asked for again and again."""
+    return frozenset(reads(ast.parse(text)))
 
 
 def _rule_part(program: Program, contract: Contract) -> list[str]:
     """Constants, functions, and names, shapes and ranges of what goes in and out."""
-    read = reads(ast.parse(_learner(program, contract)))
+    read = _read("\n".join(_learner_part(program, contract)))
     return [*_rule(shorten(program), program.entries), *_interface(program, contract, read)]
 
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from oco.backends.python.specialized import reads
 
-
-def imports(names: Sequence[str], text: str) -> list[str]:
-    """Imports of these modules, and of the rule, that a text uses; without this package."""
-    used = reads(ast.parse(text)).keys() | {"np"}
+def imports(names: Sequence[str], read: Set[str]) -> list[str]:
+    """Imports of these modules, and of the rule, that a text uses which reads these names; without this package."""
+    used = read | {"np"}
     nodes = [node for name in names for node in _tree(name).body]
     plain = {a.name for n in nodes if isinstance(n, ast.Import) for a in n.names} | {"base64", "math", "zlib"}
     listed: dict[str, set[str]] = {}

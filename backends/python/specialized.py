@@ -22,9 +22,11 @@ def specialized(text: str, known: Mapping[str, Any]) -> str:
     An `if` or a conditional expression over these names alone gives way to its branch. A private method or a
     definition that nothing uses any longer is left out.
     """
-    while edits := list(_decided(ast.parse(text), text, known)):
+    tree = ast.parse(text)
+    while edits := list(_decided(tree, text, known)):
         text = _edited(text, edits)
-    text = re.sub(r" +# (type: ignore|noqa).*", "", _edited(text, list(_annotations(ast.parse(text), text))))
+        tree = ast.parse(text)
+    text = re.sub(r" +# (type: ignore|noqa).*", "", _edited(text, list(_annotations(tree, text))))
     text = _edited(text, list(_unused(ast.parse(text), text)))
     return re.sub(r"\n{3,}(?= )", "\n\n", re.sub(r"\n{4,}", "\n\n\n", text))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from oco.backends.contract import Contract
 from oco.compiler.ir.program import Program
 
@@ -42,8 +44,7 @@ def rule_docstring(program: Program, contract: Contract, learner: str | None = N
         f"    x = learner.decide({known})",
         f"    feedback = learner.observe({inputs}{', round=1' if contract.delay else ''})",
         "",
-        f"`python {learner + '.py' if learner else 'THIS_FILE'} data.csv` runs it over a file with a column for each stream (`price`, or",
-        "`price[0]`, `price[1]`, ..., or `price.ANYTHING`) and a row for each round.",
+        *_columns(program, f"{learner}.py" if learner else "THIS_FILE"),
         *(_LATER.format(contract.delay).splitlines() if contract.delay else []),
         *(
             ["`NAMES` has the names of the entries of decisions; data may come as dicts of names."]
@@ -60,6 +61,20 @@ def rule_docstring(program: Program, contract: Contract, learner: str | None = N
         *(f"    {line}".rstrip() for line in contract.guarantee),
     ]
     return _as_docstring("\n".join(rows).rstrip())
+
+
+def _columns(program: Program, file: str) -> list[str]:
+    """Lines on the command that runs the module: the columns of a stream that is no number, by the first that there is."""
+    array = next((f for f in program.feedback if f.type.shape and f.name not in dict(program.previous)), None)
+    shown = ""
+    if array is not None:
+        places = [",".join([*"0" * (len(array.type.shape) - 1), str(k)]) for k in range(min(2, array.type.shape[-1]))]
+        ways = [array.name, *(f"{array.name}[{place}]" for place in places), "...", f"{array.name}.ANYTHING"]
+        shown = " (" + ", ".join(f"`{way}`" if way != "..." else way for way in ways[:-1]) + f", or `{ways[-1]}`)"
+    sentence = (
+        f"`python {file} data.csv` runs it over a file with a column for each stream{shown} and a row for each round."
+    )
+    return textwrap.wrap(sentence, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def learner_docstring(name: str) -> str:

@@ -157,3 +157,31 @@ def test_without_anything_known_of_the_loss_it_does_not_apply() -> None:
     )
     with pytest.raises(oco.OcoError, match="nothing is known of the loss"):
         oco.compile(oco.parse(text), algorithm="optimistic")
+
+
+def test_steps_that_leave_the_box_are_projected_onto_what_it_and_the_known_constraints_leave() -> None:
+    """Beside the rule with the projection by bisection: cut to the box first, a step would end elsewhere."""
+    data = rounds(4)
+
+    def onto(v: Array, load: float) -> Array:
+        low, high = 0.0, 200.0
+        for _ in range(100):
+            middle = (low + high) / 2
+            low, high = (middle, high) if np.clip(v + middle, 0, 8).sum() < load else (low, middle)
+        return np.clip(v if np.clip(v, 0, 8).sum() >= load else v + high, 0, 8)
+
+    y, S, M, D, played, differ = np.full(3, 4.0), 0.0, 0.0, 8 * np.sqrt(3), [], 0
+    for t in range(T):
+        price, pull = data["price"][t - 1] if t else np.full(3, 2.0), data["pull"][t - 1] if t else np.zeros(3)
+        m = 0.8 * data["ahead"][t] + 0.2 * price + y - pull if M > 0 else np.zeros(3)
+        v, load = y - (D / np.sqrt(2 * (S + M * M)) * m if M > 0 else 0.0), data["load"][t]
+        x = onto(v, load)
+        differ += not np.allclose(x, onto(np.clip(v, 0, 8), load))
+        g = data["price"][t] + x - data["pull"][t]
+        e = float(np.linalg.norm(g - m))
+        S, M = S + min(e, M) ** 2, max(M, e)
+        y = onto(y - D / np.sqrt(2 * (S + M * M)) * g, load)
+        played.append(x)
+    decisions = plan_of(KNOWN).run(used(plan_of(KNOWN), data), backend="numpy").decisions
+    np.testing.assert_allclose(decisions, played, atol=1e-6)
+    assert differ > 0

@@ -36,10 +36,16 @@ class Units:
         """x = c + R u; in a box cut to its bounds, which rounding may miss."""
         if self.scales is None:
             return u
+        cut = (self._cut(b, d) for b, d in zip(self.outward_of_any(u).blocks, self.own, strict=True))
+        return Point(tuple(self.t.word("decided", b) if isinstance(b, Value) else b for b in cut))
+
+    def outward_of_any(self, u: Point) -> Point:
+        """x = c + R u of any point, which need not lie in the domain."""
+        if self.scales is None:
+            return u
         grown = u if self.scales.radius == 1 else self._radius() * u
-        parts = zip(grown.blocks, self.own, self.scales.origins, self._middles(), strict=True)
-        grown_parts = (self._cut(b + c if np.any(o) else b, d) for b, d, o, c in parts)
-        return Point(tuple(self.t.word("decided", b) if isinstance(b, Value) else b for b in grown_parts))
+        parts = zip(grown.blocks, self.scales.origins, self._middles(), strict=True)
+        return Point(tuple(b + c if np.any(o) else b for b, o, c in parts))
 
     def _cut(self, x: Value, domain: Domain) -> Value:
         return domain.project(self.t, x) if domain.is_box else x

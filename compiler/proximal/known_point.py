@@ -97,7 +97,7 @@ def _nearest_affine(p: Problem, rows: Canonical, y: Point, start: Value) -> tupl
     base: Domain = domains[0] if len(domains) == 1 else Product((sum(d.size for d in domains),), blocks=tuple(domains))
     size = float(base.radius) or 1.0
     C, r, inequalities = _rows(p, rows, y, own)
-    v = _flat(t, own) / size
+    v = _flat(t, p.units.outward_of_any(y)) / size
     x, multipliers = _within(t, in_units(base, np.zeros(()), size), C, r / size, inequalities, v, start)
     x = x * size
     parts, before = [], 0

@@ -275,6 +275,29 @@ def test_forms() -> None:
     assert exact == {*CASES} - {"exp-concave", "linearised", "rows"}
 
 
+@pytest.mark.parametrize(
+    ("loss", "kept"), [("square(X[i, j] - a) + X[0, 0]", True), ("square(X[i, 0] - X[j, 1])", False)]
+)
+def test_entries_that_streams_choose(loss: str, kept: bool) -> None:
+    """A quadratic of one entry is summed in its Hessian's diagonal whichever the entry is; of two in the whole Hessian."""
+    model = oco.parse(
+        "model m\nhorizon T = 40\ndecision X[3, 2] in box(-1, 1)\nstream i in 0..2\nstream j in 0..1\nstream a in [-1, 1]\n"
+        f"minimize {loss}\n"
+    )
+    form = certificate_form(canonical(model).standing)
+    assert not isinstance(form, str) and form.exact
+    assert form.curvature is (HessianForm.DIAGONAL if kept else HessianForm.FULL)
+    rng = np.random.default_rng(0)
+    data = {"i": rng.integers(0, 3, 40), "j": rng.integers(0, 2, 40), "a": rng.uniform(-1, 1, 40)}
+    trace = oco.compile(model, "ogd", "paper").run(data, backend="numpy")
+    X = cp.Variable((3, 2))
+    rounds = zip(data["i"].tolist(), data["j"].tolist(), data["a"].tolist())
+    terms = [cp.square(X[i, j] - a) + X[0, 0] if kept else cp.square(X[i, 0] - X[j, 1]) for i, j, a in rounds]
+    best = cp.Problem(cp.Minimize(sum(terms)), [X >= -1, X <= 1]).solve(solver=cp.CLARABEL)
+    true = float(trace.loss.sum()) - float(best)
+    assert true - 1e-6 <= trace.certificate().bound <= true + 0.01 * abs(true) + 1e-3
+
+
 def test_refusals() -> None:
     """Learners without sums, feedback without functions, and kinds that do not exist have their codes."""
     plan = plan_of("affine, additive")

@@ -129,8 +129,8 @@ class Certificate:
 
 
 _KINKED = (
-    "where f_t has terms w max(s u_i + b, 0) with w >= 0, F has for each part of the range of u_i that their kinks are in "
-    "max(W s u_i + B, 0) instead, the sums W of w and B of w b over the rounds: no more than their sum, by Jensen's inequality"
+    "terms w max(s u_i + b, 0) of f_t with w >= 0 are summed apart: for each part of the range of u_i that their kinks are in, F has "
+    "max(W s u_i + B, 0) with the sums W of w and B of w b over the rounds, no more than their sum by Jensen's inequality"
 )
 _EXP_CONCAVE = (
     "F(u) = sum_t f_t(x_t) + <grad f_t(x_t), u - x_t> + h_t <k_t, u - x_t>^2 / 2 <= sum_t f_t(u), with k_t the gradient at x_t of the "

@@ -46,7 +46,7 @@ from oco.dsl import algebra
 from oco.dsl.atoms import regularity_of
 from oco.dsl.atoms.base import Regularity
 from oco.dsl.dims import known
-from oco.dsl.expressions import Expr, Kind, Name, changes, names, rewrite, walk
+from oco.dsl.expressions import Expr, Index, Kind, Name, changes, names, rewrite, walk
 from oco.dsl.statements import Feedback, Timing
 
 Floats = np.ndarray[Any, Any]
@@ -250,7 +250,7 @@ def _curvature(problem: Canonical) -> tuple[HessianForm, tuple[Expr, ...], bool]
     if is_affine(objective, decisions):
         return HessianForm.NONE, (), True
     linearised = (HessianForm.MEAN, (), True) if affine_in_streams(objective) else (HessianForm.NONE, (), False)
-    if is_separable(objective, decisions):
+    if _is_separable(objective, decisions):
         ones = {b.name: algebra.broadcast(algebra.number(1), b.shape) for b in blocks}
         diagonal = hessian_vector(objective, ones)
         entries = tuple(algebra.broadcast(diagonal[b.name], b.shape) for b in blocks)
@@ -265,6 +265,20 @@ def _curvature(problem: Canonical) -> tuple[HessianForm, tuple[Expr, ...], bool]
         full += [algebra.broadcast(second[o.name], (*b.shape, *o.shape)) for o in blocks]
     quadratic = not any(names(e, Kind.DECISION) for e in full)
     return (HessianForm.FULL, tuple(full), True) if quadratic else linearised
+
+
+def _is_separable(expr: Expr, decisions: tuple[str, ...]) -> bool:
+    """True if an expression is a sum of functions of single entries of the decisions, of which streams may say which they are."""
+    entries: dict[str, Name] = {}
+
+    def named(node: Expr) -> Expr:
+        match node:
+            case Index(base=Name(kind=Kind.DECISION), items=items) if any(map(changes, items)):
+                name = Name(f"_entry{len(entries)}", Kind.DECISION, shape=node.shape)
+                return entries.setdefault(name.name, name)
+        return node
+
+    return is_separable(rewrite(expr, named), (*decisions, *entries))
 
 
 def _nonlinear_part(problem: Canonical) -> Expr:

@@ -18,7 +18,7 @@ Index = Sequence[str]
 Shape = Sequence[int]
 LONG_ROW = 32
 """Number of entries from which an inner product of contiguous arrays is added up in several parts at once."""
-PARTS = {LONG: 32, 16: 8}
+PARTS = {LONG: 32}
 """Parts in which any sum is added up at once, by the entries from which it is."""
 Part = tuple[str, Equation]
 """Equation in a loop of sums, with the name of its running value; "" for one that makes an entry."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
+from functools import lru_cache
 from typing import Any
 
 from oco.compiler.algorithms.base import Algorithm
@@ -135,6 +136,7 @@ def setting_text(setting: Setting) -> str:
     return f"{setting.name} = {shown}{value}   [{setting.why}]"
 
 
+@lru_cache(maxsize=1024)
 def formula_text(formula: Any) -> str:
     """A SymPy formula with short numbers."""
     import sympy

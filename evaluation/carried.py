@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 def parts_of(run: MeasuredRun) -> dict[str, Any]:
     """Parts of a run that any process can read: the text of its model, arrays, words. Comparators are computed again."""
     data, promise, record, origin = run.data, run.promise, run.record, run.origin
+    plain = {name: dict(getattr(origin, name)) for name in ("recipe", "start", "draws", "facts")}
     return {
         "model": print_model(self_contained(run.problem.model)),
         "name": run.problem.name,
@@ -27,7 +28,7 @@ def parts_of(run: MeasuredRun) -> dict[str, Any]:
         "data": {"rounds": data.rounds, "seed": data.seed, "notes": data.notes, "skipped": data.skipped},
         "record": replace(record, decisions=dict(record.decisions)),
         "promise": replace(promise, curves=dict(promise.curves), settings=dict(promise.settings)),
-        "origin": replace(origin, recipe=dict(origin.recipe), start=dict(origin.start), draws=dict(origin.draws)),
+        "origin": replace(origin, **plain),
         "notes": run.notes,
         "warnings": run.warnings,
         "budget": run.budget,

@@ -147,7 +147,7 @@ def run(
         loaded = Data(plan.canonical, recorder.count, streams, seed=seed)
     loaded, record = loaded.joined(recorder.carried()), recorder.record()
     started = _given(plan.canonical, start, draws)
-    origin = Origin(seed, plan.recipe, *started, learner.compiled.backend, _known(plan.facts))
+    origin = Origin(seed, plan.recipe, *started, learner.compiled.backend, KnownFacts(plan.facts))
     _monitor(learner, record, loaded)
     message = {"notes": (*notes, *given.notes, *target.notes, *recorder.notes), "warnings": tuple(learner.warnings)}
     proof = learner.certificate() if learner.contract.terms is not None else None
@@ -194,9 +194,21 @@ def _monitor(learner: Learner, record: Record, data: Data) -> None:
         seen.check_round(rounds, last, {"the multipliers": record.duals[-1]} if moving else {})
 
 
-def _known(facts: Facts) -> dict[str, Any]:
-    """Value and status of every fact, as JSON values."""
-    return {key: {"value": plain(facts[key].value), "status": str(facts[key].status)} for key in facts}
+class KnownFacts(Mapping[str, Any]):
+    """Value and status of every fact, as JSON values that are made when they are asked for."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+
+    def __getitem__(self, key: str) -> dict[str, Any]:
+        fact = self._facts[key]
+        return {"value": plain(fact.value), "status": str(fact.status)}
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._facts)
+
+    def __len__(self) -> int:
+        return len(self._facts)
 
 
 def _given(

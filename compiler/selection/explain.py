@@ -6,6 +6,7 @@ import math
 import re
 import textwrap
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from oco.compiler.algorithms.base import Algorithm
@@ -139,6 +140,7 @@ def setting_text(setting: Setting) -> str:
     return f"{setting.name} = {shown}{value}   [{setting.why}]"
 
 
+@lru_cache(maxsize=1024)
 def formula_text(formula: Formula) -> str:
     """Formula with short numbers."""
     short = _with_short_numbers(formula)

@@ -27,8 +27,9 @@ from oco.evaluation.numbers import number
 
 Array = np.ndarray[Any, Any]
 
+EARLIER = 16  # times shorter is the first chunk of several, which shows what all would take
 TOLERANCE = 1e-6  # of the excess, in units of the constraint's slope over the set; of the gap, in those of the losses
-PATIENCE = 2.0  # seconds after which it is asked whether the budget can do
+PATIENCE = 2.0  # seconds after which it is asked whether the budget can do: less, the farther it is from that
 HOPELESS = 2.0  # times the budget: an estimate beyond which it cannot
 
 
@@ -94,8 +95,8 @@ class _RoundsClock:
         """True where rounds are left and time is over or far too short."""
         if solved == self.rounds:
             return False
-        hopeless = self.spent > PATIENCE and self.estimate(solved) > HOPELESS * self.seconds
-        return self.spent > self.seconds or (solved > 0 and hopeless)
+        share = HOPELESS * self.seconds / self.estimate(solved) if solved else 1.0
+        return self.spent > self.seconds or (share < 1 and self.spent > share * PATIENCE)
 
 
 def _unfinished(parts: list[_Part], floor: float, clock: _RoundsClock) -> Comparator:
@@ -170,10 +171,12 @@ class _Part:
 def _chunks(problem: Canonical, data: Data) -> Iterator[tuple[dict[str, Array], Array]]:
     """Consecutive chunks of rounds whose working memory, and whose data, stay near 500 MB."""
     width = max(16 * problem.size, data.nbytes // (8 * data.rounds))
-    step = max(1, (1 << 22) // max(1, width))
-    for start in range(0, data.rounds, step):
+    most, start = max(1, (1 << 22) // max(1, width)), 0
+    step = most if data.rounds <= most else max(1, most // EARLIER)
+    while start < data.rounds:
         streams = data.read(start, start + step)
         yield streams, np.arange(start, min(start + step, data.rounds)) + 1
+        start, step = start + step, min(2 * step, most)
 
 
 def programs_of(rounds: RoundArrays, region: Region, definitions: tuple[Expr, ...] = ()) -> Assembled:

@@ -9,6 +9,7 @@ from typing import Any
 from oco.compiler.lowering.round_problem import Draw, TraceSpec
 from oco.compiler.lowering.rule import Rule
 from oco.compiler.problem.canonical import Canonical
+from oco.compiler.problem.stores import stores
 from oco.compiler.theory.theorems import Hypothesis, Theorem
 from oco.dsl.statements import Feedback
 
@@ -71,6 +72,10 @@ class Algorithm:
     def looks_ahead(self) -> bool:
         """True where its rule uses what is known of a round before the decision, beside known constraints."""
         return self.predicts or self.sees_round
+
+    def gap_on(self, canonical: Canonical) -> Callable[[Mapping[str, Any]], float] | None:
+        """`gap`, where it is of losses alone: None where what is left in stores has a value beside them."""
+        return None if self.values_left and stores(canonical) else self.gap
 
     @property
     def reads_values_alone(self) -> bool:

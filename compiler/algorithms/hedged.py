@@ -48,6 +48,9 @@ than sqrt((4 + ln 2) sum s_t^2) wherever losses are no more than 10^7 times as l
 Where the loss is about the decision before, P_t(x, y), experts are judged by P_t(x^k_t, x^k_{t-1}), and the theorem is of P_t(x, x): with c
 the most that a move costs, what the weighted decision pays, what experts are judged by and what gradient descent pays are c apart each.
 
+Where rounds leave something in stores, as in a battery, P_t is less the value of what is left for the rounds to come (`stored_value`), in
+the steps of the experts and in what they are judged by; as that is an estimate, nothing is promised then.
+
 Where feedback comes d rounds late, round t is that of one of d + 1 learners in turn that learn together (`learning_together`): each moves
 its own experts, with sums S of its own rounds, which are gradient descents in turn (Joulani, Gyorgy & Szepesvari 2013, Algorithm 1);
 weights, margins, averages and seasons are of all rounds. The first term is the sum of those of the learners, at most sqrt(d + 1) times as

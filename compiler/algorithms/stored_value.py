@@ -60,6 +60,8 @@ FARTHEST = 2.0
 """Usual errors that a cost counts as off what was expected, at most, after the first season."""
 SIZE_RATE = 0.02
 """Least rate at which the usual size of these errors forgets."""
+ROUNDING = 1e-4
+"""Least sum of squares that a regression is on, in squares of the usual error."""
 UNBOUNDED, EDGE = 1e300, 1e-9
 GOLDEN = 0.6180339887498949
 """Part of a cell by which the kinks of the value move each round: a decision at a kink is at none of the next round, where rounding would
@@ -191,7 +193,7 @@ class StoredValue:
         """Values of a unit more before the round after the next one, (m, GRID)."""
         p, t, m = self.p, self.t, self.size
         above, errors, overall = (array(state, n) for n in (ABOVE, ERRORS, OVERALL))
-        fades = t.name("fades", t.log(t.maximum(self._regressed(errors[0], errors[1]), TINY)))
+        fades = t.name("fades", t.log(t.maximum(self._regressed(state, errors[0], errors[1]), TINY)))
         keep, least, most, lower, upper = (
             self._column(self._constant(n)) for n in ("keep", "least", "most", "lower", "upper")
         )
@@ -255,14 +257,16 @@ class StoredValue:
     def _expected(self, state: State, phase: Value, rounds: Value) -> Value:
         """Costs as expected at a phase after so many rounds, (4, m): those of all rounds where it has not come."""
         t, overall, errors = self.t, array(state, OVERALL), array(state, ERRORS)
-        theta = t.reshape(self._regressed(errors[2], errors[3]), (1, self.size))
+        theta = t.reshape(self._regressed(state, errors[2], errors[3]), (1, self.size))
         shares = t.concat(theta, t.ones((3, self.size)))
         came = t.to_float(phase) < rounds - 0.5
         return overall + t.where(came, shares * (array(state, BY_PHASE)[phase] - overall), 0.0)
 
-    def _regressed(self, squares: Value, products: Value) -> Value:
-        """Regression coefficient, cut to [0, 1]."""
-        return self.t.minimum(self.t.maximum(products / self.t.maximum(squares, TINY), 0.0), 1.0)
+    def _regressed(self, state: State, squares: Value, products: Value) -> Value:
+        """Regression coefficient, cut to [0, 1]; 0 on what is but rounding beside the usual errors."""
+        t, usual = self.t, array(state, USUAL)
+        least = t.maximum(ROUNDING * usual * usual, TINY)
+        return t.minimum(t.maximum(products / t.maximum(squares, least), 0.0), 1.0)
 
     def _interpolated(self, values: Value, at: Value) -> Value:
         """Values (m, GRID), linear between the points of the grid and constant beyond, at what is in store, (m, P)."""

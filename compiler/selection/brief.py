@@ -53,7 +53,7 @@ def _bound_words(bound: Bound, T: int | None) -> str:
 
 
 def _typically(v: Verdict, choice: Choice) -> str:
-    if v.algorithm.gap is not None:
+    if v.algorithm.gap_on(choice.situation.canonical) is not None:
         return "within a gap of its best rule, in loss and violations at their prices; every run certifies the gap"
     pilots = choice.pilots
     if pilots is not None and pilots.results and pilots.results[0].algorithm == v.name:

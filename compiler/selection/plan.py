@@ -146,7 +146,7 @@ class Plan:
             return None
         scales = self._winner.scales
         unit = 1.0 if scales is None else float(scales.loss)
-        gap = self._winner.algorithm.gap if self.alert is None else None
+        gap = self._winner.algorithm.gap_on(self.canonical) if self.alert is None else None
         return replace(terms_of(form), gap=gap, gap_unit=unit)
 
     @cached_property

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from ir_programs import CASES, FLOAT, random_learner, type_of
+from thorough import thorough
 
 from oco.backends.c99.backend import CBackend
 from oco.backends.c99.build import compiler
@@ -118,8 +119,9 @@ def test_operations(tmp_path):
 
 
 @needs_compiler
-def test_random_programs(tmp_path):
-    made = [random_learner(seed) for seed in range(12)]
+@pytest.mark.parametrize("count", [12, thorough(40)])
+def test_random_programs(count, tmp_path):
+    made = [random_learner(seed) for seed in range(count)]
     programs = [optimize(replace(p, name=f"random{k}")) for k, (p, _) in enumerate(made)]
     quiet = ("-Wno-tautological-compare", "-Wno-type-limits")
     for native, program, (_, args) in zip(build(programs, tmp_path, *quiet), programs, made):

@@ -60,9 +60,9 @@ def made(case: str, T: int = ROUNDS) -> oco.Model:
 
 
 @cache
-def plan_of(case: str, certify: str | None = None) -> Plan:
+def plan_of(case: str, certify: str | None = None, T: int = ROUNDS) -> Plan:
     """Plan of a case; a plan is a value, so that tests share it."""
-    return oco.compile(made(case), ALGORITHMS[case], "paper", certify=certify)
+    return oco.compile(made(case, T), ALGORITHMS[case], "paper", certify=certify)
 
 
 def data_of(case: str, seed: int, T: int = ROUNDS) -> dict[str, np.ndarray]:
@@ -111,14 +111,15 @@ def regret(case: str, trace: object, data: dict[str, np.ndarray], rounds: int) -
     return float(trace.loss[:rounds].sum()) - best_loss(case, a, b)  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("T", [ROUNDS, thorough(60)])
 @pytest.mark.parametrize(
     ("case", "seed"), corners(product(CASES, range(3)), [(case, k % 3) for k, case in enumerate(CASES)])
 )
-def test_never_below_the_regret(case: str, seed: int) -> None:
+def test_never_below_the_regret(case: str, seed: int, T: int) -> None:
     """Random, drifting and jumping data, on prefixes of the run; tight where losses and constraints are summed as they are."""
-    data = data_of(case, seed)
-    trace = plan_of(case).run(data, backend="numpy")
-    ends = (1, 5, ROUNDS)
+    data = data_of(case, seed, T)
+    trace = plan_of(case, T=T).run(data, backend="numpy")
+    ends = (1, 5, T)
     for end, certificate in zip(ends, trace.certificates(ends)):
         true = regret(case, trace, data, end)
         assert certificate.bound >= true - 1e-6 * (1 + abs(true))

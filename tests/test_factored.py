@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from thorough import corners
+from thorough import corners, thorough
 
 import oco
 from oco.backends.factors import Factors
@@ -63,16 +63,16 @@ CASES |= {
 }
 
 
-def rounds(columns: int) -> dict[str, np.ndarray]:
+def rounds(columns: int, count: int = T) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     return {
-        "row": rng.integers(0, M, (T, 3)),
-        "col": rng.integers(0, columns, (T, 3)),
-        "rating": rng.uniform(-1, 1, (T, 3)),
+        "row": rng.integers(0, M, (count, 3)),
+        "col": rng.integers(0, columns, (count, 3)),
+        "rating": rng.uniform(-1, 1, (count, 3)),
     }
 
 
-def play(plan: oco.Plan, terms: int | None, target: str) -> tuple[np.ndarray, np.ndarray]:
+def play(plan: oco.Plan, terms: int | None, target: str, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Decisions (T, M, N or M) and losses (T,) with the matrix kept as so many outer products, or as an array."""
     algorithm = next(a for a in ALGORITHMS if a.name == plan.algorithm)
     kept = storage.low_rank_layouts(plan.canonical, terms) if terms else ()
@@ -84,9 +84,9 @@ def play(plan: oco.Plan, terms: int | None, target: str) -> tuple[np.ndarray, np
     start = {f.name: np.array(ends.get(f.name, np.zeros(f.type.shape))) for f in program.decision}
     compiled = backend(target).compile(program, replace(contract_of(plan), start=start))
     assert compiled.measure is not None
-    state, data = compiled.init(*start.values()), rounds(block.shape[1])
+    state, data = compiled.init(*start.values()), rounds(block.shape[1], count)
     decisions, losses = [], []
-    for t in range(T):
+    for t in range(count):
         x = compiled.decide(*state)
         seen = [data[f.name][t] for f in program.feedback]
         losses.append(float(compiled.measure(t + 1, *x, *seen)[0]))
@@ -103,15 +103,16 @@ ALIKE = [(f"{name} on a spectrahedron", "numpy") for name in ("scofw-tvc", "proj
 """The steps of these algorithms, and the matrices of another one, which are played too."""
 
 
+@pytest.mark.parametrize("count", [T, thorough(60)])
 @pytest.mark.parametrize("case, target", corners(PLAYED, [case for case in PLAYED if case not in ALIKE]))
-def test_factors_play_the_rounds_of_arrays(case: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_factors_play_the_rounds_of_arrays(case: str, target: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With room for twice the rank recompression loses nothing; with singular pairs to rounding the decisions are the same to 1e-9."""
     for kind in ("nuclear_ball", "spectrahedron"):
         monkeypatch.setattr(f"oco.compiler.domains.{kind}.WARM_RESIDUAL", 1e-14)
     monkeypatch.setattr("oco.compiler.domains.spectrahedron.FACTORED_RESIDUAL", 1e-14)
-    plan = oco.compile(oco.parse(CASES[case]))
-    expected, losses = play(plan, None, "numpy")
-    found, others = play(plan, TERMS, target)
+    plan = oco.compile(oco.parse(CASES[case].replace(f"horizon T = {T}", f"horizon T = {count}")))
+    expected, losses = play(plan, None, "numpy", count)
+    found, others = play(plan, TERMS, target, count)
     assert np.ptp(expected, axis=0).max() > 0.01
     np.testing.assert_allclose(found, expected, atol=1e-9)
     np.testing.assert_allclose(others, losses, atol=1e-9)

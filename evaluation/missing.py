@@ -32,7 +32,7 @@ def repaired(table: Table, on_missing: str, used: Sequence[str]) -> tuple[Table,
     entries = {n: np.asarray(np.isnan(table.arrays[n])) for n in used}
     for name in entries.keys() & table.texts.keys():
         entries[name][[place // table.width(name) for place in table.texts[name]]] = False
-    missing: dict[str, Array] = {n: np.any(gone.reshape(len(gone), -1), axis=1) for n, gone in entries.items()}
+    missing = {n: np.asarray(gone.reshape(len(gone), -1).any(axis=1)) for n, gone in entries.items()}
     if on_missing == "hold":
         arrays = {n: _held(table.arrays[n], entries[n]) for n, gone in missing.items() if gone.any()}
         filled = {n: int(np.count_nonzero(gone & (np.cumsum(~gone) > 0))) for n, gone in missing.items()}

@@ -19,14 +19,14 @@ TERMS = (
     "sum(maximum(a - {c} * x, {d} * x))",
     "(1 + w) * sum(pos(a - x)) + {c} * sum(pos(x - a))",
     "sum(abs(2 * x - a)) + sum(maximum(x, {d}))",
-    "-log(9 + a @ x)",
+    "-log(19 + a @ x)",
     "logistic({c} * a @ x)",
     "-{c} * log(20 + w + sum(x))",
     "square(a @ x - w)",
     "w * sum_squares(x - a)",
     "norm2(x - a)",
     "a @ x",
-    "-log(7 + w * x[0]) - 2 * log(8 + a @ x)",
+    "-log(7 + w * x[0]) - 2 * log(20 + a @ x)",
 )
 
 

@@ -13,6 +13,7 @@ from oco.compiler.ir.loop_groups import groups
 from oco.compiler.ir.program import DType, Type
 from oco.compiler.ir.rewrite import equations_of
 from oco.compiler.ir.small_solves import expand_small_solves
+from oco.compiler.ir.thin_products import flatten_thin_products
 from oco.compiler.ir.verifier import check
 
 
@@ -67,3 +68,26 @@ def test_operations_share_loops_where_each_reads_its_own_entry():
     shapes = [g.shape for g in found if g.shape is not None]
     assert len(shapes) == len(set(shapes)) or shapes.count((3,)) <= 2  # the sum must be whole before it is read
     assert sum(len(g.equations) for g in found) >= len([e for e in body.equations if e.outs[0].name in stored(body)])
+
+
+def test_products_with_axes_of_one_entry_are_inner_products_and_multiples():
+    """Matrix products of every kind of axes, before and after; one that is larger than both of its sides stays."""
+
+    def update(t, x, seen):
+        row, column, one = t.reshape(x, (1, 3)), t.reshape(x, (3, 1)), t.reshape(t.sum(x), (1, 1))
+        thin = [
+            row @ x,
+            row @ column,
+            one @ row,
+            column @ one,
+            t.reshape(one, (1,)) @ row,
+            column @ t.reshape(one, (1,)),
+        ]
+        return x + sum((t.sum(product * 0.5) for product in thin), t.sum(column @ row))
+
+    before = learner(update)
+    after = check(flatten_thin_products(before))
+    assert sum(op == "matmul" for op in operations(after)) == 3
+    assert [e.args[0].type.shape for e in after.update.body.equations if e.op == "matmul"] == [(3,), (3,), (3, 1)]
+    x = np.array([0.1, -0.2, 0.7])
+    assert np.allclose(interpret(after, "update", [1, x])[1], interpret(before, "update", [1, x])[1], rtol=1e-15)

@@ -17,7 +17,7 @@ from oco.backends.c99.return_codes import quoted
 from oco.backends.c99.writer import LARGEST_ON_STACK
 from oco.backends.contract import Contract, Range
 from oco.compiler.evidence.watched_streams import ALARM, REFUTED
-from oco.compiler.ir.program import DType, Literal, Type
+from oco.compiler.ir.program import DType, Literal, Type, Var
 
 _MOST = np.finfo(np.float64).max
 LARGEST_ROW = 1 << 20  # numbers of a learner whose rows are tested together: counts stay within int
@@ -87,8 +87,11 @@ class EntryPoints:
         yield f"{self.heads['decide']} {{"
         targets = [d.name if d.type.shape else f"*{d.name}" for d in self.of.decisions]
         yield from self._rule("decide", [*self._state(), *(n.name for n in self.of.draws)], targets)
-        for d in self.of.decisions:
-            yield from not_finite(d, d.name if d.type.shape else f"*{d.name}", d.size, "-1")
+        state = {p.name for p in self.of.program.decide.body.params[: len(self.of.state)]}
+        for d, result in zip(self.of.decisions, self.of.program.decide.body.results):
+            tested = isinstance(result, Var) and result.name in state  # by the step of the round before
+            first = f"self->{self.of.state[0].name} == 1" if tested else ""
+            yield from not_finite(d, d.name if d.type.shape else f"*{d.name}", d.size, "-1", first)
         yield f"    self->{self.of.decided} = self->{self.of.state[0].name};"
         yield "    return 0;"
         yield "}"
@@ -285,13 +288,12 @@ def _offset(places: Sequence[str], shape: Sequence[int]) -> str:
     return "".join(f" + {term}" for term in terms)
 
 
-def not_finite(n: Named, value: str, size: int, result: str) -> Iterator[str]:
-    """Statement that returns `result` where a value of a round has entries that are not finite."""
+def not_finite(n: Named, value: str, size: int, result: str, when: str = "") -> Iterator[str]:
+    """Statement that returns `result` where a value of a round has entries that are not finite; `when`: a condition of the test."""
     if n.type.dtype is not DType.FLOAT or not size:
         return
-    wrong = f"@outside({value}, {size}, -DBL_MAX, DBL_MAX) < {size}"
-    test = wrong if n.type.shape else f"!({value} >= -DBL_MAX && {value} <= DBL_MAX)"
-    yield f"    if ({test}) {{ return {result}; }}"
+    test = f"!@finite({value}, {size})" if n.type.shape else f"!({value} >= -DBL_MAX && {value} <= DBL_MAX)"
+    yield f"    if ({f'{when} && ' if when else ''}{test}) {{ return {result}; }}"
 
 
 def _kept(name: str, source: str, count: int, kind: str, margin: str) -> Iterator[str]:

@@ -269,7 +269,7 @@ def _array(n: Named, kind: str) -> str:
 def _finite(entries: str, count: int) -> Iterator[str]:
     """Statement that returns the place of the block where entries of its learners are not finite."""
     if count:
-        yield f"    if (@outside({entries}, {count}, -DBL_MAX, DBL_MAX) < {count}) {{"
+        yield f"    if (!@finite({entries}, {count})) {{"
         yield from ("        return b + 1;", "    }")
 
 

@@ -39,6 +39,15 @@ WORDS: Mapping[str, str] = {
 HELPERS: Mapping[str, str] = {
     "exp": "float @exp(float x) { return expf(x); }",
     "log": "float @log(float x) { return logf(x); }",
+    "finite": """int @finite(const float *v, int n) {
+    int32_t wrong = 0;
+    for (int k = 0; k < n; ++k) {
+        uint32_t u;
+        memcpy(&u, v + k, sizeof u);
+        wrong |= (int32_t)((u & 0x7f800000u) + 0x00800000u);
+    }
+    return wrong >= 0;
+}""",
     "sum_of_logs": """float @sum_of_logs(const float *x, int n) {
     float sum = 0;
     for (int i = 0; i < n; ++i) {

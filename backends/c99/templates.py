@@ -98,9 +98,10 @@ def _joined(op: str, step: str, count: int) -> tuple[str, str]:
 HELPERS: dict[str, str] = {
     # The place of the first entry outside; the first loop has no way out in its middle, so that it vectorizes.
     "outside": """int @outside(const double *v, int n, double lower, double upper) {
-    int inside = 1, i = 0;
+    int64_t inside = -1; /* as wide as the numbers, and so are the masks of vectors */
+    int i = 0;
     for (int k = 0; k < n; ++k) {
-        inside &= (v[k] >= lower) & (v[k] <= upper);
+        inside &= (v[k] >= lower) & (v[k] <= upper) ? -1 : 0;
     }
     while (!inside && v[i] >= lower && v[i] <= upper) {
         ++i;
@@ -108,14 +109,24 @@ HELPERS: dict[str, str] = {
     return inside ? n : i;
 }""",
     "outside_each": """int @outside_each(const double *v, int n, const double *lower, const double *upper) {
-    int inside = 1, i = 0;
+    int64_t inside = -1;
+    int i = 0;
     for (int k = 0; k < n; ++k) {
-        inside &= (v[k] >= lower[k]) & (v[k] <= upper[k]);
+        inside &= (v[k] >= lower[k]) & (v[k] <= upper[k]) ? -1 : 0;
     }
     while (!inside && v[i] >= lower[i] && v[i] <= upper[i]) {
         ++i;
     }
     return inside ? n : i;
+}""",
+    "finite": """int @finite(const double *v, int n) {
+    int64_t wrong = 0; /* negative once an exponent has all its bits */
+    for (int k = 0; k < n; ++k) {
+        uint64_t u;
+        memcpy(&u, v + k, sizeof u);
+        wrong |= (int64_t)((u & 0x7ff0000000000000u) + 0x0010000000000000u);
+    }
+    return wrong >= 0;
 }""",
     "dot": """double @dot(const double *restrict a, const double *restrict b, int n) {
     double s[8] = {0}; /* eight sums at once: one alone would wait for each addition */

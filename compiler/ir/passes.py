@@ -19,6 +19,7 @@ from oco.compiler.ir.reciprocals import multiply_by_reciprocals
 from oco.compiler.ir.simplify import simplify
 from oco.compiler.ir.small_arrays import unroll_small_arrays
 from oco.compiler.ir.small_solves import expand_small_solves
+from oco.compiler.ir.thin_products import flatten_thin_products
 from oco.compiler.ir.verifier import check
 
 Pass = Callable[[Program], Program]
@@ -35,6 +36,7 @@ MOST_ROUNDS = 5
 """Rounds of all passes; of random programs none takes more than three, and the last finds nothing to do."""
 
 LOOPS: dict[str, Pass] = {
+    "thin-products": flatten_thin_products,
     "small-solves": expand_small_solves,
     "reciprocals": multiply_by_reciprocals,
     "dead-code": remove_dead_code,

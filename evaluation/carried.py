@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def parts_of(run: MeasuredRun) -> dict[str, Any]:
     """Parts of a run that any process can read: the text of its model, arrays, words. Comparators are computed again."""
     data, promise, record, origin = run.data, run.promise, run.record, run.origin
-    plain = {name: dict(getattr(origin, name)) for name in ("recipe", "start", "draws", "facts")}
+    plain: dict[str, Any] = {name: dict(getattr(origin, name)) for name in ("recipe", "start", "draws", "facts")}
     return {
         "model": print_model(self_contained(run.problem.model)),
         "name": run.problem.name,

@@ -17,6 +17,7 @@ import numpy as np
 import oco
 from benchmarks.guarantees.shapes import SHAPES, texts
 from oco.compiler.algorithms import ALGORITHMS, LEFT_OUT, Algorithm
+from oco.compiler.ir.symbolic import Symbol
 from oco.compiler.theory.guarantees import Bound, Guarantee
 from oco.compiler.theory.settings import parse_formula
 from oco.compiler.theory.theorems import Theorem
@@ -192,7 +193,7 @@ def _constants(guarantee: Guarantee) -> list[str]:
         vacuous = " (vacuous)" if bound.vacuous(ROUNDS) else ""
         parts.append(f"**{bound.measure[0].upper()}{bound.measure[1:]}**{shown}{vacuous}")
         parts.append(_formula(bound))
-        used = [q for q in bound.quantities if bound.expression is not None and q.latex in _symbols(bound)]
+        used = [q for q in bound.quantities if q.latex in _symbols(bound)]
         if used:
             rows = [f"| `{q.name}` | {_marked(q.meaning)} |" for q in used]
             parts.append("\n".join(["| in it | is |", "| --- | --- |", *rows]))
@@ -204,7 +205,7 @@ def _constants(guarantee: Guarantee) -> list[str]:
 
 
 def _symbols(bound: Bound) -> set[str]:
-    return {s.name for s in bound.expression.free_symbols}
+    return set(bound.expression.symbols)
 
 
 def _formula(bound: Bound) -> str:
@@ -212,10 +213,10 @@ def _formula(bound: Bound) -> str:
     import sympy
 
     text = bound.formula or bound.rate
-    names = {q.name: sympy.Symbol(q.name, positive=True) for q in bound.quantities}
-    names |= {n: sympy.Symbol(n, positive=True) for n in ("T", "d", "V_x", "V_g", "V_star", "beta") if n not in names}
+    names = {q.name: Symbol(q.name) for q in bound.quantities}
+    names |= {n: Symbol(n) for n in ("T", "d", "V_x", "V_g", "V_star", "beta") if n not in names}
     try:
-        shown = sympy.mathml(parse_formula(text, names), printer="presentation", mul_symbol="dot")
+        shown = sympy.mathml(sympy.sympify(parse_formula(text, names)), printer="presentation", mul_symbol="dot")
     except Exception:  # a formula that SymPy cannot set stands as it is written
         return f"```text\n{text}\n```"
     order = "" if bound.formula else "<mi>O</mi>"

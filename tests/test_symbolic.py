@@ -133,6 +133,22 @@ def test_numbers_are_rounded_once() -> None:
     assert exact(1e-9) == exact(Fraction(1, 10**9))
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("sqrt(9**250 * 9**250) / 9**250", 1.0),
+        ("(" + " * ".join(["9**100"] * 40) + ")**(1/40) / 9**100", 1.0),
+        (" * ".join(["1/9**100"] * 20), 0.0),
+        ("floor(10**299 * 10**299) / 10**298", 1e300),
+        ("10**299 * 10**299", None),
+        ("(10**299)**(1/299)", 10.0),
+    ],
+)
+def test_long_numbers_are_decimals(text: str, value: float | None) -> None:
+    f = parse_formula(text, schedule_symbols())
+    assert nearest_float(f) == (None if value is None else pytest.approx(value, rel=1e-15)) and len(str(f)) < 400
+
+
 def test_plans_and_explanations_load_no_sympy() -> None:
     code = (
         "import oco, sys; m = oco.load('examples/tracking.oco'); plan = oco.compile(m); str(plan); plan.source();"

@@ -139,8 +139,6 @@ def test_methods_of_objects_stand_in_the_examples() -> None:
     rare = {"compiled", "contract", "interactive", "interactive_frontier", "interactive_rules", "lean", "second_point"}
     rare |= {
         "alerting",
-        "last_spent",
-        "last_violation",
         "plot_frontier",
         "certificates",
         "certified_curve",

@@ -15,7 +15,7 @@ EXACT = Context(prec=DIGITS, traps=[], Emax=4000, Emin=-4000)
 """Arithmetic of decimals, well beyond the range of a float64; what has no value there is NaN."""
 SHORT = 12
 """Characters of a decimal up to which it is the fraction that its writer meant."""
-MAX_EXACT_BITS = 1024  # of the integers in a power: larger ones are decimals
+MAX_EXACT_BITS = 1000  # of the integers of a fraction: they fit a float64, and larger ones are decimals
 NAN = Decimal("nan")
 
 
@@ -62,15 +62,21 @@ def _folded(
     b: Number,
 ) -> Number:
     if isinstance(a, Fraction) and isinstance(b, Fraction):
-        return exactly(a, b)
+        result = exactly(a, b)
+        return result if _bits(result) <= MAX_EXACT_BITS else finite(decimal(result))
     return finite(rounded(decimal(a), decimal(b)))
+
+
+def _bits(number: Fraction) -> int:
+    """Binary digits of the longer one of its integers."""
+    return max(number.numerator.bit_length(), number.denominator.bit_length())
 
 
 def is_exact_power(base: Number, exponent: Number) -> bool:
     """True where a power is a fraction, or roots of integers, with few digits."""
     if not (isinstance(base, Fraction) and isinstance(exponent, Fraction)):
         return False
-    return abs(exponent) * max(base.numerator.bit_length(), base.denominator.bit_length()) <= MAX_EXACT_BITS
+    return max(abs(exponent), Fraction(1)) * _bits(base) <= MAX_EXACT_BITS
 
 
 def root_of(n: int, exponent: Fraction) -> tuple[Fraction, int]:

@@ -36,7 +36,7 @@ def revised(
     """Situation and verdict of the algorithm and theorem for another horizon,
     or with other numbers of the free constants; facts are kept.
 
-    open_names  SymPy symbols for names in `numbers`
+    open_names  symbols for names in `numbers`
     """
     theorem = v.theorem
     if theorem is None:

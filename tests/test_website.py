@@ -223,3 +223,8 @@ def test_the_extra_and_the_workflow_are_there() -> None:
     assert "- run: make site" in (ROOT / ".github" / "workflows" / "docs.yml").read_text()
     settings = (ROOT / "website" / "mkdocs.yml").read_text()
     assert "font: false" in settings and "https://" not in settings
+
+
+def test_the_page_of_an_algorithm_sets_its_formulas() -> None:
+    page = theory.page_of(next(a for a in ALGORITHMS if a.name == "ogd"))
+    assert page.count("<math") == page.count("| in it | is |") == 1 and "sum of the steps" in page

@@ -17,12 +17,7 @@ import numpy as np
 import oco
 from benchmarks.guarantees.shapes import SHAPES, texts
 from oco.compiler.algorithms import ALGORITHMS, LEFT_OUT, Algorithm
-<<<<<<< HEAD
 from oco.compiler.theory.guarantees import Bound, Guarantee, rate_symbols
-=======
-from oco.compiler.ir.symbolic import Symbol
-from oco.compiler.theory.guarantees import Bound, Guarantee
->>>>>>> wt-b
 from oco.compiler.theory.settings import parse_formula
 from oco.compiler.theory.theorems import Theorem
 from website.plots import inline, is_broken
@@ -197,12 +192,8 @@ def _constants(guarantee: Guarantee) -> list[str]:
         vacuous = " (vacuous)" if bound.vacuous(ROUNDS) else ""
         parts.append(f"**{bound.measure[0].upper()}{bound.measure[1:]}**{shown}{vacuous}")
         parts.append(_formula(bound))
-<<<<<<< HEAD
         symbols = {s.name for s in _expression(bound).free_symbols} if bound.formula else set()
         used = [q for q in bound.quantities if q.name in symbols]
-=======
-        used = [q for q in bound.quantities if q.latex in _symbols(bound)]
->>>>>>> wt-b
         if used:
             rows = [f"| `{q.name}` | {_marked(q.meaning)} |" for q in used]
             parts.append("\n".join(["| in it | is |", "| --- | --- |", *rows]))
@@ -213,7 +204,6 @@ def _constants(guarantee: Guarantee) -> list[str]:
     return parts
 
 
-<<<<<<< HEAD
 def _expression(bound: Bound) -> Any:
     """Formula over the names of the quantities, or the rate where none is known, as SymPy has it."""
     import sympy
@@ -221,27 +211,15 @@ def _expression(bound: Bound) -> Any:
     known = sympy.sympify(bound.expression if bound.formula else parse_formula(bound.rate, rate_symbols()))
     names = {q.latex: q.name for q in bound.quantities}
     return known.xreplace({s: sympy.Symbol(names.get(s.name, s.name), positive=True) for s in known.free_symbols})
-=======
-def _symbols(bound: Bound) -> set[str]:
-    return set(bound.expression.symbols)
->>>>>>> wt-b
 
 
 def _formula(bound: Bound) -> str:
     """Formula as MathML, which browsers set without a script; its rate where no formula is known."""
     import sympy
 
-<<<<<<< HEAD
     text, expression = bound.formula or bound.rate, _expression(bound)
     try:
         shown = sympy.mathml(expression, printer="presentation", mul_symbol="dot")
-=======
-    text = bound.formula or bound.rate
-    names = {q.name: Symbol(q.name) for q in bound.quantities}
-    names |= {n: Symbol(n) for n in ("T", "d", "V_x", "V_g", "V_star", "beta") if n not in names}
-    try:
-        shown = sympy.mathml(sympy.sympify(parse_formula(text, names)), printer="presentation", mul_symbol="dot")
->>>>>>> wt-b
     except Exception:  # a formula that SymPy cannot set stands as it is written
         return f"```text\n{text}\n```"
     order = "" if bound.formula else "<mi>O</mi>"

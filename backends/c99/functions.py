@@ -292,9 +292,9 @@ class _Body:
     def _turn(self, e: Equation, body: Block) -> None:
         read, made = Counter(read_by(body)), {v.name for inner in body.equations for v in inner.outs}
         for out, param, result in zip(e.outs, body.params[len(body.params) - len(e.outs) :], body.results):
-            own = isinstance(result, Var) and result.name in made & self.stored
-            if own and result.type.shape and not read[param.name] and body.results.count(result) == 1:
-                assert isinstance(result, Var)
+            if not isinstance(result, Var) or result.name not in made & self.stored:
+                continue
+            if result.type.shape and not read[param.name] and body.results.count(result) == 1:
                 self.w.entries.places[result.name] = self.w.entries.places[out.name]  # nothing reads the value before
         self.equations(body)
         self._move([self.w.entries.places[v.name] for v in e.outs], body.results)

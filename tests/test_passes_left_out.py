@@ -39,6 +39,7 @@ SLOW = ("cut-spectrahedron", "box-row-equal", "birkhoff-one")
 QUIET = (
     "-Wno-error=unused-function",  # what is not used stays where `dead-code` is left out
     "-Wno-error=unused-variable",
+    "-Wno-error=unused-but-set-variable",
     "-Wno-error=unused-const-variable",
     "-Wno-tautological-compare",
     "-Wno-type-limits",

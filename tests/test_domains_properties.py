@@ -95,6 +95,25 @@ def test_the_sum_over_entries_holds_of_every_point(case: Case) -> None:
         assert min(sums) == pytest.approx(tie.level)
 
 
+@each(lambda d: d.row)
+def test_the_row_and_the_bounds_are_the_set(case: Case) -> None:
+    d, rng = case.at(1.0), np.random.default_rng(8)
+    row = d.row
+    assert row is not None
+    size = float(np.sum(abs(row.weights) * np.maximum(abs(d.lower), abs(d.upper)))) + abs(row.total)
+    over = [float(np.sum(row.weights * x)) - row.total for x in points(d)]
+    assert max(over) <= 1e-9 * size and (not row.equal or min(over) >= -1e-9 * size)
+    for _ in range(20):
+        corner = np.where(rng.random(d.shape) < 0.5, d.lower, d.upper)
+        share = d.lower + rng.random(d.shape) * (d.upper - d.lower)
+        a, b = (float(np.sum(row.weights * x)) - row.total for x in (corner, share))
+        if a * b < 0:
+            met = corner + a / (a - b) * (share - corner)
+            assert d.contains(met, 1e-8)
+        if not row.equal:
+            assert d.contains(share, 1e-8) == (b <= 0) or abs(b) <= 1e-6 * size
+
+
 @each(lambda d: d.quadratic)
 def test_the_quadratic_inequality_and_the_bounds_are_the_set(case: Case) -> None:
     d, rng = case.at(1.0), np.random.default_rng(7)

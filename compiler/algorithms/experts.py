@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
+from oco.compiler.algorithms.dual_prices import averaged
 from oco.compiler.algorithms.learned_margins import NO_MARGIN
 from oco.compiler.algorithms.loss_steps import beside, point_count
 from oco.compiler.algorithms.predictions import SPREAD_OF, places
@@ -47,7 +48,7 @@ def solving(canonical: Canonical, season: int, curved: bool = False) -> Solved:
     last = (*sampled(canonical, season), *blind(canonical), *beside(canonical, curved))
     if point_count(canonical, curved) and season == 1 and not is_informed(canonical):
         return last
-    if not canonical.inequalities:
+    if not learns_margins(canonical):
         kinds = places(canonical, season)
         rows = [row for rows in (*kinds[:3], *kinds[4:]) for row in rows] if predicted_of(canonical).size else [0]
         return (*((row, c, NO_MARGIN) for row in rows for c in UNCONSTRAINED), *last)
@@ -67,7 +68,7 @@ def sampled(canonical: Canonical, season: int) -> Solved:
     if not shifted:
         return ()
     row = seasonal[SPREAD_OF] if seasonal else 0
-    if canonical.inequalities:
+    if learns_margins(canonical):
         return tuple((row, c, q) for c, q in FOLLOWING if c == FAR)
     return tuple((row, c, NO_MARGIN) for c in UNCONSTRAINED)
 
@@ -76,7 +77,12 @@ def blind(canonical: Canonical) -> Solved:
     """Experts that solve the round as if moves cost nothing, where the loss charges them: what a move costs now later rounds may earn."""
     if canonical.moving is None:
         return ()
-    return SOLVED if canonical.inequalities else tuple((0, c, NO_MARGIN) for c in UNCONSTRAINED)
+    return SOLVED if learns_margins(canonical) else tuple((0, c, NO_MARGIN) for c in UNCONSTRAINED)
+
+
+def learns_margins(canonical: Canonical) -> bool:
+    """True where some inequality binds each round: one on average has a price, and no margin."""
+    return not averaged(canonical).all()
 
 
 def expert_count(canonical: Canonical, season: int, curved: bool = False) -> int:

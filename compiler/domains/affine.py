@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from oco.compiler.domains.arguments import filled_to, number, written
 from oco.compiler.domains.base import Domain, Halfspaces
 from oco.compiler.domains.norms import Floats, vector_norm
+from oco.compiler.domains.properties import AffineRow
 
 if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
@@ -95,6 +96,13 @@ class Affine(Domain):
     @property
     def upper(self) -> Floats:
         return self._forth(self.inner.upper)
+
+    @property
+    def row(self) -> AffineRow | None:
+        own = self.inner.row
+        if own is None:
+            return None
+        return replace(own, total=float(np.sum(own.weights * self.shift)) + self.scale * own.total)
 
     def support(self, c: Floats) -> float:
         return float(np.sum(c * self.shift)) + self.scale * self.inner.support(c)

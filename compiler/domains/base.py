@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from oco.compiler.domains.norms import Floats, vector_norm
-from oco.compiler.domains.properties import EntrySum, FactorForm, LinearBound, QuadraticInequality
+from oco.compiler.domains.properties import AffineRow, EntrySum, FactorForm, LinearBound, QuadraticInequality
 from oco.compiler.domains.vertices import decomposed
 from oco.compiler.ir.program import DType, Type
 from oco.dsl.diagnostics import InternalError, fail
@@ -238,6 +238,11 @@ class Domain(ABC):
     @property
     def entry_sum(self) -> EntrySum | None:
         """The one condition beside the bounds that makes the set, or a set around it, where that is a sum over the entries."""
+        return None
+
+    @property
+    def row(self) -> AffineRow | None:
+        """The one affine row that makes the set beside the bounds `lower` and `upper`; None where it takes none, or more than that."""
         return None
 
     @property

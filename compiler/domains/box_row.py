@@ -14,6 +14,7 @@ from oco.compiler.domains.budget_multiplier import Shifts
 from oco.compiler.domains.cut_sets import CutPolyhedron, CutSet
 from oco.compiler.domains.greedy_allocation import filled
 from oco.compiler.domains.norms import Floats, exact_sum
+from oco.compiler.domains.properties import AffineRow
 from oco.dsl.diagnostics import fail
 
 if TYPE_CHECKING:
@@ -70,6 +71,10 @@ class BoxCut:
         counts = self.weights > 0
         with np.errstate(over="ignore"):
             return float(np.max((self.hi - self.lo)[counts] / self.weights[counts]))
+
+    def over(self, shape: tuple[int, ...]) -> AffineRow:
+        """The row in the entries x, of an array of this shape."""
+        return AffineRow((self.sign * self.weights).reshape(shape), self.total, self.equality)
 
     def _constants(self, t: Tracer) -> tuple[Value, ...]:
         why = "of the box and its row"
@@ -130,6 +135,10 @@ class SmallBoxRow(CutPolyhedron):
     def _row(self) -> BoxCut:
         return BoxCut.of(self.base, self.rows_added)
 
+    @property
+    def row(self) -> AffineRow:
+        return self._row.over(self.shape)
+
     def project(self, t: Tracer, v: Value) -> Value:
         return self.shaped(t, self._row.project(t, self.flat(t, v)))
 
@@ -158,6 +167,10 @@ class BoxRow(CutSet):
     @cached_property
     def _row(self) -> BoxCut:
         return BoxCut.of(self.base, self.rows_added)
+
+    @property
+    def row(self) -> AffineRow:
+        return self._row.over(self.shape)
 
     def project(self, t: Tracer, v: Value) -> Value:
         return self.shaped(t, self._row.project(t, self.flat(t, v)))

@@ -16,6 +16,7 @@ from oco.compiler.domains.box_sum_vertices import extreme_points, largest_transf
 from oco.compiler.domains.budget_multiplier import Bound, Scalings, Shifts
 from oco.compiler.domains.greedy_allocation import filled
 from oco.compiler.domains.norms import Floats, exact_sum, unit_rows, vector_norm
+from oco.compiler.domains.properties import AffineRow
 from oco.compiler.domains.sampling import hit_and_run, sampling_cost
 from oco.compiler.domains.simplex import WEIGHT_FLOOR
 from oco.compiler.domains.vertices import not_whole, systematic
@@ -82,6 +83,10 @@ class BoxSum(Domain):
         if not self._uniform:
             loose |= {"diameter.l2", "radius", "radius_about_centre", "bregman_radius"}
         return frozenset(loose)
+
+    @property
+    def row(self) -> AffineRow:
+        return AffineRow(np.ones(self.shape), self.total, equal=True)
 
     # Membership.
 

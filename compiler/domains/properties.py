@@ -1,4 +1,4 @@
-"""Values in which a domain says what it is: where linear functions are greatest, one sum of its entries, one quadratic, factors."""
+"""Values in which a domain says what it is: where linear functions are greatest, one row or sum of its entries, one quadratic, factors."""
 
 from __future__ import annotations
 
@@ -27,6 +27,15 @@ class EntrySum:
     level: float
     equal: bool = False
     search: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class AffineRow:
+    """<weights, x> <= total, or == total where `equal`; `weights` has the shape of x."""
+
+    weights: Floats
+    total: float
+    equal: bool
 
 
 @dataclass(frozen=True, eq=False)

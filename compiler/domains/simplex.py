@@ -11,7 +11,7 @@ import numpy as np
 from oco.compiler.domains.arguments import number, written
 from oco.compiler.domains.base import MAX_VERTICES, Domain, Halfspaces
 from oco.compiler.domains.norms import Floats
-from oco.compiler.domains.properties import EntrySum, LinearBound
+from oco.compiler.domains.properties import AffineRow, EntrySum, LinearBound
 from oco.compiler.domains.vertices import not_whole, systematic
 from oco.dsl.intervals import Interval, point
 
@@ -130,6 +130,10 @@ class Simplex(Domain):
     @property
     def entry_sum(self) -> EntrySum:
         return EntrySum("", self.s, equal=True)
+
+    @property
+    def row(self) -> AffineRow:
+        return AffineRow(np.ones(self.shape), self.s, equal=True)
 
     def support(self, c: Floats) -> float:
         return self.s * float(np.max(c))

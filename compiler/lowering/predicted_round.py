@@ -20,7 +20,9 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.problem.canonical import Canonical, Inequality
-from oco.compiler.problem.structure import is_affine, separable_over_box
+from oco.compiler.problem.structure import is_affine, separable_over_box, separable_under_rows
+from oco.compiler.prover.context import ProofContext
+from oco.compiler.prover.curvature.composition import CONVEX_KINDS
 from oco.dsl import algebra
 from oco.dsl.diagnostics import InternalError
 from oco.dsl.dims import known
@@ -101,14 +103,20 @@ def _of_loss(canonical: Canonical, sizes: Mapping[str, int], objective: Expr) ->
     own = replace(canonical, objective=objective, inequalities=rows, equalities=free)
     loss = Inequality(LOSS, (), objective, Timing.EACH_ROUND, LOSS)
     whole = replace(own, inequalities=(loss, *rows))
-    return Predicted(own, sizes, whole if _is_solved(whole) else None)
+    return Predicted(own, sizes, whole if _is_solved(canonical, whole) else None)
 
 
-def _is_solved(whole: Canonical) -> bool:
-    """True where the penalized step takes the loss of `whole`, its first inequality, and gains by it: over a box, entry by entry."""
-    decisions = tuple(b.name for b in whole.blocks)
+def _is_solved(canonical: Canonical, whole: Canonical) -> bool:
+    """True where the penalized step takes the loss of `whole`, its first inequality, and gains by it: entry by entry, over boxes that
+    may be cut by a row each. Over those cut every function has to be convex by composition, for what is convex on them alone need not be so
+    in every entry."""
+    decisions, domains = tuple(b.name for b in whole.blocks), [b.domain for b in whole.blocks]
     structure, _ = whole.structure
-    return separable_over_box(structure, [b.domain for b in whole.blocks]) and not is_affine(whole.objective, decisions)
+    if is_affine(whole.objective, decisions) or not separable_under_rows(structure, domains):
+        return False
+    curvature = ProofContext(canonical).composition
+    exprs = (canonical.objective, *(c.expr for c in canonical.inequalities))
+    return separable_over_box(structure, domains) or all(curvature(e) in CONVEX_KINDS for e in exprs)
 
 
 def _real(expr: Expr, predicted: Mapping[str, int], sampled: Mapping[str, str] | None = None) -> Expr:

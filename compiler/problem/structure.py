@@ -78,6 +78,11 @@ def separable_over_box(structure: Structure, domains: Sequence[Domain]) -> bool:
     return structure is Structure.SEPARABLE and all(d.is_box for d in domains)
 
 
+def separable_under_rows(structure: Structure, domains: Sequence[Domain]) -> bool:
+    """True if a step falls apart into its entries once the row of each domain has a price."""
+    return structure is Structure.SEPARABLE and all(d.is_box or d.row is not None for d in domains)
+
+
 class _Unmarked(Exception):
     """An operation without a rule for marks."""
 

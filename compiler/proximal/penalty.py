@@ -25,13 +25,14 @@ from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Structured, call_over
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.problem.structure import Structure, separable_over_box
+from oco.compiler.problem.structure import Structure, separable_over_box, separable_under_rows
 from oco.compiler.prover.epigraph import Epigraph, Floats, lifted
 from oco.compiler.proximal.affine_response import AffineResponse
 from oco.compiler.proximal.entry_bounds import bounding_rows
 from oco.compiler.proximal.entry_search import entry_search
 from oco.compiler.proximal.kinked_step import KinkedStep
 from oco.compiler.proximal.response import MAX_STEPS, Response
+from oco.compiler.proximal.row_response import RowResponse
 from oco.compiler.proximal.separable_response import SeparableResponse
 from oco.compiler.proximal.smooth_response import SmoothResponse, data_of_constraints, stream_names
 from oco.dsl.magnitudes import TINY
@@ -86,20 +87,23 @@ def penalized_step(p: Problem, y: Point, c: Point, alpha: Value, Q: Value, g: Va
 
 def implicit_step(p: Problem, y: Point, c: Point, alpha: Value, Q: Value) -> Point:
     """argmin over the domain of <c, x - y> + h_0(x) + alpha |x - y|^2 + sum_{n > 0} Q_n [h_n(x)]_+, the rows h without kinks or separable
-    over a box.
+    over boxes, which may be cut by an affine row each.
 
     Q  (N + 1,), the first entry 1: the multiplier of h_0, which stays
     """
     t, y, c = p.tracer, y.named(p.tracer, "y"), c.named(p.tracer, "c")
-    response = _response(p, y, c, alpha, lambda: p.constraints(y))
+    response = _response(p, y, c, alpha, lambda: p.constraints(y), rows=True)
     fixed = np.arange(Q.shape[0]) < 1
+
+    def within(x: Point) -> Point:
+        return x if p.domain.is_entrywise else p.domain.project(x)
 
     def step(Q: Value, *parts: Structured) -> tuple[Value, ...]:
         if fixed.all():
             own = response.over(*parts)
-            return own.at(Q, own.start())[-1].blocks
+            return within(own.at(Q, own.start())[-1]).blocks
         first = t.where(t.constant(fixed, "fixed", "multipliers that are given"), Q, 0.0)
-        return _Ascent(p, response.over(*parts), Q, fixed).run(first)[1].blocks
+        return within(_Ascent(p, response.over(*parts), Q, fixed).run(first)[1]).blocks
 
     return Point(call_over(t, "implicit_step", step, Q, *response.parts, doc=IMPLICIT_DOC, words=response.words))
 
@@ -151,10 +155,12 @@ def _kinked_step(
     return Point(call_over(p.tracer, "penalized_step", step, *given, doc=KINKED_DOC, words=stream_names(p)))
 
 
-def _response(p: Problem, y: Point, c: Point, alpha: Value, g: Callable[[], Value]) -> Response:
-    """x(lambda) under constraints without kinks; g() is their values at y."""
+def _response(p: Problem, y: Point, c: Point, alpha: Value, g: Callable[[], Value], rows: bool = False) -> Response:
+    """x(lambda) under constraints without kinks; g() is their values at y. `rows`: functions are convex beyond the rows of the domain."""
     if p.structure is Structure.AFFINE:
         return AffineResponse(p, y, c, alpha, g(), p.constraint_gradients(y).named(p.tracer, "A"))
+    if rows and not p.domain.is_entrywise and separable_under_rows(p.structure, p.domain.domains):
+        return RowResponse(p, y, c, alpha, *data_of_constraints(p))
     return _nonlinear(p)(p, y, c, alpha, *data_of_constraints(p))
 
 

@@ -125,8 +125,11 @@ class SeparableResponse:
     def curvature(self, multipliers: Value, track: list[Point]) -> Value:
         """J S J', S the inverse slopes of the equations that hold; entries at a bound or at a kink do not move."""
         (x,) = track
+        rows = self.p.constraint_gradients(x)
+        return rows.gram(rows.scale(self.mobility(multipliers, x)))
+
+    def mobility(self, multipliers: Value, x: Point) -> Point:
+        """How far each entry of the minimizer x moves for a unit of slope: 0 at a bound or at a kink."""
         slope, second_derivative = self.equation(multipliers, x)
         where, widths = self.p.tracer.where, self.p.domain.of_bounds(lambda lo, hi: hi - lo)
-        moves = slope.map(lambda s, b, w: where(abs(s) <= FLAT * w * b, 1.0 / b, 0.0), second_derivative, widths)
-        rows = self.p.constraint_gradients(x)
-        return rows.gram(rows.scale(moves))
+        return slope.map(lambda s, b, w: where(abs(s) <= FLAT * w * b, 1.0 / b, 0.0), second_derivative, widths)

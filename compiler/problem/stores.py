@@ -166,7 +166,7 @@ def valued(canonical: Canonical) -> Canonical:
     """Problem with f(x) - V(s'(x)) in the place of the loss f, with s' as it is after the cut where nothing else keeps the range."""
     total, own = reduce(algebra.add, (_left(s) for s in stores(canonical))), _with_missing(canonical, missing)
     moving = None if own.moving is None else algebra.sub(own.moving, total)
-    return replace(own, objective=algebra.sub(own.objective, total), moving=moving)
+    return replace(own, objective=algebra.sub(own.objective, total), moving=moving, unscaled=canonical.unscaled or canonical)
 
 
 @lru_cache(maxsize=16)

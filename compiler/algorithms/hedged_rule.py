@@ -176,7 +176,7 @@ def _value_after(value: StoredValue, state: State, played: Point, prices: Value)
     """State with the value of what rounds leave in stores, after one that `value` was made for."""
     if not value.stores:
         return {}
-    p = value.p
+    p = value.filling()
     return value.update(state, played, DualPrices(p).slope(state, played, _constraints(p, played), prices))
 
 

@@ -34,6 +34,7 @@ from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.stores import (
     KNOTS,
+    cut_names,
     diagonal_curvature,
     has_curvature,
     knot_names,
@@ -41,6 +42,7 @@ from oco.compiler.problem.stores import (
     stores,
     value_of_state,
     valued,
+    without_missing,
 )
 from oco.compiler.theory.settings import Default
 from oco.compiler.theory.theorems import Situation
@@ -131,8 +133,18 @@ class StoredValue:
             names = zip(*(knot_names(s, k) for s in self.stores), strict=True)
             for own, name in zip(names, (KINKS, DROPS), strict=True):
                 result.seen |= dict(zip(own, self._apart(array(state, name)[k]), strict=True))
-        slopes = self._apart(array(state, SLOPES))
-        result.seen |= {slope_name(s): v for s, v in zip(self.stores, slopes, strict=True)}
+        first, paid, wasted = array(state, SLOPES), self._end("paid"), self._end("wasted")
+        beyond = wasted * self.t.maximum(first - self.t.sum(array(state, DROPS), axis=0), 0.0)
+        short = self.t.where(paid > 0.0, self.t.minimum(first, paid), 0.0)
+        parts = zip(self.stores, *map(self._apart, (first, short, beyond)), strict=True)
+        for s, slope, short, over in parts:
+            result.seen |= {slope_name(s): slope} | dict(zip(cut_names(s), (short, over), strict=True))
+        return result
+
+    def filling(self) -> Problem:
+        """View of the round whose loss pays nothing for what is missing in stores."""
+        result = copy(self.p)
+        result.spec = replace(self.p.spec, canonical=without_missing(self.p.spec.canonical))
         return result
 
     def prepared(self, state: State) -> State:
@@ -145,7 +157,7 @@ class StoredValue:
         drift = self._expected(state, (self.p.round - 1) % self.season, self.p.played - 1.0)[3]
         own = [t.reshape(t.to_float(self.p.seen[s.name]), (s.size,)) for s in self.stores]
         kept = self._constant("keep") * (own[0] if len(own) == 1 else t.concat(*own)) + drift
-        lower, upper = self._constant("lower"), self._constant("upper")
+        lower, upper = self._end("lower"), self._end("upper")
         least, most = (
             t.name(end, t.minimum(t.maximum(kept + self._constant(end), lower), upper)) for end in ("least", "most")
         )
@@ -194,9 +206,9 @@ class StoredValue:
         p, t, m = self.p, self.t, self.size
         above, errors, overall = (array(state, n) for n in (ABOVE, ERRORS, OVERALL))
         fades = t.name("fades", t.log(t.maximum(self._regressed(state, errors[0], errors[1]), TINY)))
-        keep, least, most, lower, upper = (
-            self._column(self._constant(n)) for n in ("keep", "least", "most", "lower", "upper")
-        )
+        keep, least, most = (self._column(self._constant(n)) for n in ("keep", "least", "most"))
+        lower, upper, missing = (self._column(self._end(n)) for n in ("lower", "upper", "paid"))
+        missing = t.where(missing > 0.0, missing, UNBOUNDED)
         step = t.name("step", (upper - lower) / float(GRID - 1))
         stored = t.name("stored", lower + step * t.to_float(t.iota(GRID)))
         edge = EDGE * (upper - lower)
@@ -216,7 +228,7 @@ class StoredValue:
             left = t.reshape(kept, (m, GRID, 1)) + t.reshape(flow, (m, 1, flows))
             at = t.reshape(left, (m, GRID * flows))
             value = t.where(at > upper + edge, -UNBOUNDED, self._interpolated(after, at))
-            value = t.reshape(t.where(at < lower - edge, UNBOUNDED, value), (m, GRID, flows))
+            value = t.reshape(t.where(at < lower - edge, missing, value), (m, GRID, flows))
             return (keep * self._at_one_price(value, t.reshape(price, (m, 1, flows))) - self._column(row[2]),)
 
         (values,) = t.for_(self.ahead, earlier, [t.broadcast(self._column(overall[0]), (m, GRID))])
@@ -247,7 +259,7 @@ class StoredValue:
             grown = p.values([*diagonal_curvature(canonical).values()], played)[entries]
             growth = t.name("growth", t.maximum(grown, 0.0) / (rate * rate))
             cost = cost - growth * rate * self._flat(p.units.outward(played))[entries]
-        held = p.values([value_of_state(canonical, s) for s in self.stores], played)
+        held = p.values([value_of_state(without_missing(canonical), s) for s in self.stores], played)
         return t.stack(cost, growth, held, p.values([s.drift for s in self.stores], played))
 
     def _flat(self, x: Point) -> Value:
@@ -271,7 +283,7 @@ class StoredValue:
     def _interpolated(self, values: Value, at: Value) -> Value:
         """Values (m, GRID), linear between the points of the grid and constant beyond, at what is in store, (m, P)."""
         t, (m, P) = self.t, at.shape
-        lower, upper = (self._column(self._constant(n)) for n in ("lower", "upper"))
+        lower, upper = (self._column(self._end(n)) for n in ("lower", "upper"))
         place = t.minimum(t.maximum((at - lower) * (float(GRID - 1) / (upper - lower)), 0.0), float(GRID - 1))
         cell = t.minimum(t.floor(place), float(GRID - 2))
         first = t.constant(GRID * np.arange(m).reshape(m, 1), "first", "where the values of a store begin")
@@ -282,6 +294,10 @@ class StoredValue:
 
     def _constant(self, name: str) -> Value:
         numbers: np.ndarray[Any, Any] = np.concatenate([getattr(s, name) for s in self.stores])
+        return self.t.constant(numbers, name)
+
+    def _end(self, name: str) -> Value:
+        numbers: np.ndarray[Any, Any] = np.concatenate([getattr(s.ends, name) for s in self.stores])
         return self.t.constant(numbers, name)
 
     def _column(self, v: Value) -> Value:

@@ -2,8 +2,8 @@
 
     s' = keep s + rate x_i + drift,      lower <= s <= upper
 
-with numbers `keep` and `rate`, and a drift of contexts, streams and the round: what is in a battery, a tank, a warehouse. The value of what
-is left is concave and piecewise linear,
+with numbers `keep` and `rate`, and a drift of contexts, streams and the round: what is in a battery, a tank, a warehouse. A drift that is
+known only afterwards is one where something keeps the range (`store_ranges`). The value of what is left is concave and piecewise linear,
 
     V(s') = sum_j slope_j s'_j - sum_k drop_kj [s'_j - knot_kj]_+,      drop_kj >= 0,
 
@@ -13,6 +13,7 @@ so that f(x) - V(s'(x)) is convex in x where f is (`valued`).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from typing import Any
@@ -22,15 +23,17 @@ import numpy as np
 from oco.compiler.problem.calculus import gradient, hessian_vector
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.jacobians import jacobian
+from oco.compiler.problem.store_ranges import KeptRange, kept_range, missing, with_missing
 from oco.compiler.problem.stream_ranges import StreamRange
 from oco.compiler.problem.structure import is_affine
 from oco.dsl import algebra
 from oco.dsl.build import call
 from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Constant, Expr, Kind, Name, changes, constant, names, rewrite
+from oco.dsl.expressions import Constant, Expr, Kind, Name, changes, constant, rewrite
 
 Floats = np.ndarray[Any, Any]
 SLOPE, DROP, KNOT = "_slope_", "_drop", "_knot"
+SHORT, OVER = "_short_", "_over_"
 KNOTS = 7
 """Kinks of the value of what is left, between what a round can leave at least and at most."""
 MOST_STORES = 200
@@ -41,23 +44,36 @@ MOST_STORES = 200
 class StoreOfState:
     """State that is a store; arrays have a number for each of its m entries, (m,).
 
-    following    s', before it is cut to its range
+    state        the state; s' is what follows it, before it is cut to its range
+    ends         range of what is in store, and what keeps it
     entries      the entry of the flattened decisions that fills or empties it
     keep, rate   factors of s and of x_i
-    lower, upper range of the state
     least, most  range of rate x_i
     """
 
-    name: str
-    shape: tuple[int, ...]
-    following: Expr
+    state: StreamRange
+    ends: KeptRange
     entries: Floats
     keep: Floats
     rate: Floats
-    lower: Floats
-    upper: Floats
     least: Floats
     most: Floats
+
+    @property
+    def name(self) -> str:
+        """Name of the state."""
+        return self.state.name
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the state."""
+        return self.state.shape
+
+    @property
+    def following(self) -> Expr:
+        """s', before it is cut to its range."""
+        assert self.state.uncut is not None
+        return self.state.uncut
 
     @property
     def size(self) -> int:
@@ -78,23 +94,13 @@ class StoreOfState:
 @lru_cache(maxsize=16)
 def stores(canonical: Canonical) -> tuple[StoreOfState, ...]:
     """Stores of a problem: none where an entry of the decisions fills two, where there are too many, or where feedback is late."""
-    made = [_store(canonical, s) for s in canonical.streams if s.uncut is not None and _is_free(canonical, s)]
+    canonical = canonical.unscaled or canonical  # what follows a state is in the user's units
+    made = [_store(canonical, s) for s in canonical.streams if s.uncut is not None]
     own = [s for s in made if s is not None]
     entries = np.concatenate([s.entries for s in own]) if own else np.zeros(0)
     if canonical.delay or entries.size > MOST_STORES or np.unique(entries).size < entries.size:
         return ()
     return tuple(own)
-
-
-def _is_free(canonical: Canonical, s: StreamRange) -> bool:
-    """True where the range of a state is kept by the decisions, and no other constraint on it changes with the rounds."""
-    assert s.uncut is not None
-    before = {o.name for o in canonical.streams if o.stream.known or o.stream.previous}
-    ranges = {f"{s.name}.least", f"{s.name}.most"}
-    others = [c.expr for c in (*canonical.inequalities, *canonical.known) if c.label not in ranges]
-    own = [e for e in (*others, *(c.expr for c in canonical.equalities)) if s.name in names(e, Kind.STREAM)]
-    changing = any(names(e, Kind.ROUND) or set(names(e, Kind.STREAM)) - {s.name} for e in own)
-    return not changing and set(names(s.uncut, Kind.STREAM)) <= before
 
 
 def _store(canonical: Canonical, s: StreamRange) -> StoreOfState | None:
@@ -121,8 +127,9 @@ def _store(canonical: Canonical, s: StreamRange) -> StoreOfState | None:
     rate = flows[np.arange(m), entries]
     if (keep < 0).any():
         return None
-    ends = np.sort(rate * _ends(canonical, entries), axis=0)
-    return StoreOfState(s.name, s.shape, s.uncut, entries, keep, rate, lower, upper, *ends)
+    least, most = np.sort(rate * _ends(canonical, entries), axis=0)
+    kept_within = kept_range(canonical, s)
+    return None if kept_within is None else StoreOfState(s, kept_within, entries, keep, rate, least, most)
 
 
 def _ends(canonical: Canonical, entries: Floats) -> Floats:
@@ -149,12 +156,33 @@ def knot_names(store: StoreOfState, k: int) -> tuple[str, str]:
     return f"{KNOT}{k}_{store.name}", f"{DROP}{k}_{store.name}"
 
 
+def cut_names(store: StoreOfState) -> tuple[str, str]:
+    """Names of the streams with the value of a unit that is missing at the lower end, and of one that is beyond the upper end."""
+    return f"{SHORT}{store.name}", f"{OVER}{store.name}"
+
+
 @lru_cache(maxsize=16)
 def valued(canonical: Canonical) -> Canonical:
-    """Problem with f(x) - V(s'(x)) in the place of the loss f."""
-    total = reduce(algebra.add, (_left(s) for s in stores(canonical)))
-    moving = None if canonical.moving is None else algebra.sub(canonical.moving, total)
-    return replace(canonical, objective=algebra.sub(canonical.objective, total), moving=moving)
+    """Problem with f(x) - V(s'(x)) in the place of the loss f, with s' as it is after the cut where nothing else keeps the range."""
+    total, own = reduce(algebra.add, (_left(s) for s in stores(canonical))), _with_missing(canonical, missing)
+    moving = None if own.moving is None else algebra.sub(own.moving, total)
+    return replace(own, objective=algebra.sub(own.objective, total), moving=moving, unscaled=canonical.unscaled or canonical)
+
+
+@lru_cache(maxsize=16)
+def without_missing(canonical: Canonical) -> Canonical:
+    """Problem whose loss pays nothing for what is missing in stores: what filling one costs."""
+    return _with_missing(canonical, lambda s: constant(np.zeros(s.shape)))
+
+
+def _with_missing(canonical: Canonical, by: Callable[[StreamRange], Expr]) -> Canonical:
+    """Problem with other expressions for what is missing, where the loss pays for it."""
+    for store in stores(canonical):
+        if store.ends.paid.any():
+            parts = {"objective": canonical.objective, "moving": canonical.moving}
+            own = {n: e and with_missing(canonical, store.state, e, by(store.state)) for n, e in parts.items()}
+            canonical = replace(canonical, **own)
+    return canonical
 
 
 def _left(store: StoreOfState) -> Expr:
@@ -171,6 +199,12 @@ def _left(store: StoreOfState) -> Expr:
     for k in range(KNOTS):
         knot, drop = map(own, knot_names(store, k))
         total = algebra.sub(total, summed(algebra.mul(drop, call("pos", algebra.sub(left, knot)))))
+    short, over = map(own, cut_names(store))
+    if store.ends.paid.any():
+        total = algebra.add(total, summed(algebra.mul(short, missing(store.state))))
+    if store.ends.wasted.any():
+        upper = constant(store.ends.upper.reshape(store.shape))
+        total = algebra.sub(total, summed(algebra.mul(over, call("pos", algebra.sub(left, upper)))))
     return total
 
 

@@ -1,0 +1,177 @@
+"""Range of a store whose drift is known only afterwards, by what keeps z = s', what a round leaves, within it.
+
+* A constraint of the model k (l - z) <= 0 or k (z - u) <= 0, k > 0, in each round or in a share of them: its end is that of the store.
+* The loss, where it has a term p [l - z]_+ at the lower end l of the state, whose cut takes what is missing: of unsold stock that is the
+  price of lost sales. Also max(a, b) = b + [a - b]_+ and min(a, b) = a - [a - b]_+ are such terms.
+* Nothing at the upper end, where the cut takes what is too much: no unit above it has a value.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.problem.calculus import gradient
+from oco.compiler.problem.canonical import Canonical
+from oco.compiler.problem.jacobians import jacobian
+from oco.compiler.problem.stream_ranges import StreamRange
+from oco.compiler.problem.structure import is_affine
+from oco.dsl import algebra
+from oco.dsl.atoms import form_of, forms
+from oco.dsl.dims import known
+from oco.dsl.evaluate import evaluate
+from oco.dsl.expressions import Call, Expr, Kind, Name, constant, names, rewrite
+from oco.dsl.statements import Timing
+
+Floats = np.ndarray[Any, Any]
+SHORT = "_short"
+SAME = 1e-9
+"""Relative difference up to which two numbers of a model are one."""
+
+
+@dataclass(frozen=True, eq=False)
+class KeptRange:
+    """Range of a store, numbers for each of its m entries, (m,).
+
+    lower, upper  ends
+    paid          p, what the loss pays for a unit that is missing at the lower end; 0 where constraints keep it
+    wasted        1 where nothing but the cut keeps the upper end, else 0
+    """
+
+    lower: Floats
+    upper: Floats
+    paid: Floats
+    wasted: Floats
+
+
+def kept_range(canonical: Canonical, s: StreamRange) -> KeptRange | None:
+    """Range of a state, and what keeps it; None where nothing keeps its lower end, or a constraint on the state changes otherwise."""
+    assert s.uncut is not None
+    lower, upper = (np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape).ravel() for e in (s.lower, s.upper))
+    before = {o.name for o in canonical.streams if o.stream.known or o.stream.previous}
+    if set(names(s.uncut, Kind.STREAM)) <= before:
+        ranges = {f"{s.name}.least", f"{s.name}.most"}
+        free = all(c.label in ranges or not _changes_on(c.expr, s) for c in (*canonical.constraints, *canonical.known))
+        return KeptRange(lower, upper, np.zeros(lower.size), np.zeros(lower.size)) if free else None
+    made = _constrained(canonical, s, lower, upper)
+    if made is None:
+        return None
+    least, most = made
+    paid = np.where(np.isnan(least), _price(canonical, s), 0.0)
+    if (np.isnan(least) & (paid <= 0)).any():
+        return None
+    wasted = np.isnan(most)
+    return KeptRange(np.fmax(least, lower), np.fmin(most, upper), paid, wasted.astype(np.float64))
+
+
+def _changes_on(expr: Expr, s: StreamRange) -> bool:
+    """True where a constraint is on the state, and on what changes beside."""
+    own = names(expr, Kind.STREAM)
+    return s.name in own and bool(names(expr, Kind.ROUND) or set(own) - {s.name})
+
+
+def _constrained(canonical: Canonical, s: StreamRange, lower: Floats, upper: Floats) -> tuple[Floats, Floats] | None:
+    """Ends of z that constraints keep, NaN where none does; None where another constraint on the state changes."""
+    least, most = np.full(lower.size, np.nan), np.full(upper.size, np.nan)
+    for c in (*canonical.inequalities, *canonical.known):
+        expr = c.expr if c.margin is None else c.margin.measured
+        if s.name not in names(expr, Kind.STREAM):
+            continue
+        ends = None if c.timing is Timing.ON_AVERAGE else _ends_in(canonical, s, expr)
+        if ends is None and _changes_on(expr, s):
+            return None
+        for i, k, end in ends or ():
+            if k < 0:
+                least[i] = np.fmax(least[i], end)
+            else:
+                most[i] = np.fmin(most[i], end)
+    return None if any(_changes_on(c.expr, s) for c in canonical.equalities) else (least, most)
+
+
+def _ends_in(canonical: Canonical, s: StreamRange, expr: Expr) -> list[tuple[int, float, float]] | None:
+    """Entry i, factor k and end e of each entry k (z_i - e) of an expression; None where one has another form."""
+    assert s.uncut is not None
+    own, following = _rows(canonical, expr, known(expr.shape)), _rows(canonical, s.uncut, s.shape)
+    if own is None or following is None:
+        return None
+    result = list[tuple[int, float, float]]()
+    for row in own:
+        fits = [(i, k) for i, z in enumerate(following) if (k := _factor(row[1:], z[1:]))]
+        if len(fits) != 1:
+            return None
+        (i, k) = fits[0]
+        result.append((i, k, float(following[i, 0] - row[0] / k)))
+    return result
+
+
+def _factor(row: Floats, z: Floats) -> float:
+    """k with row = k z; 0 where there is none."""
+    at = int(np.argmax(np.abs(z)))
+    k = float(row[at] / z[at]) if z[at] else 0.0
+    return k if k and np.allclose(row, k * z, rtol=SAME, atol=SAME * abs(k)) else 0.0
+
+
+def _rows(canonical: Canonical, expr: Expr, shape: tuple[int, ...]) -> Floats | None:
+    """Entries of an expression that is affine in decisions and streams: its value at 0, then its slopes, (entries, 1 + variables)."""
+    sizes = {o.name: o.shape for o in (*canonical.blocks, *canonical.streams)}
+    own = rewrite(expr, lambda n: replace(n, kind=Kind.DECISION) if isinstance(n, Name) and n.name in sizes else n)
+    if names(own, Kind.ROUND) or not is_affine(own, tuple(sizes)):
+        return None
+    slopes, size = jacobian(algebra.broadcast(own, shape), sizes), math.prod(shape)
+    at_zero = evaluate(own, {n: np.zeros(size) for n, size in sizes.items()})
+    parts = [np.broadcast_to(at_zero, shape).reshape(size, 1)]
+    for n, e in slopes.items():
+        parts.append(np.broadcast_to(evaluate(e, {}), (*shape, *sizes[n])).reshape(size, -1))
+    return np.concatenate(parts, axis=1)
+
+
+def missing(s: StreamRange) -> Expr:
+    """[l - z]_+, of the shape of the state."""
+    assert s.uncut is not None
+    return algebra.call("pos", algebra.sub(constant(np.broadcast_to(s.lower, s.shape)), s.uncut))
+
+
+def with_missing(canonical: Canonical, s: StreamRange, expr: Expr, by: Expr) -> Expr:
+    """Expression in which `by`, of the shape of the state, stands for [l - z]_+."""
+
+    def other(node: Expr) -> Expr:
+        form = form_of(node)
+        if not isinstance(node, Call) or node.shape != s.shape or not isinstance(form, forms.Extreme) or form.over:
+            return node
+        pieces = form.pieces(algebra, *node.args)
+        sign = _sign_of_missing(canonical, s, algebra.sub(*pieces)) if len(pieces) == 2 else 0
+        if not sign:
+            return node
+        more, less = pieces if sign > 0 else pieces[::-1]  # more - less = l - z
+        return algebra.add(less, by) if form.largest else algebra.sub(more, by)
+
+    return rewrite(expr, other)
+
+
+def _sign_of_missing(canonical: Canonical, s: StreamRange, expr: Expr) -> int:
+    """1 where an expression is l - z, -1 where it is z - l, else 0."""
+    if s.name not in names(expr, Kind.STREAM) or expr.shape != s.shape:
+        return 0
+    ends, lower = _ends_in(canonical, s, expr) or [], np.broadcast_to(s.lower, s.shape).ravel()
+    if not ends or any(i != place or abs(e - lower[i]) > SAME * (1 + abs(e)) for place, (i, _, e) in enumerate(ends)):
+        return 0
+    factors = np.array([k for _, k, _ in ends])
+    return next((sign for sign in (1, -1) if np.allclose(factors, -sign, rtol=SAME)), 0)
+
+
+def _price(canonical: Canonical, s: StreamRange) -> Floats:
+    """p of each entry where the loss has a term p [l - z]_+ with a number p, else 0, (m,)."""
+    by = Name(SHORT, Kind.DECISION, shape=s.shape)
+    loss = canonical.objective if canonical.moving is None else canonical.moving
+    slope = gradient(with_missing(canonical, s, _as_data(loss), by), (SHORT,))[SHORT]
+    none = np.zeros(math.prod(s.shape))
+    return none if names(slope) else none + np.broadcast_to(evaluate(slope, {}), s.shape).ravel()
+
+
+def _as_data(expr: Expr) -> Expr:
+    """Expression whose decisions are data."""
+    is_own = lambda n: isinstance(n, Name) and n.kind is Kind.DECISION
+    return rewrite(expr, lambda n: replace(n, kind=Kind.STREAM) if is_own(n) else n)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from oco.compiler.algorithms import experts, hedged, hedged_rule, profiles, weighting
+from oco.compiler.algorithms import dual_prices, experts, hedged, hedged_rule, profiles, weighting
 
 Place = tuple[Any, str, Callable[[Any], Any]]
 """Module or class, name of a constant or function in it, and what stands there without the part."""
@@ -19,6 +19,11 @@ def _experts(keep: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> Callable[[An
 def _equal(weights: Callable[..., Any]) -> Callable[..., Any]:
     """Equal weights in the place of those by losses."""
     return lambda p, L, gap: p.tracer.full(1.0 / L.shape[0], (L.shape[0],))
+
+
+def _none(experts_of: Callable[..., Any]) -> Callable[..., Any]:
+    """No experts in the place of some."""
+    return lambda *args: ()
 
 
 def _declared(begun: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,7 +50,11 @@ PARTS: Mapping[str, tuple[Place, ...]] = {
     "without days of weeks": ((profiles, "day_of", lambda f: lambda season: 0),),
     "without the stated distribution": ((experts, "places", _experts(lambda p: (p[0], p[1], (), *p[3:]))),),
     "without regression on contexts": ((experts, "places", _experts(lambda p: (*p[:4], (), *p[5:]))),),
+    "without forecasts": ((experts, "places", _experts(lambda p: (*p[:5], ()))),),
     "without quantiles of the errors": ((experts, "places", _experts(lambda p: (*p[:3], (), *p[4:]))),),
+    "without sampled losses": ((experts, "sampled", _none), (hedged_rule, "sampled", _none)),
+    "without points of the loss alone": ((experts, "beside", _none), (hedged_rule, "beside", _none)),
+    "without a reserve of budgets": ((dual_prices, "RESERVE", lambda r: 0.0),),
     "without rehearsal": (
         (hedged_rule, "rehearsed", lambda f: lambda canonical: {}),
         (hedged, "rehearsed", lambda f: lambda canonical: {}),

@@ -17,10 +17,11 @@ from serving_cases import bits, commits_of, plain_learner, round_of, store_of
 from starlette.testclient import TestClient
 from survival import TRACKING, data_of, plan_of
 
-from oco.serving.calls import Action, Call, call_of
+from oco.serving.admission import Admission
+from oco.serving.calls import Action, Call, Reply, call_of
 from oco.serving.commits import GroupCommits
 from oco.serving.running import run
-from oco.serving.service import application
+from oco.serving.service import Service
 
 CERTIFIED = """\
 model bounded
@@ -36,8 +37,8 @@ HOME = "http://127.0.0.1"
 
 
 @contextmanager
-def client_of(commits, tokens=()):
-    with TestClient(application(commits, tokens), base_url=HOME, raise_server_exceptions=False) as client:
+def client_of(commits, tokens=(), rate=None):
+    with TestClient(Service(commits, Admission(tokens, rate)), base_url=HOME, raise_server_exceptions=False) as client:
         yield client
 
 
@@ -104,9 +105,11 @@ def test_clients_at_once(tmp_path):
         return results
 
     async def all_of_them():
-        transport = httpx.ASGITransport(application(commits))
+        transport = httpx.ASGITransport(Service(commits))
         async with httpx.AsyncClient(transport=transport, base_url=HOME) as client:
-            return await asyncio.gather(*(play(client, key) for key in [*keys, *["shared"] * 20]))
+            results = await asyncio.gather(*(play(client, key) for key in [*keys, *["shared"] * 20]))
+        await commits.close()
+        return results
 
     results = asyncio.run(all_of_them())
     plain, expected = plain_learner(store, "any"), []
@@ -116,7 +119,6 @@ def test_clients_at_once(tmp_path):
     assert all([bits(d) for d in decisions] == expected for decisions in results)
     assert commits.metrics.rounds == 21 * len(rounds) and commits.metrics.repeated == 19 * 2 * len(rounds)
     assert sum(commits.metrics.batches.counts) < commits.metrics.batches.sum
-    commits.close()
 
 
 GOOD = {"round": 1, "goal": [0, 0, 0, 0], "limit": 1}
@@ -206,12 +208,16 @@ def test_calls_that_wait_are_answered_before_the_end(tmp_path):
     from oco.dsl.diagnostics import OcoError
 
     commits = commits_of(store_of(TRACKING, tmp_path / "s.db"))
-    waiting = [commits.submit(Call(f"k{i}", Action.DECIDE)) for i in range(50)]
-    commits.close()
-    assert all(future.result(0).new for future in waiting)
-    with pytest.raises(OcoError) as caught:
-        commits.submit(Call("a", Action.DECIDE))
-    assert caught.value.code == "OCO665"
+
+    async def play():
+        waiting = [commits.submit(Call(f"k{i}", Action.DECIDE)) for i in range(50)]
+        await commits.close()
+        assert all(future.result().new for future in waiting)
+        with pytest.raises(OcoError) as caught:
+            commits.submit(Call("a", Action.DECIDE))
+        assert caught.value.code == "OCO665"
+
+    asyncio.run(play())
 
 
 def test_a_bug_in_one_call_leaves_the_others(tmp_path):
@@ -229,9 +235,14 @@ def test_a_bug_in_one_call_leaves_the_others(tmp_path):
     assert [r.status_code for r in replies] == [200, 500, 200] and replies[1].json()["code"] == "OCO999"
     both = commits_of(store_of(TRACKING, tmp_path / "t.db"))
     both.store._answered, answered = failing, both.store._answered
-    futures = [both.submit(call_of(key, Action.DECIDE, {})) for key in ("a", "bad", "b", "a")]
-    assert [type(f.exception()) for f in futures] == [type(None), ZeroDivisionError, type(None), type(None)]
-    both.close()
+
+    async def play():
+        calls = [both.submit(call_of(key, Action.DECIDE, {})) for key in ("a", "bad", "b", "a")]
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        await both.close()
+        return [type(answer) for answer in answers]
+
+    assert asyncio.run(play()) == [Reply, ZeroDivisionError, Reply, Reply]
 
 
 def serve(path, port):
@@ -239,7 +250,7 @@ def serve(path, port):
         store_of(TRACKING, path),
         "127.0.0.1",
         0,
-        [],
+        Admission(),
         lambda text: setattr(port, "value", int(text.split(":")[3].split()[0])),
     )
 

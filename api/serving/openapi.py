@@ -17,7 +17,7 @@ TEXTS = {
 }
 
 
-def openapi(schema: Mapping[str, Any], version: str, secured: bool) -> dict[str, Any]:
+def openapi(schema: Mapping[str, Any], version: str, secured: bool, limited: bool) -> dict[str, Any]:
     """OpenAPI document of a service whose learners have this schema (`Learner.schema`)."""
     bodies = {
         Action.DECIDE: _with_round(schema["decide"], required=False),
@@ -41,6 +41,8 @@ def openapi(schema: Mapping[str, Any], version: str, secured: bool) -> dict[str,
             "parameters": [_KEY],
             "responses": {"200": _content({"type": "object", "properties": results[action]}), "default": _PROBLEM},
         }
+        if limited:
+            operation["responses"]["429"] = _PROBLEM | {"headers": _RETRY}
         if action in bodies:
             operation["requestBody"] = {"required": action is Action.OBSERVE, **_content(bodies[action])}
         paths[f"/learners/{{key}}/{action}"] = {"post" if action.records else "get": operation}
@@ -60,6 +62,7 @@ _PROBLEM = {
     "description": "Problem details (RFC 9457) with a code of oco",
     "content": {"application/problem+json": {"schema": {"type": "object"}}},
 }
+_RETRY = {"Retry-After": {"description": "Seconds until a request is let in", "schema": {"type": "integer"}}}
 
 
 def _with_round(schema: Mapping[str, Any], required: bool) -> dict[str, Any]:

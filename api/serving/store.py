@@ -12,7 +12,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -111,14 +112,21 @@ class Store(Database):
     # Batches.
 
     def apply(self, calls: Sequence[Call]) -> list[Reply | OcoError]:
-        """Answers to a batch of calls, in their order, once all that they recorded is on the disk.
+        """Answers to a batch of calls, in their order, once all that they recorded is on the disk. Raises as `batch`."""
+        with self.batch(calls) as answers:
+            pass
+        return answers
+
+    @contextmanager
+    def batch(self, calls: Sequence[Call]) -> Iterator[list[Reply | OcoError]]:
+        """Transaction with the answers to calls, in their order; all that they recorded is on the disk after it.
 
         A call with wrong data gets an error, and its learner is as before it. Raises OCO854, OCO855, OCO858 where the batch cannot be
         recorded: then nothing of it happened.
         """
         try:
             with self._whole():
-                answers = [self._answered(call) for call in calls]
+                yield [self._answered(call) for call in calls]
         except BaseException:
             for call in calls:
                 self._forget(call.key)  # what it holds is not on the disk
@@ -129,7 +137,6 @@ class Store(Database):
         self._begun.clear()
         while len(self._learners) > self.live:
             self._forget(next(iter(self._learners)))
-        return answers
 
     def _forget(self, key: str) -> None:
         self._learners.pop(key, None)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hmac
 import math
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from oco.dsl.diagnostics import fail
@@ -44,22 +45,26 @@ class RateLimit:
 class Admission:
     """Rules of who is let in: requests with a token; without tokens those that name this machine as their host.
 
-    rate  requests a second that each client may send; None: any number. A client is a token, or an address of the network
+    rate   requests a second that each client may send; None: any number. A client is a token, or an address of the network
+    clock  gives the time in seconds
     """
 
-    def __init__(self, tokens: Sequence[str] = (), rate: int | None = None) -> None:
+    def __init__(
+        self, tokens: Sequence[str] = (), rate: int | None = None, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
         self.tokens = [token.encode() for token in tokens]
+        self.clock = clock
         self.limit = None if rate is None else RateLimit(rate)
 
-    def check(self, scope: Mapping[str, Any], now: float) -> float:
-        """Admit a request at a time in seconds; where it comes too early nothing but the seconds to wait is returned. Raises OCO664."""
+    def check(self, scope: Mapping[str, Any]) -> float:
+        """Seconds until a request is admitted: 0 where it is now, and counts. Raises OCO664."""
         if self.tokens and scope["path"] in OPEN:
             return 0.0
         headers = dict(scope["headers"])
         token = self._token(headers.get(b"authorization", b"")) if self.tokens else None
         if self.limit is not None:
             address: str = (scope.get("client") or ("",))[0]
-            if wait := self.limit.wait(address if token is None else token, now):
+            if wait := self.limit.wait(address if token is None else token, self.clock()):
                 return wait
         if self.tokens and token is None:
             raise fail("OCO664", "the request has no token, or a wrong one")

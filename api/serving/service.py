@@ -69,7 +69,7 @@ class Service:
     async def _answer(self, scope: Scope, receive: Receive) -> Answer:
         """Answer to a request. Raises any error of the input as an OcoError."""
         began = time.perf_counter()
-        if wait := self.admission.check(scope, began):
+        if wait := self.admission.check(scope):
             error = fail("OCO666", f"this client may send again in {wait:.3g} s")
             self.metrics.refused(error)
             return refusal(error, ("retry-after", str(whole_seconds(wait))))

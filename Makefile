@@ -102,8 +102,8 @@ FUZZ_SECONDS ?= 600
 fuzz: $(VENV)/.installed
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m thorough
 	$(BIN)/python -m pytest --hypothesis-profile thorough $$(grep -l "^from hypothesis" tests/test_*.py)
-	$(BIN)/python -m pytest tests/test_states.py tests/test_journal.py tests/test_store.py --kills 500
-	$(BIN)/python -m pytest tests/test_service.py --kills 200
+	$(BIN)/python -m pytest tests/test_states.py tests/test_journal.py tests/test_store.py --kills 500 -o faulthandler_timeout=3600
+	$(BIN)/python -m pytest tests/test_service.py --kills 200 -o faulthandler_timeout=3600
 	$(BIN)/python -m pytest tests/test_hostile_models.py --hostile-seconds 2
 	$(BIN)/python tests/fuzz/hunt.py $(HUNT_SECONDS)
 	$(BIN)/python tests/fuzz/run.py $(FUZZ_SECONDS)

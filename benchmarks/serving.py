@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 import oco
+from oco.serving.admission import Admission
 from oco.serving.running import run
 from oco.serving.states import KeyedStates
 from oco.serving.store import Store
@@ -42,7 +43,7 @@ CLIENTS = (1, 10, 100)
 def serve(path: Path, port: Any) -> None:
     """Serve the model until the process is ended."""
     store = Store(path, KeyedStates(oco.compile(oco.parse(MODEL))))
-    run(store, "127.0.0.1", 0, [], lambda text: setattr(port, "value", int(text.split(":")[3].split()[0])))
+    run(store, "127.0.0.1", 0, Admission(), lambda text: setattr(port, "value", int(text.split(":")[3].split()[0])))
 
 
 async def play(port: int, key: str, until: float, times: list[float]) -> int:

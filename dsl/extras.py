@@ -14,7 +14,6 @@ EXTRAS = {
     "pandas": "traces",
     "plotly": "interactive",
     "pygls": "editor",
-    "starlette": "serve",
     "uvicorn": "serve",
 }
 """Extra that installs a package."""

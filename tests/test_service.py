@@ -17,10 +17,11 @@ from serving_cases import bits, commits_of, plain_learner, round_of, store_of
 from starlette.testclient import TestClient
 from survival import TRACKING, data_of, plan_of
 
-from oco.serving.calls import Action, Call, call_of
+from oco.serving.admission import Admission, RateLimit
+from oco.serving.calls import Action, Call, Reply, call_of
 from oco.serving.commits import GroupCommits
 from oco.serving.running import run
-from oco.serving.service import application
+from oco.serving.service import Service
 
 CERTIFIED = """\
 model bounded
@@ -36,8 +37,10 @@ HOME = "http://127.0.0.1"
 
 
 @contextmanager
-def client_of(commits, tokens=()):
-    with TestClient(application(commits, tokens), base_url=HOME, raise_server_exceptions=False) as client:
+def client_of(commits, tokens=(), rate=None, clock=time.perf_counter):
+    with TestClient(
+        Service(commits, Admission(tokens, rate, clock)), base_url=HOME, raise_server_exceptions=False
+    ) as client:
         yield client
 
 
@@ -104,9 +107,11 @@ def test_clients_at_once(tmp_path):
         return results
 
     async def all_of_them():
-        transport = httpx.ASGITransport(application(commits))
+        transport = httpx.ASGITransport(Service(commits))
         async with httpx.AsyncClient(transport=transport, base_url=HOME) as client:
-            return await asyncio.gather(*(play(client, key) for key in [*keys, *["shared"] * 20]))
+            results = await asyncio.gather(*(play(client, key) for key in [*keys, *["shared"] * 20]))
+        await commits.close()
+        return results
 
     results = asyncio.run(all_of_them())
     plain, expected = plain_learner(store, "any"), []
@@ -116,7 +121,6 @@ def test_clients_at_once(tmp_path):
     assert all([bits(d) for d in decisions] == expected for decisions in results)
     assert commits.metrics.rounds == 21 * len(rounds) and commits.metrics.repeated == 19 * 2 * len(rounds)
     assert sum(commits.metrics.batches.counts) < commits.metrics.batches.sum
-    commits.close()
 
 
 GOOD = {"round": 1, "goal": [0, 0, 0, 0], "limit": 1}
@@ -191,6 +195,51 @@ def test_tokens_are_asked_for(tmp_path):
         assert secured["security"] == [{"token": []}]
 
 
+def test_a_client_may_send_so_many_requests_a_second(tmp_path):
+    commits, now = commits_of(store_of(TRACKING, tmp_path / "s.db")), [0.0]
+    with client_of(commits, ["one", "two"], 2, lambda: now[0]) as client:
+
+        def asked(token):
+            return client.post("/learners/a/decide", headers={"Authorization": f"Bearer {token}"})
+
+        *_, refused = replies = [asked("one") for _ in range(3)]
+        assert [reply.status_code for reply in replies] == [200, 200, 429]
+        assert refused.headers["content-type"] == "application/problem+json" and refused.headers["retry-after"] == "1"
+        assert refused.json()["code"] == "OCO666" and refused.json()["status"] == 429 and refused.json()["hint"]
+        assert [asked("two").status_code, *(asked("wrong").status_code for _ in range(3))] == [200, 401, 401, 429]
+        now[0] = 0.5
+        assert [asked("one").status_code for _ in range(2)] == [200, 429]
+        assert commits.metrics.errors == {"OCO666": 3, "OCO664": 2} and commits.metrics.decisions == 1
+        two = {"Authorization": "Bearer two"}
+        assert client.get("/healthz").status_code == 200
+        document = client.get("/openapi.json", headers=two).json()
+        assert "429" in document["paths"]["/learners/{key}/decide"]["post"]["responses"]
+
+
+@pytest.mark.parametrize("rate", [1, 3, 1000])
+def test_admitted_requests_are_those_of_a_token_bucket(rate):
+    """Of every window of `s` seconds at most rate * (s + 1) pass, and a client that keeps to its rate is never refused."""
+    rng, limit, now, passed = random.Random(rate), RateLimit(rate), 0.0, []
+    for _ in range(2000):
+        now += rng.expovariate(3 * rate)
+        wait = limit.wait("a", now)
+        assert 0 <= wait <= 1 / rate
+        passed += [] if wait else [now]
+    for first in range(0, len(passed), 50):
+        for last in range(first, len(passed), 50):
+            assert last - first + 1 <= rate * (passed[last] - passed[first] + 1) + 1e-6
+    assert len(passed) >= 0.7 * rate * now  # without a burst each waits 1, and 1/3 more for the next: 3/4
+    steady = RateLimit(rate)
+    assert not any(steady.wait("a", t / rate) for t in range(1000))
+
+
+def test_clients_of_long_ago_are_forgotten():
+    limit = RateLimit(5)
+    for i in range(50_000):
+        assert limit.wait(str(i), i * 1e-4) == 0
+    assert len(limit._due) <= 30_000
+
+
 def test_openapi_has_the_schemas_of_the_learner(client):
     document = client.get("/openapi.json").json()
     learner = plan_of(TRACKING).learner()
@@ -206,12 +255,16 @@ def test_calls_that_wait_are_answered_before_the_end(tmp_path):
     from oco.dsl.diagnostics import OcoError
 
     commits = commits_of(store_of(TRACKING, tmp_path / "s.db"))
-    waiting = [commits.submit(Call(f"k{i}", Action.DECIDE)) for i in range(50)]
-    commits.close()
-    assert all(future.result(0).new for future in waiting)
-    with pytest.raises(OcoError) as caught:
-        commits.submit(Call("a", Action.DECIDE))
-    assert caught.value.code == "OCO665"
+
+    async def play():
+        waiting = [commits.submit(Call(f"k{i}", Action.DECIDE)) for i in range(50)]
+        await commits.close()
+        assert all(future.result().new for future in waiting)
+        with pytest.raises(OcoError) as caught:
+            commits.submit(Call("a", Action.DECIDE))
+        assert caught.value.code == "OCO665"
+
+    asyncio.run(play())
 
 
 def test_a_bug_in_one_call_leaves_the_others(tmp_path):
@@ -229,9 +282,14 @@ def test_a_bug_in_one_call_leaves_the_others(tmp_path):
     assert [r.status_code for r in replies] == [200, 500, 200] and replies[1].json()["code"] == "OCO999"
     both = commits_of(store_of(TRACKING, tmp_path / "t.db"))
     both.store._answered, answered = failing, both.store._answered
-    futures = [both.submit(call_of(key, Action.DECIDE, {})) for key in ("a", "bad", "b", "a")]
-    assert [type(f.exception()) for f in futures] == [type(None), ZeroDivisionError, type(None), type(None)]
-    both.close()
+
+    async def play():
+        calls = [both.submit(call_of(key, Action.DECIDE, {})) for key in ("a", "bad", "b", "a")]
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        await both.close()
+        return [type(answer) for answer in answers]
+
+    assert asyncio.run(play()) == [Reply, ZeroDivisionError, Reply, Reply]
 
 
 def serve(path, port):
@@ -239,7 +297,7 @@ def serve(path, port):
         store_of(TRACKING, path),
         "127.0.0.1",
         0,
-        [],
+        Admission(),
         lambda text: setattr(port, "value", int(text.split(":")[3].split()[0])),
     )
 

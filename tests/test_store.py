@@ -106,7 +106,7 @@ def test_a_batch_that_is_not_written_did_not_happen(tmp_path):
 
     def failing(key, learner):
         times.append(key)
-        if len(times) == 3:
+        if len(times) == 2:
             raise sqlite3.OperationalError("disk I/O error")
         put(key, learner)
 

@@ -87,6 +87,16 @@ def serve(
         Path | None,
         typer.Option("--token-file", metavar="FILE", help="Tokens that are let in, a line each.", show_default=False),
     ] = None,
+    rate: Annotated[
+        int | None,
+        typer.Option(
+            "--rate",
+            min=1,
+            metavar="N",
+            help="Requests a second that each token, or address, may send; others get 429 with Retry-After. Default: any number.",
+            show_default=False,
+        ),
+    ] = None,
     keep_rounds: KeepRounds = 100,
     seed: StoreSeed = None,
     on_out_of_bounds: OutOfBounds = None,
@@ -105,8 +115,8 @@ def serve(
     POST /learners/KEY/decide and /observe with JSON, GET /learners/KEY/certificate and /state, /metrics, /healthz, /openapi.json. A call
     that is sent again gets the recorded answer. SIGTERM or Ctrl-C ends it once all calls are answered; started again it goes on.
     """
-    require_package("starlette", "the service")
     require_package("uvicorn", "the service")
+    from oco.serving.admission import Admission
     from oco.serving.running import run
 
     tokens = _tokens(token_file)
@@ -115,7 +125,7 @@ def serve(
         raise fail("OCO667", f"others can reach {host}, and no tokens are asked for", hint=hint)
     options = _plan_options(context, algorithm, setting, settings, tradeoff, certify, alert)
     opened = _opened(what, store, (backend, seed, on_out_of_bounds, keep_rounds), options, data, param)
-    run(opened, host, port, tokens, note)
+    run(opened, host, port, Admission(tokens, rate), note)
 
 
 def pipe(

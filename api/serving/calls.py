@@ -100,6 +100,9 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
+_COMPACT = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+
+
 def plain_json(value: Any) -> str:
     """Compact JSON text, which reads back bit for bit."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return _COMPACT.encode(value)

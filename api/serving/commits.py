@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from concurrent.futures import Future
-from queue import Empty, Full, Queue
-from threading import Lock, Thread
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from oco.dsl.diagnostics import OcoError, fail
@@ -15,77 +16,64 @@ if TYPE_CHECKING:
     from oco.serving.metrics import Metrics
     from oco.serving.store import Store
 
-Waiting = tuple[Call, "Future[Reply]"]
-MOST_IN_BATCH = 1000
-"""Calls of one transaction: more would make the first of them wait long."""
+Waiting = tuple[Call, "asyncio.Future[Reply]"]
+MOST_IN_BATCH = 200
+"""Calls of one transaction: their learners compute for 10 ms, in which no request is read."""
 MOST_WAITING = 10_000
 """Calls that wait for a transaction before further ones are refused."""
 
 
 class GroupCommits:
-    """Thread that owns a store, and gives each call its answer once what it recorded is on the disk."""
+    """Batches of calls of one event loop: each call gets its answer once what it recorded is on the disk.
+
+    Learners compute on the loop, since a thread beside it would take turns with it at the interpreter; a thread waits for the disk.
+    """
 
     def __init__(self, store: Store, metrics: Metrics) -> None:
         self.store, self.metrics = store, metrics
-        self._queue: Queue[Waiting | None] = Queue(MOST_WAITING)
-        self._turn = Lock()
+        self._waiting: deque[Waiting] = deque()
+        self._disk = ThreadPoolExecutor(1, "oco-disk")
+        self._task: asyncio.Task[None] | None = None
         self._closed = False
-        self._thread = Thread(target=self._run, name="oco-commits", daemon=True)
-        self._thread.start()
 
     @property
     def alive(self) -> bool:
         """True while calls are answered."""
-        return self._thread.is_alive() and not self._closed
+        return not self._closed
 
-    def submit(self, call: Call, wait: bool = False) -> Future[Reply]:
-        """Reply to come. Raises OCO665 while too many calls wait, unless this one may wait too, and after `close`."""
-        future: Future[Reply] = Future()
-        with self._turn:
-            if self._closed:
-                raise fail("OCO665", "the service is going down", hint="call again once it is back: nothing is lost")
-            if not wait:
-                try:
-                    self._queue.put_nowait((call, future))
-                except Full:
-                    raise fail(
-                        "OCO665", f"{MOST_WAITING:,} calls are waiting", hint="call again a little later"
-                    ) from None
-                return future
-        self._queue.put((call, future))
+    def submit(self, call: Call) -> asyncio.Future[Reply]:
+        """Reply to come. Raises OCO665 while too many calls wait, and after `close`."""
+        if self._closed:
+            raise fail("OCO665", "the service is going down", hint="call again once it is back: nothing is lost")
+        if len(self._waiting) >= MOST_WAITING:
+            raise fail("OCO665", f"{MOST_WAITING:,} calls are waiting", hint="call again a little later")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Reply] = loop.create_future()
+        self._waiting.append((call, future))
+        if self._task is None or self._task.done():
+            self._task = loop.create_task(self._run())
         return future
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Answer all calls that wait, then close the store."""
-        with self._turn:
-            first, self._closed = not self._closed, True
-        if first:
-            self._queue.put(None)
-        self._thread.join()
+        self._closed = True
+        if self._task is not None:
+            await self._task
+        self._disk.shutdown()
         self.store.close()
 
-    def _run(self) -> None:
-        while (first := self._queue.get()) is not None:
-            batch: list[Waiting] = [first]
-            last = False
-            while len(batch) < MOST_IN_BATCH and not last:
-                try:
-                    following = self._queue.get_nowait()
-                except Empty:
-                    break
-                if following is None:
-                    last = True
-                else:
-                    batch.append(following)
-            self._commit(batch)
-            if last:
-                return
+    async def _run(self) -> None:
+        while self._waiting:
+            await self._commit([self._waiting.popleft() for _ in range(min(len(self._waiting), MOST_IN_BATCH))])
 
-    def _commit(self, batch: list[Waiting]) -> None:
+    async def _commit(self, batch: list[Waiting]) -> None:
         """One transaction. A call that fails by a bug of ours must not take the others with it: then each has its own."""
         began = time.perf_counter()
+        loop = asyncio.get_running_loop()
         try:
-            answers = self.store.apply([call for call, _ in batch])
+            with ExitStack() as transaction:
+                answers = transaction.enter_context(self.store.batch([call for call, _ in batch]))
+                await loop.run_in_executor(self._disk, transaction.pop_all().close)
         except OcoError as error:
             for _, future in batch:
                 _give(future, error)
@@ -94,7 +82,7 @@ class GroupCommits:
                 _give(batch[0][1], error)
                 return
             for one in batch:
-                self._commit([one])
+                await self._commit([one])
         else:
             self.metrics.committed(time.perf_counter() - began, len(batch))
             for (call, future), answer in zip(batch, answers):
@@ -102,10 +90,11 @@ class GroupCommits:
                 _give(future, answer)
 
 
-def _give(future: Future[Reply], answer: Reply | Exception) -> None:
+def _give(future: asyncio.Future[Reply], answer: Reply | Exception) -> None:
     """Give an answer, or an error, to who waits; nothing where nobody does any more."""
-    if future.set_running_or_notify_cancel():
-        if isinstance(answer, Exception):
-            future.set_exception(answer)
-        else:
-            future.set_result(answer)
+    if future.done():
+        return
+    if isinstance(answer, Exception):
+        future.set_exception(answer)
+    else:
+        future.set_result(answer)

@@ -50,10 +50,13 @@ class Metrics:
         self.seconds = {action: Histogram(DURATIONS) for action in Action}
         self.commits, self.batches = Histogram(DURATIONS), Histogram(CALLS)
 
+    def refused(self, error: OcoError) -> None:
+        """Count a request that was refused."""
+        self.errors[error.code] += 1
+
     def answered(self, call: Call, answer: Reply | OcoError) -> None:
         """Count a call and what it recorded."""
         if isinstance(answer, OcoError):
-            self.errors[answer.code] += 1
             return
         self.warnings += len(answer.warnings)
         if not call.action.records:
@@ -90,7 +93,7 @@ class Metrics:
         yield from _metric("broken_rounds_total", "counter", "Rounds with a violation.", self.broken, by)
         yield from _metric("broken_share", "gauge", "Share of rounds with a violation.", share, by)
         yield from _metric("warnings_total", "counter", "Warnings of learners.", {"": self.warnings})
-        yield from _metric("errors_total", "counter", "Calls that were refused, by code.", self.errors, "code")
+        yield from _metric("errors_total", "counter", "Requests that were refused, by code.", self.errors, "code")
         yield from _metric("certificate_regret", "gauge", "Proved bound of the static regret so far.", regrets, "key")
         yield from _head("request_seconds", "histogram", "Time from a request to its answer.")
         for action, histogram in self.seconds.items():

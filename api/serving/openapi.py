@@ -17,7 +17,7 @@ TEXTS = {
 }
 
 
-def openapi(schema: Mapping[str, Any], version: str, secured: bool) -> dict[str, Any]:
+def openapi(schema: Mapping[str, Any], version: str, secured: bool, limited: bool) -> dict[str, Any]:
     """OpenAPI document of a service whose learners have this schema (`Learner.schema`)."""
     bodies = {
         Action.DECIDE: _with_round(schema["decide"], required=False),
@@ -25,12 +25,20 @@ def openapi(schema: Mapping[str, Any], version: str, secured: bool) -> dict[str,
         Action.SKIP: {"type": "object", "properties": {"round": ROUND}, "additionalProperties": False},
     }
     number, named = {"type": ["number", "null"]}, {"type": "string"}
+    texts = {"type": "array", "items": named}
     numbers = {"type": "object", "additionalProperties": number}
     results = {
         Action.DECIDE: {"key": named, "round": ROUND, "decision": schema["decision"]},
-        Action.OBSERVE: {"key": named, "round": ROUND, "loss": number, "violation": numbers},
+        Action.OBSERVE: {"key": named, "round": ROUND, "loss": number, "violation": numbers, "warnings": texts},
         Action.SKIP: {"key": named, "round": ROUND, "skipped": {"type": "boolean"}},
-        Action.CERTIFICATE: {"key": named, "rounds": {"type": "integer"}, "regret": number, "statement": named},
+        Action.CERTIFICATE: {
+            "key": named,
+            "rounds": {"type": "integer"},
+            **dict.fromkeys(("regret", "loss", "least"), number),
+            **dict.fromkeys(("broken", "share_broken"), numbers),
+            "statement": named,
+            "guarantee": texts,
+        },
         Action.STATE: {"key": named, "round": ROUND, "state": {"type": "object"}},
     }
     paths: dict[str, Any] = {}
@@ -39,8 +47,10 @@ def openapi(schema: Mapping[str, Any], version: str, secured: bool) -> dict[str,
             "summary": TEXTS[action],
             "operationId": action.value,
             "parameters": [_KEY],
-            "responses": {"200": _content({"type": "object", "properties": results[action]}), "default": _PROBLEM},
+            "responses": {"200": _content(_whole(results[action])), "default": _PROBLEM},
         }
+        if limited:
+            operation["responses"]["429"] = _PROBLEM | {"headers": _RETRY}
         if action in bodies:
             operation["requestBody"] = {"required": action is Action.OBSERVE, **_content(bodies[action])}
         paths[f"/learners/{{key}}/{action}"] = {"post" if action.records else "get": operation}
@@ -58,13 +68,31 @@ def openapi(schema: Mapping[str, Any], version: str, secured: bool) -> dict[str,
 _KEY = {"name": "key", "in": "path", "required": True, "schema": {"type": "string", "pattern": f"^{KEY.pattern}$"}}
 _PROBLEM = {
     "description": "Problem details (RFC 9457) with a code of oco",
-    "content": {"application/problem+json": {"schema": {"type": "object"}}},
+    "content": {
+        "application/problem+json": {
+            "schema": {
+                "type": "object",
+                "properties": {
+                    **{name: {"type": "string"} for name in ("type", "title", "detail", "code", "hint")},
+                    "status": {"type": "integer"},
+                },
+                "required": ["type", "title", "status"],
+                "additionalProperties": False,
+            }
+        }
+    },
 }
+_RETRY = {"Retry-After": {"description": "Seconds until a request is let in", "schema": {"type": "integer"}}}
 
 
 def _with_round(schema: Mapping[str, Any], required: bool) -> dict[str, Any]:
     names = [*schema["required"], *(["round"] if required else [])]
     return {**schema, "properties": {"round": ROUND, **schema["properties"]}, "required": names}
+
+
+def _whole(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Schema of objects with these properties and no others."""
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
 
 def _content(schema: Mapping[str, Any]) -> dict[str, Any]:

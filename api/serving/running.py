@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import uvicorn
 
 from oco.dsl.diagnostics import fail
 from oco.dsl.writing import reason_of
+from oco.serving.admission import Admission
 from oco.serving.commits import GroupCommits
 from oco.serving.metrics import Metrics
-from oco.serving.service import application
+from oco.serving.service import Service
 from oco.serving.store import Store
 
 DRAIN = 30
 """Seconds that open connections have to end when the service goes down."""
 
 
-def run(store: Store, host: str, port: int, tokens: Sequence[str], announce: Callable[[str], None]) -> None:
+def run(store: Store, host: str, port: int, admission: Admission, announce: Callable[[str], None]) -> None:
     """Serve a store until the process is asked to end; calls that wait then are answered. Raises OCO667 where the address is taken."""
     try:
         listening = _bound(host, port)
@@ -29,9 +30,14 @@ def run(store: Store, host: str, port: int, tokens: Sequence[str], announce: Cal
     labels = (*store.states.plan.program.labels, *contract.equalities)
     commits = GroupCommits(store, Metrics(labels))
     try:
-        app = application(commits, tokens)
         config = uvicorn.Config(
-            app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=DRAIN
+            Service(commits, admission),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # anyone may write them, and clients are told apart by their address
+            ws="none",
+            timeout_graceful_shutdown=DRAIN,
         )
         where = f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
         announce(
@@ -39,7 +45,7 @@ def run(store: Store, host: str, port: int, tokens: Sequence[str], announce: Cal
         )
         uvicorn.Server(config).run([listening])
     finally:
-        commits.close()
+        store.close()
         listening.close()
 
 

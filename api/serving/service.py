@@ -2,185 +2,140 @@
 
 from __future__ import annotations
 
-import asyncio
-import hmac
 import json
+import re
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
-from functools import partial
+from collections.abc import Awaitable, Callable
 from typing import Any
-
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
-from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 import oco
 from oco.dsl.diagnostics import OcoError, fail
-from oco.serving.calls import Action, Call, Reply, call_of, json_object
+from oco.serving.admission import Admission, whole_seconds
+from oco.serving.answers import PROBLEM, Answer, Message, Receive, Scope, Send, no_address, refusal
+from oco.serving.calls import Action, Call, call_of, json_object
 from oco.serving.commits import GroupCommits
 from oco.serving.openapi import openapi
-from oco.serving.problems import INTERNAL, problem
+from oco.serving.problems import INTERNAL
 
 BYTES_OF_CALL = 64 << 10
 """Bytes of a body beside the numbers of its arrays."""
 BYTES_OF_NUMBER = 64
 """Bytes of a number in a body, with spaces around it."""
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-OPEN = ("/healthz",)
-"""Addresses that need no token."""
+LEARNERS = re.compile(rf"/learners/([^/]+)/({'|'.join(Action)})")
 
 
 class Service:
-    """Handlers of requests, over the calls of one store."""
+    """ASGI application of the learners of one store, which it closes when it shuts down.
 
-    def __init__(self, commits: GroupCommits) -> None:
+    Written to the interface itself: layers of a framework between the server and a call took a third of its time.
+    """
+
+    def __init__(self, commits: GroupCommits, admission: Admission | None = None) -> None:
         self.commits, self.metrics = commits, commits.metrics
+        self.admission = admission or Admission()
         learner = commits.store.states.fresh("")
         self.schema = learner.schema()
         entries = sum(_entries(s) for part in ("decide", "observe") for s in self.schema[part]["properties"].values())
         self.most_bytes = BYTES_OF_CALL + BYTES_OF_NUMBER * entries
+        self.pages: dict[str, Callable[[], Awaitable[Answer]]] = {
+            "/metrics": self.show_metrics,
+            "/healthz": self.show_health,
+            "/openapi.json": self.show_openapi,
+        }
 
-    async def call(self, request: Request, action: Action) -> Response:
-        """Answer a request about the learner of a key."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            try:
+                answer = await self._answer(scope, receive)
+            except OcoError as error:
+                self.metrics.refused(error)
+                answer = refusal(error)
+            except ConnectionResetError:
+                return
+            except Exception:  # a bug: the server writes it to its log
+                await Answer(json.dumps(INTERNAL), 500, PROBLEM).send(send)
+                raise
+            await answer.send(send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """Take part in the life of the server: what waits at its end is answered."""
+        while (event := (await receive())["type"]) != "lifespan.shutdown":
+            await send({"type": f"{event}.complete"})
+        await self.commits.close()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Answer:
+        """Answer to a request. Raises any error of the input as an OcoError."""
         began = time.perf_counter()
-        key = request.path_params["key"]
-        if action.records:
-            body = await self._body(request)
-            call = call_of(key, action, json_object(body) if body else {})
+        if wait := self.admission.check(scope):
+            error = fail("OCO666", f"this client may send again in {wait:.3g} s")
+            self.metrics.refused(error)
+            return refusal(error, ("retry-after", str(whole_seconds(wait))))
+        path, method = scope["path"], scope["method"]
+        if (address := LEARNERS.fullmatch(path)) is not None:
+            action = Action(address[2])
+            allowed = ("POST",) if action.records else ("GET", "HEAD")
+            if method in allowed:
+                answer = await self.call(address[1], action, scope, receive)
+                self.metrics.seconds[action].add(time.perf_counter() - began)
+                return answer
+        elif (page := self.pages.get(path)) is not None:
+            allowed = ("GET", "HEAD")
+            if method in allowed:
+                return await page()
         else:
-            call = Call(key, action)
-        answer = await self._answer(call)
-        self.metrics.seconds[action].add(time.perf_counter() - began)
-        return Response(answer.text, media_type="application/json")
+            return no_address(404, "Not Found")
+        return no_address(405, "Method Not Allowed", ("allow", ", ".join(allowed)))
 
-    async def _answer(self, call: Call) -> Reply:
-        return await asyncio.wrap_future(self.commits.submit(call))
+    async def call(self, key: str, action: Action, scope: Scope, receive: Receive) -> Answer:
+        """Answer to a request about the learner of a key."""
+        body = await self._body(scope, receive) if action.records else b""
+        reply = await self.commits.submit(call_of(key, action, json_object(body) if body else {}))
+        return Answer(reply.text)
 
-    async def _body(self, request: Request) -> bytes:
-        """Body of a request, no longer than one may be. Raises OCO662, OCO663."""
-        parts, size = [], 0
-        async for part in request.stream():
-            size += len(part)
+    async def _body(self, scope: Scope, receive: Receive) -> bytes:
+        """Body of a request, no longer than one may be. Raises OCO662, OCO663, ConnectionResetError."""
+        parts, size, more = [], 0, True
+        while more:
+            message: Message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ConnectionResetError
+            part: bytes = message.get("body", b"")
+            size, more = size + len(part), message.get("more_body", False)
             if size > self.most_bytes:
-                message = f"the body of a call has {self.most_bytes:,} bytes at most"
-                raise fail("OCO663", message, hint="send the data of one round, as the schema at /openapi.json says")
+                text = f"the body of a call has {self.most_bytes:,} bytes at most"
+                raise fail("OCO663", text, hint="send the data of one round, as the schema at /openapi.json says")
             parts.append(part)
-        if size and request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
-            raise fail("OCO662", "a call is of the type application/json", hint="send the header Content-Type")
+        if size:
+            kind = next((value for name, value in scope["headers"] if name == b"content-type"), b"")
+            if kind.split(b";")[0].strip().lower() != b"application/json":
+                hint = "send the header Content-Type"
+                raise fail("OCO662", "a call is of the type application/json", hint=hint)
         return b"".join(parts)
 
-    async def show_metrics(self, request: Request) -> Response:
+    async def show_metrics(self) -> Answer:
         """Metrics for Prometheus."""
         store = self.commits.store
         regrets: dict[str, float] = {}
         for key in tuple(store.first_keys) if store.states.plan.certify else ():
-            regret = json.loads((await self._answer(Call(key, Action.CERTIFICATE))).text)["regret"]
+            regret = json.loads((await self.commits.submit(Call(key, Action.CERTIFICATE))).text)["regret"]
             regrets |= {} if regret is None else {key: regret}
-        return Response(self.metrics.text(store.size, regrets), media_type="text/plain; version=0.0.4")
+        return Answer(self.metrics.text(store.size, regrets), kind="text/plain; version=0.0.4")
 
-    async def show_health(self, request: Request) -> Response:
+    async def show_health(self) -> Answer:
         """Sign of life: 503 once calls are not answered any more."""
         up = self.commits.alive
         about = {"status": "ok" if up else "down", "model": self.schema["model"], "version": oco.__version__}
-        return _json(about, 200 if up else 503)
+        return Answer(json.dumps(about), 200 if up else 503)
 
-    async def show_openapi(self, request: Request, secured: bool) -> Response:
+    async def show_openapi(self) -> Answer:
         """OpenAPI document of this service."""
-        return _json(openapi(self.schema, oco.__version__, secured))
-
-
-class Guard:
-    """ASGI application before another: lets in requests with a token; without tokens, those that name this machine as their host."""
-
-    def __init__(self, app: ASGIApp, tokens: Sequence[str]) -> None:
-        self.app, self.tokens = app, [token.encode() for token in tokens]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (reason := self._objection(scope)) is not None:
-            await _problem(None, reason)(scope, receive, send)
-            return
-        await self.app(scope, receive, send)
-
-    def _objection(self, scope: Scope) -> OcoError | None:
-        headers = dict(scope["headers"])
-        if not self.tokens:
-            host = headers.get(b"host", b"").decode("latin-1")
-            if host.rsplit(":", 1)[0] not in LOOPBACK and host not in LOOPBACK:  # another site's name that leads here
-                return fail(
-                    "OCO664", "a service without tokens answers this machine alone", hint="call it at 127.0.0.1"
-                )
-            return None
-        if scope["path"] in OPEN:
-            return None
-        kind, _, given = headers.get(b"authorization", b"").partition(b" ")
-        if kind.lower() == b"bearer" and self._knows(given.strip()):
-            return None
-        return fail("OCO664", "the request has no token, or a wrong one")
-
-    def _knows(self, given: bytes) -> bool:
-        """True for a token; the time does not say how much of it is right, or of which."""
-        return sum(hmac.compare_digest(given, token) for token in self.tokens) > 0
-
-
-def application(commits: GroupCommits, tokens: Sequence[str] = ()) -> Starlette:
-    """ASGI application of the learners of a store, which it closes when it shuts down."""
-    service = Service(commits)
-
-    @asynccontextmanager
-    async def life(app: Starlette) -> AsyncIterator[None]:
-        yield
-        await asyncio.to_thread(commits.close)
-
-    routes = [
-        Route("/metrics", service.show_metrics),
-        Route("/healthz", service.show_health),
-        Route("/openapi.json", partial(service.show_openapi, secured=bool(tokens))),
-    ]
-    for action in Action:
-        handler: Callable[..., Any] = partial(service.call, action=action)
-        methods = ["POST"] if action.records else ["GET"]
-        routes.append(Route(f"/learners/{{key}}/{action}", handler, methods=methods))
-    handlers: dict[Any, Any] = {OcoError: _problem, HTTPException: _refusal, ClientDisconnect: _gone, Exception: _bug}
-    app = Starlette(routes=routes, lifespan=life, exception_handlers=handlers)
-    app.add_middleware(Guard, tokens=tokens)
-    return app
+        limited = self.admission.limit is not None
+        return Answer(json.dumps(openapi(self.schema, oco.__version__, bool(self.admission.tokens), limited)))
 
 
 def _entries(schema: dict[str, Any]) -> int:
     """Number of entries of an array that a schema describes."""
     return int(schema["minItems"]) * _entries(schema["items"]) if schema["type"] == "array" else 1
-
-
-def _json(value: Any, status: int = 200, kind: str = "application/json") -> Response:
-    return Response(json.dumps(value), status, media_type=kind)
-
-
-def _problem(request: Request | None, error: Any) -> Response:
-    about = problem(error)
-    response = _json(about, about["status"], "application/problem+json")
-    if about["status"] == 503:
-        response.headers["Retry-After"] = "1"
-    if about["status"] == 401:
-        response.headers["WWW-Authenticate"] = "Bearer"
-    return response
-
-
-def _refusal(request: Request, error: Any) -> Response:
-    """Reply to a request of no address or of a wrong method."""
-    about = {"type": "about:blank", "title": error.detail, "status": error.status_code}
-    response = _json(about, error.status_code, "application/problem+json")
-    response.headers.update(error.headers or {})
-    return response
-
-
-def _gone(request: Request, error: Any) -> Response:
-    """Reply that nobody reads."""
-    return Response(status_code=400)
-
-
-def _bug(request: Request, error: Any) -> Response:
-    return _json(INTERNAL, 500, "application/problem+json")

@@ -12,7 +12,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -59,6 +60,7 @@ class Store(Database):
         self._learners: OrderedDict[str, Learner] = OrderedDict()
         self._unrecorded: set[str] = set()
         self._begun: list[str] = []
+        self._changed: dict[str, None] = {}  # keys of a batch, in its order
         contract = states.plan.contract
         own = {
             "format": FORMAT,
@@ -111,7 +113,14 @@ class Store(Database):
     # Batches.
 
     def apply(self, calls: Sequence[Call]) -> list[Reply | OcoError]:
-        """Answers to a batch of calls, in their order, once all that they recorded is on the disk.
+        """Answers to a batch of calls, in their order, once all that they recorded is on the disk. Raises as `batch`."""
+        with self.batch(calls) as answers:
+            pass
+        return answers
+
+    @contextmanager
+    def batch(self, calls: Sequence[Call]) -> Iterator[list[Reply | OcoError]]:
+        """Transaction with the answers to calls, in their order; all that they recorded is on the disk after it.
 
         A call with wrong data gets an error, and its learner is as before it. Raises OCO854, OCO855, OCO858 where the batch cannot be
         recorded: then nothing of it happened.
@@ -119,17 +128,21 @@ class Store(Database):
         try:
             with self._whole():
                 answers = [self._answered(call) for call in calls]
+                for key in self._changed:
+                    self._put(key, self._learners[key])
+                yield answers
         except BaseException:
             for call in calls:
                 self._forget(call.key)  # what it holds is not on the disk
             self._begun.clear()
+            self._changed.clear()
             raise
+        self._changed.clear()
         self.size += len(self._begun)
         self.first_keys += self._begun[: NAMED - len(self.first_keys)]
         self._begun.clear()
         while len(self._learners) > self.live:
             self._forget(next(iter(self._learners)))
-        return answers
 
     def _forget(self, key: str) -> None:
         self._learners.pop(key, None)
@@ -179,7 +192,7 @@ class Store(Database):
         decision = learner.decide(**call.values)
         text = plain_json({"key": call.key, "round": round, "decision": _lists(decision)})
         self._base.execute("INSERT INTO rounds VALUES (?, ?, ?, ?, NULL, NULL)", (call.key, round, given, text))
-        self._put(call.key, learner)
+        self._change(call.key)
         return Reply(text, new=True, warnings=tuple(learner.warnings[before:]))
 
     def _observe(self, call: Call) -> Reply:
@@ -204,7 +217,7 @@ class Store(Database):
         result = {"loss": _finite(float(feedback.loss)), "violation": {n: _finite(v) for n, v in violation.items()}}
         text = plain_json({"key": call.key, "round": round, **result, "warnings": warnings})
         self._end(call.key, round, seen, text)
-        self._put(call.key, learner)
+        self._change(call.key)
         return Reply(text, True, result["loss"], violation, tuple(warnings))  # type: ignore[arg-type]
 
     def _skip(self, call: Call) -> Reply:
@@ -223,7 +236,7 @@ class Store(Database):
         else:
             learner.skip()
             self._base.execute("DELETE FROM rounds WHERE key = ? AND round = ?", (call.key, round))
-        self._put(call.key, learner)
+        self._change(call.key)
         return Reply(text, new=True)
 
     def _certificate(self, call: Call) -> Reply:
@@ -256,6 +269,10 @@ class Store(Database):
         round, row = learner.round, self.states.row(learner)
         values = key, round, *row, _checksum(key, round, row)
         self._base.execute("INSERT OR REPLACE INTO learners VALUES (?, ?, ?, ?, ?)", values)
+
+    def _change(self, key: str) -> None:
+        """Have the learner of a key written at the end of the batch."""
+        self._changed[key] = None
         if key in self._unrecorded:
             self._unrecorded.discard(key)
             self._begun.append(key)
@@ -305,19 +322,25 @@ def _lists(decision: Any) -> Any:
     return np.asarray(decision).tolist()
 
 
+_SORTED = json.JSONEncoder(sort_keys=True)
+_OF_NOTHING = hashlib.sha256(b"{}").hexdigest()[:32]
+
+
 def _digest(values: Mapping[str, Any]) -> str:
     """Hash of what a call gives: numbers count as floats, names in any order."""
-    text = json.dumps({name: _numbers(v) for name, v in values.items()}, sort_keys=True)
+    if not values:
+        return _OF_NOTHING
+    text = _SORTED.encode(_numbers(values))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _numbers(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(name): _numbers(v) for name, v in value.items()}
-    if isinstance(value, Iterable) and not isinstance(value, str):
+    """JSON value with integers as floats where these are exact."""
+    if isinstance(value, dict):
+        return {name: _numbers(v) for name, v in value.items()}
+    if isinstance(value, list):
         return [_numbers(v) for v in value]
-    exact = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= 2**53
-    return float(value) if exact else value
+    return float(value) if type(value) is int and abs(value) <= 2**53 else value
 
 
 def _checksum(key: str, round: int, row: Row) -> str:

@@ -49,6 +49,14 @@ SERVING: dict[str, Code] = {
         "Call again after the time in `Retry-After`, with the same round.",
         Stage.COMMAND,
     ),
+    "OCO666": Code(
+        "a client that sends too many requests",
+        "Each client of a service with --rate N may send N requests a second, and N at once. A client is a token, or without one an "
+        "address. The call changed nothing.",
+        "oco serve model.oco --rate 1",
+        "Call again after the time in `Retry-After`, with the same round; or serve with a larger --rate.",
+        Stage.COMMAND,
+    ),
     "OCO667": Code(
         "an address that cannot be served",
         "The service listens at this machine alone. Another address needs a file of tokens, and a port that nothing else has.",

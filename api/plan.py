@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from oco.backends import registry
 from oco.backends.base import Compiled
 from oco.backends.choose import BackendChoice, choose_backend
 from oco.backends.contract import Contract
@@ -30,6 +31,7 @@ from oco.evaluation.report.frontier import plot_frontier
 from oco.evaluation.report.plan_page import Explanation, plan_html, plan_latex
 from oco.facts import Facts
 from oco.notebook_bar import notebook_bar
+from oco.trials import trial_of
 
 if TYPE_CHECKING:
     from oco.backends.fleet import Fleet
@@ -135,8 +137,8 @@ class Plan(core.Plan, Suggesting):
         return self._compiled[target.name]
 
     @cached_property
-    def _files(self) -> dict[tuple[str, str | None], dict[str, str]]:
-        """Cache of the emitted files by backend and precision, or "in parts"."""
+    def _files(self) -> dict[tuple[str | None, ...], dict[str, Any]]:
+        """Cache of the emitted files by backend and precision, or "in parts", and target."""
         return {}
 
     @cached_property
@@ -149,23 +151,7 @@ class Plan(core.Plan, Suggesting):
         Settings are those of the plan's horizon, of which the rounds may be the beginning; without a horizon those of so
         many rounds. Runs share one program; constants that are counts, and so set shapes of arrays, get one for each value.
         """
-        horizon = self.horizon or rounds
-        paper = self.with_constants({}, horizon).settings
-        usual = {f.name: paper[f.name].value if f.kind == "value" else 1.0 for f in self.free}
-        counts = [f.name for f in self.free if f.kind == "count"]
-
-        @cache
-        def opened(*fixed: float) -> tuple[Plan, str]:
-            plan = self.opened(dict(zip(counts, fixed)), horizon)
-            return plan, plan.backend_for(rounds * (1 if counts else runs)).name
-
-        def run(numbers: Mapping[str, float], data: Data, seed: int) -> Trace:
-            all_numbers = {**usual, **numbers}
-            plan, backend = opened(*(all_numbers[name] for name in counts))
-            start = {core.OPEN + name: number for name, number in all_numbers.items() if name not in counts}
-            return plan.run(data, seed=seed, start=start, backend=backend, keep="last")
-
-        return run
+        return trial_of(self, rounds, runs)
 
     @checked_call
     def learner(
@@ -347,19 +333,28 @@ class Plan(core.Plan, Suggesting):
         """
         return render(promise_of_plan(self))
 
-    def usage(self, path: str | Path, data: str | Path, backend: str | None = None) -> str:
+    def usage(self, path: str | Path, data: str | Path, backend: str | None = None, target: str | None = None) -> str:
         """Sentences on the files that `write` puts at `path`, with a command that runs them on `data`."""
         rounds = None if self.canonical.feedback.gives_values_alone else str(data)
-        names = [place.name for place in self.files_at(path, backend)]
-        return find_backend(backend or self.target).usage(str(path), names, rounds)
+        names = [place.name for place in self.files_at(path, backend, target=target)]
+        return find_backend(registry.builder(target) if target else backend or self.target).usage(
+            str(path), names, rounds
+        )
 
     def source(self, backend: str | None = None, precision: str | None = None) -> str:
         """Text of the standalone module; for C, of the source file. Raises what `files` raises."""
         return next(iter(self.files(backend, precision).values()))
 
-    def files_at(self, path: str | Path, backend: str | None = None, precision: str | None = None) -> dict[Path, str]:
-        """Texts that `write` puts at `path`, by their places. Raises what `files` raises."""
-        path, name, files = Path(path), find_backend(backend or self.target).name, self.files(backend, precision)
+    def files_at(
+        self, path: str | Path, backend: str | None = None, precision: str | None = None, target: str | None = None
+    ) -> Mapping[Path, str | bytes]:
+        """Contents of the files that `write` puts at `path`, by their places. Raises what `write` raises of them."""
+        path, key = Path(path), (backend, precision, target)
+        if target is not None:
+            if key not in self._files:
+                self._files[key] = registry.built_files(backend, self.program, self.contract, target, precision)
+            return {path / file: content for file, content in self._files[key].items()}
+        name, files = find_backend(backend or self.target).name, self.files(backend, precision)
         if len(files) == 1 and (path.suffix or not registered(name).parts):
             return dict.fromkeys([path], *files.values())
         return {path / file: text for file, text in (files if len(files) > 1 else self._in_parts(name)).items()}
@@ -371,14 +366,17 @@ class Plan(core.Plan, Suggesting):
             self._files[key] = parts_of(backend, self.program, self.contract)
         return self._files[key]
 
-    def write(self, path: str | Path, backend: str | None = None, precision: str | None = None) -> list[Path]:
+    def write(
+        self, path: str | Path, backend: str | None = None, precision: str | None = None, target: str | None = None
+    ) -> list[Path]:
         """Write the learner; returns the paths of its files.
 
         For NumPy one module where the path has an ending, as `learner.py`, else a folder with the rule and the learner that runs it as
-        modules of their own; for C a folder. Each file is written completely or not at all. `precision` is that of `files`. Raises what
-        `files` raises, and OCO903 where a file cannot be written.
+        modules of their own; for C a folder. Each file is written completely or not at all. `precision` is that of `files`. `target`: a
+        platform that the learner is compiled for, "wasm" for WebAssembly with an ES module that runs it. Raises what `files` raises, OCO690
+        to OCO692 where it cannot be compiled for the target, and OCO903 where a file cannot be written.
         """
-        places = self.files_at(path, backend, precision)
+        places = self.files_at(path, backend, precision, target)
         write_files(places)
         return list(places)
 

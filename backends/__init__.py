@@ -17,6 +17,7 @@ BACKENDS = {
         whole_runs=True,
         growth=True,
         precisions=("float64", "float32"),
+        targets=("wasm",),
     ),
 }
 """Registry of the backends, a row each; the first is the default.

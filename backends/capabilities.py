@@ -31,6 +31,7 @@ class Registered:
     whole_runs      True where its programs play many rounds in one call
     growth          True where it works out the wealth of bets against streams (`compiler/evidence/wealth.py`)
     precisions      numbers that those files may have, the usual ones first: float64, float32
+    targets         platforms that it compiles learners for, beside this machine: wasm
     """
 
     place: str
@@ -42,3 +43,4 @@ class Registered:
     whole_runs: bool = False
     growth: bool = False
     precisions: tuple[str, ...] = ("float64",)
+    targets: tuple[str, ...] = ()

@@ -109,6 +109,34 @@ def standalone_files(name: str, program: Program, contract: Contract, precision:
     return written
 
 
+def builder(target: str, name: str | None = None) -> str:
+    """Name of the backend that compiles learners for another platform, which is `name` where one is given. Raises OCO690 where there is
+    none.
+    """
+    able = [other for other, row in BACKENDS.items() if target in row.targets]
+    if able and name in (None, *able):
+        return name or able[0]
+    known = ", ".join(dict.fromkeys(known for row in BACKENDS.values() for known in row.targets))
+    hint = f"leave the backend out, or take {' or '.join(able)}" if able else f"targets: {known}"
+    raise fail("OCO690", f"learners are not compiled for {target!r}{f' by {name!r}' if able else ''}", hint=hint)
+
+
+def built_files(
+    name: str | None, program: Program, contract: Contract, target: str, precision: str | None = None
+) -> dict[str, str | bytes]:
+    """Learner compiled for another platform by `builder`, with what runs it there, by file name. Raises OcoError: what `builder` raises,
+    OCO740 for a precision that it does not write, OCO691 and OCO692 where its compiler is missing or fails.
+    """
+    name = builder(target, name)
+    known = registered(name).precisions
+    if precision not in (None, *known):
+        raise fail(
+            "OCO740", f"{target} has no numbers of precision {precision!r}", hint=f"precisions: {', '.join(known)}"
+        )
+    made: dict[str, str | bytes] = backend(name).built(program, contract, target, precision or known[0])  # type: ignore[attr-defined]
+    return made
+
+
 def parts_of(name: str, program: Program, contract: Contract) -> dict[str, str]:
     """Texts by file name of a backend that writes its one module in parts."""
     written: dict[str, str] = backend(name).parts(program, contract)  # type: ignore[attr-defined]

@@ -52,17 +52,18 @@ def write_text(path: Path, text: str) -> None:
         neighbour.write_text(text, encoding="utf-8")
 
 
-def write_files(files: Mapping[Path, str]) -> None:
-    """Write several files, which take their places once all of them are complete; on failure new ones are removed
+def write_files(files: Mapping[Path, str | bytes]) -> None:
+    """Write several files, of text or bytes, which take their places once all of them are complete; on failure new ones are removed
     again.
     """
     new = list[Path]()
     try:
         with ExitStack() as stack:
-            for path, text in files.items():
+            for path, content in files.items():
                 make_folder(path.parent)
                 new += [] if path.exists() else [path]
-                stack.enter_context(replacing(path)).write_text(text, encoding="utf-8")
+                data = content if isinstance(content, bytes) else content.encode()
+                stack.enter_context(replacing(path)).write_bytes(data)
     except BaseException:
         for path in new:
             with suppress(OSError, ValueError):

@@ -29,7 +29,7 @@ COMMANDS = {
     "compile": (
         "models",
         "compile",
-        "Write the learner to be run elsewhere: a Python module that needs NumPy alone, or C99.",
+        "Write the learner to be run elsewhere: a Python module that needs NumPy alone, C99, or WebAssembly.",
     ),
     "run": (
         "runs",

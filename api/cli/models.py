@@ -22,6 +22,7 @@ from oco.cli.options import (
     Params,
     PilotTime,
     Precision,
+    Target,
     Tradeoff,
     check_outputs,
     effort_of,
@@ -177,10 +178,11 @@ def compile(
     certify: Certify = None,
     alert: Alert = None,
     precision: Precision = None,
+    target: Target = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Write the learner to be run elsewhere: a Python module that needs NumPy alone, or C99.
+    """Write the learner to be run elsewhere: a Python module that needs NumPy alone, C99, or WebAssembly.
 
     --data gives the rounds to plan for: pilot runs on the first of them decide between the algorithms that apply. Where
     the file lacks streams that the model draws, or values, the rounds that `oco run` measures are written beside the learner.
@@ -191,33 +193,38 @@ def compile(
     options = {"tradeoff": tradeoff, "effort": effort_of(context), **given(pairs(setting, "--set"), settings)}
     pilots = _noted(rounds_of(loaded, data, on_missing), as_json)
     with working(f"compiling {model}", silent=as_json):
-        plan = oco.compile(loaded, algorithm, backend=backend, data=pilots, budget=pilot_seconds(budget), **options)
-        plan = instrumented(plan, certify, alert)
-    for text in () if pilots is None or as_json else planned_for(pilots.rounds, pilots.problem.horizon):
-        note(text)
-    path = output or _default_place(plan, backend or next(iter(BACKENDS)))
-    written = list(plan.files_at(path, precision=precision))
+        made = oco.compile(loaded, algorithm, backend=backend, data=pilots, budget=pilot_seconds(budget), **options)
+        plan = instrumented(made, certify, alert)
+        path = output or _default_place(plan, target or backend or next(iter(BACKENDS)), target)
+        written = list(plan.files_at(path, backend, precision, target))
+    _note_horizon(pilots, as_json)
     rounds = _rounds_beside(path, written == [path], pilots, data, on_missing)
-    written += [] if rounds is None else [rounds]
+    written += [rounds] if rounds else []
     check_outputs(written, force, files_read(model, loaded, data))
-    plan.write(path, precision=precision)
+    plan.write(path, backend, precision, target)
     if pilots is not None and rounds is not None:
         write_rounds(pilots, rounds)
     if as_json:
-        show_json(json.loads(plan.to_json()) | {"file": str(path), "files": [str(file) for file in written]})
-        return
+        return show_json(json.loads(plan.to_json()) | {"file": str(path), "files": [str(file) for file in written]})
     for warning in plan.warnings:
         show_diagnostic(warning)
     if rounds is not None:
         note(f"{rounds}: the rounds of {data}, with what it lacks")
-    title = f"{path}: {plan.algorithm} for {loaded.name}"
-    say(f"{title}, {plan.usage(path, rounds or data or 'data.csv')}")
+    say(
+        f"{path}: {plan.algorithm} for {loaded.name}, {plan.usage(path, rounds or data or 'data.csv', backend, target)}"
+    )
 
 
-def _default_place(plan: Plan, backend: str) -> Path:
-    """Folder of the model's and the backend's name, or the file of a backend that writes one."""
-    folder = Path(f"{plan.model.name}_{backend}")
-    return folder if list(plan.files_at(folder)) != [folder] else Path(next(iter(plan.files())))
+def _note_horizon(pilots: Data | None, as_json: bool) -> None:
+    """Notes on a number of rounds of data that is not the model's."""
+    for text in () if pilots is None or as_json else planned_for(pilots.rounds, pilots.problem.horizon):
+        note(text)
+
+
+def _default_place(plan: Plan, ending: str, target: str | None) -> Path:
+    """Folder of the model's and the backend's or target's name, or the file of a backend that writes one."""
+    folder = Path(f"{plan.model.name}_{ending}")
+    return folder if target or list(plan.files_at(folder)) != [folder] else Path(next(iter(plan.files())))
 
 
 def _rounds_beside(

@@ -147,6 +147,15 @@ Precision = Annotated[
         "--precision", metavar="NAME", help="Numbers of the learner: float64, or float32 for C. \\[default: float64]"
     ),
 ]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        metavar="NAME",
+        help="Compile for another platform: wasm, with an ES module that runs it.",
+        show_default=False,
+    ),
+]
 Baselines = Annotated[
     str,
     typer.Option(

@@ -17,6 +17,7 @@ from oco.backends.c99.fleet import NativeFleet
 from oco.backends.c99.learner import NativeLearner
 from oco.backends.c99.module import emit
 from oco.backends.c99.native import Native
+from oco.backends.c99.webassembly import webassembly
 from oco.backends.contract import Contract
 from oco.backends.fleet import Fleet
 from oco.backends.learner import Learner
@@ -74,8 +75,16 @@ class CBackend:
             **beside(source),
         }
 
+    def built(self, program: Program, contract: Contract, target: str, precision: str) -> dict[str, str | bytes]:
+        """Learner compiled for another platform, `wasm`, with what runs it there, by file name. Raises what `webassembly` raises."""
+        return webassembly(emit(program, contract, single=precision == "float32"))
+
     def usage(self, path: str, names: Sequence[str], data: str | None) -> str:
-        """Command that compiles the files and runs the example."""
+        """Command that compiles the files and runs the example; for WebAssembly, the statements that load them."""
+        if module := next((name for name in names if name.endswith(".mjs")), None):
+            return (
+                f'WebAssembly with an ES module ({", ".join(names)}). Use it: import {{ load }} from "{path}/{module}"'
+            )
         return f"C99, libm alone ({', '.join(names)}). Try it: {command(f'{path}/*.c')} && ./a.out"
 
 

@@ -205,6 +205,27 @@ PLANS: dict[str, Code] = {
         "Write the files with one of the backends that the message lists.",
         Stage.COMPILE,
     ),
+    "OCO690": Code(
+        "no such target",
+        "A backend may compile learners for other platforms than this machine: C does for WebAssembly, `wasm`.",
+        'oco.compile(model).write("learner", target="riscv")',
+        "Name a target that the message lists, and no backend or the one that compiles for it.",
+        Stage.COMPILE,
+    ),
+    "OCO691": Code(
+        "no compiler for the target",
+        "A target needs a compiler of its own: zig compiles C for WebAssembly, and comes as a package of Python.",
+        "oco compile model.oco --target wasm",
+        "Run `pip install ziglang`, or write the source with `--backend c` and compile it elsewhere.",
+        Stage.RUN,
+    ),
+    "OCO692": Code(
+        "the compiler for the target fails",
+        "The compiler was called and made no module. The message has its last words: often its cache cannot be written.",
+        "oco compile model.oco --target wasm",
+        "Do what the message asks for, or install the compiler anew: `pip install --force-reinstall ziglang`.",
+        Stage.RUN,
+    ),
     "OCO740": Code(
         "no files with numbers of this precision",
         "Learners here run in double precision, float64. A backend may write files whose numbers are shorter: C has float32.",

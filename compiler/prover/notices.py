@@ -72,7 +72,7 @@ def _reached_late(canonical: Canonical) -> Iterator[Diagnostic]:
         through = [n for n in names(following[s.name], Kind.STREAM) if n in decided]
         if through:
             message = f"decisions reach `{s.name}` through `{through[0]}` alone, rounds later, and nothing looks that far ahead"
-            hint = "decide the level that is to be reached, with what is needed until then as late feedback: the guide on delayed feedback has one"
+            hint = "decide the level to be reached, judged by the need until then as late feedback (guide on delayed feedback)"
             yield Diagnostic("OCO615", message, s.stream.span, hint, Severity.WARNING)
 
 

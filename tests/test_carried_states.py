@@ -218,3 +218,10 @@ def test_rounds_in_which_a_range_cuts_are_counted() -> None:
         empty += level == 40.0
     assert 0 < empty < 39 and cut_states(trace) == [f"level: at the least of its range, 40, after {empty} of 40 rounds"]
     assert cut_states(plan_of(BATTERY).run(data_of(BATTERY, 0))) == []
+
+
+def test_state_that_decisions_reach_late_is_warned_of() -> None:
+    late = "state coming = pump in [0, 60] start 0\nstate level = level + coming - draw in [40, 400] start 100"
+    text = TOWER.replace("state level = level + pump - draw in [40, 400] start 100", late)
+    warned = oco.check(oco.parse(text.replace("minimize pump", "minimize pump - level"))).warnings
+    assert [d.code for d in warned] == ["OCO615"] and "`level` through `coming`" in warned[0].message

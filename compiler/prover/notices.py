@@ -24,6 +24,7 @@ EVEN = 1e9
 def notices(setting: ProofContext) -> Iterator[Diagnostic]:
     """Warnings about the model: unused names, constraints that never bind or never change, uneven scales."""
     yield from _unused(setting.canonical)
+    yield from _reached_late(setting.canonical)
     yield from _never_binding(setting)
     yield from _fixed(setting)
     yield from _uneven(setting.canonical)
@@ -59,6 +60,20 @@ def _unused_state(s: StreamRange) -> Diagnostic:
     return Diagnostic(
         "OCO603", f"the state `{s.name}` stands in no loss and no constraint", s.stream.span, hint, Severity.WARNING
     )
+
+
+def _reached_late(canonical: Canonical) -> Iterator[Diagnostic]:
+    """States that decisions reach through others alone, rounds later: no algorithm looks that far, so that decisions only cost."""
+    following = {s.name: s.following for s in canonical.streams if s.following is not None}
+    decided = {n for n, e in following.items() if any(names(e, Kind.DECISION))}
+    for s in canonical.streams:
+        if s.name not in following or s.name in decided:
+            continue
+        through = [n for n in names(following[s.name], Kind.STREAM) if n in decided]
+        if through:
+            message = f"decisions reach `{s.name}` through `{through[0]}` alone, rounds later, and nothing looks that far ahead"
+            hint = "decide the level to be reached, judged by the need until then as late feedback (guide on delayed feedback)"
+            yield Diagnostic("OCO615", message, s.stream.span, hint, Severity.WARNING)
 
 
 def _never_binding(setting: ProofContext) -> Iterator[Diagnostic]:

@@ -123,6 +123,17 @@ FACTS: dict[str, Code] = {
         "Write the decision in units in which all entries are of like size: `1e6 * x[0]` in place of `x[0]`.",
         Stage.CHECK,
     ),
+    "OCO615": Code(
+        "decisions come too late for a state",
+        "A state is moved by another state that decisions fill, and by no decision itself: what is ordered today is on its way before it "
+        "is in stock. Learners value what a decision leaves to the next round, not what comes of it later, so an order is all cost.",
+        "model m\nhorizon T = 100\ndecision order in box(0, 80)\nstream sales in [0, 60]\nstate coming = order in [0, 80] start 20\n"
+        "state stock = stock + coming - sales in [0, 200] start 40\nminimize 2 * order + 12 * pos(sales - stock)\n",
+        "Decide the level up to which is ordered: `stream need in [0, 180]` for the sales until the next order is there, "
+        "`minimize 0.05 * pos(level - need) + 10 * pos(need - level)` and `feedback full delayed 2`. The order of a round is what "
+        "the level is above what is in stock and on its way. The guide on delayed feedback has the whole of it.",
+        Stage.CHECK,
+    ),
     "OCO620": Code(
         "an assumption contradicts the model",
         "What is assumed is better than what the compiler shows to be possible.",

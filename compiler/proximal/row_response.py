@@ -67,26 +67,26 @@ class RowResponse(SeparableResponse):
         theta = self.guessed(multipliers, near, low, high).named(t, "theta")
 
         def unfinished(*state: Value) -> Value:
-            excess = Point(state[4 * n : 5 * n])
-            missed = reduce(t.or_, [abs(e) > m for e, m in zip(excess.blocks, self.least_excess)])
+            residual = Point(state[4 * n : 5 * n])
+            missed = reduce(t.or_, [abs(e) > m for e, m in zip(residual.blocks, self.allowed_residuals)])
             return t.and_(t.and_(missed, state[-2]), state[-1] < MAX_STEPS)
 
         def improve(*state: Value) -> tuple[Value, ...]:
-            theta, low, high, x, excess = (Point(state[k * n : (k + 1) * n]) for k in range(5))
-            low = excess.map(lambda e, a, b: t.where(e >= 0.0, a, b), theta, low)
-            high = excess.map(lambda e, a, b: t.where(e <= 0.0, a, b), theta, high)
-            bends = self.squares(self.moves(multipliers, theta, x))
-            newton = self.signed(theta + excess.map(lambda e, b: e / t.maximum(b, TINY), bends))
+            theta, low, high, x, residual = (Point(state[k * n : (k + 1) * n]) for k in range(5))
+            low = residual.map(lambda e, a, b: t.where(e >= 0.0, a, b), theta, low)
+            high = residual.map(lambda e, a, b: t.where(e <= 0.0, a, b), theta, high)
+            curvatures = self.squares(self.moves(multipliers, theta, x))
+            newton = self.signed(theta + residual.map(lambda e, b: e / t.maximum(b, TINY), curvatures))
             following = newton.map(lambda v, a, b: t.where(t.and_(v >= a, v <= b), v, 0.5 * (a + b)), low, high).named(
                 t, "theta"
             )
             steps = following.map(lambda v, w: abs(v - w) > ROUNDING * abs(v), theta)
             x = self.priced(following).at(multipliers, [x])[-1]
-            own = (following, low, high, x, self.excess(following, x))
+            own = (following, low, high, x, self.residual(following, x))
             return (*_flat(own), reduce(t.or_, steps.blocks), state[-1] + 1)
 
         x = self.priced(theta).at(multipliers, [near])[-1]
-        begin = (*_flat((theta, low, high, x, self.excess(theta, x))), t.lift(True), t.lift(0))
+        begin = (*_flat((theta, low, high, x, self.residual(theta, x))), t.lift(True), t.lift(0))
         result = t.while_(unfinished, improve, begin)
         return (*result[:n], *result[3 * n : 4 * n])
 
@@ -95,8 +95,8 @@ class RowResponse(SeparableResponse):
         c = self.c.map(lambda c, a, price: c + price * a, self.weights, theta)
         return SeparableResponse(self.p, self.y, c, *self.parts[2:])  # type: ignore[arg-type]
 
-    def excess(self, theta: Point, x: Point) -> Point:
-        """<a, x> - b of each block; 0 of an inequality that is slack at the price 0."""
+    def residual(self, theta: Point, x: Point) -> Point:
+        """Residual <a, x> - b of each block; 0 of an inequality that is slack at the price 0."""
         t, results = self.p.tracer, list[Value]()
         for row, a, price, b in zip(self.rows, self.weights.blocks, theta.blocks, x.blocks):
             if row is None:
@@ -137,7 +137,7 @@ class RowResponse(SeparableResponse):
         return guess.map(lambda v, a, b: t.minimum(t.maximum(v, a), b), low, high)
 
     def moves(self, multipliers: Value, theta: Point, x: Point) -> Point:
-        """How far each entry moves for a unit of slope: 0 at a bound or at a kink."""
+        """Move of each entry for a unit of slope: 0 at a bound or at a kink."""
         return self.priced(theta).mobility(multipliers, x)
 
     def squares(self, moves: Point) -> Point:
@@ -175,13 +175,13 @@ class RowResponse(SeparableResponse):
 
     @property
     def weights(self) -> Point:
-        """a, block by block: a number where its entries agree, 0 where there is no row."""
+        """Weights a, block by block: a number where its entries agree, 0 where there is no row."""
         t = self.p.tracer
         return Point(tuple(t.lift(0.0) if row is None else _constant(t, row.weights, "a") for row in self.rows))
 
     @cached_property
-    def least_excess(self) -> tuple[float, ...]:
-        """What each row may be missed by."""
+    def allowed_residuals(self) -> tuple[float, ...]:
+        """Residual of each row at which the search ends."""
         sizes = [np.maximum(abs(d.lower), abs(d.upper)) for d in self.p.domain.domains]
         return tuple(
             0.0 if row is None else MET * float(np.sum(abs(row.weights) * size)) for row, size in zip(self.rows, sizes)

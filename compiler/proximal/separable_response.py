@@ -129,7 +129,7 @@ class SeparableResponse:
         return rows.gram(rows.scale(self.mobility(multipliers, x)))
 
     def mobility(self, multipliers: Value, x: Point) -> Point:
-        """How far each entry of the minimizer x moves for a unit of slope: 0 at a bound or at a kink."""
+        """Move of each entry of the minimizer x for a unit of slope: 0 at a bound or at a kink."""
         slope, second_derivative = self.equation(multipliers, x)
         where, widths = self.p.tracer.where, self.p.domain.of_bounds(lambda lo, hi: hi - lo)
         return slope.map(lambda s, b, w: where(abs(s) <= FLAT * w * b, 1.0 / b, 0.0), second_derivative, widths)

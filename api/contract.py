@@ -39,7 +39,7 @@ def contract_of(plan: Plan, discloses: bool = False) -> Contract:
         start=_start(plan),
         domains={b.name: b.domain for b in problem.blocks},
         cite=plan.choice.winner.algorithm.cite if plan.choice.winner is not None else "",
-        guarantee=(*promises(plan.guarantee), *problem.remarks),
+        guarantee=(*promises(plan.guarantee, plan.withheld), *problem.remarks),
         ranges={s.name: Range(s.lower, s.upper, _distribution(s)) for s in problem.streams if full or s.stream.known},
         equalities=problem.equality_names,
         axes=problem.axes,
@@ -138,10 +138,10 @@ def _constants(plan: Plan) -> Constants:
     return Constants(values, limits(f"lipschitz.{norm}", norm, scaled, False), diameter)
 
 
-def promises(guarantee: Guarantee | None) -> tuple[str, ...]:
-    """Lines that state the guarantee, one a measure."""
+def promises(guarantee: Guarantee | None, withheld: str = "") -> tuple[str, ...]:
+    """Lines that state the guarantee, one a measure, or why there is none."""
     if guarantee is None:
-        return ("No guarantee: no theorem of the algorithm applies to this model.",)
+        return (f"No guarantee: {withheld or 'no theorem of the algorithm applies to this model'}.",)
     T = guarantee.horizon
     lines = [f"{guarantee.theorem}, for {'every T' if T is None else f'T = {T}'}:"]
     for bound in guarantee.bounds:

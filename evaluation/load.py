@@ -92,7 +92,9 @@ def _trace_of(dataset: Dataset, saved: dict[str, Any], path: Path) -> MeasuredRu
     promise = Promise(*words, named("guarantee."), saved["rates"], tuple(saved["vacuous"]), scales, saved["measures"])
     promise = replace(promise, values=saved.get("values", {}), multiplied=tuple(saved.get("multiplied", ())))
     conditions = tuple(Condition(*pair) for pair in saved.get("conditions", ()))
-    promise = replace(promise, conditions=conditions, trivial=saved.get("trivial", {}))
+    promise = replace(
+        promise, conditions=conditions, trivial=saved.get("trivial", {}), withheld=saved.get("withheld", "")
+    )
     origin = Origin(saved["seed"], saved["recipe"], named("start."), named("draws."), saved["backend"], saved["facts"])
     origin = replace(origin, versions={name: saved[name] for name in versions()})
     notes, warnings = tuple(saved["notes"]), tuple(saved["warnings"])

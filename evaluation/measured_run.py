@@ -83,7 +83,7 @@ class Promise:
 
     `settings` are formulas, `values` the numbers of those that have one; `multiplied` lists the constraints that can
     have a multiplier, `conditions` the hypotheses about the sequence under which the guarantee holds, `trivial` what
-    each measure is at most after all rounds whatever is decided.
+    each measure is at most after all rounds whatever is decided, `withheld` says why there is no guarantee although the hypotheses hold.
     """
 
     algorithm: str
@@ -98,6 +98,7 @@ class Promise:
     multiplied: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
     trivial: Mapping[str, float] = field(default_factory=dict)
+    withheld: str = ""
 
     def at_end(self, name: str) -> float:
         """Bound after the last round of a measure that has one."""

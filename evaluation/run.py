@@ -68,6 +68,10 @@ class RunnablePlan(Protocol):
         """Guarantee at the plan's horizon; None where there is none."""
 
     @property
+    def withheld(self) -> str:
+        """Reason why there is none although the hypotheses of a theorem hold; "" elsewhere."""
+
+    @property
     def kept_equalities(self) -> tuple[int, ...]:
         """Indices of the equalities that have a multiplier."""
 
@@ -311,7 +315,7 @@ def promise_of(plan: RunnablePlan, rounds: int) -> Promise:
     scales = Situation(plan.canonical, plan.facts, plan.canonical.horizon).constraint_scales
     promise = Promise(plan.algorithm, settings, scales=scales, values=values, multiplied=multiplied)
     if guarantee is None:
-        return promise
+        return replace(promise, withheld=plan.withheld)
     bounds = {
         "regret": guarantee.regret_bound,
         "violation": guarantee.violation_bound,

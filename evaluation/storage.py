@@ -83,6 +83,7 @@ def manifest(trace: MeasuredRun) -> dict[str, Any]:
         "algorithm": promise.algorithm,
         "settings": dict(promise.settings),
         "theorem": promise.theorem,
+        "withheld": promise.withheld,
         "rates": dict(promise.rates),
         "vacuous": list(promise.vacuous),
         "trivial": dict(promise.trivial),

@@ -92,7 +92,7 @@ class TotalViolation:
 @dataclass(frozen=True)
 class RunSummary:
     """Summary of a run that fits on one screen. `own` has its totals, `held` those of its first decision in all rounds, `idle` those of
-    doing nothing."""
+    doing nothing; `withheld` says why nothing is promised although the hypotheses of a theorem hold."""
 
     model: str
     algorithm: str
@@ -113,6 +113,7 @@ class RunSummary:
     own: RuleLine | None = None
     held: RuleLine | None = None
     idle: RuleLine | None = None
+    withheld: str = ""
 
     @property
     def total_cost(self) -> float | None:
@@ -151,6 +152,7 @@ def summarize(
         model=trace.problem.name,
         algorithm=trace.promise.algorithm,
         theorem=trace.promise.theorem,
+        withheld=trace.promise.withheld,
         rounds=trace.rounds,
         seconds=trace.seconds,
         rounds_per_second=trace.rounds_per_second,

@@ -166,12 +166,6 @@ def _price(canonical: Canonical, s: StreamRange) -> Floats:
     """p of each entry where the loss has a term p [l - z]_+ with a number p, else 0, (m,)."""
     by = Name(SHORT, Kind.DECISION, shape=s.shape)
     loss = canonical.objective if canonical.moving is None else canonical.moving
-    slope = gradient(with_missing(canonical, s, _as_data(loss), by), (SHORT,))[SHORT]
+    slope = gradient(with_missing(canonical, s, loss, by), (SHORT,))[SHORT]
     none = np.zeros(math.prod(s.shape))
     return none if names(slope) else none + np.broadcast_to(evaluate(slope, {}), s.shape).ravel()
-
-
-def _as_data(expr: Expr) -> Expr:
-    """Expression whose decisions are data."""
-    is_own = lambda n: isinstance(n, Name) and n.kind is Kind.DECISION
-    return rewrite(expr, lambda n: replace(n, kind=Kind.STREAM) if is_own(n) else n)

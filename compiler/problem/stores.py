@@ -164,9 +164,12 @@ def cut_names(store: StoreOfState) -> tuple[str, str]:
 @lru_cache(maxsize=16)
 def valued(canonical: Canonical) -> Canonical:
     """Problem with f(x) - V(s'(x)) in the place of the loss f, with s' as it is after the cut where nothing else keeps the range."""
+    # The kinks of V are none of the loss, with which predictions of the streams would have to move: `unscaled` is the problem without them.
     total, own = reduce(algebra.add, (_left(s) for s in stores(canonical))), _with_missing(canonical, missing)
     moving = None if own.moving is None else algebra.sub(own.moving, total)
-    return replace(own, objective=algebra.sub(own.objective, total), moving=moving, unscaled=canonical.unscaled or canonical)
+    return replace(
+        own, objective=algebra.sub(own.objective, total), moving=moving, unscaled=canonical.unscaled or canonical
+    )
 
 
 @lru_cache(maxsize=16)

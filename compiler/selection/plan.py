@@ -33,7 +33,7 @@ from oco.compiler.selection.frontier import FrontierPoint, frontier
 from oco.compiler.selection.modes import LEAST, PLAIN, SettingsMode, mode_of, policy_of
 from oco.compiler.selection.played_round import trace_spec, with_streams_of
 from oco.compiler.selection.resolve_again import given_formulas, in_its_units, promised_again, revised
-from oco.compiler.selection.verdicts import Applicability, Verdict
+from oco.compiler.selection.verdicts import Applicability, Verdict, withheld
 from oco.compiler.theory.best_constants import closed
 from oco.compiler.theory.objective import checked_tradeoff
 from oco.compiler.theory.resolve import all_formulas, formulas
@@ -92,6 +92,12 @@ class Plan:
     def guarantee(self) -> Guarantee | None:
         """None where the user asked for an algorithm whose hypotheses are not met."""
         return self._winner.guarantee
+
+    @property
+    def withheld(self) -> str:
+        """Reason why nothing is promised of the algorithm although the hypotheses of its theorem hold; "" elsewhere."""
+        v = self._winner
+        return "" if v.guarantee is not None or v.theorem is None else withheld(v.theorem, self.choice.situation)
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:

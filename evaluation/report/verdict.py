@@ -330,7 +330,7 @@ def guarantee_words(run: RunSummary) -> str:
     """Sentence on what is promised, beside what holding the first decision gives."""
     line = next((r for r in run.regret if r.guarantee is not None), None)
     if not run.theorem:
-        return "none: no theorem of the algorithm applies to this model"
+        return f"none: {run.withheld or 'no theorem of the algorithm applies to this model'}"
     if line is None or line.guarantee is None:
         return f"{run.theorem} gives a rate and no number; `oco explain` shows it"
     alarm = read_alarm(run.warnings)

@@ -346,7 +346,7 @@ def _numbers(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _numbers(v) for name, v in value.items()}
     if isinstance(value, list):
-        return [_numbers(v) for v in value]
+        return value if {*map(type, value)} == {float} else [_numbers(v) for v in value]
     return float(value) if type(value) is int and abs(value) <= 2**53 else value
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from oco.dsl.bind import bind
 from oco.dsl.builder import ModelBuilder
 from oco.dsl.calls import checked_call
-from oco.dsl.diagnostics import contained, require
+from oco.dsl.diagnostics import contained, fail, require
 from oco.dsl.model import Model
 
 if TYPE_CHECKING:
@@ -203,17 +203,26 @@ def tune(
 
 
 @checked_call
-def restore(source: str | os.PathLike[str] | Mapping[str, Any], backend: str | None = None) -> Learner:
-    """Learner from `learner.save(path)` or `learner.state()`, which continues bit for bit.
+def restore(
+    source: str | os.PathLike[str] | Mapping[str, Any] | bytes, backend: str | None = None, *, plan: Plan | None = None
+) -> Learner:
+    """Learner from `learner.save(path)`, `learner.state()` or the bytes of `NAME_save` in C, which continues bit for bit.
 
     backend  by default the one that saved the state, where it works on this machine
+    plan     of the learner, where its state is bytes: those hold the algorithm's values and no model
 
     Raises OCO850 where the state is damaged, OCO851 where its model now gives another plan.
     """
-    from oco.backends.saved import read_saved
+    from oco.backends.saved import learner_of_bytes, read_saved
     from oco.plan import restored_learner
 
-    require(source, (str, os.PathLike, Mapping), "the path of a saved state, or a state")
+    require(source, (str, os.PathLike, Mapping, bytes), "the path of a saved state, a state, or bytes")
+    if isinstance(source, bytes):
+        if plan is None:
+            raise fail(
+                "OCO850", "bytes of a state name no model", hint="give their plan: oco.restore(bytes, plan=plan)"
+            )
+        return learner_of_bytes(source, plan.learner(backend=backend or "c"))
     state = source if isinstance(source, Mapping) else read_saved(source)
     return restored_learner(state, backend)
 

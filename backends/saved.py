@@ -65,6 +65,16 @@ def rest_of_state(learner: Learner) -> dict[str, Any]:
     )
 
 
+def learner_of_bytes(saved: bytes, learner: Learner) -> Learner:
+    """New learner, after it took the values of `Learner.value_bytes`. Raises OCO850 where they are damaged or another plan's."""
+    if learner.contract.delay or learner.compiled.program.draws:
+        message = "this learner has open rounds or random numbers, of which the bytes say nothing"
+        raise fail("OCO850", message, hint="use `learner.state()`, which has all of it")
+    if not learner.load_bytes(saved):
+        raise fail("OCO850", "the bytes are damaged, or of another plan", hint="give the plan that wrote them, in C")
+    return learner
+
+
 def restore_into(learner: Learner, state: Mapping[str, Any]) -> None:
     """Set a new learner to a saved state. Raises OCO850, OCO851."""
     program = learner.compiled.program

@@ -1,8 +1,11 @@
 """Load of a service: rounds a second and times of calls with 1, 10 and 100 clients, on the disk of this machine.
 
-    python benchmarks/serving.py [SECONDS]
+    python benchmarks/serving.py [SECONDS] [FOLDER]
 
-Each client has a key of its own and plays rounds one after another over a connection that stays open: decide, then observe.
+Each client has a key of its own and plays rounds one after another over a connection that stays open: decide, then observe. The last row
+sends calls at a steady rate, whether others were answered or not: times count from when a call was due. FOLDER is where the store
+lies: in one of memory (/dev/shm) it shows what is left without the disk. Processor time is the server's own, which says more than times on
+a machine that does other work.
 """
 
 from __future__ import annotations
@@ -38,6 +41,8 @@ subject to
 using coldq
 """
 CLIENTS = (1, 10, 100)
+RATE = 1000.0
+"""Calls a second of the last row."""
 
 
 def serve(path: Path, port: Any) -> None:
@@ -46,10 +51,11 @@ def serve(path: Path, port: Any) -> None:
     run(store, "127.0.0.1", 0, Admission(), lambda text: setattr(port, "value", int(text.split(":")[3].split()[0])))
 
 
-async def play(port: int, key: str, until: float, times: list[float]) -> int:
-    """Rounds of one client until a moment; the time of each call goes to `times`."""
+async def play(port: int, key: str, until: float, times: list[float], every: float = 0.0) -> int:
+    """Rounds of one client until a moment, one call in so many seconds where given; the time of each call goes to `times`."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     rng, rounds = np.random.default_rng(len(key)), 0
+    due = time.perf_counter() + rng.uniform(0, every)
     while time.perf_counter() < until:
         rounds += 1
         goal, limit = rng.uniform(-1, 1, 4).tolist(), float(rng.uniform(0, 3))
@@ -59,7 +65,10 @@ async def play(port: int, key: str, until: float, times: list[float]) -> int:
         ):
             text = json.dumps(body)
             head = f"POST /learners/{key}/{action} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-            began = time.perf_counter()
+            if every:
+                await asyncio.sleep(due - time.perf_counter())
+            began = due if every else time.perf_counter()
+            due += every
             writer.write(f"{head}Content-Length: {len(text)}\r\n\r\n{text}".encode())
             answer = (await reader.readuntil(b"\r\n\r\n")).lower()
             assert answer.startswith(b"http/1.1 200"), answer
@@ -69,29 +78,39 @@ async def play(port: int, key: str, until: float, times: list[float]) -> int:
     return rounds
 
 
-async def measured(port: int, clients: int, seconds: float) -> str:
-    """Row of the table for so many clients."""
+async def measured(process: Any, port: int, clients: int, seconds: float, rate: float = 0.0) -> str:
+    """Row of the table for so many clients, who send at a rate together where one is given."""
     times: list[float] = []
-    began = time.perf_counter()
-    rounds = sum(await asyncio.gather(*(play(port, f"c{clients}-{i}", began + seconds, times) for i in range(clients))))
-    spent = time.perf_counter() - began
+    began, used = time.perf_counter(), processor_seconds(process.pid)
+    every, keys = clients / rate if rate else 0.0, [f"c{clients}-{rate:.0f}-{i}" for i in range(clients)]
+    rounds = sum(await asyncio.gather(*(play(port, key, began + seconds, times, every) for key in keys)))
+    spent, used = time.perf_counter() - began, processor_seconds(process.pid) - used
     p50, p99 = np.percentile(times, [50, 99]) * 1e3
-    return f"| {clients} | {rounds / spent:,.0f} | {2 * rounds / spent:,.0f} | {p50:.1f} | {p99:.1f} |"
+    who = f"{clients}, {rate:,.0f} calls a second" if rate else f"{clients}"
+    each = used / len(times) * 1e6
+    return f"| {who} | {rounds / spent:,.0f} | {2 * rounds / spent:,.0f} | {p50:.1f} | {p99:.1f} | {each:.0f} |"
+
+
+def processor_seconds(pid: int) -> float:
+    """Processor time that a process has used (Linux)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> None:
     """Print the table."""
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 5.0
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=sys.argv[2] if len(sys.argv) > 2 else None) as folder:
         context = multiprocessing.get_context("spawn")
         port = context.Value(ctypes.c_int64, 0, lock=False)
         process = context.Process(target=serve, args=(Path(folder) / "learners.db", port))
         process.start()
         while not port.value and process.is_alive():
             time.sleep(0.05)
-        print("| clients | rounds a second | calls a second | p50, ms | p99, ms |\n| --- | --- | --- | --- | --- |")
-        for clients in CLIENTS:
-            print(asyncio.run(measured(port.value, clients, seconds)), flush=True)
+        print("| clients | rounds a second | calls a second | p50, ms | p99, ms | server, us a call |")
+        print("| --- | --- | --- | --- | --- | --- |")
+        for clients, rate in (*((clients, 0.0) for clients in CLIENTS), (100, RATE)):
+            print(asyncio.run(measured(process, port.value, clients, seconds, rate)), flush=True)
         print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
         process.terminate()
         process.join()

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 from serving_cases import CONTEXT, DELAYED, commits_of, store_of
 from survival import TRACKING
 
-from oco.serving.answers import Message
+from oco.serving.responses import Message
 from oco.serving.service import Service
 
 MODELS = {"tracking": TRACKING, "context": CONTEXT, "delayed": DELAYED}

@@ -6,7 +6,7 @@ import io
 import json
 
 import pytest
-from serving_cases import CONTEXT, bits, lists, plain_learner, store_of
+from serving_cases import CONTEXT, DELAYED, bits, lists, plain_learner, store_of
 from survival import TRACKING, data_of, plan_of
 
 from oco.cli import main
@@ -66,6 +66,22 @@ def test_contexts_of_the_next_decision(tmp_path):
         ],
     )
     assert not refused and answers[0]["decision"] >= 0.5 and answers[1]["decision"] >= 0.75
+
+
+def test_late_rounds_come_by_their_number(tmp_path):
+    plan, path = plan_of(DELAYED), tmp_path / "s.db"
+    with store_of(DELAYED, tmp_path / "other.db") as store:
+        plain = plain_learner(store, "a")
+    events = [{"key": "a", "round": t} for t in (1, 2, 3)]
+    events += [{"key": "a", "round": t, "observe": lists(data_of(plan, t))} for t in (2, 1, 3)]
+    answers, refused = piped(DELAYED, path, events)
+    expected = [bits(plain.decide()) for _ in range(3)]
+    for t in (2, 1, 3):
+        plain.observe(**data_of(plan, t), round=t)
+    assert not refused and [a["round"] for a in answers] == [1, 2, 3, 3, 2, 4]
+    assert [bits(a["decision"]) for a in answers[:5]] == [*expected, expected[2], expected[1]]
+    assert bits(answers[5]["decision"]) == bits(plain.decide())
+    assert [a["observed"]["round"] for a in answers[3:]] == [2, 1, 3]
 
 
 def test_the_command_pipes(tmp_path, monkeypatch, capsys):

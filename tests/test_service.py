@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import ctypes
 import json
 import multiprocessing
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 
 import httpx
 import pytest
-from serving_cases import bits, commits_of, plain_learner, round_of, store_of
+from serving_cases import DELAYED, bits, commits_of, plain_learner, round_of, store_of
 from starlette.testclient import TestClient
 from survival import TRACKING, data_of, plan_of
 
@@ -70,6 +71,47 @@ def test_answers_are_those_of_plain_learners(tmp_path):
         assert bits(client.post("/learners/a/decide").json()["decision"]) == bits(plain.decide())
         assert client.get("/learners/a/state").json()["state"]["values"] == plain.state()["values"]
         assert client.get("/healthz").json()["status"] == "ok"
+
+
+def test_states_go_on_elsewhere(tmp_path):
+    """As JSON values, and as the bytes that emitted C saves."""
+    import oco
+
+    plan, store = plan_of(TRACKING), store_of(TRACKING, tmp_path / "s.db")
+    with client_of(commits_of(store)) as client:
+        for t in range(1, 4):
+            client.post("/learners/a/decide")
+            client.post("/learners/a/observe", json=round_of(plan, t))
+        shown = client.get("/learners/a/state").json()
+        saved = base64.b64decode(shown["bytes"])
+        others = oco.restore(shown["state"]), oco.restore(saved, plan=plan)
+        assert others[1].value_bytes() == saved and {other.round for other in others} == {4}
+        for t in range(4, 7):
+            decided = client.post("/learners/a/decide").json()["decision"]
+            client.post("/learners/a/observe", json=round_of(plan, t))
+            for other in others:
+                assert bits(decided) == bits(other.decide())
+                other.observe(**data_of(plan, t))
+    for wrong, given in ((saved[:-1], plan), (saved, None), (b"", plan), (saved, plan_of(DELAYED))):
+        with pytest.raises(oco.OcoError) as caught:
+            oco.restore(wrong, plan=given)
+        assert caught.value.code == "OCO850"
+
+
+def test_late_rounds_come_by_their_number(tmp_path):
+    plan, store = plan_of(DELAYED), store_of(DELAYED, tmp_path / "s.db")
+    plain = plain_learner(store, "a")
+    with client_of(commits_of(store)) as client:
+        for t in (1, 2, 3):
+            decided = client.post("/learners/a/decide", json={"round": t}).json()["decision"]
+            assert bits(decided) == bits(plain.decide())
+        full = client.post("/learners/a/decide", json={"round": 4})
+        assert full.status_code == 409 and full.json()["code"] == "OCO869"
+        for t in (3, 1, 3):
+            assert client.post("/learners/a/observe", json=round_of(plan, t)).status_code == 200
+        for t in (3, 1):
+            plain.observe(**data_of(plan, t), round=t)
+        assert bits(client.post("/learners/a/decide", json={"round": 4}).json()["decision"]) == bits(plain.decide())
 
 
 def test_certificates_are_shown_and_measured(tmp_path):

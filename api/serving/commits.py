@@ -33,7 +33,7 @@ class GroupCommits:
         self.store, self.metrics = store, metrics
         self._waiting: deque[Waiting] = deque()
         self._disk = ThreadPoolExecutor(1, "oco-disk")
-        self._task: asyncio.Task[None] | None = None
+        self._running: asyncio.Task[None] | None = None
         self._closed = False
 
     @property
@@ -50,15 +50,15 @@ class GroupCommits:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Reply] = loop.create_future()
         self._waiting.append((call, future))
-        if self._task is None or self._task.done():
-            self._task = loop.create_task(self._run())
+        if self._running is None or self._running.done():
+            self._running = loop.create_task(self._run())
         return future
 
     async def close(self) -> None:
         """Answer all calls that wait, then close the store."""
         self._closed = True
-        if self._task is not None:
-            await self._task
+        if self._running is not None:
+            await self._running
         self._disk.shutdown()
         self.store.close()
 

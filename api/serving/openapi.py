@@ -13,7 +13,7 @@ TEXTS = {
     Action.OBSERVE: "Take the data of a round that was decided. Sent again with the same data it changes nothing.",
     Action.SKIP: "Leave an open round out, whose data never come.",
     Action.CERTIFICATE: "Proved bound of the static regret so far, where the plan keeps it.",
-    Action.STATE: "State of the learner, for `oco.restore`.",
+    Action.STATE: "State of the learner for `oco.restore`, and its bytes for emitted C where it runs there.",
 }
 
 
@@ -25,6 +25,7 @@ def openapi(schema: Mapping[str, Any], version: str, secured: bool, limited: boo
         Action.SKIP: {"type": "object", "properties": {"round": ROUND}, "additionalProperties": False},
     }
     number, named = {"type": ["number", "null"]}, {"type": "string"}
+    base64 = {"type": ["string", "null"], "contentEncoding": "base64"}
     texts = {"type": "array", "items": named}
     numbers = {"type": "object", "additionalProperties": number}
     results = {
@@ -39,7 +40,7 @@ def openapi(schema: Mapping[str, Any], version: str, secured: bool, limited: boo
             "statement": named,
             "guarantee": texts,
         },
-        Action.STATE: {"key": named, "round": ROUND, "state": {"type": "object"}},
+        Action.STATE: {"key": named, "round": ROUND, "bytes": base64, "state": {"type": "object"}},
     }
     paths: dict[str, Any] = {}
     for action in Action:

@@ -11,11 +11,11 @@ from typing import Any
 import oco
 from oco.dsl.diagnostics import OcoError, fail
 from oco.serving.admission import Admission, whole_seconds
-from oco.serving.answers import PROBLEM, Answer, Message, Receive, Scope, Send, no_address, refusal
 from oco.serving.calls import Action, Call, call_of, json_object
 from oco.serving.commits import GroupCommits
 from oco.serving.openapi import openapi
 from oco.serving.problems import INTERNAL
+from oco.serving.responses import PROBLEM, HttpResponse, Message, Receive, Scope, Send, no_address, refusal
 
 BYTES_OF_CALL = 64 << 10
 """Bytes of a body beside the numbers of its arrays."""
@@ -37,7 +37,7 @@ class Service:
         self.schema = learner.schema()
         entries = sum(_entries(s) for part in ("decide", "observe") for s in self.schema[part]["properties"].values())
         self.most_bytes = BYTES_OF_CALL + BYTES_OF_NUMBER * entries
-        self.pages: dict[str, Callable[[], Awaitable[Answer]]] = {
+        self.pages: dict[str, Callable[[], Awaitable[HttpResponse]]] = {
             "/metrics": self.show_metrics,
             "/healthz": self.show_health,
             "/openapi.json": self.show_openapi,
@@ -55,7 +55,7 @@ class Service:
             except ConnectionResetError:
                 return
             except Exception:  # a bug: the server writes it to its log
-                await Answer(json.dumps(INTERNAL), 500, PROBLEM).send(send)
+                await HttpResponse(json.dumps(INTERNAL), 500, PROBLEM).send(send)
                 raise
             await answer.send(send)
 
@@ -66,8 +66,8 @@ class Service:
         await self.commits.close()
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Answer:
-        """Answer to a request. Raises any error of the input as an OcoError."""
+    async def _answer(self, scope: Scope, receive: Receive) -> HttpResponse:
+        """Response to a request. Raises any error of the input as an OcoError."""
         began = time.perf_counter()
         if wait := self.admission.check(scope):
             error = fail("OCO666", f"this client may send again in {wait:.3g} s")
@@ -89,11 +89,11 @@ class Service:
             return no_address(404, "Not Found")
         return no_address(405, "Method Not Allowed", ("allow", ", ".join(allowed)))
 
-    async def call(self, key: str, action: Action, scope: Scope, receive: Receive) -> Answer:
-        """Answer to a request about the learner of a key."""
+    async def call(self, key: str, action: Action, scope: Scope, receive: Receive) -> HttpResponse:
+        """Response to a request about the learner of a key."""
         body = await self._body(scope, receive) if action.records else b""
         reply = await self.commits.submit(call_of(key, action, json_object(body) if body else {}))
-        return Answer(reply.text)
+        return HttpResponse(reply.text)
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
         """Body of a request, no longer than one may be. Raises OCO662, OCO663, ConnectionResetError."""
@@ -115,25 +115,25 @@ class Service:
                 raise fail("OCO662", "a call is of the type application/json", hint=hint)
         return b"".join(parts)
 
-    async def show_metrics(self) -> Answer:
+    async def show_metrics(self) -> HttpResponse:
         """Metrics for Prometheus."""
         store = self.commits.store
         regrets: dict[str, float] = {}
         for key in tuple(store.first_keys) if store.states.plan.certify else ():
             regret = json.loads((await self.commits.submit(Call(key, Action.CERTIFICATE))).text)["regret"]
             regrets |= {} if regret is None else {key: regret}
-        return Answer(self.metrics.text(store.size, regrets), kind="text/plain; version=0.0.4")
+        return HttpResponse(self.metrics.text(store.size, regrets), kind="text/plain; version=0.0.4")
 
-    async def show_health(self) -> Answer:
+    async def show_health(self) -> HttpResponse:
         """Sign of life: 503 once calls are not answered any more."""
         up = self.commits.alive
         about = {"status": "ok" if up else "down", "model": self.schema["model"], "version": oco.__version__}
-        return Answer(json.dumps(about), 200 if up else 503)
+        return HttpResponse(json.dumps(about), 200 if up else 503)
 
-    async def show_openapi(self) -> Answer:
+    async def show_openapi(self) -> HttpResponse:
         """OpenAPI document of this service."""
         limited = self.admission.limit is not None
-        return Answer(json.dumps(openapi(self.schema, oco.__version__, bool(self.admission.tokens), limited)))
+        return HttpResponse(json.dumps(openapi(self.schema, oco.__version__, bool(self.admission.tokens), limited)))
 
 
 def _entries(schema: dict[str, Any]) -> int:

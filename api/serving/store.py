@@ -9,6 +9,7 @@ A call whose round is recorded is answered by the record. A state is in the data
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 from collections import OrderedDict
@@ -161,7 +162,7 @@ class Store(Database):
                     return self._certificate(call)
                 case Action.STATE:
                     learner = self._known(call.key)
-                    return _answer({"key": call.key, "round": learner.round, "state": learner.state()})
+                    return self._state(call.key, learner)
         except OcoError as error:
             if error.code in ("OCO854", "OCO855", "OCO858"):
                 raise
@@ -238,6 +239,12 @@ class Store(Database):
             self._base.execute("DELETE FROM rounds WHERE key = ? AND round = ?", (call.key, round))
         self._change(call.key)
         return Reply(text, new=True)
+
+    def _state(self, key: str, learner: Learner) -> Reply:
+        """State as JSON values, and in the bytes of emitted C as base64 where these are all of it."""
+        saved = None if learner.compiled.program.draws else self.states.row(learner)[0]
+        text = None if saved is None else base64.b64encode(saved).decode("ascii")
+        return _answer({"key": key, "round": learner.round, "bytes": text, "state": learner.state()})
 
     def _certificate(self, call: Call) -> Reply:
         learner = self._known(call.key)
@@ -339,7 +346,7 @@ def _numbers(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _numbers(v) for name, v in value.items()}
     if isinstance(value, list):
-        return [_numbers(v) for v in value]
+        return value if {*map(type, value)} == {float} else [_numbers(v) for v in value]
     return float(value) if type(value) is int and abs(value) <= 2**53 else value
 
 

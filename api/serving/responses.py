@@ -1,4 +1,4 @@
-"""Answers of the service to requests, and the messages of ASGI that carry them."""
+"""Responses of the service to requests, and the messages of ASGI that carry them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ JSON, PROBLEM = "application/json", "application/problem+json"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """Answer to a request: its text, status, type, and headers beside those of its type and length."""
+class HttpResponse:
+    """Response to a request: its text, status, type, and headers beside those of its type and length."""
 
     text: str
     status: int = 200
@@ -36,13 +36,13 @@ class Answer:
         await send({"type": "http.response.body", "body": body})
 
 
-def refusal(error: OcoError, *headers: tuple[str, str]) -> Answer:
-    """Answer with the problem details of an error; 401 and 503 get the headers that they must have unless others are given."""
+def refusal(error: OcoError, *headers: tuple[str, str]) -> HttpResponse:
+    """Response with the problem details of an error; 401 and 503 get the headers that they must have unless others are given."""
     about = problem(error)
     own = {401: (("www-authenticate", "Bearer"),), 503: (("retry-after", "1"),)}.get(about["status"], ())
-    return Answer(json.dumps(about), about["status"], PROBLEM, headers or own)
+    return HttpResponse(json.dumps(about), about["status"], PROBLEM, headers or own)
 
 
-def no_address(status: int, title: str, *headers: tuple[str, str]) -> Answer:
-    """Answer to a request of no address or of a wrong method."""
-    return Answer(json.dumps({"type": "about:blank", "title": title, "status": status}), status, PROBLEM, headers)
+def no_address(status: int, title: str, *headers: tuple[str, str]) -> HttpResponse:
+    """Response to a request of no address or of a wrong method."""
+    return HttpResponse(json.dumps({"type": "about:blank", "title": title, "status": status}), status, PROBLEM, headers)

@@ -8,7 +8,7 @@ from oco.compiler.problem.folding import Folding
 from oco.compiler.problem.parts import Inequality
 from oco.compiler.problem.stream_ranges import StreamRange
 from oco.dsl.diagnostics import fail
-from oco.dsl.expressions import Constant, Expr, Kind, Name, walk
+from oco.dsl.expressions import Constant, Expr, Name, walk
 from oco.dsl.limits import LONGEST_DELAY
 from oco.dsl.model import Model
 from oco.dsl.previous import decision_of
@@ -17,8 +17,8 @@ from oco.dsl.previous import decision_of
 def delay_of(model: Model, folding: Folding, inequalities: Sequence[Inequality], streams: Sequence[StreamRange]) -> int:
     """Rounds after which the feedback of a round is there at the latest; 0 where it comes at once.
 
-    Raises OCO540 for what is no number of rounds, and for what a round leaves to the next or knows of its number: each of the learners
-    that take turns sees its own rounds alone.
+    Raises OCO540 for what is no number of rounds, and for what a round leaves to the next: each of the learners that take turns sees its
+    own rounds alone.
     """
     if model.delay is None:
         return 0
@@ -43,8 +43,6 @@ def delay_of(model: Model, folding: Folding, inequalities: Sequence[Inequality],
     for node in (n for e in _written(model) for n in walk(folding.fold(e))):
         if isinstance(node, Name) and decision_of(node.name):
             raise _beside(f"`{node.name}`", "the learner of the round before is another one", node.span)
-        if isinstance(node, Name) and node.kind is Kind.ROUND:
-            raise _beside("the round `t`", "each learner counts its own rounds", node.span, "make it a `context`")
     return int(value)
 
 

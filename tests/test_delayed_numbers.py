@@ -17,6 +17,7 @@ from test_c99 import STRICT, needs_compiler
 from test_c_bindings import binding
 from test_delayed_everywhere import play
 from test_delayed_in_c import Arrays
+from thorough import thorough
 
 import oco
 
@@ -96,7 +97,7 @@ def test_a_learner_of_some_rounds_is_told_of_its_own_ones() -> None:
     np.testing.assert_allclose(seen.decisions, x, atol=1e-12)
 
 
-@pytest.mark.parametrize("text", CASES.values(), ids=CASES)
+@pytest.mark.parametrize("text", [OGD, thorough(HEDGED)], ids=CASES)
 def test_modules_fleets_states_and_journals_go_on(text: str, tmp_path: Path) -> None:
     data, plan = rounds(4), plan_of(text)
     own = play(plan.learner(backend="numpy"), data, (), DELAY, 7)
@@ -152,7 +153,7 @@ def test_the_guarantee_is_that_of_a_context_with_the_same_range() -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("text", CASES.values(), ids=CASES)
+@pytest.mark.parametrize("text", [OGD, thorough(HEDGED)], ids=CASES)
 def test_written_c_takes_turns_and_plays_whole_horizons(text: str, tmp_path: Path) -> None:
     data = rounds(6)
     plan_of(text).write(tmp_path, backend="c")

@@ -12,6 +12,7 @@ from oco.dsl.expressions import Constant, Expr, Name, walk
 from oco.dsl.limits import LONGEST_DELAY
 from oco.dsl.model import Model
 from oco.dsl.previous import decision_of
+from oco.dsl.statistics import statistic_of
 
 
 def delay_of(model: Model, folding: Folding, inequalities: Sequence[Inequality], streams: Sequence[StreamRange]) -> int:
@@ -35,7 +36,10 @@ def delay_of(model: Model, folding: Folding, inequalities: Sequence[Inequality],
                 f"the state `{s.name}`", "what follows it is not known when the next round is decided", s.stream.span
             )
     for stated in model.predictions:
-        raise _beside(f"the prediction of `{stated.stream}`", "each learner sees its own rounds alone", stated.span)
+        for node in walk(stated.value):
+            if isinstance(node, Name) and statistic_of(node.name) is not None:
+                why = "the rounds before are those of other learners"
+                raise _beside(f"`{node.name}`", why, node.span, "predict from contexts, or leave the prediction out")
     for c in inequalities:
         if c.learned is not None:
             what = "margin" if c.budget is None else "budget"
@@ -47,9 +51,10 @@ def delay_of(model: Model, folding: Folding, inequalities: Sequence[Inequality],
 
 
 def _written(model: Model) -> Iterator[Expr]:
-    """Loss and sides of the constraints as they are written."""
+    """Loss, predictions and sides of the constraints as they are written."""
     if model.objective is not None:
         yield model.objective
+    yield from (stated.value for stated in model.predictions)
     for c in model.constraints:
         yield from (c.left, c.right)
 

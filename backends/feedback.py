@@ -17,11 +17,14 @@ class Feedback:
     """Data that a round revealed, as arrays in the order of the program's fields, with the loss and constraints of the
     decision.
 
-    Loss and constraints are computed on first use.
+    Loss and constraints are computed on first use. `number`: that of the round among those of all learners in turn, 0 for `round`.
     """
 
-    def __init__(self, round: int, values: Mapping[str, Any], decisions: tuple[Any, ...], compiled: Compiled) -> None:
+    def __init__(
+        self, round: int, values: Mapping[str, Any], decisions: tuple[Any, ...], compiled: Compiled, number: int = 0
+    ) -> None:
         self.round = round
+        self.number = number or round
         self.values = values
         self.decisions = decisions
         self.compiled = compiled
@@ -39,7 +42,7 @@ class Feedback:
             loss = self.values.get("loss", np.nan)
             return loss, self.values.get("constraints", np.empty(0)), self.values.get("equalities", np.empty(0))
         with np.errstate(all="ignore"):
-            return self.compiled.measure(self.round, *self.decisions, *self.values.values())
+            return self.compiled.measure(self.number, *self.decisions, *self.values.values())
 
     @property
     def loss(self) -> float:

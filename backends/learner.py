@@ -78,6 +78,7 @@ class Learner(Drawing, Continuing, Turns, Watching, Portable):
         self.journal: Journal | None = None
         self.monitor = Monitor(contract.constants, self.warn)
         self._names = tuple(f.name for f in program.decision)
+        self._number_place = program.number_place
         self._places = {f.name: i for i, f in enumerate(program.state)}
         streams = {f.name: stream_of(f.type.shape, f.type.dtype, contract.ranges.get(f.name)) for f in program.feedback}
         self._take = Intake(streams)
@@ -264,7 +265,8 @@ class Learner(Drawing, Continuing, Turns, Watching, Portable):
             decisions = self.decisions()
             before = {name: self.value(own) for name, own in self.compiled.program.previous}
             values = self.checked({**given, **self.contexts.needed(self.round), **before})
-            return Feedback(self.round, values, decisions, self.compiled)
+            number = int(self._state[self._number_place])
+            return Feedback(self.round, values, decisions, self.compiled, number)
 
     def checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Arrays of a round in the order of the program's fields, contexts included. Raises OCO840 to OCO845 for names, kinds,
@@ -332,6 +334,7 @@ class Learner(Drawing, Continuing, Turns, Watching, Portable):
     def _go_on(self, compiled: Compiled, contract: Contract, state: tuple[Any, ...]) -> None:
         """Run another program from here, whose state this is."""
         self.compiled, self.contract = compiled, contract
+        self._number_place = compiled.program.number_place
         self._places = {f.name: i for i, f in enumerate(compiled.program.state)}
         self._state = state
 

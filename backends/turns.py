@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from oco.compiler.ir.program import PLACE
+from oco.compiler.ir.program import NUMBER
 
 if TYPE_CHECKING:
     from oco.backends.learner import Learner
@@ -34,9 +34,12 @@ class Turns:
             self.skipped += 1
 
     def _take_place(self: Learner, place: int, count: int) -> None:  # type: ignore[misc]
-        """Take a place, from 0, among `count` learners in turn; nothing where each of them learns alone."""
-        if self.compiled.program.shared:
-            self._replace({PLACE: np.int64(place + count * self.skipped)})
+        """Number this round as that of the learner at a place, from 0, among `count` in turn."""
+        number = np.int64(place + 1 + count * (self.round - 1 + self.skipped))
+        if self.compiled.program.numbers and number != self.value(NUMBER):
+            self._replace({NUMBER: number})
+            if self.journal is not None:
+                self.journal.snapshot(self)  # rounds that were left out are in no other record
 
     def _learn_from(self: Learner, other: Learner) -> None:  # type: ignore[misc]
         """Take what learners in turn have in common from the one that observed last."""

@@ -48,7 +48,7 @@ class Watching:
         """Run the monitor after a round of these decisions and inputs: see `monitor`."""
         with self._owned():
             self.monitor.record_values(feedback.loss, feedback.constraints)
-            self.record_slopes(feedback.round, decisions, values)
+            self.record_slopes(feedback.number, decisions, values)
             own = () if self.alarm is not None else (name for name in self._places if name in DUALS)
             duals = {name: np.asarray(self.value(name)) for name in own}
             self.monitor.check_round(feedback.round, points_of(self.compiled.program, decisions), duals)

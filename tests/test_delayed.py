@@ -91,10 +91,9 @@ def test_text_and_builder_say_the_same() -> None:
         ("delayed 3", "delayed 2.5", "number of rounds"),
         ("delayed 3", "delayed (0 - 1)", "number of rounds"),
         ("sum_squares(x - a)", "sum_squares(x - a) + norm1(x - prev(x))", "`prev(x)`"),
-        ("sum_squares(x - a)", "sum_squares(x - a) * (1 + t / T)", "`t`"),
         ("minimize", "state s = s + x[0] in [0, 9] start 1\n\nminimize", "state `s`"),
         ("feedback", "subject to\n    cap: sum(x) + a[0] <= 1  in 90% of rounds\n\nfeedback", "`cap`"),
-        ("minimize", "predict a = last(a)\n\nminimize", "prediction of `a`"),
+        ("minimize", "predict a = last(a)\n\nminimize", "`last(a)`"),
     ],
 )
 def test_what_cannot_stand_beside_it(old: str, new: str, words: str) -> None:

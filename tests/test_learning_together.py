@@ -86,7 +86,7 @@ def test_all_learn_what_one_observed() -> None:
             assert values["observed"] == len(seen)
             np.testing.assert_allclose(values["average"][1], np.mean(seen, axis=0), atol=1e-12)
     assert learner.values["visits_profile"].sum() == len(seen)
-    spans = [one.values["place"] + 1 + 4 * (one.round - 1) for one in learner.learners]
+    spans = [int(one.values["number"]) for one in learner.learners]
     assert len(set(spans)) == 4 and {*learner.pending} < {*spans} and max(spans) < learner.round + 4
 
 

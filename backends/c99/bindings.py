@@ -172,6 +172,7 @@ def _tables(source: CSource) -> Iterator[str]:
         yield f"{table} = {rows!r}"
     yield f"VALUES = {of.outputs!r}"
     yield f"MEASURES = {of.program.measure is not None}"
+    yield f"PREPARES = {of.program.prepare is not None}"
     yield f"WATCHES = {'alarm' in of.heads()}"
     yield f"CERTIFICATE = { {n.name: n.type.shape for n in of.proof}!r}"
 

@@ -16,6 +16,7 @@ STATE_SIZE = 0
 ERROR_SIZE = 1
 STARTS: tuple[str, ...] = ()
 CONTEXT: dict[str, tuple[str, tuple[int, ...]]] = {}
+PREPARES = False
 INPUTS: dict[str, tuple[str, tuple[int, ...]]] = {}
 DRAWS: dict[str, tuple[str, tuple[int, ...]]] = {}
 DECISIONS: dict[str, tuple[str, tuple[int, ...]]] = {}
@@ -107,7 +108,7 @@ class Learner:
 
     def decide(self, **given: Any) -> dict[str, Any]:
         """Decisions of this round by name, from its contexts and the rule's own random numbers, where there are some."""
-        if CONTEXT and any(name in given for name in CONTEXT):
+        if any(name in given for name in CONTEXT) or (PREPARES and not CONTEXT):
             self._checked(self._function("prepare")(self._memory, *self._given(CONTEXT, given)))
         outs = [(ctypes.c_double * max(math.prod(shape), 1))() for _, shape in DECISIONS.values()]
         self._checked(self._function("decide")(self._memory, *self._given(DRAWS, given), *outs))

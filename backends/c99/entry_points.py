@@ -149,7 +149,11 @@ class EntryPoints:
         if self.of.program.measure is None:
             return
         yield f"{self.heads['measure']} {{"
-        args = [self._state()[0], *(d.name for d in self.of.decisions), *(n.name for n in self.of.inputs)]
+        args = [
+            self._state()[self.of.program.number_place],
+            *(d.name for d in self.of.decisions),
+            *(n.name for n in self.of.inputs),
+        ]
         yield from self._rule("measure", args, ["*loss", "constraints", "equalities"])
         yield "}"
 

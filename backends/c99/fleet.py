@@ -19,7 +19,7 @@ from oco.backends.contract import Contract
 from oco.backends.fleet import Array, Fleet
 from oco.backends.round_work import work_of
 from oco.backends.stacked_fleet import StackedFleet
-from oco.compiler.ir.program import PLACE, DType, Type
+from oco.compiler.ir.program import NUMBER, DType, Type
 from oco.compiler.ir.verifier import KINDS
 
 LEAST_WORK = 1 << 26
@@ -126,9 +126,9 @@ class NativeFleet(StackedFleet):
         return self._by_learner(member, of_one, dict(self._members)[member])
 
     def _take_place(self, place: int, count: int) -> None:
-        """Take a place among fleets in turn."""
-        if self.compiled.program.shared:
-            self._blocks[self._member(PLACE)] = place + count * self._left_out
+        """Number this round as that of the fleet at a place among those in turn."""
+        if self.compiled.program.numbers:
+            self._blocks[self._member(NUMBER)] = place + 1 + count * (self.round - 1 + self._left_out)
 
     def _learn_from(self, other: Fleet) -> None:
         """Take what fleets in turn have in common."""

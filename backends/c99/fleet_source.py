@@ -20,7 +20,7 @@ from oco.compiler.ir.batching import batch
 from oco.compiler.ir.mapping import LARGEST_IN_CACHE
 from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.passes import PASSES, optimize
-from oco.compiler.ir.program import Block, DType, Equation, Function, Operand, Program, Type
+from oco.compiler.ir.program import ROUND, Block, DType, Equation, Function, Operand, Program, Type
 from oco.compiler.ir.rename import rename_function
 from oco.compiler.ir.rewrite import all_functions, bound_names, equations_of, substitute
 from oco.compiler.ir.verifier import check
@@ -45,6 +45,8 @@ def in_lanes(program: Program, skip: Collection[str] = ()) -> Program | None:
     """Program of a block; None where blocks would be large, or single learners must be treated apart (to sort, to
     decompose).
     """
+    if program.numbered_by != ROUND:
+        return None  # blocks have one round for all, and the state a number for each
     entries = sum(size(v.type) for f in all_functions(program) for e in equations_of(f.body) for v in e.outs)
     if entries > LARGEST_IN_CACHE:
         return None
@@ -61,7 +63,9 @@ def with_whole_round(program: Program) -> Program:
     state, inputs = len(program.state), len(program.feedback)
     own, first = update.body, update.body.params
     decided = _beside(decide, [*first[:state], *first[state + inputs :]], [own])
-    valued = _beside(measure, [first[0], *decided.results, *first[state : state + inputs]], [own, decided])
+    valued = _beside(
+        measure, [first[program.number_place], *decided.results, *first[state : state + inputs]], [own, decided]
+    )
     parts = {"decided": decided, "measured": valued, "after": own}
     body = Block(
         first,

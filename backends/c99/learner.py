@@ -16,7 +16,7 @@ from oco.backends.contract import Contract
 from oco.backends.feedback import Feedback
 from oco.backends.learner import Learner
 from oco.backends.turns import OfRound
-from oco.compiler.ir.program import DType
+from oco.compiler.ir.program import ROUND, DType
 from oco.compiler.ir.verifier import KINDS
 
 _CODES = {DType.FLOAT: "d", DType.INT: "q", DType.BOOL: "b"}
@@ -53,7 +53,8 @@ class NativeLearner(Learner):
         """Replace `decide` and `observe` by C functions, where that is possible."""
         program, native = self.compiled.program, self.compiled.native
         quick = stepper()
-        if quick is None or program.measure is None or program.factored or self.contexts.awaited or self.contract.axes:
+        alone = program.factored or self.contexts.awaited or self.contract.axes or program.numbered_by != ROUND
+        if quick is None or program.measure is None or alone:
             return
         addresses = [ctypes.cast(native.glue(name), ctypes.c_void_p).value for name in ("decide", "observe", "measure")]
         horizon = -1 if self.contract.horizon is None else self.contract.horizon + (self.contract.continued is None)

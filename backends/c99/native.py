@@ -28,6 +28,7 @@ class Native:
         self.library = library
         self.layout = _layout(program, source)
         self.members = [name for name, _ in source.interface.members()]
+        self.number = self.members[program.number_place]
         self.state_words = (self.layout.work.offset if source.interface.work else ctypes.sizeof(self.layout) + 7) // 8
         """Number of words of eight bytes at the beginning of the struct; work space follows."""
         self.record_layout = _record_layout(source)
@@ -103,7 +104,7 @@ class Native:
     def measure(self, *values: Any) -> Arrays:
         """Loss, g and h, from the round, the decisions and the inputs."""
         struct = self._space()
-        setattr(struct, self.members[0], int(values[0]))
+        setattr(struct, self.number, int(values[0]))
         given, _kept = _given(values[1:], [*self.program.decision, *self.program.feedback])
         return self._results("measure", [ctypes.byref(struct), *given], self.measured)
 

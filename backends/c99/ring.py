@@ -16,7 +16,7 @@ from oco.backends.c99.return_codes import bytes_of_struct, first_refusal
 from oco.backends.c99.state import HEAD, TAIL, load_head, readable, save_head, state_size
 from oco.backends.contract import Contract
 from oco.backends.python.state_file import LAST_ROUND
-from oco.compiler.ir.program import OBSERVED, PLACE
+from oco.compiler.ir.program import NUMBER, OBSERVED
 
 MISSING, UNKNOWN, OVER = "feedback_missing", "round_unknown", "round_over"
 REFUSALS = {
@@ -105,7 +105,7 @@ class Ring:
             "not be finite.",
             "decide": f"Begin the next round: its decision; 0, {name}_{MISSING}, or -1 where it holds a number that is not finite.",
             "check": "0 if every input is finite and within its bounds, else 1 + the place of the first that is not (over all in order).",
-            "measure": "What decisions are worth in a round: the loss, the values of g (g holds where it is <= 0) and of h.",
+            "measure": "What decisions are worth in the oldest open round, else the next: the loss, values of g (<= 0: it holds) and h.",
             "observe": "Take what the oldest open round revealed. The result is that of observe_round.",
             "observe_round": f"Take what an open round t revealed, in any order: 0, {name}_{UNKNOWN}, {name}_{OVER}, or what check or a "
             "step refuses; nothing changes then.",
@@ -184,8 +184,8 @@ class Ring:
     def _init(self) -> Iterator[str]:
         yield f"for (int i = 0; i < {self.turns}; ++i) {{"
         yield f"    {self._call('init', '&self->turns[i]', *self._given(self.of.decisions))};"
-        if self.together:
-            yield f"    self->turns[i].{self._member(PLACE)} = i;"
+        if self.one.program.numbers:
+            yield f"    self->turns[i].{self._member(NUMBER)} = i + 1;"
         if self.prepares:
             yield "    self->before[i] = self->turns[i];"
         yield "    self->open[i] = self->prepared[i] = 0;"
@@ -215,7 +215,8 @@ class Ring:
 
     def _measure(self) -> Iterator[str]:
         values = self._given([*self.of.decisions, *self.of.inputs])
-        yield f"{self._call('measure', '&self->turns[0]', *values, 'loss', 'constraints', 'equalities')};"
+        yield from self._oldest()
+        yield f"{self._call('measure', f'&self->turns[(t - 1) % {self.turns}]', *values, 'loss', 'constraints', 'equalities')};"
 
     def _opened(self) -> Iterator[str]:
         """Statements that give the turn of round t, or return."""
@@ -238,17 +239,21 @@ class Ring:
         yield "return wrong;"
 
     def _observe(self) -> Iterator[str]:
-        yield f"int64_t t = self->decided < {self.turns} ? 1 : self->decided - {self.turns - 1};"
-        yield f"while (t <= self->decided && self->open[(t - 1) % {self.turns}] != t) {{ ++t; }}"
+        yield from self._oldest()
         values = ["self", "t", *self._given([*self.of.inputs, *self.of.draws])]
         yield f"return {self.of.name}_observe_round({', '.join(values)});"
+
+    def _oldest(self) -> Iterator[str]:
+        """Statements that give the oldest open round t, or the next one."""
+        yield f"int64_t t = self->decided < {self.turns} ? 1 : self->decided - {self.turns - 1};"
+        yield f"while (t <= self->decided && self->open[(t - 1) % {self.turns}] != t) {{ ++t; }}"
 
     def _skip(self) -> Iterator[str]:
         yield from self._opened()
         if self.prepares:
             yield "if (self->prepared[i]) { self->turns[i] = self->before[i]; }"
-        if self.together:
-            yield f"self->turns[i].{self._member(PLACE)} += {self.turns};"
+        if self.one.program.numbers:
+            yield f"self->turns[i].{self._member(NUMBER)} += {self.turns};"
         yield "self->open[i] = self->prepared[i] = 0;"
         yield "return 0;"
 

@@ -19,7 +19,7 @@ from oco.backends.stacked_fleet import StackedFleet
 from oco.compiler.ir.batching import batch
 from oco.compiler.ir.mapping import learners_go_together
 from oco.compiler.ir.passes import shorten
-from oco.compiler.ir.program import PLACE, Program
+from oco.compiler.ir.program import NUMBER, ROUND, Program
 
 FEWEST = 32
 """Learners from which batches take less time than one learner after the other."""
@@ -34,6 +34,7 @@ State = tuple[Any, ...]
 def goes_in_batches(program: Program, size: int) -> bool:
     """True where a fleet of so many learners takes less time in batches."""
     alone = program.measure is not None and not program.context and program.prepare is None
+    alone &= program.numbered_by == ROUND
     return size >= FEWEST and alone and not program.factored and learners_go_together(program)
 
 
@@ -101,10 +102,10 @@ class BatchedFleet(StackedFleet):
         self._batches = [(*s[:place], v, *s[place + 1 :]) for s, v in zip(self._batches, values, strict=True)]
 
     def _take_place(self, place: int, count: int) -> None:
-        """Take a place among fleets in turn."""
-        if self.compiled.program.shared:
-            own = np.full(self._lanes, place + count * self._left_out)
-            self._set(self._place(PLACE), [own] * len(self._batches))
+        """Number this round as that of the fleet at a place among those in turn."""
+        if self.compiled.program.numbers:
+            own = np.full(self._lanes, place + 1 + count * (self.round - 1 + self._left_out))
+            self._set(self._place(NUMBER), [own] * len(self._batches))
 
     def _learn_from(self, other: Fleet) -> None:
         """Take what fleets in turn have in common."""

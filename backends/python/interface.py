@@ -11,6 +11,10 @@ MODEL_HASH = ""
 PLAN_HASH = ""
 DELAY = 0
 SHARED: tuple[str, ...] = ()
+NUMBERS = False
+"""True where the state has the number of the round among those of all learners in turn."""
+NUMBERED = False
+"""True where loss and constraints are about that number."""
 HORIZON: int | None = None
 AFTER_HORIZON = ""
 STATE: tuple[str, ...] = ("round",)

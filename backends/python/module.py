@@ -27,7 +27,7 @@ from oco.compiler.ir.dead_code import used_by
 from oco.compiler.ir.lower_bounds import lower_bounds
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.passes import shorten
-from oco.compiler.ir.program import DType, Field, Function, Program
+from oco.compiler.ir.program import ROUND, DType, Field, Function, Program
 from oco.dsl.labels import Axes
 
 _RULE = 100
@@ -112,6 +112,8 @@ def _known(program: Program, contract: Contract) -> dict[str, Any]:
         "certificate": program.certificate is not None,
         "DELAY": contract.delay,
         "SHARED": program.shared,
+        "NUMBERS": program.numbers,
+        "NUMBERED": program.numbered_by != ROUND,
         "HORIZON": None if contract.of_one_turn.horizon is None else True,
         "CONTEXT": bool(program.context),
         "PREVIOUS": bool(program.previous),

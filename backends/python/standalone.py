@@ -19,6 +19,7 @@ from oco.backends.python.interface import (
     LIPSCHITZ,
     MODEL,
     MODEL_HASH,
+    NUMBERED,
     ON_ALARM,
     PLAN_HASH,
     PREVIOUS,
@@ -185,7 +186,7 @@ class Learner:
             raise RuntimeError(
                 f"round {self.round} is observed before it was decided: call `decide` first, once a round"
             )
-        seen = self.round, *self._decision, *values
+        seen = self._values[STATE.index("number")] if NUMBERED else self.round, *self._decision, *values
         loss, constraints, equalities = measure(*seen)
         feedback = Feedback(self.round, float(loss), constraints, equalities)
         if DRAWS:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from oco.backends.python.interface import DELAY, MODEL, MODEL_HASH, SHARED, STATE, STREAMS
+from oco.backends.python.interface import DELAY, MODEL, MODEL_HASH, NUMBERS, SHARED, STATE, STREAMS
 from oco.backends.python.open_rounds import OpenRounds
 from oco.backends.python.standalone import Feedback, Learner
 from oco.backends.python.state_file import StateError, read_state, write_state
@@ -23,15 +23,17 @@ class LateFeedbackLearner:
         """Begin at the model's start, or at a first decision; `seed` is for random draws, and each learner has one of its own."""
         self.learners = [Learner(start, seed if not i else [seed, i]) for i in range(DELAY + 1)]
         self.rounds = OpenRounds(DELAY + 1)
-        if SHARED:
+        if NUMBERS:
             for i, one in enumerate(self.learners):
-                self._replace(one, {"place": i})
+                self._replace(one, {"number": i + 1})
 
-    if SHARED:
+    if NUMBERS:
 
         def _replace(self, one: Learner, values: Mapping[str, Any]) -> None:
             """Give state of one of the learners other values."""
             one._values = tuple(values.get(name, own) for name, own in zip(STATE, one._values))
+
+    if SHARED:
 
         def _learn(self, one: Learner) -> None:
             """Give one of the learners what all have in common, from the one that observed last."""
@@ -80,8 +82,8 @@ class LateFeedbackLearner:
         now = self.rounds.given(round)
         one = self._of(now)
         one.skip()
-        if SHARED:
-            self._replace(one, {"place": one._values[STATE.index("place")] + DELAY + 1})
+        if NUMBERS:
+            self._replace(one, {"number": one._values[STATE.index("number")] + DELAY + 1})
         self.rounds.end(now)
 
     def state(self) -> dict[str, Any]:

@@ -137,7 +137,7 @@ def _called(rule: Hedged, p: Problem, state: State) -> State:
     """State after a round, by a function of the program that rehearsed rounds call too."""
     streams, opened = list(p.seen), list(p.constants)
     ends = np.cumsum((len(flattened(state)), len(streams), len(opened)))
-    round_, turn = (p.round, ()) if p.turn is None else (p.turn.own, (p.turn.place, p.turn.observed))
+    round_, turn = (p.round, ()) if p.turn is None else (p.turn.own, (p.turn.number, p.turn.observed))
 
     def learned(round_: Value, *values: Value) -> list[Value]:
         own, seen, more, turn = (values[a:b] for a, b in pairwise((0, *ends, len(values))))
@@ -160,7 +160,7 @@ def _after_rehearsal(rule: Hedged, p: Problem, first: State, start: Point, data:
     def turn(k: Value, *values: Value) -> list[Value]:
         seen = {n: table[n][k] for n in (s.name for s in p.spec.canonical.streams) if n in table}
         own = Problem(t, p.spec, seen, k + 1, constants=p.constants)
-        own = own if p.turn is None else own.in_turn(p.ahead, p.turn.place, k)
+        own = own if p.turn is None else own.in_turn(p.ahead, p.turn.number + k * p.ahead, k)
         return flattened(rule.update(own, of_form(first, values)))
 
     p.note("rounds are rehearsed; of what they taught, weights and predictions go")

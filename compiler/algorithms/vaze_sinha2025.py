@@ -108,7 +108,7 @@ class Nested:
             p.note("the worst that was seen of each constraint")
             if _windowed(p):
                 W = p.whole("window")
-                last = t.put(array(state, "worst"), seen, t.mod(_round(p), W))
+                last = t.put(array(state, "worst"), seen, t.mod(p.counted, W))
                 worst = t.name("cut", t.max(last, axis=0))
                 following["worst"] = last
             else:
@@ -126,12 +126,6 @@ class Nested:
             empty = p.setting("Q") * broken > reach * reach
             following["worst"] = t.where(empty, seen, array(following, "worst"))
         return {**following, "x": moved}
-
-
-def _round(p: Problem) -> Value:
-    if p.round is None:
-        raise InternalError("no round has been played yet")
-    return p.round
 
 
 def _memory(p: Problem) -> Memory:

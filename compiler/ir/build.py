@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from oco.compiler.ir.program import ROUND as ROUND_NAME
 from oco.compiler.ir.program import DType, Field, Function, Program, Type, Var
 from oco.compiler.ir.rename import rename_function
 from oco.compiler.ir.rewrite import map_functions
@@ -14,7 +15,7 @@ from oco.compiler.ir.verifier import check
 from oco.dsl.diagnostics import InternalError
 
 Named = Mapping[str, Value]
-ROUND = Field("round", Type(DType.INT), "the round that decide answers now, from 1")
+ROUND = Field(ROUND_NAME, Type(DType.INT), "the round that decide answers now, from 1")
 
 
 def trace_program(

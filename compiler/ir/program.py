@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-PLACE, OBSERVED = "place", "observed"
-"""State of learners that learn together: the place of each among them, and how many rounds all of them have observed."""
+ROUND, NUMBER, OBSERVED = "round", "number", "observed"
+"""State of learners: the number of the round among their own; of those in turn, among those of all, and how many rounds all observed."""
 
 
 class DType(StrEnum):
@@ -153,6 +153,7 @@ class Program:
     The draws of a round are the same in decide and update. A decision X that is `factored` has three fields, left (m, K), weights (K,) and
     right (n, K), with X = left diag(weights) right'. `context` names the feedback that is known before the decision.
     `previous` pairs feedback that is a previous decision with the field of the state that has its value: learners fill it in.
+    `numbered_by`: the state that `measure` and `slopes` take as the round, `NUMBER` where learners in turn have losses about it.
     prepare(state..., context...) -> state, where a decision hangs on them: the state from which `decide` and `update` go on.
     `shared` names state that learners in turn have in common (`compiler.lowering.learning_together`): before one observes a round, it takes
     that of the one whose `OBSERVED` is largest.
@@ -180,12 +181,23 @@ class Program:
     previous: tuple[tuple[str, str], ...] = field(default=())
     shared: tuple[str, ...] = field(default=())
     certificate: Function | None = None
+    numbered_by: str = ROUND
 
     @property
     def entries(self) -> tuple[Function, ...]:
         """The functions that are called from outside."""
         every = (self.init, self.prepare, self.decide, self.update, self.measure, self.slopes, self.certificate)
         return tuple(f for f in every if f is not None)
+
+    @property
+    def numbers(self) -> bool:
+        """True where the state has the number of the round among those of all learners in turn."""
+        return any(f.name == NUMBER for f in self.state)
+
+    @property
+    def number_place(self) -> int:
+        """Place in the state of the round that `measure` takes."""
+        return next(k for k, f in enumerate(self.state) if f.name == self.numbered_by)
 
     @property
     def known(self) -> tuple[Field, ...]:

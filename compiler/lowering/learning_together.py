@@ -8,13 +8,15 @@ and feedback of any order may be observed at any time: as d + 1 rounds are open 
 
 from __future__ import annotations
 
-from oco.compiler.ir.program import OBSERVED, PLACE
+from typing import cast
+
+from oco.compiler.ir.program import NUMBER, OBSERVED
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import Informed, State, array
+from oco.compiler.lowering.rule import Informed, Rule, State, array
 
 SYMBOLS = {
-    PLACE: "the place of this learner among those in turn, from 0, and the rounds that they left out",
+    NUMBER: "the number of this round among those of all learners in turn",
     OBSERVED: "the rounds that all learners in turn observed",
 }
 
@@ -26,9 +28,9 @@ class LearningTogether:
         self.rule, self.count = rule, count
 
     def init(self, p: Problem, start: Point) -> State:
-        """State before the first round of the first learner; the others have another place."""
-        zero = p.tracer.lift(0)
-        return {**self.rule.init(p.in_turn(self.count, zero, zero), start), PLACE: zero, OBSERVED: zero}
+        """State before the first round of the first learner; those of the others have other numbers."""
+        first, none = p.tracer.lift(1), p.tracer.lift(0)
+        return {**self.rule.init(p.in_turn(self.count, first, none), start), NUMBER: first, OBSERVED: none}
 
     def decide(self, p: Problem, state: State) -> Point:
         """Decision of the round."""
@@ -41,10 +43,39 @@ class LearningTogether:
     def update(self, p: Problem, state: State) -> State:
         """State after the round."""
         after = self.rule.update(self._in_turn(p, state), _own(state))
-        return {**after, PLACE: state[PLACE], OBSERVED: array(state, OBSERVED) + 1}
+        return {**after, NUMBER: array(state, NUMBER) + self.count, OBSERVED: array(state, OBSERVED) + 1}
 
     def _in_turn(self, p: Problem, state: State) -> Problem:
-        return p.in_turn(self.count, array(state, PLACE), array(state, OBSERVED))
+        return p.in_turn(self.count, array(state, NUMBER), array(state, OBSERVED))
+
+
+class LearningAlone:
+    """Any rule as one of `count` learners in turn, each of which learns of its own rounds: it knows their numbers among those of all."""
+
+    def __init__(self, rule: Rule, count: int) -> None:
+        self.rule, self.count = rule, count
+
+    def init(self, p: Problem, start: Point) -> State:
+        """State before the first round of the first learner; those of the others have other numbers."""
+        return {**self.rule.init(p, start), NUMBER: p.tracer.lift(1)}
+
+    def decide(self, p: Problem, state: State) -> Point:
+        """Decision of the round."""
+        return self.rule.decide(_numbered(p, state), _own(state))
+
+    def prepare(self, p: Problem, state: State) -> State:
+        """State with the decision of this round, once its contexts are known."""
+        prepared = cast(Informed, self.rule).prepare(_numbered(p, state), _own(state))
+        return {**prepared, NUMBER: state[NUMBER]}
+
+    def update(self, p: Problem, state: State) -> State:
+        """State after the round."""
+        after = self.rule.update(_numbered(p, state), _own(state))
+        return {**after, NUMBER: array(state, NUMBER) + self.count}
+
+
+def _numbered(p: Problem, state: State) -> Problem:
+    return p.numbered(array(state, NUMBER))
 
 
 def _kept(state: State) -> State:

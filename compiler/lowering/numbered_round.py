@@ -14,12 +14,17 @@ from oco.dsl.diagnostics import InternalError
 
 
 class NumberedRound:
-    """Round of a number, `round_`, over a tracer; None before the first one."""
+    """Round of a number, `round_`, over a tracer; None before the first one.
+
+    round  number that expressions have, of all rounds
+    own    number among those of this learner, where others take turns with it and it learns alone; settings follow that
+    """
 
     def __init__(self, tracer: Tracer, spec: TraceSpec, round_: Value | None) -> None:
         self.tracer = tracer
         self.spec = spec
         self.round = round_
+        self.own: Value | None = None
         self.epoch: Epoch | None = None
         self.turn: Turn | None = None
 
@@ -30,16 +35,31 @@ class NumberedRound:
         result.__dict__.pop("t", None)
         return result
 
-    def in_turn(self, count: int, place: Value, observed: Value) -> Self:
-        """View of the round as the learner's at this place, from 0, among `count` in turn that learn together: with the number of the round
-        among those of all, of which so many are observed.
+    def numbered(self, number: Value) -> Self:
+        """View of the round of a learner that takes turns with others and learns alone, with its number among those of all."""
+        result = copy(self)
+        result.own, result.round = self.round, number
+        result.__dict__.pop("t", None)
+        return result
+
+    def in_turn(self, count: int, number: Value, observed: Value) -> Self:
+        """View of the round as one of `count` learners in turn that learn together: with the number of the round among those of all, of
+        which so many are observed.
         """
         result = copy(self)
         result.spec = replace(self.spec, horizon=self.spec.canonical.horizon)
-        result.turn = Turn(count, place, self.round, observed)
-        result.round = None if self.round is None else (self.round - 1) * count + place + 1
+        result.turn = Turn(count, number, self.round, observed)
+        result.round = None if self.round is None else number
         result.__dict__.pop("t", None)
         return result
+
+    @property
+    def counted(self) -> Value:
+        """Number of the round that settings follow."""
+        now = self.round if self.own is None else self.own
+        if now is None:
+            raise InternalError("no round has been played yet")
+        return now
 
     @property
     def ahead(self) -> int:
@@ -63,10 +83,8 @@ class NumberedRound:
         with self.tracer.outermost():
             if self.epoch is not None:
                 return self.tracer.name("t", self.played)
-            if self.round is None:
-                raise InternalError("no round has been played yet")
             horizon = None if self.spec.anytime else self.spec.horizon
-            now = self.round if horizon is None else self.tracer.minimum(self.round, horizon)
+            now = self.counted if horizon is None else self.tracer.minimum(self.counted, horizon)
             return self.tracer.name("t", self.tracer.to_float(now))
 
     @property
@@ -74,9 +92,7 @@ class NumberedRound:
         """The number of rounds up to this one, as a float; unlike `t` it goes on after round T. Learners in turn count those that all of
         them observed, and this.
         """
-        if self.round is None:
-            raise InternalError("no round has been played yet")
         if self.turn is not None:
             return self.tracer.to_float(self.turn.observed) + 1.0
-        now = self.tracer.to_float(self.round)
+        now = self.tracer.to_float(self.counted)
         return now if self.epoch is None else now - (self.epoch.length - float(self.epoch.first))

@@ -36,12 +36,12 @@ class Draw:
 
 @dataclass(frozen=True)
 class Turn:
-    """Turn of one of `count` learners that learn together: its place, from 0, its own number of the round, and how many rounds all of them
-    observed.
+    """Turn of one of `count` learners that learn together: the number of the round among those of all, its own number of it, and how many
+    rounds all of them observed.
     """
 
     count: int
-    place: Value
+    number: Value
     own: Value | None
     observed: Value
 

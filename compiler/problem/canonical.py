@@ -184,6 +184,12 @@ class Canonical:
         return tuple(s for s in self.streams if s.following is not None or s.stream.previous)
 
     @cached_property
+    def timed(self) -> bool:
+        """True where loss or constraints are about the number of the round."""
+        parts = (self.objective, *(c.expr for c in (*self.inequalities, *self.known, *self.equalities)))
+        return any(names(e, Kind.ROUND) for e in parts)
+
+    @cached_property
     def size(self) -> int:
         """Number of entries of a decision, all blocks together."""
         return sum(int(np.prod(b.shape, dtype=np.int64)) for b in self.blocks)

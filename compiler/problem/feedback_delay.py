@@ -8,17 +8,18 @@ from oco.compiler.problem.folding import Folding
 from oco.compiler.problem.parts import Inequality
 from oco.compiler.problem.stream_ranges import StreamRange
 from oco.dsl.diagnostics import fail
-from oco.dsl.expressions import Constant, Expr, Kind, Name, walk
+from oco.dsl.expressions import Constant, Expr, Name, walk
 from oco.dsl.limits import LONGEST_DELAY
 from oco.dsl.model import Model
 from oco.dsl.previous import decision_of
+from oco.dsl.statistics import statistic_of
 
 
 def delay_of(model: Model, folding: Folding, inequalities: Sequence[Inequality], streams: Sequence[StreamRange]) -> int:
     """Rounds after which the feedback of a round is there at the latest; 0 where it comes at once.
 
-    Raises OCO540 for what is no number of rounds, and for what a round leaves to the next or knows of its number: each of the learners
-    that take turns sees its own rounds alone.
+    Raises OCO540 for what is no number of rounds, and for what a round leaves to the next: each of the learners that take turns sees its
+    own rounds alone.
     """
     if model.delay is None:
         return 0
@@ -35,7 +36,10 @@ def delay_of(model: Model, folding: Folding, inequalities: Sequence[Inequality],
                 f"the state `{s.name}`", "what follows it is not known when the next round is decided", s.stream.span
             )
     for stated in model.predictions:
-        raise _beside(f"the prediction of `{stated.stream}`", "each learner sees its own rounds alone", stated.span)
+        for node in walk(stated.value):
+            if isinstance(node, Name) and statistic_of(node.name) is not None:
+                why = "the rounds before are those of other learners"
+                raise _beside(f"`{node.name}`", why, node.span, "predict from contexts, or leave the prediction out")
     for c in inequalities:
         if c.learned is not None:
             what = "margin" if c.budget is None else "budget"
@@ -43,15 +47,14 @@ def delay_of(model: Model, folding: Folding, inequalities: Sequence[Inequality],
     for node in (n for e in _written(model) for n in walk(folding.fold(e))):
         if isinstance(node, Name) and decision_of(node.name):
             raise _beside(f"`{node.name}`", "the learner of the round before is another one", node.span)
-        if isinstance(node, Name) and node.kind is Kind.ROUND:
-            raise _beside("the round `t`", "each learner counts its own rounds", node.span, "make it a `context`")
     return int(value)
 
 
 def _written(model: Model) -> Iterator[Expr]:
-    """Loss and sides of the constraints as they are written."""
+    """Loss, predictions and sides of the constraints as they are written."""
     if model.objective is not None:
         yield model.objective
+    yield from (stated.value for stated in model.predictions)
     for c in model.constraints:
         yield from (c.left, c.right)
 

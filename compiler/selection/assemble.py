@@ -14,7 +14,7 @@ from oco.compiler.certificates.sums import SYMBOLS as SUMMED
 from oco.compiler.certificates.watched_conditions import SYMBOLS as WATCHED
 from oco.compiler.certificates.watched_conditions import ConditionKeeper, watched_constraints
 from oco.compiler.ir.build import Measure, Named, trace_program, with_certificate, with_prepare
-from oco.compiler.ir.program import OBSERVED, Program
+from oco.compiler.ir.program import NUMBER, OBSERVED, Program
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
 from oco.compiler.lowering.disclosed import disclosed, with_streams
@@ -83,11 +83,15 @@ def assemble(
     )
     program = replace(program, context=spec.canonical.context, previous=rule.previous)
     program = with_prepare(t, program, player.prepare)
-    if spec.canonical.delay and algorithm.shared:
-        kept = (OBSERVED, *algorithm.shared)
-        shared = (f.name for f in program.state if any(f.name == s or f.name.startswith(f"{s}_") for s in kept))
-        program = replace(program, shared=tuple(shared))
+    program = _in_turn(program, algorithm, spec) if spec.canonical.delay else program
     return with_certificate(t, program, certificates.certificate if certificates.names else None)
+
+
+def _in_turn(program: Program, algorithm: Algorithm, spec: TraceSpec) -> Program:
+    """Program of one of the learners that take turns."""
+    kept = (OBSERVED, *algorithm.shared) if algorithm.shared else ()
+    shared = (f.name for f in program.state if any(f.name == s or f.name.startswith(f"{s}_") for s in kept))
+    return replace(program, shared=tuple(shared), numbered_by=NUMBER if spec.canonical.timed else program.numbered_by)
 
 
 def _disclosed(

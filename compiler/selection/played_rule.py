@@ -12,7 +12,7 @@ from oco.compiler.ir.build import Named
 from oco.compiler.ir.program import DType, Field, Type
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
-from oco.compiler.lowering.learning_together import LearningTogether
+from oco.compiler.lowering.learning_together import LearningAlone, LearningTogether
 from oco.compiler.lowering.points import Point, Rows, Structured
 from oco.compiler.lowering.restarts import Restarted
 from oco.compiler.lowering.round_problem import Problem, TraceSpec
@@ -105,12 +105,13 @@ def _rule(algorithm: Algorithm, spec: TraceSpec) -> tuple[Rule, Informed | None]
     informed = algorithm.prepares(spec.canonical)
     if spec.canonical.delay and algorithm.shared:
         rule = LearningTogether(cast(Informed, rule), spec.canonical.delay + 1)
-    if informed:
-        return rule, cast(Informed, rule)
-    if spec.canonical.known:
-        within = WithinKnown(rule, algorithm.plays)
-        return within, within
-    return CarryingRule(rule) if spec.canonical.carried else rule, None
+    elif spec.canonical.known and not informed:
+        rule, informed = WithinKnown(rule, algorithm.plays), True
+    elif spec.canonical.carried and not informed:
+        rule = CarryingRule(rule)
+    if spec.canonical.delay and not algorithm.shared and spec.canonical.timed:
+        rule = LearningAlone(rule, spec.canonical.delay + 1)
+    return rule, cast(Informed, rule) if informed else None
 
 
 class Layout:

@@ -1,0 +1,105 @@
+"""Predictions from contexts under delayed feedback: a context is known before its round, whatever has not come."""
+
+from __future__ import annotations
+
+import json
+import sys
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from test_delayed_everywhere import play
+from test_delayed_numbers import plan_of
+from thorough import thorough
+
+import oco
+
+T, DELAY = 20, 2
+OPTIMISTIC = f"""\
+model late
+horizon T = {T}
+decision x[2] in box(-1, 1)
+context ahead[2] in [-1, 1]
+stream a[2] in [-1, 1]
+predict a = 0.5 * ahead
+minimize sum_squares(x - a)
+using optimistic
+feedback full delayed {DELAY}
+"""
+HEDGED = f"""\
+model late
+horizon T = {T}
+decision x[2] in box(0, 9)
+context ahead[2] in [0, 8]
+stream a[2] in [0, 9]
+stream room in [4, 16]
+predict a = 0.5 * ahead + 1
+minimize sum(x) - 3 * sum(minimum(x, a))
+subject to
+    fits: sum(x) <= room  each round, penalty 4
+using hedged
+feedback full delayed {DELAY}
+"""
+CASES = {"alone": OPTIMISTIC, "together": HEDGED}
+
+
+def rounds(text: str, seed: int) -> list[dict[str, Any]]:
+    rng = np.random.default_rng(seed)
+    if text is OPTIMISTIC:
+        return [{"ahead": z, "a": np.clip(0.5 * z + rng.normal(0, 0.2, 2), -1, 1)} for z in rng.uniform(-1, 1, (T, 2))]
+    data = rng.uniform(0, 8, (T, 2))
+    return [
+        {"ahead": z, "a": np.clip(0.5 * z + 1 + rng.normal(0, 0.2, 2), 0, 9), "room": rng.uniform(9, 12)} for z in data
+    ]
+
+
+def table(data: list[dict[str, Any]]) -> dict[str, Any]:
+    return {name: np.array([row[name] for row in data]) for name in data[0]}
+
+
+def test_learners_that_learn_alone_are_those_without_delay_on_their_own_rounds() -> None:
+    data, count = rounds(OPTIMISTIC, 1), DELAY + 1
+    own = OPTIMISTIC.replace(f"feedback full delayed {DELAY}\n", "").replace(f"T = {T}", f"T = {-(-T // count)}")
+    x = plan_of(OPTIMISTIC).run(table(data), backend="numpy").decisions
+    for turn in range(count):
+        learner = plan_of(own).learner(backend="numpy")
+        for t in range(turn, T, count):
+            np.testing.assert_allclose(learner.decide(ahead=data[t]["ahead"]), x[t], atol=1e-12)
+            learner.observe(a=data[t]["a"])
+
+
+@pytest.mark.parametrize("text", [OPTIMISTIC, thorough(HEDGED)], ids=CASES)
+def test_backends_modules_and_saved_states_go_on_in_any_order(text: str) -> None:
+    data, plan, known = rounds(text, 2), plan_of(text), ("ahead",)
+    own = play(plan.learner(backend="numpy"), data, known, DELAY, 5)
+    np.testing.assert_allclose(play(plan.learner(backend="c"), data, known, DELAY, 5), own, atol=1e-9)
+    module = ModuleType("late")
+    sys.modules["late"] = module
+    exec(compile(plan.source("numpy"), "late.py", "exec"), module.__dict__)
+    assert np.array_equal(play(module.Learner(), data, known, DELAY, 5), own)
+    rng, saved = np.random.default_rng(5), plan.learner(backend="numpy")
+    for t, row in enumerate(data, 1):
+        assert np.array_equal(saved.decide(ahead=row["ahead"]), own[t - 1])
+        saved = oco.restore(json.loads(json.dumps(saved.state()))) if t % 4 == 3 else saved
+        for k in rng.permutation(saved.pending):
+            if k == t - DELAY or rng.random() < 0.3:
+                given = {name: value for name, value in data[k - 1].items() if name not in known}
+                saved.skip(round=int(k)) if k % 5 == 0 else saved.observe(round=int(k), **given)
+
+
+def test_a_prediction_of_the_round_itself_is_used() -> None:
+    """With the same data, what the context predicts moves the decision of its round, and of no round before."""
+    data = rounds(HEDGED, 3)
+    other = [dict(row) for row in data]
+    other[14]["ahead"] = 8 - other[14]["ahead"]
+    first, second = (plan_of(HEDGED).run(table(d), backend="c").decisions for d in (data, other))
+    same = (first == second).all(axis=1)
+    assert same[:14].all() and not same[14]
+
+
+def test_statistics_of_the_rounds_before_are_refused() -> None:
+    for statistic in ("last(a)", "mean(a, 3)", "season(a, 4)"):
+        with pytest.raises(oco.OcoError, match="those of other learners") as caught:
+            oco.check(oco.parse(OPTIMISTIC.replace("0.5 * ahead", statistic)))
+        assert caught.value.code == "OCO540" and "contexts" in caught.value.hint

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,18 +18,27 @@ class Feedback:
     """Data that a round revealed, as arrays in the order of the program's fields, with the loss and constraints of the
     decision.
 
-    Loss and constraints are computed on first use.
+    Loss and constraints are computed on first use. `draws` are the rule's own random arrays of the round by name: of rules for bandit
+    feedback the exploration, from which propensities follow by their distributions.
     """
 
-    def __init__(self, round: int, values: Mapping[str, Any], decisions: tuple[Any, ...], compiled: Compiled) -> None:
+    def __init__(
+        self,
+        round: int,
+        values: Mapping[str, Any],
+        decisions: tuple[Any, ...],
+        compiled: Compiled,
+        draws: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
         self.round = round
         self.values = values
         self.decisions = decisions
         self.compiled = compiled
+        self.draws = draws
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Data, decisions and what was measured of them: another process needs no program for these."""
-        return carried, (self.round, dict(self.values), self.decisions, self._measured)
+        return carried, (self.round, dict(self.values), self.decisions, self._measured, dict(self.draws))
 
     def __repr__(self) -> str:
         return f"Feedback(round={self.round}, loss={self.loss:.6g}, violation={self.violation})"
@@ -62,8 +72,14 @@ class Feedback:
         return np.concatenate([np.maximum(self.constraints, 0), np.abs(self.equalities)])
 
 
-def carried(round: int, values: Mapping[str, Any], decisions: tuple[Any, ...], measured: tuple[Any, ...]) -> Feedback:
+def carried(
+    round: int,
+    values: Mapping[str, Any],
+    decisions: tuple[Any, ...],
+    measured: tuple[Any, ...],
+    draws: Mapping[str, Any] = MappingProxyType({}),
+) -> Feedback:
     """Feedback whose loss and constraints are known."""
-    result = Feedback(round, values, decisions, Compiled.__new__(Compiled))
+    result = Feedback(round, values, decisions, Compiled.__new__(Compiled), draws)
     result.__dict__["_measured"] = measured
     return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import numbers
 import os
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from oco.dsl.bind import bind
 from oco.dsl.builder import ModelBuilder
 from oco.dsl.calls import checked_call
 from oco.dsl.diagnostics import contained, fail, require
+from oco.dsl.logs import logger
 from oco.dsl.model import Model
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from oco.migrating import Migration
     from oco.plan import Plan
     from oco.tuning import Tuned
+
+log = logger(__name__)
 
 
 @checked_call
@@ -44,9 +48,12 @@ def check(
     with contained("checking"):
         bound, budget = _bound(model, params), SearchBudget(effort)
         if data is None:
-            return Facts.of(check_canonical(bound, canonical(bound), budget=budget))
-        problem, *seen = _observed(bound, data)
-        return Facts.of(check_canonical(bound, problem, *seen, budget=budget))
+            facts = Facts.of(check_canonical(bound, canonical(bound), budget=budget))
+        else:
+            problem, *seen = _observed(bound, data)
+            facts = Facts.of(check_canonical(bound, problem, *seen, budget=budget))
+    log.info("%s: %d facts, %d warnings", bound.name, len(facts), len(facts.warnings))
+    return facts
 
 
 def _observed(model: Model, source: Any) -> tuple[Canonical, dict[str, Any], Mapping[str, Any] | None]:
@@ -121,7 +128,16 @@ def compile(
         problem = bound if data is None else problem_for(bound, data, seed)
         options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort, "budget": budget, "data": data}
         plan = planned(problem, algorithm, settings, backend, seed=seed, **options)
-        return instrumented(plan, certify, alert)
+        return _logged(instrumented(plan, certify, alert))
+
+
+def _logged(plan: Plan) -> Plan:
+    """Plan, of which the log has the algorithm and the warnings."""
+    if log.isEnabledFor(logging.WARNING):
+        log.info("%s: %s for %s rounds", plan.model.name, plan.algorithm, plan.horizon or "any number of")
+        for warning in plan.warnings:
+            log.warning("%s: %s %s", plan.model.name, warning.code, warning.message)
+    return plan
 
 
 def instrumented(plan: Plan, certify: str | None, alert: float | None) -> Plan:

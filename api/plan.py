@@ -13,6 +13,7 @@ from oco.backends.base import Compiled
 from oco.backends.choose import BackendChoice, choose_backend
 from oco.backends.contract import Contract
 from oco.backends.learner import Learner
+from oco.backends.notifying import OnRound, OnWarning
 from oco.backends.registry import backend as find_backend
 from oco.backends.registry import make_fleet, make_learner, parts_of, registered, restored, standalone_files, usable
 from oco.compiler.promises.making import promise_of_plan
@@ -244,16 +245,17 @@ class Plan(core.Plan, Suggesting):
         journal: str | Path | None = None,
         budget: ComparatorBudget | None = None,
         on_missing: str = "error",
+        on_round: OnRound | None = None,
+        on_warning: OnWarning | None = None,
     ) -> Trace:
         """Run a learner over data: a path, arrays with the round first, an iterator of rounds, or None to draw.
 
-        The plan does not change: it decides as `learner()` does on these rounds, even where their number is not its
-        horizon.
+        The plan does not change: it decides as `learner()` does on these rounds, even where their number is not its horizon.
 
         mapping     columns that fill each stream: {"price": "zone.*"}; `on_missing` values: "error", "hold" or "skip"
         budget      of time and memory for the trace's comparators
-        journal     a folder that records every round before it counts (see `oco.open`): the same call continues after a
-                    crash
+        journal     a folder that records every round before it counts (see `oco.open`): the same call continues after a crash
+        on_round    called with the feedback of each round (where C plays many at once, after those), `on_warning` with each warning's text
         progress    called now and then with the round, the loss and the violation so far; None: a bar in notebooks
 
         Raises OcoError where the data do not fit the model (OCO8xx), with the round and the entry.
@@ -262,6 +264,7 @@ class Plan(core.Plan, Suggesting):
         from oco.evaluation.run import run
 
         options: dict[str, Any] = {"mapping": mapping, "journal": journal, "budget": budget, "on_missing": on_missing}
+        options |= {"on_round": on_round, "on_warning": on_warning}
         bar = notebook_bar(self.model.name, rounds or self.horizon) if progress is None else None
         try:
             return Trace.of(run(self, data, rounds, seed, start, draws, backend, keep, progress or bar, **options))
@@ -337,9 +340,8 @@ class Plan(core.Plan, Suggesting):
         """Sentences on the files that `write` puts at `path`, with a command that runs them on `data`."""
         rounds = None if self.canonical.feedback.gives_values_alone else str(data)
         names = [place.name for place in self.files_at(path, backend, target=target)]
-        return find_backend(registry.builder(target) if target else backend or self.target).usage(
-            str(path), names, rounds
-        )
+        chosen = registry.builder(target) if target else backend or self.target
+        return find_backend(chosen).usage(str(path), names, rounds)
 
     def source(self, backend: str | None = None, precision: str | None = None) -> str:
         """Text of the standalone module; for C, of the source file. Raises what `files` raises."""
@@ -373,8 +375,8 @@ class Plan(core.Plan, Suggesting):
 
         For NumPy one module where the path has an ending, as `learner.py`, else a folder with the rule and the learner that runs it as
         modules of their own; for C a folder. Each file is written completely or not at all. `precision` is that of `files`. `target`: a
-        platform that the learner is compiled for, "wasm" for WebAssembly with an ES module that runs it. Raises what `files` raises, OCO690
-        to OCO692 where it cannot be compiled for the target, and OCO903 where a file cannot be written.
+        platform to compile for, "wasm" for WebAssembly with an ES module. Raises what `files` raises, OCO690 to OCO692 where it cannot be
+        compiled for the target, and OCO903 where a file cannot be written.
         """
         places = self.files_at(path, backend, precision, target)
         write_files(places)

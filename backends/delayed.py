@@ -22,6 +22,7 @@ from oco.backends.fleet import Fleet, FleetFeedback
 from oco.backends.fleet_file import SavedFleet, in_turn, write_fleet
 from oco.backends.learner import Learner
 from oco.backends.monitor import Monitor
+from oco.backends.notifying import Notifying, OnRound, OnWarning, each_once
 from oco.backends.ownership import Owned
 from oco.backends.portable import PUBLIC, write_whole
 from oco.backends.python.open_rounds import OpenRounds, RoundError
@@ -128,7 +129,7 @@ class InTurns(Owned, Generic[One]):
         one._take_place(self.members.index(one), len(self.members))
 
 
-class DelayedLearner(InTurns[Learner]):
+class DelayedLearner(InTurns[Learner], Notifying):
     """Learner round by round, of learners in turn."""
 
     @classmethod
@@ -171,6 +172,13 @@ class DelayedLearner(InTurns[Learner]):
         """Keep a warning, once, as `Learner.warn`."""
         self.learners[0].warn(message)
 
+    def notify(self, on_round: OnRound | None = None, on_warning: OnWarning | None = None) -> None:
+        """Call functions after each round that is observed, in the order of the feedback, and with each warning of the learners once."""
+        super().notify(on_round)
+        call = None if on_warning is None else each_once(on_warning)
+        for one in self.learners:
+            one.notify(on_warning=call)
+
     @property
     def contexts(self) -> Any:
         """Contexts of the learner whose turn is next."""
@@ -206,7 +214,9 @@ class DelayedLearner(InTurns[Learner]):
                 )  # not its compiled shortcut, whose feedback has no data
             self.rounds.end(now)
             self._last = one
-            return Feedback(now, feedback.values, feedback.decisions, feedback.compiled)
+        return self._observed(
+            Feedback(now, feedback.values, feedback.decisions, feedback.compiled, draws=feedback.draws)
+        )
 
     # Its life beyond this process.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,20 +19,29 @@ class Feedback:
     decision.
 
     Loss and constraints are computed on first use. `number`: that of the round among those of all learners in turn, 0 for `round`.
+    `draws` are the rule's own random arrays of the round by name: of rules for bandit feedback the exploration, from which propensities
+    follow by their distributions.
     """
 
     def __init__(
-        self, round: int, values: Mapping[str, Any], decisions: tuple[Any, ...], compiled: Compiled, number: int = 0
+        self,
+        round: int,
+        values: Mapping[str, Any],
+        decisions: tuple[Any, ...],
+        compiled: Compiled,
+        number: int = 0,
+        draws: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.round = round
         self.number = number or round
         self.values = values
         self.decisions = decisions
         self.compiled = compiled
+        self.draws = draws
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Data, decisions and what was measured of them: another process needs no program for these."""
-        return carried, (self.round, dict(self.values), self.decisions, self._measured)
+        return carried, (self.round, dict(self.values), self.decisions, self._measured, dict(self.draws))
 
     def __repr__(self) -> str:
         return f"Feedback(round={self.round}, loss={self.loss:.6g}, violation={self.violation})"
@@ -65,8 +75,14 @@ class Feedback:
         return np.concatenate([np.maximum(self.constraints, 0), np.abs(self.equalities)])
 
 
-def carried(round: int, values: Mapping[str, Any], decisions: tuple[Any, ...], measured: tuple[Any, ...]) -> Feedback:
+def carried(
+    round: int,
+    values: Mapping[str, Any],
+    decisions: tuple[Any, ...],
+    measured: tuple[Any, ...],
+    draws: Mapping[str, Any] = MappingProxyType({}),
+) -> Feedback:
     """Feedback whose loss and constraints are known."""
-    result = Feedback(round, values, decisions, Compiled.__new__(Compiled))
+    result = Feedback(round, values, decisions, Compiled.__new__(Compiled), draws=draws)
     result.__dict__["_measured"] = measured
     return result

@@ -24,6 +24,7 @@ from oco.backends.feedback import Feedback
 from oco.backends.known import Contexts
 from oco.backends.monitor import Monitor, is_watched
 from oco.backends.named import by_position, named
+from oco.backends.notifying import Notifying
 from oco.backends.out_of_bounds import CHOICES, NOTES, repaired
 from oco.backends.past_horizon import Continuing
 from oco.backends.portable import Portable, row_of
@@ -35,17 +36,19 @@ from oco.compiler.certificates.certificate import Certificate
 from oco.compiler.theory.conditions import ConditionLine
 from oco.dsl.calls import checked_call
 from oco.dsl.diagnostics import InternalError, fail
+from oco.dsl.logs import logger
 
 if TYPE_CHECKING:
     from oco.backends.journal import Journal
 
 Array = np.ndarray[Any, Any]
+log = logger(__name__)
 MOST_WARNINGS = 100  # warnings that a learner keeps: it may run for months
 MOST_OUTSIDE = 50
 """Most listed rounds with data outside the bounds."""
 
 
-class Learner(Drawing, Continuing, Turns, Watching, Portable):
+class Learner(Drawing, Continuing, Turns, Watching, Portable, Notifying):
     """Learner that decides round by round: `decide(...)` with the model's contexts by name, then `observe(...)` with the rest.
 
     Threads may use it in turns; one that comes while another is at work waits `timeout` seconds for its turn, then gets
@@ -237,7 +240,7 @@ class Learner(Drawing, Continuing, Turns, Watching, Portable):
                 return self._other_round(round, {**({} if row is None else row_of(row, self._wanted)), **streams})
             feedback = self._given(row, streams)
             self.update(feedback)
-            return feedback
+        return self._observed(feedback)
 
     def _given(self, row: Any, streams: Mapping[str, Any]) -> Feedback:
         """Checked data of a round that `decide` has answered, as `observe` takes them."""
@@ -266,7 +269,8 @@ class Learner(Drawing, Continuing, Turns, Watching, Portable):
             before = {name: self.value(own) for name, own in self.compiled.program.previous}
             values = self.checked({**given, **self.contexts.needed(self.round), **before})
             number = int(self._state[self._number_place])
-            return Feedback(self.round, values, decisions, self.compiled, number)
+            draws = dict(zip((f.name for f in self.compiled.program.draws), self._random_arrays()))
+            return Feedback(self.round, values, decisions, self.compiled, number, draws)
 
     def checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Arrays of a round in the order of the program's fields, contexts included. Raises OCO840 to OCO845 for names, kinds,
@@ -343,6 +347,9 @@ class Learner(Drawing, Continuing, Turns, Watching, Portable):
         if message not in self.warnings and len(self.warnings) < MOST_WARNINGS:
             last = len(self.warnings) == MOST_WARNINGS - 1
             self.warnings.append("there were more warnings than are kept" if last else message)
+            log.warning("%s: %s", self.compiled.program.name, self.warnings[-1])
+            if self._on_warning is not None:
+                self._on_warning(self.warnings[-1])
 
     def _repaired(self, take: Intake, error: StreamError, given: Mapping[str, Any]) -> list[Any]:
         """Values that the intake refused, where the caller's settings or the form by decisions allow them."""

@@ -8,11 +8,14 @@ from typing import Any
 
 from oco.dsl.calls import checked_call
 from oco.dsl.diagnostics import contained, require
+from oco.dsl.logs import logger
 from oco.dsl.model import Model
 from oco.dsl.resolver import resolve
 from oco.dsl.source import Source
 from oco.dsl.text.parser import parse_file
 from oco.dsl.writing import read_text
+
+log = logger(__name__)
 
 
 @checked_call
@@ -29,7 +32,9 @@ def parse(
     require(params, (Mapping, type(None)), "values by the names of params")
     with contained("reading"):
         file, errors = parse_file(Source(name, text))
-        return resolve(file, params, None if folder is None else Path(folder), errors)
+        model = resolve(file, params, None if folder is None else Path(folder), errors)
+    log.info("%s: model %s is read", name, model.name)
+    return model
 
 
 @checked_call

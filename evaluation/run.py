@@ -9,17 +9,20 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from oco.backends.arguments import CODES, is_integer
 from oco.backends.choose import BackendChoice
 from oco.backends.factors import points_of
+from oco.backends.feedback import Feedback as ObservedRound
+from oco.backends.feedback import carried
 from oco.backends.learner import Learner
 from oco.backends.monitor import slope_rounds
+from oco.backends.notifying import OnRound, OnWarning
 from oco.backends.opening import open_journal
-from oco.backends.play import can_play, play
+from oco.backends.play import PlayedRounds, can_play, play
 from oco.backends.registry import growth_of
 from oco.compiler.evidence.wealth import Evidence, read_alarm
 from oco.compiler.problem.canonical import Canonical
@@ -28,6 +31,7 @@ from oco.compiler.prover.ledger import plain
 from oco.compiler.selection.explain import formula_text
 from oco.compiler.theory.theorems import Guarantee, Situation
 from oco.dsl.diagnostics import OcoError, fail
+from oco.dsl.logs import logger
 from oco.dsl.statements import Feedback
 from oco.evaluation.comparators import ComparatorBudget
 from oco.evaluation.data import Data, from_rounds, load_data
@@ -38,10 +42,19 @@ from oco.evaluation.revealed import Revealed
 from oco.evaluation.tables import readable
 
 Array = np.ndarray[Any, Any]
+log = logger(__name__)
 Progress = Callable[[int, float, float], None]
 ALPHA = 0.001
 """Probability at most that a run warns of statements about its streams that hold."""
 TELL_EVERY = 1.0  # seconds after which progress is reported however slow the rounds are
+
+
+class Calls(NamedTuple):
+    """Functions that a run calls: see `run`."""
+
+    progress: Progress | None
+    on_round: OnRound | None
+    on_warning: OnWarning | None
 
 
 class RunnablePlan(Protocol):
@@ -112,6 +125,8 @@ def run(
     on_missing: str = "error",
     journal: str | Path | None = None,
     budget: ComparatorBudget | None = None,
+    on_round: OnRound | None = None,
+    on_warning: OnWarning | None = None,
 ) -> MeasuredRun:
     """Run the plan's learner as it is: its settings are those of the plan's horizon, however many rounds there are.
 
@@ -122,30 +137,23 @@ def run(
     progress  called now and then with the round, the sum of the losses and the sum of the hard violations so far
     journal   a folder: rounds are recorded there before they count, and those already recorded must be the same
     budget    limits of seconds and bytes for the trace's comparators
+    on_round  called with the feedback of each round; `on_warning` with the text of each warning
     """
-    loaded: Data | None = None
-    notes: tuple[str, ...] = ()
-    if rounds is not None and not (is_integer(rounds) and rounds > 0):
-        raise fail("OCO826", f"a number of rounds is an integer from 1, not {rounds!r}")
-    given = RepairedRounds((), on_missing)
-    if _is_iterator(data):
-        given = RepairedRounds(from_rounds(plan.canonical, data, seed, mapping), on_missing)
-        feed = _taken(iter(given), rounds)
-    else:
-        loaded = load_data(plan.canonical, data, mapping=mapping, seed=seed, rounds=rounds, on_missing=on_missing)
-        notes = (*loaded.notes, *_planned_otherwise(plan.canonical.horizon, loaded.rounds))
-        feed, rounds = iter(loaded), loaded.rounds
+    loaded, given = _rounds_of(plan.canonical, data, rounds, seed, mapping, on_missing)
+    feed = _taken(iter(given), rounds) if loaded is None else iter(loaded)
+    rounds = rounds if loaded is None else loaded.rounds
+    notes = () if loaded is None else (*loaded.notes, *_planned_otherwise(plan.canonical.horizon, loaded.rounds))
     target = plan.backend_for(plan.canonical.horizon if rounds is None else rounds, backend)
     own: dict[str, Any] = {"seed": seed, "start": start, "draws": draws}
     made, turns = partial(plan.learner, **own), plan.canonical.delay + 1
-    player = None if loaded is None or journal is not None else plan.player(loaded.rounds, target.name, **own)
+    calls, full = Calls(progress, on_round, on_warning), plan.canonical.feedback is Feedback.FULL
+    by_rounds = journal is not None or (on_round is not None and not full)
+    player = None if loaded is None or by_rounds else plan.player(loaded.rounds, target.name, **own)
     learner = player or _opened(lambda recorded: made(backend=target.following(recorded).name), journal, turns)
     recorder = Recorder(plan.canonical, learner, rounds, keep, collect=loaded is None)
+    log.info("%s: %s runs in %s", plan.canonical.name, plan.algorithm, learner.compiled.backend)
     with learner:
-        if loaded is not None and can_play(learner) and (player or plan.canonical.feedback is Feedback.FULL):
-            _play(learner, loaded, recorder, progress)
-        else:
-            _drive(plan.canonical, learner, feed, recorder, progress)
+        _go_through(plan.canonical, learner, loaded if player or full else None, feed, recorder, calls)
     if loaded is None:
         streams = MappingProxyType(recorder.streams())
         loaded = Data(plan.canonical, recorder.count, streams, seed=seed)
@@ -157,6 +165,23 @@ def run(
     proof = learner.certificate() if learner.contract.terms is not None else None
     parts: dict[str, Any] = {"origin": origin, "budget": budget, "certificate": proof, **message}
     return MeasuredRun(plan.canonical, loaded, record, promise_of(plan, recorder.count), **parts)
+
+
+def _rounds_of(
+    problem: Canonical,
+    data: Any,
+    rounds: int | None,
+    seed: int,
+    mapping: Mapping[str, str | Sequence[str]] | None,
+    on_missing: str,
+) -> tuple[Data | None, RepairedRounds]:
+    """Data as arrays, or those of an iterator as they come. Raises OCO826 for a number of rounds that is none."""
+    if rounds is not None and not (is_integer(rounds) and rounds > 0):
+        raise fail("OCO826", f"a number of rounds is an integer from 1, not {rounds!r}")
+    if _is_iterator(data):
+        return None, RepairedRounds(from_rounds(problem, data, seed, mapping), on_missing)
+    loaded = load_data(problem, data, mapping=mapping, seed=seed, rounds=rounds, on_missing=on_missing)
+    return loaded, RepairedRounds((), on_missing)
 
 
 def _opened(made: Callable[[str | None], Learner], journal: str | Path | None, turns: int) -> Learner:
@@ -224,14 +249,45 @@ def _given(
     return first, {name: np.asarray(array) for name, array in (draws or {}).items()}
 
 
-def _play(learner: Learner, data: Data, recorder: Recorder, progress: Progress | None) -> None:
-    """Run many rounds in one call of the compiled program."""
+def _go_through(
+    problem: Canonical,
+    learner: Learner,
+    streams: Data | None,
+    feed: Iterable[Mapping[str, Any]],
+    recorder: Recorder,
+    calls: Calls,
+) -> None:
+    """Play all rounds: many at once where their streams are known to the learner, but for draws that `on_round` is to have."""
+    explored = calls.on_round is not None and bool(learner.compiled.program.draws)
+    if streams is not None and not explored and can_play(learner):
+        learner.notify(on_warning=calls.on_warning)
+        _play(learner, streams, recorder, calls)
+    else:
+        learner.notify(calls.on_round, calls.on_warning)
+        _drive(problem, learner, feed, recorder, calls.progress)
+
+
+def _play(learner: Learner, data: Data, recorder: Recorder, calls: Calls) -> None:
+    """Run many rounds in one call of the compiled program; `on_round` is called for each of them after the call."""
     began = perf_counter()
-    for played in play(learner, data.read, data.rounds, recorder.duals, recorder.wants):
+    wants = recorder.wants if calls.on_round is None else lambda start, stop: True
+    for played in play(learner, data.read, data.rounds, recorder.duals, wants):
         recorder.add_block(played)
-        if progress is not None:
-            progress(recorder.count, recorder.loss_sum, recorder.violation_sum)
+        if calls.on_round is not None:
+            for feedback in _feedback_of(played, data):
+                calls.on_round(feedback)
+        if calls.progress is not None:
+            calls.progress(recorder.count, recorder.loss_sum, recorder.violation_sum)
     recorder.seconds = perf_counter() - began
+
+
+def _feedback_of(played: PlayedRounds, data: Data) -> Iterator[ObservedRound]:
+    """Feedback of each of the played rounds, measured."""
+    streams = data.read(played.first - 1, played.first - 1 + played.rounds)
+    for k in range(played.rounds):
+        values, decisions = {name: array[k] for name, array in streams.items()}, [*played.decisions.values()]
+        measured = played.loss[k], played.constraints[k], played.equalities[k]
+        yield carried(played.first + k, values, tuple(d[k] for d in decisions), measured)
 
 
 def _drive(

@@ -15,6 +15,7 @@ from oco.backends.c99.build import stepper
 from oco.backends.contract import Contract
 from oco.backends.feedback import Feedback
 from oco.backends.learner import Learner
+from oco.backends.notifying import OnRound, OnWarning
 from oco.backends.turns import OfRound
 from oco.compiler.ir.program import ROUND, DType
 from oco.compiler.ir.verifier import KINDS
@@ -129,8 +130,13 @@ class NativeLearner(Learner):
     def _share(self) -> None:
         """Let all calls go through Python where a journal, other threads, draws of the caller or a watch have a part in them."""
         if self._quick is not None:
-            watched = self.contract.alert is not None
+            watched = self.contract.alert is not None or self._on_round is not None
             self._quick.busy = self.journal is not None or self.shared or self._draws is not None or watched
+
+    def notify(self, on_round: OnRound | None = None, on_warning: OnWarning | None = None) -> None:
+        """Call functions after each round and with each warning; rounds that are told go through Python."""
+        super().notify(on_round, on_warning)
+        self._share()
 
     def memory(self) -> bytes:
         """Bytes of the struct."""

@@ -126,6 +126,7 @@ static PyObject *feedback_violation(Feedback *w, void *closure) {
 
 static PyGetSetDef feedback_members[] = {
     {"round", (getter)feedback_round, NULL, "The round that was played.", NULL},
+    {"number", (getter)feedback_round, NULL, "The round among those of all learners in turn: a learner alone has no others.", NULL},
     {"loss", (getter)feedback_loss, NULL, "f_t(x_t).", NULL},
     {"constraints", (getter)feedback_constraints, NULL, "g_t(x_t), shape (N,).", NULL},
     {"equalities", (getter)feedback_equalities, NULL, "h_t(x_t), shape (M,).", NULL},

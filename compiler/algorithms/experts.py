@@ -28,7 +28,7 @@ another quantile is best than for the mean of the loss."""
 LOWEST = 2
 """First of these quantiles that has such experts."""
 UNCONSTRAINED = (0.03, 0.3, 3.0, 30.0, 1000.0)
-"""Reach of the experts that solve the round on each prediction where there are no constraints, and no margins to learn. The largest goes to
+"""Reach of the experts that solve the round on each prediction where no margins are learned. The largest goes to
 the minimizer of a linear loss at once, whatever slopes came before."""
 Solved = tuple[tuple[int, float, float], ...]
 
@@ -81,8 +81,11 @@ def blind(canonical: Canonical) -> Solved:
 
 
 def learns_margins(canonical: Canonical) -> bool:
-    """True where some inequality binds each round: one on average has a price, and no margin."""
-    return not averaged(canonical).all()
+    """True where experts differ in the margins of their constraints, else in their reaches: without constraints, or where all of them have
+    prices, which need no margins, and the round is solved with its curved loss, whose minimizer moves little with what is predicted.
+    """
+    priced = bool(averaged(canonical).all()) and predicted_of(canonical).whole is not None
+    return bool(canonical.inequalities) and not priced
 
 
 def expert_count(canonical: Canonical, season: int, curved: bool = False) -> int:

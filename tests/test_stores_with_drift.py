@@ -101,6 +101,12 @@ def test_the_valued_loss_is_the_loss_less_the_value_of_what_the_cut_leaves() -> 
         assert (np.diff(losses[-at.size :], 2) >= -1e-9).all()
 
 
+def test_learners_say_that_what_is_left_is_an_estimate() -> None:
+    plan = oco.compile(oco.parse(TOWER))
+    assert plan.guarantee is None and plan.withheld == "what is left in `level` has a value, which is an estimate"
+    assert plan.contract.guarantee[0] == f"No guarantee: {plan.withheld}."
+
+
 def base_stock(demand: Any, cost: Any) -> float:
     """Loss of the best of rules that order up to a quantile of the demand of the same days of the week."""
     best = np.inf

@@ -116,7 +116,7 @@ def _factor(row: Floats, z: Floats) -> float:
 
 def _rows(canonical: Canonical, expr: Expr, shape: tuple[int, ...]) -> Floats | None:
     """Entries of an expression that is affine in decisions and streams: its value at 0, then its slopes, (entries, 1 + variables)."""
-    sizes = {o.name: o.shape for o in (*canonical.blocks, *canonical.streams)}
+    sizes = {b.name: b.shape for b in canonical.blocks} | {o.name: o.shape for o in canonical.streams}
     own = rewrite(expr, lambda n: replace(n, kind=Kind.DECISION) if isinstance(n, Name) and n.name in sizes else n)
     if names(own, Kind.ROUND) or not is_affine(own, tuple(sizes)):
         return None

@@ -180,12 +180,11 @@ def without_missing(canonical: Canonical) -> Canonical:
 
 def _with_missing(canonical: Canonical, by: Callable[[StreamRange], Expr]) -> Canonical:
     """Problem with other expressions for what is missing, where the loss pays for it."""
-    for store in stores(canonical):
-        if store.ends.paid.any():
-            parts = {"objective": canonical.objective, "moving": canonical.moving}
-            own = {n: e and with_missing(canonical, store.state, e, by(store.state)) for n, e in parts.items()}
-            canonical = replace(canonical, **own)
-    return canonical
+    own, moving = canonical.objective, canonical.moving
+    for s in (store.state for store in stores(canonical) if store.ends.paid.any()):
+        own = with_missing(canonical, s, own, by(s))
+        moving = None if moving is None else with_missing(canonical, s, moving, by(s))
+    return replace(canonical, objective=own, moving=moving)
 
 
 def _left(store: StoreOfState) -> Expr:

@@ -102,6 +102,8 @@ def test_requests_of_any_kind_are_answered_as_the_document_says(name: str, tmp_p
         }
         decide = json.dumps({"round": 1, **({"load": 0.5} if name == "context" else {})}).encode()
         assert ask("POST", "/learners/kept/decide", body=decide)[0] == 200
+        unknown = ask("POST", "/learners/new/decide", body=b'{"round": 1, "self": 1}')
+        assert unknown[0] == 422 and unknown[2]["code"] == "OCO840"
         kept = ask("GET", "/learners/kept/state")
         answered: set[int] = set()
 

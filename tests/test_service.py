@@ -220,7 +220,9 @@ def test_hostile_requests_change_nothing(client):
     assert (
         client.post("/learners/a/observe", content=json.dumps(GOOD)).json()["code"] == "OCO662"
     )  # no JSON by its type
-    assert client.get("/healthz", headers={"Host": "elsewhere.example"}).status_code == 401
+    for foreign in ({"Host": "elsewhere.example"}, {"Origin": "https://elsewhere.example"}, {"Origin": "null"}):
+        reply = client.post("/learners/a/skip", headers=foreign)
+        assert reply.status_code == 401 and reply.json()["code"] == "OCO664"
     assert client.get("/learners/a/state").text == before
     assert client.post("/learners/a/observe", json=GOOD).status_code == 200
 

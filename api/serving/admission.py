@@ -12,7 +12,7 @@ from oco.dsl.diagnostics import fail
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 OPEN = ("/healthz",)
-"""Addresses that need no token."""
+"""Addresses that need no token and do not count."""
 MOST_CLIENTS = 10_000
 """Clients that are remembered, at least, before those that have sent nothing lately are forgotten."""
 
@@ -58,11 +58,12 @@ class Admission:
 
     def check(self, scope: Mapping[str, Any]) -> float:
         """Seconds until a request is admitted: 0 where it is now, and counts. Raises OCO664."""
-        if self.tokens and scope["path"] in OPEN:
+        free = scope["path"] in OPEN
+        if free and self.tokens:
             return 0.0
         headers = dict(scope["headers"])
         token = self._token(headers.get(b"authorization", b"")) if self.tokens else None
-        if self.limit is not None:
+        if self.limit is not None and not free:
             address: str = (scope.get("client") or ("",))[0]
             if wait := self.limit.wait(address if token is None else token, self.clock()):
                 return wait
@@ -73,6 +74,9 @@ class Admission:
             if host.rsplit(":", 1)[0] not in LOOPBACK and host not in LOOPBACK:  # another site's name that leads here
                 hint = "call it at 127.0.0.1"
                 raise fail("OCO664", "a service without tokens answers this machine alone", hint=hint)
+            if b"origin" in headers:  # a browser sends it with what a page of some site asks for
+                hint = "call it from a program, or serve with --token-file"
+                raise fail("OCO664", "a service without tokens answers no web pages", hint=hint)
         return 0.0
 
     def _token(self, authorization: bytes) -> bytes | None:

@@ -210,10 +210,9 @@ static const void *const *drawn(Stepper *s) {
     return s->places;
 }
 
-static PyObject *stepper_decide(Stepper *s, PyObject *ignored) {
-    (void)ignored;
-    if (s->busy || at_horizon(s) || s->decide(s->self, drawn(s), s->space) != 0) {
-        return PyObject_CallNoArgs(s->slow_decide);
+static PyObject *stepper_decide(Stepper *s, PyObject *const *args, Py_ssize_t given, PyObject *names) {
+    if (given || names || s->busy || at_horizon(s) || s->decide(s->self, drawn(s), s->space) != 0) {
+        return PyObject_Vectorcall(s->slow_decide, args, given, names); /* which says what is wrong with arguments */
     }
     s->answered = *s->round;
     const Form *forms = s->forms + s->inputs;
@@ -513,7 +512,8 @@ static PyObject *stepper_new(PyTypeObject *type, PyObject *args, PyObject *optio
 }
 
 static PyMethodDef stepper_methods[] = {
-    {"decide", (PyCFunction)(void (*)(void))stepper_decide, METH_NOARGS, "The decision of this round; a dict of several."},
+    {"decide", (PyCFunction)(void (*)(void))stepper_decide, METH_FASTCALL | METH_KEYWORDS,
+     "The decision of this round; a dict of several."},
     {"observe", (PyCFunction)(void (*)(void))stepper_observe, METH_FASTCALL | METH_KEYWORDS,
      "Take what the round revealed and go on to the next."},
     {NULL, NULL, 0, NULL},

@@ -37,7 +37,7 @@ SERVING: dict[str, Code] = {
     "OCO664": Code(
         "a request that is not let in",
         "A service with --token-file asks each request for one of its tokens; one without answers requests to 127.0.0.1 or localhost "
-        "alone.",
+        "alone, and none of web pages.",
         "curl http://127.0.0.1:8000/metrics",
         "Send a header `Authorization: Bearer TOKEN` with a token of the file.",
         Stage.COMMAND,

@@ -98,8 +98,24 @@ def test_a_prediction_of_the_round_itself_is_used() -> None:
     assert same[:14].all() and not same[14]
 
 
+def test_the_decision_before_and_stores_may_be_contexts() -> None:
+    """What hints say instead of `prev` and `state`: the decision of round t - 1 is known in round t, whatever has not come."""
+    text = HEDGED.replace(
+        "context ahead[2] in [0, 8]", "context before[2] in [0, 9]\ncontext stored in [0, 9]"
+    ).replace("predict a = 0.5 * ahead + 1\n", "")
+    known = "    ramp: abs(x - before) <= 0.5  each round\n    most: x[0] <= stored  each round\nusing ogd"
+    learner = plan_of(text.replace("using hedged", known)).learner(backend="c")
+    data, x, stored = rounds(HEDGED, 4), np.full(2, 4.5), 6.0
+    for t in range(1, T + 1):
+        y = np.asarray(learner.decide(before=x, stored=stored))
+        assert (abs(y - x) <= 0.5 + 1e-9).all() and y[0] <= stored + 1e-9
+        x, stored = y, max(stored - 0.1, 4.0)
+        if t > DELAY:
+            learner.observe(a=data[t - DELAY - 1]["a"], room=data[t - DELAY - 1]["room"])
+
+
 def test_statistics_of_the_rounds_before_are_refused() -> None:
     for statistic in ("last(a)", "mean(a, 3)", "season(a, 4)"):
-        with pytest.raises(oco.OcoError, match="those of other learners") as caught:
+        with pytest.raises(oco.OcoError, match="its own rounds alone") as caught:
             oco.check(oco.parse(OPTIMISTIC.replace("0.5 * ahead", statistic)))
         assert caught.value.code == "OCO540" and "contexts" in caught.value.hint

@@ -35,7 +35,7 @@ context ahead[2] in [0, 8]
 stream a[2] in [0, 9]
 stream room in [4, 16]
 predict a = 0.5 * ahead + 1
-minimize sum(x) - 3 * sum(minimum(x, a))
+minimize sum(x) * (1 + t / T) - 3 * sum(minimum(x, a))
 subject to
     fits: sum(x) <= room  each round, penalty 4
 using hedged
@@ -67,6 +67,16 @@ def test_learners_that_learn_alone_are_those_without_delay_on_their_own_rounds()
         for t in range(turn, T, count):
             np.testing.assert_allclose(learner.decide(ahead=data[t]["ahead"]), x[t], atol=1e-12)
             learner.observe(a=data[t]["a"])
+
+
+def test_predictions_may_be_about_the_number_of_the_round() -> None:
+    data = rounds(OPTIMISTIC, 6)
+    timed = OPTIMISTIC.replace("0.5 * ahead", "0.5 * ahead * t / T")
+    other = timed.replace("stream a", f"context n in [1, {T}]\nstream a").replace(" t ", " n ")
+    own, given = table(data), {**table(data), "n": np.arange(1.0, T + 1)}
+    for backend in ("numpy", "c"):
+        x = plan_of(timed).run(own, backend=backend).decisions
+        np.testing.assert_allclose(x, plan_of(other).run(given, backend=backend).decisions, atol=1e-9)
 
 
 @pytest.mark.parametrize("text", [OPTIMISTIC, thorough(HEDGED)], ids=CASES)

@@ -35,7 +35,7 @@ context ahead[2] in [0, 8]
 stream a[2] in [0, 9]
 stream room in [4, 16]
 predict a = 0.5 * ahead + 1
-minimize sum(x) - 3 * sum(minimum(x, a))
+minimize sum(x) * (1 + t / T) - 3 * sum(minimum(x, a))
 subject to
     fits: sum(x) <= room  each round, penalty 4
 using hedged
@@ -69,6 +69,16 @@ def test_learners_that_learn_alone_are_those_without_delay_on_their_own_rounds()
             learner.observe(a=data[t]["a"])
 
 
+def test_predictions_may_be_about_the_number_of_the_round() -> None:
+    data = rounds(OPTIMISTIC, 6)
+    timed = OPTIMISTIC.replace("0.5 * ahead", "0.5 * ahead * t / T")
+    other = timed.replace("stream a", f"context n in [1, {T}]\nstream a").replace(" t ", " n ")
+    own, given = table(data), {**table(data), "n": np.arange(1.0, T + 1)}
+    for backend in ("numpy", "c"):
+        x = plan_of(timed).run(own, backend=backend).decisions
+        np.testing.assert_allclose(x, plan_of(other).run(given, backend=backend).decisions, atol=1e-9)
+
+
 @pytest.mark.parametrize("text", [OPTIMISTIC, thorough(HEDGED)], ids=CASES)
 def test_backends_modules_and_saved_states_go_on_in_any_order(text: str) -> None:
     data, plan, known = rounds(text, 2), plan_of(text), ("ahead",)
@@ -98,8 +108,24 @@ def test_a_prediction_of_the_round_itself_is_used() -> None:
     assert same[:14].all() and not same[14]
 
 
+def test_the_decision_before_and_stores_may_be_contexts() -> None:
+    """What hints say instead of `prev` and `state`: the decision of round t - 1 is known in round t, whatever has not come."""
+    text = HEDGED.replace(
+        "context ahead[2] in [0, 8]", "context before[2] in [0, 9]\ncontext stored in [0, 9]"
+    ).replace("predict a = 0.5 * ahead + 1\n", "")
+    known = "    ramp: abs(x - before) <= 0.5  each round\n    most: x[0] <= stored  each round\nusing ogd"
+    learner = plan_of(text.replace("using hedged", known)).learner(backend="c")
+    data, x, stored = rounds(HEDGED, 4), np.full(2, 4.5), 6.0
+    for t in range(1, T + 1):
+        y = np.asarray(learner.decide(before=x, stored=stored))
+        assert (abs(y - x) <= 0.5 + 1e-9).all() and y[0] <= stored + 1e-9
+        x, stored = y, max(stored - 0.1, 4.0)
+        if t > DELAY:
+            learner.observe(a=data[t - DELAY - 1]["a"], room=data[t - DELAY - 1]["room"])
+
+
 def test_statistics_of_the_rounds_before_are_refused() -> None:
     for statistic in ("last(a)", "mean(a, 3)", "season(a, 4)"):
-        with pytest.raises(oco.OcoError, match="those of other learners") as caught:
+        with pytest.raises(oco.OcoError, match="its own rounds alone") as caught:
             oco.check(oco.parse(OPTIMISTIC.replace("0.5 * ahead", statistic)))
         assert caught.value.code == "OCO540" and "contexts" in caught.value.hint

@@ -185,8 +185,9 @@ class Canonical:
 
     @cached_property
     def timed(self) -> bool:
-        """True where loss or constraints are about the number of the round."""
-        parts = (self.objective, *(c.expr for c in (*self.inequalities, *self.known, *self.equalities)))
+        """True where loss, constraints or predictions are about the number of the round."""
+        constraints = [c.expr for c in (*self.inequalities, *self.known)] + [c.expr for c in self.equalities]
+        parts = [self.objective, *constraints, *(e for _, e in self.predictions)]
         return any(names(e, Kind.ROUND) for e in parts)
 
     @cached_property

@@ -8,11 +8,15 @@ from oco.compiler.problem.folding import Folding
 from oco.compiler.problem.parts import Inequality
 from oco.compiler.problem.stream_ranges import StreamRange
 from oco.dsl.diagnostics import fail
-from oco.dsl.expressions import Constant, Expr, Name, walk
+from oco.dsl.expressions import Constant, Expr, Kind, Name, names, walk
 from oco.dsl.limits import LONGEST_DELAY
 from oco.dsl.model import Model
 from oco.dsl.previous import decision_of
 from oco.dsl.statistics import statistic_of
+
+OWN_ROUNDS = "each of the learners in turn sees its own rounds alone"
+OR_AT_ONCE = "or write `feedback` without `delayed`"
+DEFAULT = f"leave it out, {OR_AT_ONCE}"
 
 
 def delay_of(model: Model, folding: Folding, inequalities: Sequence[Inequality], streams: Sequence[StreamRange]) -> int:
@@ -30,23 +34,27 @@ def delay_of(model: Model, folding: Folding, inequalities: Sequence[Inequality],
         raise fail("OCO540", message, model.delay.span, "write `feedback full delayed 3`")
     if not int(value):
         return 0
+    revealed = {s.name for s in streams if not s.stream.known and s.following is None}
     for s in streams:
         if s.following is not None:
-            raise _beside(
-                f"the state `{s.name}`", "what follows it is not known when the next round is decided", s.stream.span
-            )
+            late = [n for n in names(s.following, Kind.STREAM) if n in revealed]
+            why = f"`{late[0]}` moves it, and is not known when the next round is decided" if late else OWN_ROUNDS
+            hint = DEFAULT if late else f"compute it, and give it as `context {s.name}`, {OR_AT_ONCE}"
+            raise _beside(f"the state `{s.name}`", why, s.stream.span, hint)
     for stated in model.predictions:
         for node in walk(stated.value):
             if isinstance(node, Name) and statistic_of(node.name) is not None:
-                why = "the rounds before are those of other learners"
-                raise _beside(f"`{node.name}`", why, node.span, "predict from contexts, or leave the prediction out")
+                why = OWN_ROUNDS
+                raise _beside(f"`{node.name}`", why, node.span, f"predict from contexts, {OR_AT_ONCE}")
     for c in inequalities:
         if c.learned is not None:
             what = "margin" if c.budget is None else "budget"
-            raise _beside(f"`{c.origin}` {c.when}", f"its {what} moves by each round's feedback", c.span)
+            hint = f"write `each round, penalty p`, {OR_AT_ONCE}" if c.budget is None else DEFAULT
+            raise _beside(f"`{c.origin}` {c.when}", f"its {what} moves by each round's feedback", c.span, hint)
     for node in (n for e in _written(model) for n in walk(folding.fold(e))):
         if isinstance(node, Name) and decision_of(node.name):
-            raise _beside(f"`{node.name}`", "the learner of the round before is another one", node.span)
+            hint = f"give the decision before as a `context`, {OR_AT_ONCE}"
+            raise _beside(f"`{node.name}`", OWN_ROUNDS, node.span, hint)
     return int(value)
 
 
@@ -59,7 +67,5 @@ def _written(model: Model) -> Iterator[Expr]:
         yield from (c.left, c.right)
 
 
-def _beside(
-    what: str, why: str, span: object, hint: str = "leave it out, or write `feedback` without `delayed`"
-) -> Exception:
+def _beside(what: str, why: str, span: object, hint: str) -> Exception:
     return fail("OCO540", f"{what} cannot stand beside delayed feedback: {why}", span, hint)  # type: ignore[arg-type]

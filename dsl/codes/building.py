@@ -63,10 +63,10 @@ BUILDING: dict[str, Code] = {
     "OCO540": Code(
         "what cannot stand beside delayed feedback",
         "`feedback full delayed 3` says that the data of a round come by the end of the third round after it. Four learners take turns, so "
-        "that none decides before it knows its last round; what a round leaves to the next (`prev`, `state`, `in 99% of rounds`) and the "
-        "number `t` of the round are not theirs.",
+        "that none decides before it knows its last round; what a round leaves to the next (`prev`, `state`, `in 99% of rounds`, `last(s)`)"
+        " is not theirs. The number `t` of the round is that among all.",
         _HEAD + "minimize c @ x + norm1(x - prev(x))\nfeedback full delayed 3\n",
-        "Leave one of both out; give the number of the round as a `context`.",
+        "Leave one of both out, or give what is known by then as a `context`: `context before[2] in [0, 1]` for the decision before.",
         Stage.CHECK,
     ),
     "OCO530": Code(

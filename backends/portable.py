@@ -33,6 +33,7 @@ PUBLIC = (
         "decide",
         "feedback",
         "guarantee",
+        "notify",
         "observe",
     ),
     *("on_out_of_bounds", "round", "save", "schema", "second_point", "skip", "state", "timeout", "update"),

@@ -14,6 +14,7 @@ from oco.compiler.ir.batching import Environment, LaneMachine, has_indices_by_la
 from oco.compiler.ir.lanes import LaneValue
 from oco.compiler.ir.ops import CONTROL, OPS
 from oco.compiler.ir.program import Block, DType, Equation, Function, Program, Type
+from oco.compiler.ir.rename import rename_function
 from oco.compiler.ir.rewrite import all_functions, equations_of, map_functions
 from oco.compiler.ir.small_solves import expand_small_solves
 from oco.compiler.ir.trace import Tracer
@@ -61,7 +62,11 @@ def _retraced(program: Program, machine: Machine) -> Program:
         functions[f.name] = again(f)
         t.functions.append(functions[f.name])
     entries = map_functions(replace(program, functions=()), again)
-    return replace(entries, constants=tuple(t.constants), functions=tuple(t.functions))
+    traced = replace(entries, constants=tuple(t.constants), functions=tuple(t.functions))
+    taken = {g.var.name for g in t.constants} | {f.name for f in t.functions}
+    return map_functions(
+        traced, lambda f: rename_function(f, {}, taken)
+    )  # new functions may be called as variables elsewhere are
 
 
 def _has_maps(function: Function) -> bool:

@@ -186,9 +186,8 @@ class Canonical:
     @cached_property
     def timed(self) -> bool:
         """True where loss, constraints or predictions are about the number of the round."""
-        constraints = [c.expr for c in (*self.inequalities, *self.known)] + [c.expr for c in self.equalities]
-        parts = [self.objective, *constraints, *(e for _, e in self.predictions)]
-        return any(names(e, Kind.ROUND) for e in parts)
+        rows = (*(c.expr for c in (*self.inequalities, *self.known)), *(h.expr for h in self.equalities))
+        return any(names(e, Kind.ROUND) for e in (self.objective, *rows, *(e for _, e in self.predictions)))
 
     @cached_property
     def size(self) -> int:

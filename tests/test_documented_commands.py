@@ -77,6 +77,7 @@ NOT_RUN = {
     "oco watch": "it serves a page until Ctrl-C: test_watch.py runs it",
     "oco serve": "it serves until Ctrl-C: test_service.py runs it",
     "oco compile --target wasm": "it takes a compiler of an extra: test_webassembly.py compiles where that is",
+    "oco compile model.oco --target wasm": "so does this",
     "oco lsp": "it serves an editor until that ends: test_language_server.py runs it",
     "make demo": "it makes an environment and installs packages; .ci runs it",
     "make test": "this is it",

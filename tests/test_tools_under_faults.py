@@ -208,7 +208,7 @@ def test_files_that_belong_together_change_together(tmp_path, monkeypatch):
         with pytest.raises(OcoError) as caught:
             write_files({header: "new header", tmp_path / "new.h": "new", other: "new source"})
         assert caught.value.code == "OCO903"
-    monkeypatch.setattr(Path, "write_text", interrupted_at(2, Path.write_text))
+    monkeypatch.setattr(Path, "write_bytes", interrupted_at(2, Path.write_bytes))
     with pytest.raises(KeyboardInterrupt):
         write_files({header: "new header", source: "new source"})
     assert header.read_text() == "old header" and source.read_text() == "old source"

@@ -356,10 +356,9 @@ class Plan(core.Plan, Suggesting):
             if key not in self._files:
                 self._files[key] = registry.built_files(backend, self.program, self.contract, target, precision)
             return {path / file: content for file, content in self._files[key].items()}
-        name, files = find_backend(backend or self.target).name, self.files(backend, precision)
-        if len(files) == 1 and (path.suffix or not registered(name).parts):
-            return dict.fromkeys([path], *files.values())
-        return {path / file: text for file, text in (files if len(files) > 1 else self._in_parts(name)).items()}
+        parted = registered(name := find_backend(backend or self.target).name).parts and not path.suffix
+        files = self._in_parts(name) if parted and precision in (None, "float64") else self.files(name, precision)
+        return dict.fromkeys([path], *files.values()) if len(files) == 1 else {path / f: files[f] for f in files}
 
     def _in_parts(self, backend: str) -> dict[str, str]:
         """Texts of the modules of a backend that writes its one module in parts, made once."""

@@ -174,17 +174,18 @@ def test_declared_ranges_change_no_decision() -> None:
     np.testing.assert_allclose(theirs.decisions, ours.decisions, atol=1e-6)
 
 
-def test_dearer_violations_are_fewer() -> None:
+@pytest.mark.parametrize("rounds", [60, thorough(120)])
+def test_dearer_violations_are_fewer(rounds: int) -> None:
     """The same rounds at penalties that grow: less violation, no less loss."""
     rng = np.random.default_rng(4)
     data = {
-        "c": rng.uniform(-1, 0.2, (120, 3)),
-        "A": rng.uniform(0, 1, (120, 2, 3)),
-        "b": rng.uniform(0.2, 1.5, (120, 2)),
+        "c": rng.uniform(-1, 0.2, (rounds, 3)),
+        "A": rng.uniform(0, 1, (rounds, 2, 3)),
+        "b": rng.uniform(0.2, 1.5, (rounds, 2)),
     }
     found = []
     for price in (0.1, 1.0, 10.0):
-        trace = oco.compile(parse(AFFINE.text(f", penalty {price}", 120)), "hedged", backend="numpy").run(data)
+        trace = oco.compile(parse(AFFINE.text(f", penalty {price}", rounds)), "hedged", backend="numpy").run(data)
         found.append((trace.loss.sum(), np.maximum(trace.constraints, 0).sum()))
     (l1, v1), (l2, v2), (l3, v3) = found
     assert v1 > 1.5 * v2 > 2 * v3 and l1 < l2 < l3
@@ -286,15 +287,16 @@ def test_where_the_model_states_penalties_it_is_the_default() -> None:
     assert oco.parse(f"{AFFINE.text(', penalty [2, 5]', rounds)}{tuned.line}\n").using is not None
 
 
-def test_bounds_that_are_too_wide_change_little() -> None:
+@pytest.mark.parametrize("rounds", [60, thorough(120)])
+def test_bounds_that_are_too_wide_change_little(rounds: int) -> None:
     """Losses and right sides may be ten times as large as those that come: what is paid differs by less than a thousandth."""
     rng = np.random.default_rng(8)
     data = {
-        "c": rng.uniform(-1, 0.2, (120, 3)),
-        "A": rng.uniform(0, 1, (120, 2, 3)),
-        "b": rng.uniform(0.2, 1.5, (120, 2)),
+        "c": rng.uniform(-1, 0.2, (rounds, 3)),
+        "A": rng.uniform(0, 1, (rounds, 2, 3)),
+        "b": rng.uniform(0.2, 1.5, (rounds, 2)),
     }
-    text, paid = AFFINE.text(", penalty [2, 5]", 120), []
+    text, paid = AFFINE.text(", penalty [2, 5]", rounds), []
     for wide in (
         text,
         text.replace("c[3] in [-1, 1]", "c[3] in [-10, 10]").replace("b[2] in [0.2, 1.5]", "b[2] in [-9, 15]"),

@@ -52,7 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--seed", type=int, help="the model at random to which the laws are held, instead of those of today"
     )
     parser.addoption(
-        "--law-seconds", type=float, default=0.3, help="seconds for which each law is tried on models at random"
+        "--law-seconds", type=float, default=0.2, help="seconds for which each law is tried on models at random"
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from thorough import thorough
 
 from oco.compiler.prover.audit.verify import RULES, AuditOutcome, verify
 from oco.compiler.prover.check import check
@@ -204,11 +205,12 @@ def test_every_rule_has_a_step_that_is_false() -> None:
     assert FALSE.keys() == RULES.keys()
 
 
+@pytest.mark.parametrize("count", [1, thorough(3)])
 @pytest.mark.parametrize("rule", RULES, ids=str)
-def test_a_step_is_accepted_and_refused_once_it_says_more(rule: ProofRule) -> None:
+def test_a_step_is_accepted_and_refused_once_it_says_more(rule: ProofRule, count: int) -> None:
     facts, steps = steps_by(rule)
     steps = [s for s in steps if is_large(s)]
     assert steps, "no model has such a step"
-    for step in steps[:3]:
+    for step in steps[:count]:
         assert AuditOutcome.FAILED not in outcomes(facts, step), step.claim
         assert AuditOutcome.FAILED in outcomes(facts, FALSE[rule](step)), step.claim

@@ -327,7 +327,7 @@ RULES: dict[str, tuple[str, Rule, dict[str, str | float]]] = {
 PAIRS = [(rule, case) for rule in RULES for case in CASES if (rule, case) != ("recoo", "nuclear")]
 
 
-@pytest.mark.parametrize(("rule", "case"), one_in(2, PAIRS))
+@pytest.mark.parametrize(("rule", "case"), one_in(3, PAIRS))
 def test_trajectories_equal_the_rules(rule: str, case: str) -> None:
     name, reference, settings = RULES[rule]
     problem, rng = CASES[case], np.random.default_rng(3)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from thorough import turns
 
 import oco
 from oco.compiler.problem.canonical import canonical
@@ -151,8 +152,7 @@ def test_journals_and_saved_states_carry_it(backend: str, tmp_path: Path) -> Non
     np.testing.assert_array_equal(one.value("kept_stock"), journaled.value("kept_stock"))
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("text", [BATTERY, SHOP])
+@pytest.mark.parametrize(("text", "backend"), turns([BATTERY, SHOP], BACKENDS))
 def test_iterators_are_played_as_arrays_are(text: str, backend: str) -> None:
     plan, data = plan_of(text), data_of(text, 5)
     trace = plan.run(data, backend=backend)

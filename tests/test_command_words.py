@@ -6,11 +6,13 @@ import inspect
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 import pytest
 import typer
+from thorough import thorough
 
 from oco.cli import main
 from oco.cli.app import COMMANDS, app_for
@@ -73,13 +75,23 @@ def test_checking_a_model_loads_neither_lark_nor_pydantic_nor_rich(tmp_path: Any
     assert "loss.convex" in done.stdout and done.stdout.endswith("set()\n")
 
 
+ASKED = (("oco ru", "run"), ("oco run --deta", "--details"), ("oco com", "compile"))
+"""What is typed, and a word that the shell then offers."""
+
+
 @pytest.mark.parametrize(
-    ("shell", "asked"), [("bash", "complete_bash"), ("zsh", "complete_zsh"), ("fish", "complete_fish")]
+    ("shell", "asked", "cases"),
+    [
+        ("bash", "complete_bash", ASKED[:2]),
+        ("zsh", "complete_zsh", ASKED[1:2]),
+        ("fish", "complete_fish", ASKED[2:]),
+        *(thorough(shell, f"complete_{shell}", ASKED) for shell in ("bash", "zsh", "fish")),
+    ],
 )
-def test_shells_complete_commands_and_options(shell: str, asked: str) -> None:
+def test_shells_complete_commands_and_options(shell: str, asked: str, cases: Sequence[tuple[str, str]]) -> None:
     script = subprocess.run([sys.executable, "-m", "oco", "--completion", shell], capture_output=True, text=True)
     assert script.returncode == 0 and "_OCO_COMPLETE" in script.stdout and asked in script.stdout
-    for words, wanted in (("oco ru", "run"), ("oco run --deta", "--details"), ("oco com", "compile")):
+    for words, wanted in cases:
         env = {**os.environ, "_OCO_COMPLETE": asked, "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
         env |= {"_TYPER_COMPLETE_ARGS": words, "_TYPER_COMPLETE_FISH_ACTION": "get-args"}
         done = subprocess.run([sys.executable, "-m", "oco"], capture_output=True, text=True, env=env)

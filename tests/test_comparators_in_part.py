@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from comparator_cases import MODELS, check_certificate, drawn, problem, reference
+from thorough import one_in
 
 from oco.compiler.problem.canonical import Canonical
 from oco.evaluation.comparators import ComparatorBudget, ComparatorStatus, conic_comparators
@@ -184,7 +185,7 @@ def _all_rounds(p: Canonical, data: Data) -> RoundArrays:
     return RoundArrays.of(p, data.read(0, data.rounds), np.arange(data.rounds) + 1)
 
 
-@pytest.mark.parametrize("body", KINKED.values(), ids=KINKED.keys())
+@pytest.mark.parametrize("body", one_in(2, KINKED.values()), ids=KINKED.keys())
 def test_many_kinks_of_pieces_and_lengths_are_one_sparse_program(body: str) -> None:
     p = problem(body, 60)
     data = drawn(p, 60)

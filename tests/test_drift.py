@@ -20,7 +20,7 @@ IN_NUMPY = [("oeg", "simplex"), ("mirror-prox", "box"), ("bfw-tvc", "cut box"), 
     ("algorithm", "name", "backend", "rounds"),
     [
         *[pytest.param(a, n, "c", 200_000, marks=needs_compiler) for a, n in IN_C],
-        *((a, n, "numpy", 800) for a, n in IN_NUMPY),
+        *((a, n, "numpy", 400) for a, n in IN_NUMPY),
         *(thorough(a, n, "numpy", 2_000) for a, n in IN_NUMPY),
     ],
 )

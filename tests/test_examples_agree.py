@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from driving import example
 from test_c99 import needs_compiler
-from thorough import corners
+from thorough import corners, thorough
 
 import oco
 from oco.cli.options import data_of
@@ -33,14 +33,15 @@ KEPT = ("battery", "blind_pricing", "datacenter", "job_scheduling", "matrix_comp
 
 @needs_compiler
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("most", [40, thorough(ROUNDS)])
 @pytest.mark.parametrize(
     ("path", "algorithm"),
     corners(CASES, [(path, None) for path in EXAMPLES if path.stem in KEPT]),
     ids=[f"{p.stem}{'-' + a if a else ''}" for p, a in CASES],
 )
-def test_c_decides_as_numpy_does(path: Path, algorithm: str | None) -> None:
+def test_c_decides_as_numpy_does(path: Path, algorithm: str | None, most: int) -> None:
     stated, model = stated_options(path), oco.load(path)
-    rounds = min(FEW.get(path.stem, ROUNDS), stated.rounds or ROUNDS)
+    rounds = min(FEW.get(path.stem, most), stated.rounds or most)
     data = data_of(model, stated.data, mapping=stated.mapping, rounds=rounds)
     plan = example(path.stem, algorithm)
     ours, theirs = (plan.run(data, backend=backend, seed=0).decisions for backend in ("numpy", "c"))

@@ -17,7 +17,7 @@ from oco.dsl.load import parse
 
 ROUNDING, PROMISED, LOOSE = 1e-9, 1.2, 1.05
 DIFFERENCES = 2e-6  # relative error of second differences
-every = pytest.mark.parametrize("case", corners(CASES, CASES[::2]), ids=lambda case: f"{case.loss}, {case.domain.kind}")
+every = pytest.mark.parametrize("case", corners(CASES, CASES[::3]), ids=lambda case: f"{case.loss}, {case.domain.kind}")
 
 
 @lru_cache

@@ -12,7 +12,7 @@ import pytest
 from driving import Array, Round, Run, plan_of, situation, solve, trajectory
 from hedged_listing import CASES, PRICES, Listing, T, drawn
 from test_c99 import has_compiler
-from thorough import corners
+from thorough import corners, thorough
 
 import oco
 from oco.compiler.algorithms.experts import GRADIENTS, expert_count, solving
@@ -57,7 +57,7 @@ def hostile(kind: str, rng: np.random.Generator) -> Callable[[Array, int], Round
     return lambda x, t: data(np.where(x > 0.2, 1.0, -1.0), np.where(np.sum(x) > 0.6, 0.2, 1.5) * np.ones(2))
 
 
-@pytest.mark.parametrize("kind", ["random", "turning", "against"])
+@pytest.mark.parametrize("kind", ["random", thorough("turning"), "against"])
 def test_regret_on_the_penalised_loss_is_what_was_paid(kind: str) -> None:
     """Against the best fixed u of the whole domain: weighted losses <= min L + 2 Delta, twice, Delta <= its own bound, and the expert's
     bound."""
@@ -146,7 +146,7 @@ def test_prices_come_from_the_model_or_from_the_setting() -> None:
         assert made.settings["penalty"].value == pytest.approx(tradeoff * loss_range / made.choice.winner.scales.loss)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", corners(CASES, [NAME]))
 def test_prices_that_nothing_states_follow_the_slopes_that_come(name: str) -> None:
     """The listing with prices worked out anew each round; declared ranges do not enter."""
     case = CASES[name]
@@ -174,17 +174,18 @@ def test_declared_ranges_change_no_decision() -> None:
     np.testing.assert_allclose(theirs.decisions, ours.decisions, atol=1e-6)
 
 
-def test_dearer_violations_are_fewer() -> None:
+@pytest.mark.parametrize("rounds", [60, thorough(120)])
+def test_dearer_violations_are_fewer(rounds: int) -> None:
     """The same rounds at penalties that grow: less violation, no less loss."""
     rng = np.random.default_rng(4)
     data = {
-        "c": rng.uniform(-1, 0.2, (120, 3)),
-        "A": rng.uniform(0, 1, (120, 2, 3)),
-        "b": rng.uniform(0.2, 1.5, (120, 2)),
+        "c": rng.uniform(-1, 0.2, (rounds, 3)),
+        "A": rng.uniform(0, 1, (rounds, 2, 3)),
+        "b": rng.uniform(0.2, 1.5, (rounds, 2)),
     }
     found = []
     for price in (0.1, 1.0, 10.0):
-        trace = oco.compile(parse(AFFINE.text(f", penalty {price}", 120)), "hedged", backend="numpy").run(data)
+        trace = oco.compile(parse(AFFINE.text(f", penalty {price}", rounds)), "hedged", backend="numpy").run(data)
         found.append((trace.loss.sum(), np.maximum(trace.constraints, 0).sum()))
     (l1, v1), (l2, v2), (l3, v3) = found
     assert v1 > 1.5 * v2 > 2 * v3 and l1 < l2 < l3
@@ -235,18 +236,19 @@ def test_no_horizon_is_needed() -> None:
 
 
 @pytest.mark.skipif(not has_compiler(), reason="no C compiler")
-def test_c_and_fleets_decide_as_numpy_does() -> None:
+@pytest.mark.parametrize("size", [3, thorough(9)])
+def test_c_and_fleets_decide_as_numpy_does(size: int) -> None:
     case = CASES["separable, integers"]
     plan = oco.compile(parse(case.text(", penalty 3")), "hedged")
-    fleet = plan.fleet(9, backend="c")
-    alone = [plan.learner(seed=k, backend=b) for k in range(9) for b in ("numpy", "c")]
+    fleet = plan.fleet(size, backend="c")
+    alone = [plan.learner(seed=k, backend=b) for k in range(size) for b in ("numpy", "c")]
     rng = np.random.default_rng(1)
     for _ in range(T):
         decided, single = np.asarray(fleet.decide()), [np.asarray(a.decide()) for a in alone]
-        for k in range(9):
+        for k in range(size):
             np.testing.assert_allclose(single[2 * k], single[2 * k + 1], atol=1e-9)
             np.testing.assert_allclose(decided[k], single[2 * k + 1], atol=1e-9)
-        rounds = [case.draw(rng) for _ in range(9)]
+        rounds = [case.draw(rng) for _ in range(size)]
         fleet.observe(**{n: np.stack([d[n] for d in rounds]) for n in rounds[0]})
         for k, a in enumerate(alone):
             a.decide()
@@ -281,19 +283,20 @@ def test_where_the_model_states_penalties_it_is_the_default() -> None:
     unpriced = oco.compile(silent, data=data)
     assert unpriced.algorithm == "hedged" and "by the tradeoff, in slopes that come" in str(unpriced.explain())
     assert oco.compile(silent).algorithm != "hedged"
-    tuned = oco.tune(stated, data, "hedged", seconds=0.5)
+    tuned = oco.tune(stated, data, "hedged", seconds=0.1)
     assert oco.parse(f"{AFFINE.text(', penalty [2, 5]', rounds)}{tuned.line}\n").using is not None
 
 
-def test_bounds_that_are_too_wide_change_little() -> None:
+@pytest.mark.parametrize("rounds", [60, thorough(120)])
+def test_bounds_that_are_too_wide_change_little(rounds: int) -> None:
     """Losses and right sides may be ten times as large as those that come: what is paid differs by less than a thousandth."""
     rng = np.random.default_rng(8)
     data = {
-        "c": rng.uniform(-1, 0.2, (120, 3)),
-        "A": rng.uniform(0, 1, (120, 2, 3)),
-        "b": rng.uniform(0.2, 1.5, (120, 2)),
+        "c": rng.uniform(-1, 0.2, (rounds, 3)),
+        "A": rng.uniform(0, 1, (rounds, 2, 3)),
+        "b": rng.uniform(0.2, 1.5, (rounds, 2)),
     }
-    text, paid = AFFINE.text(", penalty [2, 5]", 120), []
+    text, paid = AFFINE.text(", penalty [2, 5]", rounds), []
     for wide in (
         text,
         text.replace("c[3] in [-1, 1]", "c[3] in [-10, 10]").replace("b[2] in [0.2, 1.5]", "b[2] in [-9, 15]"),

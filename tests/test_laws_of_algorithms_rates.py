@@ -7,17 +7,21 @@ from itertools import cycle, product
 import pytest
 from law_rates import fitted, horizons_of, lives_of
 from test_c99 import has_compiler
-from thorough import thorough
+from thorough import corners, thorough
 
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="no C compiler")
 MARGIN = 0.05
 SEQUENCES = ("coins", "pushed")
+SLOW = ("pacing", "projection-free", "meta-frank-wolfe", "hedged")
+"""Algorithms with lives of half a second and more."""
 
 
 @pytest.mark.parametrize("every", [False, thorough(True)], ids=["some", "every"])
-@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda a: a.name)
+@pytest.mark.parametrize(
+    "algorithm", corners(ALGORITHMS, [a for a in ALGORITHMS if a.name not in SLOW]), ids=lambda a: a.name
+)
 def test_regret_and_violation_grow_as_the_theorem_says(algorithm: Algorithm, every: bool) -> None:
     """20 seeds, T = 2^8 and 2^14 (2^8 and 2^12 where a round asks for more oracle calls then).
 

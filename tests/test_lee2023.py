@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from driving import Run, trajectory
 from projection_free_cases import CASES, Case, Parts, Round, T, combine, model_of, rounds_of, total
-from thorough import corners
+from thorough import corners, one_in
 
 from oco.compiler.algorithms.lee2023 import PROJECTION_FREE
 from oco.compiler.selection.plan import analyzed, compile_plan, explain_choice
@@ -165,7 +165,7 @@ def test_algorithm_1(name: str, oracle: str) -> None:
     assert most > 0.01 or (name, oracle) == ("box", "orgfw")  # which stays where the constraints hold
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", one_in(2, CASES))
 def test_the_settings_of_theorem_1(name: str) -> None:
     """(3) with alpha = 3/4: Q = T^(1/3), K = T^(2/3), rounded up, and theta = 3 C_1 D T^(1/2), for given constants."""
     case, rounds = CASES[name], rounds_of(CASES[name])

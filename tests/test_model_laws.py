@@ -14,7 +14,11 @@ from fuzz.corpus import Kept, excused, kept, written
 from fuzz.hunt import FOUND, LAWS, hunt, minimised, today
 from thorough import corners
 
-LONG = ("comparators_prefixes_that_nothing_satisfies",)
+LONG = (
+    "comparators_prefixes_that_nothing_satisfies",
+    "comparators_infinite_slope_of_fixed_entries",
+    "learners_oco133_zerodivisionerror_in_affine_py_excess",
+)
 """Models with small ones beside them, as in `tests/test_comparators_in_part.py`."""
 
 

@@ -110,11 +110,11 @@ def test_a_run_costs_what_its_second_half_costs() -> None:
 
 def test_pilots_are_planned_by_a_model_of_costs_and_not_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a machine that is a hundred times slower the same candidates run over the same rounds."""
-    texts, first = [], {name: values[:96] for name, values in rounds(0).items()}
+    texts, first = [], {name: values[:48] for name, values in rounds(0).items()}
     for factor in (1.0, 100.0):
         ticks = count()
         monkeypatch.setattr(pilot_module, "perf_counter", lambda f=factor, k=ticks: 0.001 * f * next(k))
-        short = oco.parse(TEXT.replace("480", "96"))
+        short = oco.parse(TEXT.replace("480", "48"))
         pilots = oco.compile(short, data=first, budget=5, settings="unit-free").choice.pilots
         assert pilots is not None
         texts.append((pilots.order, pilots.rounds, pilots.left_out))

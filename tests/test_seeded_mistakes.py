@@ -7,6 +7,7 @@ import random
 from collections import Counter
 
 import pytest
+from thorough import thorough
 
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
@@ -123,9 +124,10 @@ def test_one_mistake_gives_its_code_alone(mistake: str) -> None:
     assert codes_of(seeded((mistake,))) == [MISTAKES[mistake][2]]
 
 
+@pytest.mark.parametrize("count", [20, thorough(60)])
 @pytest.mark.parametrize("size", [2, 3, 5])
-def test_as_many_errors_as_mistakes(size: int) -> None:
-    for mistakes in combinations(size, 60):
+def test_as_many_errors_as_mistakes(size: int, count: int) -> None:
+    for mistakes in combinations(size, count):
         assert Counter(codes_of(seeded(mistakes))) == Counter(MISTAKES[m][2] for m in mistakes), mistakes
 
 

@@ -86,7 +86,7 @@ def halved(f: Callable[[Array], Array], low: Array, high: Array) -> Array:
     return (low + high) / 2
 
 
-@pytest.mark.parametrize("name", [*one_in(2, CLOSED), *one_in(2, OPEN)])
+@pytest.mark.parametrize("name", [*one_in(3, CLOSED), *one_in(2, OPEN)])
 def test_steps_equal_those_of_bisection(name: str) -> None:
     """The condition of optimality of every entry, by bisection, within a search for the root that is the multiplier."""
     case = (CLOSED | OPEN)[name]

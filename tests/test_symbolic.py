@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import sympy
+from thorough import one_in
 
 from oco.compiler.ir.symbolic import HALF, ONE, UNDEFINED, Formula, Symbol
 from oco.compiler.ir.symbolic_form import (
@@ -74,7 +75,7 @@ def sympy_value(expression: Any) -> complex:
         return complex("nan")
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", one_in(3, range(60)))
 def test_formulas_have_the_value_that_sympy_gives(seed: int) -> None:
     try:
         f, s = drawn(random.Random(seed), 3)

@@ -90,7 +90,7 @@ def shares_of_widths(ratio: float, backend: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("ratio", "backend"), corners(product(SHARE_OF_WIDTH, ("numpy", "c")), [(1.0, "c"), (1e6, "numpy"), (1e12, "c")])
+    ("ratio", "backend"), corners(product(SHARE_OF_WIDTH, ("numpy", "c")), [(1e6, "numpy"), (1e12, "c")])
 )
 def test_every_entry_is_known_to_a_share_of_its_width(ratio: float, backend: str) -> None:
     assert shares_of_widths(ratio, backend).max() <= SHARE_OF_WIDTH[ratio]

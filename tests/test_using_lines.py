@@ -110,7 +110,7 @@ def test_a_tuned_model_compiles_again() -> None:
     )
     rng = np.random.default_rng(0)
     data = {"price": rng.uniform(-1, 1, (60, 3)), "need": rng.uniform(0.25, 0.75, 60)}
-    found = oco.tune(parse(text), data, "coldq")
+    found = oco.tune(parse(text), data, "coldq", seconds=0.5)
     assert "V_x" in found.line and len(found.plan.choice.verdicts[0].algorithm.theorems) > 1
     written = oco.compile(parse(f"{text}{found.line}\n"))
     assert formulas_of(written.settings) == formulas_of(found.plan.settings)

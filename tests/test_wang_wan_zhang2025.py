@@ -255,7 +255,7 @@ def algorithm_3(
     return played, doubled
 
 
-@pytest.mark.parametrize("name", BANDIT_CASES)
+@pytest.mark.parametrize("name", corners(BANDIT_CASES, ("ball", "nuclear")))
 def test_algorithm_3(name: str) -> None:
     case, rounds = CASES[name], rounds_of(CASES[name])
     settings = LIVELY | {"D": 3.0, "c": 1.5, "M": 0.2, "K": 7, "delta": 0.2, "r": case.radius}
@@ -299,7 +299,12 @@ def algorithm_4(
 
 
 @pytest.mark.parametrize(
-    ("name", "center"), [*((n, "iterates") for n in BANDIT_CASES), ("box", "origin"), ("nuclear", "origin")]
+    ("name", "center"),
+    [
+        *((n, "iterates") if n in ("ball", "nuclear") else thorough(n, "iterates") for n in BANDIT_CASES),
+        ("box", "origin"),
+        thorough("nuclear", "origin"),
+    ],
 )
 def test_algorithm_4(name: str, center: str) -> None:
     case, rounds = CASES[name], rounds_of(CASES[name])

@@ -84,8 +84,13 @@ def data() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def trace(model: Any) -> Any:
-    return oco.compile(model).run(data(), backend="numpy")
+def plan(model: Any) -> Any:
+    return oco.compile(model)
+
+
+@pytest.fixture(scope="module")
+def trace(plan: Any) -> Any:
+    return plan.run(data(), backend="numpy")
 
 
 def test_known_constraints_are_met(trace: Any) -> None:
@@ -97,8 +102,7 @@ def test_known_constraints_are_met(trace: Any) -> None:
     assert stored.min() >= -1e-5 and stored.max() <= 400 + 1e-5
 
 
-def test_c_decides_as_numpy_does_and_modules_are_written(model: Any, trace: Any, tmp_path: Path) -> None:
-    plan = oco.compile(model)
+def test_c_decides_as_numpy_does_and_modules_are_written(plan: Any, trace: Any, tmp_path: Path) -> None:
     c = plan.run(data(), backend="c")
     for name, own in trace.decisions.items():
         np.testing.assert_allclose(c.decisions[name], own, rtol=1e-9, atol=1e-9)

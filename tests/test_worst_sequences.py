@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from law_worlds import Array, Life, World, centre, plan_in, play, theorem_of
 from test_c99 import has_compiler
-from thorough import thorough
+from thorough import corners, thorough
 
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
 from oco.compiler.selection.plan import Plan
@@ -52,7 +52,9 @@ def shares(life: Life, plan: Plan, attempt: Attempt) -> float:
 
 @pytest.mark.parametrize("every", [False, thorough(True)], ids=["some", "every"])
 @pytest.mark.parametrize(
-    "algorithm", [a for a in ALGORITHMS if not all(t.expected for t in a.theorems)], ids=lambda a: a.name
+    "algorithm",
+    corners([a for a in ALGORITHMS if not all(t.expected for t in a.theorems)], ALGORITHMS[1::2]),
+    ids=lambda a: a.name,
 )
 def test_no_sequence_that_is_found_breaks_a_promise(algorithm: Algorithm, every: bool) -> None:
     """A greedy climb of the share of the promise, 200 steps in each world, or in every second one; the steps do climb."""

@@ -16,17 +16,14 @@ from oco.compiler.problem.families import families
 from oco.dsl.evaluate import evaluate
 from oco.dsl.load import parse
 
-N = 8
+N = 12
 RNG = np.random.default_rng(0)
 SCALE, LIMIT = RNG.uniform(1, 2, N).round(3), RNG.uniform(1, 3, N).round(3)
 
 
 def model(vectors: bool, slope: bool = False) -> oco.Model:
-    """Upper and lower rows of each entry in turn, with a sum between them; `slope`: data multiply decisions.
-
-    The horizon is so long that guarantees say something: to find from where on takes seconds.
-    """
-    m = oco.Model("m", horizon=10**6)
+    """Upper and lower rows of each entry in turn, with a sum between them; `slope`: data multiply decisions."""
+    m = oco.Model("m", horizon=40)
     x = m.decision("x", N, domain=oco.box(0, 4))
     cost, high, low = (m.stream(n, N, bounds=b) for n, b in (("cost", (-3, 3)), ("high", (1, 3)), ("low", (0, 1))))
     m.minimize(cost @ x)

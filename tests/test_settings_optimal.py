@@ -50,7 +50,7 @@ def situations() -> dict[str, Situation]:
     ("name", "rounds"),
     corners(
         product(NAMES, (100, 3000)),
-        [("tracking", 100), ("datacenter", 100), ("blind_pricing", 3000)],
+        [("datacenter", 100), ("blind_pricing", 3000)],
     ),
 )
 def test_the_sum_is_above_the_papers_only_to_lower_a_vacuous_bound(

@@ -77,7 +77,7 @@ def _differences(path: Path) -> None:
     """Each text is the one before."""
     encodings = {"b": "DELTA_BYTE_ARRAY"}
     columns = {"a": np.zeros(300), "b": ["x" * 500_000] * 300}
-    parquet(path, columns, 10, use_dictionary=False, column_encoding=encodings)
+    parquet(path, columns, 3, use_dictionary=False, column_encoding=encodings)
 
 
 @bomb(FIXED, "lists.parquet")

@@ -16,7 +16,7 @@ from oco.compiler.problem.canonical import canonical
 from oco.evaluation.data import load_data
 
 Array = np.ndarray[Any, Any]
-T = 16
+T = 11
 CAP = 1.2 + 0.5 * np.sin(np.arange(4))
 A = np.array([[1.0, 0.5, 0.0], [0.0, 1.0, -0.5]])
 HEAD = f"""\

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from thorough import corners
 
 import oco
 
@@ -35,7 +36,7 @@ def run_of(name: str, backend: str) -> Any:
     return plan_of(name).run(data_of(name), backend=backend, seed=0)
 
 
-@pytest.mark.parametrize("name", ROUNDS)
+@pytest.mark.parametrize("name", corners(ROUNDS, ("pacing", "caching")))
 def test_c_decides_as_numpy_does(name: str) -> None:
     np.testing.assert_allclose(run_of(name, "c").decisions, run_of(name, "numpy").decisions, atol=1e-9)
 

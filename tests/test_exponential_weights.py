@@ -47,8 +47,9 @@ def decided(made: Plan, learner: Learner) -> np.ndarray:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("domain", ["simplex", "simplex(5)", "budget(0, 1, 1)", "spectrahedron(1)"])
-@pytest.mark.parametrize("eta", ["1", "1e12"])
+@pytest.mark.parametrize(
+    ("domain", "eta"), turns(["simplex", "budget(0, 1, 1)", "simplex(5)", "spectrahedron(1)"], ["1", "1e12"])
+)
 def test_mirror_steps_reach_one_vertex_and_leave_it_again(backend: str, domain: str, eta: str) -> None:
     """600 rounds of one sign, then as long a time of the other: each best vertex is found, and the first one is not kept for ever."""
     made = plan(f"oeg with eta = {eta}", domain)

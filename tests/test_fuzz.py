@@ -34,7 +34,7 @@ def test_what_was_found_before(path):
 
 @pytest.mark.parametrize("seed", [0, thorough(1)])
 def test_sentences_and_mutations_end_in_words(seed):
-    report = fuzz(SECONDS, seed, least=40)
+    report = fuzz(SECONDS, seed, least=24)
     assert not report.faults, "\n\n".join(f"{text!r}\n{trace}" for text, trace in report.faults.values())
     assert len(report.paths) > 10
 
@@ -56,7 +56,7 @@ texts = st.lists(
 ).map("\n".join)
 
 
-@settings(suppress_health_check=list(HealthCheck), max_examples=settings().max_examples // 4)
+@settings(suppress_health_check=list(HealthCheck), max_examples=settings().max_examples // 8)
 @given(texts)
 def test_lines_of_words_end_in_words(text):
     run(text, compile=False)

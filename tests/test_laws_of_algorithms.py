@@ -25,7 +25,7 @@ from law_worlds import (
     theorem_of,
 )
 from test_c99 import has_compiler
-from thorough import thorough
+from thorough import thorough, turns
 
 from oco.compiler.algorithms import ALGORITHMS, Algorithm
 from oco.compiler.algorithms.lee2023 import ORACLES
@@ -115,8 +115,11 @@ subject to
 """
 
 
-@each_algorithm
-@pytest.mark.parametrize("timing", ["each round", "on average"])
+@pytest.mark.parametrize(
+    ("algorithm", "timing"),
+    turns(ALGORITHMS, ("each round", "on average")),
+    ids=lambda value: getattr(value, "name", value),
+)
 def test_a_start_that_violates(algorithm: Algorithm, timing: str) -> None:
     """X = [1, 4], f = x^2 / 4, g = 2 - x from x_1 = 1.5: methods with a small weight on g violate every round; the best is x = 2."""
     plan = plan_where_it_holds(GAME.format(rounds=ROUNDS, timing=timing), algorithm.name)

@@ -122,7 +122,7 @@ def first_length(name: str, text: str) -> int:
     return plan.choice.restarts[0]
 
 
-@pytest.mark.parametrize(("name", "text", "feedback"), corners(CASES, CASES[::2]))
+@pytest.mark.parametrize(("name", "text", "feedback"), corners(CASES, CASES[::3]))
 def test_epochs_are_runs_of_their_own(name: str, text: str, feedback: str) -> None:
     unknown = text.format(horizon="unknown", feedback=feedback)
     plan = alone(unknown, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -38,23 +39,26 @@ CAPPED = PLAIN + "subject to\n    cap: x[0] + x[1] - 0.5 <= 0    each round\n"
 
 
 @pytest.fixture(scope="module")
-def situations() -> dict[str, Situation]:
-    found = {}
-    for name in NAMES:
-        problem = canonical(oco.load(EXAMPLES / f"{name}.oco"))
-        found[name] = Situation(problem, check(problem.model), problem.horizon)
-    return found
+def situations() -> Mapping[str, Situation]:
+    """Facts of the examples, each checked when it is asked for."""
+
+    class Situations(dict[str, Situation]):
+        def __missing__(self, name: str) -> Situation:
+            problem = canonical(oco.load(EXAMPLES / f"{name}.oco"))
+            return self.setdefault(name, Situation(problem, check(problem.model), problem.horizon))
+
+    return Situations()
 
 
 @pytest.mark.parametrize(
     ("name", "rounds"),
     corners(
         product(NAMES, (100, 3000)),
-        [("tracking", 100), ("datacenter", 100), ("blind_pricing", 3000)],
+        [("datacenter", 100), ("blind_pricing", 3000)],
     ),
 )
 def test_the_sum_is_above_the_papers_only_to_lower_a_vacuous_bound(
-    name: str, rounds: int, situations: dict[str, Situation]
+    name: str, rounds: int, situations: Mapping[str, Situation]
 ) -> None:
     s = situations[name]
     s = Situation(replace(s.canonical, horizon=rounds), s.facts, rounds)
@@ -103,7 +107,7 @@ def test_no_bound_that_says_something_becomes_vacuous(n: int, right: float, T: i
 
 
 @pytest.mark.parametrize("name", ["blind_pricing", "online_qp", thorough("job_scheduling")])
-def test_a_best_value_that_is_known_as_a_formula_is_best(name: str, situations: dict[str, Situation]) -> None:
+def test_a_best_value_that_is_known_as_a_formula_is_best(name: str, situations: Mapping[str, Situation]) -> None:
     """No other guess gives a smaller sum, with the other settings as they are."""
     compared = 0
     for a in ALGORITHMS:
@@ -328,8 +332,8 @@ def test_the_rounds_held_out_decide_between_the_winner_and_the_optimal_constants
 
 def test_two_constants_that_make_up_for_each_other_are_found_far_away() -> None:
     """ofw-tvc allows a weight of the constraint (rate) of any size beside a beta as small; near the paper's it stands still."""
-    text = CAPPED.replace("p @ x", "(p @ x - x[0] - x[1])").replace("horizon T = 400", "horizon T = 300")
-    rounds = {"p": np.random.default_rng(3).uniform(-1, 1, (300, 3))}
+    text = CAPPED.replace("p @ x", "(p @ x - x[0] - x[1])").replace("horizon T = 400", "horizon T = 200")
+    rounds = {"p": np.random.default_rng(3).uniform(-1, 1, (200, 3))}
     found = oco.tune(parse(text), rounds, "ofw-tvc", tradeoff=10.0)
     tried = {t.name: t for t in found.search.tried}
     assert found.search.winner.searched < tried["paper"].searched

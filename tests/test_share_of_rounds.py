@@ -95,7 +95,7 @@ def test_the_margin_that_is_always_enough_is_exact() -> None:
     assert "static regret" in words
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("backend", corners(BACKENDS, ["c"]))
 def test_a_share_is_learned_where_no_decision_serves_every_value_that_streams_may_have(backend: str) -> None:
     """Calls may be 250 where all agents take 150: the margin goes as far as they do, nothing is promised, and the share comes out."""
     text = """

@@ -18,7 +18,7 @@ from oco.evaluation.summary import summarize
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SHORT = ("--rounds", "24", "--budget", "1s")
-KEPT = ("battery", "blind_pricing", "depots")
+KEPT = ("blind_pricing", "depots")
 """Examples with states, values alone, and several decisions; other tests of this file run `tracking`."""
 LARGE = {"ratings": ("--comparators", "none", "--baselines", "none")}
 TIGHT = """model tight

@@ -21,6 +21,12 @@ def in_its_units(s: Situation, v: Verdict) -> Situation:
     return s if v.scales is None or v.theorem is None else without_units(s, v.theorem.norm)[0]
 
 
+def at_horizon(s: Situation, horizon: int) -> Situation:
+    """Situation of another number of rounds; facts are kept."""
+    longer = replace(s.canonical, horizon=horizon)
+    return replace(s, canonical=longer, horizon=longer.learner_rounds)
+
+
 def given_formulas(v: Verdict) -> dict[str, str | float]:
     """The settings that the user gave, as text."""
     return {n: str(x.formula) for n, x in v.settings.items() if x.given}
@@ -41,9 +47,8 @@ def revised(
     theorem = v.theorem
     if theorem is None:
         return s, v
-    if horizon not in (None, s.rounds):
-        longer = replace(s.canonical, horizon=horizon)
-        s = replace(s, canonical=longer, horizon=longer.learner_rounds)
+    if horizon is not None and horizon != s.rounds:
+        s = at_horizon(s, horizon)
     inner = in_its_units(s, v)
     chosen = numbers if numbers is not None else None if v.best is None else v.best.numbers
     return s, replace(

@@ -101,7 +101,9 @@ def best_loss(case: str, a: np.ndarray, b: np.ndarray) -> float:
         "rows": (-T * cp.sum(x), [*box, a @ x <= b]),
     }
     objective, constraints = problems[case]
-    tight = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-11)  # its own are wider than what a certificate leaves
+    tight = dict.fromkeys(
+        ("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-11
+    )  # its own are wider than what a certificate leaves
     return float(cp.Problem(cp.Minimize(objective), constraints).solve(solver=cp.CLARABEL, **tight))
 
 

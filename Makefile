@@ -81,13 +81,19 @@ editors: $(VENV)/.installed
 	$(BIN)/python -m pytest -m "thorough or not thorough" \
 		tests/test_editor_files.py tests/test_tree_sitter.py tests/test_vscode.py tests/test_language_server.py tests/test_highlighting.py
 
-# Signatures of the words of the language for editors and type checkers, after a change of an atom, a domain or a distribution.
 # The documentation's site, in build/site/html: every block of its pages is executed, and a link that leads nowhere fails. No network.
 .PHONY: site
 site: $(VENV)/.installed
 	$(BIN)/python -c "import mkdocs, material" 2> /dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
 	$(BIN)/python -m website.build $(PAGES)
 
+# The page that plays the examples in a browser, in build/playground: Node.js with npm and their registry are needed.
+.PHONY: playground
+playground: $(VENV)/.installed
+	$(BIN)/python -c "import ziglang" 2> /dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[c]"
+	$(BIN)/python -m website.playground.build $(EXAMPLES)
+
+# Signatures of the words of the language for editors and type checkers, after a change of an atom, a domain or a distribution.
 .PHONY: stubs
 stubs: $(VENV)/.installed
 	$(BIN)/python -m oco.stubs > words.pyi

@@ -62,8 +62,8 @@ def page_of(name: str) -> str:
         warnings.simplefilter("ignore")
         plan = oco.compile(oco.load(path), settings="paper" if paper else None)
         rounds = DEAR.get(name, min(plan.horizon or ROUNDS, ROUNDS))
-        data = _data(plan, name, rounds)
-        trace = plan.run(data, rounds=rounds, seed=0, mapping=_mapping(name))
+        data = data_of(plan, name, rounds)
+        trace = plan.run(data, rounds=rounds, seed=0, mapping=mapping_of(name))
     explained = str(plan.explain()).split("\n\nalgorithm ")[0].strip()
     broken = is_broken(trace)
     panels = [*(["violation"] if broken else []), "decisions"]
@@ -95,7 +95,7 @@ def _stated(name: str) -> list[str]:
     return match[1].split() if match else []
 
 
-def _data(plan: Any, name: str, rounds: int) -> Any:
+def data_of(plan: Any, name: str, rounds: int) -> Any:
     """Rounds of an example as its line `# run:` names them: a file, or entries drawn uniformly; None where the model draws all."""
     words = _stated(name)
     if "--data" not in words:
@@ -104,7 +104,7 @@ def _data(plan: Any, name: str, rounds: int) -> Any:
     return trial_rounds(plan.canonical, rounds, seed=0) or None if source == "drawn" else ROOT / "examples" / source
 
 
-def _mapping(name: str) -> dict[str, list[str]] | None:
+def mapping_of(name: str) -> dict[str, list[str]] | None:
     words = _stated(name)
     if "--map" not in words:
         return None

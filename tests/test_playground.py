@@ -78,7 +78,7 @@ def test_examined_with_mistakes() -> None:
         and refused["error"].startswith("line 9:14: error OCO201")
     )
     endless = json.loads(examined("model m\nhorizon T = 9\ndecision x in box(0, 1)\nstream a\nminimize square(x - a)"))
-    assert "OCO825" in endless["error"] and "is convex" in endless["facts"] and "streams" not in endless
+    assert "OCO708" in endless["error"] and list(endless) == ["facts", "error"] and "is convex" in endless["facts"]
 
 
 SERIES = """

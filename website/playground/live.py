@@ -22,13 +22,15 @@ ROUNDS = 300
 def examined(text: str) -> str:
     """JSON text about a model: `shown` and `played` on drawn rounds, or the diagnostics of a model that is refused as `error`.
 
-    A model whose plan stands but whose rounds cannot be drawn or played has `error` beside what is `shown`.
+    A model that is checked but for which there is no plan, or whose rounds cannot be drawn or played, has `error` beside what there is.
     """
     values: dict[str, Any] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            plan = oco.compile(oco.parse(text))
+            model = oco.parse(text)
+            values["facts"] = oco.check(model)._repr_html_()
+            plan = oco.compile(model)
             values |= shown(plan)
             rounds = min(plan.horizon or ROUNDS, ROUNDS)
             drawn = trial_rounds(plan.canonical, rounds, seed=0) or None

@@ -72,7 +72,7 @@ async function opened(name) {
 function examined(text, values) {
   view.text = text;
   element("facts").innerHTML = values.facts;
-  element("plan").innerHTML = values.plan;
+  element("plan").innerHTML = values.plan ?? "There is no plan for this model.";
   view.shown = values.streams && {
     rounds: values.rounds,
     timings: values.timings,
@@ -85,6 +85,7 @@ function examined(text, values) {
       constraints: unpacked(result.constraints),
     })),
   };
+  element("run").hidden = !view.shown || selectedTab().id !== "tab-run";
   if (view.shown) {
     prepared();
     played();
@@ -225,7 +226,7 @@ function checked() {
       showStatus(`Python cannot be loaded here: ${unavailable}\nIn a terminal: pip install ocolang, then oco check model.oco`, true);
       return;
     }
-    if (values.plan) {
+    if (values.facts) {
       examined(text, values);
       compared();
     }
@@ -236,13 +237,14 @@ function checked() {
 
 // Controls.
 
+const selectedTab = () => document.querySelector('[role="tab"][aria-selected="true"]');
 const tabs = [...document.querySelectorAll('[role="tab"]')];
 
 function selected(tab) {
   for (const other of tabs) {
     other.setAttribute("aria-selected", other === tab);
     other.tabIndex = other === tab ? 0 : -1;
-    element(other.getAttribute("aria-controls")).hidden = other !== tab;
+    element(other.getAttribute("aria-controls")).hidden = other !== tab || (tab.id === "tab-run" && !view.shown);
   }
 }
 

@@ -84,6 +84,7 @@ def compile(
     on_missing: str = "error",
     certify: str | None = None,
     alert: float | None = None,
+    precision: str | None = None,
 ) -> Plan:
     """Check the model, choose the algorithm, and set its parameters: the best guarantee, or where none says anything, the one that
     weighs rules of practice or does best in pilot runs.
@@ -106,6 +107,7 @@ def compile(
     certify    "static": learners keep the sums of a certificate of the static regret (`learner.certificate()`); "dynamic": of
                that to the best decision of each round too, which takes a search in every round
     alert      most probable false alarm: learners go over to another rule once the streams are not as the model states
+    precision  of learners in C: "exact" (None), or "fast" (`Plan.with_precision`)
 
     Raises OcoError where the model is wrong or no algorithm applies.
     """
@@ -128,6 +130,7 @@ def compile(
         problem = bound if data is None else problem_for(bound, data, seed)
         options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort, "budget": budget, "data": data}
         plan = planned(problem, algorithm, settings, backend, seed=seed, **options)
+        plan = plan if precision is None else plan.with_precision(precision)
         return _logged(instrumented(plan, certify, alert))
 
 

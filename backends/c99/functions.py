@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from oco.backends.c99.arithmetic import EXACT, Arithmetic
 from oco.backends.c99.entries import Entries, flat_index
 from oco.backends.c99.expressions import Level
 from oco.backends.c99.loops import together
@@ -28,6 +29,7 @@ def function_lines(
     signatures: Mapping[str, Signature],
     mixed: bool = False,
     unwritten: frozenset[str] = frozenset(),
+    arithmetic: Arithmetic = EXACT,
 ) -> tuple[list[str], Signature]:
     """Text of a static function, and its signature for callers. Functions of the library are written `@name`.
 
@@ -36,8 +38,9 @@ def function_lines(
     signatures  of the functions that it may call
     mixed       True where operations of all kinds share loops
     unwritten   results of branches that stay as they are on the other side (`Changes`)
+    arithmetic  of the source
     """
-    body = _Body(function, name, constants, signatures, mixed, unwritten)
+    body = _Body(function, name, constants, signatures, mixed, unwritten, arithmetic)
     body.write()
     return body.text(), body.signature
 
@@ -60,7 +63,8 @@ class _Body:
         constants: Mapping[str, str],
         signatures: Mapping[str, Signature],
         mixed: bool,
-        unwritten: frozenset[str] = frozenset(),
+        unwritten: frozenset[str],
+        arithmetic: Arithmetic,
     ) -> None:
         self.mixed = mixed
         self.unwritten = unwritten
@@ -71,7 +75,7 @@ class _Body:
         places = {**constants, **{p.name: p.name for p in function.body.params}}
         entries = Entries(places, made_by)
         taken = set(made_by) | {p.name for p in _all_params(function.body)} | {"work"}
-        self.w = Writer(entries, signatures, taken)
+        self.w = Writer(entries, signatures, taken, arithmetic.parts)
         self.given_up = _given_up(function.body) & self.stored
         self.outs = [self._result_place(k, r) for k, r in enumerate(function.body.results)]
 

@@ -18,8 +18,6 @@ Index = Sequence[str]
 Shape = Sequence[int]
 LONG_ROW = 32
 """Number of entries from which an inner product of contiguous arrays is added up in several parts at once."""
-PARTS = {LONG: 32}
-"""Parts in which any sum is added up at once, by the entries from which it is."""
 Part = tuple[str, Equation]
 """Equation in a loop of sums, with the name of its running value; "" for one that makes an entry."""
 
@@ -63,7 +61,7 @@ def together(w: Writer, shape: Shape, equations: Sequence[Equation]) -> None:
         _begin(w, e)
     sums = [e for e in equations if accumulates(e) and not e.outs[0].type.shape]
     if len(sums) == len(equations) or (
-        sums and shape[-1] >= LONG and _parts(shape, sums) > 1 and all(map(_is_entry, equations))
+        sums and shape[-1] >= LONG and _parts(w, shape, sums) > 1 and all(map(_is_entry, equations))
     ):
         _accumulate(w, shape, [(e.outs[0].name if e in sums else "", e) for e in equations])
         return
@@ -121,11 +119,11 @@ def _is_entry(e: Equation) -> bool:
     return e.op in POINTWISE or (accumulates(e) and not e.outs[0].type.shape)
 
 
-def _parts(shape: Shape, sums: Sequence[Equation]) -> int:
+def _parts(w: Writer, shape: Shape, sums: Sequence[Equation]) -> int:
     """Number of running values that take turns along the last axis; 1 for none."""
     if not all(e.op in IN_PARTS and c_type(e.args[0].type) == "double" for e in sums):
         return 1
-    return next((parts for least, parts in PARTS.items() if shape[-1] >= least), 1)
+    return next((parts for least, parts in w.parts.items() if shape[-1] >= least), 1)
 
 
 def _accumulate(w: Writer, shape: Shape, totals: Sequence[Part], before: Index = ()) -> None:
@@ -133,7 +131,7 @@ def _accumulate(w: Writer, shape: Shape, totals: Sequence[Part], before: Index =
 
     Along a last axis of many entries several running values take turns: none waits for the addition before, and the loop vectorizes.
     """
-    first, count = 0, _parts(shape, [e for total, e in totals if total])
+    first, count = 0, _parts(w, shape, [e for total, e in totals if total])
     if count > 1:
         first = shape[-1] // count * count
         _in_parts(w, (*shape[:-1], first), count, totals, before)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from oco.backends.c99.arithmetic import EXACT, Arithmetic
 from oco.backends.c99.entries import Entries, flat_index
 from oco.backends.c99.expressions import Level
-from oco.backends.c99.loops import together
+from oco.backends.c99.loops import rows_ahead, together
 from oco.backends.c99.statements import STATEMENTS, sum_of_logs
 from oco.backends.c99.vectors import WIDTH, c_type, is_vector, without_lanes
 from oco.backends.c99.writer import Signature, Writer, comment, in_rows
@@ -30,6 +30,7 @@ def function_lines(
     mixed: bool = False,
     unwritten: frozenset[str] = frozenset(),
     arithmetic: Arithmetic = EXACT,
+    inputs: Collection[str] = (),
 ) -> tuple[list[str], Signature]:
     """Text of a static function, and its signature for callers. Functions of the library are written `@name`.
 
@@ -39,8 +40,10 @@ def function_lines(
     mixed       True where operations of all kinds share loops
     unwritten   results of branches that stay as they are on the other side (`Changes`)
     arithmetic  of the source
+    inputs      parameters that are rows of data, round after round in memory
     """
     body = _Body(function, name, constants, signatures, mixed, unwritten, arithmetic)
+    body.w.rows = rows_ahead(p for p in function.body.params if p.name in inputs)
     body.write()
     return body.text(), body.signature
 

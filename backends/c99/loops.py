@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from oco.backends.c99.entries import flat_index
@@ -18,6 +19,10 @@ Index = Sequence[str]
 Shape = Sequence[int]
 LONG_ROW = 32
 """Number of entries from which an inner product of contiguous arrays is added up in several parts at once."""
+FETCHED_AHEAD = 512
+"""Entries from which a row of data lies on several pages, at whose ends processors stop to fetch ahead on their own."""
+TAKES_LONG = frozenset({"exp", "log", "log1p", "expm1", "pow"})
+"""Operations by which a loop takes as long as memory takes to bring the rows of the next round."""
 Part = tuple[str, Equation]
 """Equation in a loop of sums, with the name of its running value; "" for one that makes an entry."""
 
@@ -53,6 +58,12 @@ def _running(e: Equation) -> tuple[str, str]:
     if is_vector(x.type):
         return reduction(e.op, x.type, over_lanes=not is_vector(out.type))
     return REDUCTIONS["sum" if e.op == "matmul" else e.op].on(x.type.dtype)
+
+
+def rows_ahead(inputs: Iterable[Var]) -> dict[str, int]:
+    """Entries of the inputs that are long rows of numbers, by name."""
+    sizes = {p.name: math.prod(p.type.shape) for p in inputs if c_type(p.type) == "double"}
+    return {name: size for name, size in sizes.items() if size >= FETCHED_AHEAD}
 
 
 def together(w: Writer, shape: Shape, equations: Sequence[Equation]) -> None:
@@ -151,13 +162,33 @@ def _in_parts(w: Writer, shape: Shape, count: int, totals: Sequence[Part], befor
             w.line(f"{name}[{part[0]}] = {total};")
     with w.loops(shape[:-1]) as rows:
         block = w.fresh("i", "j", "k", "l", "m")
-        with w.braces(f"for (int {block} = 0; {block} < {shape[-1]}; {block} += {count})"), w.loops((count,)) as part:
-            for name, _, e in parts:
-                own = f"{name}[{part[0]}]" if name else ""
-                _entry_of_sums(w, e, own, [*before, *rows, f"{block} + {part[0]}"])
+        with w.braces(f"for (int {block} = 0; {block} < {shape[-1]}; {block} += {count})"):
+            _ask_ahead(w, block, shape, count, [e for _, _, e in parts])
+            with w.loops((count,)) as part:
+                for name, _, e in parts:
+                    own = f"{name}[{part[0]}]" if name else ""
+                    _entry_of_sums(w, e, own, [*before, *rows, f"{block} + {part[0]}"])
         w.taken.discard(block)
     for name, total, e in sums:
         w.line(f"{total} = @{'sum' if e.op == 'matmul' else e.op}_of_{count}({name});")
+
+
+def _ask_ahead(w: Writer, block: str, shape: Shape, count: int, equations: Sequence[Equation]) -> None:
+    """Statements that ask for the next round's rows, once in a function: where memory is idle since each turn computes for long.
+
+    Rows of many rounds lie one after the other; where they do not, what is asked for is not used, and nothing faults.
+    """
+    rows = {name: size for name, size in w.rows.items() if size // count * count == shape[-1]}
+    if rows and len(shape) == 1 and any(_takes_long(w, e) for e in equations):
+        for name, size in rows.items():
+            w.line(f"@ahead({name}, {size} + {block}, {count});")
+        w.rows = {}
+
+
+def _takes_long(w: Writer, e: Equation) -> bool:
+    """True where an entry of an equation takes an operation of `TAKES_LONG`."""
+    inside = [w.entries.made_by.get(a.name) for a in e.args if isinstance(a, Var) and a.name not in w.entries.places]
+    return e.op in TAKES_LONG or any(_takes_long(w, i) for i in inside if i is not None)
 
 
 def _entry_of_sums(w: Writer, e: Equation, total: str, index: Index) -> None:

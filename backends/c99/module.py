@@ -136,14 +136,22 @@ def rule(
     entries = [f for f in own if f is not None]
     unwritten = {c.function.name: c.unwritten for c in changes}
     lines: list[str] = []
+    inputs = _inputs(program)
     for function in (*program.functions, *entries):
         called = f"rule_{function.name}" if function in entries else identifier(function.name, _taken())
         wide = mixed or any(is_vector(p.type) for p in function.body.params)
         left = unwritten.get(function.name, frozenset()) if function in entries else frozenset()
-        written = function_lines(function, f"{prefix}_{called}", constants, signatures, wide, left, arithmetic)
+        rows = inputs if function in (c.function for c in changes) else ()
+        written = function_lines(function, f"{prefix}_{called}", constants, signatures, wide, left, arithmetic, rows)
         text, signatures[function.name] = written
         lines += [*text, ""]
     return lines, Interface(prefix, program, signatures, arithmetic)
+
+
+def _inputs(program: Program) -> frozenset[str]:
+    """Names of the update's parameters that are data of the round."""
+    first = len(program.state)
+    return frozenset(p.name for p in program.update.body.params[first : first + len(program.feedback)])
 
 
 def _header(interface: Interface, contract: Contract, status: ReturnCodes, ring: Ring | None) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Rules of the table in NumPy, written by hand from the papers: arrays in place where that saves one, numbers in Python's own.
 
-Each has `update` with the data of a round in the order of the model's streams, which gives the next decision.
+Each has `decide`, and `update` with the data of a round in the order of the model's streams.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ class Simplex:
     def __init__(self, T: float) -> None:
         self.x, self.Q, self.T = np.full(1000, 1e-3), 0.0, T
 
-    def update(self, cost: Array, weight: Array) -> Array:
+    def decide(self) -> Array:
+        return self.x
+
+    def update(self, cost: Array, weight: Array) -> None:
         power = cost * (-1 / math.sqrt(self.T))
         power -= weight * (self.Q / self.T)
         power -= power.max()
         self.x = mirrored(self.x, power, self.T)
         self.Q = max(self.Q + float(weight @ self.x) - 0.5, 0.0)
-        return self.x
 
 
 class Portfolio:
@@ -33,14 +35,16 @@ class Portfolio:
     def __init__(self, T: float) -> None:
         self.x, self.Q, self.T, self.level = np.full(30, 1 / 30), 0.0, T, np.repeat([1 / 3, 2 / 3, 1.0], 10)
 
-    def update(self, relative: Array, shock: Array) -> Array:
+    def decide(self) -> Array:
+        return self.x
+
+    def update(self, relative: Array, shock: Array) -> None:
         exposure = self.level * shock
         power = relative * (1 / (math.sqrt(self.T) * float(relative @ self.x)))
         power -= exposure * (self.Q / self.T)
         power -= power.max()
         self.x = mirrored(self.x, power, self.T)
         self.Q = max(self.Q + float(exposure @ self.x) - 0.5, 0.0)
-        return self.x
 
 
 def mirrored(x: Array, power: Array, T: float) -> Array:
@@ -57,13 +61,15 @@ class Capped:
     def __init__(self, T: float) -> None:
         self.x, self.Q, self.T, self.shift = np.full(500, 0.002), np.zeros(3), T, 0.0
 
-    def update(self, cost: Array, use: Array) -> Array:
+    def decide(self) -> Array:
+        return self.x
+
+    def update(self, cost: Array, use: Array) -> None:
         v = cost * (-1 / math.sqrt(self.T))
         v += self.x
         v -= (self.Q / self.T) @ use
         self.x = self.projected(v)
         self.Q = np.maximum(self.Q + use @ self.x - 0.5, 0.0)
-        return self.x
 
     def projected(self, v: Array) -> Array:
         """clip(v - shift, 0, 0.01) of sum 1, by Newton's method from the last shift; bisection between where it leaves the bracket."""
@@ -103,7 +109,10 @@ class JobScheduling:
     def __init__(self, T: float) -> None:
         self.x, self.Q, self.T, self.t, self.lam = np.full(100, 500.0), T / 2, T, 1, 0.0
 
-    def update(self, price: Array, jobs: float) -> Array:
+    def decide(self) -> Array:
+        return self.x
+
+    def update(self, price: Array, jobs: float) -> None:
         T, y = self.T, self.x
         if self.t > 1:
             violation = max(jobs - 4 * float(np.log(1 + 4 * y).sum()), 0.0)
@@ -111,7 +120,6 @@ class JobScheduling:
         scale = 2 * math.sqrt(min(self.t, T))
         self.x = self.step(price.repeat(10) - scale * (y + 0.25), scale, float(jobs))
         self.t += 1
-        return self.x
 
     def step(self, p: Array, scale: float, jobs: float) -> Array:
         """Entries u = 1 + 4 x with scale u^2 / 4 + p u = 16 lam, at the lam in [0, Q] where the constraint holds or ends."""

@@ -17,6 +17,9 @@ class Tracking:
         self.T, self.t = T, 1
         self.x, self.Q = np.full(10, 2.5), [T / 2, T / 2]
 
+    def decide(self) -> Array:
+        return self.x
+
     def update(self, H: Array, noise: Array, A: Array, b: Array) -> Array:
         y = self.x
         c = (H @ (y - 1.0) - noise) @ H

@@ -33,7 +33,7 @@ from oco.evaluation.report.frontier import plot_frontier
 from oco.evaluation.report.plan_page import Explanation, plan_html, plan_latex
 from oco.facts import Facts
 from oco.notebook_bar import notebook_bar
-from oco.plan_files import Made, placed, texts
+from oco.plan_files import PlanFiles
 from oco.trials import trial_of
 
 if TYPE_CHECKING:
@@ -141,8 +141,8 @@ class Plan(core.Plan, Suggesting):
         return self._compiled[target.name]
 
     @cached_property
-    def _files(self) -> Made:
-        return {}
+    def _files(self) -> PlanFiles:
+        return PlanFiles(self.program, self.contract, self.target, self.precision)
 
     @cached_property
     def _compiled(self) -> dict[str, Compiled]:
@@ -335,7 +335,7 @@ class Plan(core.Plan, Suggesting):
 
         Raises OcoError: OCO734 for a backend that writes none, OCO740 for one that writes none of this precision.
         """
-        return texts(self, self._files, backend, precision)
+        return self._files.texts(backend, precision)
 
     def lean(self) -> str:
         """File of Lean 4 with the guarantee as a theorem and its constants as checked inequalities. Raises OCO870 where the
@@ -365,7 +365,7 @@ class Plan(core.Plan, Suggesting):
         self, path: str | Path, backend: str | None = None, precision: str | None = None, target: str | None = None
     ) -> Mapping[Path, str | bytes]:
         """Contents of the files that `write` puts at `path`, by their places. Raises what `write` raises of them."""
-        return placed(self, self._files, Path(path), backend, precision, target)
+        return self._files.placed(Path(path), backend, precision, target)
 
     def write(
         self, path: str | Path, backend: str | None = None, precision: str | None = None, target: str | None = None

@@ -102,8 +102,8 @@ def usage_of(name: str | None, path: str, names: Sequence[str], data: str | None
     """`Backend.usage` of a backend, of files with numbers of a precision."""
     if precision not in registered(name).precisions[1:]:
         return backend(name).usage(path, names, data)
-    told: str = backend(name).usage(path, names, data, precision)  # type: ignore[call-arg]
-    return told
+    words: str = backend(name).usage(path, names, data, precision)  # type: ignore[call-arg]
+    return words
 
 
 def precision_called(name: str | None) -> str | None:

@@ -46,7 +46,7 @@ class _Joining:
         for e in block.equations:
             if e.blocks:
                 e = replace(e, blocks=tuple(self.block(b) for b in e.blocks))
-            elif (found := _link(e)) is not None and (value := inner.scaled(found[0], [found[1]])) is not None:
+            elif (own := _link(e)) is not None and (value := inner.scaled(own[0], [own[1]])) is not None:
                 e = replace(e, op=value.op, args=value.args, attrs=())
             made.append(e)
             inner.made_by |= {v.name: e for v in e.outs}

@@ -30,7 +30,7 @@ class Simplex:
 
 
 class Portfolio:
-    """The same on examples/portfolio.oco: x (30,), loss -log(relative @ x), one linear constraint on average."""
+    """Mirror descent as in `Simplex` on examples/portfolio.oco: x (30,), loss -log(relative @ x), one linear constraint on average."""
 
     def __init__(self, T: float) -> None:
         self.x, self.Q, self.T, self.level = np.full(30, 1 / 30), 0.0, T, np.repeat([1 / 3, 2 / 3, 1.0], 10)

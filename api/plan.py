@@ -321,7 +321,7 @@ class Plan(core.Plan, Suggesting):
         """This plan with learners "exact", every operation of the rule rounded on its own, or in C "fast": products and sums rounded
         together, sums in another order, exponentials within 1e-13 of themselves. Fleets are exact. Raises OCO740 for other names.
         """
-        return replace(self, precision=registry.precision_of_learners(precision))
+        return self.of(self, self.target, registry.precision_of_learners(precision))
 
     def for_rounds(self, rounds: int) -> Self:
         """Plan for data of so many rounds: this one where they match its horizon or the horizon is unknown."""

@@ -1,7 +1,8 @@
 """Pass: numbers that multiply or divide an array are multiplied with each other first: `-(x / a) * b` is `x * (-b / a)`.
 
 For targets where an operation on an array is a call that costs ten times one on numbers; it changes the last bits. A factor of a sum
-goes to its terms, where each of them has a factor already.
+goes to its terms, where each of them has a factor already. A division is one by a number that is known to be at least `TINY`: what an array
+is scaled by, so that nothing overflows, may be so small that its reciprocal is infinite.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
+from oco.compiler.ir.lower_bounds import Bounds, lower_bounds
 from oco.compiler.ir.program import Block, DType, Equation, Function, Literal, Operand, Program, Type, Var
 from oco.compiler.ir.rewrite import bound_names, map_functions, read_by
+from oco.dsl.magnitudes import TINY
 
 NUMBER = Type(DType.FLOAT)
 Link = tuple[str, Operand | None]
@@ -21,20 +24,25 @@ Link = tuple[str, Operand | None]
 
 def join_factors(program: Program) -> Program:
     """Put one product with a number in the place of several."""
-    constants = {g.var.name for g in program.constants}
+    constants = {g.var.name: float(g.value.min()) for g in program.constants if g.value.size}
+    bounds = lower_bounds(program)
 
     def joined(f: Function) -> Function:
-        taken = constants | set(bound_names(f.body))
+        taken = {g.var.name for g in program.constants} | set(bound_names(f.body))
         free = (name for k in count(2) if (name := f"v_{k}") not in taken)
-        return replace(f, body=_Joining(Counter(read_by(f.body)), free).block(f.body))
+        least = {**constants, **bounds[f.name]}
+        return replace(f, body=_Joining(least, Counter(read_by(f.body)), free).block(f.body))
 
     return map_functions(program, joined)
 
 
 @dataclass
 class _Joining:
-    """Rewriting of one function. `made_by`: equations of this block alone, since a loop would repeat what is outside it."""
+    """Rewriting of one function, with lower bounds of its values. `made_by`: equations of this block alone, since a loop would repeat what
+    is outside it.
+    """
 
+    least: Bounds
     reads: Counter[str]
     free: Iterator[str]
     made_by: dict[str, Equation] = field(default_factory=dict)
@@ -46,7 +54,7 @@ class _Joining:
         for e in block.equations:
             if e.blocks:
                 e = replace(e, blocks=tuple(self.block(b) for b in e.blocks))
-            elif (own := _link(e)) is not None and (value := inner.scaled(own[0], [own[1]])) is not None:
+            elif (own := self.link(e)) is not None and (value := inner.scaled(own[0], [own[1]])) is not None:
                 e = replace(e, op=value.op, args=value.args, attrs=())
             made.append(e)
             inner.made_by |= {v.name: e for v in e.outs}
@@ -62,13 +70,13 @@ class _Joining:
         e = self.behind(x)
         if e is None:
             return None
-        if (own := _link(e)) is not None:
+        if (own := self.link(e)) is not None:
             deeper = [own[1], *links]
             return self.scaled(own[0], deeper) or self.product(own[0], deeper)
         if e.op not in ("add", "sub") or any(a.type.shape != x.type.shape for a in e.args):
             return None
         terms = [self.behind(a) for a in e.args]
-        if any(t is None or _link(t) is None for t in terms):
+        if any(t is None or self.link(t) is None for t in terms):
             return None
         sides = [self.bound(self.scaled(a, links)) for a in e.args]
         return Equation((), e.op, tuple(sides))
@@ -104,14 +112,18 @@ class _Joining:
         self.reads[out.name] = 1
         return out
 
-
-def _link(e: Equation) -> tuple[Operand, Link] | None:
-    """Array of floats under one factor, and that factor; None for other equations."""
-    if e.op not in ("mul", "div", "neg") or not e.outs[0].type.shape or e.outs[0].type.dtype is not DType.FLOAT:
+    def link(self, e: Equation) -> tuple[Operand, Link] | None:
+        """Array of floats under one factor, and that factor; None for other equations."""
+        if e.op not in ("mul", "div", "neg") or not e.outs[0].type.shape or e.outs[0].type.dtype is not DType.FLOAT:
+            return None
+        if e.op == "neg":
+            return e.args[0], ("neg", None)
+        for x, number in (e.args, e.args[::-1]) if e.op == "mul" else (e.args,):
+            if x.type == e.outs[0].type and number.type == NUMBER and (e.op == "mul" or self.divides(number)):
+                return x, (e.op, number)
         return None
-    if e.op == "neg":
-        return e.args[0], ("neg", None)
-    for x, number in (e.args, e.args[::-1]) if e.op == "mul" else (e.args,):
-        if x.type == e.outs[0].type and number.type == NUMBER:
-            return x, (e.op, number)
-    return None
+
+    def divides(self, number: Operand) -> bool:
+        """True for a divisor whose reciprocal is finite."""
+        least = number.value if isinstance(number, Literal) else self.least.get(number.name, 0.0)
+        return least >= TINY

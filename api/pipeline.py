@@ -84,6 +84,7 @@ def compile(
     on_missing: str = "error",
     certify: str | None = None,
     alert: float | None = None,
+    precision: str | None = None,
 ) -> Plan:
     """Check the model, choose the algorithm, and set its parameters: the best guarantee, or where none says anything, the one that
     weighs rules of practice or does best in pilot runs.
@@ -93,14 +94,13 @@ def compile(
                with the paper's constants; "paper": exactly the paper's; "tuned": chosen on pilot rounds; or formulas in
                t, T and facts by name: {"alpha": "2 * sqrt(t)"}. None: "optimal"; where every guarantee is vacuous and
                no algorithm is named, "optimal" or "unit-free", whichever does better in pilot runs
-    backend    "numpy" or "c"; None takes the fastest one available
+    backend    "numpy" or "c", None for the fastest; `precision`: that of learners in C, "exact" or "fast" (`Plan.with_precision`)
     params     values for the params that the model leaves open
     tradeoff   weight of violation against regret where the two are added, and on data the price of violations that state
                no penalty: in ranges of the loss over the size of a constraint, in `hedged` in slopes that come
     data       rounds to plan for: the horizon becomes their number, and the algorithm, if none is named, `hedged` where it
                applies, else the best of pilot runs on the first rounds. None draws pilot rounds where they are needed
-    seed       of pilot runs and of tuning
-    effort     multiplies the number of steps that the proof searches may take, as for `check`
+    seed       of pilot runs and of tuning; `effort` of proof searches is that of `check`
     budget     seconds of pilot runs, by a model of costs or by the clock, after which no other algorithm is begun; None: 30
     on_missing values that the data lack: "error", "hold" (the last value before) or "skip" (leave the round out)
     certify    "static": learners keep the sums of a certificate of the static regret (`learner.certificate()`); "dynamic": of
@@ -128,7 +128,7 @@ def compile(
         problem = bound if data is None else problem_for(bound, data, seed)
         options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort, "budget": budget, "data": data}
         plan = planned(problem, algorithm, settings, backend, seed=seed, **options)
-        return _logged(instrumented(plan, certify, alert))
+        return _logged(instrumented(plan, certify, alert, precision))
 
 
 def _logged(plan: Plan) -> Plan:
@@ -140,10 +140,13 @@ def _logged(plan: Plan) -> Plan:
     return plan
 
 
-def instrumented(plan: Plan, certify: str | None, alert: float | None) -> Plan:
-    """Plan whose learners keep a certificate of this kind and watch their streams with this probability of false alarms, if any."""
+def instrumented(plan: Plan, certify: str | None, alert: float | None, precision: str | None = None) -> Plan:
+    """Plan whose learners keep a certificate of this kind and watch their streams with this probability of false alarms, if any, with
+    numbers of a precision.
+    """
     require(certify, (str, type(None)), "a kind of regret to certify", '"static" or "dynamic"')
     require(alert, (numbers.Real, type(None)), "a probability of false alarms as `alert`")
+    plan = plan if precision is None else plan.with_precision(precision)
     plan = plan if certify is None else plan.certified(certify)
     return plan if alert is None else plan.alerting(alert)
 

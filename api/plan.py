@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from oco.backends import registry
 from oco.backends.base import Compiled
+from oco.backends.capabilities import EXACT
 from oco.backends.choose import BackendChoice, choose_backend
 from oco.backends.contract import Contract
 from oco.backends.learner import Learner
 from oco.backends.notifying import OnRound, OnWarning
 from oco.backends.registry import backend as find_backend
-from oco.backends.registry import make_fleet, make_learner, parts_of, registered, restored, standalone_files, usable
+from oco.backends.registry import compiled_by, make_fleet, make_learner, registered, restored, usable
 from oco.compiler.promises.making import promise_of_plan
 from oco.compiler.promises.rendering import render
 from oco.compiler.selection import plan as core
@@ -32,6 +33,7 @@ from oco.evaluation.report.frontier import plot_frontier
 from oco.evaluation.report.plan_page import Explanation, plan_html, plan_latex
 from oco.facts import Facts
 from oco.notebook_bar import notebook_bar
+from oco.plan_files import PlanFiles
 from oco.trials import trial_of
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ PUBLIC = (
     *("alerting", "algorithm", "certified", "choice", "explain", "facts", "files", "fleet", "for_rounds", "frontier"),
     *("guarantee", "horizon", "interactive_frontier", "lean", "learner", "model", "plot_frontier", "program"),
     *("recipe", "replay", "run", "settings", "source", "to_json", "usage", "verdicts", "warnings"),
-    *("with_horizon", "write"),
+    *("with_horizon", "with_precision", "write"),
 )
 """Names that `dir(plan)` lists."""
 
@@ -56,25 +58,26 @@ PUBLIC = (
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan(core.Plan, Suggesting):
     """Model with its algorithm, settings and guarantee; makes learners. `target` is the backend's name, None for the
-    fastest. A value: every method leaves it as it is.
+    fastest; `precision` that of its learners and files on backends that have it. A value: every method leaves it as it is.
     """
 
     _known_as, _lines = "a plan", OF_PLAN
     facts: Facts
     target: str | None = None
+    precision: str = EXACT
 
     @classmethod
-    def of(cls, plan: core.Plan, target: str | None = None) -> Self:
+    def of(cls, plan: core.Plan, target: str | None = None, precision: str = EXACT) -> Self:
         """Bind a plan of the compiler to a backend. Raises OCO732 for an unknown name."""
         find_backend(target)
         parts = {f.name: getattr(plan, f.name) for f in fields(core.Plan)} | {"facts": Facts.of(plan.facts)}
-        result = cls(**parts, target=target)
+        result = cls(**parts, target=target, precision=precision)
         # A plan is a value: a program that was made of it is that of the same plan here.
         vars(result).update({name: made for name, made in vars(plan).items() if name in ("traced", "program")})
         return result
 
     @classmethod
-    def from_recipe(cls, recipe: Any, target: str | None = None) -> Self:
+    def from_recipe(cls, recipe: Any, target: str | None = None, precision: str = EXACT) -> Self:
         """Plan that a saved state names. Raises OCO850 where the recipe is not valid."""
         known = Recipe.read(recipe)
         with contained("restoring"):
@@ -82,7 +85,7 @@ class Plan(core.Plan, Suggesting):
             settings, season = known.settings or known.mode, known.season
             tradeoff, effort = known.tradeoff, known.effort
             made = core.compile_plan(model, known.algorithm, settings, tradeoff=tradeoff, effort=effort, season=season)
-            plan = cls.of(made, target)
+            plan = cls.of(made, target, precision)
             plan = plan.certified(known.certify) if known.certify else plan
             plan = plan.alerting(known.alert) if known.alert else plan
             # The text may print otherwise now; the state goes with the text that it was saved with.
@@ -118,8 +121,8 @@ class Plan(core.Plan, Suggesting):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Recipe and backend: another process makes the same plan of them."""
-        return plan_of_recipe, (self.contract.recipe, self.target)
+        """Recipe, backend and precision: another process makes the same plan of them."""
+        return plan_of_recipe, (self.contract.recipe, self.target, self.precision)
 
     def __dir__(self) -> list[str]:
         return sorted(PUBLIC)
@@ -134,13 +137,12 @@ class Plan(core.Plan, Suggesting):
         one cannot run here."""
         target = find_backend(backend or self.target)
         if target.name not in self._compiled:
-            self._compiled[target.name] = target.compile(self.program, self.contract)
+            self._compiled[target.name] = compiled_by(target.name, self.program, self.contract, self.precision)
         return self._compiled[target.name]
 
     @cached_property
-    def _files(self) -> dict[tuple[str | None, ...], dict[str, Any]]:
-        """Cache of the emitted files by backend and precision, or "in parts", and target."""
-        return {}
+    def _files(self) -> PlanFiles:
+        return PlanFiles(self.program, self.contract, self.target, self.precision)
 
     @cached_property
     def _compiled(self) -> dict[str, Compiled]:
@@ -189,7 +191,7 @@ class Plan(core.Plan, Suggesting):
             return None
         if backend not in self._players:
             contract = contract_of(self, discloses=True)
-            self._players[backend] = find_backend(backend).compile(self.disclosing, contract), contract
+            self._players[backend] = compiled_by(backend, self.disclosing, contract, self.precision), contract
         return make_learner(*self._players[backend], **options)
 
     @cached_property
@@ -206,7 +208,7 @@ class Plan(core.Plan, Suggesting):
         workers: int = 1,
         timeout: float | None = 0.0,
     ) -> Fleet:
-        """Independent learners that step together; arrays have the learner first, (size, *shape).
+        """Independent learners that step together, of precision exact; arrays have the learner first, (size, *shape).
 
         start    the first decision: one for all, or (size, *shape)
         seeds    of each learner's random numbers; by default 0, 1, 2, ...
@@ -217,9 +219,9 @@ class Plan(core.Plan, Suggesting):
         """
         rounds = None if self.horizon is None else size * self.horizon
         target = self.backend_for(rounds, backend).name
-        own = (
-            self._summed_at_once if self.certify and find_backend(target).fleet(self.program, size).writes_all else self
-        )
+        exact = self if self.precision == EXACT else self.with_precision(EXACT)
+        summed = self.certify and find_backend(target).fleet(self.program, size).writes_all
+        own = exact._summed_at_once if summed else exact
         return make_fleet(
             own.compiled(target), own.contract, size, start=start, seeds=seeds, workers=workers, timeout=timeout
         )
@@ -312,7 +314,14 @@ class Plan(core.Plan, Suggesting):
 
     def with_horizon(self, T: int) -> Self:
         """Plan of the same algorithm for another horizon, with settings and guarantee for its number of rounds."""
-        return type(self).of(super().with_horizon(T), self.target)
+        return type(self).of(super().with_horizon(T), self.target, self.precision)
+
+    @checked_call
+    def with_precision(self, precision: str) -> Self:
+        """This plan with learners "exact", every operation of the rule rounded on its own, or in C "fast": products and sums rounded
+        together, sums in another order, exponentials within 1e-13 of themselves. Fleets are exact. Raises OCO740 for other names.
+        """
+        return self.of(self, self.target, registry.precision_of_learners(precision))
 
     def for_rounds(self, rounds: int) -> Self:
         """Plan for data of so many rounds: this one where they match its horizon or the horizon is unknown."""
@@ -321,14 +330,12 @@ class Plan(core.Plan, Suggesting):
     def files(self, backend: str | None = None, precision: str | None = None) -> dict[str, str]:
         """Files to run elsewhere, texts by file name: one module for NumPy; a source, a header and an example for C.
 
-        precision  of their numbers: "float64", or "float32" for C
+        precision  of their numbers: "exact", or for C "fast" or "float32" (`with_precision`, docs/float32.md); None: the plan's, where the
+                   backend has it
 
         Raises OcoError: OCO734 for a backend that writes none, OCO740 for one that writes none of this precision.
         """
-        key = find_backend(backend or self.target).name, precision
-        if key not in self._files:
-            self._files[key] = standalone_files(key[0], self.program, self.contract, precision)
-        return dict(self._files[key])
+        return self._files.texts(backend, precision)
 
     def lean(self) -> str:
         """File of Lean 4 with the guarantee as a theorem and its constants as checked inequalities. Raises OCO870 where the
@@ -336,12 +343,19 @@ class Plan(core.Plan, Suggesting):
         """
         return render(promise_of_plan(self))
 
-    def usage(self, path: str | Path, data: str | Path, backend: str | None = None, target: str | None = None) -> str:
+    def usage(
+        self,
+        path: str | Path,
+        data: str | Path,
+        backend: str | None = None,
+        target: str | None = None,
+        precision: str | None = None,
+    ) -> str:
         """Sentences on the files that `write` puts at `path`, with a command that runs them on `data`."""
         rounds = None if self.canonical.feedback.gives_values_alone else str(data)
-        names = [place.name for place in self.files_at(path, backend, target=target)]
+        names = [place.name for place in self.files_at(path, backend, precision, target)]
         chosen = registry.builder(target) if target else backend or self.target
-        return find_backend(chosen).usage(str(path), names, rounds)
+        return registry.usage_of(chosen, str(path), names, rounds, precision or self.precision)
 
     def source(self, backend: str | None = None, precision: str | None = None) -> str:
         """Text of the standalone module; for C, of the source file. Raises what `files` raises."""
@@ -351,21 +365,7 @@ class Plan(core.Plan, Suggesting):
         self, path: str | Path, backend: str | None = None, precision: str | None = None, target: str | None = None
     ) -> Mapping[Path, str | bytes]:
         """Contents of the files that `write` puts at `path`, by their places. Raises what `write` raises of them."""
-        path, key = Path(path), (backend, precision, target)
-        if target is not None:
-            if key not in self._files:
-                self._files[key] = registry.built_files(backend, self.program, self.contract, target, precision)
-            return {path / file: content for file, content in self._files[key].items()}
-        parted = registered(name := find_backend(backend or self.target).name).parts and not path.suffix
-        files = self._in_parts(name) if parted and precision in (None, "float64") else self.files(name, precision)
-        return dict.fromkeys([path], *files.values()) if len(files) == 1 else {path / f: files[f] for f in files}
-
-    def _in_parts(self, backend: str) -> dict[str, str]:
-        """Texts of the modules of a backend that writes its one module in parts, made once."""
-        key = backend, "in parts"
-        if key not in self._files:
-            self._files[key] = parts_of(backend, self.program, self.contract)
-        return self._files[key]
+        return self._files.placed(Path(path), backend, precision, target)
 
     def write(
         self, path: str | Path, backend: str | None = None, precision: str | None = None, target: str | None = None
@@ -387,9 +387,9 @@ class Plan(core.Plan, Suggesting):
         return dict(self.contract.recipe)
 
 
-def plan_of_recipe(recipe: Mapping[str, Any], target: str | None) -> Plan:
+def plan_of_recipe(recipe: Mapping[str, Any], target: str | None, precision: str = EXACT) -> Plan:
     """Plan that a recipe makes."""
-    return Plan.from_recipe(recipe, target)
+    return Plan.from_recipe(recipe, target, precision)
 
 
 def restored_learner(state: Mapping[str, Any], backend: str | None = None) -> Learner:

@@ -16,7 +16,8 @@ BACKENDS = {
         Speed(start=0.3, line=0.004, entry=1e-9),
         whole_runs=True,
         growth=True,
-        precisions=("float64", "float32"),
+        precisions=("exact", "fast", "float32"),
+        learners_have=("exact", "fast"),
         targets=("wasm",),
     ),
 }

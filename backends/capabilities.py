@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+EXACT = "exact"
+"""Precision of double, with every operation of a rule rounded on its own."""
+OTHERWISE_CALLED = {"float64": EXACT}
+"""Precisions by other names of theirs."""
+
 
 @dataclass(frozen=True)
 class Speed:
@@ -30,7 +35,8 @@ class Registered:
     parts           True where it can write its module in parts, as files of a folder
     whole_runs      True where its programs play many rounds in one call
     growth          True where it works out the wealth of bets against streams (`compiler/evidence/wealth.py`)
-    precisions      numbers that those files may have, the usual ones first: float64, float32
+    precisions      precisions of those files, the usual one first: exact, fast, float32
+    learners_have   those of them that learners in this process may have
     targets         platforms that it compiles learners for, beside this machine: wasm
     """
 
@@ -42,5 +48,6 @@ class Registered:
     parts: bool = False
     whole_runs: bool = False
     growth: bool = False
-    precisions: tuple[str, ...] = ("float64",)
+    precisions: tuple[str, ...] = (EXACT,)
+    learners_have: tuple[str, ...] = (EXACT,)
     targets: tuple[str, ...] = ()

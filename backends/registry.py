@@ -9,7 +9,7 @@ from typing import Any, Protocol, cast
 from oco.backends import BACKENDS
 from oco.backends.arguments import is_integer
 from oco.backends.base import Compiled
-from oco.backends.capabilities import Registered
+from oco.backends.capabilities import OTHERWISE_CALLED, Registered
 from oco.backends.contract import Contract
 from oco.backends.delayed import DelayedFleet, DelayedLearner
 from oco.backends.fleet import Fleet
@@ -89,6 +89,37 @@ def growth_of(name: str, evidence: Evidence, rounds: int) -> Growth | None:
     return made
 
 
+def compiled_by(name: str | None, program: Program, contract: Contract, precision: str | None = None) -> Compiled:
+    """`Backend.compile` of a backend, with numbers of a precision where its learners have it, else of its usual one."""
+    own = registered(name).learners_have
+    if precision not in own[1:]:
+        return backend(name).compile(program, contract)
+    made: Compiled = backend(name).compile(program, contract, precision)  # type: ignore[call-arg]
+    return made
+
+
+def usage_of(name: str | None, path: str, names: Sequence[str], data: str | None, precision: str) -> str:
+    """`Backend.usage` of a backend, of files with numbers of a precision."""
+    if precision not in registered(name).precisions[1:]:
+        return backend(name).usage(path, names, data)
+    words: str = backend(name).usage(path, names, data, precision)  # type: ignore[call-arg]
+    return words
+
+
+def precision_called(name: str | None) -> str | None:
+    """Precision of a name, which may be another one of its."""
+    return None if name is None else OTHERWISE_CALLED.get(name, name)
+
+
+def precision_of_learners(name: str) -> str:
+    """Precision of a name, which learners in this process have on some backend. Raises OCO740 where none has."""
+    known = dict.fromkeys(known for row in BACKENDS.values() for known in row.learners_have)
+    if (called := precision_called(name)) not in known:
+        hint = f"precisions of learners: {', '.join(known)}; `plan.files` and `plan.write` take those of files"
+        raise fail("OCO740", f"no learner here has numbers of precision {name!r}", hint=hint)
+    return called or name
+
+
 def standalone_files(name: str, program: Program, contract: Contract, precision: str | None = None) -> dict[str, str]:
     """`Backend.files` of a backend, with numbers of a precision; None: its usual one. Raises OcoError: OCO734 where it writes none, OCO740
     where it writes none of that precision.
@@ -98,7 +129,7 @@ def standalone_files(name: str, program: Program, contract: Contract, precision:
         raise fail(
             "OCO734", f"the backend {name!r} writes no files that run elsewhere", hint=f"backends that do: {known}"
         )
-    precisions = registered(name).precisions
+    precision, precisions = precision_called(precision), registered(name).precisions
     if precision is None or precision == precisions[0]:
         return backend(name).files(program, contract)
     if precision not in precisions:
@@ -128,7 +159,7 @@ def built_files(
     OCO740 for a precision that it does not write, OCO691 and OCO692 where its compiler is missing or fails.
     """
     name = builder(target, name)
-    known = registered(name).precisions
+    precision, known = precision_called(precision), registered(name).precisions
     if precision not in (None, *known):
         raise fail(
             "OCO740", f"{target} has no numbers of precision {precision!r}", hint=f"precisions: {', '.join(known)}"

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from test_c99 import build, needs_compiler
 
-from oco.backends.c99.loops import PARTS
+from oco.backends.c99.arithmetic import EXACT
 from oco.compiler.ir.build import trace_program
 from oco.compiler.ir.program import DType, Field, Program, Type
 from oco.compiler.ir.trace import Tracer
 
 FLOAT = DType.FLOAT
-LENGTHS = (*(n + k for n, parts in PARTS.items() for k in (-1, 0, parts - 1)), 1003)
+LENGTHS = (*(n + k for n, parts in EXACT.parts.items() for k in (-1, 0, parts - 1)), 1003)
 
 
 def sums(n: int) -> Program:

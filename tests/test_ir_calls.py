@@ -16,6 +16,7 @@ from oco.compiler.ir.lower_bounds import lower_bounds
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import Block, Function, Type
 from oco.compiler.ir.rewrite import equations_of
+from oco.compiler.ir.scalar_factors import join_factors
 from oco.compiler.ir.small_arrays import unroll_small_arrays
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.verifier import check
@@ -113,3 +114,50 @@ def test_bounds_of_arguments_hold_at_every_call():
     assert function.body.params[0].name not in bounds[function.name]  # 0 n + 1 is not known to be anything
     known = replace(program, update=replace(program.update, body=program.update.body))
     assert bounds["update"]["round"] == 1.0 and lower_bounds(known) == bounds
+
+
+def test_factors_of_arrays_are_joined():
+    def update(t, x, seen):
+        a, b = t.maximum(t.sum(seen["a"]), 0.5), t.maximum(t.sum(x), 0.5)
+        both = (-(seen["a"] / b) * a + x * b) / a  # a factor of each term
+        kept = x * a  # read twice: stays
+        return both * 2.0 - (kept / b + kept) + (seen["a"] + x) * b / a
+
+    raw = learner(update, feedback=[("a", Type(FLOAT, (3,)))])
+    program = check(remove_dead_code(join_factors(raw)))
+    arrays = [e.op for e in equations_of(program.update.body) if e.outs[0].type.shape]
+    assert arrays.count("div") == 1 and arrays.count("neg") == 0  # kept / b
+    assert sum(op in ("mul", "div", "neg") for op in arrays) == 5
+    args = [1, np.array([1.0, -2.0, 3.0]), np.array([0.5, 2.0, -1.0])]
+    for a, b in zip(interpret(program, "update", args), interpret(raw, "update", args), strict=True):
+        assert np.allclose(a, b, rtol=1e-14)
+
+
+def test_divisors_that_may_be_tiny_stay():
+    def update(t, x, seen):
+        return x / t.max(t.abs(x)) * 2.0
+
+    raw = learner(update, feedback=[("a", Type(FLOAT, (3,)))])
+    program = join_factors(raw)
+    args = [1, np.full(3, 1e-310), np.zeros(3)]
+    assert operations(program) == operations(raw) and np.array_equal(
+        interpret(program, "update", args)[1], np.full(3, 2.0)
+    )
+
+
+def test_joined_factors_change_rounding_alone():
+    for seed in range(80):
+        program, args = random_learner(7000 + seed)
+        found = interpret(check(join_factors(program)), "measure", args)
+        for a, b in zip(found, interpret(program, "measure", args), strict=True):
+            assert np.allclose(a, b, rtol=1e-9, atol=1e-12, equal_nan=True), f"seed {seed}"
+
+
+def test_factors_outside_a_loop_stay_outside():
+    def update(t, x, seen):
+        scaled = x * t.sum(seen["a"])
+        (result,) = t.while_(lambda v: t.sum(v) < 9.0, lambda v: (v + 1.0 + scaled * t.sum(v),), (x,))
+        return result
+
+    raw = learner(update, feedback=[("a", Type(FLOAT, (3,)))])
+    assert operations(remove_dead_code(join_factors(raw))) == operations(raw)

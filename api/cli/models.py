@@ -211,7 +211,7 @@ def compile(
     if rounds is not None:
         note(f"{rounds}: the rounds of {data}, with what it lacks")
     say(
-        f"{path}: {plan.algorithm} for {loaded.name}, {plan.usage(path, rounds or data or 'data.csv', backend, target)}"
+        f"{path}: {plan.algorithm} for {loaded.name}, {plan.usage(path, rounds or data or 'data.csv', backend, target, precision)}"
     )
 
 

@@ -144,7 +144,9 @@ Alert = Annotated[
 Precision = Annotated[
     str | None,
     typer.Option(
-        "--precision", metavar="NAME", help="Numbers of the learner: float64, or float32 for C. \\[default: float64]"
+        "--precision",
+        metavar="NAME",
+        help="Numbers of the learner: exact, or for C fast (rounded as is fast) or float32. \\[default: exact]",
     ),
 ]
 Target = Annotated[

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from oco.backends.base import Compiled
+from oco.backends.c99.arithmetic import ARITHMETICS, EXACT
 from oco.backends.c99.betting import growth
 from oco.backends.c99.bindings import beside
 from oco.backends.c99.build import INSTALL, has_compiler, library
@@ -48,10 +49,16 @@ class CBackend:
         """Advice to install a compiler; None where there is one."""
         return None if has_compiler() else INSTALL
 
-    def compile(self, program: Program, contract: Contract | None = None) -> Compiled:
-        """Program as functions of a compiled library."""
+    def compile(self, program: Program, contract: Contract | None = None, precision: str = EXACT.name) -> Compiled:
+        """Program as functions of a compiled library, with numbers of a precision, exact or fast."""
         alone = replace(program, certificate=None)
-        source = emit(alone, (contract or _no_promises(program)).of_one_turn, self.skip, vectors=True)
+        source = emit(
+            alone,
+            (contract or _no_promises(program)).of_one_turn,
+            self.skip,
+            vectors=True,
+            arithmetic=ARITHMETICS[precision],
+        )
         native = Native(alone, source, library(source))
         measure = None if program.measure is None else native.measure
         entries = native.init, native.decide, native.update, measure, on_demand(program, program.slopes)
@@ -65,9 +72,9 @@ class CBackend:
         """Growth of the wealth of bets, in C."""
         return growth(entries)
 
-    def files(self, program: Program, contract: Contract, precision: str = "float64") -> dict[str, str]:
-        """Source, header, an example, a build and bindings by file name; `precision` of all numbers is float64 or float32."""
-        source = emit(program, contract, single=precision == "float32")
+    def files(self, program: Program, contract: Contract, precision: str = EXACT.name) -> dict[str, str]:
+        """Source, header, an example, a build and bindings by file name; `precision` is a name in `ARITHMETICS`."""
+        source = emit(program, contract, arithmetic=ARITHMETICS[precision])
         return {
             f"{source.name}.c": source.code,
             f"{source.name}.h": source.header,
@@ -77,15 +84,16 @@ class CBackend:
 
     def built(self, program: Program, contract: Contract, target: str, precision: str) -> dict[str, str | bytes]:
         """Learner compiled for another platform, `wasm`, with what runs it there, by file name. Raises what `webassembly` raises."""
-        return webassembly(emit(program, contract, single=precision == "float32"))
+        return webassembly(emit(program, contract, arithmetic=ARITHMETICS[precision]))
 
-    def usage(self, path: str, names: Sequence[str], data: str | None) -> str:
+    def usage(self, path: str, names: Sequence[str], data: str | None, precision: str = EXACT.name) -> str:
         """Command that compiles the files and runs the example; for WebAssembly, the statements that load them."""
         if module := next((name for name in names if name.endswith(".mjs")), None):
             return (
                 f'WebAssembly with an ES module ({", ".join(names)}). Use it: import {{ load }} from "{path}/{module}"'
             )
-        return f"C99, libm alone ({', '.join(names)}). Try it: {command(f'{path}/*.c')} && ./a.out"
+        fused = ARITHMETICS[precision].fused
+        return f"C99, libm alone ({', '.join(names)}). Try it: {command(f'{path}/*.c', fused=fused)} && ./a.out"
 
 
 def _no_promises(program: Program) -> Contract:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
-from oco.backends.c99.flags import NUMERIC, PORTABLE
+from oco.backends.c99.flags import numeric, portable
 from oco.backends.c99.interface import Named
 from oco.backends.c99.module import CSource
 from oco.backends.c99.return_codes import error_size
@@ -71,19 +71,19 @@ _RUST_WORDS = frozenset(
 
 def beside(source: CSource) -> dict[str, str]:
     """Texts of the files by name."""
-    name = source.name
+    name, fused = source.name, source.interface.arithmetic.fused
     return {
-        "CMakeLists.txt": _CMAKE.replace("@NAME@", name).replace("@NUMERIC@", " ".join(NUMERIC)),
+        "CMakeLists.txt": _CMAKE.replace("@NAME@", name).replace("@NUMERIC@", " ".join(numeric(fused))),
         f"{name}.py": _of_numbers(_python(source), source, "ctypes.c_double", "ctypes.c_float"),
         f"{name}.rs": _of_numbers("\n".join(_rust(source)) + "\n", source, "f64", "f32"),
         "Cargo.toml": _CARGO.replace("NAME", name),
-        "build.rs": _BUILD.replace("NAME", name).replace("FLAGS", ", ".join(f'"{flag}"' for flag in PORTABLE)),
+        "build.rs": _BUILD.replace("NAME", name).replace("FLAGS", ", ".join(f'"{flag}"' for flag in portable(fused))),
     }
 
 
 def _of_numbers(text: str, source: CSource, double: str, single: str) -> str:
     """Text of a binding with the numbers of the source."""
-    return re.sub(rf"\b{re.escape(double)}\b", single, text) if source.interface.single else text
+    return re.sub(rf"\b{re.escape(double)}\b", single, text) if source.interface.arithmetic.single else text
 
 
 _CMAKE = """\

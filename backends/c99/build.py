@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from oco.backends.c99.cache import ELSEWHERE, Folder, cache_folder, libraries
-from oco.backends.c99.flags import FLAGS
+from oco.backends.c99.flags import FLAGS, FUSED
 from oco.backends.c99.fleet_source import FleetSource
 from oco.backends.c99.glue import glue
 from oco.backends.c99.module import CSource
@@ -63,21 +63,23 @@ def has_compiler() -> bool:
 def library(source: CSource) -> ctypes.CDLL:
     """Shared library of a source with its glue, built if it is not in the cache."""
     folder, name = _cached(
-        source.name, {f"{source.name}.h": source.header, f"{source.name}.c": source.code + glue(source)}, ()
+        source.name,
+        {f"{source.name}.h": source.header, f"{source.name}.c": source.code + glue(source)},
+        source.interface.arithmetic.fused,
     )
     return folder.load(name)
 
 
 def fleet_library(source: FleetSource) -> ctypes.CDLL:
     """Shared library of a fleet, built if it is not in the cache."""
-    folder, name = _cached(f"{source.name}-fleet", {f"{source.name}_fleet.c": source.code}, ())
+    folder, name = _cached(f"{source.name}-fleet", {f"{source.name}_fleet.c": source.code})
     return folder.load(name)
 
 
 @cache
 def bets_library() -> ctypes.CDLL:
     """Shared library of `bets.c`, built if it is not in the cache. Products and sums are fused: nothing asks for the same bits twice."""
-    folder, name = _cached("bets", {"bets.c": _shipped("bets.c")}, ("-ffp-contract=fast",))
+    folder, name = _cached("bets", {"bets.c": _shipped("bets.c")}, fused=True)
     return folder.load(name)
 
 
@@ -97,7 +99,7 @@ def stepper() -> Any:
     text = _shipped("stepper.c")
     options = (f"-I{include}", f"-I{np.get_include()}")
     folder, name = _cached(
-        f"stepper-{sys.implementation.cache_tag}", {"stepper.c": text}, options, (str(distributions),)
+        f"stepper-{sys.implementation.cache_tag}", {"stepper.c": text}, False, options, (str(distributions),)
     )
     spec = spec_from_file_location("oco_stepper", folder.path / name)
     if spec is None or spec.loader is None:
@@ -108,12 +110,16 @@ def stepper() -> Any:
 
 
 def _cached(
-    name: str, sources: Mapping[str, str], options: Sequence[str], archives: Sequence[str] = ()
+    name: str,
+    sources: Mapping[str, str],
+    fused: bool = False,
+    options: Sequence[str] = (),
+    archives: Sequence[str] = (),
 ) -> tuple[Folder, str]:
     """Folder and name of a shared library, built if it is not complete in the cache: in a folder of its own, then moved
     into place.
     """
-    command = (*compiler(), *FLAGS, *options)
+    command = (*compiler(), *FLAGS, *([FUSED] if fused else []), *options)
     parts = [
         *command,
         *archives,

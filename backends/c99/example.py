@@ -27,14 +27,14 @@ _DRAWN = {"uniform": Range(0.0, 1.0), "normal": Range(-2.0, 2.0)}
 def example_main(program: Program, source: CSource, contract: Contract) -> str:
     """Program that plays a few rounds on made-up data and prints the decisions."""
     text = "\n".join(_lines(program, source, contract)) + "\n"
-    return in_floats(text) if source.interface.single else text
+    return in_floats(text) if source.interface.arithmetic.single else text
 
 
 def _lines(program: Program, source: CSource, contract: Contract) -> Iterator[str]:
     name, interface = source.name, source.interface
     yield f"/* How {name} is used:"
-    yield f" * {command(f'{name}.c', f'{name}_example.c')}"
-    yield " * With -ffp-contract=fast it is quicker by up to a seventh, and last digits differ from those of `oco run`. */"
+    yield f" * {command(f'{name}.c', f'{name}_example.c', fused=interface.arithmetic.fused)}"
+    yield " * `--precision fast` writes a quicker one, and last digits differ from those of `oco run`. */"
     yield f'#include "{name}.h"'
     yield ""
     yield "#include <stdio.h>"
@@ -70,7 +70,7 @@ def _lines(program: Program, source: CSource, contract: Contract) -> Iterator[st
     first = interface.decisions[0]
     shown = first.field.name[:60]  # a string of C has 4,095 characters at most
     value = f"{first.name}{'[0]' if first.type.shape else ''}"
-    value = f"({WIDE}){value}" if interface.single else value
+    value = f"({WIDE}){value}" if interface.arithmetic.single else value
     yield f'        printf("round %d: {shown} begins with %.9g\\n", t + 1, {value});'
     given = [_argument(n) for n in (*interface.inputs, *interface.draws)]
     observe, given = ("observe", given) if source.ring is None else ("observe_round", ["t + 1", *given])

@@ -1,17 +1,26 @@
 """Flags with which emitted C is compiled, here and by those who take it elsewhere."""
 
-NUMERIC = ("-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
-"""Exponentials, logarithms and roots in vectors, since nothing reads errno or traps; sums keep their order, and NaN its meaning.
-
-No fused multiply-add, which saves a seventh: compilers fuse otherwise in a fleet than in a learner, and both should agree to rounding.
-"""
-PORTABLE = ("-std=c99", "-O3", *NUMERIC)
-"""Flags that any gcc, clang and zig takes."""
+FUSED = "-ffp-contract=fast"
+"""Products and sums in one rounding; compilers do so otherwise in a fleet than in a learner."""
 OF_THIS_MACHINE = "-march=native"
-FLAGS = (*PORTABLE, OF_THIS_MACHINE, "-fPIC", "-shared")
+
+
+def numeric(fused: bool = False) -> tuple[str, ...]:
+    """Flags for numbers: exponentials, logarithms and roots in vectors, since nothing reads errno or traps; sums keep their order, and
+    NaN its meaning.
+    """
+    return (FUSED if fused else "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math")
+
+
+def portable(fused: bool = False) -> tuple[str, ...]:
+    """Flags that any gcc, clang and zig takes."""
+    return ("-std=c99", "-O3", *numeric(fused))
+
+
+FLAGS = (*portable(), OF_THIS_MACHINE, "-fPIC", "-shared")
 """Flags of a shared library for the machine at hand."""
 
 
-def command(*files: str) -> str:
+def command(*files: str, fused: bool = False) -> str:
     """Command that compiles files into a program for the machine at hand."""
-    return " ".join(("cc", *PORTABLE, OF_THIS_MACHINE, *files, "-lm"))
+    return " ".join(("cc", *portable(fused), OF_THIS_MACHINE, *files, "-lm"))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from oco.backends.c99.arithmetic import EXACT, Arithmetic
 from oco.backends.c99.entries import Entries, flat_index
 from oco.backends.c99.expressions import Level
-from oco.backends.c99.loops import together
+from oco.backends.c99.loops import rows_ahead, together
 from oco.backends.c99.statements import STATEMENTS, sum_of_logs
 from oco.backends.c99.vectors import WIDTH, c_type, is_vector, without_lanes
 from oco.backends.c99.writer import Signature, Writer, comment, in_rows
@@ -28,6 +29,8 @@ def function_lines(
     signatures: Mapping[str, Signature],
     mixed: bool = False,
     unwritten: frozenset[str] = frozenset(),
+    arithmetic: Arithmetic = EXACT,
+    inputs: Collection[str] = (),
 ) -> tuple[list[str], Signature]:
     """Text of a static function, and its signature for callers. Functions of the library are written `@name`.
 
@@ -36,8 +39,11 @@ def function_lines(
     signatures  of the functions that it may call
     mixed       True where operations of all kinds share loops
     unwritten   results of branches that stay as they are on the other side (`Changes`)
+    arithmetic  of the source
+    inputs      parameters that are rows of data, round after round in memory
     """
-    body = _Body(function, name, constants, signatures, mixed, unwritten)
+    body = _Body(function, name, constants, signatures, mixed, unwritten, arithmetic)
+    body.w.rows = rows_ahead(p for p in function.body.params if p.name in inputs)
     body.write()
     return body.text(), body.signature
 
@@ -60,7 +66,8 @@ class _Body:
         constants: Mapping[str, str],
         signatures: Mapping[str, Signature],
         mixed: bool,
-        unwritten: frozenset[str] = frozenset(),
+        unwritten: frozenset[str],
+        arithmetic: Arithmetic,
     ) -> None:
         self.mixed = mixed
         self.unwritten = unwritten
@@ -71,7 +78,7 @@ class _Body:
         places = {**constants, **{p.name: p.name for p in function.body.params}}
         entries = Entries(places, made_by)
         taken = set(made_by) | {p.name for p in _all_params(function.body)} | {"work"}
-        self.w = Writer(entries, signatures, taken)
+        self.w = Writer(entries, signatures, taken, arithmetic.parts)
         self.given_up = _given_up(function.body) & self.stored
         self.outs = [self._result_place(k, r) for k, r in enumerate(function.body.results)]
 

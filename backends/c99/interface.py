@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from oco.backends.c99.arithmetic import EXACT, Arithmetic
 from oco.backends.c99.changes import Changes, changes_of
 from oco.backends.c99.vectors import c_type, without_lanes
 from oco.backends.c99.writer import LARGEST_ON_STACK, Signature, in_rows
@@ -61,17 +62,17 @@ class Named:
 
 @dataclass(frozen=True)
 class Interface:
-    """Names and types of inputs, outputs and state. `signatures` are those of the rule's functions; `single`: numbers are floats."""
+    """Names and types of inputs, outputs and state. `signatures` are those of the rule's functions; `arithmetic`: that of the source."""
 
     name: str
     program: Program
     signatures: Mapping[str, Signature]
-    single: bool = False
+    arithmetic: Arithmetic = EXACT
 
     @property
     def number_bytes(self) -> int:
         """Bytes of a number."""
-        return 4 if self.single else 8
+        return 4 if self.arithmetic.single else 8
 
     @cached_property
     def state(self) -> list[Named]:

@@ -59,7 +59,7 @@ def _module(source: CSource) -> str:
 
 def _tables(source: CSource) -> dict[str, object]:
     of = source.interface
-    number = "f" if of.single else "d"
+    number = "f" if of.arithmetic.single else "d"
     kinds = {DType.FLOAT: number, DType.INT: "q", DType.BOOL: "b"}
     groups = {
         "decisions": of.decisions,
@@ -86,7 +86,7 @@ def _tables(source: CSource) -> dict[str, object]:
 
 def _types(source: CSource) -> Iterator[str]:
     """Lines of the declarations, with a member for each name of the model."""
-    of, arrays = source.interface, "Float32Array" if source.interface.single else "Float64Array"
+    of, arrays = source.interface, "Float32Array" if source.interface.arithmetic.single else "Float64Array"
     yield f"/** Learners of {source.name}.wasm. Arrays go in nested or row by row, and come out row by row. */"
     yield "export type Numbers = ArrayLike<number | bigint> | readonly Numbers[];"
     yield from _interface("Decision", "Decisions of a round.", of.decisions, {True: arrays, False: "number"})

@@ -12,7 +12,6 @@ from functools import cache
 from importlib.resources import files
 
 from oco.backends.c99 import vectors
-from oco.backends.c99.single import HELPERS as single_helpers
 from oco.backends.c99.templates import HELPERS
 
 KERNELS = ("sort", "sort_int", "argsort", "weighted_quantile", "solve", "reflections", "rotations", "svd", "eigh")
@@ -57,21 +56,20 @@ def names() -> frozenset[str]:
     return frozenset(_defined())
 
 
-def linked(lines: Sequence[str], prefix: str, single: bool = False) -> list[str]:
+def linked(lines: Sequence[str], prefix: str, own: Mapping[str, str] | None = None) -> list[str]:
     """Lines after the pieces that they refer to, directly or through others; references have the prefix of the source.
 
-    single  True for the pieces of a source that is to be one of floats
+    own  texts of functions in place of the library's (`Arithmetic.pieces`)
     """
     used = _used(lines)
-    own = [_of_floats(piece) if single else piece for piece in pieces() if piece in used]
-    text = [line for piece in own for line in piece.lines]
+    text = [line for piece in pieces() if piece in used for line in _replaced(piece, own or {}).lines]
     return [_REFERENCE.sub(lambda m: f"{prefix}_{m[1]}", line) for line in (*text, *lines)]
 
 
-def _of_floats(piece: Piece) -> Piece:
-    """Piece by floats, where its text hangs on the bits of doubles."""
-    names = [name for name in piece.defines if name in single_helpers]
-    return Piece(f"static inline {single_helpers[names[0]]}", piece.defines) if names else piece
+def _replaced(piece: Piece, own: Mapping[str, str]) -> Piece:
+    """Piece with the text that stands in its place."""
+    names = [name for name in piece.defines if name in own]
+    return Piece(f"static inline {own[names[0]]}", piece.defines) if names else piece
 
 
 def _used(lines: Iterable[str]) -> set[Piece]:

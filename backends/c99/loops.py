@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from oco.backends.c99.entries import flat_index
@@ -18,8 +19,10 @@ Index = Sequence[str]
 Shape = Sequence[int]
 LONG_ROW = 32
 """Number of entries from which an inner product of contiguous arrays is added up in several parts at once."""
-PARTS = {LONG: 32}
-"""Parts in which any sum is added up at once, by the entries from which it is."""
+FETCHED_AHEAD = 512
+"""Entries from which a row of data lies on several pages, at whose ends processors stop to fetch ahead on their own."""
+TAKES_LONG = frozenset({"exp", "log", "log1p", "expm1", "pow"})
+"""Operations by which a loop takes as long as memory takes to bring the rows of the next round."""
 Part = tuple[str, Equation]
 """Equation in a loop of sums, with the name of its running value; "" for one that makes an entry."""
 
@@ -57,13 +60,19 @@ def _running(e: Equation) -> tuple[str, str]:
     return REDUCTIONS["sum" if e.op == "matmul" else e.op].on(x.type.dtype)
 
 
+def rows_ahead(inputs: Iterable[Var]) -> dict[str, int]:
+    """Entries of the inputs that are long rows of numbers, by name."""
+    sizes = {p.name: math.prod(p.type.shape) for p in inputs if c_type(p.type) == "double"}
+    return {name: size for name, size in sizes.items() if size >= FETCHED_AHEAD}
+
+
 def together(w: Writer, shape: Shape, equations: Sequence[Equation]) -> None:
     """Equations that share a loop."""
     for e in equations:
         _begin(w, e)
     sums = [e for e in equations if accumulates(e) and not e.outs[0].type.shape]
     if len(sums) == len(equations) or (
-        sums and shape[-1] >= LONG and _parts(shape, sums) > 1 and all(map(_is_entry, equations))
+        sums and shape[-1] >= LONG and _parts(w, shape, sums) > 1 and all(map(_is_entry, equations))
     ):
         _accumulate(w, shape, [(e.outs[0].name if e in sums else "", e) for e in equations])
         return
@@ -121,11 +130,11 @@ def _is_entry(e: Equation) -> bool:
     return e.op in POINTWISE or (accumulates(e) and not e.outs[0].type.shape)
 
 
-def _parts(shape: Shape, sums: Sequence[Equation]) -> int:
+def _parts(w: Writer, shape: Shape, sums: Sequence[Equation]) -> int:
     """Number of running values that take turns along the last axis; 1 for none."""
     if not all(e.op in IN_PARTS and c_type(e.args[0].type) == "double" for e in sums):
         return 1
-    return next((parts for least, parts in PARTS.items() if shape[-1] >= least), 1)
+    return next((parts for least, parts in w.parts.items() if shape[-1] >= least), 1)
 
 
 def _accumulate(w: Writer, shape: Shape, totals: Sequence[Part], before: Index = ()) -> None:
@@ -133,7 +142,7 @@ def _accumulate(w: Writer, shape: Shape, totals: Sequence[Part], before: Index =
 
     Along a last axis of many entries several running values take turns: none waits for the addition before, and the loop vectorizes.
     """
-    first, count = 0, _parts(shape, [e for total, e in totals if total])
+    first, count = 0, _parts(w, shape, [e for total, e in totals if total])
     if count > 1:
         first = shape[-1] // count * count
         _in_parts(w, (*shape[:-1], first), count, totals, before)
@@ -153,13 +162,33 @@ def _in_parts(w: Writer, shape: Shape, count: int, totals: Sequence[Part], befor
             w.line(f"{name}[{part[0]}] = {total};")
     with w.loops(shape[:-1]) as rows:
         block = w.fresh("i", "j", "k", "l", "m")
-        with w.braces(f"for (int {block} = 0; {block} < {shape[-1]}; {block} += {count})"), w.loops((count,)) as part:
-            for name, _, e in parts:
-                own = f"{name}[{part[0]}]" if name else ""
-                _entry_of_sums(w, e, own, [*before, *rows, f"{block} + {part[0]}"])
+        with w.braces(f"for (int {block} = 0; {block} < {shape[-1]}; {block} += {count})"):
+            _ask_ahead(w, block, shape, count, [e for _, _, e in parts])
+            with w.loops((count,)) as part:
+                for name, _, e in parts:
+                    own = f"{name}[{part[0]}]" if name else ""
+                    _entry_of_sums(w, e, own, [*before, *rows, f"{block} + {part[0]}"])
         w.taken.discard(block)
     for name, total, e in sums:
         w.line(f"{total} = @{'sum' if e.op == 'matmul' else e.op}_of_{count}({name});")
+
+
+def _ask_ahead(w: Writer, block: str, shape: Shape, count: int, equations: Sequence[Equation]) -> None:
+    """Statements that ask for the next round's rows, once in a function: where memory is idle since each turn computes for long.
+
+    Rows of many rounds lie one after the other; where they do not, what is asked for is not used, and nothing faults.
+    """
+    rows = {name: size for name, size in w.rows.items() if size // count * count == shape[-1]}
+    if rows and len(shape) == 1 and any(_takes_long(w, e) for e in equations):
+        for name, size in rows.items():
+            w.line(f"@ahead({name}, {size} + {block}, {count});")
+        w.rows = {}
+
+
+def _takes_long(w: Writer, e: Equation) -> bool:
+    """True where an entry of an equation takes an operation of `TAKES_LONG`."""
+    inside = [w.entries.made_by.get(a.name) for a in e.args if isinstance(a, Var) and a.name not in w.entries.places]
+    return e.op in TAKES_LONG or any(_takes_long(w, i) for i in inside if i is not None)
 
 
 def _entry_of_sums(w: Writer, e: Equation, total: str, index: Index) -> None:

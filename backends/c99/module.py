@@ -8,6 +8,7 @@ from functools import cache
 from textwrap import wrap
 
 from oco.backends.c99 import library
+from oco.backends.c99.arithmetic import EXACT, Arithmetic
 from oco.backends.c99.changes import changes_of
 from oco.backends.c99.constants import array_lines
 from oco.backends.c99.entry_points import EntryPoints
@@ -35,14 +36,6 @@ WRITTEN_AS = {"uniform": "uniform on [0, 1)", "normal": "standard normal"}
 """Distributions of random arrays, in words."""
 
 
-FLOATS = (
-    "Numbers are float (24 binary digits, about 7 decimal ones): the last digits of decisions differ from those of double, tolerances of "
-    "exact steps are those of float, and sums over many rounds lose what is a ten-millionth of them (docs/float32.md: how far examples "
-    "were apart). Guarantees are those of exact numbers."
-)
-"""Comment on single precision."""
-
-
 @dataclass(frozen=True)
 class CSource:
     """Header and source. `name` is the prefix of every global name in them; `ring` is there where feedback comes later."""
@@ -56,16 +49,19 @@ class CSource:
 
 
 def emit(
-    program: Program, contract: Contract, skip: Collection[str] = (), *, vectors: bool = False, single: bool = False
+    program: Program,
+    contract: Contract,
+    skip: Collection[str] = (),
+    *,
+    vectors: bool = False,
+    arithmetic: Arithmetic = EXACT,
 ) -> CSource:
-    """Header and source of a program; `skip` names passes to leave out. `vectors`: rows of maps stand side by side in vectors of GNU C.
-    `single`: numbers are floats.
-    """
+    """Header and source of a program; `skip` names passes to leave out. `vectors`: rows of maps stand side by side in vectors of GNU C."""
+    single = arithmetic.single
     name, program = module_name(program.name), replace(program, slopes=None)
     program = in_single(program) if single else program
     program = lower(rows_in_lanes(program, LANE) if vectors else program, skip)
-    text, one = rule(program, f"{name}_{IN_TURN}" if contract.delay else name)
-    one = replace(one, single=single)
+    text, one = rule(program, f"{name}_{IN_TURN}" if contract.delay else name, arithmetic=arithmetic)
     ring = Ring(one, contract.delay + 1, contract.of_one_turn) if contract.delay else None
     interface = one if ring is None else ring.of
     identity = learner_hash(program, contract, single)
@@ -94,8 +90,8 @@ def emit(
 
 def _costs(of: Interface, contract: Contract, body: Sequence[str], ring: Ring | None) -> Iterator[str]:
     """Comment on what a round takes: operations, stack and memory; and on rounds after the horizon."""
-    if of.single:
-        yield from ("/* " + "\n * ".join(wrap(FLOATS, 110)) + " */").split("\n")
+    if about := of.arithmetic.about:
+        yield from ("/* " + "\n * ".join(wrap(about, 110)) + " */").split("\n")
     if contract.horizon is not None:
         yield f"/* After round {contract.horizon}: {ANYTIME if contract.anytime else ALONE}. */"
     work = work_of(of.program)
@@ -109,7 +105,7 @@ def _costs(of: Interface, contract: Contract, body: Sequence[str], ring: Ring | 
 def assembled(program: Program, interface: Interface, lines: Sequence[str]) -> list[str]:
     """Constants, then the functions of the library that the lines use, then the lines."""
     constants = [line for g in program.constants for line in _constant(g.why, interface, g.var.name, program)]
-    return [*constants, "", *library.linked(lines, interface.name, interface.single)]
+    return [*constants, "", *library.linked(lines, interface.name, interface.arithmetic.pieces)]
 
 
 @cache
@@ -129,7 +125,9 @@ def _constant(why: str, interface: Interface, name: str, program: Program) -> It
     yield from array_lines(_constant_name(name, interface.name), value.var.type, value.value)
 
 
-def rule(program: Program, prefix: str, mixed: bool = False) -> tuple[list[str], Interface]:
+def rule(
+    program: Program, prefix: str, mixed: bool = False, arithmetic: Arithmetic = EXACT
+) -> tuple[list[str], Interface]:
     """Lines of the program's functions, with their signatures."""
     signatures: dict[str, Signature] = {}
     constants = {g.var.name: _constant_name(g.var.name, prefix) for g in program.constants}
@@ -138,14 +136,22 @@ def rule(program: Program, prefix: str, mixed: bool = False) -> tuple[list[str],
     entries = [f for f in own if f is not None]
     unwritten = {c.function.name: c.unwritten for c in changes}
     lines: list[str] = []
+    inputs = _inputs(program)
     for function in (*program.functions, *entries):
         called = f"rule_{function.name}" if function in entries else identifier(function.name, _taken())
         wide = mixed or any(is_vector(p.type) for p in function.body.params)
         left = unwritten.get(function.name, frozenset()) if function in entries else frozenset()
-        written = function_lines(function, f"{prefix}_{called}", constants, signatures, wide, left)
+        rows = inputs if function in (c.function for c in changes) else ()
+        written = function_lines(function, f"{prefix}_{called}", constants, signatures, wide, left, arithmetic, rows)
         text, signatures[function.name] = written
         lines += [*text, ""]
-    return lines, Interface(prefix, program, signatures)
+    return lines, Interface(prefix, program, signatures, arithmetic)
+
+
+def _inputs(program: Program) -> frozenset[str]:
+    """Names of the update's parameters that are data of the round."""
+    first = len(program.state)
+    return frozenset(p.name for p in program.update.body.params[first : first + len(program.feedback)])
 
 
 def _header(interface: Interface, contract: Contract, status: ReturnCodes, ring: Ring | None) -> Iterator[str]:

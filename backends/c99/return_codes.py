@@ -65,7 +65,7 @@ class ReturnCodes:
             (f"{interface.name}_{name}", -code, words)
             for code, (name, words) in enumerate(refusals.items(), first_refusal(interface))
         ]
-        kind = ", float" if interface.single else ""
+        kind = ", float" if interface.arithmetic.single else ""
         self.about = f"{comment(interface.program.name)}, {comment(algorithm)}, learner {identity[:16]}{kind}"
         program = interface.program
         self._taken = {*PUBLIC, *STATUS_NAMES, "ok", *(g.var.name for g in program.constants)}

@@ -136,7 +136,7 @@ def state_lines(of: Interface, identity: str) -> Iterator[str]:
     name = of.name
     magic = int.from_bytes(MAGIC, "little")
     head = f"{{UINT64_C(0x{magic:016x}), UINT64_C({VERSION}), UINT64_C(0x{identity[:16]})}}"
-    yield from (_HELPERS + (_OF_FLOATS if of.single else _OF_DOUBLES)).split("\n")
+    yield from (_HELPERS + (_OF_FLOATS if of.arithmetic.single else _OF_DOUBLES)).split("\n")
     yield ""
     yield f"static const uint64_t {name}_head[3] = {head};"
     yield ""
@@ -207,7 +207,7 @@ def _believable(of: Interface) -> Iterator[str]:
 
 def _floats(of: Interface, n: Named) -> str:
     """Ending of the functions that keep a member of the struct."""
-    return "_floats" if of.single and n.type.dtype is DType.FLOAT else ""
+    return "_floats" if of.arithmetic.single and n.type.dtype is DType.FLOAT else ""
 
 
 def save_head(of: Interface) -> str:

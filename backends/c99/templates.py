@@ -243,6 +243,15 @@ HELPERS: dict[str, str] = {
     }
     return sum;
 }""",
+    "ahead": """void @ahead(const double *row, int from, int count) {
+#if defined(__GNUC__)
+    for (int i = 0; i < count; i += 8) {
+        __builtin_prefetch((const void *)((uintptr_t)row + sizeof(double) * (uintptr_t)(from + i)));
+    }
+#else
+    (void)row, (void)from, (void)count;
+#endif
+}""",
     "where": "double @where(int c, double a, double b) { return c ? a : b; }",
     "where_int": "int64_t @where_int(int c, int64_t a, int64_t b) { return c ? a : b; }",
     "max": "double @max(double a, double b) { return a >= b || a != a ? a : b; }",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from oco.backends.c99.flags import PORTABLE
+from oco.backends.c99.flags import portable
 from oco.backends.c99.javascript import binding, called
 from oco.backends.c99.module import CSource
 from oco.dsl.diagnostics import fail
@@ -44,7 +44,15 @@ def compiled_module(source: CSource) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         for file, text in {f"{source.name}.c": source.code, f"{source.name}.h": source.header}.items():
             Path(folder, file).write_text(text, encoding="utf-8")
-        command = [*zig(), "cc", "--target=wasm32-wasi", *PORTABLE, "-w", *linking, f"{source.name}.c"]
+        command = [
+            *zig(),
+            "cc",
+            "--target=wasm32-wasi",
+            *portable(source.interface.arithmetic.fused),
+            "-w",
+            *linking,
+            f"{source.name}.c",
+        ]
         return _built(command, Path(folder))
 
 

@@ -53,11 +53,15 @@ class Signature:
 
 @dataclass
 class Writer:
-    """Writer of lines. `signatures` are those of the functions written before; `taken` holds every name in use."""
+    """Writer of lines. `signatures` are those of the functions written before; `taken` holds every name in use; `parts` is that of the
+    arithmetic; `rows` are parameters of which the next round's may be asked for, with their entries.
+    """
 
     entries: Entries
     signatures: Mapping[str, Signature]
     taken: set[str]
+    parts: Mapping[int, int]
+    rows: Mapping[str, int] = field(default_factory=dict)
     lines: list[CodeLine] = field(default_factory=list)
     depth: int = 1
     used_work: int = 0

@@ -174,9 +174,14 @@ def built(name: str, *options: str) -> str:
     return made
 
 
+def library(name: str, *options: str) -> ctypes.CDLL:
+    """A C file as a library."""
+    return ctypes.CDLL(built(name, *options))
+
+
 def handwritten(name: str, *options: str) -> Callable[..., None]:
     """The function `reference` of a C file."""
-    found = ctypes.CDLL(built(name, *options)).reference
+    found = library(name, *options).reference
     found.restype = None
     call: Callable[..., None] = found
     return call

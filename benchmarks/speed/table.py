@@ -1,7 +1,8 @@
 """A round in each of the ways that it can be played, against the best C by hand, in one run: `python benchmarks/speed/table.py [row ...]`.
 
-Process time, the least of several repetitions that take turns, without making the learner of a whole horizon; every reference is checked to
-give the same decisions. The best C is compiled with -ffast-math, and uses what only this problem allows.
+Process time, the least of several repetitions that take turns, without making the learner of a whole horizon; every reference is checked
+to give the same decisions. Ratios are to the best C, in the last two columns to NumPy by hand. The best C is compiled with -ffast-math,
+and uses what only this problem allows.
 """
 
 from __future__ import annotations
@@ -12,8 +13,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from reference.by_hand import Bandit, Capped, JobScheduling, Portfolio, Simplex
+from reference.tracking import Tracking
+from roofline import least_seconds, peak
 from run import EXAMPLES, HERE, address, drawn, handwritten, same
 
 import oco
@@ -24,39 +29,58 @@ from oco.plan import Plan
 FAST = ("-O3", "-march=native", "-ffast-math")
 REPEATS = 7
 ROUNDS_OF_NUMPY = 200
-COLUMNS = ("reference", "whole horizon", "decide + observe", "run, last kept", "run, all kept", "emitted NumPy")
+COLUMNS = ("reference", "whole horizon", "of it fast", "decide + observe", "run, last kept", "run, all kept")
+NUMPY = ("emitted NumPy", "NumPy by hand")
 Works = dict[str, tuple[Callable[[], object], int]]
 
 
 @dataclass(frozen=True)
 class Line:
-    """Row of the table: a model with its algorithm, and the files of its references, of which the plain one may be absent."""
+    """Row of the table: a model with its algorithm, and the files of its references, of which the plain one may be absent; `numpy` is the
+    rule in NumPy by hand, `options` the compiler's for the best C.
+    """
 
     model: Path
     algorithm: str
     best: str
     reference: str
     rounds: int
+    numpy: Any = None
+    options: tuple[str, ...] = ()
 
 
 LINES = {
-    "tracking": Line(EXAMPLES / "tracking.oco", "coldq", "tracking.c", "tracking.c", 3000),
-    "job_scheduling": Line(EXAMPLES / "job_scheduling.oco", "coldq", "best/job_scheduling.c", "job_scheduling.c", 1000),
-    "simplex": Line(HERE / "simplex.oco", "mirror-descent", "best/simplex.c", "simplex.c", 1000),
-    "portfolio": Line(EXAMPLES / "portfolio.oco", "mirror-descent", "best/portfolio.c", "", 900),
-    "bandit": Line(HERE / "bandit.oco", "bgd", "best/bandit.c", "", 5000),
+    "tracking": Line(EXAMPLES / "tracking.oco", "coldq", "tracking.c", "tracking.c", 3000, Tracking),
+    "job_scheduling": Line(
+        EXAMPLES / "job_scheduling.oco", "coldq", "best/job_scheduling.c", "job_scheduling.c", 1000, JobScheduling
+    ),
+    "simplex": Line(HERE / "simplex.oco", "mirror-descent", "best/simplex.c", "simplex.c", 1000, Simplex),
+    "portfolio": Line(EXAMPLES / "portfolio.oco", "mirror-descent", "best/portfolio.c", "", 900, Portfolio),
+    "capped": Line(HERE / "capped.oco", "mirror-descent", "best/capped.c", "", 1000, Capped),
+    "nuclear": Line(HERE / "nuclear.oco", "ofw", "nuclear.c", "nuclear.c", 300, options=("-DRESIDUAL=1e-10",)),
+    "bandit": Line(HERE / "bandit.oco", "bgd", "best/bandit.c", "", 5000, Bandit),
 }
 
 
 def main() -> None:
-    print(f"| a round of | best C | {' | '.join(COLUMNS)} |\n|{' --- |' * (2 + len(COLUMNS))}")
+    most = peak()
+    print(f"Peak: {most.operations / 1e9:.3g} billion operations and {most.bytes / 1e9:.3g} GB a second\n")
+    heads = ("a round of", "roofline", "best C", *COLUMNS, *NUMPY)
+    print(f"| {' | '.join(heads)} |\n|{' --- |' * len(heads)}")
     for name in sys.argv[1:] or LINES:
         line = LINES[name]
         plan = oco.compile(oco.load(line.model), algorithm=line.algorithm, settings="paper")
         seconds = least(works_of(line, plan, drawn(plan, line.rounds)))
-        best = seconds.pop("best C")
-        cells = [f"{s * 1e6:.3g} us, {s / best:.3g}" if (s := seconds.get(c)) else "" for c in COLUMNS]
-        print(f"| {name} | {best * 1e6:.3g} us | {' | '.join(cells)} |", flush=True)
+        best, by_hand = seconds.pop("best C"), seconds.get("NumPy by hand")
+        bound, what = least_seconds(plan)
+        cells = [cell(seconds.get(c), best) for c in COLUMNS] + [cell(seconds.get(c), by_hand) for c in NUMPY]
+        print(f"| {name} | {bound * 1e6:.2g} us, {what} | {best * 1e6:.3g} us | {' | '.join(cells)} |", flush=True)
+
+
+def cell(seconds: float | None, beside: float | None) -> str:
+    """Time of a round with its ratio to another; "" for none."""
+    ratio = "" if seconds is None or beside is None else f", {seconds / beside:.3g}"
+    return "" if seconds is None else f"{seconds * 1e6:.3g} us{ratio}"
 
 
 def least(works: Works) -> dict[str, float]:
@@ -72,19 +96,49 @@ def least(works: Works) -> dict[str, float]:
 
 def works_of(line: Line, plan: Plan, data: Mapping[str, np.ndarray]) -> Works:
     """Ways to play these rounds by name, with the number of rounds that each plays."""
-    best = by_hand(plan, line.best, FAST, data)
+    best = by_hand(plan, line.best, (*FAST, *line.options), data)
     works: Works = {"best C": (best, line.rounds)}
     if line.reference:
         works["reference"] = by_hand(plan, line.reference, (), data), line.rounds
     players = [plan.player(line.rounds, "c") or plan.learner(backend="c") for _ in range(REPEATS + 1)]
     works["whole horizon"] = (lambda: whole_horizon(players.pop(), data)), line.rounds
-    works["decide + observe"] = round_by_round(plan, data, "c", line.rounds), line.rounds
+    quick = plan.with_precision("fast")
+    faster = [quick.player(line.rounds, "c") or quick.learner(backend="c") for _ in range(REPEATS)]
+    works["of it fast"] = (lambda: whole_horizon(faster.pop(), data)), line.rounds
+    works["decide + observe"] = round_by_round(plan, data, line.rounds), line.rounds
     for keep in ("last", "all"):
         run = lambda keep=keep: plan.run(data, backend="c", keep=keep)  # noqa: E731
         works[f"run, {keep} kept"] = run, line.rounds
-    few = min(ROUNDS_OF_NUMPY, line.rounds)
-    works["emitted NumPy"] = round_by_round(plan, data, "numpy", few), few
+    works |= numpy_rules(line, plan, data, min(ROUNDS_OF_NUMPY, line.rounds))
     same(whole_horizon(players.pop(), data), best())
+    return works
+
+
+def numpy_rules(line: Line, plan: Plan, data: Mapping[str, np.ndarray], rounds: int) -> Works:
+    """The emitted rule in NumPy without the learner around it, and the rule by hand, which decides alike."""
+    compiled, first = plan.compiled("numpy"), [plan.contract.start[f.name] for f in plan.program.decision]
+    rng, alone = np.random.default_rng(0), plan.canonical.feedback is not Feedback.FULL
+    draws = [[rng.normal(size=f.type.shape) for f in plan.program.draws] for _ in range(rounds)]
+    given = [[float(np.sin(t))] if alone else [data[f.name][t] for f in plan.program.feedback] for t in range(rounds)]
+    decided: dict[str, list[np.ndarray]] = {}
+
+    def emitted() -> None:
+        state, decided["emitted"] = compiled.init(*first), []
+        for values, drawn_now in zip(given, draws):
+            decided["emitted"].append(compiled.decide(*state, *drawn_now)[0])
+            state = compiled.update(*state, *values, *drawn_now)
+
+    def written() -> None:
+        learner, decided["written"] = line.numpy(plan.horizon), []
+        for values, drawn_now in zip(given, draws):
+            decided["written"].append(learner.decide(*drawn_now))
+            learner.update(*values)
+
+    works: Works = {"emitted NumPy": (emitted, rounds)}
+    if line.numpy is not None:
+        works["NumPy by hand"] = written, rounds
+        emitted(), written()
+        same(np.array(decided["written"]), np.array(decided["emitted"]))
     return works
 
 
@@ -112,13 +166,16 @@ def whole_horizon(learner: Learner, data: Mapping[str, np.ndarray]) -> np.ndarra
     return decisions
 
 
-def round_by_round(plan: Plan, data: Mapping[str, np.ndarray], backend: str, rounds: int) -> Callable[[], None]:
-    """Rounds through `decide` and `observe`; where the model reveals a loss alone it is a number that is at hand."""
+def round_by_round(plan: Plan, data: Mapping[str, np.ndarray], rounds: int) -> Callable[[], None]:
+    """Rounds through `decide` and `observe` of learners in C that are made before; where the model reveals a loss alone it is a number
+    that is at hand.
+    """
     full = plan.canonical.feedback is Feedback.FULL
     rows = [{n: v[t] for n, v in data.items()} if full else {"loss": float(np.sin(t))} for t in range(rounds)]
+    learners = [plan.learner(backend="c") for _ in range(REPEATS)]
 
     def run() -> None:
-        learner = plan.learner(backend=backend)
+        learner = learners.pop()
         decide, observe = learner.decide, learner.observe
         for row in rows:
             decide()

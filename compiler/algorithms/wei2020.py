@@ -74,8 +74,8 @@ class MirrorDescent:
         results: dict[str, Value | Point] = {"mu": following}
         if p.constraint_count:
             p.note("(5), with the data of this round and the new decision (erratum 5)")
-            change = p.constraint_gradients(mu).apply(following - mu)
-            results["Q"] = p.tracer.maximum(array(state, "Q") + p.constraints(mu) + change, 0.0)
+            there = p.linearized_constraints(mu, following)
+            results["Q"] = p.tracer.maximum(array(state, "Q") + there, 0.0)
         if p.equality_count:
             p.note("(6)")
             results["H"] = array(state, "H") + self.equalities(p, mu, following)
@@ -87,7 +87,7 @@ class MirrorDescent:
             return p.domain.project(mu - direction)
         p.note("Algorithm 2: mix with the uniform point, then the closed form (10)")
         theta, centre = p.setting("theta"), p.domain.domains[0].centre()
-        mixed = (1.0 - theta) * mu + Point((theta * p.tracer.full(float(centre.flat[0]), centre.shape),))
+        mixed = (1.0 - theta) * mu + Point((p.tracer.full(theta * float(centre.flat[0]), centre.shape),))
         return p.domain.bregman_step(mixed, direction)
 
     def equalities(self, p: Problem, mu: Point, following: Point) -> Value:

@@ -44,8 +44,8 @@ class DriftPlusPenalty:
         direction = p.setting("V") * p.gradient(x) + p.constraint_combination(x, Q)
         following = p.domain.project(x - direction / (2.0 * p.setting("alpha")))
         p.note("Q_k = max(Q_k + g_k(x_t) + <grad g_k(x_t), x_{t+1} - x_t>, 0)")
-        change = p.constraint_gradients(x).apply(following - x)
-        return {"x": following, "Q": p.tracer.maximum(Q + p.constraints(x) + p.setting("tighten") + change, 0.0)}
+        there = p.linearized_constraints(x, following)
+        return {"x": following, "Q": p.tracer.maximum(Q + there + p.setting("tighten"), 0.0)}
 
 
 def _settings(s: Situation) -> Mapping[str, Default]:

@@ -16,6 +16,7 @@ from oco.compiler.ir.lifting import lift
 from oco.compiler.ir.mapping import rows_at_once
 from oco.compiler.ir.program import Program
 from oco.compiler.ir.reciprocals import multiply_by_reciprocals
+from oco.compiler.ir.scalar_factors import join_factors
 from oco.compiler.ir.simplify import simplify
 from oco.compiler.ir.small_arrays import unroll_small_arrays
 from oco.compiler.ir.small_solves import expand_small_solves
@@ -47,6 +48,7 @@ CALLS: dict[str, Pass] = {
     "dot-products": make_dot_products,
     "small-solves": expand_small_solves,
     "small-arrays": unroll_small_arrays,
+    "scalar-factors": join_factors,
     "common-subexpressions": share_subexpressions,
     "dead-code": remove_dead_code,
 }

@@ -59,9 +59,14 @@ class _Simplifier:
         result = self.made_by.get(operand.name) if isinstance(operand, Var) else None
         return result if result is not None and result.op == op else None
 
+    def unstretched(self, operand: Operand) -> Operand:
+        """Value that an operand is a stretch of, or the operand."""
+        behind = self.source(operand, "broadcast") or self.source(operand, "full")
+        return behind.args[0] if behind else operand
+
     def without_stretches(self, e: Equation) -> Equation | None:
         """Arguments taken before they were stretched, where the operation stretches them to the same shape itself."""
-        before = [(s.args[0] if (s := self.source(a, "broadcast")) else a) for a in e.args]
+        before = [self.unstretched(a) for a in e.args]
         if before == list(e.args) or broadcast_shapes(*(a.type.shape for a in before)) != e.outs[0].type.shape:
             return None
         return replace(e, args=tuple(before))

@@ -22,6 +22,7 @@ from oco.compiler.lowering.trace_spec import Draw, Epoch, TraceSpec
 from oco.compiler.lowering.units import Units
 from oco.compiler.problem.calculus import gradient, hessian_vector, vector_jacobian
 from oco.compiler.problem.jacobians import jacobian
+from oco.compiler.problem.structure import is_affine
 from oco.compiler.theory.settings import count
 from oco.dsl import algebra
 from oco.dsl.diagnostics import InternalError, fail
@@ -190,6 +191,13 @@ class Problem(NumberedRound):
     def slopes_of(self, exprs: Sequence[Expr], x: Point) -> Rows:
         """Gradients of the entries of expressions, a row each, in the user's units."""
         return self._rows(exprs, x)
+
+    def linearized_constraints(self, x: Point, y: Point) -> Value:
+        """g_t(x) + <grad g_t(x), y - x>, shape (N,): g_t(y) where all constraints are affine."""
+        decisions = tuple(b.name for b in self.spec.canonical.blocks)
+        if self.constraints_known and all(is_affine(e, decisions) for e in self.spec.canonical.families.exprs):
+            return self.constraints(y)
+        return self.constraints(x) + self.constraint_gradients(x).apply(y - x)
 
     def constraint_gradients(self, x: Point) -> Rows:
         """grad g_t^n(x), a row a constraint."""

@@ -227,10 +227,11 @@ PLANS: dict[str, Code] = {
         Stage.RUN,
     ),
     "OCO740": Code(
-        "no files with numbers of this precision",
-        "Learners here run in double precision, float64. A backend may write files whose numbers are shorter: C has float32.",
+        "no numbers of this precision",
+        "Learners have the numbers of double, with every operation rounded on its own (exact); in C they may be rounded as is fast (fast). "
+        "C in files may have shorter numbers (float32).",
         'oco.compile(model).write("learner.py", precision="float32")',
-        "Write the files with a backend and a precision that the message lists: `--backend c --precision float32`.",
+        "Take a backend and a precision that the message lists: `--backend c --precision float32`.",
         Stage.COMPILE,
     ),
 }

@@ -4,9 +4,12 @@
 
 #include <stdint.h>
 
+#ifndef RESIDUAL
+#define RESIDUAL 1e-11
+#endif
 enum { N = 50, SIZE = N * N };
 
-static const double RADIUS = 5, TOLERANCE = 1e-11;
+static const double RADIUS = 5, TOLERANCE = RESIDUAL;
 
 void reference(int64_t rounds, const double *C, double T, double *decisions) {
     static double x[SIZE], G[SIZE], F[SIZE], u[N], v[N], stir[N], work[(STEPS + 1) * (2 * N + STEPS) + 2 * STEPS];

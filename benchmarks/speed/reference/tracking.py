@@ -17,6 +17,9 @@ class Tracking:
         self.T, self.t = T, 1
         self.x, self.Q = np.full(10, 2.5), [T / 2, T / 2]
 
+    def decide(self) -> Array:
+        return self.x
+
     def update(self, H: Array, noise: Array, A: Array, b: Array) -> Array:
         y = self.x
         c = (H @ (y - 1.0) - noise) @ H
@@ -69,7 +72,7 @@ class Tracking:
         det, (a, b) = k00 * k11 - k01 * k01, value
         alone = scale * a / k00 if first else 0.0, scale * b / k11 if second else 0.0
         if not (first and second and det > 1e-14 * k00 * k11):
-            return (alone[0], 0.0) if first else (0.0, alone[1])
+            return (alone[0], 0.0) if alone[0] * a >= alone[1] * b else (0.0, alone[1])
         one, two = scale * (k11 * a - k01 * b) / det, scale * (k00 * b - k01 * a) / det
         if (lam[0] <= 0 and one < 0) or (lam[0] >= Q[0] and one > 0):
             return 0.0, alone[1]

@@ -33,6 +33,7 @@ static double respond(const double *p, double scale, double lam, double jobs, do
 
 static double step(const double *y, const double *price, double scale, double Q, double jobs, double lam, double *x) {
     double low = 0, high = Q, bend, p[D];
+    int rises = 0, falls = 0; /* whether the dual is known to rise at low, to fall at high */
     for (int j = 0; j < D; ++j) {
         p[j] = price[j / 10] - scale * (y[j] + 0.25);
     }
@@ -42,9 +43,10 @@ static double step(const double *y, const double *price, double scale, double Q,
             break;
         }
         *(g > 0 ? &low : &high) = lam;
+        *(g > 0 ? &rises : &falls) = 1;
         const double newton = bend > 0 ? lam + g / bend : g > 0 ? Q : 0;
         const double between = (low + high) / 2;
-        const double next = newton >= high ? (high == Q ? Q : between) : newton <= low ? (low == 0 ? 0 : between) : newton;
+        const double next = newton >= high ? (falls ? between : Q) : newton <= low ? (rises ? between : 0) : newton;
         if (fabs(next - lam) <= 1e-15 * next) {
             break;
         }

@@ -1,0 +1,129 @@
+"""Pass: numbers that multiply or divide an array are multiplied with each other first: `-(x / a) * b` is `x * (-b / a)`.
+
+For targets where an operation on an array is a call that costs ten times one on numbers; it changes the last bits. A factor of a sum
+goes to its terms, where each of them has a factor already. A division is one by a number that is known to be at least `TINY`: what an array
+is scaled by, so that nothing overflows, may be so small that its reciprocal is infinite.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+
+from oco.compiler.ir.lower_bounds import Bounds, lower_bounds
+from oco.compiler.ir.program import Block, DType, Equation, Function, Literal, Operand, Program, Type, Var
+from oco.compiler.ir.rewrite import bound_names, map_functions, read_by
+from oco.dsl.magnitudes import TINY
+
+NUMBER = Type(DType.FLOAT)
+Link = tuple[str, Operand | None]
+"""Operation by which a factor comes in: "mul" or "div" with a number, or "neg"."""
+
+
+def join_factors(program: Program) -> Program:
+    """Put one product with a number in the place of several."""
+    constants = {g.var.name: float(g.value.min()) for g in program.constants if g.value.size}
+    bounds = lower_bounds(program)
+
+    def joined(f: Function) -> Function:
+        taken = {g.var.name for g in program.constants} | set(bound_names(f.body))
+        free = (name for k in count(2) if (name := f"v_{k}") not in taken)
+        least = {**constants, **bounds[f.name]}
+        return replace(f, body=_Joining(least, Counter(read_by(f.body)), free).block(f.body))
+
+    return map_functions(program, joined)
+
+
+@dataclass
+class _Joining:
+    """Rewriting of one function, with lower bounds of its values. `made_by`: equations of this block alone, since a loop would repeat what
+    is outside it.
+    """
+
+    least: Bounds
+    reads: Counter[str]
+    free: Iterator[str]
+    made_by: dict[str, Equation] = field(default_factory=dict)
+    made: list[Equation] = field(default_factory=list)
+
+    def block(self, block: Block) -> Block:
+        made: list[Equation] = []
+        inner = replace(self, made_by={}, made=made)
+        for e in block.equations:
+            if e.blocks:
+                e = replace(e, blocks=tuple(self.block(b) for b in e.blocks))
+            elif (own := self.link(e)) is not None and (value := inner.scaled(own[0], [own[1]])) is not None:
+                e = replace(e, op=value.op, args=value.args, attrs=())
+            made.append(e)
+            inner.made_by |= {v.name: e for v in e.outs}
+        return replace(block, equations=tuple(made))
+
+    def behind(self, operand: Operand) -> Equation | None:
+        """Equation of a value that nothing else reads."""
+        alone = isinstance(operand, Var) and self.reads[operand.name] == 1
+        return self.made_by.get(operand.name) if alone else None  # type: ignore[union-attr]
+
+    def scaled(self, x: Operand, links: Sequence[Link]) -> Equation | None:
+        """Equation of x under these factors, the first one first; None where x has none to join them."""
+        e = self.behind(x)
+        if e is None:
+            return None
+        if (own := self.link(e)) is not None:
+            deeper = [own[1], *links]
+            return self.scaled(own[0], deeper) or self.product(own[0], deeper)
+        if e.op not in ("add", "sub") or any(a.type.shape != x.type.shape for a in e.args):
+            return None
+        terms = [self.behind(a) for a in e.args]
+        if any(t is None or self.link(t) is None for t in terms):
+            return None
+        sides = [self.bound(self.scaled(a, links)) for a in e.args]
+        return Equation((), e.op, tuple(sides))
+
+    def product(self, x: Operand, links: Sequence[Link]) -> Equation:
+        """Equation of x times all of these factors."""
+        factor: Operand | None = None
+        sign = 1.0
+        for op, number in links:
+            if number is None:
+                sign = -sign
+            elif factor is None:
+                signed = number if sign > 0 else self.number("neg", number)
+                factor = signed if op == "mul" else self.number("div", Literal(sign, NUMBER), number)
+                sign = 1.0
+            else:
+                factor = self.number(op, factor, number)
+        if factor is None:
+            factor = Literal(1.0, NUMBER)
+        return Equation((), "mul", (x, factor if sign > 0 else self.number("neg", factor)))
+
+    def number(self, op: str, *args: Operand) -> Operand:
+        """Number that is bound to an operation on numbers."""
+        return self.bound(Equation((), op, args), NUMBER)
+
+    def bound(self, e: Equation | None, made: Type | None = None) -> Operand:
+        """Variable that is bound to an equation."""
+        assert e is not None  # each term has a factor
+        out = Var(next(self.free), made or next(a.type for a in e.args if a.type.shape))
+        e = replace(e, outs=(out,))
+        self.made.append(e)
+        self.made_by[out.name] = e
+        self.reads[out.name] = 1
+        return out
+
+    def link(self, e: Equation) -> tuple[Operand, Link] | None:
+        """Array of floats under one factor, and that factor; None for other equations."""
+        if e.op not in ("mul", "div", "neg") or not e.outs[0].type.shape or e.outs[0].type.dtype is not DType.FLOAT:
+            return None
+        if e.op == "neg":
+            return e.args[0], ("neg", None)
+        for x, number in (e.args, e.args[::-1]) if e.op == "mul" else (e.args,):
+            if x.type == e.outs[0].type and number.type == NUMBER and (e.op == "mul" or self.divides(number)):
+                return x, (e.op, number)
+        return None
+
+    def divides(self, number: Operand) -> bool:
+        """True for a divisor whose reciprocal is finite."""
+        least = number.value if isinstance(number, Literal) else self.least.get(number.name, 0.0)
+        return least >= TINY

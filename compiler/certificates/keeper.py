@@ -16,6 +16,7 @@ from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State
 from oco.compiler.lowering.trace_spec import TraceSpec
+from oco.compiler.theory.scales import Scales
 from oco.dsl.diagnostics import fail
 
 STEPS, IDLE = 40, 6
@@ -26,14 +27,19 @@ class CertificateKeeper:
     """Sums beside a rule's state, of a trace that is to have a certificate; nothing at all for another.
 
     multipliers  names of the rule's multipliers, one of which may have an entry for each inequality that it learns
+    scales       units of the rule, where its decisions are those that are played, but for rounding
     """
 
-    def __init__(self, t: Tracer, spec: TraceSpec, multipliers: tuple[str, ...]) -> None:
+    def __init__(
+        self, t: Tracer, spec: TraceSpec, multipliers: tuple[str, ...], scales: Scales | None = None
+    ) -> None:
         self.t, self.multipliers = t, multipliers
         self.sums = _sums(t, spec) if spec.certify else None
         self.pending = None
         if self.sums is not None and spec.pending:
             self.pending = pending_rounds(self.sums, spec.fields(), bool(multipliers))
+        if self.sums is not None and self.pending is None:
+            self.sums = self.sums.counted_from(scales)
         self.dynamic = (DYNAMIC, IMPOSSIBLE) if spec.certify == "dynamic" else ()
         waiting = (PENDING,) if self.pending else ()
         self.names = () if self.sums is None else (*self.sums.shapes, *waiting, *self.dynamic)
@@ -45,15 +51,18 @@ class CertificateKeeper:
         waiting = {PENDING: self.t.zeros(self.pending.shape)} if self.pending else {}
         return {**self.sums.start(), **waiting, **dict.fromkeys(self.dynamic, 0.0)}
 
-    def after(self, p: Problem, fields: Named, state: State, x: Point) -> dict[str, Liftable]:
-        """Fields after the round of `p` with the decision x, in the user's units, from those before it and the rule's state."""
+    def after(self, p: Problem, fields: Named, state: State, x: Point, u: Point | None = None) -> dict[str, Liftable]:
+        """Fields after the round of `p` with the decision x, in the user's units, from those before it and the rule's state.
+
+        u  the decision in the rule's units, where there are `scales`
+        """
         if self.sums is None:
             return {}
         own, after = self._own(p, state), dict[str, Value]()
         if self.pending is None:
             user = Problem(self.t, self.sums.spec, p.seen, fields["round"])
             self.t.note("sums of the certificate")
-            after = self.sums.after(fields, self.sums.of_round(user, x, own))
+            after = self.sums.after(fields, self.sums.of_round(user, x, own, u))
         else:
             after = self.pending.after(fields, self.pending.row(x, p.seen, own))
         return {**after, **(self._dynamic(fields, x, p.seen) if self.dynamic else {})}

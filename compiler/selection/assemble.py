@@ -45,10 +45,10 @@ def assemble(
     t = Tracer(spec.canonical.name)
     rule = PlayedRule(t, algorithm, spec)
     layout = rule.layout
-    certificates = CertificateKeeper(t, spec, algorithm.multipliers)
     watcher = ConditionKeeper(t, watched_constraints(spec.canonical.standing) if spec.watch else None)
-    layout.beside = (*certificates.names, *watcher.names)
     player = rule if alert is None else GoingOver(t, rule, alert)
+    certificates = CertificateKeeper(t, spec, algorithm.multipliers, player.scales)
+    layout.beside = (*certificates.names, *watcher.names)
 
     def init(start: Named) -> Mapping[str, Liftable]:
         return player.init(start) | certificates.start() | watcher.start()
@@ -58,7 +58,8 @@ def assemble(
         p = player.problem(state, seen, drawn)
         following = player.update(p, state) | watcher.after(p, state)
         if certificates.names:
-            following |= certificates.after(p, state, player.own(state), player.decided(p, state))
+            x, u = player.decided(p, state), player.chosen(p, state)
+            following |= certificates.after(p, state, player.own(state), x, u)
         return following
 
     given = with_streams(spec) if discloses else spec

@@ -245,7 +245,8 @@ def judge(
 ) -> Verdict:
     """The verdict on one algorithm; where no theorem holds, what stands in the way of the nearest one.
 
-    Of several theorems that one which reads most of the given settings, of these the one that promises most, the first of equals.
+    Of several theorems that one which reads most of the given settings, of these one whose conditions they satisfy, of these the one that
+    promises most, the first of equals.
 
     asked  the user named it, so that it may take its time
     rival  another algorithm: constants with which it comes nowhere near are not searched
@@ -269,7 +270,8 @@ def judge(
             errors.append(error)
     if results:
         usable = [(left, v) for left, v in results if v.guarantee is not None]
-        return min(usable, key=lambda pair: (pair[0], rank(pair[1])), default=results[0])[1]
+        first = min(usable, key=lambda pair: (pair[0], len(_broken(pair[1], s, span)), rank(pair[1])), default=results[0])
+        return first[1]
     if given:
         raise errors[0]
     message = f"its settings have no value here: {errors[0].message}"

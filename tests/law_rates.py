@@ -70,7 +70,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
     },
     # The potential acts after 4 G D sqrt(T) log T: more than T here. The proof bounds beta rate: see ofw-tvc.
     "sinha-vaze": {"rate": "4", "beta": "0.02 / sqrt(T)"},
-    # The potential acts as above once the rates have fallen below the weight of the loss; these do so after 2^14 rounds. beta keeps c r < 1.
+    # The potential acts as above once the rates have fallen below the weight of the loss: after 2^14 rounds. beta keeps c r < 1.
     "sinha-vaze anytime": {"rate": "2000 / (sqrt(t) * (1 + log(t)))", "beta": "1 / (6000 * G * D)"},
     # Losses are strongly convex there, and Theorem 2 has no rate.
     "sinha-vaze in the ball": {"beta": "0.02 / sqrt(T)"},

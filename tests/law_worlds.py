@@ -140,8 +140,9 @@ class World:
         least = -float(self.slope @ REGIONS[self.region].lowest(self.slope))
         parts = {"slope": self.slope.tolist(), "least": least, "total": rounds * (LIMIT + least)}
         data = "context" if self.constraint == BUDGET else "stream"
+        horizon = "unknown" if self.endless else f"= {rounds}"
         lines = [
-            f"model world\nhorizon T {'unknown' if self.endless else f'= {rounds}'}\ndecision x[{d}] in {REGIONS[self.region].text}\n{data} c[{d}] in [-1, 1]"
+            f"model world\nhorizon T {horizon}\ndecision x[{d}] in {REGIONS[self.region].text}\n{data} c[{d}] in [-1, 1]"
             f"{' iid' if self.independent else ''}",
             c.streams,
             f"minimize {LOSSES[self.loss]}",
@@ -334,9 +335,7 @@ class Life:
 
     @property
     def method(self) -> str:
-        return " ".join(
-            [self.algorithm, *(value for _, value in self.settings), *["anytime"] * self.world.endless]
-        )
+        return " ".join([self.algorithm, *(value for _, value in self.settings), *["anytime"] * self.world.endless])
 
     def __str__(self) -> str:
         return f"{self.method} in {self.world}"
@@ -374,7 +373,7 @@ def lives(
             plain = replace(world, independent=False, endless=False)
             same = None if plan is None or plain == world else plan_in(algorithm, plain, rounds, settings)
             if plan is not None and (
-                same is None or theorem_of(plan).restarts is None and theorem_of(same) != theorem_of(plan)
+                same is None or (theorem_of(plan).restarts is None and theorem_of(same) != theorem_of(plan))
             ):
                 found.append((Life(algorithm, world, settings), plan))
     return found

@@ -30,9 +30,7 @@ class CertificateKeeper:
     scales       units of the rule, where its decisions are those that are played, but for rounding
     """
 
-    def __init__(
-        self, t: Tracer, spec: TraceSpec, multipliers: tuple[str, ...], scales: Scales | None = None
-    ) -> None:
+    def __init__(self, t: Tracer, spec: TraceSpec, multipliers: tuple[str, ...], scales: Scales | None = None) -> None:
         self.t, self.multipliers = t, multipliers
         self.sums = _sums(t, spec) if spec.certify else None
         self.pending = None

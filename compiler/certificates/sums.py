@@ -56,8 +56,8 @@ SCHEDULES = 2
 class CertificateSums:
     """Fields of the state that a certificate is made of, and their update, traced with the round.
 
-    scales  units of the rule, where a decision is x = c + R u but for rounding, u the rule's own: an affine loss is then f(c) + R <slope, u>,
-            so that x is not computed for its sums; None: losses are taken at x
+    scales  units of the rule, where a decision is x = c + R u but for rounding, u the rule's own: an affine loss is then
+            f(c) + R <slope, u>, so that x is not computed for its sums; None: losses are taken at x
     """
 
     t: Tracer

@@ -270,7 +270,9 @@ def judge(
             errors.append(error)
     if results:
         usable = [(left, v) for left, v in results if v.guarantee is not None]
-        first = min(usable, key=lambda pair: (pair[0], len(_broken(pair[1], s, span)), rank(pair[1])), default=results[0])
+        first = min(
+            usable, key=lambda pair: (pair[0], len(_broken(pair[1], s, span)), rank(pair[1])), default=results[0]
+        )
         return first[1]
     if given:
         raise errors[0]

@@ -173,9 +173,9 @@ def test_best_expert() -> None:
         learner.decide()
         feedback = learner.observe(a=data["a"][t], b=data["b"][t])
         paid += feedback.loss + 3 * float(feedback.violation.sum())
-    terms = learner.contract.terms
-    assert terms is not None and learner.certificate().best_expert is not None
-    assert paid - terms.gap_unit * float(learner.value("L")[0].min()) <= learner.certificate().best_expert + 1e-9
+    certified, scales = learner.certificate().best_expert, plan.choice.winner.scales
+    assert certified is not None and scales is not None
+    assert paid - scales.loss * float(learner.value("L")[0].min()) <= certified + 1e-9
 
 
 @pytest.mark.parametrize("case", ["quadratic, full", thorough("rows")])
@@ -214,6 +214,27 @@ def test_emitted_module(tmp_path) -> None:
         learner.decide()
         learner.observe(a=data["a"][t], b=data["b"][t])
     assert emitted.certificate()["bound"] == pytest.approx(learner.certificate().bound, rel=1e-9)
+
+
+def test_all_regrets_of_emitted_modules() -> None:
+    """Regrets to the best decision of each round and to the best expert, and rounds broken, are those of the learner; C has them too."""
+    domain, text = CASES["affine, additive"]
+    priced = text.replace("each round", "each round, penalty 3")
+    plan = oco.compile(oco.parse(HEAD.format(T=ROUNDS, domain=domain) + priced), "hedged", certify="dynamic")
+    namespace: dict[str, object] = {"__name__": "emitted"}
+    exec(compile(plan.source("numpy"), "emitted", "exec"), namespace)
+    emitted, learner = namespace["Learner"](), plan.learner(backend="numpy")  # type: ignore[operator]
+    data = data_of("affine, additive", 0)
+    for t in range(ROUNDS):
+        for own in (emitted, learner):
+            own.decide()
+            own.observe(a=data["a"][t], b=data["b"][t])
+    known, found = learner.certificate(), emitted.certificate()
+    assert known.dynamic is not None and known.best_expert is not None and sum(known.broken.values()) > 0
+    assert found["dynamic"] == pytest.approx(known.dynamic, rel=1e-9)
+    assert found["best_expert"] == pytest.approx(known.best_expert, rel=1e-9)
+    assert list(found["broken"]) == list(known.broken.values())
+    assert "double *broken, double *dynamic, double *best_expert" in " ".join(plan.files("c")["m.h"].split())
 
 
 def test_emitted_c_writes_the_function() -> None:

@@ -47,7 +47,8 @@ def assemble(
     layout = rule.layout
     watcher = ConditionKeeper(t, watched_constraints(spec.canonical.standing) if spec.watch else None)
     player = rule if alert is None else GoingOver(t, rule, alert)
-    certificates = CertificateKeeper(t, spec, algorithm.multipliers, player.scales)
+    gap = _gap(t, algorithm, spec) if alert is None else None
+    certificates = CertificateKeeper(t, spec, algorithm.multipliers, player.scales, gap)
     layout.beside = (*certificates.names, *watcher.names)
 
     def init(start: Named) -> Mapping[str, Liftable]:
@@ -86,6 +87,12 @@ def assemble(
     program = with_prepare(t, program, player.prepare)
     program = _in_turn(program, algorithm, spec) if spec.canonical.delay else program
     return with_certificate(t, program, certificates.certificate if certificates.names else None)
+
+
+def _gap(t: Tracer, algorithm: Algorithm, spec: TraceSpec) -> Callable[[Named], Value] | None:
+    """Regret to the best expert, at most, in the user's units, from the fields of a state; None where no experts are weighed."""
+    gap, unit = algorithm.gap_on(spec.canonical), 1.0 if spec.scales is None else float(spec.scales.loss)
+    return None if gap is None else lambda fields: unit * gap(t, fields)
 
 
 def _in_turn(program: Program, algorithm: Algorithm, spec: TraceSpec) -> Program:

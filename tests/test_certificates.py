@@ -1,5 +1,6 @@
 """Certificates: never below the regret to comparators that CVXPY finds, equal to it where the sums are exact, alike everywhere."""
 
+import math
 from functools import cache
 from itertools import product
 
@@ -10,6 +11,7 @@ from thorough import corners, thorough
 
 import oco
 from oco.backends.play import can_play
+from oco.compiler import algorithms as table
 from oco.compiler.certificates.form import HessianForm, certificate_form
 from oco.compiler.problem.canonical import canonical
 from oco.dsl.diagnostics import OcoError
@@ -243,6 +245,30 @@ def test_emitted_c_writes_the_function() -> None:
     plain = plan_of("affine, additive").files("c")
     assert all("m_certificate" in certified[name] for name in ("m.c", "m.h"))
     assert not any("m_certificate" in text for text in plain.values())
+
+
+COUNTED = [a.name for a in table.ALGORITHMS]
+
+
+@pytest.mark.parametrize("settings", ["optimal", "paper"])
+@pytest.mark.parametrize("algorithm", corners(COUNTED, ["ogd", "oeg", "coldq", "nested", "hedged", "optimistic"]))
+def test_losses_counted_from_a_point(algorithm: str, settings: str) -> None:
+    """Sums of affine losses, counted from a point of the rule's units, are the sum of the losses of what was played, but for rounding."""
+    head = "model m\nhorizon T = {}\ndecision x[3] in {}\ndecision y in box(-2, 3)\n".format(ROUNDS, "{}")
+    text = head + LINEAR + "minimize 1e3 * a @ x + b * y + 5 * b\nsubject to\n    cap: sum(x) + y <= 1 + b each round\n"
+    bounds = []
+    for domain, model in product(("box(0.5, 4)", "simplex"), (text, text.partition("subject")[0])):
+        try:
+            plan = oco.compile(oco.parse(model.format(domain)), algorithm, settings, certify="static")
+            trace = plan.run(data_of("affine, additive", 0), backend="numpy")
+        except OcoError:
+            continue
+        own, size = trace.own_certificate, 1e3 * 12 * ROUNDS
+        assert own is not None and abs(own.loss - math.fsum(trace.loss)) <= 2**-45 * size
+        bounds.append(own.bound)
+        assert own.bound == pytest.approx(trace.certificate().bound, abs=1e-6)
+    if not bounds:
+        pytest.skip("the algorithm does not run on these models, or there is no certificate of them")
 
 
 def test_decisions_do_not_change() -> None:

@@ -147,6 +147,14 @@ class KinkedSums:
             table = t.put(table, t.gather(table, k, row, part) + kinks[k], k, row, part)
         return table
 
+    def added_many(self, table: Value, kinks: Value, places: Value) -> Value:
+        """Sums with those of R rounds, whose weights and weighted offsets are `kinks` (2, n, R), in the parts `places` (n, R)."""
+        t, (count, rounds) = self.t, places.shape
+        first = t.reshape(t.iota(count) * PARTS, (count, 1))
+        cells = t.reshape(t.to_int(places) + first, (count * rounds,))
+        own = [t.scatter_add(t.reshape(kinks[k], (count * rounds,)), cells, shape=(count * PARTS,)) for k in range(2)]
+        return table + t.reshape(t.stack(*own), (2, count, PARTS))
+
     def at(self, W: Value, B: Value, y: Value) -> tuple[Value, Value]:
         """Lower bound at y of the sum of all kinks, and its slope (d,): of one affine function that is below the sum everywhere."""
         t, rows, slope = self.t, len(self.columns), self.slope

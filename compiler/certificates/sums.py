@@ -236,6 +236,8 @@ class CertificateSums:
 
         result = {name: state[name] + t.sum(kept(terms[name], 0.0)) for name in self._numbers}
         result[SUMS] = state[SUMS] + t.sum(kept(terms[SUMS], 0.0), axis=1)
+        if KINKS in terms:
+            result[KINKS] = self.kinked.added_many(state[KINKS], kept(terms[KINKS][:2], 0.0), terms[KINKS][2])
         if WORST in terms:
             data = t.max(kept(terms[WORST], UNSEEN), axis=1)
             result[WORST] = t.where(first, data, t.maximum(state[WORST], data))

@@ -101,7 +101,7 @@ class CertificateKeeper:
         centre = t.constant(np.ravel(domain.centre()), "centre", "the middle of the domain")
         sums = self.sums.unpacked(fields if self.pending is None else self.pending.all_of(fields))
         result = least_loss(AllRounds(self.sums, sums, rounds), rounds, centre)
-        broken = sums.get(BROKEN, t.zeros((0,)))
+        broken = t.reshape(sums[BROKEN], (sums[BROKEN].size,)) if BROKEN in sums else t.zeros((0,))
         proof = result.bound, result.most, result.slack, result.y, result.multipliers, sums[LOSS], broken
         named: dict[str, Liftable] = dict(zip(CERTIFIED, proof, strict=True))
         if self.dynamic:

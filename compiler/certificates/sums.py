@@ -23,7 +23,7 @@ from oco.compiler.theory.scales import Scales
 
 LOSS, CONSTANT, INNER, SIZE = "certificate_loss", "certificate_constant", "certificate_inner", "certificate_size"
 SLOPE, CURVE = "sum_slope", "sum_curve"
-WORST, MEAN, BROKEN = "worst_data", "sum_data", "broken_rounds"
+WORST, MEAN, BROKEN = "worst_data", "sum_data", "certificate_broken"
 ROW_CONSTANT, ROW_SLOPES, ROW_SIZE = "sum_row_constant", "sum_row_slopes", "sum_row_size"
 STREAMS, STREAM_SIZES = "sum_streams", "sum_stream_sizes"
 WHOLE_CONSTANT, WHOLE_SLOPE, WHOLE_SIZE = "sum_whole_constant", "sum_whole_slope", "sum_whole_size"
@@ -35,6 +35,7 @@ SYMBOLS = {
     INNER: "inner products of the slopes of affine losses with the rule's decision, for the certificate, summed",
     CONSTANT: "constants of what losses are at least, for the certificate, summed",
     SIZE: "magnitudes of the terms of losses, for the certificate, summed",
+    BROKEN: "number of rounds in which the constraint was broken, for the certificate",
     SUMS: "sums over the rounds for the certificate: what is known of losses and constraints",
     WORST: "greatest values of the data of constraints in each round, for the certificate",
     POOL: "rounds that were broken most, for the certificate: how far over the length of the slopes, constant and slopes, a row each",
@@ -105,6 +106,8 @@ class CertificateSums:
         if self.scales is not None:
             del shapes[CONSTANT]
             shapes[INNER] = ()
+            if self.form.homogeneous:
+                del shapes[LOSS]
         return shapes
 
     def start(self) -> dict[str, Value]:
@@ -139,9 +142,10 @@ class CertificateSums:
     def _affine_losses(self, sums: Mapping[str, Value]) -> dict[str, Value]:
         """Sums of the losses, of their constants and of their magnitudes, of those that are counted from c."""
         assert self.scales is not None
-        constant = sums[LOSS] - sums[SLOPE] @ self._origin()
-        loss = sums[LOSS] + float(self.scales.radius) * sums[INNER]
-        return {LOSS: loss, CONSTANT: constant, SIZE: PASSES * sums[SIZE]}
+        linear = sums[SLOPE] @ self._origin()
+        at_origin = sums.get(LOSS, linear)
+        loss = at_origin + float(self.scales.radius) * sums[INNER]
+        return {LOSS: loss, CONSTANT: at_origin - linear, SIZE: PASSES * sums[SIZE]}
 
     def of_round(self, p: Problem, x: Point, own: Value | None, u: Point | None = None) -> dict[str, Value]:
         """Terms of a round with the decision x, by field: numbers and `SUMS` of them are added up.
@@ -173,9 +177,12 @@ class CertificateSums:
     def _affine(self, p: Problem, u: Point) -> dict[str, Value]:
         """Terms of an affine loss, counted from c."""
         t, c = self.t, point_of(self.t, self.form.problem, self._origin())
-        loss, slope = p.loss(c), flat(t, p.gradient(c))
-        size = abs(loss) + abs(slope) @ self.bounds
-        return {LOSS: loss, INNER: slope @ flat(t, u), SLOPE: slope, SIZE: size}
+        slope = flat(t, p.gradient(c))
+        result, size = {INNER: slope @ flat(t, u), SLOPE: slope}, abs(slope) @ self.bounds
+        if LOSS in self.parts:
+            result[LOSS] = p.loss(c)
+            size = abs(result[LOSS]) + size
+        return {**result, SIZE: size}
 
     def _constraints(self, p: Problem, x: Point, v: Value, own: Value | None) -> dict[str, Value]:
         """Terms of all else than the loss."""
@@ -188,7 +195,8 @@ class CertificateSums:
             data = joined(t, [self._stream(p, s) for s in f.averaged])
             result |= {STREAMS: data, STREAM_SIZES: abs(data)}
         if f.counted:
-            result[BROKEN] = t.to_float(p.values([c.expr for c in f.counted], x) > 0.0)
+            broken = t.to_float(p.values([c.expr for c in f.counted], x) > 0.0)
+            result[BROKEN] = t.reshape(broken, self.parts[BROKEN])
         if f.rows and f.keeps_rows:
             _, result[ROW_CONSTANT], result[ROW_SLOPES], result[ROW_SIZE] = self._linearised(p, f.rows, x, v)
         if f.each:
@@ -339,7 +347,8 @@ def shapes_of(f: CertificateForm) -> dict[str, tuple[int, ...]]:
     if f.each:
         shapes |= {WHOLE_CONSTANT: (SCHEDULES,), WHOLE_SLOPE: (SCHEDULES, d), WHOLE_SIZE: (SCHEDULES,)}
     if f.counted:
-        shapes[BROKEN] = (sum(c.size for c in f.counted),)
+        count = sum(c.size for c in f.counted)
+        shapes[BROKEN] = (count,) if count > 1 else ()
     return shapes
 
 

@@ -260,20 +260,17 @@ def judge(
     if left:
         return Verdict(a, Applicability.REFUSED, theorem, tuple(left))
     cost = step_rank(s) if EXACT_STEP in a.requirements else 0
-    results: list[tuple[int, Verdict]] = []
+    results: list[tuple[tuple[int, int], Verdict]] = []
     errors: list[OcoError] = []
     for theorem in (t for t, left in objections if not left):
         try:
             promised = replace(_promised(a, theorem, s, given, span, policy, rival), inner_cost=cost)
-            results.append((len(unread(theorem, s, given)), promised))
+            results.append(((len(unread(theorem, s, given)), len(_broken(promised, s, span))), promised))
         except OcoError as error:  # a given formula may name what one theorem has and another lacks
             errors.append(error)
     if results:
         usable = [(left, v) for left, v in results if v.guarantee is not None]
-        first = min(
-            usable, key=lambda pair: (pair[0], len(_broken(pair[1], s, span)), rank(pair[1])), default=results[0]
-        )
-        return first[1]
+        return min(usable, key=lambda pair: (pair[0], rank(pair[1])), default=results[0])[1]
     if given:
         raise errors[0]
     message = f"its settings have no value here: {errors[0].message}"

@@ -126,9 +126,8 @@ def pending_rounds(sums: CertificateSums, fields: tuple[Field, ...], multiplied:
     params = NOW, *(name for name, _ in parts)
     used = tuple(part for part, p in zip(parts, function.body.params[1:], strict=True) if p.name in read)
     rounds = min(MOST_PENDING, MOST_NUMBERS // max(sum(_size(made) for _, made in used), 1))
-    little = (
-        len(function.body.equations) < FEWEST_OPERATIONS and not form.kinks
-    )  # a round copies the whole table of kinks
+    # Of a table of kinks a round that is summed at once copies all.
+    little = len(function.body.equations) < FEWEST_OPERATIONS and not form.kinks
     return None if rounds < FEWEST or little else PendingRounds(sums, used, rounds, function, params, tuple(names))
 
 

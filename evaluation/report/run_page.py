@@ -141,7 +141,9 @@ def _regret(results: RunSummary) -> str:
     headings = ("", "measured", "certified", "guaranteed", "best rule", "compared with")
     table = html.table(headings, rows, numbers=(1, 2, 3, 4))
     table += "".join(
-        html.paragraph(f"Certified, {r.kind} regret: {r.certificate}.", "soft") for r in results.regret if r.certificate
+        html.paragraph(f"Certificate of the {r.kind} regret: {r.certificate}.", "soft")
+        for r in results.regret
+        if r.certificate
     )
     if not results.conditions:
         return table

@@ -32,7 +32,8 @@ A line a seed, {SEEDS} seeds, T = {HORIZONS[0]} .. {HORIZONS[-1]} (.. 4096 where
 least squares of log(max(measure, what one round can cost) / log factors of the theorem) on log T. Shown is the world with the largest
 exponent above the theorem's: the mean slope and the lower limit of its one-sided 95% confidence interval. Losses: `coins` (each entry meets
 a fair coin, the game of the lower bound) and `pushed` (a biased coin that drives the decision across the constraint). A measure that stays
-below what one round can cost has the exponent of 1 / (log factors): zero, or a little less.
+below what one round can cost has the exponent of 1 / (log factors): zero, or a little less. `anytime` is the method of a theorem for models
+that leave the number of rounds open.
 
 """
 OTHER_SETTINGS = """

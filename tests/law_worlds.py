@@ -118,15 +118,18 @@ class World:
     """Decisions x (d,) of a region, losses by the stream c in [-1, 1]^d, and one constraint on slope @ x.
 
     independent  whether the model says that the c are independent draws of one law: then only such sequences are drawn
+    endless      whether the model leaves the number of rounds open
     """
 
     region: str
     loss: str
     constraint: str
     independent: bool = False
+    endless: bool = False
 
     def __str__(self) -> str:
-        return f"{'independent ' if self.independent else ''}{self.loss} losses, {self.region}, {self.constraint}"
+        words = f"{'independent ' if self.independent else ''}{self.loss} losses, {self.region}, {self.constraint}"
+        return f"{words}, horizon unknown" if self.endless else words
 
     @property
     def sequences(self) -> tuple[str, ...]:
@@ -137,8 +140,9 @@ class World:
         least = -float(self.slope @ REGIONS[self.region].lowest(self.slope))
         parts = {"slope": self.slope.tolist(), "least": least, "total": rounds * (LIMIT + least)}
         data = "context" if self.constraint == BUDGET else "stream"
+        horizon = "unknown" if self.endless else f"= {rounds}"
         lines = [
-            f"model world\nhorizon T = {rounds}\ndecision x[{d}] in {REGIONS[self.region].text}\n{data} c[{d}] in [-1, 1]"
+            f"model world\nhorizon T {horizon}\ndecision x[{d}] in {REGIONS[self.region].text}\n{data} c[{d}] in [-1, 1]"
             f"{' iid' if self.independent else ''}",
             c.streams,
             f"minimize {LOSSES[self.loss]}",
@@ -217,6 +221,8 @@ WORLDS = (
     World("box", "linear", "random on average", independent=True),
     World("ball", "quadratic", "random on average", independent=True),
 )
+ENDLESS = tuple(replace(w, endless=True) for w in WORLDS if w.constraint == "fixed")
+"""Worlds of models that leave the number of rounds open."""
 
 
 @cache
@@ -329,7 +335,7 @@ class Life:
 
     @property
     def method(self) -> str:
-        return " ".join([self.algorithm, *(value for _, value in self.settings)])
+        return " ".join([self.algorithm, *(value for _, value in self.settings), *["anytime"] * self.world.endless])
 
     def __str__(self) -> str:
         return f"{self.method} in {self.world}"
@@ -350,21 +356,25 @@ VARIANTS = {"projection-free": tuple((("oracle", oracle),) for oracle in ("ocg",
 """Settings that make the methods of an algorithm, in place of its own choice."""
 
 
-def lives(algorithm: str, rounds: int, variants: bool = False) -> list[tuple[Life, Plan]]:
+def lives(
+    algorithm: str, rounds: int, variants: bool = False, worlds: tuple[World, ...] = WORLDS
+) -> list[tuple[Life, Plan]]:
     """The worlds in which a theorem speaks for the algorithm, with its plans; with `variants` those of each of its methods.
 
-    A world of independent losses counts where they make another theorem apply, one with a prediction or a budget where there is no other.
+    A world of independent losses, or without a number of rounds, counts where that makes another theorem apply, which is not one that
+    begins another anew; one with a prediction or a budget where there is no other.
     """
     found = []
     for settings in VARIANTS.get(algorithm, ((),)) if variants else ((),):
-        for world in WORLDS:
+        for world in worlds:
             if world.constraint in (PREDICTED, BUDGET) and any(life.world.constraint != BUDGET for life, _ in found):
                 continue
             plan = plan_in(algorithm, world, rounds, settings)
-            same = (
-                plan_in(algorithm, replace(world, independent=False), rounds, settings) if world.independent else None
-            )
-            if plan is not None and (same is None or theorem_of(same) != theorem_of(plan)):
+            plain = replace(world, independent=False, endless=False)
+            same = None if plan is None or plain == world else plan_in(algorithm, plain, rounds, settings)
+            if plan is not None and (
+                same is None or (theorem_of(plan).restarts is None and theorem_of(same) != theorem_of(plan))
+            ):
                 found.append((Life(algorithm, world, settings), plan))
     return found
 

@@ -1,5 +1,6 @@
 """Certificates: never below the regret to comparators that CVXPY finds, equal to it where the sums are exact, alike everywhere."""
 
+import math
 from functools import cache
 from itertools import product
 
@@ -10,6 +11,7 @@ from thorough import corners, thorough
 
 import oco
 from oco.backends.play import can_play
+from oco.compiler import algorithms as table
 from oco.compiler.certificates.form import HessianForm, certificate_form
 from oco.compiler.problem.canonical import canonical
 from oco.dsl.diagnostics import OcoError
@@ -173,9 +175,9 @@ def test_best_expert() -> None:
         learner.decide()
         feedback = learner.observe(a=data["a"][t], b=data["b"][t])
         paid += feedback.loss + 3 * float(feedback.violation.sum())
-    terms = learner.contract.terms
-    assert terms is not None and learner.certificate().best_expert is not None
-    assert paid - terms.gap_unit * float(learner.value("L")[0].min()) <= learner.certificate().best_expert + 1e-9
+    certified, scales = learner.certificate().best_expert, plan.choice.winner.scales
+    assert certified is not None and scales is not None
+    assert paid - scales.loss * float(learner.value("L")[0].min()) <= certified + 1e-9
 
 
 @pytest.mark.parametrize("case", ["quadratic, full", thorough("rows")])
@@ -216,12 +218,57 @@ def test_emitted_module(tmp_path) -> None:
     assert emitted.certificate()["bound"] == pytest.approx(learner.certificate().bound, rel=1e-9)
 
 
+def test_all_regrets_of_emitted_modules() -> None:
+    """Regrets to the best decision of each round and to the best expert, and rounds broken, are those of the learner; C has them too."""
+    domain, text = CASES["affine, additive"]
+    priced = text.replace("each round", "each round, penalty 3")
+    plan = oco.compile(oco.parse(HEAD.format(T=ROUNDS, domain=domain) + priced), "hedged", certify="dynamic")
+    namespace: dict[str, object] = {"__name__": "emitted"}
+    exec(compile(plan.source("numpy"), "emitted", "exec"), namespace)
+    emitted, learner = namespace["Learner"](), plan.learner(backend="numpy")  # type: ignore[operator]
+    data = data_of("affine, additive", 0)
+    for t in range(ROUNDS):
+        for own in (emitted, learner):
+            own.decide()
+            own.observe(a=data["a"][t], b=data["b"][t])
+    known, found = learner.certificate(), emitted.certificate()
+    assert known.dynamic is not None and known.best_expert is not None and sum(known.broken.values()) > 0
+    assert found["dynamic"] == pytest.approx(known.dynamic, rel=1e-9)
+    assert found["best_expert"] == pytest.approx(known.best_expert, rel=1e-9)
+    assert list(found["broken"]) == list(known.broken.values())
+    assert "double *broken, double *dynamic, double *best_expert" in " ".join(plan.files("c")["m.h"].split())
+
+
 def test_emitted_c_writes_the_function() -> None:
     """Header and source have `m_certificate` where the plan keeps sums, and do not where it does not."""
     certified = plan_of("affine, additive", "static").files("c")
     plain = plan_of("affine, additive").files("c")
     assert all("m_certificate" in certified[name] for name in ("m.c", "m.h"))
     assert not any("m_certificate" in text for text in plain.values())
+
+
+COUNTED = [a.name for a in table.ALGORITHMS]
+
+
+@pytest.mark.parametrize("settings", ["optimal", "paper"])
+@pytest.mark.parametrize("algorithm", corners(COUNTED, ["ogd", "oeg", "coldq", "nested", "hedged", "optimistic"]))
+def test_losses_counted_from_a_point(algorithm: str, settings: str) -> None:
+    """Sums of affine losses, counted from a point of the rule's units, are the sum of the losses of what was played, but for rounding."""
+    head = "model m\nhorizon T = {}\ndecision x[3] in {}\ndecision y in box(-2, 3)\n".format(ROUNDS, "{}")
+    text = head + LINEAR + "minimize 1e3 * a @ x + b * y + 5 * b\nsubject to\n    cap: sum(x) + y <= 1 + b each round\n"
+    bounds = []
+    for domain, model in product(("box(0.5, 4)", "simplex"), (text, text.partition("subject")[0])):
+        try:
+            plan = oco.compile(oco.parse(model.format(domain)), algorithm, settings, certify="static")
+            trace = plan.run(data_of("affine, additive", 0), backend="numpy")
+        except OcoError:
+            continue
+        own, size = trace.own_certificate, 1e3 * 12 * ROUNDS
+        assert own is not None and abs(own.loss - math.fsum(trace.loss)) <= 2**-45 * size
+        bounds.append(own.bound)
+        assert own.bound == pytest.approx(trace.certificate().bound, abs=1e-6)
+    if not bounds:
+        pytest.skip("the algorithm does not run on these models, or there is no certificate of them")
 
 
 def test_decisions_do_not_change() -> None:

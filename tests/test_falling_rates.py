@@ -95,3 +95,11 @@ def test_rates_that_grow_or_add_up_are_outside_the_theorem() -> None:
     for rate, words in (("0.001 * sqrt(t)", "rate must not grow"), ("1 / sqrt(t)", "sqrt(sum rate^2) must be below 1")):
         assert any(words in str(w) for w in plan_of(rate).warnings)
     assert not any("rate" in str(w) for w in plan_of().warnings)
+
+
+def test_settings_that_another_theorem_forbids() -> None:
+    """Rates that fall are for the theorem of falling rates, although so large ones promise less than any restart would."""
+    rates = {"rate": "4000 / (sqrt(t) * (1 + log(t)))", "beta": "1 / (12000 * G * D)"}
+    plan = oco.compile(oco.parse(TEXT), "sinha-vaze", settings=rates)
+    assert plan.guarantee is not None and plan.guarantee.theorem.endswith("with falling rates")
+    assert "OCO707" not in [w.code for w in plan.warnings]

@@ -25,6 +25,9 @@ CASES = {
     + STREAMS
     + "minimize 2 * sum(x) - 5 * sum(minimum(x, d))\nsubject to\n    room: sum(x) <= 16 - 3 * w each round\n",
     "distances": "decision x[3] in box(0, 10)\n" + STREAMS + "minimize norm1(2 * x - d) + 0.1 * w * sum_squares(x)\n",
+    "yields": "decision x[3] in box(0, 10)\n"
+    + STREAMS
+    + "minimize 2 * sum(x) + 4 * sum(pos(d - (1 - 0.2 * w) * x)) + sum(pos((1 + w) * x - 8))\n",
     "shares": "decision x[3] in simplex(10)\n"
     + STREAMS
     + "minimize w * sum(maximum(d - x, 0)) + sum(maximum(x - 4, 0))\n",
@@ -42,6 +45,12 @@ def comparator(case: str, d: np.ndarray, w: np.ndarray) -> float:
         "orders": (2 * len(d) * cp.sum(x) - (3 + w) @ sold, box),
         "limit": (2 * len(d) * cp.sum(x) - 5 * cp.sum(sold), [*box, cp.sum(x) <= 16 - 3 * w.max()]),
         "distances": (cp.sum(cp.abs(2 * u - d)) + 0.1 * w.sum() * cp.sum_squares(x), box),
+        "yields": (
+            2 * len(d) * cp.sum(x)
+            + 4 * cp.sum(cp.pos(d - cp.multiply((1 - 0.2 * w)[:, None], u)))
+            + cp.sum(cp.pos(cp.multiply((1 + w)[:, None], u) - 8)),
+            box,
+        ),
         "shares": (w @ short + len(d) * cp.sum(cp.pos(x - 4)), [x >= 0, cp.sum(x) == 10]),
     }
     objective, constraints = problems[case]
@@ -57,7 +66,10 @@ def plan_of(case: str) -> Plan:
 
 @pytest.mark.parametrize(
     ("case", "hostile"),
-    corners(product(CASES, (False, True)), [("limit", False), *((case, True) for case in list(CASES)[-2:])]),
+    corners(
+        product(CASES, (False, True)),
+        [("limit", False), ("yields", False), *((case, True) for case in list(CASES)[-2:])],
+    ),
 )
 def test_sound_and_tight(case: str, hostile: bool) -> None:
     """On prefixes of random rounds, and of rounds whose kinks are where the learner is, or at the ends and beyond them; alike in C."""
@@ -100,12 +112,14 @@ def test_few_rounds_are_exact() -> None:
     [
         ("minimize norm1(x - d) + sum_squares(x)\n", 1, HessianForm.DIAGONAL),
         ("minimize sum(maximum(w * x - d, 0))\n", 0, HessianForm.NONE),
+        ("minimize sum(maximum((w - 1) * x - d, 0))\n", 0, HessianForm.NONE),
+        ("minimize sum(maximum((w + 0.1) * x - d, 0))\n", 1, HessianForm.NONE),
         ("minimize (w - 1) * sum(maximum(x - d, 0)) + 3 * sum(maximum(x - d, 0))\n", 1, HessianForm.NONE),
         ("minimize sum(maximum(maximum(x - d, 0), 1))\n", 0, HessianForm.NONE),
         ("minimize norm2(x - d) + sum(abs(x))\n", 1, HessianForm.NONE),
     ],
 )
 def test_where_kinks_are_summed(text: str, kinks: int, curvature: HessianForm) -> None:
-    """Not where their slopes change with the round, nor where a weight may be negative or the rest is not convex."""
+    """Not where the signs of their slopes may change with the round, nor where a weight may be negative or the rest is not convex."""
     form = certificate_form(canonical(oco.parse(HEAD + "decision x[3] in box(0, 10)\n" + STREAMS + text)).standing)
     assert not isinstance(form, str) and (len(form.kinks), form.curvature) == (kinks, curvature)

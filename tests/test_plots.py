@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+import oco
 from oco.compiler.problem.canonical import canonical
 from oco.dsl.diagnostics import OcoError
 from oco.dsl.load import parse
@@ -132,7 +133,7 @@ def test_nothing_lies_on_anything_else() -> None:
 
 def test_files_and_given_axes() -> None:
     trace = made()
-    assert set(figures(trace)) == set(FILES)
+    assert set(figures(trace)) == set(FILES) - {"certificate"}
     page = Figure()
     axes = page.subplots(3, 2).ravel()
     assert figure(trace, axes) is page and all(ax.get_title(loc="left") for ax in axes)
@@ -144,6 +145,22 @@ def test_files_and_given_axes() -> None:
     assert len(trace.plot(panels=["decisions", "regret", "queues"]).axes) == 3
     with pytest.raises(OcoError, match="no panel"):
         trace.plot(panels="loss")
+
+
+def test_certificate() -> None:
+    """Marks are those of the certified curve, no lower than regret to the best decision of all rounds; without sums there is no picture."""
+    model = oco.parse(
+        "model m\nhorizon T = 40\ndecision x[2] in simplex\nstream c[2] in [0, 1]\nminimize c @ x\nusing oeg\n"
+    )
+    data = {"c": np.random.default_rng(0).uniform(0, 1, (40, 2))}
+    trace = oco.compile(model, certify="static").run(data)
+    drawn = lines(panel(trace, "certificate"))
+    rounds, bounds = drawn["certified bound of the regret so far"]
+    np.testing.assert_array_equal(rounds, trace.certified_curve()[0])
+    assert (bounds >= trace.regret("static")[rounds.astype(int) - 1] - 1e-9).all()
+    assert bounds[-1] == pytest.approx(trace.certificate().bound, rel=1e-6)
+    assert set(figures(trace)) >= {"certificate", "regret"}
+    assert "certificate" not in figures(oco.compile(model).run(data))
 
 
 @pytest.mark.parametrize("log", [False, True])

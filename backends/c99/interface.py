@@ -208,7 +208,7 @@ class Interface:
             "check": "0 if every input is finite and within its bounds, else 1 + the place of the first that is not (over all in order).",
             "measure": "What decisions are worth in this round: the loss, the values of g (g holds where it is <= 0) and of h.",
             "observe": "Take what a decided round revealed: the code of check, undecided, or that of step. Wrong input changes nothing.",
-            "certificate": "What every fixed decision lost at least (take `rounding` off), what it can lose at most, and what proves it.",
+            "certificate": "What fixed decisions lost at least (take `rounding` off) and can lose, what proves it, and other regrets.",
             "alarm": "Round in which what the model states of its streams was refuted, and the statement (NULL: not wanted); 0 before.",
             "step": "Go on with checked input, decided or not: 0, or -k where entry k of the struct would not be finite and all stays.",
             "run": "Play many rounds; inputs have the round first. Stops before one that observe would refuse; gives how many were played.",

@@ -30,6 +30,8 @@ LIPSCHITZ: tuple[tuple[str, float], ...] = ()
 slopes: Any = None
 prepare: Any = None
 certificate: Any = None
+CERTIFIED: tuple[str, ...] = ()
+"""Names of the results of `certificate`."""
 STATED: tuple[str, ...] = ()
 ON_ALARM = ""
 CONTEXT: tuple[str, ...] = ()

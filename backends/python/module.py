@@ -221,6 +221,8 @@ def _interface(program: Program, contract: Contract, read: Collection[str]) -> I
         yield from _table("PREVIOUS", {name: quoted(own) for name, own in program.previous})
     if "LIPSCHITZ" in read:
         yield from _lipschitz(program, contract)
+    if program.certificate is not None:
+        yield f"CERTIFIED = {_strings(program.certificate.result_names)}"
     if contract.alert is not None:
         yield f"STATED = {_strings(contract.alert.statements)}"
         yield f"ON_ALARM = {quoted(contract.alert.result)}"

@@ -13,6 +13,7 @@ import numpy as np
 from oco.backends.python.intake import Intake, StreamError
 from oco.backends.python.interface import (
     AFTER_HORIZON,
+    CERTIFIED,
     CONTEXT,
     DRAWS,
     HORIZON,
@@ -119,14 +120,15 @@ class Learner:
         def certificate(self) -> dict[str, Any]:
             """Upper bound of the static regret so far (`bound`), and what proves it: `least`, no more than what every fixed decision that
             satisfied the constraints lost; `rounding`, taken off it; the point and the multipliers. A bound of -inf: no fixed decision
-            did. `broken`: in how many rounds each constraint was.
+            did. `broken`: in how many rounds each constraint was. Where they are kept, upper bounds of the regret to the best decision of
+            each round (`dynamic`; -inf: some round allows none) and to the best expert (`best_expert`).
             """
-            least, most, rounding, at, multipliers, total, broken = certificate(*self._values)
-            loss, begun = float(total), self.round > 1
-            least = float(least) - float(rounding) if begun else 0.0
+            results = dict(zip(CERTIFIED, certificate(*self._values)))
+            results = {name: float(v) if np.ndim(v) == 0 else np.array(v) for name, v in results.items()}
+            loss, most, rounding, begun = results["loss"], results.pop("most"), results["rounding"], self.round > 1
+            least = results["least"] = results["least"] - rounding if begun else 0.0
             bound = -np.inf if begun and least > most + rounding else float(np.nextafter(loss - least, np.inf)) * begun
-            results = {"bound": bound, "loss": loss, "least": least, "rounding": float(rounding)}
-            return {**results, "at": np.array(at), "multipliers": np.array(multipliers), "broken": np.array(broken)}
+            return {"bound": bound, **results}
 
     if STATED:
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from oco.compiler.ir.build import Named
+from oco.compiler.ir.trace import Tracer
+from oco.compiler.ir.value import Value
 from oco.compiler.lowering.round_problem import Draw, TraceSpec
 from oco.compiler.lowering.rule import Rule
 from oco.compiler.problem.canonical import Canonical
@@ -30,7 +32,7 @@ class Algorithm:
     draws         the random arrays of a round, for a problem and its settings
     adapts        its steps follow the gradients that come: bounds of losses and constraints change no decision
     mixes         it weighs rules as the rounds come: on data, and where no guarantee says something, it goes before pilot runs
-    gap           what is weighed less that of the best expert, at most, from the values of a state; None where no experts are weighed
+    gap           what is weighed less that of the best expert, at most, from the fields of a state; None where no experts are weighed
     departures    in what the rule or its settings are not the paper's
     plays         the point of its state that is its decision, where its update goes on from that: known constraints may move it
     prepares      whether its rule waits for what is known before the decision of a round, and keeps to the known constraints itself
@@ -57,7 +59,7 @@ class Algorithm:
     adapts: bool = False
     mixes: bool = False
     draws: Callable[[TraceSpec], tuple[Draw, ...]] = lambda spec: ()
-    gap: Callable[[Mapping[str, Any]], float] | None = None
+    gap: Callable[[Tracer, Named], Value] | None = None
     departures: tuple[str, ...] = ()
     plays: str = ""
     prepares: Callable[[Canonical], bool] = lambda canonical: False
@@ -73,7 +75,7 @@ class Algorithm:
         """True where its rule uses what is known of a round before the decision, beside known constraints."""
         return self.predicts or self.sees_round
 
-    def gap_on(self, canonical: Canonical) -> Callable[[Mapping[str, Any]], float] | None:
+    def gap_on(self, canonical: Canonical) -> Callable[[Tracer, Named], Value] | None:
         """`gap`, where it is of losses alone: None where what is left in stores has a value beside them."""
         return None if self.values_left and stores(canonical) else self.gap
 

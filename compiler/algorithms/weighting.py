@@ -9,13 +9,13 @@ Under delays what is played is weighed as it was when the round was decided, and
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
 from oco.compiler.algorithms.de_rooij2014 import mixability_gap, rate, weights
 from oco.compiler.algorithms.loss_steps import CURVATURE, is_curved
+from oco.compiler.ir.build import Named
+from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
@@ -114,12 +114,12 @@ class Weighting:
         return {**after, **_to_play(p, after)}
 
 
-def gap_to_best(state: Mapping[str, Any]) -> float:
-    """Penalised loss less that of the best expert, at most, in the units of the rule, from the values of a state.
+def gap_to_best(t: Tracer, state: Named) -> Value:
+    """Penalised loss less that of the best expert, at most, in the units of the rule, from the fields of a state.
 
     The weighting that forgets nothing pays Delta + ln K / eta at most beside the best expert (`de_rooij2014`), and the weights of the
     weightings as much, of two, beside that one.
     """
-    among, between = float(np.asarray(state["gap"])[KEPT.index(1.0)]), float(state["gap_of"])
-    least = ALIKE * float(np.sqrt(state["spread"]))
-    return among + max(among, least) + between + max(between, least)
+    among, between = state["gap"][KEPT.index(1.0)], state["gap_of"]
+    least = ALIKE * t.sqrt(state["spread"])
+    return among + t.maximum(among, least) + between + t.maximum(between, least)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from oco.compiler.certificates.form import CertificateForm
-from oco.compiler.certificates.sums import DYNAMIC, IMPOSSIBLE
-from oco.compiler.ir.program import Program
+from oco.compiler.ir.build import BEST_EXPERT, CERTIFIED, OF_EACH_ROUND
+from oco.compiler.ir.program import ROUND, Program
 from oco.compiler.problem.canonical import Equality, Inequality, entry_labels
 
 Floats = np.ndarray[Any, Any]
@@ -24,7 +24,6 @@ class CertificateTerms:
     theta   a number with exp(-theta n_t) concave, where the curvature of nonlinear terms n_t of losses is summed; else 0
     kinked  True where kinks of losses are summed by where they are
     labels  of the multipliers, in their order; `counted` of the constraints whose broken rounds are counted
-    gap     what an algorithm that weighs experts pays beside the best of them, at most, from a state; its unit in those of the loss
     exact   True where losses and constraints are summed as they are: the bound then can be the regret itself
     """
 
@@ -34,8 +33,6 @@ class CertificateTerms:
     exact_constraints: bool
     theta: float = 0.0
     kinked: bool = False
-    gap: Callable[[Mapping[str, Any]], float] | None = None
-    gap_unit: float = 1.0
 
     @property
     def exact(self) -> bool:
@@ -148,9 +145,12 @@ def certificate_of(
     program: Program, terms: CertificateTerms, state: Sequence[Any], results: Sequence[Any]
 ) -> Certificate:
     """Certificate from a state of a program and the results of its entry `certificate`."""
-    values = {f.name: v for f, v in zip(program.state, state, strict=True)}
-    least, most, rounding, point, multipliers, loss, broken = (np.asarray(r, dtype=np.float64) for r in results)
-    rounds = int(values["round"]) - 1
+    assert program.certificate is not None
+    values = {
+        n: np.asarray(r, dtype=np.float64) for n, r in zip(program.certificate.result_names, results, strict=True)
+    }
+    least, most, rounding, point, multipliers, loss, broken = (values[name] for name in CERTIFIED)
+    rounds = int(next(v for f, v in zip(program.state, state, strict=True) if f.name == ROUND)) - 1
     taken = float(rounding)
     return Certificate(
         rounds,
@@ -162,16 +162,14 @@ def certificate_of(
         dict(zip(terms.counted, (int(n) for n in broken.ravel()), strict=True)),
         terms,
         bool(rounds) and float(least) - taken > float(most) + taken,
-        _dynamic(values),
-        None if terms.gap is None else terms.gap_unit * terms.gap(values) * (1 + 2.0**-32),
+        _number(values.get(OF_EACH_ROUND)),
+        _number(values.get(BEST_EXPERT)),
     )
 
 
-def _dynamic(values: Mapping[str, Any]) -> float | None:
-    """Certified dynamic regret, from the fields of a state."""
-    if DYNAMIC not in values:
-        return None
-    return -math.inf if values[IMPOSSIBLE] > 0 else math.nextafter(float(values[DYNAMIC]), math.inf)
+def _number(value: Floats | None) -> float | None:
+    """Bound rounded up; None where there is none."""
+    return None if value is None else -math.inf if value == -math.inf else math.nextafter(float(value), math.inf)
 
 
 def terms_of(form: CertificateForm) -> CertificateTerms:

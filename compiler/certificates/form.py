@@ -123,6 +123,15 @@ class CertificateForm:
         """Loss without its affine terms."""
         return _nonlinear_part(self.rest)
 
+    @cached_property
+    def homogeneous(self) -> bool:
+        """True where the loss is seen to be 0 at the decision 0 whatever the data."""
+        problem = self.problem
+        zeros = {b.name: algebra.broadcast(algebra.number(0), b.shape) for b in problem.blocks}
+        at_zero = rewrite(problem.objective, lambda n: zeros.get(n.name, n) if isinstance(n, Name) else n)
+        lies = ProofContext(problem).ranges(at_zero)
+        return bool((lies.lo == 0).all() and (lies.hi == 0).all())
+
     @property
     def curved(self) -> bool:
         """True where Hessians are summed."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from oco.compiler.certificates.form import certificate_form
@@ -9,13 +11,14 @@ from oco.compiler.certificates.least_loss import least_loss
 from oco.compiler.certificates.pending import PENDING, pending_rounds
 from oco.compiler.certificates.summed import AllRounds, OneRound
 from oco.compiler.certificates.sums import BROKEN, DYNAMIC, IMPOSSIBLE, LOSS, CertificateSums, flat
-from oco.compiler.ir.build import Named
+from oco.compiler.ir.build import BEST_EXPERT, CERTIFIED, OF_EACH_ROUND, Named
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State
 from oco.compiler.lowering.trace_spec import TraceSpec
+from oco.compiler.theory.scales import Scales
 from oco.dsl.diagnostics import fail
 
 STEPS, IDLE = 40, 6
@@ -26,14 +29,25 @@ class CertificateKeeper:
     """Sums beside a rule's state, of a trace that is to have a certificate; nothing at all for another.
 
     multipliers  names of the rule's multipliers, one of which may have an entry for each inequality that it learns
+    scales       units of the rule, where its decisions are those that are played, but for rounding
+    gap          regret to the best expert, at most, in the user's units, from the fields of a state; None where no experts are weighed
     """
 
-    def __init__(self, t: Tracer, spec: TraceSpec, multipliers: tuple[str, ...]) -> None:
-        self.t, self.multipliers = t, multipliers
+    def __init__(
+        self,
+        t: Tracer,
+        spec: TraceSpec,
+        multipliers: tuple[str, ...],
+        scales: Scales | None = None,
+        gap: Callable[[Named], Value] | None = None,
+    ) -> None:
+        self.t, self.multipliers, self.gap = t, multipliers, gap
         self.sums = _sums(t, spec) if spec.certify else None
         self.pending = None
         if self.sums is not None and spec.pending:
             self.pending = pending_rounds(self.sums, spec.fields(), bool(multipliers))
+        if self.sums is not None and self.pending is None:
+            self.sums = self.sums.counted_from(scales)
         self.dynamic = (DYNAMIC, IMPOSSIBLE) if spec.certify == "dynamic" else ()
         waiting = (PENDING,) if self.pending else ()
         self.names = () if self.sums is None else (*self.sums.shapes, *waiting, *self.dynamic)
@@ -45,15 +59,18 @@ class CertificateKeeper:
         waiting = {PENDING: self.t.zeros(self.pending.shape)} if self.pending else {}
         return {**self.sums.start(), **waiting, **dict.fromkeys(self.dynamic, 0.0)}
 
-    def after(self, p: Problem, fields: Named, state: State, x: Point) -> dict[str, Liftable]:
-        """Fields after the round of `p` with the decision x, in the user's units, from those before it and the rule's state."""
+    def after(self, p: Problem, fields: Named, state: State, x: Point, u: Point | None = None) -> dict[str, Liftable]:
+        """Fields after the round of `p` with the decision x, in the user's units, from those before it and the rule's state.
+
+        u  the decision in the rule's units, where there are `scales`
+        """
         if self.sums is None:
             return {}
         own, after = self._own(p, state), dict[str, Value]()
         if self.pending is None:
             user = Problem(self.t, self.sums.spec, p.seen, fields["round"])
             self.t.note("sums of the certificate")
-            after = self.sums.after(fields, self.sums.of_round(user, x, own))
+            after = self.sums.after(fields, self.sums.of_round(user, x, own, u))
         else:
             after = self.pending.after(fields, self.pending.row(x, p.seen, own))
         return {**after, **(self._dynamic(fields, x, p.seen) if self.dynamic else {})}
@@ -75,8 +92,8 @@ class CertificateKeeper:
         """Fields as they are."""
         return {name: fields[name] for name in self.names}
 
-    def certificate(self, fields: Named) -> tuple[Liftable, ...]:
-        """Results of the program's entry, as `CERTIFIED` names them."""
+    def certificate(self, fields: Named) -> dict[str, Liftable]:
+        """Results of the program's entry by name: `CERTIFIED`, and what else is bounded."""
         assert self.sums is not None
         t = self.t
         rounds = t.maximum(t.to_float(fields["round"] - 1), 1.0)
@@ -84,8 +101,14 @@ class CertificateKeeper:
         centre = t.constant(np.ravel(domain.centre()), "centre", "the middle of the domain")
         sums = self.sums.unpacked(fields if self.pending is None else self.pending.all_of(fields))
         result = least_loss(AllRounds(self.sums, sums, rounds), rounds, centre)
-        broken = sums.get(BROKEN, t.zeros((0,)))
-        return result.bound, result.most, result.slack, result.y, result.multipliers, sums[LOSS], broken
+        broken = t.reshape(sums[BROKEN], (sums[BROKEN].size,)) if BROKEN in sums else t.zeros((0,))
+        proof = result.bound, result.most, result.slack, result.y, result.multipliers, sums[LOSS], broken
+        named: dict[str, Liftable] = dict(zip(CERTIFIED, proof, strict=True))
+        if self.dynamic:
+            named[OF_EACH_ROUND] = t.where(fields[IMPOSSIBLE] > 0.0, -np.inf, fields[DYNAMIC])
+        if self.gap is not None:
+            named[BEST_EXPERT] = (1 + 2.0**-32) * self.gap(fields)
+        return named
 
     def _own(self, p: Problem, state: State) -> Value | None:
         """Multipliers of the rule, in the user's units, for the constraints that may have one in each round; None where it has none."""

@@ -1,8 +1,9 @@
 """Losses that are kinked in single entries of the decisions, summed over the rounds by where their kinks are.
 
 A loss f_t(u) = r_t(u) + sum_i w_it max(s_i u_i + b_it, 0), with weights w_it >= 0 and slopes s_i that are the same in all rounds, has kinks
-at -b_it / s_i: those of an order are where demand is. Of each entry and each of `BUCKETS` parts of its range the sums W of w_it and B of
-w_it b_it are kept, over the rounds whose kinks are in that part. By Jensen's inequality, whatever part a round is counted in,
+at -b_it / s_i: those of an order are where demand is. Slopes that change with the round and keep their sign are made 1 or -1: their sizes
+are factors of the weights. Of each entry and each of `BUCKETS` parts of its range the sums W of w_it and B of w_it b_it are kept, over the
+rounds whose kinks are in that part. By Jensen's inequality, whatever part a round is counted in,
 
     sum_t w_it max(s_i u_i + b_it, 0) >= max(W s_i u_i + B, 0) >= lambda (W s_i u_i + B)    for lambda in [0, 1],
 
@@ -31,7 +32,7 @@ from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.curvature.composition import CONVEX_KINDS
 from oco.dsl import algebra
 from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Expr, Kind, Name, names, rewrite
+from oco.dsl.expressions import Expr, Kind, Name, constant, names, rewrite
 from oco.dsl.magnitudes import TINY
 
 Floats = np.ndarray[Any, Any]
@@ -70,20 +71,34 @@ def without_kinks(problem: Canonical) -> tuple[Canonical, tuple[KinkedTerm, ...]
         low, high = (np.broadcast_to(v, block.shape).ravel() for v in (block.domain.lower, block.domain.upper))
         for kink in own:
             weight = algebra.broadcast(gradient(named, [kink.name.name])[kink.name.name], block.shape)
-            varies = names(weight, Kind.DECISION) or any(names(kink.slope, k) for k in Kind)
-            if varies or not setting.ranges(weight).nonnegative:
+            if names(weight, Kind.DECISION) or not setting.ranges(weight).nonnegative:
                 return problem, ()
-            slope = np.broadcast_to(evaluate(kink.slope, {}), block.shape).ravel()
-            if not slope.all():
+            unit = _unit_slopes(setting, kink.slope)
+            if unit is None:
                 return problem, ()
+            factor, slope = unit[0], np.broadcast_to(unit[1], block.shape).ravel()
+            argument = kink.argument if factor is None else algebra.div(kink.argument, factor)
+            weight = weight if factor is None else algebra.mul(weight, factor)
             width = np.where(high > low, high - low, 1.0) / BUCKETS
-            terms.append(KinkedTerm(kink.argument, weight, slope, np.arange(start, start + size), low, width))
+            terms.append(KinkedTerm(argument, weight, slope, np.arange(start, start + size), low, width))
         start += size
     zeros = {k.name.name: algebra.broadcast(algebra.number(0), k.name.shape) for k in kinks}
     rest = rewrite(named, lambda n: zeros.get(n.name, n) if isinstance(n, Name) else n)
     if not is_affine(rest, tuple(b.name for b in problem.blocks)) and setting.composition(rest) not in CONVEX_KINDS:
         return problem, ()
     return replace(problem, objective=rest), tuple(terms)
+
+
+def _unit_slopes(setting: ProofContext, slope: Expr) -> tuple[Expr | None, Floats] | None:
+    """Slopes of kinks as they are where they are the same in all rounds; else their sizes, and signs that are. None where these change."""
+    if not any(names(slope, k) for k in Kind):
+        own = np.asarray(evaluate(slope, {}), dtype=np.float64)
+        return (None, own) if own.all() else None
+    lies = setting.ranges(slope)
+    if names(slope, Kind.DECISION) or not ((lies.lo > 0) | (lies.hi < 0)).all():
+        return None
+    signs = np.where(lies.lo > 0, 1.0, -1.0)
+    return algebra.mul(constant(signs), slope), signs
 
 
 def _size(name: Name) -> int:
@@ -131,6 +146,14 @@ class KinkedSums:
         for k in range(2):
             table = t.put(table, t.gather(table, k, row, part) + kinks[k], k, row, part)
         return table
+
+    def added_many(self, table: Value, kinks: Value, places: Value) -> Value:
+        """Sums with those of R rounds, whose weights and weighted offsets are `kinks` (2, n, R), in the parts `places` (n, R)."""
+        t, (count, rounds) = self.t, places.shape
+        first = t.reshape(t.iota(count) * PARTS, (count, 1))
+        cells = t.reshape(t.to_int(places) + first, (count * rounds,))
+        own = [t.scatter_add(t.reshape(kinks[k], (count * rounds,)), cells, shape=(count * PARTS,)) for k in range(2)]
+        return table + t.reshape(t.stack(*own), (2, count, PARTS))
 
     def at(self, W: Value, B: Value, y: Value) -> tuple[Value, Value]:
         """Lower bound at y of the sum of all kinks, and its slope (d,): of one affine function that is below the sum everywhere."""

@@ -102,12 +102,12 @@ class PendingRounds:
 
 
 def pending_rounds(sums: CertificateSums, fields: tuple[Field, ...], multiplied: bool) -> PendingRounds | None:
-    """Layout for the data `fields` of a round; None where each round had better be summed at once: long rows, short terms, tables.
+    """Layout for the data `fields` of a round; None where each round had better be summed at once: long rows, short terms, curves.
 
     multiplied  True where the rule may have a multiplier of each constraint in each round
     """
     t, form = sums.t, sums.form
-    if form.kinks or form.theta:
+    if form.theta:
         return None
     own = [(OWN, Type(DType.FLOAT, (len(form.places),)))] if multiplied and form.each else []
     parts = [(DECIDED, Type(DType.FLOAT, (form.problem.size,))), *own, *((f.name, f.type) for f in fields)]
@@ -126,8 +126,9 @@ def pending_rounds(sums: CertificateSums, fields: tuple[Field, ...], multiplied:
     params = NOW, *(name for name, _ in parts)
     used = tuple(part for part, p in zip(parts, function.body.params[1:], strict=True) if p.name in read)
     rounds = min(MOST_PENDING, MOST_NUMBERS // max(sum(_size(made) for _, made in used), 1))
-    short = rounds < FEWEST or len(function.body.equations) < FEWEST_OPERATIONS
-    return None if short else PendingRounds(sums, used, rounds, function, params, tuple(names))
+    # Of a table of kinks a round that is summed at once copies all.
+    little = len(function.body.equations) < FEWEST_OPERATIONS and not form.kinks
+    return None if rounds < FEWEST or little else PendingRounds(sums, used, rounds, function, params, tuple(names))
 
 
 def _size(made: Type) -> int:

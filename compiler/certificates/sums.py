@@ -19,9 +19,11 @@ from oco.compiler.lowering.points import Point, Rows
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.trace_spec import TraceSpec
 from oco.compiler.problem.canonical import Canonical, Equality, Inequality, StreamRange
+from oco.compiler.theory.scales import Scales
 
-LOSS, CONSTANT, SLOPE, CURVE, SIZE = "sum_loss", "sum_constant", "sum_slope", "sum_curve", "sum_size"
-WORST, MEAN, BROKEN = "worst_data", "sum_data", "broken_rounds"
+LOSS, CONSTANT, INNER, SIZE = "certificate_loss", "certificate_constant", "certificate_inner", "certificate_size"
+SLOPE, CURVE = "sum_slope", "sum_curve"
+WORST, MEAN, BROKEN = "worst_data", "sum_data", "certificate_broken"
 ROW_CONSTANT, ROW_SLOPES, ROW_SIZE = "sum_row_constant", "sum_row_slopes", "sum_row_size"
 STREAMS, STREAM_SIZES = "sum_streams", "sum_stream_sizes"
 WHOLE_CONSTANT, WHOLE_SLOPE, WHOLE_SIZE = "sum_whole_constant", "sum_whole_slope", "sum_whole_size"
@@ -29,7 +31,12 @@ DYNAMIC, IMPOSSIBLE = "sum_dynamic", "impossible_rounds"
 POOL_SCORE, POOL_CONSTANT, POOL_SLOPE = "pool_score", "pool_constant", "pool_slope"
 SUMS, POOL, KINKS = "certificate_sums", "certificate_pool", "certificate_kinks"
 SYMBOLS = {
-    SUMS: "sums over the rounds for the certificate: losses, magnitudes of terms, then what is known of losses and constraints",
+    LOSS: "losses for the certificate, summed; of affine losses that are counted from a point, the losses at that point",
+    INNER: "inner products of the slopes of affine losses with the rule's decision, for the certificate, summed",
+    CONSTANT: "constants of what losses are at least, for the certificate, summed",
+    SIZE: "magnitudes of the terms of losses, for the certificate, summed",
+    BROKEN: "number of rounds in which the constraint was broken, for the certificate",
+    SUMS: "sums over the rounds for the certificate: what is known of losses and constraints",
     WORST: "greatest values of the data of constraints in each round, for the certificate",
     POOL: "rounds that were broken most, for the certificate: how far over the length of the slopes, constant and slopes, a row each",
     KINKS: "weights and weighted offsets of the kinks of losses, for the certificate, summed by entries and parts of their ranges",
@@ -40,17 +47,24 @@ SYMBOLS = {
 UNSEEN = -1e300
 """Score of a place of the pool that no round has taken: its row is 0 <= 0."""
 TINY = 1e-290
+PASSES = 3.0
+"""Terms of which an affine loss that is counted from c is made: at c, what c and u add to it."""
 SCHEDULES = 2
 """Schedules of multipliers that differ from round to round: what the round broke, and the learner's own."""
 
 
 @dataclass(frozen=True, eq=False)
 class CertificateSums:
-    """Fields of the state that a certificate is made of, and their update, traced with the round."""
+    """Fields of the state that a certificate is made of, and their update, traced with the round.
+
+    scales  units of the rule, where a decision is x = c + R u but for rounding, u the rule's own: an affine loss is then
+            f(c) + R <slope, u>, so that x is not computed for its sums; None: losses are taken at x
+    """
 
     t: Tracer
     form: CertificateForm
     spec: TraceSpec
+    scales: Scales | None = None
 
     @classmethod
     def of(cls, t: Tracer, form: CertificateForm, spec: TraceSpec) -> CertificateSums:
@@ -68,20 +82,33 @@ class CertificateSums:
         """Sums of these kinks."""
         return KinkedSums(self.t, self.form.kinks, self.bounds)
 
+    def counted_from(self, scales: Scales | None) -> CertificateSums:
+        """Sums whose losses are counted from the point c of the rule's units, where they are affine."""
+        f = self.form
+        affine = f.exact and f.curvature is HessianForm.NONE
+        return replace(self, scales=scales) if affine else self
+
     @cached_property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Shape of each field of the state."""
+        """Shape of each field of the state: a number is one of its own, since adding numbers costs least."""
         f, width = self.form, self.form.problem.size
         worst = sum(f.worst.sizes) if f.worst else 0
-        shapes: dict[str, tuple[int, ...]] = {SUMS: (sum(map(math.prod, self.parts.values())),)}
+        shapes: dict[str, tuple[int, ...]] = {name: () for name, shape in self.parts.items() if not shape}
+        shapes[SUMS] = (sum(math.prod(shape) for shape in self.parts.values() if shape),)
         shapes |= {KINKS: (2, len(self.kinked.columns), PARTS)} if f.kinks else {}
         shapes |= {CURVE: (width, width)} if f.curvature is HessianForm.EXP_CONCAVE else {}
         return shapes | ({WORST: (worst,)} if worst else {}) | ({POOL: (f.pooled, width + 2)} if f.pooled else {})
 
     @cached_property
     def parts(self) -> dict[str, tuple[int, ...]]:
-        """Shape of each sum, in the order in which they stand in `SUMS`: numbers first."""
-        return shapes_of(self.form)
+        """Shape of each sum; the arrays stand in `SUMS` in this order."""
+        shapes = shapes_of(self.form)
+        if self.scales is not None:
+            del shapes[CONSTANT]
+            shapes[INNER] = ()
+            if self.form.homogeneous:
+                del shapes[LOSS]
+        return shapes
 
     def start(self) -> dict[str, Value]:
         """Fields before the first round: zeros, and a pool that every round enters."""
@@ -95,21 +122,42 @@ class CertificateSums:
         result, start = dict[str, Value](), 0
         for name, shape in self.parts.items():
             size = math.prod(shape)
-            result[name] = self.t.reshape(state[SUMS][start : start + size], shape)
-            start += size
+            result[name] = self.t.reshape(state[SUMS][start : start + size], shape) if shape else state[name]
+            start += size if shape else 0
+        if self.scales is not None:
+            result |= self._affine_losses(result)
         result |= {name: state[name] for name in (WORST, KINKS, CURVE) if name in state}
         if POOL in state:
             pool = state[POOL]
             result |= {POOL_SCORE: pool[:, 0], POOL_CONSTANT: pool[:, 1], POOL_SLOPE: pool[:, 2:]}
         return result
 
-    def of_round(self, p: Problem, x: Point, own: Value | None) -> dict[str, Value]:
-        """Terms of a round with the decision x, by field: `SUMS` of them are added up.
+    def _origin(self) -> Value:
+        """Point c of the rule's units, (d,)."""
+        assert self.scales is not None
+        parts = zip(self.scales.origins, self.form.problem.blocks, strict=True)
+        entries = [np.broadcast_to(origin, b.shape).ravel() for origin, b in parts]
+        return self.t.constant(np.concatenate(entries), "counted_from", "decision from which losses are counted")
+
+    def _affine_losses(self, sums: Mapping[str, Value]) -> dict[str, Value]:
+        """Sums of the losses, of their constants and of their magnitudes, of those that are counted from c."""
+        assert self.scales is not None
+        linear = sums[SLOPE] @ self._origin()
+        at_origin = sums.get(LOSS, linear)
+        loss = at_origin + float(self.scales.radius) * sums[INNER]
+        return {LOSS: loss, CONSTANT: at_origin - linear, SIZE: PASSES * sums[SIZE]}
+
+    def of_round(self, p: Problem, x: Point, own: Value | None, u: Point | None = None) -> dict[str, Value]:
+        """Terms of a round with the decision x, by field: numbers and `SUMS` of them are added up.
 
         own  the learner's multiplier of each entry of the constraints in each round, (n,), where it has them
+        u    the decision in the rule's units, where losses are counted from a point of them
         """
         t, f = self.t, self.form
         v, bounds = flat(t, x), self.bounds
+        if self.scales is not None and u is not None:
+            result = self._affine(p, u)
+            return self._whole(result | self._constraints(p, x, v, own))
         q, loss = Problem(t, self.rest, p.seen, p.round), p.loss(x)
         slope = flat(t, q.gradient(x))
         result, size = {LOSS: loss}, 2.0 * abs(loss) + abs(slope) @ bounds
@@ -124,6 +172,21 @@ class CertificateSums:
         if f.curvature is not HessianForm.MEAN:
             result |= {CONSTANT: constant, SLOPE: slope}
         result[SIZE] = size
+        return self._whole(result | self._constraints(p, x, v, own))
+
+    def _affine(self, p: Problem, u: Point) -> dict[str, Value]:
+        """Terms of an affine loss, counted from c."""
+        t, c = self.t, point_of(self.t, self.form.problem, self._origin())
+        slope = flat(t, p.gradient(c))
+        result, size = {INNER: slope @ flat(t, u), SLOPE: slope}, abs(slope) @ self.bounds
+        if LOSS in self.parts:
+            result[LOSS] = p.loss(c)
+            size = abs(result[LOSS]) + size
+        return {**result, SIZE: size}
+
+    def _constraints(self, p: Problem, x: Point, v: Value, own: Value | None) -> dict[str, Value]:
+        """Terms of all else than the loss."""
+        t, f, result = self.t, self.form, dict[str, Value]()
         if f.worst and f.worst.observed:
             result[WORST] = p.values(f.worst.observed, x)
         if f.mean and f.mean.observed:
@@ -132,21 +195,29 @@ class CertificateSums:
             data = joined(t, [self._stream(p, s) for s in f.averaged])
             result |= {STREAMS: data, STREAM_SIZES: abs(data)}
         if f.counted:
-            result[BROKEN] = t.to_float(p.values([c.expr for c in f.counted], x) > 0.0)
+            broken = t.to_float(p.values([c.expr for c in f.counted], x) > 0.0)
+            result[BROKEN] = t.reshape(broken, self.parts[BROKEN])
         if f.rows and f.keeps_rows:
             _, result[ROW_CONSTANT], result[ROW_SLOPES], result[ROW_SIZE] = self._linearised(p, f.rows, x, v)
         if f.each:
             result |= self._each(p, x, v, own)
-        taken = {name: result.pop(name) for name in self.parts}
-        numbers = t.stack(*(taken[name] for name, shape in self.parts.items() if not shape))
-        arrays = [t.reshape(taken[name], (math.prod(shape),)) for name, shape in self.parts.items() if shape]
-        whole = joined(t, [numbers, *arrays])
-        return {SUMS: whole, **result}
+        return result
+
+    def _whole(self, terms: dict[str, Value]) -> dict[str, Value]:
+        """Terms by field, from those by sum."""
+        arrays = {name: shape for name, shape in self.parts.items() if shape}
+        rows = [self.t.reshape(terms[name], (math.prod(shape),)) for name, shape in arrays.items()]
+        return {SUMS: joined(self.t, rows), **{name: v for name, v in terms.items() if name not in arrays}}
+
+    @cached_property
+    def _numbers(self) -> tuple[str, ...]:
+        """Sums that are numbers."""
+        return tuple(name for name, shape in self.parts.items() if not shape)
 
     def after(self, state: Mapping[str, Value], terms: Mapping[str, Value]) -> dict[str, Value]:
         """Fields after the terms of one round, from those before it."""
         t = self.t
-        result = {SUMS: state[SUMS] + terms[SUMS]}
+        result = {name: state[name] + terms[name] for name in (*self._numbers, SUMS)}
         if CURVE in terms:
             result[CURVE] = state[CURVE] + terms[CURVE]
         if KINKS in terms:
@@ -171,7 +242,10 @@ class CertificateSums:
         def kept(value: Value, instead: float) -> Value:
             return value if meant is None else t.where(meant, value, instead)
 
-        result = {SUMS: state[SUMS] + t.sum(kept(terms[SUMS], 0.0), axis=1)}
+        result = {name: state[name] + t.sum(kept(terms[name], 0.0)) for name in self._numbers}
+        result[SUMS] = state[SUMS] + t.sum(kept(terms[SUMS], 0.0), axis=1)
+        if KINKS in terms:
+            result[KINKS] = self.kinked.added_many(state[KINKS], kept(terms[KINKS][:2], 0.0), terms[KINKS][2])
         if WORST in terms:
             data = t.max(kept(terms[WORST], UNSEEN), axis=1)
             result[WORST] = t.where(first, data, t.maximum(state[WORST], data))
@@ -273,7 +347,8 @@ def shapes_of(f: CertificateForm) -> dict[str, tuple[int, ...]]:
     if f.each:
         shapes |= {WHOLE_CONSTANT: (SCHEDULES,), WHOLE_SLOPE: (SCHEDULES, d), WHOLE_SIZE: (SCHEDULES,)}
     if f.counted:
-        shapes[BROKEN] = (sum(c.size for c in f.counted),)
+        count = sum(c.size for c in f.counted)
+        shapes[BROKEN] = (count,) if count > 1 else ()
     return shapes
 
 

@@ -92,15 +92,19 @@ def with_prepare(
     return check(_without_clashes(named))
 
 
-def with_certificate(t: Tracer, program: Program, certificate: Callable[[Named], Sequence[Liftable]] | None) -> Program:
-    """Program whose state keeps the sums of a certificate; certificate(state) -> `CERTIFIED`."""
+def with_certificate(
+    t: Tracer, program: Program, certificate: Callable[[Named], Mapping[str, Liftable]] | None
+) -> Program:
+    """Program whose state keeps the sums of a certificate; certificate(state) -> `CERTIFIED`, and what else it bounds."""
     if certificate is None:
         return program
     doc = "Lower bound of the loss of every fixed decision in the rounds so far, with what proves it."
-    results = [Field(n, Type(DType.FLOAT)) for n in CERTIFIED]
+    results = list[Field]()
 
     def by_name(state: Named) -> Mapping[str, Liftable]:
-        return dict(zip(CERTIFIED, certificate(state), strict=True))
+        made = certificate(state)
+        results[:] = [Field(n, Type(DType.FLOAT)) for n in made]
+        return made
 
     function = _Entries(t).function("certificate", doc, by_name, [program.state], lambda: results)
     named = replace(program, constants=tuple(t.constants), functions=tuple(t.functions), certificate=function)
@@ -110,6 +114,9 @@ def with_certificate(t: Tracer, program: Program, certificate: Callable[[Named],
 CERTIFIED = ("least", "most", "rounding", "at", "multipliers", "loss", "broken")
 """Results of the entry `certificate`: a lower and an upper bound of what fixed decisions lose, its rounding, what proves it, the sum of the
 losses, and the number of rounds in which each constraint was broken."""
+OF_EACH_ROUND, BEST_EXPERT = "dynamic", "best_expert"
+"""Further results, where they are kept: upper bounds of the regret to the best decision of each round, -inf where some round allows none,
+and to the best expert."""
 Measure = Callable[[Value, Named, Named], tuple[Liftable, ...]]
 MEASURE = "measure", "Loss, constraint values and equality values of this round.", ("loss", "constraints", "equalities")
 SLOPES = "slopes", "Norms of the gradients of this round's loss and constraints.", ("loss_slope", "constraint_slopes")

@@ -45,10 +45,11 @@ def assemble(
     t = Tracer(spec.canonical.name)
     rule = PlayedRule(t, algorithm, spec)
     layout = rule.layout
-    certificates = CertificateKeeper(t, spec, algorithm.multipliers)
     watcher = ConditionKeeper(t, watched_constraints(spec.canonical.standing) if spec.watch else None)
-    layout.beside = (*certificates.names, *watcher.names)
     player = rule if alert is None else GoingOver(t, rule, alert)
+    gap = _gap(t, algorithm, spec) if alert is None else None
+    certificates = CertificateKeeper(t, spec, algorithm.multipliers, player.scales, gap)
+    layout.beside = (*certificates.names, *watcher.names)
 
     def init(start: Named) -> Mapping[str, Liftable]:
         return player.init(start) | certificates.start() | watcher.start()
@@ -58,7 +59,8 @@ def assemble(
         p = player.problem(state, seen, drawn)
         following = player.update(p, state) | watcher.after(p, state)
         if certificates.names:
-            following |= certificates.after(p, state, player.own(state), player.decided(p, state))
+            x, u = player.decided(p, state), player.chosen(p, state)
+            following |= certificates.after(p, state, player.own(state), x, u)
         return following
 
     given = with_streams(spec) if discloses else spec
@@ -85,6 +87,12 @@ def assemble(
     program = with_prepare(t, program, player.prepare)
     program = _in_turn(program, algorithm, spec) if spec.canonical.delay else program
     return with_certificate(t, program, certificates.certificate if certificates.names else None)
+
+
+def _gap(t: Tracer, algorithm: Algorithm, spec: TraceSpec) -> Callable[[Named], Value] | None:
+    """Regret to the best expert, at most, in the user's units, from the fields of a state; None where no experts are weighed."""
+    gap, unit = algorithm.gap_on(spec.canonical), 1.0 if spec.scales is None else float(spec.scales.loss)
+    return None if gap is None else lambda fields: unit * gap(t, fields)
 
 
 def _in_turn(program: Program, algorithm: Algorithm, spec: TraceSpec) -> Program:

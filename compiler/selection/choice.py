@@ -245,7 +245,8 @@ def judge(
 ) -> Verdict:
     """The verdict on one algorithm; where no theorem holds, what stands in the way of the nearest one.
 
-    Of several theorems that one which reads most of the given settings, of these the one that promises most, the first of equals.
+    Of several theorems that one which reads most of the given settings, of these one whose conditions they satisfy, of these the one that
+    promises most, the first of equals.
 
     asked  the user named it, so that it may take its time
     rival  another algorithm: constants with which it comes nowhere near are not searched
@@ -259,12 +260,12 @@ def judge(
     if left:
         return Verdict(a, Applicability.REFUSED, theorem, tuple(left))
     cost = step_rank(s) if EXACT_STEP in a.requirements else 0
-    results: list[tuple[int, Verdict]] = []
+    results: list[tuple[tuple[int, int], Verdict]] = []
     errors: list[OcoError] = []
     for theorem in (t for t, left in objections if not left):
         try:
             promised = replace(_promised(a, theorem, s, given, span, policy, rival), inner_cost=cost)
-            results.append((len(unread(theorem, s, given)), promised))
+            results.append(((len(unread(theorem, s, given)), len(_broken(promised, s, span))), promised))
         except OcoError as error:  # a given formula may name what one theorem has and another lacks
             errors.append(error)
     if results:

@@ -66,6 +66,13 @@ class GoingOver:
         """State of the first rule."""
         return self.first.own(_firsts(state))
 
+    scales = None
+    """Units of what is chosen: none that both rules share."""
+
+    def chosen(self, p: Problem, state: Named) -> Point:
+        """Decision of the round of `p`, in the user's units."""
+        return self.decided(p, state)
+
     def decided(self, p: Problem, state: Named) -> Point:
         """Decision of the round of `p`, in the user's units."""
         made = self.decide(state, p.drawn)

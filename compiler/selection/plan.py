@@ -150,10 +150,7 @@ class Plan:
         form = certificate_form(self.canonical) if self.certify else ""
         if isinstance(form, str):
             return None
-        scales = self._winner.scales
-        unit = 1.0 if scales is None else float(scales.loss)
-        gap = self._winner.algorithm.gap_on(self.canonical) if self.alert is None else None
-        return replace(terms_of(form), gap=gap, gap_unit=unit)
+        return terms_of(form)
 
     @cached_property
     def watched(self) -> WatchedConditions | None:

@@ -20,6 +20,7 @@ from oco.compiler.lowering.rounding import rounded
 from oco.compiler.lowering.rule import Informed, Rule, State
 from oco.compiler.lowering.storage import StateLayout, decided, started
 from oco.compiler.proximal.known_step import BEFORE, CarryingRule, WithinKnown, carried_field
+from oco.compiler.theory.scales import Scales
 
 
 class PlayedRule:
@@ -45,7 +46,17 @@ class PlayedRule:
 
     def decided(self, p: Problem, state: Named) -> Point:
         """Decision of the round of `p`, in the user's units."""
-        return rounded(p, p.units.outward(self.rule.decide(p, self.layout.state(state))))
+        return rounded(p, p.units.outward(self.chosen(p, state)))
+
+    def chosen(self, p: Problem, state: Named) -> Point:
+        """Decision of the rule in its own units, before it is rounded."""
+        return self.rule.decide(p, self.layout.state(state))
+
+    @property
+    def scales(self) -> Scales | None:
+        """Units of the rule, where what it chooses is played but for rounding; None where it is not."""
+        canonical = self.spec.canonical
+        return None if canonical.known or any(b.rounded for b in canonical.blocks) else self.spec.scales
 
     def problem(self, state: Named, seen: Named, drawn: Named) -> Problem:
         """Problem of a round with these streams."""

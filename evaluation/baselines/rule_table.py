@@ -11,6 +11,7 @@ from oco.evaluation.cost import Measured, Trade
 from oco.evaluation.measured_run import MeasuredRun
 
 ROUNDING = 1e-9  # of the unit of a constraint: an excess below it is rounding
+NOTHING = 1e-6  # sum of violations below which it is rounding, where no round was broken
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +39,11 @@ class RuleLine:
     broken: int
     cost: float
     priced: float | None = None
+
+    @property
+    def shown_violation(self) -> float:
+        """Violation; 0 where it is rounding alone."""
+        return 0.0 if self.broken == 0 and self.violation < NOTHING else self.violation
 
 
 @dataclass(frozen=True)

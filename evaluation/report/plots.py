@@ -1,4 +1,4 @@
-"""Plots of a run: regret and violation against the round beside their guarantees, decisions, queues."""
+"""Plots of a run: regret and violation against the round beside their guarantees, certificates, decisions, queues."""
 
 from __future__ import annotations
 
@@ -96,6 +96,7 @@ def present(trace: MeasuredRun) -> list[str]:
     """Panels that have something to show."""
     absent = {"queues"} if not trace.duals.shape[1] else set()
     absent |= {"violation", "violation, log"} if not (trace.labels or trace.equality_labels) else set()
+    absent |= {"certificate"} if trace.own_certificate is None else set()
     return [name for name in PANELS if name not in absent]
 
 
@@ -136,18 +137,20 @@ def regret(trace: MeasuredRun, ax: Axes, log: bool = False) -> None:
         if comparator.losses is not None:
             note = "" if not len(comparator.impossible) else ", least violating comparator"
             curves.append(Curve(f"{kind} regret{note}", trace.regret(kind)))
-    if trace.own_certificate is not None and not log:
-        _certified(trace, ax)
     _chart(trace, ax, curves, "regret", "regret", log)
 
 
-def _certified(trace: MeasuredRun, ax: Axes) -> None:
-    """Mark the certified bound of the regret to the best fixed decision of the rounds so far, at some rounds."""
+def certificate(trace: MeasuredRun, ax: Axes) -> None:
+    """Plot static regret beside the certified bound of the regret to the best fixed decision of the rounds so far."""
     rounds, bounds = trace.certified_curve()
     known = np.isfinite(bounds)
     if known.any():
-        label = "certified bound of the static regret so far"
-        ax.plot(rounds[known], bounds[known], "x-", color=COLOURS[len(COLOURS) // 2], lw=0.9, ms=5, label=label)
+        label = "certified bound of the regret so far"
+        ax.plot(rounds[known], bounds[known], "x", color=COLOURS[1], ms=7, mew=1.8, label=label, zorder=3)
+    measured = trace.comparator("static").losses is not None
+    curves = [Curve("static regret", trace.regret("static"))] if measured else []
+    _chart(trace, ax, curves, "certificate", "regret", log=False)
+    ax.set_ylabel("regret")
 
 
 def violation(trace: MeasuredRun, ax: Axes, log: bool = False) -> None:
@@ -248,7 +251,7 @@ def _line(ax: Axes, rounds: Array, curve: Curve, colour: str, log: bool, width: 
     values = curve.values
     if log:
         exponent = fitted_exponent(values)
-        label += f" (fit: t^{exponent:.2f})" if exponent is not None else ""
+        label += f" (fit: t^{round(exponent, 2) + 0.0:.2f})" if exponent is not None else ""  # no -0.00
         values = np.where(values > 0, values, np.nan)
         if np.all(np.isnan(values)):
             ax.plot([], [], color=colour, label=f"{curve.label} (never positive)")
@@ -287,6 +290,7 @@ PANELS: Mapping[str, Callable[[MeasuredRun, Axes], None]] = {
     "violation": violation,
     "regret, log": lambda trace, ax: regret(trace, ax, log=True),
     "violation, log": lambda trace, ax: violation(trace, ax, log=True),
+    "certificate": certificate,
     "decisions": decisions,
     "queues": queues,
 }
@@ -294,6 +298,7 @@ PANELS: Mapping[str, Callable[[MeasuredRun, Axes], None]] = {
 FILES: Mapping[str, tuple[str, ...]] = {
     "regret": ("regret", "regret, log"),
     "violation": ("violation", "violation, log"),
+    "certificate": ("certificate",),
     "decisions": ("decisions",),
     "queues": ("queues",),
 }

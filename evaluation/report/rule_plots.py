@@ -22,10 +22,15 @@ def loss_against_violation(rules: RuleTable, ax: Axes) -> None:
     """Draw the loss of the learner and of each rule against its violation; numbers are those of the table."""
     own, lines = rules.learner, rules.lines
     ax.plot(
-        [p.violation for p in lines], [p.loss for p in lines], "o", ms=5, color=COLOURS[0], label="rules, by their cost"
+        [p.shown_violation for p in lines],
+        [p.loss for p in lines],
+        "o",
+        ms=5,
+        color=COLOURS[0],
+        label="rules, by their cost",
     )
-    ax.plot(own.violation, own.loss, ls="", marker="*", ms=12, zorder=3, color=COLOURS[1], label="the learner")
-    positive = [line.violation for line in (own, *lines) if line.violation > 0]
+    ax.plot(own.shown_violation, own.loss, ls="", marker="*", ms=12, zorder=3, color=COLOURS[1], label="the learner")
+    positive = [line.shown_violation for line in (own, *lines) if line.shown_violation > 0]
     losses = [line.loss for line in (own, *lines)]
     if positive and max(positive) > SPREAD * min(positive):
         ax.set_xscale("symlog", linthresh=min(positive))
@@ -34,7 +39,7 @@ def loss_against_violation(rules: RuleTable, ax: Axes) -> None:
     finish(ax, "loss against violation", "loss", across="violation, summed")
     for text, line, below in _labels(rules, ax):
         offset = (4, -9 if below else 4)
-        ax.annotate(text, (line.violation, line.loss), textcoords="offset points", xytext=offset, fontsize=7)
+        ax.annotate(text, (line.shown_violation, line.loss), textcoords="offset points", xytext=offset, fontsize=7)
 
 
 def _logarithmic(ax: Axes) -> None:
@@ -51,7 +56,7 @@ def _labels(rules: RuleTable, ax: Axes) -> list[tuple[str, RuleLine, bool]]:
     """Numbers of rules beside the first of those that lie close together (`1-4, 7`), from left to right, and whether they stand below."""
     groups: list[tuple[Any, RuleLine, list[int]]] = []
     for number, line in enumerate(rules.lines, start=1):
-        place = ax.transAxes.inverted().transform(ax.transData.transform((line.violation, line.loss)))
+        place = ax.transAxes.inverted().transform(ax.transData.transform((line.shown_violation, line.loss)))
         near = (numbers for other, _, numbers in groups if (abs(place - other) < LABEL).all())
         numbers = next(near, None)
         if numbers is None:

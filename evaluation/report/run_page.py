@@ -36,6 +36,10 @@ CAPTIONS = {
     "violation": "Violation of the constraints after every round.",
     "regret, log": "Regret on logarithmic axes: a power of the round is a straight line.",
     "violation, log": "Violation on logarithmic axes.",
+    "certificate": (
+        "Marks bound the regret to the best fixed decision of the rounds so far, from those rounds alone. The curve compares with the best "
+        "for all rounds, so that it may be lower before the last round."
+    ),
     "decisions": "The entries of the decision that move most.",
     "queues": "The queues or multipliers that the algorithm carries.",
 }
@@ -112,17 +116,35 @@ def _subtitle(result: RunSummary) -> str:
     )
 
 
+def _of_rule(results: RunSummary, line: RegretLine) -> str:
+    """Regret of the best rule, where it is known."""
+    best = None if results.rules is None else results.rules.best
+    return "" if best is None or line.comparator is None else number(best.loss - line.comparator)
+
+
 def _certified(line: RegretLine) -> str:
     return "" if line.certified is None else number(line.certified)
 
 
 def _regret(results: RunSummary) -> str:
     rows = [
-        (f"{r.kind} regret", number(r.value, unknown="–"), _certified(r), promised(r) or "–", r.words)
+        (
+            f"{r.kind} regret",
+            number(r.value, unknown="–"),
+            _certified(r),
+            promised(r) or "–",
+            _of_rule(results, r),
+            r.words,
+        )
         for r in results.regret
     ]
-    table = html.table(("", "measured", "certified", "guaranteed", "compared with"), rows, numbers=(1, 2, 3))
-    table += "".join(html.paragraph(f"{r.certificate}.", "soft") for r in results.regret if r.certificate)
+    headings = ("", "measured", "certified", "guaranteed", "best rule", "compared with")
+    table = html.table(headings, rows, numbers=(1, 2, 3, 4))
+    table += "".join(
+        html.paragraph(f"Certificate of the {r.kind} regret: {r.certificate}.", "soft")
+        for r in results.regret
+        if r.certificate
+    )
     if not results.conditions:
         return table
     conditions = [(c.words, c.text) for c in results.conditions]

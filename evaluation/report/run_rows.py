@@ -66,7 +66,7 @@ def _broken(line: ViolationLine, rounds: int) -> str:
 def _best_rule(rules: RuleTable) -> Iterator[Row]:
     if (best := rules.best) is not None:
         verdict = f"{rules.weighing} is {'less' if rules.better else 'no less'} than the learner's"
-        broken = f"{best.name}; violation {number(best.violation)}, broken in {counted(best.broken, 'round')}"
+        broken = f"{best.name}; violation {number(best.shown_violation)}, broken in {counted(best.broken, 'round')}"
         yield "best rule", number(best.loss), "", f"{broken}; {verdict}"
 
 
@@ -80,6 +80,13 @@ def promised(line: RegretLine | TotalViolation) -> str:
 def rule_rows(rules: RuleTable, digits: int = 6) -> list[tuple[str, ...]]:
     """Rows of the learner and all rules: mark, name, loss, violation, rounds broken, and cost to so many digits."""
     return [
-        (mark, line.name, number(line.loss), number(line.violation), f"{line.broken:,}", number(line.cost, digits))
+        (
+            mark,
+            line.name,
+            number(line.loss),
+            number(line.shown_violation),
+            f"{line.broken:,}",
+            number(line.cost, digits),
+        )
         for mark, line in rules.marked
     ]

@@ -15,7 +15,7 @@ from oco.compiler.problem.margins import ShareMargin
 from oco.dsl.labels import MOST_NAMED
 from oco.dsl.statements import Timing
 from oco.evaluation.baselines.held import HELD
-from oco.evaluation.baselines.rule_table import RuleLine
+from oco.evaluation.baselines.rule_table import NOTHING, RuleLine
 from oco.evaluation.comparators.base import ComparatorStatus
 from oco.evaluation.measured_run import MeasuredRun
 from oco.evaluation.numbers import counted, number
@@ -28,7 +28,6 @@ WIDTH, LINES = 80, 25
 LABEL = 12  # width of the column of headings
 EQUAL_LOSS = 5e-4  # share by which losses differ that are called equal
 EQUAL = 1e-3  # share of its scale by which the mean of an equality may be off
-NOTHING = 1e-6  # sum of violations below which it is rounding, where no round was broken
 COMPARED = {"static": "best fixed decision", "dynamic": "best of each round"}
 
 
@@ -55,7 +54,7 @@ def verdict(trace: MeasuredRun, run: RunSummary, data: str, algorithm: str, foll
         [*_block("data", [data], 2), *_block("algorithm", [algorithm], 2), *_block("refuted", refuted_words(run), 3)],
         [*_table(run), *_best_rule(run), *_without_foresight(trace)],
         shown,
-        [*_block("certified", certified_words(run), 2), *_block("guarantee", [guarantee_words(run)], 5)],
+        [*_block("certified", certified_words(run), 3), *_block("guarantee", [guarantee_words(run)], 5)],
         _block("warning", [w for w in run.warnings if read_alarm([w]) is None][:1], 2),
         *_next(following),
     ]
@@ -201,13 +200,12 @@ def _comparator(line: RegretLine) -> tuple[str, str, str, str]:
     if line.status == ComparatorStatus.LEAST_VIOLATING.value:
         return name.replace("best", "least broken"), number(line.comparator), "least", ""
     certified = line.status == ComparatorStatus.CERTIFIED.value
-    return name, number(line.comparator), "0", "certified" if certified else "not certified"
+    return name, number(line.comparator), "0", "certified optimal" if certified else "not certified optimal"
 
 
 def _line(name: str, line: RuleLine, rounds: int) -> tuple[str, str, str, str]:
     """Cells of one decision maker; what it broke by less than rounding is 0."""
-    violation = 0.0 if line.broken == 0 and line.violation < NOTHING else line.violation
-    return name, number(line.loss), number(violation, 4), _share(line.broken, rounds)
+    return name, number(line.loss), number(line.shown_violation, 4), _share(line.broken, rounds)
 
 
 def _share(count: int, rounds: int) -> str:
@@ -311,8 +309,12 @@ def _constraints(constraints: Sequence[ConstraintRecord]) -> list[str]:
 
 
 def certified_words(run: RunSummary) -> list[str]:
-    """Sentence on what is proved of the run beside every fixed decision; none where there is no certificate."""
-    return [line.certificate for line in run.regret if line.kind == "static" and line.certified is not None]
+    """Sentences on what is proved of the run beside every fixed decision, and beside the best of each round; none without a certificate."""
+    own = {line.kind: line for line in run.regret if line.certified is not None}
+    words = [own["static"].certificate] if "static" in own else []
+    if "dynamic" in own:
+        words.append(f"the best decision of each round lost less by {number(own['dynamic'].certified)} at most")
+    return words
 
 
 def refuted_words(run: RunSummary) -> list[str]:

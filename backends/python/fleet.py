@@ -17,6 +17,7 @@ from oco.backends.python.intake import NotFinite
 from oco.backends.python.module import rule_text
 from oco.backends.stacked_fleet import StackedFleet
 from oco.compiler.ir.batching import batch
+from oco.compiler.ir.lanes import LANE
 from oco.compiler.ir.mapping import learners_go_together
 from oco.compiler.ir.passes import shorten
 from oco.compiler.ir.program import NUMBER, ROUND, Program
@@ -46,7 +47,7 @@ class BatchedFleet(StackedFleet):
         largest = max((prod(f.type.shape) for f in (*program.feedback, *program.state)), default=1)
         most = max(FEWEST, min(MOST, ENTRIES // max(largest, 1)))
         self._lanes = -(-size // -(-size // most))
-        together = batch(program, self._lanes)
+        together = batch(program, LANE, leaving=True)
         assert together.measure is not None
         entries = (together.decide, together.measure, together.update)
         made = executed(together, rule_text(shorten(together), entries), entries)

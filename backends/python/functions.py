@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
-from oco.backends.python.expressions import Level, Text, in_rows
+from oco.backends.python.expressions import LANES, Level, Text, in_rows
 from oco.backends.python.templates import STATEMENTS
-from oco.backends.python.uses import read_after, read_inside
+from oco.backends.python.uses import read_after, read_inside, variables_read
 from oco.backends.python.walker import WIDTH, Walker
-from oco.compiler.ir.names import is_temporary
+from oco.compiler.ir.lanes import LANE
+from oco.compiler.ir.names import identifier, is_temporary
 from oco.compiler.ir.program import Block, Equation, Function, Operand, Var
+from oco.compiler.ir.rewrite import bound_names
 
 
 def function_lines(
@@ -34,7 +36,9 @@ def function_lines(
         code = writer.listed(results, writer.room - len("return ")) or "()"
         writer.write(f"return {code}", writer.use_up(results))
     doc = [f'    """{line}"""' for line in function.doc.split("\n")[:1] if line]
-    return _head(function) + doc + writer.lines
+    with_lanes = next((p.name for p in function.body.params if LANE in p.type.shape), None)
+    lanes = [f"    {LANES} = {with_lanes}.shape[-1]"] if any(LANES in line for line in writer.lines) else []
+    return _head(function) + doc + lanes + writer.lines
 
 
 def _head(function: Function) -> list[str]:
@@ -70,6 +74,9 @@ class _Writer(Walker):
     # loops
     def _loop(self, e: Equation, outer: Block, place: int) -> None:
         """Loop whose variables have one name: before, inside and after the loop."""
+        if e.attrs:
+            self._leaving(e)
+            return
         counted = e.op == "for"
         body, start = e.blocks[-1], e.args[1:] if counted else e.args
         names = self._loop_names(e, start, outer, place)
@@ -88,6 +95,23 @@ class _Writer(Walker):
         else:
             self._condition(e.blocks[0])
         self._body(body, names)
+
+    def _leaving(self, e: Equation) -> None:
+        """Loop that lanes leave one by one: a turn is a function of the lanes that are left."""
+        self.write_waiting(list(self.waiting.values()))
+        body = e.blocks[-1]
+        inside = set(bound_names(body))
+        around = [self.name(v) for n, v in variables_read(body).items() if n not in inside and LANE in v.type.shape]
+        turn = identifier("turn", self.taken)
+        self.taken.add(turn)
+        head = ", ".join([LANES, *around, *map(self.name, body.params[1:])])
+        self.write(f"def {turn}({head}):", self._own(e))
+        with self.indented():
+            self.equations(body)
+            self.write(f"return {self.listed(body.results, self.room - len('return '))}", self.use_up(body.results))
+        results, (on, *start) = [self.name(v) for v in e.outs[1:]], [self.text(a).code for a in e.args]
+        code = f"until_done({turn}, {on}, [{', '.join(around)}], [{', '.join(start)}])"
+        self.write(f"[{', '.join(results)}] = {code}")
 
     def _own(self, e: Equation) -> tuple[str, ...]:
         return (e.note,) if e.note else ()

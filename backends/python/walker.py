@@ -142,7 +142,11 @@ class Walker:
 
     def write_noted(self) -> None:
         """Give every waiting expression that carries a comment a line of its own."""
-        for w in [w for w in self.waiting.values() if w.notes]:
+        self.write_waiting([w for w in self.waiting.values() if w.notes])
+
+    def write_waiting(self, expressions: Iterable[Waiting]) -> None:
+        """Give each of these expressions a line of its own."""
+        for w in expressions:
             del self.waiting[w.var.name]
             self.bind(w.var, w.text, w.notes)
 

@@ -22,8 +22,8 @@ from oco.backends.stacked_fleet import StackedFleet
 from oco.compiler.ir.program import NUMBER, DType, Type
 from oco.compiler.ir.verifier import KINDS
 
-LEAST_WORK = 1 << 26
-"""Operations and entries of a round of the learners of a thread, some milliseconds: fewer are done before another has begun."""
+LEAST_WORK = 1 << 22
+"""Operations and entries of a round of the learners of a thread, half a millisecond: fewer are done before another has begun."""
 
 
 class NativeFleet(StackedFleet):

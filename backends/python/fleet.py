@@ -24,10 +24,10 @@ from oco.compiler.ir.program import NUMBER, ROUND, Program
 
 FEWEST = 32
 """Learners from which batches take less time than one learner after the other."""
-MOST = 2048
-"""Learners of a batch, beyond which calls cost nothing any more."""
-ENTRIES = 1 << 16
-"""Entries of the largest input or field of a batch: its arrays stay in the cache."""
+MOST = 1 << 14
+"""Learners of a batch, beyond which calls cost next to nothing: the last turns of a loop, for few of them, are paid once a batch."""
+ENTRIES = 1 << 20
+"""Entries of the largest input or field of a batch: its arrays take some megabytes."""
 FINITE = np.finfo(np.float64).max
 State = tuple[Any, ...]
 

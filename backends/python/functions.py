@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
-from oco.backends.python.expressions import LANES, Level, Text, in_rows
+from oco.backends.python.expressions import LANES, Level, Text, call, in_rows
 from oco.backends.python.templates import STATEMENTS
 from oco.backends.python.uses import read_after, read_inside, variables_read
 from oco.backends.python.walker import WIDTH, Walker
@@ -43,11 +43,12 @@ def function_lines(
 
 def _head(function: Function) -> list[str]:
     """Head `def name(a, b):`; many parameters are put on lines of their own."""
-    names = [p.name for p in function.body.params]
-    line = f"def {function.name}({', '.join(names)}):"
-    if len(line) <= WIDTH:
-        return [line]
-    return [f"def {function.name}(", *in_rows(names, WIDTH), "):"]
+    return _head_of(function.name, [p.name for p in function.body.params], WIDTH)
+
+
+def _head_of(name: str, params: Sequence[str], room: int) -> list[str]:
+    line = f"def {name}({', '.join(params)}):"
+    return [line] if len(line) <= room else [f"def {name}(", *in_rows(params, room), "):"]
 
 
 class _Writer(Walker):
@@ -102,16 +103,22 @@ class _Writer(Walker):
         body = e.blocks[-1]
         inside = set(bound_names(body))
         around = [self.name(v) for n, v in variables_read(body).items() if n not in inside and LANE in v.type.shape]
+        wanted = [k for k, v in enumerate(e.outs) if self.uses.counts[v.name]]
+        order = [*wanted, *(k for k in range(1, len(e.outs)) if k not in wanted)]
         turn = identifier("turn", self.taken)
         self.taken.add(turn)
-        head = ", ".join([LANES, *around, *map(self.name, body.params[1:])])
-        self.write(f"def {turn}({head}):", self._own(e))
+        params = [LANES, *around, *(self.name(body.params[k]) for k in (0, *order))]
+        for line in _head_of(turn, params, self.room):
+            self.write(line)
         with self.indented():
             self.equations(body)
-            self.write(f"return {self.listed(body.results, self.room - len('return '))}", self.use_up(body.results))
-        results, (on, *start) = [self.name(v) for v in e.outs[1:]], [self.text(a).code for a in e.args]
-        code = f"until_done({turn}, {on}, [{', '.join(around)}], [{', '.join(start)}])"
-        self.write(f"[{', '.join(results)}] = {code}")
+            results = [body.results[k] for k in (0, *order)]
+            self.write(f"return {self.listed(results, self.room - len('return '))}", self.use_up(results))
+        on, *start = (self.text(e.args[k]).code for k in (0, *order))
+        given = [turn, on, f"[{', '.join(around)}]", f"[{', '.join(start)}]", str(len(wanted))]
+        left = ", ".join(self.name(e.outs[k]) for k in wanted)
+        for line in self._in_rows(f"[{left}] = ", call("until_done", given, e.outs[0].type)):
+            self.write(line)
 
     def _own(self, e: Equation) -> tuple[str, ...]:
         return (e.note,) if e.note else ()

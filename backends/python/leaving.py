@@ -8,24 +8,37 @@ from typing import Any
 import numpy as np
 
 
-def until_done(turn: Callable[..., Any], on: Any, around: Sequence[Any], values: Sequence[Any]) -> list[Any]:
-    """Values of a loop that each lane leaves in its own time; lanes are the last axis of all arrays.
+def until_done(
+    turn: Callable[..., Any], on: Any, around: Sequence[Any], values: Sequence[Any], count: int
+) -> list[Any]:
+    """First `count` values of a loop that each lane leaves in its own time; lanes are the last axis of all arrays.
 
-    turn    function of the number of lanes that are left, of what the loop reads and of its values: which of them go on, and the values
+    Lanes that have left go along until the others are few enough to be worth packing together.
+
+    turn    function of the number of lanes, of what the loop reads, of the lanes that are meant and of the values: which of them go on,
+            and the values after it
     on      lanes that take the first turn
     around  arrays that the loop reads
     """
-    results = [np.array(v, order="C") for v in values]
-    left = np.arange(len(on))
-    while True:
-        if not on.all():
-            stay, leave = np.flatnonzero(on), np.flatnonzero(~on)
-            for whole, value in zip(results, values):
-                whole[..., left[leave]] = value.take(leave, axis=-1)
-            if not len(stay):
-                return results
-            if len(stay) == 1:  # NumPy adds up the entries of a lane alone in another order
+    results, place, many = [np.array(v, order="C") for v in values[:count]], None, np.count_nonzero(on)
+    while many:
+        if 4 * many < 3 * len(on) and len(on) > 2:
+            stay = np.flatnonzero(on)
+            if many == 1:  # NumPy adds up the entries of a lane alone in another order
                 stay = stay.repeat(2)
-            left = left[stay]
+            place = stay if place is None else place[stay]
             around, values = ([a.take(stay, axis=-1) for a in arrays] for arrays in (around, values))
-        on, *values = turn(len(left), *around, *values)
+            on, many = on[stay], len(stay)
+        going, *values = turn(len(on), *around, on, *values)
+        left, last = many, on != going
+        on, many = going, np.count_nonzero(going)
+        if many == left:
+            continue
+        if place is None:
+            for whole, value in zip(results, values):
+                np.copyto(whole, value, where=last)
+            continue
+        (last,) = last.nonzero()
+        for whole, value in zip(results, values):
+            whole[..., place[last]] = value.take(last, axis=-1)
+    return results

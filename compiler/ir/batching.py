@@ -264,17 +264,21 @@ class LaneMachine:
 
 @dataclass(frozen=True)
 class _Leaving(LaneMachine):
-    """Traces loops whose turns are for the lanes that are left alone, so that no mask is needed in them."""
+    """Traces loops whose turns leave it to the target that lanes which are done keep their values."""
 
     def until_done(self, start: Sequence[LaneValue], condition: Condition, body: Body) -> list[LaneValue]:
-        t, left = self.t, self.within(None)
+        t = self.t
+
+        def going(machine: LaneMachine, values: Sequence[Value]) -> Value:
+            return machine.both(condition(machine, [LaneValue(v, True) for v in values]))
 
         def turn(on: Value, *values: Value) -> list[Value]:
-            made = [left.lanes.full(new) for new in body(left, [LaneValue(v, True) for v in values])]
-            return [condition(left, [LaneValue(v, True) for v in made]), *made]
+            meant = self.within(on)
+            made = [meant.lanes.full(new) for new in body(meant, [LaneValue(v, True) for v in values])]
+            return [going(meant, made), *made]
 
         first = [self.lanes.full(a) for a in start]
-        begin = t.name("on", self.both(condition(self, [LaneValue(v, True) for v in first])))
+        begin = t.name("on", going(self, first))
         result = t.while_(lambda on, *values: t.any(on), turn, (begin, *first), leaving=True)
         return [LaneValue(v, True) for v in result[1:]]
 

@@ -99,7 +99,7 @@ class _Machine:
 def _left_behind(values: tuple[Any, ...], following: tuple[Any, ...]) -> tuple[Any, ...]:
     """Values after a turn of a loop that lanes leave one by one: lanes whose first value is false keep theirs."""
     on, now = values[0], following[0]
-    return (on & now, *(np.where(on, new, old) for new, old in zip(following[1:], values[1:])))
+    return (now, *(np.where(on, new, old) for new, old in zip(following[1:], values[1:])))
 
 
 def _read(operand: Operand, env: Environment) -> Any:

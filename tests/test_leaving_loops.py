@@ -46,7 +46,9 @@ def test_programs_with_masks_and_with_leaving_mean_the_same(model, algorithm):
     masked, leaving = (batch(plan.program, LANES, leaving=way) for way in (False, True))
     rows = list(rounds_of(plan, LANES))
     inputs = [np.stack([r[f.name] for r in rows], axis=-1) for f in plan.program.feedback]
-    start = [np.repeat(np.asarray(plan.contract.start[f.name], float)[..., None], LANES, -1) for f in plan.program.decision]
+    start = [
+        np.repeat(np.asarray(plan.contract.start[f.name], float)[..., None], LANES, -1) for f in plan.program.decision
+    ]
     for _ in range(2):
         state = interpret(masked, "init", start)
         found = [interpret(program, "update", [*state, *inputs]) for program in (masked, leaving)]

@@ -10,7 +10,6 @@ from enum import IntEnum
 from oco.compiler.ir.lanes import LANE
 from oco.compiler.ir.program import DType, Literal, Type
 
-
 LANES = "_lanes"
 """Name of the number of lanes in functions of many learners; no identifier begins so."""
 

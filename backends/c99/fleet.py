@@ -23,7 +23,7 @@ from oco.backends.stacked_fleet import StackedFleet
 from oco.compiler.ir.program import NUMBER, DType, Type
 from oco.compiler.ir.verifier import KINDS
 
-LEAST_WORK = 1 << 20
+LEAST_WORK = 1 << 21
 """Operations and entries of a round of the learners that a thread takes at a time, a tenth of a millisecond: asking for them takes less."""
 TURNS = 8
 """Times that a thread takes learners in a round, so that one that begins late, or shares its core, leaves more of them to others."""

@@ -46,7 +46,12 @@ def _of_parquet(path: Path, quota: Quota) -> Table:
         schema, metadata = file.schema_arrow, file.metadata
     texts = [f.name for f in schema if _is_text(f.type)]  # kept as a dictionary: a text that stands often is there once
     columns = [f.name for f in schema if _is_read(f.type)]
-    options: dict[str, Any] = {"pre_buffer": False, "buffer_size": PIECE, "metadata": metadata, "read_dictionary": texts}
+    options: dict[str, Any] = {
+        "pre_buffer": False,
+        "buffer_size": PIECE,
+        "metadata": metadata,
+        "read_dictionary": texts,
+    }
     with parquet.ParquetFile(path, **options) as file:
         size = max(1, BATCH // max(1, metadata.num_columns))
         batches = file.iter_batches(batch_size=size, columns=columns)

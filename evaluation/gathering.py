@@ -12,7 +12,7 @@ import numpy as np
 
 from oco.backends.arguments import CODES
 from oco.backends.learner import Learner
-from oco.backends.play import ROOM, can_play
+from oco.backends.play import can_play
 from oco.compiler.ir.program import Type
 from oco.compiler.ir.verifier import KINDS
 from oco.compiler.problem.canonical import Canonical
@@ -23,6 +23,8 @@ Array = np.ndarray[Any, Any]
 Values = Mapping[str, Array]
 ROUNDS = 1024
 """Rounds that are waited for at most: from some hundred on a round takes no longer than one of many more."""
+ROOM = 1 << 19
+"""Bytes of the rounds that are waited for, which are little beside the process."""
 SECONDS = 0.2
 """Seconds that rounds are waited for: an iterator that takes its time is played as it comes."""
 
@@ -55,7 +57,7 @@ def _next(rounds: Iterator[Values], most: int) -> list[Values]:
 
 def _arrays(part: Sequence[Values], types: Mapping[str, Type]) -> dict[str, Array] | None:
     """Streams with the round first; None where a value is no array of its stream."""
-    results = {}
+    results: dict[str, Array] = {}
     for values in part:
         if values.keys() != types.keys():
             return None

@@ -15,7 +15,7 @@ from oco.evaluation import gathering
 from oco.evaluation.gathering import ROUNDS
 
 pytestmark = pytest.mark.skipif(not has_compiler(), reason="no C compiler")
-COUNT = ROUNDS + 70
+COUNT = ROUNDS + 70  # more than are played at a time
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ def until_done(
     on      lanes that take the first turn
     around  arrays that the loop reads
     """
-    results, place, many = [np.array(v, order="C") for v in values[:count]], None, np.count_nonzero(on)
+    results, place, many = [np.array(v, order="C") for v in values[:count]], None, int(np.count_nonzero(on))
     while many:
         if 4 * many < 3 * len(on) and len(on) > 2:
             stay = np.flatnonzero(on)
@@ -31,7 +31,7 @@ def until_done(
             on, many = on[stay], len(stay)
         going, *values = turn(len(on), *around, on, *values)
         left, last = many, on != going
-        on, many = going, np.count_nonzero(going)
+        on, many = going, int(np.count_nonzero(going))
         if many == left:
             continue
         if place is None:

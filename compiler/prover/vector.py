@@ -68,10 +68,9 @@ def worst_of_many(setting: ProofContext, c: Inequality | Equality) -> Iterator[F
 
 def _slopes(setting: ProofContext, expr: Expr) -> list[Interval] | None:
     """Ranges of the slopes: one row an entry, shape (entries, slopes); a single column where each entry has one slope."""
-    own = _entry_by_entry(setting, expr)
+    own, shape = _entry_by_entry(setting, expr), known(expr.shape)
     if own is not None:
-        return [_column(setting, g, expr.shape) for g in gradient(call("sum", expr), own).values()]
-    shape = known(expr.shape)
+        return [_column(setting, g, shape) for g in gradient(call("sum", expr), own).values()]
     if np.prod(shape, dtype=float) * setting.canonical.size > MOST_SLOPES:
         return None
     results = []

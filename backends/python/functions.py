@@ -103,12 +103,14 @@ class _Writer(Walker):
         body = e.blocks[-1]
         inside = set(bound_names(body))
         around = [self.name(v) for n, v in variables_read(body).items() if n not in inside and LANE in v.type.shape]
-        wanted = [k for k, v in enumerate(e.outs) if self.uses.counts[v.name]]
+        wanted = [k for k, v in enumerate(e.outs) if k and self.uses.counts[v.name]]
         order = [*wanted, *(k for k in range(1, len(e.outs)) if k not in wanted)]
         turn = identifier("turn", self.taken)
         self.taken.add(turn)
         params = [LANES, *around, *(self.name(body.params[k]) for k in (0, *order))]
-        for line in _head_of(turn, params, self.room):
+        first, *rest = _head_of(turn, params, self.room)
+        self.write(first, self._own(e))
+        for line in rest:
             self.write(line)
         with self.indented():
             self.equations(body)

@@ -147,8 +147,9 @@ class Walker:
     def write_waiting(self, expressions: Iterable[Waiting]) -> None:
         """Give each of these expressions a line of its own."""
         for w in expressions:
-            del self.waiting[w.var.name]
-            self.bind(w.var, w.text, w.notes)
+            if w.var.name in self.waiting:
+                del self.waiting[w.var.name]
+                self.bind(w.var, w.text, w.notes)
 
     def bind(self, var: Var, text: Text, notes: Iterable[str]) -> None:
         """Write an assignment to the variable."""

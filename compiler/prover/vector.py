@@ -51,10 +51,10 @@ def worst_of_many(setting: ProofContext, c: Inequality | Equality) -> Iterator[F
         value = np.inf if slopes is None else measure(slopes)
         yield bounded(f"{prefix}.{key}", value, Step(ProofRule.EVERY_ENTRY, f"{words}: {number(value)}", value))
     flat = kind in FLAT_KINDS and differentiable(setting, expr)
-    bend = 0.0 if flat else _largest_bend(setting, expr)
-    why = "every entry is affine" if flat else f"{words}: {number(bend)}"
-    smooth = Step(ProofRule.EVERY_ENTRY, why if bend < np.inf else "nothing bounds the second derivatives")
-    yield bounded(f"{prefix}.smoothness.l2", bend, smooth, flat)
+    curvature = 0.0 if flat else _largest_curvature(setting, expr)
+    why = "every entry is affine" if flat else f"{words}: {number(curvature)}"
+    smooth = Step(ProofRule.EVERY_ENTRY, why if curvature < np.inf else "nothing bounds the second derivatives")
+    yield bounded(f"{prefix}.smoothness.l2", curvature, smooth, flat)
     yield structure_fact(setting, expr, prefix, f"each of {plural(c.size, 'entry')}")
     status = Status.PROVED if proved else Status.UNKNOWN
     yield Fact(
@@ -91,14 +91,14 @@ def _entry_by_entry(setting: ProofContext, expr: Expr) -> list[str] | None:
     return own if same else None
 
 
-def _largest_bend(setting: ProofContext, expr: Expr) -> float:
+def _largest_curvature(setting: ProofContext, expr: Expr) -> float:
     """Largest second derivative where each entry is a smooth function of one entry of one decision; infinite elsewhere."""
     own = _entry_by_entry(setting, expr)
     if own is None or len(own) != 1 or not setting.hessians.smooth(expr):
         return np.inf
     (slope,) = gradient(call("sum", expr), own).values()
-    (bend,) = gradient(call("sum", setting.simplify(slope)), own).values()
-    return float(np.max(setting.ranges(setting.simplify(bend)).magnitude))
+    (curvature,) = gradient(call("sum", setting.simplify(slope)), own).values()
+    return float(np.max(setting.ranges(setting.simplify(curvature)).magnitude))
 
 
 def _column(setting: ProofContext, slope: Expr, shape: tuple[int, ...]) -> Interval:

@@ -26,7 +26,7 @@ from oco.dsl.text.printer import print_model
 from oco.dsl.writing import make_folder
 from oco.evaluation.comparators import ComparatorBudget
 from oco.evaluation.data import Data, load_data, share
-from oco.evaluation.engines import Processes
+from oco.evaluation.engines import Automatic
 from oco.evaluation.report.trace import Trace
 from oco.evaluation.sweep import Engine, Job, Outcome, jobs_of
 from oco.evaluation.sweep import sweep as run_all
@@ -149,7 +149,7 @@ def sweep(
     seeds     a number n for 0, ..., n - 1, or the seeds themselves
     grid      values to try of each setting: {"epsilon": ["0.1", "0.5"]}
     folder    keeps outcomes, so that an interrupted sweep of the same model and data continues where it stopped
-    engine    runs the jobs: by default in processes on all cores of this machine
+    engine    runs the jobs: by default in this process, or where they take long in processes on all cores of this machine
     budget    of time and memory for the comparators of each run
     tradeoff  weight of violation against regret in choosing the algorithm and its settings
     effort    as for `oco.compile`
@@ -179,7 +179,7 @@ def run_table(
     with tempfile.TemporaryDirectory(prefix="oco_sweep_") as place:
         share(data, Path(place))
         runner = Runner(text, Path(place), data.rounds, **options)
-        return run_all(jobs, runner, engine or Processes(), kept, progress)
+        return run_all(jobs, runner, engine or Automatic(), kept, progress)
 
 
 def outcomes_folder(folder: str | Path, model: Model, data: Data, options: Mapping[str, Any]) -> Path:

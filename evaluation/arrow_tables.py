@@ -16,6 +16,8 @@ from oco.evaluation.table import COLUMN, Array, Parts, Table, check_header, unev
 
 BATCH = 1 << 19
 """Numbers of a file that are read together: 4 MB, so that the time for a batch of a column is that of its numbers."""
+PIECE = 1 << 16
+"""Bytes of a column of Parquet that are read at a time: the whole column of a group of rows may be the whole file."""
 
 
 def read_arrow_table(path: Path, suffix: str, quota: Quota) -> Table:
@@ -44,7 +46,13 @@ def _of_parquet(path: Path, quota: Quota) -> Table:
         schema, metadata = file.schema_arrow, file.metadata
     texts = [f.name for f in schema if _is_text(f.type)]  # kept as a dictionary: a text that stands often is there once
     columns = [f.name for f in schema if _is_read(f.type)]
-    with parquet.ParquetFile(path, pre_buffer=False, metadata=metadata, read_dictionary=texts) as file:
+    options: dict[str, Any] = {
+        "pre_buffer": False,
+        "buffer_size": PIECE,
+        "metadata": metadata,
+        "read_dictionary": texts,
+    }
+    with parquet.ParquetFile(path, **options) as file:
         size = max(1, BATCH // max(1, metadata.num_columns))
         batches = file.iter_batches(batch_size=size, columns=columns)
         return _of_batches(batches, schema, path.name, metadata.num_rows)

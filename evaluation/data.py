@@ -260,6 +260,9 @@ def from_rounds(
         if not isinstance(values, Mapping):
             message = f"round {index + 1} of the data is of type {type(values).__name__}, not a dict of streams"
             raise fail("OCO820", message, hint=f'yield {{"{next(iter(by_name), "stream")}": value}} for every round')
+        if values.keys() == by_name.keys() and all(type(value) is np.ndarray for value in values.values()):
+            yield dict(values)
+            continue
         masked = {name for name, value in values.items() if isinstance(value, np.ma.MaskedArray)}
         results = {name: value if name in masked else np.asarray(value) for name, value in values.items()}
         for name, stream in by_name.items():

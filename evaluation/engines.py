@@ -21,6 +21,8 @@ from oco.evaluation.sweep import Job, Outcome, SharesArrays, Work, reason
 Array = np.ndarray[Any, Any]
 
 CLIENT_PORT = 10001  # of a Ray client server, where the address says nothing else
+SECONDS_TO_START = 4.0
+"""Seconds until new processes have begun: they load this package and compile the model anew."""
 SECONDS_TO_ANSWER = 5.0  # seconds that a cluster has to answer, before an error says that none does
 
 
@@ -62,6 +64,27 @@ class Processes:
             pool.shutdown(wait=done, cancel_futures=True)
             for worker in () if done else set(multiprocessing.active_children()) - others:
                 worker.terminate()
+
+
+@dataclass(frozen=True)
+class Automatic:
+    """Engine that runs jobs in this process for as long as processes on the cores, which have to start first, would end no sooner."""
+
+    @property
+    def width(self) -> int:
+        """Number of runs in progress at once."""
+        return 1
+
+    def __call__(self, work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:
+        cores = Processes()
+        for done, job in enumerate(jobs, 1):
+            outcome = work(job)
+            yield outcome
+            once = SECONDS_TO_START if done == 1 else 0.0  # the first one compiles the model, as a process would
+            alone = max(0.0, outcome.seconds - once) * (len(jobs) - done)
+            if SECONDS_TO_START + alone / cores.width < alone:
+                yield from cores(work, jobs[done:])
+                return
 
 
 def _end_with_the_table() -> None:

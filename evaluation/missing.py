@@ -64,6 +64,9 @@ class RepairedRounds:
         self._fixed = 0
 
     def __iter__(self) -> Iterator[dict[str, Array]]:
+        if self._how == "error":
+            yield from map(dict, self._rounds)
+            return
         for values in self._rounds:
             results = dict(values)
             if self._how != "error":

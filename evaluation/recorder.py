@@ -31,7 +31,7 @@ class Recorder:
         self.problem = problem
         self.learner = learner
         self.expected = expected
-        self.collect = collect
+        self.collects = collect
         self.count = 0
         self.loss_sum = self.violation_sum = self.seconds = 0.0
         self.notes: tuple[str, ...] = ()
@@ -106,8 +106,7 @@ class Recorder:
             self._put(f"dual.{name}", self.count, self.learner.value(name))
         for name in self._carried:
             self._put(f"carried.{name}", self.count, carried[name])
-        if self.collect:
-            self._collect(values)
+        self.collect({name: np.asarray(value)[None] for name, value in values.items()})
         parts = decision if isinstance(decision, dict) else {self.problem.blocks[0].name: decision}
         self._last = self._fields({name: parts[name] for name in self.names})
         if self.every and self.count % self.every == 0:
@@ -118,23 +117,26 @@ class Recorder:
         if constraints.size:
             self.violation_sum += float(np.maximum(constraints, 0.0).sum())
 
-    def _collect(self, values: Mapping[str, Array]) -> None:
-        """Keep the data of a round; where all of it becomes too much nothing is kept, and the run goes on."""
-        for name, value in values.items():
-            self._put(f"stream.{name}", self.count, value)
+    def collect(self, values: Mapping[str, Array]) -> None:
+        """Keep the data of the next rounds, the round first, where data are collected: where all of it becomes too much nothing is kept,
+        and the run goes on.
+        """
+        for name, value in values.items() if self.collects else ():
+            rows = slice(self.count, self.count + len(value))
+            self._room(f"stream.{name}", rows.stop - 1, value[0])[rows] = value
         streams = [name for name in self._columns if name.startswith("stream.")]
         if sum(self._columns[name].nbytes for name in streams) > STREAM_BYTES:
             for name in streams:
                 del self._columns[name]
-            self.collect = False
+            self.collects = False
             lost = "without them there is no comparator and no replay; give the path of a file for those"
             self.notes += (f"the iterator's rounds were not kept beyond {STREAM_BYTES / 2**30:.2g} GiB: {lost}",)
 
-    def wants(self, start: int, stop: int) -> bool:
-        """True where a decision of rounds `start` up to, not including, `stop` (from 0) is kept."""
+    def wants(self, before: int, start: int, stop: int) -> bool:
+        """True where a decision of rounds `start` up to, not including, `stop` (from 0, counted after `before`) is kept, or may be last."""
         if not self.every:
-            return stop == self.expected
-        return -(-start // self.every) * self.every < stop
+            return self.expected in (None, before + stop)
+        return -(-(before + start) // self.every) * self.every < before + stop
 
     def add_block(self, played: PlayedRounds) -> None:
         """Record several rounds at once."""

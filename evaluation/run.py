@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from oco.backends.arguments import CODES, is_integer
+from oco.backends.arguments import is_integer
 from oco.backends.choose import BackendChoice
 from oco.backends.factors import points_of
 from oco.backends.feedback import Feedback as ObservedRound
@@ -30,11 +30,12 @@ from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.ledger import plain
 from oco.compiler.selection.explain import formula_text
 from oco.compiler.theory.theorems import Guarantee, Situation
-from oco.dsl.diagnostics import OcoError, fail
+from oco.dsl.diagnostics import fail
 from oco.dsl.logs import logger
 from oco.dsl.statements import Feedback
 from oco.evaluation.comparators import ComparatorBudget
 from oco.evaluation.data import Data, from_rounds, load_data
+from oco.evaluation.gathering import can_gather, gathered, of_the_data, taken
 from oco.evaluation.measured_run import Curves, MeasuredRun, Origin, Promise, Record
 from oco.evaluation.missing import RepairedRounds
 from oco.evaluation.recorder import Keep, Recorder
@@ -140,7 +141,7 @@ def run(
     on_round  called with the feedback of each round; `on_warning` with the text of each warning
     """
     loaded, given = _rounds_of(plan.canonical, data, rounds, seed, mapping, on_missing)
-    feed = _taken(iter(given), rounds) if loaded is None else iter(loaded)
+    feed = taken(iter(given), rounds) if loaded is None else iter(loaded)
     rounds = rounds if loaded is None else loaded.rounds
     notes = () if loaded is None else (*loaded.notes, *_planned_otherwise(plan.canonical.horizon, loaded.rounds))
     target = plan.backend_for(plan.canonical.horizon if rounds is None else rounds, backend)
@@ -259,9 +260,13 @@ def _go_through(
 ) -> None:
     """Play all rounds: many at once where their streams are known to the learner, but for draws that `on_round` is to have."""
     explored = calls.on_round is not None and bool(learner.compiled.program.draws)
+    alone = streams is None and recorder.collects and calls.on_round is None and problem.feedback is Feedback.FULL
     if streams is not None and not explored and can_play(learner):
         learner.notify(on_warning=calls.on_warning)
         _play(learner, streams, recorder, calls)
+    elif alone and can_gather(problem, learner):
+        learner.notify(on_warning=calls.on_warning)
+        _play_as_they_come(problem, learner, feed, recorder, calls)
     else:
         learner.notify(calls.on_round, calls.on_warning)
         _drive(problem, learner, feed, recorder, calls.progress)
@@ -269,8 +274,8 @@ def _go_through(
 
 def _play(learner: Learner, data: Data, recorder: Recorder, calls: Calls) -> None:
     """Run many rounds in one call of the compiled program; `on_round` is called for each of them after the call."""
-    began = perf_counter()
-    wants = recorder.wants if calls.on_round is None else lambda start, stop: True
+    began, before = perf_counter(), recorder.count
+    wants = partial(recorder.wants, before) if calls.on_round is None else lambda start, stop: True
     for played in play(learner, data.read, data.rounds, recorder.duals, wants):
         recorder.add_block(played)
         if calls.on_round is not None:
@@ -278,7 +283,22 @@ def _play(learner: Learner, data: Data, recorder: Recorder, calls: Calls) -> Non
                 calls.on_round(feedback)
         if calls.progress is not None:
             calls.progress(recorder.count, recorder.loss_sum, recorder.violation_sum)
-    recorder.seconds = perf_counter() - began
+    recorder.seconds += perf_counter() - began
+
+
+def _play_as_they_come(
+    problem: Canonical, learner: Learner, feed: Iterable[Mapping[str, Any]], recorder: Recorder, calls: Calls
+) -> None:
+    """Run the rounds of an iterator, as many in a call as have come; those that are no arrays of their streams one by one."""
+    for part in gathered(problem, learner, feed):
+        if not isinstance(part, Data):
+            _drive(problem, learner, part, recorder, calls.progress)
+            continue
+        recorder.collect(part.given)
+        with of_the_data(learner):
+            _play(learner, part, recorder, calls)
+    if not recorder.count:
+        raise fail("OCO826", "the data has no rounds")
 
 
 def _feedback_of(played: PlayedRounds, data: Data) -> Iterator[ObservedRound]:
@@ -327,30 +347,19 @@ def _drive(
             shown = perf_counter()
     while open_:
         over()
-    recorder.seconds = perf_counter() - began
+    recorder.seconds += perf_counter() - began
     if not recorder.count:
         raise fail("OCO826", "the data has no rounds")
 
 
 def _observed(learner: Learner, round: int, values: Mapping[str, Any]) -> Any:
     """Result of observing a round; where the learner refuses the data, the error names the round."""
-    try:
+    with of_the_data(learner, round):
         return learner.observe(**values, round=round)
-    except OcoError as error:
-        if error.code not in CODES.values():
-            raise
-        raise fail(error.code, f"round {round} of the data: {error.message}", hint=error.hint) from None
 
 
 def _is_iterator(data: Any) -> bool:
     return not isinstance(data, Data) and not readable(data) and isinstance(data, Iterable)
-
-
-def _taken(feed: Iterator[dict[str, Array]], rounds: int | None) -> Iterator[dict[str, Array]]:
-    for index, values in enumerate(feed):
-        if rounds is not None and index >= rounds:
-            return
-        yield values
 
 
 def _planned_otherwise(horizon: int | None, rounds: int) -> tuple[str, ...]:

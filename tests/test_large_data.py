@@ -257,3 +257,19 @@ def test_rounds_of_an_iterator_that_are_too_many_to_keep_end_no_run(plan: Any, m
     with pytest.raises(OcoError, match="does not hold the values of `c`, `b`"):
         plan.replay(trace)
     assert plan.replay(whole).rounds == 600
+
+
+def test_a_column_of_parquet_is_read_in_pieces(tmp_path: Path) -> None:
+    """Not whole columns at once, which in a file of one group of rows are the whole file."""
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rows, path = 500_000, tmp_path / "rounds.parquet"
+    table = pa.table({f"c{k}": np.random.default_rng(k).normal(size=rows) for k in range(10)})
+    parquet.write_table(table, path, row_group_size=rows)
+    code = f"""
+import pyarrow
+from oco.evaluation.tables import read_table
+assert len(read_table({str(path)!r}).arrays["c9"]) == {rows}
+print(pyarrow.default_memory_pool().max_memory())
+"""
+    out = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    assert int(out.stdout) < table.nbytes

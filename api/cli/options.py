@@ -76,7 +76,9 @@ Grid = Annotated[
 ]
 EngineName = Annotated[
     str,
-    typer.Option("--engine", metavar="WHERE", help="Where several runs happen: processes, here, ray or ray://ADDRESS."),
+    typer.Option(
+        "--engine", metavar="WHERE", help="Where several runs happen: auto, here, processes, ray or ray://ADDRESS."
+    ),
 ]
 Journal = Annotated[
     Path | None,

@@ -43,7 +43,7 @@ def run(
     kind: o.Kind = None,
     tradeoff: o.Tradeoff = 1.0,
     grid: o.Grid = None,
-    engine: o.EngineName = "processes",
+    engine: o.EngineName = "auto",
     journal: o.Journal = None,
     replay: o.Replay = None,
     budget: o.Cost = None,

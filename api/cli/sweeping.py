@@ -49,16 +49,18 @@ def values_of(grid: list[str] | None) -> dict[str, list[str]]:
 
 
 def engine_of(name: str) -> Engine:
-    """Engine named `here`, `processes`, `ray` or `ray://ADDRESS`."""
-    from oco.evaluation.engines import Processes, Ray, here
+    """Engine named `auto`, `here`, `processes`, `ray` or `ray://ADDRESS`."""
+    from oco.evaluation.engines import Automatic, Processes, Ray, here
 
+    if name == "auto":
+        return Automatic()
     if name == "here":
         return here
     if name == "processes":
         return Processes()
     if name == "ray" or name.startswith("ray://"):
         return Ray(None if name == "ray" else name)
-    raise typer.BadParameter(f"{name!r} is not one of here, processes, ray, ray://ADDRESS", param_hint="--engine")
+    raise typer.BadParameter(f"{name!r} is not one of auto, here, processes, ray, ray://ADDRESS", param_hint="--engine")
 
 
 def check_table_outputs(table: RunTable, out: Path | None, force: bool, inputs: Sequence[Path]) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Any
 
@@ -22,13 +23,15 @@ from oco.backends.stacked_fleet import StackedFleet
 from oco.compiler.ir.program import NUMBER, DType, Type
 from oco.compiler.ir.verifier import KINDS
 
-LEAST_WORK = 1 << 26
-"""Operations and entries of a round of the learners of a thread, some milliseconds: fewer are done before another has begun."""
+LEAST_WORK = 1 << 21
+"""Operations and entries of a round of the learners that a thread takes at a time, a tenth of a millisecond: asking for them takes less."""
+TURNS = 8
+"""Times that a thread takes learners in a round, so that one that begins late, or shares its core, leaves more of them to others."""
 
 
 class NativeFleet(StackedFleet):
-    """Fleet in the memory of C. Up to `workers` threads share the blocks, as many as have enough to do; `skip` names passes of `PASSES`
-    to leave out."""
+    """Fleet in the memory of C. Up to `workers` threads share the blocks, as many as have enough to do, each taking some as it comes to
+    them; `skip` names passes of `PASSES` to leave out."""
 
     alone = NativeLearner
 
@@ -61,9 +64,10 @@ class NativeFleet(StackedFleet):
         self._blocks = np.zeros(blocks, self._block)
         work = work_of(compiled.program)
         most = int(size * (work.operations + work.entries)) // LEAST_WORK
-        parts = min(self._workers, blocks, max(1, most))
+        parts = min(TURNS * self._workers, blocks, max(1, most)) if self._workers > 1 else 1
         self._ranges = [(k * blocks // parts, (k + 1) * blocks // parts) for k in range(parts)]
-        self._pool = ThreadPoolExecutor(parts - 1) if parts > 1 else None
+        self._helping = min(self._workers, parts) - 1
+        self._pool = ThreadPoolExecutor(self._helping) if self._helping else None
 
     def _fill(self, values: Mapping[str, Array]) -> None:
         """Set the states: values by field with the learner first, one for all or one for each."""
@@ -176,15 +180,31 @@ class NativeFleet(StackedFleet):
         return next((int(k) for k in result if k), 0)
 
     def _map(self, part: Callable[[int, int], Any], ranges: list[tuple[int, int]]) -> list[Any]:
-        """Results of all parts: the last in this thread, the others in those of the pool."""
+        """Results of all parts, which this thread and those of the pool take in turn."""
         if self._pool is None:
             return [part(*r) for r in ranges]
-        given = [self._pool.submit(part, *r) for r in ranges[:-1]]
+        results: list[Any] = [None] * len(ranges)
+        open_parts = deque(enumerate(ranges))
+
+        def take() -> None:
+            while True:
+                try:
+                    k, own = open_parts.popleft()
+                except IndexError:
+                    return
+                results[k] = part(*own)
+
+        given: list[Future[None]] = []
         try:
-            own = part(*ranges[-1])
-            return [*(future.result() for future in given), own]
+            given.extend(self._pool.submit(take) for _ in range(self._helping))
+            take()
         finally:
-            wait(given)  # after an interruption too: what still runs writes into the memory of the next call
+            open_parts.clear()
+            begun = [one for one in given if not one.cancel()]
+            wait(begun)  # after an interruption too: what still runs writes into the memory of the next call
+        for one in begun:
+            one.result()
+        return results
 
 
 def _address(array: Array) -> ctypes.c_void_p:

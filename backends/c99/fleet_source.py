@@ -14,9 +14,10 @@ from oco.backends.c99.entry_points import EntryPoints
 from oco.backends.c99.interface import Interface, Named, size
 from oco.backends.c99.module import assembled, rule
 from oco.backends.c99.names import module_name
-from oco.backends.c99.vectors import LANE, WIDTH, c_type, is_vector
+from oco.backends.c99.vectors import WIDTH, c_type, is_vector
 from oco.backends.contract import Contract
 from oco.compiler.ir.batching import batch
+from oco.compiler.ir.lanes import LANE
 from oco.compiler.ir.mapping import LARGEST_IN_CACHE
 from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.passes import PASSES, optimize

@@ -20,12 +20,13 @@ from oco.backends.c99.ring import IN_TURN, REFUSALS, Ring
 from oco.backends.c99.single import in_floats
 from oco.backends.c99.stack import stack_bytes
 from oco.backends.c99.state import STATE_NAMES, state_lines, state_prototypes, state_size
-from oco.backends.c99.vectors import LANE, is_vector
+from oco.backends.c99.vectors import is_vector
 from oco.backends.c99.writer import Signature, comment
 from oco.backends.contract import Contract
 from oco.backends.identity import learner_hash
 from oco.backends.past_horizon import ALONE, ANYTIME
 from oco.backends.round_work import TURNS, work_of
+from oco.compiler.ir.lanes import LANE
 from oco.compiler.ir.mapping import rows_in_lanes
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.passes import lower

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from oco.backends.c99.expressions import C_TYPES, Level, Text
+from oco.compiler.ir.lanes import LANE
 from oco.compiler.ir.program import DType, Type
 from oco.dsl.diagnostics import InternalError
 
-LANE = 1_000_003
-"""Length that marks the axis of learners in shapes; no array of a rule is as long."""
 WIDTH = 8
 """Learners in a vector."""
 FLOAT, INT, BOOL = DType.FLOAT, DType.INT, DType.BOOL

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from oco.backends.c99.entries import Entries, flat_index
 from oco.backends.c99.expressions import Level, Text
-from oco.backends.c99.vectors import LANE, c_type, without_lanes
+from oco.backends.c99.vectors import c_type, without_lanes
+from oco.compiler.ir.lanes import LANE
 from oco.compiler.ir.names import first_free
 from oco.compiler.ir.program import DType, Operand, Type, Var
 

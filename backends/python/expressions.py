@@ -7,7 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
+from oco.compiler.ir.lanes import LANE
 from oco.compiler.ir.program import DType, Literal, Type
+
+LANES = "_lanes"
+"""Name of the number of lanes in functions of many learners; no identifier begins so."""
 
 
 class Level(IntEnum):
@@ -123,9 +127,14 @@ def in_rows(items: Sequence[str], width: int) -> list[str]:
     return rows
 
 
+def length_text(n: int) -> str:
+    """Source of a length: a number, or the name of the number of lanes."""
+    return LANES if n == LANE else str(n)
+
+
 def shape_text(shape: tuple[int, ...]) -> str:
     """Source of a shape: `5` for one axis, else a tuple."""
-    return str(shape[0]) if len(shape) == 1 else str(shape)
+    return length_text(shape[0]) if len(shape) == 1 else f"({', '.join(map(length_text, shape))})"
 
 
 NUMPY_KINDS = {DType.FLOAT: "np.float64", DType.INT: "np.int64", DType.BOOL: "np.bool_"}

@@ -17,16 +17,17 @@ from oco.backends.python.intake import NotFinite
 from oco.backends.python.module import rule_text
 from oco.backends.stacked_fleet import StackedFleet
 from oco.compiler.ir.batching import batch
+from oco.compiler.ir.lanes import LANE
 from oco.compiler.ir.mapping import learners_go_together
 from oco.compiler.ir.passes import shorten
 from oco.compiler.ir.program import NUMBER, ROUND, Program
 
 FEWEST = 32
 """Learners from which batches take less time than one learner after the other."""
-MOST = 2048
-"""Learners of a batch, beyond which calls cost nothing any more."""
-ENTRIES = 1 << 16
-"""Entries of the largest input or field of a batch: its arrays stay in the cache."""
+MOST = 1 << 14
+"""Learners of a batch, beyond which calls cost next to nothing: the last turns of a loop, for few of them, are paid once a batch."""
+ENTRIES = 1 << 20
+"""Entries of the largest input or field of a batch: its arrays take some megabytes."""
 FINITE = np.finfo(np.float64).max
 State = tuple[Any, ...]
 
@@ -46,7 +47,7 @@ class BatchedFleet(StackedFleet):
         largest = max((prod(f.type.shape) for f in (*program.feedback, *program.state)), default=1)
         most = max(FEWEST, min(MOST, ENTRIES // max(largest, 1)))
         self._lanes = -(-size // -(-size // most))
-        together = batch(program, self._lanes)
+        together = batch(program, LANE, leaving=True)
         assert together.measure is not None
         entries = (together.decide, together.measure, together.update)
         made = executed(together, rule_text(shorten(together), entries), entries)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 
-from oco.backends.python.expressions import Level, Text, in_rows
+from oco.backends.python.expressions import LANES, Level, Text, call, in_rows
 from oco.backends.python.templates import STATEMENTS
-from oco.backends.python.uses import read_after, read_inside
+from oco.backends.python.uses import read_after, read_inside, variables_read
 from oco.backends.python.walker import WIDTH, Walker
-from oco.compiler.ir.names import is_temporary
+from oco.compiler.ir.lanes import LANE
+from oco.compiler.ir.names import identifier, is_temporary
 from oco.compiler.ir.program import Block, Equation, Function, Operand, Var
+from oco.compiler.ir.rewrite import bound_names
 
 
 def function_lines(
@@ -34,16 +36,19 @@ def function_lines(
         code = writer.listed(results, writer.room - len("return ")) or "()"
         writer.write(f"return {code}", writer.use_up(results))
     doc = [f'    """{line}"""' for line in function.doc.split("\n")[:1] if line]
-    return _head(function) + doc + writer.lines
+    with_lanes = next((p.name for p in function.body.params if LANE in p.type.shape), None)
+    lanes = [f"    {LANES} = {with_lanes}.shape[-1]"] if any(LANES in line for line in writer.lines) else []
+    return _head(function) + doc + lanes + writer.lines
 
 
 def _head(function: Function) -> list[str]:
     """Head `def name(a, b):`; many parameters are put on lines of their own."""
-    names = [p.name for p in function.body.params]
-    line = f"def {function.name}({', '.join(names)}):"
-    if len(line) <= WIDTH:
-        return [line]
-    return [f"def {function.name}(", *in_rows(names, WIDTH), "):"]
+    return _head_of(function.name, [p.name for p in function.body.params], WIDTH)
+
+
+def _head_of(name: str, params: Sequence[str], room: int) -> list[str]:
+    line = f"def {name}({', '.join(params)}):"
+    return [line] if len(line) <= room else [f"def {name}(", *in_rows(params, room), "):"]
 
 
 class _Writer(Walker):
@@ -70,6 +75,9 @@ class _Writer(Walker):
     # loops
     def _loop(self, e: Equation, outer: Block, place: int) -> None:
         """Loop whose variables have one name: before, inside and after the loop."""
+        if e.attrs:
+            self._leaving(e)
+            return
         counted = e.op == "for"
         body, start = e.blocks[-1], e.args[1:] if counted else e.args
         names = self._loop_names(e, start, outer, place)
@@ -88,6 +96,31 @@ class _Writer(Walker):
         else:
             self._condition(e.blocks[0])
         self._body(body, names)
+
+    def _leaving(self, e: Equation) -> None:
+        """Loop that lanes leave one by one: a turn is a function of the lanes that are left."""
+        self.write_waiting(list(self.waiting.values()))
+        body = e.blocks[-1]
+        inside = set(bound_names(body))
+        around = [self.name(v) for n, v in variables_read(body).items() if n not in inside and LANE in v.type.shape]
+        wanted = [k for k, v in enumerate(e.outs) if k and self.uses.counts[v.name]]
+        order = [*wanted, *(k for k in range(1, len(e.outs)) if k not in wanted)]
+        turn = identifier("turn", self.taken)
+        self.taken.add(turn)
+        params = [LANES, *around, *(self.name(body.params[k]) for k in (0, *order))]
+        first, *rest = _head_of(turn, params, self.room)
+        self.write(first, self._own(e))
+        for line in rest:
+            self.write(line)
+        with self.indented():
+            self.equations(body)
+            results = [body.results[k] for k in (0, *order)]
+            self.write(f"return {self.listed(results, self.room - len('return '))}", self.use_up(results))
+        on, *start = (self.text(e.args[k]).code for k in (0, *order))
+        given = [turn, on, f"[{', '.join(around)}]", f"[{', '.join(start)}]", str(len(wanted))]
+        left = ", ".join(self.name(e.outs[k]) for k in wanted)
+        for line in self._in_rows(f"[{left}] = ", call("until_done", given, e.outs[0].type)):
+            self.write(line)
 
     def _own(self, e: Equation) -> tuple[str, ...]:
         return (e.note,) if e.note else ()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oco.backends.python.arithmetic import larger, ratio, root, smaller
+from oco.backends.python.leaving import until_done
 from oco.backends.python.selection import weighted_quantile
 
-HELPERS: tuple[Callable[..., Any], ...] = (ratio, root, larger, smaller, weighted_quantile)
+HELPERS: tuple[Callable[..., Any], ...] = (ratio, root, larger, smaller, weighted_quantile, until_done)

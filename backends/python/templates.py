@@ -12,6 +12,7 @@ from oco.backends.python.expressions import (
     call,
     comparison,
     infix,
+    length_text,
     method,
     shape_text,
     subscript,
@@ -182,8 +183,8 @@ def _reshape(args: Sequence[Text], e: Equation) -> Text:
     if shape == (1,) and not args[0].type.shape:
         return call("np.array", [f"[{args[0].code}]"], _made(e))
     if args[0].type.shape:
-        return method(args[0], "reshape", ", ".join(map(str, shape)), _made(e))
-    return call("np.reshape", [args[0], str(shape)], _made(e))
+        return method(args[0], "reshape", ", ".join(map(length_text, shape)), _made(e))
+    return call("np.reshape", [args[0], shape_text(shape)], _made(e))
 
 
 def _broadcast(args: Sequence[Text], e: Equation) -> Text:
@@ -221,7 +222,7 @@ def _full(args: Sequence[Text], e: Equation) -> Text:
 
 
 def _size(name: str) -> Template:
-    return lambda args, e: call(name, [str(e.attr("n"))], _made(e))
+    return lambda args, e: call(name, [length_text(e.attr("n"))], _made(e))
 
 
 def _argsort(args: Sequence[Text], e: Equation) -> Text:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from oco.compiler.ir.program import Block, Equation, Operand, Var
-from oco.compiler.ir.rewrite import read_by
+from oco.compiler.ir.rewrite import equations_of, read_by
 
 
 @dataclass
@@ -51,6 +51,12 @@ def is_square(e: Equation) -> bool:
 def read_after(block: Block, index: int) -> Counter[str]:
     """Number of reads of each name after the equation at `index`, inner blocks and the results included."""
     return Counter(read_by(Block((), block.equations[index + 1 :], block.results)))
+
+
+def variables_read(block: Block) -> dict[str, Var]:
+    """Variables that are read in a block or in the blocks inside it, by name, in the order of the text."""
+    operands = [o for e in equations_of(block) for o in (*e.args, *(r for b in e.blocks for r in b.results))]
+    return {o.name: o for o in (*operands, *block.results) if isinstance(o, Var)}
 
 
 def read_inside(e: Equation) -> set[str]:

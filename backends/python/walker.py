@@ -142,9 +142,14 @@ class Walker:
 
     def write_noted(self) -> None:
         """Give every waiting expression that carries a comment a line of its own."""
-        for w in [w for w in self.waiting.values() if w.notes]:
-            del self.waiting[w.var.name]
-            self.bind(w.var, w.text, w.notes)
+        self.write_waiting([w for w in self.waiting.values() if w.notes])
+
+    def write_waiting(self, expressions: Iterable[Waiting]) -> None:
+        """Give each of these expressions a line of its own."""
+        for w in expressions:
+            if w.var.name in self.waiting:
+                del self.waiting[w.var.name]
+                self.bind(w.var, w.text, w.notes)
 
     def bind(self, var: Var, text: Text, notes: Iterable[str]) -> None:
         """Write an assignment to the variable."""

@@ -24,11 +24,14 @@ Environment = Mapping[str, LaneValue]
 ZEROS = {DType.FLOAT: 0.0, DType.INT: 0, DType.BOOL: False}
 
 
-def batch(program: Program, lanes: int) -> Program:
-    """The program of `lanes` learners: fields but the round, and the values of `measure`, have the learner last."""
+def batch(program: Program, lanes: int, *, leaving: bool = False) -> Program:
+    """The program of `lanes` learners: fields but the round, and the values of `measure`, have the learner last.
+
+    leaving  True where learners leave a loop one by one, for targets that go on with those that are left; else masks tell who is meant
+    """
     t = Tracer(program.name)
     program = expand_small_solves(program)
-    machine = LaneMachine(t, lanes, {f.name: f for f in program.functions}, None, {})
+    machine = (_Leaving if leaving else LaneMachine)(t, lanes, {f.name: f for f in program.functions}, None, {})
     constants = {g.var.name: g for g in program.constants}
 
     def entry(function: Function) -> Callable[..., list[Value]]:
@@ -257,6 +260,27 @@ class LaneMachine:
     def each_of(self, block: Block, params: Sequence[bool], env: Environment) -> list[bool]:
         """Flags of the results of a block that have lanes."""
         return _Flags(self.functions).block(block, params, {n: b.each for n, b in env.items()})
+
+
+@dataclass(frozen=True)
+class _Leaving(LaneMachine):
+    """Traces loops whose turns leave it to the target that lanes which are done keep their values."""
+
+    def until_done(self, start: Sequence[LaneValue], condition: Condition, body: Body) -> list[LaneValue]:
+        t = self.t
+
+        def going(machine: LaneMachine, values: Sequence[Value]) -> Value:
+            return machine.both(condition(machine, [LaneValue(v, True) for v in values]))
+
+        def turn(on: Value, *values: Value) -> list[Value]:
+            meant = self.within(on)
+            made = [meant.lanes.full(new) for new in body(meant, [LaneValue(v, True) for v in values])]
+            return [going(meant, made), *made]
+
+        first = [self.lanes.full(a) for a in start]
+        begin = t.name("on", going(self, first))
+        result = t.while_(lambda on, *values: t.any(on), turn, (begin, *first), leaving=True)
+        return [LaneValue(v, True) for v in result[1:]]
 
 
 Condition = Callable[[LaneMachine, Sequence[LaneValue]], Value]

@@ -86,13 +86,20 @@ class _Machine:
             case "while":
                 values = args
                 while self.block(e.blocks[0], values, env)[0]:
-                    values = self.block(e.blocks[1], values, env)
+                    following = self.block(e.blocks[1], values, env)
+                    values = _left_behind(values, following) if e.attrs else following
                 return values
             case "map":
                 made = [self.block(e.blocks[0], row, env) for row in zip(*args, strict=True)]
                 return tuple(map(np.stack, zip(*made, strict=True)))
         value = OPS[e.op].meaning(*args, **dict(e.attrs))
         return tuple(value) if len(e.outs) > 1 else (value,)
+
+
+def _left_behind(values: tuple[Any, ...], following: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Values after a turn of a loop that lanes leave one by one: lanes whose first value is false keep theirs."""
+    on, now = values[0], following[0]
+    return (now, *(np.where(on, new, old) for new, old in zip(following[1:], values[1:])))
 
 
 def _read(operand: Operand, env: Environment) -> Any:

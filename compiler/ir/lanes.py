@@ -17,6 +17,8 @@ from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Value
 
 Attributes = Mapping[str, Any]
+LANE = 1_000_003
+"""Length that marks the axis of lanes in shapes, where their number is left open; no array of a rule is as long."""
 
 
 @dataclass(frozen=True)

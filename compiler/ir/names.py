@@ -20,7 +20,7 @@ _PYTHON = """np numpy jax jnp math json sys os io csv argparse hashlib zipfile t
     IndexError KeyError NotImplementedError OSError RuntimeError TypeError ValueError AssertionError AttributeError BaseException
     ArithmeticError Iterable NotFinite finite
     FileNotFoundError OverflowError RecursionError classmethod Any Iterator Mapping NamedTuple annotations base64 contextlib re time
-    zlib unpacked ratio root larger smaller weighted_quantile Feedback Intake Stream StreamError StateError pack unpack
+    zlib unpacked ratio root larger smaller weighted_quantile until_done Feedback Intake Stream StreamError StateError pack unpack
     read_state write_state columns_of rounds_of run main MODEL MODEL_HASH PLAN_HASH HORIZON STATE
     START STREAMS CONTEXT PREVIOUS DRAWS CONSTRAINTS EQUALITIES LIPSCHITZ prepare
     named_columns DELAY OpenRounds RoundError LearnerInTurn reversed functools

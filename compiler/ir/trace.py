@@ -160,7 +160,9 @@ class Tracer(PrimitiveMethods):
             self._scopes = scopes
 
     # control flow
-    def while_(self, cond: Callable[..., Value], body: Callable[..., Result], init: Sequence[Liftable]) -> Values:
+    def while_(
+        self, cond: Callable[..., Value], body: Callable[..., Result], init: Sequence[Liftable], **attrs: bool
+    ) -> Values:
         """`while cond(*vs): vs = body(*vs)`, from `init`; the values keep their types."""
         start = tuple(self.lift(v) for v in init)
         types = tuple(v.type for v in start)
@@ -170,7 +172,7 @@ class Tracer(PrimitiveMethods):
             raise InternalError("the condition of while_ is one truth value")
         step, results, _ = self._block(body, types, hints)
         _same_types("while_", types, results)
-        return self.emit("while", start, types, (condition, step))
+        return self.emit("while", start, types, (condition, step), **attrs)
 
     def for_(self, n: Liftable, body: Callable[..., Result], init: Sequence[Liftable]) -> Values:
         """`for i in range(n): vs = body(i, *vs)`, from `init`; the values keep their types."""

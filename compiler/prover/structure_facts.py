@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oco.compiler.problem.calculus import gradient
+from oco.compiler.problem.structure import is_separable
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.curvature.composition import FLAT_KINDS
 from oco.compiler.prover.fact import Fact
@@ -42,10 +43,12 @@ _WORDS = {
 
 def _kind(setting: ProofContext, expr: Expr) -> str:
     if setting.composition(expr) in FLAT_KINDS:
-        if fixed_slopes(setting, expr) is None:
+        if expr.shape != () or fixed_slopes(setting, expr) is None:  # of many entries one linear form is not looked for
             return "affine"
         rest = setting.ranges(setting.simplify(without_decisions(expr)))
         return "linear" if rest.least == 0 == rest.greatest else "affine"
+    if expr.shape != ():
+        return "separable" if is_separable(expr, tuple(setting.decisions)) else "general"
     slopes = gradient(expr, list(setting.decisions)).values() if setting.hessians.smooth(expr) else ()
     if slopes and all(setting.composition(setting.simplify(g)) in FLAT_KINDS for g in slopes):
         return "quadratic"

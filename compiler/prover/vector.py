@@ -14,10 +14,12 @@ from oco.compiler.prover.curvature.composition import CONVEX_KINDS, FLAT_KINDS
 from oco.compiler.prover.fact import Fact
 from oco.compiler.prover.function import bounded
 from oco.compiler.prover.phrasing import number, plural
+from oco.compiler.prover.structure_facts import structure_fact
 from oco.compiler.prover.terms.kinks import differentiable
 from oco.compiler.prover.terms.leaves import entrywise
 from oco.compiler.prover.types import ProofRule, Status, Step
 from oco.dsl.build import call
+from oco.dsl.dims import known
 from oco.dsl.expressions import Expr, Kind, Name
 from oco.dsl.intervals import Interval, interval
 
@@ -49,8 +51,11 @@ def worst_of_many(setting: ProofContext, c: Inequality | Equality) -> Iterator[F
         value = np.inf if slopes is None else measure(slopes)
         yield bounded(f"{prefix}.{key}", value, Step(ProofRule.EVERY_ENTRY, f"{words}: {number(value)}", value))
     flat = kind in FLAT_KINDS and differentiable(setting, expr)
-    smooth = Step(ProofRule.EVERY_ENTRY, "every entry is affine" if flat else "nothing bounds the second derivatives")
-    yield bounded(f"{prefix}.smoothness.l2", 0.0 if flat else np.inf, smooth, flat)
+    curvature = 0.0 if flat else _largest_curvature(setting, expr)
+    why = "every entry is affine" if flat else f"{words}: {number(curvature)}"
+    smooth = Step(ProofRule.EVERY_ENTRY, why if curvature < np.inf else "nothing bounds the second derivatives")
+    yield bounded(f"{prefix}.smoothness.l2", curvature, smooth, flat)
+    yield structure_fact(setting, expr, prefix, f"each of {plural(c.size, 'entry')}")
     status = Status.PROVED if proved else Status.UNKNOWN
     yield Fact(
         f"{prefix}.strong_convexity.l2",
@@ -63,20 +68,37 @@ def worst_of_many(setting: ProofContext, c: Inequality | Equality) -> Iterator[F
 
 def _slopes(setting: ProofContext, expr: Expr) -> list[Interval] | None:
     """Ranges of the slopes: one row an entry, shape (entries, slopes); a single column where each entry has one slope."""
-    split = entrywise(expr, lambda n: not setting.depends(n) or isinstance(n, Name))
-    moving = [leaf for leaf in split.leaves.values() if setting.depends(leaf)]
-    if all(isinstance(leaf, Name) and leaf.kind is Kind.DECISION and leaf.shape == split.shape for leaf in moving):
-        towards = gradient(call("sum", expr), [leaf.name for leaf in moving if isinstance(leaf, Name)])
-        return [_column(setting, g, split.shape) for g in towards.values()]
-    if np.prod(split.shape, dtype=float) * setting.canonical.size > MOST_SLOPES:
+    own, shape = _entry_by_entry(setting, expr), known(expr.shape)
+    if own is not None:
+        return [_column(setting, g, shape) for g in gradient(call("sum", expr), own).values()]
+    if np.prod(shape, dtype=float) * setting.canonical.size > MOST_SLOPES:
         return None
     results = []
     for name, slope in jacobian(expr, [b.name for b in setting.canonical.blocks]).items():
-        full = (*split.shape, *setting.blocks[name].shape)
+        full = (*shape, *setting.blocks[name].shape)
         lo, hi = setting.ranges(setting.simplify(slope)).broadcast(full).expanded()
-        rows = int(np.prod(split.shape))
+        rows = int(np.prod(shape))
         results.append(interval(lo.reshape(rows, -1), hi.reshape(rows, -1)))
     return results
+
+
+def _entry_by_entry(setting: ProofContext, expr: Expr) -> list[str] | None:
+    """Names of the decisions of which each entry takes its own entries alone; None where it takes others."""
+    split = entrywise(expr, lambda n: not setting.depends(n) or isinstance(n, Name))
+    moving = [leaf for leaf in split.leaves.values() if setting.depends(leaf)]
+    own = [leaf.name for leaf in moving if isinstance(leaf, Name) and leaf.kind is Kind.DECISION]
+    same = len(own) == len(moving) and all(leaf.shape == split.shape for leaf in moving)
+    return own if same else None
+
+
+def _largest_curvature(setting: ProofContext, expr: Expr) -> float:
+    """Largest second derivative where each entry is a smooth function of one entry of one decision; infinite elsewhere."""
+    own = _entry_by_entry(setting, expr)
+    if own is None or len(own) != 1 or not setting.hessians.smooth(expr):
+        return np.inf
+    (slope,) = gradient(call("sum", expr), own).values()
+    (curvature,) = gradient(call("sum", setting.simplify(slope)), own).values()
+    return float(np.max(setting.ranges(setting.simplify(curvature)).magnitude))
 
 
 def _column(setting: ProofContext, slope: Expr, shape: tuple[int, ...]) -> Interval:

@@ -16,7 +16,7 @@ from oco.evaluation.comparators.base import Comparator, ComparatorBudget, Compar
 from oco.evaluation.comparators.broken import FEASIBLE, broken_least, conflict
 from oco.evaluation.comparators.certificate import Certified, joined, solve_certified
 from oco.evaluation.comparators.first_order import METHOD as FIRST_ORDER
-from oco.evaluation.comparators.functions import General, OfRounds, QuadraticRounds, RoundArrays
+from oco.evaluation.comparators.functions import TOGETHER, General, OfRounds, QuadraticRounds, RoundArrays
 from oco.evaluation.comparators.make import implicit
 from oco.evaluation.comparators.projected import solve_projected
 from oco.evaluation.comparators.region import Region
@@ -217,10 +217,17 @@ def _each_round(setting: StaticProblem, expr: Expr) -> _EachRound:
     deciding = deciding_rounds(function, setting.rounds, region.start, setting.ends)
     if isinstance(function, QuadraticRounds) and function.differs and len(function.constant) == count:
         function, pieces = function.apart, function.entries
-    values, slopes = function.jet(region.start[None], np.arange(count * pieces))
-    size = np.abs(slopes * (region.upper - region.lower)).max(axis=2)
-    slope = np.where(size > 0, size, np.maximum(np.abs(values), 1.0))
+    step = max(1, TOGETHER // max(1, function.entries * setting.rounds.size))
+    parts = [np.arange(k, min(k + step, count * pieces)) for k in range(0, count * pieces, step)]
+    slope = np.concatenate([_steepest(function, region, rows) for rows in parts])
     return _EachRound(function, pieces, deciding, slope, setting.ends * pieces)
+
+
+def _steepest(function: OfRounds, region: Region, rows: Array) -> Array:
+    """Most that one entry of x changes each function in these rounds, (b, entries): what violations are measured by."""
+    values, slopes = function.jet(region.start[None], rows)
+    size = np.abs(slopes * (region.upper - region.lower)).max(axis=2)
+    return np.where(size > 0, size, np.maximum(np.abs(values), 1.0))
 
 
 def _first_rounds(each: _EachRound, setting: StaticProblem) -> list[Array]:

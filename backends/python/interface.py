@@ -11,6 +11,7 @@ MODEL_HASH = ""
 PLAN_HASH = ""
 DELAY = 0
 SHARED: tuple[str, ...] = ()
+HANDED: dict[str, str] = {}
 NUMBERS = False
 """True where the state has the number of the round among those of all learners in turn."""
 NUMBERED = False

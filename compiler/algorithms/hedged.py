@@ -91,7 +91,7 @@ from oco.compiler.algorithms.common import (
 )
 from oco.compiler.algorithms.dual_prices import averaged
 from oco.compiler.algorithms.experts import expert_count, is_informed
-from oco.compiler.algorithms.hedged_rule import LARGE, Hedged
+from oco.compiler.algorithms.hedged_rule import LARGE, LAST, Hedged
 from oco.compiler.algorithms.loss_steps import CURVATURE, point_count
 from oco.compiler.algorithms.penalties import FARTHEST
 from oco.compiler.algorithms.profiles import season_measured
@@ -354,6 +354,7 @@ HEDGED = Algorithm(
         ),
     ),
     prepares=is_informed,
+    hands={LAST: "x"},
     shared=TOGETHER,
     predicts=True,
     values_left=True,

@@ -185,8 +185,9 @@ class Canonical:
 
     @cached_property
     def timed(self) -> bool:
-        """True where loss, constraints or predictions are about the number of the round."""
+        """True where loss, constraints, predictions or what rounds leave to the next are about the number of the round."""
         rows = (*(c.expr for c in (*self.inequalities, *self.known)), *(h.expr for h in self.equalities))
+        rows += tuple(s.following for s in self.carried if s.following is not None)
         return any(names(e, Kind.ROUND) for e in (self.objective, *rows, *(e for _, e in self.predictions)))
 
     @cached_property

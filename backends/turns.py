@@ -42,12 +42,16 @@ class Turns:
         if self.journal is not None and (changes or program.handed):
             self.journal.snapshot(self)  # rounds that were left out are in no other record
 
-    def _follow(self: Learner, other: Learner) -> None:  # type: ignore[misc]
-        """Take what a round leaves to the next from the learner that decided the round before."""
-        if handed := self.compiled.program.handed:
+    def _follow(self: Learner, other: Learner, newest: Learner) -> None:  # type: ignore[misc]
+        """Take what a round leaves to the next from the learner that decided the round before, and what is settled from that which
+        observed last.
+        """
+        program = self.compiled.program
+        if program.handed:
             self._state, self._decided = self.unprepared, None
             self.contexts.drop()
-            self._replace({name: other.value(left) for name, left in handed})
+            settled = {name: newest.value(name) for name in program.settled}
+            self._replace({name: other.value(left) for name, left in program.handed} | settled)
             if self.journal is not None:
                 self.journal.snapshot(self)  # what other learners left is in no other record
 

@@ -212,6 +212,10 @@ class Ring:
         yield "if (self->decided > 0) {"
         for name, left in self.one.program.handed:
             yield f"    {self._copied('self->turns[i].', name, 'last->', left)}"
+        if self.one.program.settled:
+            yield f"    const {self.one.name} *const newest = {self.of.name}_newest(self);"
+        for name in self.one.program.settled:
+            yield f"    if (newest != &self->turns[i]) {{ {self._copied('self->turns[i].', name, 'newest->', name)} }}"
         yield "}"
 
     def _copied(self, to: str, name: str, source: str, left: str) -> str:

@@ -7,7 +7,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from oco.backends.python.interface import DELAY, HANDED, MODEL, MODEL_HASH, NUMBERS, SHARED, STATE, STREAMS
+from oco.backends.python.interface import (
+    DELAY,
+    HANDED,
+    MODEL,
+    MODEL_HASH,
+    NUMBERS,
+    SETTLED,
+    SHARED,
+    STATE,
+    STREAMS,
+)
 from oco.backends.python.open_rounds import OpenRounds
 from oco.backends.python.standalone import Feedback, Learner
 from oco.backends.python.state_file import StateError, read_state, write_state
@@ -35,10 +45,10 @@ class LateFeedbackLearner:
 
     if SHARED:
 
-        def _learn(self, one: Learner) -> None:
+        def _learn(self, one: Learner, names: tuple[str, ...] = SHARED) -> None:
             """Give one of the learners what all have in common, from the one that observed last."""
             newest = max(self.learners, key=lambda other: other._values[STATE.index("observed")])
-            self._replace(one, {name: newest._values[STATE.index(name)] for name in SHARED})
+            self._replace(one, {name: newest._values[STATE.index(name)] for name in names})
 
     if HANDED:
 
@@ -46,6 +56,8 @@ class LateFeedbackLearner:
             """Give one of the learners what the round before left, from the one that decided it."""
             one._begin(one._before)
             self._replace(one, {name: other._values[STATE.index(left)] for name, left in HANDED.items()})
+            if SETTLED:
+                self._learn(one, SETTLED)
 
     @property
     def round(self) -> int:

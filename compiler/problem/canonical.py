@@ -184,6 +184,13 @@ class Canonical:
         return tuple(s for s in self.streams if s.following is not None or s.stream.previous)
 
     @cached_property
+    def handed(self) -> dict[str, Expr]:
+        """Values that rounds leave to the next, by name, as they count once the round is decided; none that wait for its feedback."""
+        late = {s.name for s in self.revealed if not s.stream.known}
+        following = ((s.name, s.following if s.at_once is None else s.at_once) for s in self.carried)
+        return {name: e for name, e in following if e is not None and not late & {*names(e, Kind.STREAM)}}
+
+    @cached_property
     def timed(self) -> bool:
         """True where loss, constraints, predictions or what rounds leave to the next are about the number of the round."""
         rows = (*(c.expr for c in (*self.inequalities, *self.known)), *(h.expr for h in self.equalities))
@@ -296,6 +303,7 @@ def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
             streams.append(stream_range(stream, folding))
     findings.raise_if_any()
     drawn, predicted = {s.name for s in streams if s.stochastic}, stated_predictions(model, folding, streams)
+    delay = delay_of(model, folding, streams)
     inequalities, equalities = list[Inequality](), list[Equality]()
     for c in model.constraints:
         shape, left, right = folding.shape(c.shape, c.span), folding.fold(c.left), folding.fold(c.right)
@@ -308,7 +316,7 @@ def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
         else:
             g = above if c.relation is Relation.LE else below
             own = Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties)
-            inequalities.append(timed(own, c, folding, blocks, streams, predicted.of))
+            inequalities.append(timed(own, c, folding, blocks, streams, predicted.of, delay))
     assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
     objective, carried = folding.fold(model.objective), [s.following for s in streams if s.following is not None]
     used = [objective, *carried, *predicted.of.values(), *(c.expr for c in inequalities)]
@@ -332,7 +340,7 @@ def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
         assumptions,
         previous=kept,
         moving=moving,
-        delay=delay_of(model, folding, inequalities, streams),
+        delay=delay,
         predictions=tuple((n, of_previous(e, fields)) for n, e in predicted.of.items()),
         statistics=predicted.statistics,
         reads_horizon=folding.reads_horizon,

@@ -1,7 +1,8 @@
 """Delay of the feedback: a number of rounds, and what a model cannot have beside it.
 
 What a round leaves to the next is known with its decision where it is made of decisions, contexts and what rounds before left: previous
-decisions, and states that no stream moves (`proximal.handing_on`).
+decisions, and states that no stream moves (`proximal.handing_on`). What was spent of a budget counts at its worst until it is known, and
+margins of shares of rounds are those of each learner in turn.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from oco.compiler.problem.folding import Folding
-from oco.compiler.problem.parts import Inequality
 from oco.compiler.problem.stream_ranges import StreamRange
 from oco.dsl.diagnostics import fail
 from oco.dsl.expressions import Constant, Kind, Name, names, walk
@@ -17,12 +17,11 @@ from oco.dsl.limits import LONGEST_DELAY
 from oco.dsl.model import Model
 from oco.dsl.statistics import statistic_of
 
-OWN_ROUNDS = "each of the learners in turn sees its own rounds alone"
+OWN_ROUNDS = "statistics are of all rounds before, and each of the learners in turn sees its own alone"
 OR_AT_ONCE = "or write `feedback` without `delayed`"
-DEFAULT = f"leave it out, {OR_AT_ONCE}"
 
 
-def delay_of(model: Model, folding: Folding, inequalities: Sequence[Inequality], streams: Sequence[StreamRange]) -> int:
+def delay_of(model: Model, folding: Folding, streams: Sequence[StreamRange]) -> int:
     """Rounds after which the feedback of a round is there at the latest; 0 where it comes at once.
 
     Raises OCO540 for what is no number of rounds, and for what a round leaves to the next that is known with its feedback alone.
@@ -49,11 +48,6 @@ def delay_of(model: Model, folding: Folding, inequalities: Sequence[Inequality],
             if isinstance(node, Name) and statistic_of(node.name) is not None:
                 why = OWN_ROUNDS
                 raise _beside(f"`{node.name}`", why, node.span, f"predict from contexts, {OR_AT_ONCE}")
-    for c in inequalities:
-        if c.learned is not None:
-            what = "margin" if c.budget is None else "budget"
-            hint = f"write `each round, penalty p`, {OR_AT_ONCE}" if c.budget is None else DEFAULT
-            raise _beside(f"`{c.origin}` {c.when}", f"its {what} moves by each round's feedback", c.span, hint)
     return int(value)
 
 

@@ -3,18 +3,29 @@
 Learners take turns, and round t + 1 is that of another one than round t (`lowering.learning_together`). So each keeps, once it has decided,
 what its round leaves: the decision, and states that follow from decisions, contexts and what the round before left. The learner of the next
 round takes it before it decides (`Program.handed`). Rounds whose feedback never comes were decided too, and hand on what they left.
+
+What was spent of a budget is not known with the decision. It counts as the most that it can be, a^_t(x_t), and a_t(x_t) - a^_t(x_t) <= 0 is
+added to what is settled when the feedback of round t comes. With S_t what is settled before round t, over the rounds observed by then,
+
+    spent_{t+1} = spent_t + a^_t(x_t) + S_{t+1} - S_t,
+
+so that spent_t is at least what was spent in the rounds before t, and equal to it once their feedback is there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from typing import cast
 
-from oco.compiler.ir.program import HANDED
+from oco.compiler.ir.program import HANDED, OBSERVED, SETTLED
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import Informed, Rule, State
-from oco.compiler.proximal.known_step import kept_after, kept_at_start
+from oco.compiler.lowering.rule import Informed, Rule, State, array
+from oco.compiler.problem.canonical import StreamRange
+from oco.compiler.proximal.known_step import carried_field, decided_before, kept_at_start
+
+SINCE = "since_"
 
 
 class HandingOn:
@@ -22,16 +33,21 @@ class HandingOn:
 
     informed  whether the rule itself prepares the decision of a round
     more      symbols of its state that are of the round before, each with the symbol of this round's values once it is prepared
+    counted   whether the learners have the number of the rounds that all of them observed in any case
     """
 
-    def __init__(self, rule: Rule, informed: bool, more: Mapping[str, str]) -> None:
-        self.rule, self.informed, self.more = rule, informed, more
+    def __init__(self, rule: Rule, informed: bool, more: Mapping[str, str], counted: bool) -> None:
+        self.rule, self.informed, self.more, self.counted = rule, informed, more, counted
 
     def init(self, p: Problem, start: Point) -> State:
         """State before the first round, which was left what the model says."""
-        own = self.rule.init(p, start)
-        left = {**kept_at_start(p, start), **{name: own[name] for name in self.more if name in own}}
-        return {**own, **_handed(left)}
+        own, first = self.rule.init(p, start), kept_at_start(p, start)
+        left = {**decided_before(p, start), **{n: first[n] for n in map(carried_field, p.spec.canonical.handed)}}
+        left |= {name: own[name] for name in self.more if name in own}
+        since = {f"{SINCE}{s.name}": p.tracer.zeros(s.shape) for s in _settled(p)}
+        settled = {f"{SETTLED}{s.name}": p.tracer.zeros(s.shape) for s in _settled(p)}
+        observed = {OBSERVED: p.tracer.lift(0)} if settled and not self.counted else {}
+        return {**own, **_handed({**left, **since}), **since, **settled, **observed}
 
     def decide(self, p: Problem, state: State) -> Point:
         """Decision of the round."""
@@ -39,16 +55,47 @@ class HandingOn:
 
     def prepare(self, p: Problem, state: State) -> State:
         """State with the decision of this round, and with what it leaves to the next."""
-        own = _own(state)
+        p, known = _as_settled(p, state)
+        own = {**_own(state), **known}
         after = cast(Informed, self.rule).prepare(p, own) if self.informed else own
+        x, canonical = self.rule.decide(p, after), p.spec.canonical
         p.note("what this round leaves to the next")
-        left = kept_after(p, self.rule.decide(p, after))
+        left = decided_before(p, x)
+        for s in canonical.carried:
+            if s.name in canonical.handed:
+                left[carried_field(s.name)] = p.tracer.reshape(p.values([canonical.handed[s.name]], x), s.shape)
         left |= {name: after[now] for name, now in self.more.items() if name in after}
-        return {**after, **_handed(left)}
+        left |= {f"{SINCE}{s.name}": array(state, f"{SETTLED}{s.name}") for s in _settled(p)}
+        return {**state, **after, **_handed(left)}
 
     def update(self, p: Problem, state: State) -> State:
-        """State after the round: what it left stays."""
-        return {**self.rule.update(p, _own(state)), **{n: v for n, v in state.items() if n.startswith(HANDED)}}
+        """State after the round: what it left stays, and what it cost is settled."""
+        settled, x = dict[str, object](), self.rule.decide(p, _own(state))
+        for s in _settled(p):
+            assert s.following is not None
+            paid, counted = p.values([s.following], x), p.values([p.spec.canonical.handed[s.name]], x)
+            name = f"{SETTLED}{s.name}"
+            settled[name] = array(state, name) + p.tracer.reshape(paid - counted, s.shape)
+        if settled and not self.counted:
+            settled[OBSERVED] = array(state, OBSERVED) + 1
+        return {**state, **self.rule.update(p, _own(state)), **cast(State, settled)}
+
+
+def _as_settled(p: Problem, state: State) -> tuple[Problem, State]:
+    """View of the round, and its state, with what was settled since the round before was decided."""
+    known = {}
+    for s in _settled(p):
+        later = array(state, f"{SETTLED}{s.name}") - array(state, f"{SINCE}{s.name}")
+        known[s.name] = p.tracer.name(s.name, array(state, carried_field(s.name)) + later)
+    result = copy(p)
+    result.seen = {**p.seen, **known}
+    return (result if known else p), {carried_field(name): value for name, value in known.items()}
+
+
+def _settled(p: Problem) -> list[StreamRange]:
+    """Values that count as something else until the feedback of their rounds comes."""
+    canonical = p.spec.canonical
+    return [s for s in canonical.carried if s.at_once is not None and s.at_once != s.following]
 
 
 def _handed(left: State) -> State:
@@ -56,4 +103,5 @@ def _handed(left: State) -> State:
 
 
 def _own(state: State) -> State:
-    return {name: value for name, value in state.items() if not name.startswith(HANDED)}
+    """State of the rule alone."""
+    return {n: value for n, value in state.items() if n != OBSERVED and not n.startswith((HANDED, SINCE, SETTLED))}

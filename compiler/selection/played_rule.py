@@ -109,7 +109,7 @@ def _rule(algorithm: Algorithm, spec: TraceSpec) -> tuple[Rule, Informed | None]
     elif canonical.carried and not informed:
         rule = CarryingRule(rule)
     if canonical.delay and canonical.carried:
-        rule, informed = HandingOn(rule, informed, algorithm.hands), True
+        rule, informed = HandingOn(rule, informed, algorithm.hands, bool(algorithm.shared)), True
     if canonical.delay and algorithm.shared:
         rule = LearningTogether(cast(Informed, rule), canonical.delay + 1)
     elif canonical.delay and canonical.timed:

@@ -1,4 +1,4 @@
-"""Value of what a round leaves in stores: against induction over the rounds to come, rules of practice and perfect foresight."""
+"""Value of what a round leaves in stores: against quadratic programs over the rounds to come, rules of practice and perfect foresight."""
 
 from __future__ import annotations
 
@@ -57,43 +57,40 @@ def prices(T: int, noise: float, seed: int) -> Any:
 
 
 def expected_costs(learner: Any, h: int) -> Any:
-    """Cost of a unit, its growth, that of holding one, and how far the first will be expected to move, (4, m), h rounds after the next."""
+    """Cost of a unit, its growth and that of holding one, (3, m), of the h-th round after the next, from the averages that are kept."""
     table, overall, level, errors = (learner.value(f"cost_{n}") for n in ("by_phase", "overall", "level", "errors"))
     phi, theta, higher = (np.clip(errors[k + 1] / np.maximum(errors[k], 1e-300), 0, 1) for k in (0, 2, 4))
     row = table[(learner.round - 1 + h) % HOURS]
     cost = overall[0] + higher * (level - overall[0]) + theta * row[0] + phi ** (h + 1) * learner.value("cost_above")
-    moves = phi * np.sqrt(errors[0] / (learner.round - 2) * (1 - phi ** (2 * h)))
-    return np.stack([cost, row[1], row[2], moves])
+    return np.stack([cost, row[1], row[2]])
 
 
-def values_left(learner: Any, store: int) -> tuple[Any, Any]:
-    """What each of many amounts in store is worth before those rounds, by induction over them with every flow tried in three cases."""
-    (least, most), size = ((-30, 40), (-45, 45))[store], (200, 300)[store]
-    grid, flows = np.linspace(0, size, 1201), np.linspace(least, most, 341)
-    after = 0.98 * grid[:, None] + flows
-    worth, possible = learner.value("cost_overall")[0, store] * grid, (after >= 0) & (after <= size)
-    for h in range(AHEAD, 0, -1):
-        cost, growth, held, moves = expected_costs(learner, h)[:, store]
-        cases = [
-            np.interp(after, grid, worth) - (cost + off * moves) * flows - growth / 2 * flows**2
-            for off in (-(1.5**0.5), 0, 1.5**0.5)
-        ]
-        worth = np.mean([np.where(possible, c, -np.inf).max(axis=1) for c in cases], axis=0) - held * grid
-    return grid, worth
+def marginal_value(learner: Any, store: int, stored: float) -> float:
+    """Value of a unit more before those rounds, as the multiplier of what is in store in a quadratic program."""
+    costs = np.array([expected_costs(learner, h)[:, store] for h in range(1, AHEAD + 1)])
+    least, most = ((-30, 40), (-45, 45))[store]
+    u, s, start = cp.Variable(AHEAD), cp.Variable(AHEAD + 1), cp.Parameter(value=stored)
+    given = s[0] == start
+    total = costs[:, 0] @ u + cp.sum(cp.multiply(costs[:, 1] / 2, cp.square(u))) + costs[:, 2] @ s[:-1]
+    total -= learner.value("cost_overall")[0, store] * s[AHEAD]
+    after = [s[1:] == 0.98 * s[:-1] + u, u >= least, u <= most, s[1:] >= 0, s[1:] <= (200, 300)[store]]
+    cp.Problem(cp.Minimize(total), [given, *after]).solve(solver="CLARABEL")
+    return float(given.dual_value)
 
 
-def test_values_are_the_slopes_of_what_the_rounds_to_come_can_save() -> None:
-    learner, price = plan_of(BATTERY).learner(backend="c"), np.stack([prices(60, 3, 1), prices(60, 3, 2)[::-1]], axis=1)
+def test_values_are_the_multipliers_of_a_quadratic_program_over_the_rounds_to_come() -> None:
+    learner, price = (
+        plan_of(BATTERY).learner(backend="c"),
+        np.stack([prices(60, 3, 1), prices(60, 3, 2)[::-1]], axis=1),
+    )
     for row in price:
         learner.decide()
         learner.observe(price=row)
     for store, size in enumerate((200, 300)):
         grid, values = np.linspace(0, size, GRID), learner.value("value")[store]
-        assert (np.diff(values) <= 1e-9).all() and np.ptp(values) > 10
-        fine, worth = values_left(learner, store)
+        assert (np.diff(values) <= 1e-9).all() and np.ptp(values) > 5
         for place in (4, 10, 16):
-            near = abs(fine - grid[place]) <= size / 40
-            expected = np.polyfit(fine[near], worth[near], 1)[0]
+            expected = marginal_value(learner, store, grid[place])
             assert abs(values[place] - expected) <= 0.06 * np.ptp(values)
 
 
@@ -165,3 +162,15 @@ minimize price * x + y ** 2
 def test_a_horizon_of_one_round_values_nothing() -> None:
     plan = plan_of(BATTERY.replace("season = 24", "ahead = 1"))
     assert not any(f.name.startswith("cost_") for f in plan.program.state)
+    assert plan.guarantee is not None and not plan.withheld and plan_of(BATTERY).guarantee is None
+
+
+def test_a_stated_season_costs_nothing_where_prices_have_none() -> None:
+    """Levels that change, as in weeks of heat: they count beside the season."""
+    level, rng = np.repeat([30.0, 60.0, 40.0, 70.0, 35.0], 96), np.random.default_rng(7)
+    price = np.stack([np.clip(level + rng.normal(0, 10, 480), 0, 100)] * 2, axis=1)
+    losses = [
+        float(plan_of(BATTERY.replace("season = 24", f"season = {k}")).run({"price": price}, backend="c").loss.sum())
+        for k in (1, 24)
+    ]
+    assert losses[1] <= losses[0] + 0.05 * abs(losses[0])

@@ -286,7 +286,7 @@ def _checks(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     return result if enough else [*result, "price must be at least what a round's losses can differ by"]
 
 
-def _spent_in_turn(s: Situation) -> str:
+def _spent_in_turn(s: Situation, settings: Mapping[str, Setting]) -> str:
     """Reason why nothing is promised where feedback is late; "" where it comes at once."""
     return (
         "learners in turn spend one budget, and the price of each follows its own rounds" if s.canonical.delay else ""

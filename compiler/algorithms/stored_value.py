@@ -2,9 +2,10 @@
 
 A flow of u units into a store costs c_t u + kappa_t u^2 / 2 in round t, with the slope and the second derivative of the penalised loss at
 the decision, and a unit that is there m_t = df_t/ds (holding it). Averages of these, and of the drift, at the phases of the season predict
-those of H rounds to come: of c the mean of all rounds, with lambda times what the level of the last rounds is above it, theta times what the
-phase is above the level, and phi^h times what the last one was above all this; lambda, theta and phi are the regressions, cut to [0, 1],
-of what came on what was expected, so that noise is no season. No c counts as more than two usual errors off: one spike decides nothing.
+those of H rounds to come: of c the mean of all rounds, with lambda times what the level of the last rounds is above it, theta times what
+the phase is above the level, and phi^h times what the last one was above all this; lambda, theta and phi are the regressions, cut to
+[0, 1], of what came on what was expected, so that noise is no season. No c counts as more than two usual errors off: one spike decides
+nothing.
 
 The marginal value v_h of s units before round h is then keep w - m_h with w at the flow at which the next store and the flow have one
 price (Bellman's equation, differentiated: the value is concave, so its slope falls while that of the flow's cost does not),
@@ -12,10 +13,8 @@ price (Bellman's equation, differentiated: the value is concave, so its slope fa
     w = v_{h+1}(keep s + drift_h + u) = c_h + kappa_h u,      least <= u <= most,
 
 and that at the end of the flows where they have none: for kappa = 0 the median of c_h and of v_{h+1} at both ends. Beyond the upper end of
-the store a unit has no value, below the lower one any; after H rounds it has the mean of all c. By round h more will be known of c_h: what
-it will be expected to be then has a variance of phi^2 (1 - phi^2h) E[(c - E c)^2] around c_h, and w is the mean over three such costs that
-are alike likely, as errors of later rounds were of no effect on earlier ones. Values stand on a grid, linear between its points, at flows
-of a few sizes. So a round decides by f_t(x) - V_{t+1}(s'(x)), and
+the store a unit has no value, below the lower one any; after H rounds it has the mean of all c. Values stand on a grid, linear
+between its points, at flows of a few sizes. So a round decides by f_t(x) - V_{t+1}(s'(x)), and
 
     sum_t f_t(x_t) = sum_t [f_t(x_t) - V_{t+1}(s_{t+1}) + V_t(s_t)] + V_{T+1}(s_{T+1}) - V_1(s_1):
 
@@ -24,10 +23,9 @@ experts are judged by what they leave, too, and what is paid for it comes back. 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
-from functools import reduce
-from operator import add
 from typing import Any
 
 import numpy as np
@@ -48,7 +46,7 @@ from oco.compiler.problem.stores import (
     valued,
     without_missing,
 )
-from oco.compiler.theory.settings import Default
+from oco.compiler.theory.settings import Default, Setting, count
 from oco.compiler.theory.theorems import Situation
 from oco.dsl.magnitudes import TINY
 
@@ -58,8 +56,6 @@ DAY, MOST_AHEAD = 24, 48
 """Least and largest number of these rounds, of whole seasons where they fit."""
 GRID = 21
 """Points of a store at which its values stand."""
-NODES = (-1.224744871391589, 0.0, 1.224744871391589)
-"""Costs of a round to come, as it will be predicted, in usual errors off what is expected now: alike likely, with a variance of 1."""
 FLOWS = 11
 """Flows of a round between which the best one is, where costs are curved; else the least and the largest are enough."""
 FORGETS = 0.05
@@ -202,11 +198,12 @@ class StoredValue:
         products = t.stack(*(a * b for x, y in parts for a, b in ((x, x), (x, y))))
         visits = 1.0 + t.floor((p.played - 0.5) / float(self.season))
         rate = t.maximum(1.0 / visits, FORGETS)
+        forgets = FORGETS if self.season == 1 else t.where(p.played > float(self.season) + 0.5, FORGETS, 0.0)
         at_phase = t.concat(t.reshape(beside, (1, self.size)), now[1:])
         after: State = {
             BY_PHASE: t.put(array(state, BY_PHASE), of_phase + rate * (at_phase - of_phase), phase),
             OVERALL: t.name("overall", overall + (now - overall) / p.played),
-            LEVEL: t.name("level", level + t.maximum(1.0 / p.played, FORGETS) * (beside - season)),
+            LEVEL: t.name("level", level + t.maximum(1.0 / p.played, forgets) * (beside - season)),
             ABOVE: above,
             ERRORS: t.name("errors", array(state, ERRORS) + products),
             USUAL: t.name("usual", usual + t.maximum(SIZE_RATE, 1.0 / p.played) * (abs(error) - usual)),
@@ -218,8 +215,6 @@ class StoredValue:
         p, t, m = self.p, self.t, self.size
         above, errors, overall = (array(state, n) for n in (ABOVE, ERRORS, OVERALL))
         fades = t.name("fades", t.log(t.maximum(self._regressed(state, errors[0], errors[1]), TINY)))
-        size = t.sqrt(errors[0] / t.maximum(p.played - 1.0, 1.0))
-        spread = t.name("spread_of_cost", t.exp(fades) * size)
         keep, least, most = (self._column(self._constant(n)) for n in ("keep", "least", "most"))
         lower, upper, missing = (self._column(self._end(n)) for n in ("lower", "upper", "paid"))
         missing = t.where(missing > 0.0, missing, UNBOUNDED)
@@ -243,12 +238,7 @@ class StoredValue:
             at = t.reshape(left, (m, GRID * flows))
             value = t.where(at > upper + edge, -UNBOUNDED, self._interpolated(after, at))
             value = t.reshape(t.where(at < lower - edge, missing, value), (m, GRID, flows))
-            known = t.exp(t.to_float(h) * fades)
-            off = t.name("off", spread * t.sqrt(t.maximum(1.0 - known * known, 0.0)))
-            each = [
-                self._at_one_price(value, t.reshape(price + self._column(n * off), (m, 1, flows))) for n in NODES
-            ]
-            return (keep * (reduce(add, each) / float(len(NODES))) - self._column(row[2]),)
+            return (keep * self._at_one_price(value, t.reshape(price, (m, 1, flows))) - self._column(row[2]),)
 
         (values,) = t.for_(self.ahead, earlier, [t.broadcast(self._column(overall[0]), (m, GRID))])
         return values
@@ -340,7 +330,9 @@ class StoredValue:
         return [self.t.reshape(v[int(a) : int(a) + s.size], s.shape) for a, s in zip(ends, self.stores)]
 
 
-def stores_valued(s: Situation) -> str:
-    """Reason why nothing is promised of a problem with stores; "" where it has none."""
+def stores_valued(s: Situation, settings: Mapping[str, Setting]) -> str:
+    """Reason why nothing is promised of a problem with stores; "" where it has none, or no round ahead is looked at."""
     names = [store.name for store in stores(s.canonical)]
+    if AHEAD in settings and count(settings, AHEAD, s.horizon or 1) == 1:
+        return ""
     return f"what is left in `{names[0]}` has a value, which is an estimate" if names else ""

@@ -184,13 +184,6 @@ class Canonical:
         return tuple(s for s in self.streams if s.following is not None or s.stream.previous)
 
     @cached_property
-    def handed(self) -> dict[str, Expr]:
-        """Values that rounds leave to the next, by name, as they count once the round is decided; none that wait for its feedback."""
-        late = {s.name for s in self.revealed if not s.stream.known}
-        following = ((s.name, s.following if s.at_once is None else s.at_once) for s in self.carried)
-        return {name: e for name, e in following if e is not None and not late & {*names(e, Kind.STREAM)}}
-
-    @cached_property
     def timed(self) -> bool:
         """True where loss, constraints, predictions or what rounds leave to the next are about the number of the round."""
         rows = (*(c.expr for c in (*self.inequalities, *self.known)), *(h.expr for h in self.equalities))

@@ -16,14 +16,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
+from functools import lru_cache
 from typing import cast
 
 from oco.compiler.ir.program import HANDED, OBSERVED, SETTLED
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import Informed, Rule, State, array
-from oco.compiler.problem.canonical import StreamRange
+from oco.compiler.problem.canonical import Canonical, StreamRange
 from oco.compiler.proximal.known_step import carried_field, decided_before, kept_at_start
+from oco.dsl.expressions import Expr, Kind, names
 
 SINCE = "since_"
 
@@ -42,7 +44,7 @@ class HandingOn:
     def init(self, p: Problem, start: Point) -> State:
         """State before the first round, which was left what the model says."""
         own, first = self.rule.init(p, start), kept_at_start(p, start)
-        left = {**decided_before(p, start), **{n: first[n] for n in map(carried_field, p.spec.canonical.handed)}}
+        left = {**decided_before(p, start), **{n: first[n] for n in map(carried_field, handed(p.spec.canonical))}}
         left |= {name: own[name] for name in self.more if name in own}
         since = {f"{SINCE}{s.name}": p.tracer.zeros(s.shape) for s in _settled(p)}
         settled = {f"{SETTLED}{s.name}": p.tracer.zeros(s.shape) for s in _settled(p)}
@@ -62,8 +64,8 @@ class HandingOn:
         p.note("what this round leaves to the next")
         left = decided_before(p, x)
         for s in canonical.carried:
-            if s.name in canonical.handed:
-                left[carried_field(s.name)] = p.tracer.reshape(p.values([canonical.handed[s.name]], x), s.shape)
+            if s.name in handed(canonical):
+                left[carried_field(s.name)] = p.tracer.reshape(p.values([handed(canonical)[s.name]], x), s.shape)
         left |= {name: after[now] for name, now in self.more.items() if name in after}
         left |= {f"{SINCE}{s.name}": array(state, f"{SETTLED}{s.name}") for s in _settled(p)}
         return {**state, **after, **_handed(left)}
@@ -73,12 +75,20 @@ class HandingOn:
         settled, x = dict[str, object](), self.rule.decide(p, _own(state))
         for s in _settled(p):
             assert s.following is not None
-            paid, counted = p.values([s.following], x), p.values([p.spec.canonical.handed[s.name]], x)
+            paid, counted = p.values([s.following], x), p.values([handed(p.spec.canonical)[s.name]], x)
             name = f"{SETTLED}{s.name}"
             settled[name] = array(state, name) + p.tracer.reshape(paid - counted, s.shape)
         if settled and not self.counted:
             settled[OBSERVED] = array(state, OBSERVED) + 1
         return {**state, **self.rule.update(p, _own(state)), **cast(State, settled)}
+
+
+@lru_cache(maxsize=16)
+def handed(canonical: Canonical) -> Mapping[str, Expr]:
+    """Values that rounds leave to the next, by name, as they count once the round is decided; none that wait for its feedback."""
+    late = {s.name for s in canonical.revealed if not s.stream.known}
+    following = ((s.name, s.following if s.at_once is None else s.at_once) for s in canonical.carried)
+    return {name: e for name, e in following if e is not None and not late & {*names(e, Kind.STREAM)}}
 
 
 def _as_settled(p: Problem, state: State) -> tuple[Problem, State]:

@@ -107,7 +107,7 @@ class InTurns(Owned, Generic[One]):
                 return self._of(self.rounds.given(round)).decide(**context)
             one = self._of(self.rounds.next())
             if self.rounds.decided:
-                one._follow(self._of(self.rounds.decided), self.newest if self.compiled.program.settled else one)
+                one._follow(self._of(self.rounds.decided), self.newest if self.compiled.program.corrected else one)
             decision = one.decide(**context)
             self.rounds.begin()
             return decision

@@ -43,15 +43,15 @@ class Turns:
             self.journal.snapshot(self)  # rounds that were left out are in no other record
 
     def _follow(self: Learner, other: Learner, newest: Learner) -> None:  # type: ignore[misc]
-        """Take what a round leaves to the next from the learner that decided the round before, and what is settled from that which
+        """Take what a round leaves to the next from the learner that decided the round before, and what is corrected from that which
         observed last.
         """
         program = self.compiled.program
         if program.handed:
             self._state, self._decided = self.unprepared, None
             self.contexts.drop()
-            settled = {name: newest.value(name) for name in program.settled}
-            self._replace({name: other.value(left) for name, left in program.handed} | settled)
+            corrected = {name: newest.value(name) for name in program.corrected}
+            self._replace({name: other.value(left) for name, left in program.handed} | corrected)
             if self.journal is not None:
                 self.journal.snapshot(self)  # what other learners left is in no other record
 

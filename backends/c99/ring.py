@@ -212,9 +212,9 @@ class Ring:
         yield "if (self->decided > 0) {"
         for name, left in self.one.program.handed:
             yield f"    {self._copied('self->turns[i].', name, 'last->', left)}"
-        if self.one.program.settled:
+        if self.one.program.corrected:
             yield f"    const {self.one.name} *const newest = {self.of.name}_newest(self);"
-        for name in self.one.program.settled:
+        for name in self.one.program.corrected:
             yield f"    if (newest != &self->turns[i]) {{ {self._copied('self->turns[i].', name, 'newest->', name)} }}"
         yield "}"
 

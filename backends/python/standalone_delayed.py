@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from oco.backends.python.interface import (
+    CORRECTED,
     DELAY,
     HANDED,
     MODEL,
     MODEL_HASH,
     NUMBERS,
-    SETTLED,
     SHARED,
     STATE,
     STREAMS,
@@ -56,8 +56,8 @@ class LateFeedbackLearner:
             """Give one of the learners what the round before left, from the one that decided it."""
             one._begin(one._before)
             self._replace(one, {name: other._values[STATE.index(left)] for name, left in HANDED.items()})
-            if SETTLED:
-                self._learn(one, SETTLED)
+            if CORRECTED:
+                self._learn(one, CORRECTED)
 
     @property
     def round(self) -> int:

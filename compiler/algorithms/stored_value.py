@@ -285,8 +285,8 @@ class StoredValue:
         return t.concat(cost, others)
 
     def _seasonal(self, state: State, phase: Value, played: Value) -> tuple[Value, Value, Value]:
-        """What the cost at a phase is above the level, (m,), 0 in its first round; the part theta of it that is expected, (m,); and whether
-        the phase has come before the round `played`.
+        """Cost at a phase above the level, (m,), 0 in its first round; the part theta of it that is expected, (m,); and whether the phase
+        has come before the round `played`.
         """
         t, errors = self.t, array(state, ERRORS)
         came = t.to_float(phase) < played - 1.5

@@ -310,7 +310,6 @@ def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
             g = above if c.relation is Relation.LE else below
             own = Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties)
             inequalities.append(timed(own, c, folding, blocks, streams, predicted.of, delay))
-    assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
     objective, carried = folding.fold(model.objective), [s.following for s in streams if s.following is not None]
     used = [objective, *carried, *predicted.of.values(), *(c.expr for c in inequalities)]
     before = previous_streams(blocks, used, model)
@@ -330,7 +329,7 @@ def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
         objective if moving is None else standing_still(objective),
         tuple(inequalities),
         tuple(equalities),
-        assumptions,
+        tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions),
         previous=kept,
         moving=moving,
         delay=delay,

@@ -38,6 +38,10 @@ class Errors(Protocol):
         """Sum e_t that the streams of the round add, over the decision and these streams."""
 
     @property
+    def round(self) -> Name:
+        """Number of the round among those of its learner."""
+
+    @property
     def window(self) -> int:
         """Number of errors that are kept."""
 

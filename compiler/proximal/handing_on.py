@@ -5,7 +5,7 @@ what its round leaves: the decision, and states that follow from decisions, cont
 round takes it before it decides (`Program.handed`). Rounds whose feedback never comes were decided too, and hand on what they left.
 
 What was spent of a budget is not known with the decision. It counts as the most that it can be, a^_t(x_t), and a_t(x_t) - a^_t(x_t) <= 0 is
-added to what is settled when the feedback of round t comes. With S_t what is settled before round t, over the rounds observed by then,
+added to a sum of corrections when the feedback of round t comes. With S_t that sum before round t, over the rounds observed by then,
 
     spent_{t+1} = spent_t + a^_t(x_t) + S_{t+1} - S_t,
 
@@ -19,7 +19,7 @@ from copy import copy
 from functools import lru_cache
 from typing import cast
 
-from oco.compiler.ir.program import HANDED, OBSERVED, SETTLED
+from oco.compiler.ir.program import CORRECTED, HANDED, OBSERVED
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import Informed, Rule, State, array
@@ -46,10 +46,10 @@ class HandingOn:
         own, first = self.rule.init(p, start), kept_at_start(p, start)
         left = {**decided_before(p, start), **{n: first[n] for n in map(carried_field, handed(p.spec.canonical))}}
         left |= {name: own[name] for name in self.more if name in own}
-        since = {f"{SINCE}{s.name}": p.tracer.zeros(s.shape) for s in _settled(p)}
-        settled = {f"{SETTLED}{s.name}": p.tracer.zeros(s.shape) for s in _settled(p)}
-        observed = {OBSERVED: p.tracer.lift(0)} if settled and not self.counted else {}
-        return {**own, **_handed({**left, **since}), **since, **settled, **observed}
+        since = {f"{SINCE}{s.name}": p.tracer.zeros(s.shape) for s in _corrected(p)}
+        corrected = {f"{CORRECTED}{s.name}": p.tracer.zeros(s.shape) for s in _corrected(p)}
+        observed = {OBSERVED: p.tracer.lift(0)} if corrected and not self.counted else {}
+        return {**own, **_handed({**left, **since}), **since, **corrected, **observed}
 
     def decide(self, p: Problem, state: State) -> Point:
         """Decision of the round."""
@@ -57,7 +57,7 @@ class HandingOn:
 
     def prepare(self, p: Problem, state: State) -> State:
         """State with the decision of this round, and with what it leaves to the next."""
-        p, known = _as_settled(p, state)
+        p, known = _as_corrected(p, state)
         own = {**_own(state), **known}
         after = cast(Informed, self.rule).prepare(p, own) if self.informed else own
         x, canonical = self.rule.decide(p, after), p.spec.canonical
@@ -67,20 +67,20 @@ class HandingOn:
             if s.name in handed(canonical):
                 left[carried_field(s.name)] = p.tracer.reshape(p.values([handed(canonical)[s.name]], x), s.shape)
         left |= {name: after[now] for name, now in self.more.items() if name in after}
-        left |= {f"{SINCE}{s.name}": array(state, f"{SETTLED}{s.name}") for s in _settled(p)}
+        left |= {f"{SINCE}{s.name}": array(state, f"{CORRECTED}{s.name}") for s in _corrected(p)}
         return {**state, **after, **_handed(left)}
 
     def update(self, p: Problem, state: State) -> State:
-        """State after the round: what it left stays, and what it cost is settled."""
-        settled, x = dict[str, object](), self.rule.decide(p, _own(state))
-        for s in _settled(p):
+        """State after the round: what it left stays, and the sum of corrections has that of its cost."""
+        corrected, x = dict[str, object](), self.rule.decide(p, _own(state))
+        for s in _corrected(p):
             assert s.following is not None
             paid, counted = p.values([s.following], x), p.values([handed(p.spec.canonical)[s.name]], x)
-            name = f"{SETTLED}{s.name}"
-            settled[name] = array(state, name) + p.tracer.reshape(paid - counted, s.shape)
-        if settled and not self.counted:
-            settled[OBSERVED] = array(state, OBSERVED) + 1
-        return {**state, **self.rule.update(p, _own(state)), **cast(State, settled)}
+            name = f"{CORRECTED}{s.name}"
+            corrected[name] = array(state, name) + p.tracer.reshape(paid - counted, s.shape)
+        if corrected and not self.counted:
+            corrected[OBSERVED] = array(state, OBSERVED) + 1
+        return {**state, **self.rule.update(p, _own(state)), **cast(State, corrected)}
 
 
 @lru_cache(maxsize=16)
@@ -91,18 +91,18 @@ def handed(canonical: Canonical) -> Mapping[str, Expr]:
     return {name: e for name, e in following if e is not None and not late & {*names(e, Kind.STREAM)}}
 
 
-def _as_settled(p: Problem, state: State) -> tuple[Problem, State]:
-    """View of the round, and its state, with what was settled since the round before was decided."""
+def _as_corrected(p: Problem, state: State) -> tuple[Problem, State]:
+    """View of the round, and its state, with the corrections since the round before was decided."""
     known = {}
-    for s in _settled(p):
-        later = array(state, f"{SETTLED}{s.name}") - array(state, f"{SINCE}{s.name}")
+    for s in _corrected(p):
+        later = array(state, f"{CORRECTED}{s.name}") - array(state, f"{SINCE}{s.name}")
         known[s.name] = p.tracer.name(s.name, array(state, carried_field(s.name)) + later)
     result = copy(p)
     result.seen = {**p.seen, **known}
     return (result if known else p), {carried_field(name): value for name, value in known.items()}
 
 
-def _settled(p: Problem) -> list[StreamRange]:
+def _corrected(p: Problem) -> list[StreamRange]:
     """Values that count as something else until the feedback of their rounds comes."""
     canonical = p.spec.canonical
     return [s for s in canonical.carried if s.at_once is not None and s.at_once != s.following]
@@ -114,4 +114,4 @@ def _handed(left: State) -> State:
 
 def _own(state: State) -> State:
     """State of the rule alone."""
-    return {n: value for n, value in state.items() if n != OBSERVED and not n.startswith((HANDED, SINCE, SETTLED))}
+    return {n: value for n, value in state.items() if n != OBSERVED and not n.startswith((HANDED, SINCE, CORRECTED))}

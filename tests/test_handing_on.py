@@ -291,3 +291,18 @@ class Saved:
 
     def skip(self, round: int) -> None:
         self.learner.skip(round=round)
+
+
+def test_the_guarantee_counts_moves_between_learners() -> None:
+    """Prices that drive two learners in turn to opposite ends: each round pays for a move across the domain."""
+    text = "model swing\nhorizon T = 200\ndecision p[2] in box(0, 2)\nstream price[2] in [-1, 1]\n"
+    text += "minimize price @ p + 0.3 * norm1(p - prev(p))\nusing ogd\nfeedback full delayed 1\n"
+    plan = plan_of(text)
+    price = np.repeat(np.where(np.arange(200) % 2, 0.2, -0.2)[:, None], 2, axis=1)
+    trace = plan.run({"price": price}, backend="c")
+    paid = 0.3 * abs(trace.decisions - before(text, trace.decisions)).sum()
+    assert paid > 0.8 * 0.3 * 4 * 199
+    assert plan.guarantee.regret() >= max(paid, trace.regret("static")[-1]) > 0
+    prefix = trace.regret("static", prefix=True)
+    there = ~np.isnan(prefix)
+    assert (prefix[there] <= plan.guarantee.regret_curve(200)[there] + 1e-9).all()

@@ -104,8 +104,11 @@ class InTurns(Owned, Generic[One]):
         """
         with self._owned():
             if round is not None and round != self.round:
-                return self._of(self.rounds.given(round)).decide()
-            decision = self._of(self.rounds.next()).decide(**context)
+                return self._of(self.rounds.given(round)).decide(**context)
+            one = self._of(self.rounds.next())
+            if self.rounds.decided:
+                one._follow(self._of(self.rounds.decided), self.newest if self.compiled.program.corrected else one)
+            decision = one.decide(**context)
             self.rounds.begin()
             return decision
 

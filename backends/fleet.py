@@ -281,6 +281,11 @@ class Fleet(Owned):
         for mine, its in zip(self._learners, other._learners):
             mine._learn_from(its)
 
+    def _follow(self, other: Fleet, newest: Fleet) -> None:
+        """Take what a round leaves to the next from the fleet that decided the round before, as `Learner._follow`, learner by learner."""
+        for mine, its, last in zip(self._learners, other._learners, newest._learners):
+            mine._follow(its, last)
+
     def _leave_out(self) -> None:
         for learner in self._learners:
             learner.skip()

@@ -44,8 +44,9 @@ class PlayedRounds:
 def can_play(learner: Learner) -> bool:
     """True where the learner's program runs many rounds in one call."""
     if isinstance(learner, DelayedLearner):
-        together = learner.learns_together and learner.compiled.program.prepare is not None
-        return not learner.pending and not together and all(map(can_play, learner.learners))
+        program = learner.compiled.program
+        apart = program.prepare is None or not (program.shared or program.handed)
+        return not learner.pending and apart and all(map(can_play, learner.learners))
     program = learner.compiled.program
     alone = learner.journal is not None or bool(program.factored)
     return learner.compiled.run is not None and program.measure is not None and not alone

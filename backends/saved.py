@@ -97,8 +97,9 @@ def restore_rest(learner: Learner, state: Mapping[str, Any]) -> None:
         learner.warnings = [str(w) for w in state["warnings"]]
         learner._last = _last_round(state["last"], program) if "last" in state else None
         learner.skipped = max(0, int(state.get("skipped", 0)))
-        learner.learn_context({str(n): unpack(v) for n, v in state.get("context", {}).items()})
         learner._answered = learner.round if state.get("decided") is True else 0
+        if learner._answered or state.get("context"):
+            learner.learn_context({str(n): unpack(v) for n, v in state.get("context", {}).items()})
 
 
 @contextmanager

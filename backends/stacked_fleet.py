@@ -101,6 +101,9 @@ class StackedFleet(Fleet):
     def _second_points(self) -> list[Array]:
         return self._decided_with([-a for a in self._draws()])
 
+    def _follow(self, other: Fleet, newest: Fleet) -> None:
+        """Take nothing: what rounds leave is known once they are prepared, and stacked fleets are of programs that prepare none."""
+
     def _leave_out(self) -> None:
         self._drawn = None
         self._left_out += 1

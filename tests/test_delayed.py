@@ -90,10 +90,7 @@ def test_text_and_builder_say_the_same() -> None:
     [
         ("delayed 3", "delayed 2.5", "number of rounds"),
         ("delayed 3", "delayed (0 - 1)", "number of rounds"),
-        ("sum_squares(x - a)", "sum_squares(x - a) + norm1(x - prev(x))", "`prev(x)`"),
-        ("minimize", "state s = s + x[0] in [0, 9] start 1\n\nminimize", "state `s`"),
         ("minimize", "state s = s + a[0] in [0, 9] start 1\n\nminimize", "`a` moves it"),
-        ("feedback", "subject to\n    cap: sum(x) + a[0] <= 1  in 90% of rounds\n\nfeedback", "`cap`"),
         ("minimize", "predict a = last(a)\n\nminimize", "`last(a)`"),
     ],
 )

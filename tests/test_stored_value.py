@@ -58,10 +58,10 @@ def prices(T: int, noise: float, seed: int) -> Any:
 
 def expected_costs(learner: Any, h: int) -> Any:
     """Cost of a unit, its growth and that of holding one, (3, m), of the h-th round after the next, from the averages that are kept."""
-    table, overall, errors = (learner.value(f"cost_{n}") for n in ("by_phase", "overall", "errors"))
-    phi, theta = (np.clip(errors[k + 1] / np.maximum(errors[k], 1e-300), 0, 1) for k in (0, 2))
+    table, overall, level, errors = (learner.value(f"cost_{n}") for n in ("by_phase", "overall", "level", "errors"))
+    phi, theta, higher = (np.clip(errors[k + 1] / np.maximum(errors[k], 1e-300), 0, 1) for k in (0, 2, 4))
     row = table[(learner.round - 1 + h) % HOURS]
-    cost = overall[0] + theta * (row[0] - overall[0]) + phi ** (h + 1) * learner.value("cost_above")
+    cost = overall[0] + higher * (level - overall[0]) + theta * row[0] + phi ** (h + 1) * learner.value("cost_above")
     return np.stack([cost, row[1], row[2]])
 
 
@@ -79,13 +79,16 @@ def marginal_value(learner: Any, store: int, stored: float) -> float:
 
 
 def test_values_are_the_multipliers_of_a_quadratic_program_over_the_rounds_to_come() -> None:
-    learner, price = plan_of(BATTERY).learner(backend="c"), np.stack([prices(60, 3, 1), prices(60, 3, 2)[::-1]], axis=1)
+    learner, price = (
+        plan_of(BATTERY).learner(backend="c"),
+        np.stack([prices(60, 3, 1), prices(60, 3, 2)[::-1]], axis=1),
+    )
     for row in price:
         learner.decide()
         learner.observe(price=row)
     for store, size in enumerate((200, 300)):
         grid, values = np.linspace(0, size, GRID), learner.value("value")[store]
-        assert (np.diff(values) <= 1e-9).all() and np.ptp(values) > 10
+        assert (np.diff(values) <= 1e-9).all() and np.ptp(values) > 5
         for place in (4, 10, 16):
             expected = marginal_value(learner, store, grid[place])
             assert abs(values[place] - expected) <= 0.06 * np.ptp(values)
@@ -159,3 +162,15 @@ minimize price * x + y ** 2
 def test_a_horizon_of_one_round_values_nothing() -> None:
     plan = plan_of(BATTERY.replace("season = 24", "ahead = 1"))
     assert not any(f.name.startswith("cost_") for f in plan.program.state)
+    assert plan.guarantee is not None and not plan.withheld and plan_of(BATTERY).guarantee is None
+
+
+def test_a_stated_season_costs_nothing_where_prices_have_none() -> None:
+    """Levels that change, as in weeks of heat: they count beside the season."""
+    level, rng = np.repeat([30.0, 60.0, 40.0, 70.0, 35.0], 96), np.random.default_rng(7)
+    price = np.stack([np.clip(level + rng.normal(0, 10, 480), 0, 100)] * 2, axis=1)
+    losses = [
+        float(plan_of(BATTERY.replace("season = 24", f"season = {k}")).run({"price": price}, backend="c").loss.sum())
+        for k in (1, 24)
+    ]
+    assert losses[1] <= losses[0] + 0.05 * abs(losses[0])

@@ -199,9 +199,30 @@ class Ring:
         yield "} else {"
         yield "    self->before[i] = self->turns[i];"
         yield "}"
+        yield from self._followed()
         yield f"const int64_t wrong = {self._call('prepare', '&self->turns[i]', *self._given(self.of.known))};"
         yield "self->prepared[i] = wrong == 0;"
         yield "return wrong;"
+
+    def _followed(self) -> Iterator[str]:
+        """Statements that take what the round before left, from the learner that decided it, into the learner of turn i."""
+        if not self.one.program.handed:
+            return
+        yield f"const {self.one.name} *const last = &self->turns[(self->decided + {self.turns - 1}) % {self.turns}];"
+        yield "if (self->decided > 0) {"
+        for name, left in self.one.program.handed:
+            yield f"    {self._copied('self->turns[i].', name, 'last->', left)}"
+        if self.one.program.corrected:
+            yield f"    const {self.one.name} *const newest = {self.of.name}_newest(self);"
+        for name in self.one.program.corrected:
+            yield f"    if (newest != &self->turns[i]) {{ {self._copied('self->turns[i].', name, 'newest->', name)} }}"
+        yield "}"
+
+    def _copied(self, to: str, name: str, source: str, left: str) -> str:
+        """Statement that copies a field of a learner's state from that of another one, each behind its struct."""
+        mine, its = (next(n for n in self.one.state if n.field.name == field) for field in (name, left))
+        target, value = f"{to}{mine.name}", f"{source}{its.name}"
+        return f"memcpy({target}, {value}, sizeof {target});" if mine.type.shape else f"{target} = {value};"
 
     def _decide(self) -> Iterator[str]:
         yield from self._next()
@@ -251,7 +272,11 @@ class Ring:
     def _skip(self) -> Iterator[str]:
         yield from self._opened()
         if self.prepares:
-            yield "if (self->prepared[i]) { self->turns[i] = self->before[i]; }"
+            yield "if (self->prepared[i]) {"
+            for _, left in self.one.program.handed:  # the round was decided, and left what it did
+                yield f"    {self._copied('self->before[i].', left, 'self->turns[i].', left)}"
+            yield "    self->turns[i] = self->before[i];"
+            yield "}"
         if self.one.program.numbers:
             yield f"self->turns[i].{self._member(NUMBER)} += {self.turns};"
         yield "self->open[i] = self->prepared[i] = 0;"
@@ -274,6 +299,7 @@ class Ring:
         yield "for (int64_t t = 0; t < rounds; ++t) {"
         yield f"    const int i = (int)(self->decided % {self.turns});"
         yield "    if (self->open[i] != 0) { return t; }"
+        yield from (f"    {line}" for line in self._followed())
         if self.together:
             given = ["&self->turns[i]", f"{self.of.name}_newest(self)", "t", *self._given(values), "record"]
             yield f"    if ({self._call('round', *given)} != t + 1) {{ return t; }}"

@@ -11,6 +11,8 @@ MODEL_HASH = ""
 PLAN_HASH = ""
 DELAY = 0
 SHARED: tuple[str, ...] = ()
+HANDED: dict[str, str] = {}
+CORRECTED: tuple[str, ...] = ()
 NUMBERS = False
 """True where the state has the number of the round among those of all learners in turn."""
 NUMBERED = False

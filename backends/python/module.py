@@ -112,6 +112,8 @@ def _known(program: Program, contract: Contract) -> dict[str, Any]:
         "certificate": program.certificate is not None,
         "DELAY": contract.delay,
         "SHARED": program.shared,
+        "HANDED": bool(program.handed),
+        "CORRECTED": program.corrected,
         "NUMBERS": program.numbers,
         "NUMBERED": program.numbered_by != ROUND,
         "HORIZON": None if contract.of_one_turn.horizon is None else True,
@@ -211,6 +213,10 @@ def _interface(program: Program, contract: Contract, read: Collection[str]) -> I
         yield f"DELAY = {contract.delay}"
         if program.shared:
             yield f"SHARED = {program.shared!r}"
+        if program.handed:
+            yield from _table("HANDED", {name: quoted(left) for name, left in program.handed})
+        if program.corrected:
+            yield f"CORRECTED = {program.corrected!r}"
     yield from _table("NAMES", {f.name: _names(a) for f in program.decision if (a := contract.axes.get(f.name))})
     yield f"STATE = {_strings(f.name for f in program.state)}"
     yield f"CONSTRAINTS = {_strings(program.labels)}"

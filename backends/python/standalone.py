@@ -16,6 +16,7 @@ from oco.backends.python.interface import (
     CERTIFIED,
     CONTEXT,
     DRAWS,
+    HANDED,
     HORIZON,
     LIPSCHITZ,
     MODEL,
@@ -215,7 +216,12 @@ class Learner:
     @property
     def _before(self) -> tuple[Any, ...]:
         """State before the contexts of this round were taken."""
-        return self._values if self._unprepared is None else self._unprepared
+        if self._unprepared is None:
+            return self._values
+        if HANDED:  # what the round leaves to the next stays
+            own = zip(STATE, self._unprepared, self._values)
+            return tuple(now if name in HANDED.values() else before for name, before, now in own)
+        return self._unprepared
 
     def _finite(self, names: Iterable[str], values: Any, old: tuple[Any, ...] = ()) -> tuple[Any, ...]:
         """Values of a function; OverflowError where one is not finite, and the learner stays in the round."""

@@ -7,7 +7,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from oco.backends.python.interface import DELAY, MODEL, MODEL_HASH, NUMBERS, SHARED, STATE, STREAMS
+from oco.backends.python.interface import (
+    CORRECTED,
+    DELAY,
+    HANDED,
+    MODEL,
+    MODEL_HASH,
+    NUMBERS,
+    SHARED,
+    STATE,
+    STREAMS,
+)
 from oco.backends.python.open_rounds import OpenRounds
 from oco.backends.python.standalone import Feedback, Learner
 from oco.backends.python.state_file import StateError, read_state, write_state
@@ -27,7 +37,7 @@ class LateFeedbackLearner:
             for i, one in enumerate(self.learners):
                 self._replace(one, {"number": i + 1})
 
-    if NUMBERS:
+    if NUMBERS or HANDED:
 
         def _replace(self, one: Learner, values: Mapping[str, Any]) -> None:
             """Give state of one of the learners other values."""
@@ -35,10 +45,19 @@ class LateFeedbackLearner:
 
     if SHARED:
 
-        def _learn(self, one: Learner) -> None:
+        def _learn(self, one: Learner, names: tuple[str, ...] = SHARED) -> None:
             """Give one of the learners what all have in common, from the one that observed last."""
             newest = max(self.learners, key=lambda other: other._values[STATE.index("observed")])
-            self._replace(one, {name: newest._values[STATE.index(name)] for name in SHARED})
+            self._replace(one, {name: newest._values[STATE.index(name)] for name in names})
+
+    if HANDED:
+
+        def _follow(self, one: Learner, other: Learner) -> None:
+            """Give one of the learners what the round before left, from the one that decided it."""
+            one._begin(one._before)
+            self._replace(one, {name: other._values[STATE.index(left)] for name, left in HANDED.items()})
+            if CORRECTED:
+                self._learn(one, CORRECTED)
 
     @property
     def round(self) -> int:
@@ -56,8 +75,11 @@ class LateFeedbackLearner:
     def decide(self, /, *, round: int | None = None, **context: Any) -> Any:
         """Decision of the next round from its contexts; with `round` that of an open one again. RoundError where feedback is missing."""
         if round is not None and round != self.round:
-            return self._of(self.rounds.given(round)).decide()
-        decision = self._of(self.rounds.next()).decide(**context)
+            return self._of(self.rounds.given(round)).decide(**context)
+        one = self._of(self.rounds.next())
+        if HANDED and self.rounds.decided:
+            self._follow(one, self._of(self.rounds.decided))
+        decision = one.decide(**context)
         self.rounds.begin()
         return decision
 

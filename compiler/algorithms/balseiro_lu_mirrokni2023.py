@@ -286,6 +286,13 @@ def _checks(s: Situation, settings: Mapping[str, Setting]) -> list[str]:
     return result if enough else [*result, "price must be at least what a round's losses can differ by"]
 
 
+def _spent_in_turn(s: Situation, settings: Mapping[str, Setting]) -> str:
+    """Reason why nothing is promised where feedback is late; "" where it comes at once."""
+    return (
+        "learners in turn spend one budget, and the price of each follows its own rounds" if s.canonical.delay else ""
+    )
+
+
 PACING = Algorithm(
     name="pacing",
     title="budgets with prices that follow an even plan",
@@ -311,6 +318,7 @@ PACING = Algorithm(
             guarantee=_guarantee,
             rates={"static regret": "sqrt(T)", "dynamic regret": "sqrt(T)"},
             checks=_checks,
+            withholds=_spent_in_turn,
         ),
     ),
     prepares=lambda canonical: bool(budgets_of(canonical)),

@@ -36,6 +36,7 @@ class Algorithm:
     departures    in what the rule or its settings are not the paper's
     plays         the point of its state that is its decision, where its update goes on from that: known constraints may move it
     prepares      whether its rule waits for what is known before the decision of a round, and keeps to the known constraints itself
+    hands         symbols of its state that are of the round before, each with the symbol of this round's values once it is prepared
     shared        symbols of its state that learners in turn have in common under delayed feedback; none: each learns alone
     predicts      whether its rule takes the predictions that the model states
     balances      whether its rule prices equalities on average, although its theorems are about violations of each round
@@ -63,6 +64,7 @@ class Algorithm:
     departures: tuple[str, ...] = ()
     plays: str = ""
     prepares: Callable[[Canonical], bool] = lambda canonical: False
+    hands: Mapping[str, str] = field(default_factory=dict)
     shared: tuple[str, ...] = ()
     predicts: bool = False
     balances: bool = False

@@ -91,7 +91,7 @@ from oco.compiler.algorithms.common import (
 )
 from oco.compiler.algorithms.dual_prices import averaged
 from oco.compiler.algorithms.experts import expert_count, is_informed
-from oco.compiler.algorithms.hedged_rule import LARGE, Hedged
+from oco.compiler.algorithms.hedged_rule import LARGE, LAST, Hedged
 from oco.compiler.algorithms.loss_steps import CURVATURE, point_count
 from oco.compiler.algorithms.penalties import FARTHEST
 from oco.compiler.algorithms.profiles import season_measured
@@ -295,11 +295,12 @@ def _rounds_rehearsed(s: Situation) -> int:
     return len(next(iter(rehearsed(s.canonical).values()), ())) if whole else 0
 
 
-def _withholds(s: Situation) -> str:
+def _withholds(s: Situation, settings: Mapping[str, Setting]) -> str:
     """Reason why nothing is promised although the hypotheses hold; "" where something is."""
     c = s.canonical
     loose = [*(c.constraint_names[n] for n in np.flatnonzero(averaged(c))), *c.equality_names]
-    return f"the price of `{loose[0]}`, which binds on average, follows what was decided" if loose else stores_valued(s)
+    priced = f"the price of `{loose[0]}`, which binds on average, follows what was decided" if loose else ""
+    return priced or stores_valued(s, settings)
 
 
 def _most_of_a_move(s: Situation) -> float:
@@ -354,6 +355,7 @@ HEDGED = Algorithm(
         ),
     ),
     prepares=is_informed,
+    hands={LAST: "x"},
     shared=TOGETHER,
     predicts=True,
     values_left=True,

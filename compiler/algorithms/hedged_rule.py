@@ -316,7 +316,8 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
     nearest = len(solved) - len(beside(canonical, is_curved(p)))
     still = nearest - len(blind(canonical))
     aware = still - len(sampled(canonical, predictions.season))
-    given = [sizes, S[first:], *margins, *data, *(b[first:] for b in x.blocks)]
+    nearby = _last(p, state) or x.blocks  # in turn, the round before was another learner's
+    given = [sizes, S[first:], *margins, *data, *(b[first:] for b in nearby)]
     moving: Callable[[Point], Problem] = partial(after, p)
     samples = predictions.samples(state) if aware < still else None
     groups = ((None, moving, 0, aware), (samples, moving, aware, still), (None, lambda y: p, still, nearest))

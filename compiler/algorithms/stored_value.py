@@ -2,9 +2,10 @@
 
 A flow of u units into a store costs c_t u + kappa_t u^2 / 2 in round t, with the slope and the second derivative of the penalised loss at
 the decision, and a unit that is there m_t = df_t/ds (holding it). Averages of these, and of the drift, at the phases of the season predict
-those of H rounds to come: of c the mean of all rounds with theta times what that of the phase is above it, and phi^h times what the last
-one was above this; theta and phi are the regressions, cut to [0, 1], of what came on what was expected, so that noise is no season. No c
-counts as more than two usual errors off: one spike decides nothing.
+those of H rounds to come: of c the mean of all rounds, with lambda times what the level of the last rounds is above it, theta times what
+the phase is above the level, and phi^h times what the last one was above all this; lambda, theta and phi are the regressions, cut to
+[0, 1], of what came on what was expected, so that noise is no season. No c counts as more than two usual errors off: one spike decides
+nothing.
 
 The marginal value v_h of s units before round h is then keep w - m_h with w at the flow at which the next store and the flow have one
 price (Bellman's equation, differentiated: the value is concave, so its slope falls while that of the flow's cost does not),
@@ -22,6 +23,7 @@ experts are judged by what they leave, too, and what is paid for it comes back. 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -44,7 +46,7 @@ from oco.compiler.problem.stores import (
     valued,
     without_missing,
 )
-from oco.compiler.theory.settings import Default
+from oco.compiler.theory.settings import Default, Setting, count
 from oco.compiler.theory.theorems import Situation
 from oco.dsl.magnitudes import TINY
 
@@ -57,7 +59,7 @@ GRID = 21
 FLOWS = 11
 """Flows of a round between which the best one is, where costs are curved; else the least and the largest are enough."""
 FORGETS = 0.05
-"""Least rate at which averages at the phases of the season forget."""
+"""Least rate at which averages at the phases of the season forget, and that of the level."""
 FARTHEST = 2.0
 """Usual errors that a cost counts as off what was expected, at most, after the first season."""
 SIZE_RATE = 0.02
@@ -69,14 +71,15 @@ GOLDEN = 0.6180339887498949
 """Part of a cell by which the kinks of the value move each round: a decision at a kink is at none of the next round, where rounding would
 choose its slope.
 """
-BY_PHASE, OVERALL, ABOVE = "cost_by_phase", "cost_overall", "cost_above"
+BY_PHASE, OVERALL, LEVEL, ABOVE = "cost_by_phase", "cost_overall", "cost_level", "cost_above"
 ERRORS, USUAL, VALUES = "cost_errors", "cost_usual", "value"
 SLOPES, DROPS, KINKS = "value_slope", "value_drop", "value_knot"
 SYMBOLS = {
-    BY_PHASE: "averages at each phase of the season: cost of a unit in store, its growth, cost of holding one, drift of the store",
-    OVERALL: "the same, of all rounds",
-    ABOVE: "what the last cost of a unit was above its average",
-    ERRORS: "sums of squares of these errors and of products with those before; and the same of what phases are above the mean",
+    BY_PHASE: "averages at each phase of the season: cost of a unit in store above the level, its growth, cost of holding one, drift",
+    OVERALL: "cost of a unit in store, its growth, cost of holding one, drift of the store: averages of all rounds",
+    LEVEL: "cost of a unit in store in the last rounds, without the season",
+    ABOVE: "what the last cost of a unit was above what was expected",
+    ERRORS: "sums of squares of this and of products with it a round before; the same of what phases, and of what the level is above",
     USUAL: "usual size of the errors",
     VALUES: "value of a unit more in store, by what is in it",
     SLOPES: "value of a unit that this round leaves, where it leaves least",
@@ -113,8 +116,9 @@ class StoredValue:
         return {
             BY_PHASE: zeros((self.season, 4, m)),
             OVERALL: zeros((4, m)),
+            LEVEL: zeros((m,)),
             ABOVE: zeros((m,)),
-            ERRORS: zeros((4, m)),
+            ERRORS: zeros((6, m)),
             USUAL: zeros((m,)),
             VALUES: zeros((m, GRID)),
             SLOPES: zeros((m,)),
@@ -186,15 +190,20 @@ class StoredValue:
         cost = t.where(begun, expected[0] + above, now[0])
         now = t.name("costs", t.concat(t.reshape(cost, (1, self.size)), now[1:]))
         overall, of_phase = array(state, OVERALL), array(state, BY_PHASE)[phase]
-        came = p.played > float(self.season) + 0.5
-        of_season = t.where(came, of_phase[0] - overall[0], 0.0)
-        before, beside = array(state, ABOVE), t.where(came, cost - overall[0], 0.0)
-        products = t.stack(before * before, before * above, of_season * of_season, of_season * beside)
+        level = t.where(begun, array(state, LEVEL), cost)
+        season, theta, _ = self._seasonal(state, phase, p.played)
+        before, beside, higher = array(state, ABOVE), cost - level, level - overall[0]
+        higher = t.where(begun, higher, 0.0)
+        parts = [(before, above), (season, beside), (higher, cost - overall[0] - theta * season)]
+        products = t.stack(*(a * b for x, y in parts for a, b in ((x, x), (x, y))))
         visits = 1.0 + t.floor((p.played - 0.5) / float(self.season))
         rate = t.maximum(1.0 / visits, FORGETS)
+        forgets = FORGETS if self.season == 1 else t.where(p.played > float(self.season) + 0.5, FORGETS, 0.0)
+        at_phase = t.concat(t.reshape(beside, (1, self.size)), now[1:])
         after: State = {
-            BY_PHASE: t.put(array(state, BY_PHASE), of_phase + rate * (now - of_phase), phase),
+            BY_PHASE: t.put(array(state, BY_PHASE), of_phase + rate * (at_phase - of_phase), phase),
             OVERALL: t.name("overall", overall + (now - overall) / p.played),
+            LEVEL: t.name("level", level + t.maximum(1.0 / p.played, forgets) * (beside - season)),
             ABOVE: above,
             ERRORS: t.name("errors", array(state, ERRORS) + products),
             USUAL: t.name("usual", usual + t.maximum(SIZE_RATE, 1.0 / p.played) * (abs(error) - usual)),
@@ -269,10 +278,22 @@ class StoredValue:
     def _expected(self, state: State, phase: Value, rounds: Value) -> Value:
         """Costs as expected at a phase after so many rounds, (4, m): those of all rounds where it has not come."""
         t, overall, errors = self.t, array(state, OVERALL), array(state, ERRORS)
-        theta = t.reshape(self._regressed(state, errors[2], errors[3]), (1, self.size))
-        shares = t.concat(theta, t.ones((3, self.size)))
-        came = t.to_float(phase) < rounds - 0.5
-        return overall + t.where(came, shares * (array(state, BY_PHASE)[phase] - overall), 0.0)
+        season, theta, came = self._seasonal(state, phase, rounds + 1.0)
+        higher = self._regressed(state, errors[4], errors[5]) * (array(state, LEVEL) - overall[0])
+        cost = t.reshape(overall[0] + higher + theta * season, (1, self.size))
+        others = overall[1:] + t.where(came, array(state, BY_PHASE)[phase][1:] - overall[1:], 0.0)
+        return t.concat(cost, others)
+
+    def _seasonal(self, state: State, phase: Value, played: Value) -> tuple[Value, Value, Value]:
+        """Cost at a phase above the level, (m,), 0 in its first round; the part theta of it that is expected, (m,); and whether the phase
+        has come before the round `played`.
+        """
+        t, errors = self.t, array(state, ERRORS)
+        came = t.to_float(phase) < played - 1.5
+        if self.season == 1:
+            return t.zeros((self.size,)), t.zeros((self.size,)), came
+        season = t.where(came, array(state, BY_PHASE)[phase][0], 0.0)
+        return season, self._regressed(state, errors[2], errors[3]), came
 
     def _regressed(self, state: State, squares: Value, products: Value) -> Value:
         """Regression coefficient, cut to [0, 1]; 0 on what is but rounding beside the usual errors."""
@@ -309,7 +330,9 @@ class StoredValue:
         return [self.t.reshape(v[int(a) : int(a) + s.size], s.shape) for a, s in zip(ends, self.stores)]
 
 
-def stores_valued(s: Situation) -> str:
-    """Reason why nothing is promised of a problem with stores; "" where it has none."""
+def stores_valued(s: Situation, settings: Mapping[str, Setting]) -> str:
+    """Reason why nothing is promised of a problem with stores; "" where it has none, or no round ahead is looked at."""
     names = [store.name for store in stores(s.canonical)]
+    if AHEAD in settings and count(settings, AHEAD, s.horizon or 1) == 1:
+        return ""
     return f"what is left in `{names[0]}` has a value, which is an estimate" if names else ""

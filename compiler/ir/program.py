@@ -15,6 +15,10 @@ import numpy as np
 
 ROUND, NUMBER, OBSERVED = "round", "number", "observed"
 """State of learners: the number of the round among their own; of those in turn, among those of all, and how many rounds all observed."""
+HANDED = "left_"
+"""Beginning of the names of state that a round leaves to the next; what follows is the name of the state that takes it."""
+CORRECTED = "corrected_"
+"""Beginning of the names of state with what observed rounds were beyond what they counted as."""
 
 
 class DType(StrEnum):
@@ -155,6 +159,8 @@ class Program:
     `previous` pairs feedback that is a previous decision with the field of the state that has its value: learners fill it in.
     `numbered_by`: the state that `measure` and `slopes` take as the round, `NUMBER` where learners in turn have losses about it.
     prepare(state..., context...) -> state, where a decision hangs on them: the state from which `decide` and `update` go on.
+    `handed` pairs state that a round takes from the one before with the state in which that one left it, where learners take turns: before
+    one decides a round, it takes what the learner of the round before left, and the state in `corrected` of the one that observed last.
     `shared` names state that learners in turn have in common (`compiler.lowering.learning_together`): before one observes a round, it takes
     that of the one whose `OBSERVED` is largest.
     certificate(state...) -> (lower and upper bound of the loss of every fixed decision, rounding of the lower one, the point (d,) and the
@@ -180,6 +186,8 @@ class Program:
     prepare: Function | None = None
     previous: tuple[tuple[str, str], ...] = field(default=())
     shared: tuple[str, ...] = field(default=())
+    handed: tuple[tuple[str, str], ...] = field(default=())
+    corrected: tuple[str, ...] = field(default=())
     certificate: Function | None = None
     numbered_by: str = ROUND
 

@@ -46,12 +46,11 @@ class Lowering:
             case Constant(value=value, shape=shape):
                 # Numbers stay Python's, so that they print as literals.
                 return value.array.item() if shape == () else self.tracer.constant(value.array, *origin(node))
-            case Name(name=name, kind=kind):
-                key = ROUND if kind is Kind.ROUND else name
-                if key not in self.env:
+            case Name(name=name):
+                if name not in self.env:
                     message = f"the algorithm reads the constraints before the first round, and they depend on `{name}`, revealed later"
                     raise fail("OCO705", message, node.span)
-                return self.env[key]
+                return self.env[name]
             case Slice():
                 return None  # its ends are read where the axis is known
             case Call(atom=atom, args=args):

@@ -61,21 +61,25 @@ class LearningAlone:
 
     def decide(self, p: Problem, state: State) -> Point:
         """Decision of the round."""
-        return self.rule.decide(_numbered(p, state), _own(state))
+        return self.rule.decide(_numbered(p, state), _unnumbered(state))
 
     def prepare(self, p: Problem, state: State) -> State:
         """State with the decision of this round, once its contexts are known."""
-        prepared = cast(Informed, self.rule).prepare(_numbered(p, state), _own(state))
+        prepared = cast(Informed, self.rule).prepare(_numbered(p, state), _unnumbered(state))
         return {**prepared, NUMBER: state[NUMBER]}
 
     def update(self, p: Problem, state: State) -> State:
         """State after the round."""
-        after = self.rule.update(_numbered(p, state), _own(state))
+        after = self.rule.update(_numbered(p, state), _unnumbered(state))
         return {**after, NUMBER: array(state, NUMBER) + self.count}
 
 
 def _numbered(p: Problem, state: State) -> Problem:
     return p.numbered(array(state, NUMBER))
+
+
+def _unnumbered(state: State) -> State:
+    return {name: value for name, value in state.items() if name != NUMBER}
 
 
 def _kept(state: State) -> State:

@@ -62,6 +62,12 @@ class NumberedRound:
         return now
 
     @property
+    def round_of_turn(self) -> Value:
+        """Number of the round among those of its learner."""
+        own = None if self.turn is None else self.turn.own
+        return self.counted if own is None else own
+
+    @property
     def ahead(self) -> int:
         """Rounds from the one that came to the next that is decided with what it taught."""
         return 1 if self.turn is None else self.turn.count

@@ -22,6 +22,7 @@ from oco.compiler.lowering.trace_spec import Draw, Epoch, TraceSpec
 from oco.compiler.lowering.units import Units
 from oco.compiler.problem.calculus import gradient, hessian_vector, vector_jacobian
 from oco.compiler.problem.jacobians import jacobian
+from oco.compiler.problem.kept_values import OWN_ROUND
 from oco.compiler.problem.structure import is_affine
 from oco.compiler.theory.settings import count
 from oco.dsl import algebra
@@ -328,7 +329,9 @@ class Problem(NumberedRound):
     def _lowering(self, x: Point, more: Mapping[str, Value] | None = None) -> Lowering:
         decided = self.units.outward(x)
         env = dict(zip(self.spec.decisions, decided.blocks, strict=True)) | dict(self.seen) | dict(more or {})
-        return Lowering(self.tracer, env | ({} if self.round is None else {"t": self.tracer.to_float(self.round)}))
+        if self.round is not None:
+            env |= {"t": self.tracer.to_float(self.round), OWN_ROUND: self.tracer.to_float(self.round_of_turn)}
+        return Lowering(self.tracer, env)
 
     def _points(self, parts: Sequence[Mapping[str, Expr]], x: Point, more: Mapping[str, Value] | None = None) -> Point:
         """The sum of points given by an expression for each decision."""

@@ -185,8 +185,9 @@ class Canonical:
 
     @cached_property
     def timed(self) -> bool:
-        """True where loss, constraints or predictions are about the number of the round."""
+        """True where loss, constraints, predictions or what rounds leave to the next are about the number of the round."""
         rows = (*(c.expr for c in (*self.inequalities, *self.known)), *(h.expr for h in self.equalities))
+        rows += tuple(s.following for s in self.carried if s.following is not None)
         return any(names(e, Kind.ROUND) for e in (self.objective, *rows, *(e for _, e in self.predictions)))
 
     @cached_property
@@ -295,6 +296,7 @@ def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
             streams.append(stream_range(stream, folding))
     findings.raise_if_any()
     drawn, predicted = {s.name for s in streams if s.stochastic}, stated_predictions(model, folding, streams)
+    delay = delay_of(model, folding, streams)
     inequalities, equalities = list[Inequality](), list[Equality]()
     for c in model.constraints:
         shape, left, right = folding.shape(c.shape, c.span), folding.fold(c.left), folding.fold(c.right)
@@ -307,8 +309,7 @@ def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
         else:
             g = above if c.relation is Relation.LE else below
             own = Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties)
-            inequalities.append(timed(own, c, folding, blocks, streams, predicted.of))
-    assumptions = tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions)
+            inequalities.append(timed(own, c, folding, blocks, streams, predicted.of, delay))
     objective, carried = folding.fold(model.objective), [s.following for s in streams if s.following is not None]
     used = [objective, *carried, *predicted.of.values(), *(c.expr for c in inequalities)]
     before = previous_streams(blocks, used, model)
@@ -328,10 +329,10 @@ def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
         objective if moving is None else standing_still(objective),
         tuple(inequalities),
         tuple(equalities),
-        assumptions,
+        tuple(Assumed(a.key, a.relation, folding.number(a.value, a.key), a.span) for a in model.assumptions),
         previous=kept,
         moving=moving,
-        delay=delay_of(model, folding, inequalities, streams),
+        delay=delay,
         predictions=tuple((n, of_previous(e, fields)) for n, e in predicted.of.items()),
         statistics=predicted.statistics,
         reads_horizon=folding.reads_horizon,

@@ -1,29 +1,30 @@
-"""Delay of the feedback: a number of rounds, and what a model cannot have beside it."""
+"""Delay of the feedback: a number of rounds, and what a model cannot have beside it.
+
+What a round leaves to the next is known with its decision where it is made of decisions, contexts and what rounds before left: previous
+decisions, and states that no stream moves (`proximal.handing_on`). What was spent of a budget counts at its worst until it is known, and
+margins of shares of rounds are those of each learner in turn.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from oco.compiler.problem.folding import Folding
-from oco.compiler.problem.parts import Inequality
 from oco.compiler.problem.stream_ranges import StreamRange
 from oco.dsl.diagnostics import fail
-from oco.dsl.expressions import Constant, Expr, Kind, Name, names, walk
+from oco.dsl.expressions import Constant, Kind, Name, names, walk
 from oco.dsl.limits import LONGEST_DELAY
 from oco.dsl.model import Model
-from oco.dsl.previous import decision_of
 from oco.dsl.statistics import statistic_of
 
-OWN_ROUNDS = "each of the learners in turn sees its own rounds alone"
+OWN_ROUNDS = "statistics are of all rounds before, and each of the learners in turn sees its own alone"
 OR_AT_ONCE = "or write `feedback` without `delayed`"
-DEFAULT = f"leave it out, {OR_AT_ONCE}"
 
 
-def delay_of(model: Model, folding: Folding, inequalities: Sequence[Inequality], streams: Sequence[StreamRange]) -> int:
+def delay_of(model: Model, folding: Folding, streams: Sequence[StreamRange]) -> int:
     """Rounds after which the feedback of a round is there at the latest; 0 where it comes at once.
 
-    Raises OCO540 for what is no number of rounds, and for what a round leaves to the next: each of the learners that take turns sees its
-    own rounds alone.
+    Raises OCO540 for what is no number of rounds, and for what a round leaves to the next that is known with its feedback alone.
     """
     if model.delay is None:
         return 0
@@ -38,33 +39,16 @@ def delay_of(model: Model, folding: Folding, inequalities: Sequence[Inequality],
     for s in streams:
         if s.following is not None:
             late = [n for n in names(s.following, Kind.STREAM) if n in revealed]
-            why = f"`{late[0]}` moves it, and is not known when the next round is decided" if late else OWN_ROUNDS
-            hint = DEFAULT if late else f"compute it, and give it as `context {s.name}`, {OR_AT_ONCE}"
-            raise _beside(f"the state `{s.name}`", why, s.stream.span, hint)
+            if late:
+                why = f"`{late[0]}` moves it, and is not known when the next round is decided"
+                hint = f"give what is known of it then, its value or an estimate, as `context {s.name}`, {OR_AT_ONCE}"
+                raise _beside(f"the state `{s.name}`", why, s.stream.span, hint)
     for stated in model.predictions:
         for node in walk(stated.value):
             if isinstance(node, Name) and statistic_of(node.name) is not None:
                 why = OWN_ROUNDS
                 raise _beside(f"`{node.name}`", why, node.span, f"predict from contexts, {OR_AT_ONCE}")
-    for c in inequalities:
-        if c.learned is not None:
-            what = "margin" if c.budget is None else "budget"
-            hint = f"write `each round, penalty p`, {OR_AT_ONCE}" if c.budget is None else DEFAULT
-            raise _beside(f"`{c.origin}` {c.when}", f"its {what} moves by each round's feedback", c.span, hint)
-    for node in (n for e in _written(model) for n in walk(folding.fold(e))):
-        if isinstance(node, Name) and decision_of(node.name):
-            hint = f"give the decision before as a `context`, {OR_AT_ONCE}"
-            raise _beside(f"`{node.name}`", OWN_ROUNDS, node.span, hint)
     return int(value)
-
-
-def _written(model: Model) -> Iterator[Expr]:
-    """Loss, predictions and sides of the constraints as they are written."""
-    if model.objective is not None:
-        yield model.objective
-    yield from (stated.value for stated in model.predictions)
-    for c in model.constraints:
-        yield from (c.left, c.right)
 
 
 def _beside(what: str, why: str, span: object, hint: str) -> Exception:

@@ -8,9 +8,14 @@ import numpy as np
 
 from oco.compiler.problem.stream_ranges import Floats, StreamRange
 from oco.dsl.build import call
-from oco.dsl.expressions import Expr, Name
+from oco.dsl.expressions import Expr, Kind, Name
 from oco.dsl.magnitudes import TINY
 from oco.dsl.statements import Stream
+
+NOW = Name("t", Kind.ROUND, integer=True)
+"""Number of the round."""
+OWN_ROUND = "_round_of_turn"
+"""Name of the number of the round among those of its learner, where learners take turns."""
 
 
 def kept_range(

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import gcd
 
 import numpy as np
 
 from oco.compiler.problem.calendars import with_weeks
-from oco.compiler.problem.kept_values import added, one_minus
-from oco.compiler.problem.margin_predictors import LEAST_ERRORS, NOW, ByForecast, BySeason, MarginPredictor
+from oco.compiler.problem.kept_values import NOW, OWN_ROUND, added, one_minus
+from oco.compiler.problem.margin_predictors import LEAST_ERRORS, ByForecast, BySeason, MarginPredictor
 from oco.compiler.problem.stream_ranges import Floats, StreamRange
 from oco.dsl.build import call
 from oco.dsl.expressions import Expr, Kind, Name, constant
@@ -46,6 +47,7 @@ class Margins:
     least, most   ends of the margin, entry by entry
     stated  prediction of e_t by those of the streams; None where the model states none
     seasons of the data, in rounds; none where they are unknown
+    turns   learners that take turns, each with a margin of its own: rounds, seasons and the horizon are then those of one of them
     """
 
     label: str
@@ -58,6 +60,12 @@ class Margins:
     stated: Expr | None = None
     taken: frozenset[str] = field(default_factory=frozenset)
     seasons: tuple[int, ...] = ()
+    turns: int = 1
+
+    @property
+    def round(self) -> Name:
+        """Number of the round among those of its learner."""
+        return NOW if self.turns == 1 else Name(OWN_ROUND, Kind.ROUND, integer=True)
 
     @cached_property
     def window(self) -> int:
@@ -68,9 +76,10 @@ class Margins:
     def predictors(self) -> tuple[MarginPredictor, ...]:
         """Predictors: two by the model's own predictions, as they are and calibrated, and one for each season."""
         stated = () if self.stated is None else (ByForecast(self, False), ByForecast(self, True))
-        most = np.inf if self.horizon is None else self.horizon / LEAST_SEASONS
+        most = np.inf if self.own_horizon is None else self.own_horizon / LEAST_SEASONS
         size, kept, left = int(np.prod(self.shape, dtype=np.int64)), list[int](), MOST_NUMBERS
-        for k in sorted({1, *(n for s in self.seasons for n in with_weeks(s)), *(() if self.seasons else SEASONS)}):
+        known = {1, *(n for s in self.seasons for n in with_weeks(s)), *(() if self.seasons else SEASONS)}
+        for k in sorted({k // gcd(k, self.turns) for k in known}):
             left -= (2 * k + self.window) * size
             if k == 1 or (k <= most and left > 0):
                 kept.append(k)
@@ -105,19 +114,24 @@ class Margins:
     @cached_property
     def loan(self) -> Expr:
         """Credit that is lent after the next round, b_{t+1}."""
-        left = self._left(call("add", NOW, 1.0))
+        left = self._left(call("add", self.round, 1.0))
         return call("minimum", call("sqrt", call("mul", 0.5 * self.share, left)), call("mul", self.share, left))
 
+    @property
+    def own_horizon(self) -> int | None:
+        """Rounds that each learner plays at least; None where the horizon is unknown."""
+        return None if self.horizon is None else self.horizon // self.turns
+
     def lent(self, rounds: int) -> float:
-        """Credit that is lent after so many rounds."""
-        left = 0 if self.horizon is None else max(self.horizon - rounds, 0)
-        return float(min(np.sqrt(0.5 * self.share * left), self.share * left))
+        """Credit that is lent after so many rounds, all learners together."""
+        left = 0 if self.own_horizon is None else max(self.own_horizon - rounds // self.turns, 0)
+        return self.turns * float(min(np.sqrt(0.5 * self.share * left), self.share * left))
 
     def _left(self, rounds: Expr) -> Expr:
         """Rounds of the horizon that are left after so many; none where it is unknown."""
-        if self.horizon is None:
+        if self.own_horizon is None:
             return constant(0.0)
-        return call("maximum", call("sub", float(self.horizon), rounds), 0.0)
+        return call("maximum", call("sub", float(self.own_horizon), rounds), 0.0)
 
     def following(self, credit: Expr) -> tuple[Expr, Expr]:
         """Margin of the next round where the credit is above 0, and how many times the stated prediction is added to it.
@@ -158,11 +172,11 @@ class Margins:
 
     @cached_property
     def _ready(self) -> Expr:
-        return call("_positive", call("sub", NOW, 2 + LEAST_ERRORS - 0.5))
+        return call("_positive", call("sub", self.round, 2 + LEAST_ERRORS - 0.5))
 
     def _level(self, credit: Expr) -> Expr:
         """Level a: the share where credit and loan are a standard deviation of the rounds to come that are broken, and in proportion."""
-        rest = 1000.0 if self.horizon is None else self._left(NOW)
+        rest = 1000.0 if self.horizon is None else self._left(self.round)
         buffer = call("maximum", call("sqrt", call("mul", 0.5 * self.share, rest)), 1.0)
         spare = call("maximum", call("sub", call("add", credit, self.loan), 1 - self.share), 0.0)
         return call("minimum", call("mul", self.share, call("div", spare, buffer)), 2 * self.share)

@@ -15,7 +15,7 @@ from oco.compiler.problem.kept_values import coefficient, kept_range, one_minus,
 from oco.compiler.problem.stream_ranges import StreamRange
 from oco.dsl import algebra
 from oco.dsl.build import applied, call
-from oco.dsl.expressions import Array, Expr, Kind, Name, constant
+from oco.dsl.expressions import Array, Expr, Name, constant
 
 LEAST_ERRORS = 3.0  # that are seen before a quantile of them stands for a margin
 FORGETTING, FORGETTING_SIZES, MOMENTS = 0.05, 0.05, 0.005
@@ -24,7 +24,6 @@ CALIBRATED, STEEPEST = 0.02, 2.0
 """Least rate at which regressions on the model's own predictions forget, and their largest slope; no slope is below 0."""
 LEAST_SIZE = 0.25  # of the mean size, which the size of an error is at least where small predictions have small errors
 TINY, NEVER = 1e-9, 1e100
-NOW = Name("t", Kind.ROUND, integer=True)
 
 
 class Errors(Protocol):
@@ -37,6 +36,10 @@ class Errors(Protocol):
     @property
     def now(self) -> Expr:
         """Sum e_t that the streams of the round add, over the decision and these streams."""
+
+    @property
+    def round(self) -> Name:
+        """Number of the round among those of its learner."""
 
     @property
     def window(self) -> int:
@@ -107,7 +110,7 @@ class MarginPredictor(ABC):
     @cached_property
     def _has_base(self) -> Expr:
         """1 once there is a base."""
-        return call("_positive", call("sub", NOW, self.begins + 0.5))
+        return call("_positive", call("sub", self.of.round, self.begins + 0.5))
 
     @cached_property
     def _last(self) -> tuple[Expr, Expr, Expr, Expr]:
@@ -129,7 +132,7 @@ class MarginPredictor(ABC):
     def errors_after(self) -> Expr:
         """Errors with that of this round, once there is a usual size of them."""
         scaled = call("div", self._error, call("maximum", self.size_now, TINY))
-        before = call("sub", NOW, self.begins + 2)
+        before = call("sub", self.of.round, self.begins + 2)
         row = call("mod", call("maximum", before, 0), self.of.window)
         counts = call("_positive", call("add", before, 0.5))
         own = algebra.index(self.errors, (row,))
@@ -141,7 +144,7 @@ class MarginPredictor(ABC):
         last, cross, square, cost = self._last
         own = call("mul", self._has_base, self._residual)
         error = call("square", self._error)
-        count = call("maximum", call("sub", NOW, self.begins), 1.0)
+        count = call("maximum", call("sub", self.of.round, self.begins), 1.0)
         rate = call("mul", self._has_base, call("maximum", MOMENTS, call("div", 1.0, count)))
         parts = (
             own,
@@ -157,7 +160,7 @@ class MarginPredictor(ABC):
     @cached_property
     def count(self) -> Expr:
         """Number of errors that are kept."""
-        whole = call("sub", NOW, self.begins + 1)
+        whole = call("sub", self.of.round, self.begins + 1)
         return algebra.broadcast(call("minimum", call("maximum", whole, 0.0), float(self.of.window)), self.of.shape)
 
     @cached_property
@@ -169,7 +172,7 @@ class MarginPredictor(ABC):
     @cached_property
     def cost(self) -> Expr:
         """Average squared error; never the least before there are errors enough."""
-        few = one_minus(call("_positive", call("sub", NOW, self.begins + 1 + LEAST_ERRORS - 0.5)))
+        few = one_minus(call("_positive", call("sub", self.of.round, self.begins + 1 + LEAST_ERRORS - 0.5)))
         return call("add", self._after[3], call("mul", NEVER, few))
 
     @cached_property
@@ -213,7 +216,7 @@ class BySeason(MarginPredictor):
 
     @cached_property
     def _row(self) -> Expr:
-        return call("mod", call("sub", NOW, 1), self.k)
+        return call("mod", call("sub", self.of.round, 1), self.k)
 
     @cached_property
     def base(self) -> Expr:
@@ -223,12 +226,12 @@ class BySeason(MarginPredictor):
     @cached_property
     def size_now(self) -> Expr:
         """Usual size of its error in this round."""
-        return self._usual(self.sizes, self._row, call("sub", NOW, 1))
+        return self._usual(self.sizes, self._row, call("sub", self.of.round, 1))
 
     @cached_property
     def profile_after(self) -> Expr:
         """Averages with this round in its phase."""
-        visits = call("div", call("sub", call("sub", NOW, 1), self._row), float(self.k))
+        visits = call("div", call("sub", call("sub", self.of.round, 1), self._row), float(self.k))
         rate = call("maximum", FORGETTING, call("div", 1.0, call("add", visits, 1.0)))
         return put_row(self.profile, self._row, call("add", self.base, call("mul", rate, self._residual)))
 
@@ -236,7 +239,7 @@ class BySeason(MarginPredictor):
     def sizes_after(self) -> Expr:
         """Sizes with the error of this round in its phase."""
         own = algebra.index(self.sizes, (self._row,))
-        visits = call("div", call("sub", call("sub", NOW, 1), self._row), float(self.k))
+        visits = call("div", call("sub", call("sub", self.of.round, 1), self._row), float(self.k))
         visits = call("maximum", visits, 1.0)
         rate = call("mul", self._has_base, call("maximum", FORGETTING_SIZES, call("div", 1.0, visits)))
         moved = call("add", own, call("mul", rate, call("sub", call("abs", self._error), own)))
@@ -250,11 +253,11 @@ class BySeason(MarginPredictor):
     @cached_property
     def size(self) -> Expr:
         """Usual size of its error at the phase of the next round."""
-        return self._usual(self.sizes_after, self._next_row, NOW)
+        return self._usual(self.sizes_after, self._next_row, self.of.round)
 
     @cached_property
     def _next_row(self) -> Expr:
-        return call("mod", NOW, self.k)
+        return call("mod", self.of.round, self.k)
 
     def _usual(self, sizes: Expr, row: Expr, rounds: Expr) -> Expr:
         """Usual size at a phase: half its own, once it has one, and half the mean of all, after so many rounds."""
@@ -324,7 +327,7 @@ class ByForecast(MarginPredictor):
 
     @cached_property
     def _after_regression(self) -> Expr:
-        rate = call("maximum", CALIBRATED, call("div", 1.0, NOW))
+        rate = call("maximum", CALIBRATED, call("div", 1.0, self.of.round))
         now = (self.of.prediction, self.of.now, call("abs", self._error))
         away = [call("sub", n, self._row_of(self.regression, i)) for i, n in enumerate(now)]
         means = [call("add", self._row_of(self.regression, i), call("mul", rate, a)) for i, a in enumerate(away)]

@@ -11,6 +11,9 @@ the rounds to come that are broken, which is paid back by round T; 0 where T is 
 so that c_t + b_t >= q - 1 and at most q t + 1 - q + b_t of t rounds are broken, q T + 1 - q of all, whatever comes: Proposition 4.1 of
 Gibbs & Candes, Adaptive conformal inference, NeurIPS 2021, with level and step as functions of the
 credit, M + eta = (1 - q) eta + m_1. A round whose known constraints allow no decision with the margin M may add one.
+
+Where feedback comes d rounds late, each of the d + 1 learners in turn has margin and credit of its own, over its own rounds: of all at
+most q T + (d + 1) (1 - q) are broken.
 """
 
 from __future__ import annotations
@@ -97,7 +100,12 @@ class ShareMargin:
 
     def allowed(self, rounds: int) -> float:
         """Number of the first so many rounds in which an entry may be broken: q t + 1 - q + b_t."""
-        return self.share * rounds + 1 - self.share + self.margins.lent(rounds)
+        return self.share * rounds + self._more + self.margins.lent(rounds)
+
+    @property
+    def _more(self) -> float:
+        """Rounds beside the share that may be broken: less than one of each learner that takes turns."""
+        return self.margins.turns * (1 - self.share)
 
     @property
     def words(self) -> str:
@@ -110,8 +118,10 @@ class ShareMargin:
             )
         lent, horizon = self.margins.lent(1), self.margins.horizon
         before = f"by round {horizon:,}, and at most {lent:.3g} more before, " if lent else ""
+        turns = self.margins.turns
+        more = "one more" if turns == 1 else f"one more of each of the {turns} learners in turn"
         return (
-            f"broken in at most {self.share:.6g} of the rounds and one more (c = {1 - self.share:.6g}, M = {size}), {before}"
+            f"broken in at most {self.share:.6g} of the rounds and {more} (c = {self._more:.6g}, M = {size}), {before}"
             "on every sequence whose known constraints leave room for the margin"
         )
 
@@ -140,11 +150,13 @@ def margin_of(
     streams: Sequence[StreamRange],
     span: Span | None,
     stated: Mapping[str, Expr],
+    turns: int = 1,
 ) -> ShareMargin | None:
     """Margin of the constraint `expr <= 0`; None where no stream comes after the decision. Raises OCO528 where there can be none.
 
     boxes   ranges of the decisions, and of `t`
     stated  predictions of streams that the model states
+    turns   learners that take turns where feedback is late
     """
     if not is_affine(expr, tuple(d for d in names(expr, Kind.DECISION))):
         message = f"`{label}` is not affine in the decisions, and the margin of `in P% of rounds` is for those that are"
@@ -170,7 +182,7 @@ def margin_of(
     least = np.minimum(low, 0.0)
     added = _as_stated(expr, usual, {**_forecasts(later, streams), **stated}, later, boxes)
     taken = frozenset(folding.declared)
-    margins = Margins(label, shape, expr, least, most, share, folding.horizon, added, taken, folding.seasons)
+    margins = Margins(label, shape, expr, least, most, share, folding.horizon, added, taken, folding.seasons, turns)
     greatest, lowest = (tuple(np.ravel(a).tolist()) for a in (most, least))
     return ShareMargin(usual, expr, share, greatest, lowest, margins, shape, enough)
 

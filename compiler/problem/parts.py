@@ -71,8 +71,9 @@ class TotalBudget:
         """Range of what was spent, a value that is known before the decision; it begins at 0."""
         stream = Stream(self.name, (), self.shape, None)
         zero, most = np.zeros(self.shape), self._array(self.total)
-        following = call("add", self._spent, self.cost)
-        return (StreamRange(self.name, self.shape, zero, most, False, stream, first=zero, following=following),)
+        following, at_once = (call("add", self._spent, paid) for paid in (self.cost, self.worst))
+        own = StreamRange(self.name, self.shape, zero, most, False, stream, first=zero, following=following)
+        return (replace(own, at_once=at_once),)
 
     @property
     def words(self) -> str:

@@ -24,17 +24,19 @@ def in_share(
     blocks: Sequence[DecisionBlock],
     streams: Sequence[StreamRange],
     stated: Mapping[str, Expr],
+    turns: int,
 ) -> Inequality:
     """Constraint in a share of the rounds, with its margin; one that is known before the decision holds in each round.
 
     stated  predictions of streams that the model states
+    turns   learners that take turns where feedback is late
     """
     if folding.model.feedback is not Feedback.FULL:
         message = f"`{c.label}` holds in a share of the rounds, for which its margin is learned from full feedback"
         raise fail("OCO528", message, c.span, "write `each round`, or leave out the `feedback` line")
     boxes = {b.name: interval(b.domain.lower, b.domain.upper, b.shape) for b in blocks}
     boxes["t"] = interval(1.0, float(folding.horizon or np.inf), ())
-    margin = margin_of(c.label, c.expr, 1 - percent / 100, folding, boxes, streams, c.span, stated)
+    margin = margin_of(c.label, c.expr, 1 - percent / 100, folding, boxes, streams, c.span, stated, turns)
     return replace(c, timing=Timing.EACH_ROUND, margin=margin)
 
 

@@ -28,8 +28,8 @@ class StreamRange:
     `mean` is the expected value where it is known: of the distribution, cut to the bounds, or as declared after `iid`.
     `distribution` is the distribution, cut to the bounds, where the model states it: `distribution.sample(rng, rounds)` draws.
     `axes` names the entries along axes whose length is an index. `first` and `following` are of a value that a round leaves to the next:
-    what it is in round 1, and what it is after a round, over the decisions and streams of that round; `uncut` of a state before it is cut
-    to its range.
+    what it is in round 1, and what it is after a round, over the decisions and streams of that round; `at_once` what it counts as after a
+    round whose feedback is still to come; `uncut` of a state before it is cut to its range.
     """
 
     name: str
@@ -43,6 +43,7 @@ class StreamRange:
     axes: Axes = ()
     first: Floats | None = None
     following: Expr | None = None
+    at_once: Expr | None = None
     uncut: Expr | None = None
 
     @property

@@ -7,6 +7,7 @@ with a^_t(x0) <= 0 in every round, the known constraint of round t is
 
 x0 satisfies it in every round, so spent_T <= B on every sequence: a decision is never ahead of an even plan, and what is left of a round's
 part goes to later ones. A decision u with a^_t(u) <= b / T for all t satisfies the constraints of all rounds, whatever the learner spent.
+Where feedback is late, rounds whose a_t is still to come count as a^_t in what was spent (`proximal.handing_on`).
 """
 
 from __future__ import annotations
@@ -45,14 +46,18 @@ def timed(
     blocks: Sequence[DecisionBlock],
     streams: Sequence[StreamRange],
     stated: Mapping[str, Expr],
+    delay: int,
 ) -> Inequality:
     """Constraint with what a learner keeps for it: its margin in a share of the rounds, its budget in total.
 
     stated  predictions of streams that the model states
+    delay   rounds by which feedback comes later
     """
     if statement.timing is Timing.IN_TOTAL:
         return _in_total(c, statement, folding, blocks, streams)
-    return c if statement.percent is None else in_share(c, statement.percent, folding, blocks, streams, stated)
+    return (
+        c if statement.percent is None else in_share(c, statement.percent, folding, blocks, streams, stated, delay + 1)
+    )
 
 
 def _in_total(

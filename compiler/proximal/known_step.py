@@ -70,20 +70,20 @@ def carried_field(name: str) -> str:
 def kept_at_start(p: Problem, start: Point) -> State:
     """State that keeps what the first round is left with."""
     carried = {carried_field(s.name): p.tracer.constant(s.first, s.name) for s in _carried(p) if s.first is not None}
-    return {**_decided(p, start), **carried}
+    return {**decided_before(p, start), **carried}
 
 
 def kept_after(p: Problem, x: Point) -> State:
     """State that keeps what this round, with its decision x, leaves to the next."""
-    results = _decided(p, x)
+    results = decided_before(p, x)
     for s in _carried(p):
         if s.following is not None:
             results[carried_field(s.name)] = p.tracer.reshape(p.values([s.following], x), s.shape)
     return results
 
 
-def _decided(p: Problem, x: Point) -> dict[str, Structured]:
-    """Decision in the user's units, where a constraint is about the decision before."""
+def decided_before(p: Problem, x: Point) -> dict[str, Structured]:
+    """Decision in the user's units, where the next round is about the decision before it."""
     return {BEFORE: p.units.outward(x)} if any(s.stream.previous for s in _carried(p)) else {}
 
 

@@ -14,7 +14,7 @@ from oco.compiler.certificates.sums import SYMBOLS as SUMMED
 from oco.compiler.certificates.watched_conditions import SYMBOLS as WATCHED
 from oco.compiler.certificates.watched_conditions import ConditionKeeper, watched_constraints
 from oco.compiler.ir.build import Measure, Named, trace_program, with_certificate, with_prepare
-from oco.compiler.ir.program import NUMBER, OBSERVED, Program
+from oco.compiler.ir.program import CORRECTED, HANDED, NUMBER, OBSERVED, Program
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
 from oco.compiler.lowering.disclosed import disclosed, with_streams
@@ -97,9 +97,13 @@ def _gap(t: Tracer, algorithm: Algorithm, spec: TraceSpec) -> Callable[[Named], 
 
 def _in_turn(program: Program, algorithm: Algorithm, spec: TraceSpec) -> Program:
     """Program of one of the learners that take turns."""
-    kept = (OBSERVED, *algorithm.shared) if algorithm.shared else ()
-    shared = (f.name for f in program.state if any(f.name == s or f.name.startswith(f"{s}_") for s in kept))
-    return replace(program, shared=tuple(shared), numbered_by=NUMBER if spec.canonical.timed else program.numbered_by)
+    fields = [f.name for f in program.state]
+    corrected = tuple(name for name in fields if name.startswith(CORRECTED))
+    kept = (OBSERVED, *algorithm.shared, *corrected) if algorithm.shared or corrected else ()
+    shared = (name for name in fields if any(name == s or name.startswith(f"{s}_") for s in kept))
+    handed = tuple((name.removeprefix(HANDED), name) for name in fields if name.startswith(HANDED))
+    by = NUMBER if spec.canonical.timed else program.numbered_by
+    return replace(program, shared=tuple(shared), handed=handed, corrected=corrected, numbered_by=by)
 
 
 def _disclosed(

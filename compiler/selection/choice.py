@@ -310,7 +310,7 @@ def _promised(
     searched = scaled and not numbers_given(given) and not policy.plain
     best = optimum(theorem, inner, given, policy.weight, settings, rival) if searched else None
     settings = settings if best is None else dict(best.settings)
-    if why := withheld(theorem, s):
+    if why := withheld(theorem, s, settings):
         return Verdict(a, Applicability.APPLICABLE, theorem, (), settings, reason=why, scales=scales, best=best)
     guarantee = on_data(best.guarantee if best is not None else promise(theorem, inner, settings), s, scales)
     informativeness, score = weigh(inner, guarantee, policy.weight)

@@ -108,7 +108,7 @@ def _verdict_lines(v: Verdict, choice: Choice) -> list[str]:
         return [*lines, *(_wrapped("unless", f"you {v.fix}") if v.fix else []), ""]
     for setting in v.settings.values() if v.applicability is Applicability.CHOSEN else ():
         lines += _wrapped("setting", setting_text(setting))
-    if v.theorem is not None and (why := withheld(v.theorem, choice.situation)):
+    if v.theorem is not None and (why := withheld(v.theorem, choice.situation, v.settings)):
         lines += _wrapped("promise", f"none: {why}") if why not in v.reasons else []
     if v.guarantee is not None:
         lines += _wrapped("by", v.guarantee.theorem)

@@ -97,7 +97,9 @@ class Plan:
     def withheld(self) -> str:
         """Reason why nothing is promised of the algorithm although the hypotheses of its theorem hold; "" elsewhere."""
         v = self._winner
-        return "" if v.guarantee is not None or v.theorem is None else withheld(v.theorem, self.choice.situation)
+        if v.guarantee is not None or v.theorem is None:
+            return ""
+        return withheld(v.theorem, self.choice.situation, v.settings)
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:

@@ -32,7 +32,7 @@ def _notices(choice: Choice) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "OCO717", message, s.canonical.model.span, f"{users} takes them, where it applies", Severity.WARNING
         )
-    if v is not None and v.theorem is not None and (why := withheld(v.theorem, s)):
+    if v is not None and v.theorem is not None and (why := withheld(v.theorem, s, v.settings)):
         message = f"nothing is guaranteed of `{v.name}` here: {why}"
         yield Diagnostic("OCO704", message, s.canonical.model.horizon.span, "", Severity.WARNING)
     if v is None or v.guarantee is None or s.rounds is None:

@@ -19,6 +19,7 @@ from oco.compiler.lowering.round_problem import Problem, TraceSpec
 from oco.compiler.lowering.rounding import rounded
 from oco.compiler.lowering.rule import Informed, Rule, State
 from oco.compiler.lowering.storage import StateLayout, decided, started
+from oco.compiler.proximal.handing_on import HandingOn
 from oco.compiler.proximal.known_step import BEFORE, CarryingRule, WithinKnown, carried_field
 from oco.compiler.theory.scales import Scales
 
@@ -113,15 +114,17 @@ def _rule(algorithm: Algorithm, spec: TraceSpec) -> tuple[Rule, Informed | None]
     rule: Rule = algorithm.rule()
     if spec.restarts is not None:
         rule = Restarted(rule, *spec.restarts)
-    informed = algorithm.prepares(spec.canonical)
-    if spec.canonical.delay and algorithm.shared:
-        rule = LearningTogether(cast(Informed, rule), spec.canonical.delay + 1)
-    elif spec.canonical.known and not informed:
+    canonical, informed = spec.canonical, algorithm.prepares(spec.canonical)
+    if canonical.known and not informed:
         rule, informed = WithinKnown(rule, algorithm.plays), True
-    elif spec.canonical.carried and not informed:
+    elif canonical.carried and not informed:
         rule = CarryingRule(rule)
-    if spec.canonical.delay and not algorithm.shared and spec.canonical.timed:
-        rule = LearningAlone(rule, spec.canonical.delay + 1)
+    if canonical.delay and canonical.carried:
+        rule, informed = HandingOn(rule, informed, algorithm.hands, bool(algorithm.shared)), True
+    if canonical.delay and algorithm.shared:
+        rule = LearningTogether(cast(Informed, rule), canonical.delay + 1)
+    elif canonical.delay and canonical.timed:
+        rule = LearningAlone(rule, canonical.delay + 1)
     return rule, cast(Informed, rule) if informed else None
 
 

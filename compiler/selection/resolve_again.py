@@ -72,7 +72,7 @@ def with_provisos(theorem: Theorem, s: Situation, guarantee: Guarantee) -> Guara
 def promised_again(s: Situation, v: Verdict, weight: float) -> Verdict:
     """The verdict with the guarantee of its settings."""
     assert v.theorem is not None
-    if withheld(v.theorem, s):
+    if withheld(v.theorem, s, v.settings):
         return v
     inner = in_its_units(s, v)
     guarantee = with_provisos(v.theorem, s, on_data(promise(v.theorem, inner, v.settings), s, v.scales))

@@ -101,9 +101,9 @@ def weigh(s: Situation, guarantee: Guarantee, weight: float = 1.0) -> tuple[Info
     )
 
 
-def withheld(theorem: Theorem, s: Situation) -> str:
+def withheld(theorem: Theorem, s: Situation, settings: Mapping[str, Setting]) -> str:
     """Why nothing is promised although a theorem's hypotheses hold, where decisions are moved into known constraints; else ""."""
-    if (why := theorem.withholds(s)) or not s.canonical.known:
+    if (why := theorem.withholds(s, settings)) or not s.canonical.known:
         return why
     own = {p.name for p in s.canonical.previous if p.stream.previous}
     if moving := ", ".join(dict.fromkeys(f"`{c.origin}`" for c in s.canonical.known if own & set(names(c.expr)))):

@@ -8,6 +8,9 @@ moving. What a move costs beside is bounded by its length (`prover.move_costs`):
 (Anava, Hazan & Mannor 2015, Theorem 3.1, with a memory of one round). A theorem gives the length of a step where its proof does; for any
 other each move counts as long as the domain, and the guarantee says so. Comparators that move pay f_t(u_t, u_{t-1}) >= f_t(u_t, u_t) -
 c(|u_t - u_{t-1}|), so that M times their path is added.
+
+Under delays round t - 1 is another learner's than round t, and no step bounds how far apart their decisions are: each move counts as long
+as the domain then, the one from the last round of the learner before included.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ def promise(theorem: Theorem, s: Situation, settings: Mapping[str, Setting]) -> 
     if s.canonical.moving is None:
         return guarantee
     slope, diameter = s.number(f"loss.moves.lipschitz.{theorem.norm}"), s.number(f"domain.diameter.{theorem.norm}")
-    covered = theorem.step_length is not None
+    covered = _covered(theorem, s)
     remarks = guarantee.remarks if covered else (*guarantee.remarks, UNCOVERED)
     regret = guarantee.regret_bound
     if slope is None or diameter is None or not regret.formula:
@@ -55,16 +58,21 @@ def promise(theorem: Theorem, s: Situation, settings: Mapping[str, Setting]) -> 
     return replace(guarantee, regret_bound=_with_moves(regret, theorem, s, settings, slope, diameter), remarks=remarks)
 
 
+def _covered(theorem: Theorem, s: Situation) -> bool:
+    """True where the theorem bounds how far apart decisions of successive rounds are."""
+    return theorem.step_length is not None and not s.canonical.delay
+
+
 def _with_moves(
     bound: Bound, theorem: Theorem, s: Situation, settings: Mapping[str, Setting], slope: float, diameter: float
 ) -> Bound:
     at_rest, smoothness = s.number(STANDING), s.number(SMOOTHNESS)
-    length = theorem.step_length
-    own = None if length is None else length(s, settings)
+    length, first = theorem.step_length, 0 if s.canonical.delay else 1
+    own = length(s, settings) if length is not None and _covered(theorem, s) else None
 
     def moved(rounds: Rounds, horizon: int) -> Floats:
         if own is None:
-            return np.asarray(slope * diameter * (rounds.last - 1))
+            return np.asarray(slope * diameter * (rounds.last - first))
         step: Any = own(rounds, horizon)
         longest: Any = rounds.constant(diameter)
         d = np.minimum(step, longest)
@@ -74,7 +82,7 @@ def _with_moves(
         return np.asarray(cost.sums() - cost.last)
 
     def followed(rounds: Rounds, horizon: int) -> Floats:
-        return np.asarray(slope * path_length(s, rounds.n))
+        return np.asarray(slope * path_length(s, rounds.n + 1 - first))
 
     quantities = [Quantity("moved", r"\sum_{t>1} c(\|x_t - x_{t-1}\|)", "cost of the learner's moves, at most", moved)]
     formula = f"{bound.formula} + moved"

@@ -242,7 +242,7 @@ class Theorem:
     restart            where an epoch begins when the number of rounds is unknown
     restarts           the theorem whose method is begun anew in ever longer epochs (see `restarts.py`)
     first_epoch        rounds of the first of them, where they are given
-    withholds          reason why nothing is promised of a situation although its hypotheses hold; "" where something is
+    withholds          reason why nothing is promised of a situation, with these settings, though its hypotheses hold; "" where something is
     """
 
     name: str
@@ -269,7 +269,7 @@ class Theorem:
     restart: Restart = Restart.FROM_DECISION
     restarts: Theorem | None = None
     first_epoch: int | None = None
-    withholds: Callable[[Situation], str] = field(default=lambda s: "")
+    withholds: Callable[[Situation, Mapping[str, Setting]], str] = field(default=lambda s, settings: "")
 
     def has_words_of(self, given: Mapping[str, str | float]) -> bool:
         """True if the words among the given settings are its own."""

@@ -63,10 +63,12 @@ BUILDING: dict[str, Code] = {
     "OCO540": Code(
         "what cannot stand beside delayed feedback",
         "`feedback full delayed 3` says that the data of a round come by the end of the third round after it. Four learners take turns, so "
-        "that none decides before it knows its last round; what a round leaves to the next (`prev`, `state`, `in 99% of rounds`, `last(s)`)"
-        " is not theirs. The number `t` of the round is that among all.",
-        _HEAD + "minimize c @ x + norm1(x - prev(x))\nfeedback full delayed 3\n",
-        "Leave one of both out, or give what is known by then as a `context`: `context before[2] in [0, 1]` for the decision before.",
+        "that none decides before it knows its last round. What a round leaves to the next is known then where it is made of decisions and "
+        "contexts (`prev(x)`, a `state` that no stream moves). States that streams move, and `last(s)`, wait for the feedback.",
+        _HEAD
+        + "state s = s + c[0] in [0, 9] start 4\nminimize c @ x\nsubject to\n    left: x[0] <= s  each round\nfeedback full delayed 3\n",
+        "Leave one of both out, or give what is known by then as a `context`: `context s in [0, 9]` for the value that is read off, or an "
+        "estimate.",
         Stage.CHECK,
     ),
     "OCO530": Code(

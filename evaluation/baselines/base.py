@@ -236,11 +236,21 @@ def apart_from(problem: Canonical, given: dict[str, Array], x: Array) -> tuple[E
 
 def decisions(rule: DecisionRule, game: Game) -> Array:
     """Decisions (T, n) of a rule; under delayed feedback in turns, in each of which it knows the rounds before, as learners do."""
+    return interleaved([rule.decide(own) for own in in_turn(game)], game.rounds)
+
+
+def in_turn(game: Game) -> list[Game]:
+    """Games of the learners in turn under delayed feedback; the game alone where feedback comes at once."""
     turns = min(game.problem.delay + 1, game.rounds)
     if turns == 1:
-        return rule.decide(game)
-    x = np.zeros((game.rounds, sum(b.domain.size for b in game.problem.blocks)))
-    for i in range(turns):
-        own = {name: values[i::turns] for name, values in game.streams.items()}
-        x[i::turns] = rule.decide(replace(game, streams=own, rounds=len(x[i::turns])))
-    return x
+        return [game]
+    own = [{name: values[i::turns] for name, values in game.streams.items()} for i in range(turns)]
+    return [replace(game, streams=s, rounds=len(range(i, game.rounds, turns))) for i, s in enumerate(own)]
+
+
+def interleaved(parts: Sequence[Array], rounds: int) -> Array:
+    """Rows of all rounds, of those of the rounds of each turn."""
+    result = np.empty((rounds, *parts[0].shape[1:]), parts[0].dtype)
+    for i, part in enumerate(parts):
+        result[i :: len(parts)] = part
+    return result

@@ -1,7 +1,8 @@
 """Rules played round after round, where a round leaves something to the next: previous decisions, states, margins of shares of rounds.
 
 All rules are solved side by side, a round at a time: each has its own past. Known constraints are met with what is known before the
-decision, and a constraint in a share of the rounds with the margin that the model's own learner would have.
+decision, and a constraint in a share of the rounds with the margin that the model's own learner would have. Under delayed feedback data
+are predicted in turns, in each of which the rounds before are known, as learners do; what rounds leave is that of all of them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,16 @@ import numpy as np
 from oco.compiler.problem.canonical import Canonical, StreamRange
 from oco.dsl.expressions import Expr, Kind, Name, rewrite
 from oco.dsl.statements import Stream
-from oco.evaluation.baselines.base import Game, Played, RuleUnavailable, SkippedRule, measured, stacked
+from oco.evaluation.baselines.base import (
+    Game,
+    Played,
+    RuleUnavailable,
+    SkippedRule,
+    in_turn,
+    interleaved,
+    measured,
+    stacked,
+)
 from oco.evaluation.baselines.predictions import Predictor, as_real, indices, predicted
 from oco.evaluation.baselines.resolve import PREFIX, Resolving
 from oco.evaluation.batch import values_of
@@ -80,7 +90,8 @@ class _Steps:
         self.learned = sum(c.size for c in learned.inequalities)
         self.revealed = [s for s in learned.revealed if s.name in game.streams]
         self.carried = learned.carried
-        self.predictions = [predicted(replace(game, problem=_revealed(learned)), r.predictor) for r in rules]
+        self.turns = min(game.problem.delay + 1, game.rounds)
+        self.predictions = [_predicted(replace(game, problem=_revealed(learned)), r.predictor) for r in rules]
         self.kept = indices(learned)
         K, T = len(rules), game.rounds
         centre = {b.name: b.domain.centre() for b in learned.blocks}
@@ -98,7 +109,8 @@ class _Steps:
             self.game.check_time()
         for name, values in self.left.items():
             self.past[name][:, t] = values
-        margins = np.array([r.margin(self.errors[k, :t]) for k, r in enumerate(self.rules)])
+        own = slice(t % self.turns, t, self.turns)
+        margins = np.array([r.margin(self.errors[k, own]) for k, r in enumerate(self.rules)])
         as_predicted = self._given(
             t, {s.name: np.stack([p[s.name][t] for p in self.predictions]) for s in self.revealed}
         )
@@ -151,6 +163,12 @@ class _Steps:
         T = self.game.rounds
         streams = {**self.game.streams, **{n: v[k] for n, v in self.past.items()}, ROUND: np.arange(T) + 1.0}
         return measured(RoundArrays.of(self.measured, streams, np.arange(T) + 1), name, self.x[k], seconds)
+
+
+def _predicted(game: Game, predictor: Predictor) -> dict[str, Array]:
+    """Predictions of all streams (T, *shape), each from the rounds before whose feedback has come."""
+    parts = [predicted(own, predictor) for own in in_turn(game)]
+    return {name: interleaved([part[name] for part in parts], game.rounds) for name in parts[0]}
 
 
 def _revealed(problem: Canonical) -> Canonical:

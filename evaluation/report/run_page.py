@@ -200,7 +200,8 @@ def _promise(trace: MeasuredRun) -> list[str]:
         (names.get(name, name), f"O({rate.replace('**', '^')})", _last(promise, name))
         for name, rate in promise.rates.items()
     ]
-    words = f"By {promise.theorem}." if promise.theorem else "No theorem speaks for this run."
+    none = f"Nothing is promised: {promise.withheld}." if promise.withheld else "No theorem speaks for this run."
+    words = f"By {promise.theorem}." if promise.theorem else none
     settings = html.table(("setting", "formula", "value"), _settings(promise), numbers=(2,)) if promise.settings else ""
     bounds = (
         html.table(("measure", "rate", f"bound after {counted(trace.rounds, 'round')}"), rows, numbers=(2,))

@@ -19,6 +19,13 @@ BACKENDS = {
         precisions=("float64", "float32"),
         targets=("wasm",),
     ),
+    "jax": Registered(
+        "oco.backends.xla.backend:JaxBackend",
+        "JAX",
+        linear_algebra=True,
+        standalone=False,
+        whole_runs=True,
+    ),
 }
 """Registry of the backends, a row each; the first is the default.
 

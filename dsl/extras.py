@@ -15,6 +15,7 @@ EXTRAS = {
     "plotly": "interactive",
     "pygls": "editor",
     "uvicorn": "serve",
+    "jax": "jax",
 }
 """Extra that installs a package."""
 

@@ -34,7 +34,7 @@ _RULE = 100
 _LEARNER = ("intake", "state_file", "standalone")
 _IN_TURN = ("open_rounds", "standalone_delayed")
 _FILE = "standalone_file"
-_UNPACKED = '''
+UNPACKED = '''
 def unpacked(text, dtype, shape):
     """An array from its compressed bytes."""
     return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype).reshape(shape)
@@ -143,7 +143,7 @@ def emit_rule(program: Program, entries: Sequence[Function] = (), skip: Collecti
 def rule_text(program: Program, entries: Sequence[Function]) -> str:
     """Text of constants and of entries by these names, of a program after the passes for NumPy."""
     rule = list(_rule(program, entries))
-    packed = ["base64", "zlib"] if _UNPACKED in rule else []
+    packed = ["base64", "zlib"] if UNPACKED in rule else []
     modules = sorted([*packed, "math"] if _uses_math(rule) else packed)
     return "\n".join(
         [*(f"import {m}" for m in modules), *([""] if modules else []), "import numpy as np", "", *rule, ""]
@@ -173,7 +173,7 @@ def _rule(program: Program, entries: Sequence[Function]) -> Iterator[str]:
         yield _heading("Constants")
         yield ""
     if any("unpacked(" in source for _, source, _ in constants):
-        yield _UNPACKED
+        yield UNPACKED
     for name, source, why in constants:
         line = f"{name} = {source}"
         if why and len(line) + len(why) + 4 <= _RULE and "\n" not in line:

@@ -36,6 +36,7 @@ from oco.trials import trial_of
 
 if TYPE_CHECKING:
     from oco.backends.fleet import Fleet
+    from oco.backends.gradients import SettingsLoss
     from oco.evaluation.comparators import ComparatorBudget
     from oco.evaluation.data import Data
     from oco.evaluation.measured_run import MeasuredRun
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
 
 PUBLIC = (
     *("alerting", "algorithm", "certified", "choice", "explain", "facts", "files", "fleet", "for_rounds", "frontier"),
-    *("guarantee", "horizon", "interactive_frontier", "lean", "learner", "model", "plot_frontier", "program"),
-    *("recipe", "replay", "run", "settings", "source", "to_json", "usage", "verdicts", "warnings"),
+    *("guarantee", "horizon", "interactive_frontier", "lean", "learner", "loss_of_settings", "model"),
+    *("plot_frontier", "program", "recipe", "replay", "run", "settings", "source", "to_json", "usage", "verdicts", "warnings"),
     *("with_horizon", "write"),
 )
 """Names that `dir(plan)` lists."""
@@ -271,6 +272,30 @@ class Plan(core.Plan, Suggesting):
         finally:
             if bar is not None:
                 bar.close()
+
+    @checked_call
+    def loss_of_settings(
+        self,
+        data: Any = None,
+        rounds: int | None = None,
+        seed: int = 0,
+        price: float = 0.0,
+        backend: str | None = None,
+    ) -> SettingsLoss:
+        """Total loss of a run over data, and `price` times its violations, as a function of the settings that the theorem leaves free.
+
+        The result takes a dict of numbers by name, as `oco tune` has them: factors of the paper's formulas, or values. It is a function of
+        JAX, for `jax.grad`, `jax.vmap` and `jax.jit`; its `settings` are where the plan has them, and `value_and_slopes` gives floats.
+
+        price  of a unit of violation, in the model's units: of [g]_+ round by round, or of the excess on average
+        seed   as for `run`
+
+        Raises OCO711 where no constant is free, OCO874 where runs of the plan are not differentiated, OCO911 without JAX, which the extra
+        `jax` installs.
+        """
+        from oco.gradients import loss_of_settings
+
+        return loss_of_settings(self, data, rounds, seed, price, backend)
 
     def replay(self, trace: MeasuredRun, progress: Progress | None = None) -> Trace:
         """Repeat the run of a trace with the same data, draws and start, hence the same decisions, bit for bit.

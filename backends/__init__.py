@@ -25,6 +25,7 @@ BACKENDS = {
         linear_algebra=True,
         standalone=False,
         whole_runs=True,
+        gradients=True,
     ),
 }
 """Registry of the backends, a row each; the first is the default.

@@ -29,6 +29,7 @@ class Registered:
     standalone      True where it writes files that run without this package
     parts           True where it can write its module in parts, as files of a folder
     whole_runs      True where its programs play many rounds in one call
+    gradients       True where it differentiates the cost of a run in settings (`backends/gradients.py`)
     growth          True where it works out the wealth of bets against streams (`compiler/evidence/wealth.py`)
     precisions      numbers that those files may have, the usual ones first: float64, float32
     targets         platforms that it compiles learners for, beside this machine: wasm
@@ -41,6 +42,7 @@ class Registered:
     standalone: bool = True
     parts: bool = False
     whole_runs: bool = False
+    gradients: bool = False
     growth: bool = False
     precisions: tuple[str, ...] = ("float64",)
     targets: tuple[str, ...] = ()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 
 from oco.backends.base import Compiled
 from oco.backends.contract import Contract
 from oco.backends.fleet import Fleet
+from oco.backends.gradients import Prices, RecordedInputs, SettingsLoss
 from oco.backends.learner import Learner
 from oco.backends.python.executed import on_demand
 from oco.backends.xla.module import rule_text
@@ -43,30 +44,41 @@ class JaxBackend:
     def compile(self, program: Program, contract: Contract | None = None) -> Compiled:
         """Program as compiled functions of the emitted text. Raises OCO911 without JAX, OCO873 for operations that it has no text for."""
         require_package(PACKAGE, f"the backend {self.name!r}")
-        from oco.backends.xla import executed as jax
+        from oco.backends.xla.executed import compiled, executed, watched
         from oco.backends.xla.rounds import WholeRuns
 
         source = rule_text(program)
-        made = jax.executed(source, program.name)
+        made = executed(source, program.name)
         state = [f.name for f in program.state]
-        decide = jax.watched(made["decide"], [f.name for f in program.decision])
-        update = jax.watched(made["update"], state)
-        measure = None if program.measure is None else jax.compiled(made["measure"])
+        measure = None if program.measure is None else compiled(made["measure"])
         whole = program.measure is not None and not program.previous
         return Compiled(
             self.name,
             program,
             source,
-            jax.compiled(made["init"]),
-            decide,
-            update,
+            compiled(made["init"]),
+            watched(made["decide"], [f.name for f in program.decision]),
+            watched(made["update"], state),
             measure,
             on_demand(program, program.slopes),
             WholeRuns(program, contract, made["play_round"]) if whole else None,
             made,
-            None if program.prepare is None else jax.watched(made["prepare"], state),
+            None if program.prepare is None else watched(made["prepare"], state),
             on_demand(program, program.certificate),
         )
+
+    def settings_loss(
+        self,
+        program: Program,
+        recorded: RecordedInputs,
+        settings: Mapping[str, float],
+        prefix: str,
+        prices: Prices,
+    ) -> SettingsLoss:
+        """Cost of the run of a program as a function of settings, for `jax.grad`, `jax.vmap` and `jax.jit`."""
+        from oco.backends.xla.settings_loss import DifferentiableLoss
+
+        return DifferentiableLoss(program, recorded, settings, prefix, prices)
 
     def files(self, program: Program, contract: Contract) -> dict[str, str]:
         """Nothing yet."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 
 from oco.backends.python.expressions import in_rows, literal
-from oco.backends.xla.templates import TEMPLATES
+from oco.backends.xla.templates import TEMPLATES, Template
 from oco.compiler.ir.ops import CONTROL
 from oco.compiler.ir.program import Block, Equation, Function, Literal, Operand, Program
 from oco.compiler.ir.rewrite import all_functions, bound_names, equations_of
@@ -27,9 +27,9 @@ def check_expressible(program: Program) -> None:
         )
 
 
-def function_lines(function: Function, as_tuple: bool = False) -> list[str]:
+def function_lines(function: Function, as_tuple: bool = False, templates: Mapping[str, Template] = TEMPLATES) -> list[str]:
     """Lines of a function: head, docstring, equations, results. `as_tuple`: a single result is given as a tuple too."""
-    writer = _Writer(set(bound_names(function.body)))
+    writer = _Writer(set(bound_names(function.body)), templates)
     names = [p.name for p in function.body.params]
     doc = [f'    """{line}"""' for line in function.doc.split("\n")[:1] if line]
     body = writer.block(function.body, as_tuple)
@@ -59,8 +59,9 @@ def _comma(items: Sequence[str]) -> list[str]:
 class _Writer:
     """Writer of blocks; `taken` are the names that inner functions may not have."""
 
-    def __init__(self, taken: set[str]) -> None:
+    def __init__(self, taken: set[str], templates: Mapping[str, Template]) -> None:
         self.taken = taken
+        self.templates = templates
 
     def block(self, block: Block, as_tuple: bool) -> list[str]:
         """Statements of a block, and the return of its results."""
@@ -94,7 +95,7 @@ class _Writer:
                 yield from self.inner(row, e.blocks[0])
                 yield from call_lines(_comma(outs), f"jax.vmap({row})", args)
             case _:
-                yield f"{', '.join(outs)} = {TEMPLATES[e.op](e, args)}"
+                yield f"{', '.join(outs)} = {self.templates[e.op](e, args)}"
 
     def named(self, outs: Sequence[str], word: str) -> str:
         """Fresh name of an inner function, after the first of the results that it makes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from oco.backends.python.constants import array_source
 from oco.backends.python.module import UNPACKED, comment
 from oco.backends.xla.functions import check_expressible, function_lines
-from oco.backends.xla.templates import HELPERS
+from oco.backends.xla.templates import DIFFERENTIABLE, HELPERS, TEMPLATES, Template
 from oco.compiler.ir.dead_code import used_by
 from oco.compiler.ir.passes import fuse
 from oco.compiler.ir.program import Function, Program
@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 """
+DERIVATIVES = "from oco.backends.xla.derivatives import larger, largest, ratio, root, smaller, smallest"
 
 
 def entries_of(program: Program) -> list[Function]:
@@ -32,11 +33,16 @@ def entries_of(program: Program) -> list[Function]:
 def rule_text(program: Program) -> str:
     """Text of constants, functions and the round of a program; 64-bit numbers are enabled by whoever runs it. Raises OCO873."""
     check_expressible(program)
-    short = fuse(program)
-    return "\n".join([IMPORTS, *_rule(short), ""])
+    return "\n".join([IMPORTS, *_rule(fuse(program)), ""])
 
 
-def _rule(program: Program) -> Iterator[str]:
+def differentiable_text(program: Program) -> str:
+    """Text of `rule_text` with operations whose derivatives stay finite. Raises OCO873."""
+    check_expressible(program)
+    return "\n".join([IMPORTS, DERIVATIVES, *_rule(fuse(program), DIFFERENTIABLE), ""])
+
+
+def _rule(program: Program, templates: Mapping[str, Template] = TEMPLATES) -> Iterator[str]:
     entries = entries_of(program)
     functions, constants = used_by(program, entries)
     sources = [(g.var.name, _constant(g.value), comment(g.why)) for g in constants]
@@ -48,9 +54,9 @@ def _rule(program: Program) -> Iterator[str]:
     called = {e.op for f in (*functions, *entries) for e in equations_of(f.body)}
     yield from (f"\n{text}" for name, text in HELPERS.items() if name in called)
     for f in functions:
-        yield from ("", "", *function_lines(f))
+        yield from ("", "", *function_lines(f, False, templates))
     for f in entries:
-        yield from ("", "", *function_lines(f, as_tuple=True))
+        yield from ("", "", *function_lines(f, True, templates))
     if program.measure is not None:
         yield from ("", "", *_round_lines(program))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from oco.compiler.ir.program import Equation
+from oco.compiler.ir.program import DType, Equation, Literal
 
 Template = Callable[[Equation, Sequence[str]], str]
 
@@ -20,7 +20,7 @@ def _infix(symbol: str) -> Template:
 def _reduction(name: str) -> Template:
     def written(e: Equation, args: Sequence[str]) -> str:
         axis = e.attr("axis")
-        return f"jnp.{name}({args[0]})" if axis is None else f"jnp.{name}({args[0]}, axis={axis})"
+        return f"{name}({args[0]})" if axis is None else f"{name}({args[0]}, axis={axis})"
 
     return written
 
@@ -63,7 +63,7 @@ TEMPLATES: dict[str, Template] = {
     **{name: _call(f"jnp.{name}") for name in ("abs", "sqrt", "exp", "log", "log1p", "expm1", "sign", "floor")},
     **{name: _call(f"jnp.{name}") for name in ("isfinite", "mod", "maximum", "minimum", "where")},
     **{name: _call(f"jnp.{name}") for name in ("argmax", "argmin", "cumsum", "transpose", "diag", "sort", "argsort")},
-    **{name: _reduction(name) for name in ("sum", "max", "min", "prod", "any", "all")},
+    **{name: _reduction(f"jnp.{name}") for name in ("sum", "max", "min", "prod", "any", "all")},
     "neg": lambda e, args: f"-{args[0]}",
     "not": _call("jnp.logical_not"),
     "to_float": lambda e, args: f"jnp.asarray({args[0]}, jnp.float64)",
@@ -98,6 +98,25 @@ TEMPLATES: dict[str, Template] = {
     "eigh": lambda e, args: f"jnp.linalg.eigh({args[0]}, symmetrize_input=False)",
 }
 """Expressions of the operations; those with several results give a tuple of them."""
+
+
+def _of_floats(name: str, plain: str) -> Template:
+    """Function of `derivatives.py` where entries are floats that are not known; integers have no derivative."""
+    usual = TEMPLATES[plain]
+    other = _reduction(name) if plain in ("max", "min") else _call(name)
+    return lambda e, args: (other if e.outs[0].type.dtype is DType.FLOAT else usual)(e, args)
+
+
+DIFFERENTIABLE: dict[str, Template] = {
+    **TEMPLATES,
+    "div": lambda e, args: TEMPLATES["div"](e, args) if isinstance(e.args[1], Literal) else f"ratio({', '.join(args)})",
+    "sqrt": _call("root"),
+    "maximum": _of_floats("larger", "maximum"),
+    "minimum": _of_floats("smaller", "minimum"),
+    "max": _of_floats("largest", "max"),
+    "min": _of_floats("smallest", "min"),
+}
+"""Expressions of programs that are differentiated, with the functions of `derivatives.py`."""
 
 HELPERS = {
     "weighted_quantile": '''

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,3 +58,19 @@ def cost_of_settings(plan: Plan, data: Data, seed: int, prices: Prices, backend:
     inputs = [np.asarray(streams[f.name]) for f in program.feedback]
     recorded = RecordedInputs(inputs, learner.random_arrays(data.rounds), first)
     return settings_loss(learner.compiled, recorded, {n: float(x or 0.0) for n, x in numbers.items()}, OPEN, prices)
+
+
+def slopes_of(
+    plan: Plan, seed: int, trade: Trade, data: Data
+) -> Callable[[Mapping[str, float]], tuple[float, dict[str, float]]]:
+    """Cost of a trade over the second half of the rounds, a round and in its units, with its slope in each constant."""
+    start = data.rounds // 2
+    loss = cost_of_settings(plan, data, seed, prices_of(plan, trade, start))
+    unit = trade.loss_unit * (data.rounds - start)
+
+    def slopes(numbers: Mapping[str, float]) -> tuple[float, dict[str, float]]:
+        known = {**loss.settings, **{name: x for name, x in numbers.items() if name in loss.settings}}
+        value, each = loss.value_and_slopes(known)
+        return value / unit, {name: slope / unit for name, slope in each.items()}
+
+    return slopes

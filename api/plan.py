@@ -48,7 +48,19 @@ if TYPE_CHECKING:
 PUBLIC = (
     *("alerting", "algorithm", "certified", "choice", "explain", "facts", "files", "fleet", "for_rounds", "frontier"),
     *("guarantee", "horizon", "interactive_frontier", "lean", "learner", "loss_of_settings", "model"),
-    *("plot_frontier", "program", "recipe", "replay", "run", "settings", "source", "to_json", "usage", "verdicts", "warnings"),
+    *(
+        "plot_frontier",
+        "program",
+        "recipe",
+        "replay",
+        "run",
+        "settings",
+        "source",
+        "to_json",
+        "usage",
+        "verdicts",
+        "warnings",
+    ),
     *("with_horizon", "write"),
 )
 """Names that `dir(plan)` lists."""

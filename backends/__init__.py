@@ -23,7 +23,6 @@ BACKENDS = {
         "oco.backends.xla.backend:JaxBackend",
         "JAX",
         linear_algebra=True,
-        standalone=False,
         whole_runs=True,
         gradients=True,
     ),

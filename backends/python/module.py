@@ -16,7 +16,7 @@ from oco.backends.contract import Contract, Range
 from oco.backends.identity import model_hash, plan_hash
 from oco.backends.past_horizon import ALONE, ANYTIME
 from oco.backends.python.constants import array_source
-from oco.backends.python.docstrings import learner_docstring, rule_docstring
+from oco.backends.python.docstrings import NUMPY_ALONE, learner_docstring, rule_docstring
 from oco.backends.python.functions import function_lines
 from oco.backends.python.helpers import HELPERS
 from oco.backends.python.layout import turned
@@ -43,8 +43,18 @@ def unpacked(text, dtype, shape):
 
 def emit(program: Program, contract: Contract) -> str:
     """Text of the module: the rule, then the learner that runs it."""
-    rule, learner = _rule_part(program, contract), _learner_part(program, contract)
-    return _module(rule_docstring(program, contract), [*rule, "", ""], learner)
+    return standalone_module(_rule(shorten(program), program.entries), program, contract)
+
+
+def standalone_module(rule: Iterable[str], program: Program, contract: Contract, needs: str = NUMPY_ALONE) -> str:
+    """Text of a module of any rule whose entries take and give arrays of NumPy: what goes in and out, and the learner that runs it.
+
+    needs  packages that the rule needs, in words
+    """
+    learner = _learner_part(program, contract)
+    read = _read("\n".join(learner))
+    part = [*rule, *_interface(program, contract, read), "", ""]
+    return _module(rule_docstring(program, contract, needs=needs), part, learner)
 
 
 def emit_parts(program: Program, contract: Contract) -> dict[str, str]:

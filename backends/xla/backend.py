@@ -12,7 +12,8 @@ from oco.backends.fleet import Fleet
 from oco.backends.gradients import Prices, RecordedInputs, SettingsLoss
 from oco.backends.learner import Learner
 from oco.backends.python.executed import on_demand
-from oco.backends.xla.module import rule_text
+from oco.backends.xla.module import emit, rule_text
+from oco.compiler.ir.names import identifier
 from oco.compiler.ir.program import Program
 from oco.dsl.extras import EXTRAS, require_package
 
@@ -81,9 +82,13 @@ class JaxBackend:
         return DifferentiableLoss(program, recorded, settings, prefix, prices)
 
     def files(self, program: Program, contract: Contract) -> dict[str, str]:
-        """Nothing yet."""
-        raise NotImplementedError
+        """Standalone module by file name. Raises OCO873."""
+        return {f"{identifier(program.name)}_learner.py": emit(program, contract)}
 
     def usage(self, path: str, names: Sequence[str], data: str | None) -> str:
-        """Nothing yet."""
-        raise NotImplementedError
+        """Command that runs the module; the call that gives it values, where no file can hold them."""
+        if data is None:
+            return (
+                f"JAX and NumPy. Use it: `Learner` of {path} decides, and `observe(loss=..., ...)` takes what that cost"
+            )
+        return f"JAX and NumPy. Run it: python {path} {data}"

@@ -27,7 +27,9 @@ def check_expressible(program: Program) -> None:
         )
 
 
-def function_lines(function: Function, as_tuple: bool = False, templates: Mapping[str, Template] = TEMPLATES) -> list[str]:
+def function_lines(
+    function: Function, as_tuple: bool = False, templates: Mapping[str, Template] = TEMPLATES
+) -> list[str]:
     """Lines of a function: head, docstring, equations, results. `as_tuple`: a single result is given as a tuple too."""
     writer = _Writer(set(bound_names(function.body)), templates)
     names = [p.name for p in function.body.params]

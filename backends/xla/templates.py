@@ -1,4 +1,4 @@
-"""Expressions of JAX for the operations of the step IR, a row each. Arguments are names and numbers, so that no operator needs parentheses."""
+"""Expressions of JAX for the operations of the step IR, a row each. Arguments are names and numbers: nothing needs parentheses."""
 
 from __future__ import annotations
 
@@ -109,12 +109,12 @@ def _of_floats(name: str, plain: str) -> Template:
 
 DIFFERENTIABLE: dict[str, Template] = {
     **TEMPLATES,
-    "div": lambda e, args: TEMPLATES["div"](e, args) if isinstance(e.args[1], Literal) else f"ratio({', '.join(args)})",
-    "sqrt": _call("root"),
-    "maximum": _of_floats("larger", "maximum"),
-    "minimum": _of_floats("smaller", "minimum"),
-    "max": _of_floats("largest", "max"),
-    "min": _of_floats("smallest", "min"),
+    "div": lambda e, args: TEMPLATES["div"](e, args) if isinstance(e.args[1], Literal) else f"derivatives.ratio({', '.join(args)})",
+    "sqrt": _call("derivatives.root"),
+    "maximum": _of_floats("derivatives.larger", "maximum"),
+    "minimum": _of_floats("derivatives.smaller", "minimum"),
+    "max": _of_floats("derivatives.largest", "max"),
+    "min": _of_floats("derivatives.smallest", "min"),
 }
 """Expressions of programs that are differentiated, with the functions of `derivatives.py`."""
 

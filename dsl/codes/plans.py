@@ -207,7 +207,7 @@ PLANS: dict[str, Code] = {
     ),
     "OCO874": Code(
         "a run that is not differentiated",
-        "The cost of a run is differentiated in the constants that the theorem leaves free, over rounds that are played in one piece within "
+        "The cost of a run is differentiated in the constants that the theorem leaves free, over rounds played in one piece within "
         "the horizon. The message says what is missing for it.",
         'oco.compile(model).loss_of_settings(data, backend="numpy")',
         "Leave the backend out, give no more rounds than the horizon, and name settings that `oco explain` lists as free.",

@@ -42,8 +42,8 @@ def plan_of(text: str, algorithm: str) -> oco.Plan:
 
 @pytest.fixture(scope="module")
 def loss() -> Any:
-    """Loss of a run of `dpp`, with a violation at the price 2."""
-    return plan_of(MEAN, "dpp").loss_of_settings(rounds=60, price=2.0)
+    """Loss of a run of gradient steps."""
+    return plan_of(BALL, "ogd").loss_of_settings(rounds=60)
 
 
 @pytest.mark.parametrize(("text", "algorithm"), CASES, ids=[a for _, a in CASES])
@@ -83,7 +83,7 @@ def test_it_is_a_function_of_jax(loss: Any) -> None:
 def test_settings_that_are_not_free_are_refused(loss: Any) -> None:
     with pytest.raises(OcoError, match="omega") as refused:
         loss({"omega": 1.0})
-    assert refused.value.code == "OCO874" and "V" in str(refused.value.hint)
+    assert refused.value.code == "OCO874" and "eta" in str(refused.value.hint)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -15,25 +15,22 @@ from oco.dsl.statements import Feedback
 from oco.evaluation.cost import Trade
 from oco.evaluation.data import Data, load_data
 
-if TYPE_CHECKING:
-    from oco.plan import Plan
-
 
 def loss_of_settings(
-    plan: Plan, data: Any, rounds: int | None, seed: int, price: float, backend: str | None
+    plan: Any, data: Any, rounds: int | None, seed: int, price: float, backend: str | None
 ) -> SettingsLoss:
     """Total loss of a run, and `price` times its violations, as a function of the constants that the plan's theorem leaves free."""
     loaded = load_data(plan.canonical, data, seed=seed, rounds=rounds)
     return cost_of_settings(plan, loaded, seed, prices_of(plan, Trade.at_price(plan.canonical, price)), backend)
 
 
-def prices_of(plan: Plan, trade: Trade, start: int = 0) -> Prices:
+def prices_of(plan: Any, trade: Trade, start: int = 0) -> Prices:
     """Prices of a trade in units of the loss, for the rounds from `start` (from 0) on."""
     count, prices = len(trade.hard), np.asarray(trade.prices, dtype=np.float64)
     return Prices(prices[:count], trade.hard, prices[count:], start)
 
 
-def cost_of_settings(plan: Plan, data: Data, seed: int, prices: Prices, backend: str | None = None) -> SettingsLoss:
+def cost_of_settings(plan: Any, data: Data, seed: int, prices: Prices, backend: str | None = None) -> SettingsLoss:
     """Cost of a run over data as a function of the free settings, in numbers as `SearchSpace` has them. Raises OCO711 where none is free,
     OCO874 where the rounds cannot be played in one piece, OCO911 without the backend's package.
     """
@@ -61,7 +58,7 @@ def cost_of_settings(plan: Plan, data: Data, seed: int, prices: Prices, backend:
 
 
 def slopes_of(
-    plan: Plan, seed: int, trade: Trade, data: Data
+    plan: Any, seed: int, trade: Trade, data: Data
 ) -> Callable[[Mapping[str, float]], tuple[float, dict[str, float]]]:
     """Cost of a trade over the second half of the rounds, a round and in its units, with its slope in each constant."""
     start = data.rounds // 2

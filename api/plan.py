@@ -22,6 +22,7 @@ from oco.compiler.selection import plan as core
 from oco.compiler.selection.continuation import continues
 from oco.compiler.selection.plan_notices import plan_notices
 from oco.contract import Recipe, contract_of
+from oco.differentiable import Differentiable
 from oco.dsl.calls import checked_call
 from oco.dsl.diagnostics import Diagnostic, contained
 from oco.dsl.habits import OF_PLAN, Suggesting
@@ -36,7 +37,6 @@ from oco.trials import trial_of
 
 if TYPE_CHECKING:
     from oco.backends.fleet import Fleet
-    from oco.backends.gradients import SettingsLoss
     from oco.evaluation.comparators import ComparatorBudget
     from oco.evaluation.data import Data
     from oco.evaluation.measured_run import MeasuredRun
@@ -47,27 +47,15 @@ if TYPE_CHECKING:
 
 PUBLIC = (
     *("alerting", "algorithm", "certified", "choice", "explain", "facts", "files", "fleet", "for_rounds", "frontier"),
-    *("guarantee", "horizon", "interactive_frontier", "lean", "learner", "loss_of_settings", "model"),
-    *(
-        "plot_frontier",
-        "program",
-        "recipe",
-        "replay",
-        "run",
-        "settings",
-        "source",
-        "to_json",
-        "usage",
-        "verdicts",
-        "warnings",
-    ),
+    *("guarantee", "horizon", "interactive_frontier", "lean", "learner", "loss_of_settings", "model", "plot_frontier"),
+    *("program", "recipe", "replay", "run", "settings", "source", "to_json", "usage", "verdicts", "warnings"),
     *("with_horizon", "write"),
 )
 """Names that `dir(plan)` lists."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan(core.Plan, Suggesting):
+class Plan(core.Plan, Differentiable, Suggesting):
     """Model with its algorithm, settings and guarantee; makes learners. `target` is the backend's name, None for the
     fastest. A value: every method leaves it as it is.
     """
@@ -284,30 +272,6 @@ class Plan(core.Plan, Suggesting):
         finally:
             if bar is not None:
                 bar.close()
-
-    @checked_call
-    def loss_of_settings(
-        self,
-        data: Any = None,
-        rounds: int | None = None,
-        seed: int = 0,
-        price: float = 0.0,
-        backend: str | None = None,
-    ) -> SettingsLoss:
-        """Total loss of a run over data, and `price` times its violations, as a function of the settings that the theorem leaves free.
-
-        The result takes a dict of numbers by name, as `oco tune` has them: factors of the paper's formulas, or values. It is a function of
-        JAX, for `jax.grad`, `jax.vmap` and `jax.jit`; its `settings` are where the plan has them, and `value_and_slopes` gives floats.
-
-        price  of a unit of violation, in the model's units: of [g]_+ round by round, or of the excess on average
-        seed   as for `run`
-
-        Raises OCO711 where no constant is free, OCO874 where runs of the plan are not differentiated, OCO911 without JAX, which the extra
-        `jax` installs.
-        """
-        from oco.gradients import loss_of_settings
-
-        return loss_of_settings(self, data, rounds, seed, price, backend)
 
     def replay(self, trace: MeasuredRun, progress: Progress | None = None) -> Trace:
         """Repeat the run of a trace with the same data, draws and start, hence the same decisions, bit for bit.

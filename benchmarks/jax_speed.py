@@ -1,4 +1,4 @@
-"""Speed of the JAX backend beside NumPy and C: `python benchmarks/jax_speed.py` prints the tables of `docs/jax.md`.
+"""Speed of the JAX backend beside NumPy and C: `python benchmarks/jax_speed.py` prints the tables of `docs/guides/jax.md`.
 
 On a machine with an accelerator JAX runs there and times are those of a clock; elsewhere they are processor seconds of all threads, which
 other work on the machine changes little. Medians of some rounds, after those that compile.
@@ -90,9 +90,7 @@ def settings() -> Iterator[str]:
     """Rows of the seconds of runs of 1,000 rounds with many values of one setting, and of their slopes."""
     plan = oco.compile(oco.load(EXAMPLES / "tracking.oco"), "coldq", "paper")
     loss, rounds = plan.loss_of_settings(rounds=1000), 1000
-    data = {name: array for name, array in plan.run(rounds=rounds, seed=0).data.read(0, rounds).items()}
-    trial = plan.trial(rounds, 1000)
-    given = oco.evaluation.data.load_data(plan.canonical, data)
+    trial, given = plan.trial(rounds, 1000), plan.run(rounds=rounds, seed=0).data
     with jax.enable_x64(True):
         costs = jax.jit(jax.vmap(lambda alpha: loss({"alpha": alpha})))
         slopes = jax.jit(jax.vmap(jax.grad(lambda alpha: loss({"alpha": alpha}))))
@@ -105,7 +103,9 @@ def settings() -> Iterator[str]:
 
 
 def main() -> None:
-    where = f"{jax.devices()[0].device_kind}, seconds of a clock" if ON_ACCELERATOR else "processor seconds, no accelerator"
+    where = (
+        f"{jax.devices()[0].device_kind}, seconds of a clock" if ON_ACCELERATOR else "processor seconds, no accelerator"
+    )
     print(f"JAX {jax.__version__} on {where}\n")
     tables = (
         ("| learners | NumPy | C | JAX |\n| --- | --- | --- | --- |", fleets),

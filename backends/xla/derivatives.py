@@ -6,6 +6,7 @@ Steps floor a divisor at 1e-290 and take the other side of a branch, or measure 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import jax
@@ -58,25 +59,27 @@ larger = _choice(jnp.maximum, lambda a, b: a > b)
 smaller = _choice(jnp.minimum, lambda a, b: a < b)
 
 
-def _extreme(extreme: Callable[..., Any]) -> Callable[..., Any]:
-    """Largest or smallest entry, of all or along an axis, with the mean derivative of the entries that are it."""
-
-    def taken(x: Any, axis: int | None = None) -> Any:
-        @jax.custom_jvp
-        def take(x: Any) -> Any:
-            return extreme(x, axis=axis)
-
-        @take.defjvp
-        def _(primals: Any, tangents: Any) -> Any:
-            (x,), (dx,) = primals, tangents
-            among = x == extreme(x, axis=axis, keepdims=True)
-            slope = jnp.where(among, dx, 0.0).sum(axis=axis) / jnp.maximum(among.sum(axis=axis), 1)
-            return extreme(x, axis=axis), slope
-
-        return take(x)
-
-    return taken
+def largest(x: Any, axis: int | None = None) -> Any:
+    """Largest entry, of all or along an axis, with the mean derivative of the entries that are it."""
+    return _extreme(jnp.max, axis)(x)
 
 
-largest = _extreme(jnp.max)
-smallest = _extreme(jnp.min)
+def smallest(x: Any, axis: int | None = None) -> Any:
+    """Smallest entry, of all or along an axis, with the mean derivative of the entries that are it."""
+    return _extreme(jnp.min, axis)(x)
+
+
+@cache
+def _extreme(extreme: Callable[..., Any], axis: int | None) -> Callable[[Any], Any]:
+    @jax.custom_jvp
+    def take(x: Any) -> Any:
+        return extreme(x, axis=axis)
+
+    @take.defjvp
+    def _(primals: Any, tangents: Any) -> Any:
+        (x,), (dx,) = primals, tangents
+        among = x == extreme(x, axis=axis, keepdims=True)
+        slope = jnp.where(among, dx, 0.0).sum(axis=axis) / jnp.maximum(among.sum(axis=axis), 1)
+        return extreme(x, axis=axis), slope
+
+    return take

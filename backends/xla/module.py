@@ -22,7 +22,7 @@ IMPORTS = "import jax\nimport jax.numpy as jnp\nfrom jax import lax\n"
 WITH_NUMPY = "import numpy as np\n"
 DERIVATIVES = "from oco.backends.xla import derivatives\n"
 TRACED = "traced_"
-"""What the entries of a module that stands alone have before their names, where they take and give arrays of JAX."""
+"""Beginning of the names of entries that take and give arrays of JAX, in a module that stands alone."""
 ENABLED = 'jax.config.update("jax_enable_x64", True)\n'
 FOR_NUMPY = '''
 
@@ -55,7 +55,9 @@ def rule_text(program: Program) -> str:
 def differentiable_text(program: Program) -> str:
     """Text of `rule_text` with operations whose derivatives stay finite. Raises OCO873."""
     check_expressible(program)
-    return "\n".join([WITH_NUMPY + IMPORTS, DERIVATIVES, *_rule(fuse(program), _of_rounds(program), templates=DIFFERENTIABLE), ""])
+    return "\n".join(
+        [WITH_NUMPY + IMPORTS, DERIVATIVES, *_rule(fuse(program), _of_rounds(program), templates=DIFFERENTIABLE), ""]
+    )
 
 
 def emit(program: Program, contract: Contract) -> str:

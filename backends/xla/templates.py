@@ -109,7 +109,9 @@ def _of_floats(name: str, plain: str) -> Template:
 
 DIFFERENTIABLE: dict[str, Template] = {
     **TEMPLATES,
-    "div": lambda e, args: TEMPLATES["div"](e, args) if isinstance(e.args[1], Literal) else f"derivatives.ratio({', '.join(args)})",
+    "div": lambda e, args: (
+        TEMPLATES["div"](e, args) if isinstance(e.args[1], Literal) else f"derivatives.ratio({', '.join(args)})"
+    ),
     "sqrt": _call("derivatives.root"),
     "maximum": _of_floats("derivatives.larger", "maximum"),
     "minimum": _of_floats("derivatives.smaller", "minimum"),

@@ -26,6 +26,8 @@ EVALUATIONS = 30
 """Most runs of a descent; a few steps of two or three constants come to rest in half of them."""
 FIRST, LEAST = 1.0, 0.01
 """Length of the first step and of the last, in log: factors of e and of 1.01."""
+GAINED = 0.1
+"""Share of what the slopes promise that a step must gain: without it steps would go on where the cost is flat."""
 Slopes = Callable[[Numbers], tuple[float, Mapping[str, float]]]
 """Cost of a run in the trade's units, a round, and its derivative in each constant."""
 
@@ -64,18 +66,20 @@ def descend(
 def _steps(
     name: str, space: SearchSpace, cost: Slopes, default: TriedConstants, rounds: int, until: float
 ) -> list[TriedConstants]:
-    """Trials of a descent: each step along the slopes, twice as long after one that costs less and half as long after one that does not."""
+    """Trials of a descent: each step along the slopes, twice as long after one that gains its share, and half as long after another."""
     free = [f for f in space.free if f.kind != "count"]
     now, length, tried = default.numbers, FIRST, list[TriedConstants]()
     value, slope = cost(now)
     while len(tried) < EVALUATIONS and length >= LEAST and perf_counter() < until:
-        numbers = _along(free, now, slope, length)
-        if numbers is None or numbers == now:
+        fall = _fall(free, now, slope)
+        size = math.hypot(*fall.values())
+        if not size or not math.isfinite(size):
             break
+        numbers = _moved(free, now, {n: length * d / size for n, d in fall.items()})
         following = _cost_at(cost, numbers) if space.allowed(numbers) else None
         if following is not None:
             tried.append(TriedConstants(f"step {len(tried) + 1}", numbers, following[0], rounds, space=name))
-        if following is None or not following[0] < value:
+        if following is None or not value - following[0] >= GAINED * length * size:
             length /= 2
             continue
         now, (value, slope), length = numbers, following, 2 * length
@@ -91,13 +95,13 @@ def _cost_at(cost: Slopes, numbers: Numbers) -> tuple[float, Mapping[str, float]
     return (value, slope) if math.isfinite(value) else None
 
 
-def _along(free: list[Free], now: Numbers, slope: Mapping[str, float], length: float) -> dict[str, float] | None:
-    """Constants a step of this length in log down the slopes, within their ranges; None where nothing falls."""
-    at = {f.name: now[f.name] for f in free if now.get(f.name, 0.0) > 0}
-    fall = {n: -x * slope[n] for n, x in at.items() if math.isfinite(slope[n])}
-    size = math.hypot(*fall.values())
-    if not size or not math.isfinite(size):
-        return None
+def _fall(free: list[Free], now: Numbers, slope: Mapping[str, float]) -> dict[str, float]:
+    """Slopes down in the logarithm of each constant: -x times the derivative in x."""
+    return {f.name: -now[f.name] * slope[f.name] for f in free if now.get(f.name, 0.0) > 0 and f.name in slope}
+
+
+def _moved(free: list[Free], now: Numbers, by: Mapping[str, float]) -> dict[str, float]:
+    """Constants moved by distances in log, within their ranges, in four digits."""
     ranges = {f.name: (f.low, f.high) for f in free}
-    moved = {n: at[n] * math.exp(length * d / size) for n, d in fall.items()}
-    return {**now, **{n: float(f"{min(max(x, ranges[n][0]), ranges[n][1]):.4g}") for n, x in moved.items()}}
+    moved = {n: min(max(now[n] * math.exp(d), ranges[n][0]), ranges[n][1]) for n, d in by.items()}
+    return {**now, **{n: float(f"{x:.4g}") for n, x in moved.items()}}

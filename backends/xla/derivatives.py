@@ -12,49 +12,45 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-
-@jax.custom_jvp
-def ratio(a: Any, b: Any) -> Any:
-    """Quotient a / b, whose derivative (da - (a / b) db) / b takes no square of b."""
-    return a / b
+Function = Callable[..., Any]
 
 
-@ratio.defjvp
-def _(primals: Any, tangents: Any) -> Any:
-    (a, b), (da, db) = primals, tangents
-    result = a / b
-    return result, jnp.broadcast_to((da - jnp.where(db == 0, 0.0, result * db)) / b, jnp.shape(result))
+def _derived(value: Function, slope: Function) -> Function:
+    """Function of arrays with the derivative slope(arguments, their tangents, value)."""
+
+    def derivative(primals: Any, tangents: Any) -> Any:
+        result = value(*primals)
+        return result, jnp.broadcast_to(slope(primals, tangents, result), jnp.shape(result))
+
+    made = jax.custom_jvp(value)
+    made.defjvp(derivative)
+    function: Function = made
+    return function
 
 
-@jax.custom_jvp
-def root(x: Any) -> Any:
-    """Square root, with the derivative zero at zero, where norms have that subgradient."""
-    return jnp.sqrt(x)
+def _slope_of_ratio(arguments: Any, tangents: Any, result: Any) -> Any:
+    """Slope (da - (a / b) db) / b, which takes no square of b."""
+    da, db = tangents
+    return (da - jnp.where(db == 0, 0.0, result * db)) / arguments[1]
 
 
-@root.defjvp
-def _(primals: Any, tangents: Any) -> Any:
-    result = jnp.sqrt(primals[0])
-    return result, jnp.where(result == 0, 0.0, tangents[0] / (2.0 * result))
+def _slope_of_root(arguments: Any, tangents: Any, result: Any) -> Any:
+    """Slope of the square root; zero at zero, which is a subgradient of norms."""
+    return jnp.where(result == 0, 0.0, tangents[0] / (2.0 * result))
 
 
-def _choice(chosen: Callable[[Any, Any], Any], first: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+def _choice(chosen: Function, first: Function) -> Function:
     """Choice between two numbers with the derivative of the chosen one; of equals the mean."""
 
-    @jax.custom_jvp
-    def choose(a: Any, b: Any) -> Any:
-        return chosen(a, b)
+    def slope(arguments: Any, tangents: Any, result: Any) -> Any:
+        (a, b), (da, db) = arguments, tangents
+        return jnp.where(a == b, 0.5 * (da + db), jnp.where(first(a, b), da, db))
 
-    @choose.defjvp
-    def _(primals: Any, tangents: Any) -> Any:
-        (a, b), (da, db) = primals, tangents
-        result = chosen(a, b)
-        slope = jnp.where(a == b, 0.5 * (da + db), jnp.where(first(a, b), da, db))
-        return result, jnp.broadcast_to(slope, jnp.shape(result))
-
-    return choose
+    return _derived(chosen, slope)
 
 
+ratio = _derived(lambda a, b: a / b, _slope_of_ratio)
+root = _derived(jnp.sqrt, _slope_of_root)
 larger = _choice(jnp.maximum, lambda a, b: a > b)
 smaller = _choice(jnp.minimum, lambda a, b: a < b)
 
@@ -70,16 +66,9 @@ def smallest(x: Any, axis: int | None = None) -> Any:
 
 
 @cache
-def _extreme(extreme: Callable[..., Any], axis: int | None) -> Callable[[Any], Any]:
-    @jax.custom_jvp
-    def take(x: Any) -> Any:
-        return extreme(x, axis=axis)
+def _extreme(extreme: Function, axis: int | None) -> Function:
+    def slope(arguments: Any, tangents: Any, result: Any) -> Any:
+        among = arguments[0] == extreme(arguments[0], axis=axis, keepdims=True)
+        return jnp.where(among, tangents[0], 0.0).sum(axis=axis) / jnp.maximum(among.sum(axis=axis), 1)
 
-    @take.defjvp
-    def _(primals: Any, tangents: Any) -> Any:
-        (x,), (dx,) = primals, tangents
-        among = x == extreme(x, axis=axis, keepdims=True)
-        slope = jnp.where(among, dx, 0.0).sum(axis=axis) / jnp.maximum(among.sum(axis=axis), 1)
-        return extreme(x, axis=axis), slope
-
-    return take
+    return _derived(lambda x: extreme(x, axis=axis), slope)

@@ -119,7 +119,8 @@ class MappedFleet(StackedFleet):
 def _by_blocks(function: Callable[..., Any]) -> Callable[..., Any]:
     """Function of one learner, for blocks of learners one after the other."""
     together = jax.vmap(function)
-    return jax.jit(lambda *values: lax.map(lambda block: together(*block), values))
+    made: Callable[..., Any] = jax.jit(lambda *values: lax.map(lambda block: together(*block), values))
+    return made
 
 
 def _checked_decision(decide: Callable[..., Any]) -> Callable[..., Any]:

@@ -21,10 +21,10 @@ def loss_of_settings(
 ) -> SettingsLoss:
     """Total loss of a run, and `price` times its violations, as a function of the constants that the plan's theorem leaves free."""
     loaded = load_data(plan.canonical, data, seed=seed, rounds=rounds)
-    return cost_of_settings(plan, loaded, seed, prices_of(plan, Trade.at_price(plan.canonical, price)), backend)
+    return cost_of_settings(plan, loaded, seed, prices_of(Trade.at_price(plan.canonical, price)), backend)
 
 
-def prices_of(plan: Any, trade: Trade, start: int = 0) -> Prices:
+def prices_of(trade: Trade, start: int = 0) -> Prices:
     """Prices of a trade in units of the loss, for the rounds from `start` (from 0) on."""
     count, prices = len(trade.hard), np.asarray(trade.prices, dtype=np.float64)
     return Prices(prices[:count], trade.hard, prices[count:], start)
@@ -62,7 +62,7 @@ def slopes_of(
 ) -> Callable[[Mapping[str, float]], tuple[float, dict[str, float]]]:
     """Cost of a trade over the second half of the rounds, a round and in its units, with its slope in each constant."""
     start = data.rounds // 2
-    loss = cost_of_settings(plan, data, seed, prices_of(plan, trade, start))
+    loss = cost_of_settings(plan, data, seed, prices_of(trade, start))
     unit = trade.loss_unit * (data.rounds - start)
 
     def slopes(numbers: Mapping[str, float]) -> tuple[float, dict[str, float]]:

@@ -101,16 +101,25 @@ def _block_of(program: Program, play_round: Round) -> Callable[..., Any]:
 
     def block(state: State, inputs: Any, draws: Any, count: Any, kept: tuple[str, ...]) -> Any:
         def turn(carried: Any, of_round: Any) -> Any:
-            state, alive = carried
             k, inputs, draws = of_round
-            after, (decided, loss, constraints, equalities) = play_round(state, inputs, draws)
-            alive = alive & (k < count) & all_finite([*after, *decided])
-            state = tuple(jnp.where(alive, new, old) for new, old in zip(after, state))
-            record = {"loss": loss, "constraints": constraints, "equalities": equalities}
-            if "decisions" in kept:
-                record["decisions"] = jnp.concatenate([jnp.ravel(d) for d in decided])
-            record |= {f"after_{name}": value for name, value in zip(names, state)}
-            return (state, alive), (alive, {name: record[name] for name in kept})
+
+            def play(state: State) -> Any:
+                after, (decided, loss, constraints, equalities) = play_round(state, inputs, draws)
+                good = all_finite([*after, *decided])
+                state = tuple(jnp.where(good, new, old) for new, old in zip(after, state))
+                record = {"loss": loss, "constraints": constraints, "equalities": equalities}
+                if "decisions" in kept:
+                    record["decisions"] = jnp.concatenate([jnp.ravel(d) for d in decided])
+                record |= {f"after_{name}": value for name, value in zip(names, state)}
+                return (state, good), (good, {name: record[name] for name in kept})
+
+            def rest(state: State) -> Any:
+                _, (_, record) = jax.eval_shape(play, state)
+                empty = {name: jnp.zeros(a.shape, a.dtype) for name, a in record.items()}
+                return (state, jnp.asarray(False)), (jnp.asarray(False), empty)
+
+            state, alive = carried
+            return lax.cond(alive & (k < count), play, rest, state)
 
         begin = tuple(map(jnp.asarray, state)), jnp.asarray(True)
         (state, _), (alive, record) = lax.scan(turn, begin, (jnp.arange(BLOCK), inputs, draws))

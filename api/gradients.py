@@ -54,7 +54,7 @@ def cost_of_settings(plan: Any, data: Data, seed: int, prices: Prices, backend: 
     first = {f.name: np.asarray(learner.contract.start.get(f.name, 0.0)) for f in program.decision}
     inputs = [np.asarray(streams[f.name]) for f in program.feedback]
     recorded = RecordedInputs(inputs, learner.random_arrays(data.rounds), first)
-    return settings_loss(learner.compiled, recorded, {n: float(x or 0.0) for n, x in numbers.items()}, OPEN, prices)
+    return settings_loss(learner.compiled, recorded, {n: float(x) for n, x in numbers.items()}, OPEN, prices)
 
 
 def slopes_of(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ir_programs import CASES, random_program, type_of
+from thorough import one_in
 
 import oco
 from oco.backends.registry import backend
@@ -86,7 +87,7 @@ def test_operations_mean_what_they_mean_in_numpy(case: Any) -> None:
         np.testing.assert_allclose(ours, theirs, rtol=1e-13, atol=1e-14 if case.op in ("svd", "eigh") else 0)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", one_in(3, range(12)))
 def test_random_programs_with_loops_and_branches_agree(seed: int) -> None:
     t, f, args = random_program(seed)
     expected = run_function(f, args, t.functions, t.constants)

@@ -18,8 +18,8 @@ from oco.backends.registry import backend, make_learner
 from oco.compiler.algorithms import ALGORITHMS
 
 pytest.importorskip("jax")
-CORNERS = ("coldq", "hedged", "ofw", "scofw-tvc", "pacing", "two-point")
-"""A projected step, weights on rules, linear minimisation, an eigenvector, previous decisions in the data, and random draws."""
+CORNERS = ("ofw", "scofw-tvc", "pacing", "two-point")
+"""Linear minimisation, that with constraints, previous decisions in the data, and random draws; `test_jax.py` has projected steps."""
 
 
 def decisions_of(learner: Learner) -> np.ndarray[Any, Any]:

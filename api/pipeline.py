@@ -196,6 +196,7 @@ def tune(
     seed: int = 0,
     effort: float = 1.0,
     seconds: float | None = None,
+    gradient: bool = False,
 ) -> Tuned:
     """Choose settings on pilot data: the constants that the theorem leaves free, the price of violations, the memory, and the
     algorithm where none is named. What is judged is the steady state: the second half of each trial of the search, then the
@@ -205,6 +206,7 @@ def tune(
             model's horizon
     effort  as for `compile`
     seconds that the search may take, ten minutes by default; the result counts the trials that were left out
+    gradient  True for a few steps from the default along the slopes of the cost, with JAX, in place of trials: constants alone
 
     The result has the plan, the search, and the `using` line for the model file. Raises what `compile` raises.
     """
@@ -218,7 +220,7 @@ def tune(
         kind = None if algorithm is None else "optimal"
         options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort}
         plan = planned(problem, algorithm, kind, None, data=source, seed=seed, **options)
-        return tuned(plan, source, seed, TUNING_SECONDS if seconds is None else seconds)
+        return tuned(plan, source, seed, TUNING_SECONDS if seconds is None else seconds, gradient)
 
 
 @checked_call

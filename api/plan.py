@@ -23,6 +23,7 @@ from oco.compiler.selection import plan as core
 from oco.compiler.selection.continuation import continues
 from oco.compiler.selection.plan_notices import plan_notices
 from oco.contract import Recipe, contract_of
+from oco.differentiable import Differentiable
 from oco.dsl.calls import checked_call
 from oco.dsl.diagnostics import Diagnostic, contained
 from oco.dsl.habits import OF_PLAN, Suggesting
@@ -48,15 +49,15 @@ if TYPE_CHECKING:
 
 PUBLIC = (
     *("alerting", "algorithm", "certified", "choice", "explain", "facts", "files", "fleet", "for_rounds", "frontier"),
-    *("guarantee", "horizon", "interactive_frontier", "lean", "learner", "model", "plot_frontier", "program"),
-    *("recipe", "replay", "run", "settings", "source", "to_json", "usage", "verdicts", "warnings"),
+    *("guarantee", "horizon", "interactive_frontier", "lean", "learner", "loss_of_settings", "model", "plot_frontier"),
+    *("program", "recipe", "replay", "run", "settings", "source", "to_json", "usage", "verdicts", "warnings"),
     *("with_horizon", "with_precision", "write"),
 )
 """Names that `dir(plan)` lists."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Plan(core.Plan, Suggesting):
+class Plan(core.Plan, Differentiable, Suggesting):
     """Model with its algorithm, settings and guarantee; makes learners. `target` is the backend's name, None for the
     fastest; `precision` that of its learners and files on backends that have it. A value: every method leaves it as it is.
     """

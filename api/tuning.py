@@ -24,8 +24,10 @@ from oco.compiler.selection.verdicts import Applicability, Informativeness, Verd
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.model import Model
 from oco.evaluation.data import Data, load_data, problem_for
+from oco.evaluation.descent import descend
 from oco.evaluation.pilot import Candidate, beside, pilot
 from oco.evaluation.tuning import SearchSpace, Tuning, searched, tune
+from oco.gradients import slopes_of
 from oco.overflow_check import MOST_NUMBERS
 from oco.plan import Plan
 
@@ -203,18 +205,28 @@ class Tuned:
         return tuning_text(self)
 
 
-def tuned(plan: Plan, data: Any = None, seed: int = 0, seconds: float = TUNING_SECONDS) -> Tuned:
+def tuned(
+    plan: Plan, data: Any = None, seed: int = 0, seconds: float = TUNING_SECONDS, gradient: bool = False
+) -> Tuned:
     """Plan with its settings chosen on pilot data: rounds given, or drawn from the model; within so many seconds.
+
+    gradient  True for a descent along the slopes of the cost, in the constants of the plan's own algorithm; else trials around the default
 
     Raises OcoError where nothing can be chosen, and where there are no rounds to tune on.
     """
-    spaces = search_spaces(plan)
+    spaces = {plan.algorithm: own_space(plan)} if gradient else search_spaces(plan)
     if len(spaces) == 1 and not plan.free:
         raise fail("OCO711", f"`{plan.algorithm}` leaves no constant free here", hint='use settings="optimal"')
     source, _ = rounds_for(plan, data, seed, TUNING_ROUNDS)
     if source.rounds < 2:
         raise fail("OCO710", "there is one round only to tune on", hint="give more rounds with --data")
-    result = tune(spaces, source, plan.choice.situation, plan.tradeoff, seed, seconds)
+    options: dict[str, Any] = {"weight": plan.tradeoff, "seed": seed, "seconds": seconds}
+    if gradient:
+        own = spaces[plan.algorithm]
+        slopes = partial(slopes_of, plan, seed)
+        result = descend(plan.algorithm, own, slopes, source, plan.choice.situation, **options)
+    else:
+        result = tune(spaces, source, plan.choice.situation, **options)
     best, why = result.best, chosen_why(result, plan.horizon)
     chosen: Plan = spaces[best.space].plan  # type: ignore[assignment]
     given = chosen.given_constants(best.numbers) if chosen.free else dict(given_formulas(chosen.choice.verdicts[0]))
@@ -224,11 +236,16 @@ def tuned(plan: Plan, data: Any = None, seed: int = 0, seconds: float = TUNING_S
     return Tuned(_with(chosen, given, numbers, why), result, using_line(chosen.algorithm, given))
 
 
+def own_space(plan: Plan) -> SearchSpace:
+    """Constants of the plan, with its starts."""
+    return SearchSpace(plan, plan.free, starts_of(plan.choice, plan.tradeoff), plan.allows)
+
+
 def search_spaces(plan: Plan) -> dict[str, SearchSpace]:
     """Settings that are searched, by name: those of the plan, of its other prices and memories, and of other algorithms where
     none was named.
     """
-    spaces = {plan.algorithm: SearchSpace(plan, plan.free, starts_of(plan.choice, plan.tradeoff), plan.allows)}
+    spaces = {plan.algorithm: own_space(plan)}
     others = (v for v in plan.choice.with_searched().usable[1:] if not v.algorithm.reads_values_alone)
     for name, v in (*variants(plan.choice).items(), *((v.name, v) for v in islice(others, OTHERS))):
         other = plan.taking(v)

@@ -20,6 +20,13 @@ BACKENDS = {
         learners_have=("exact", "fast"),
         targets=("wasm",),
     ),
+    "jax": Registered(
+        "oco.backends.xla.backend:JaxBackend",
+        "JAX",
+        linear_algebra=True,
+        whole_runs=True,
+        gradients=True,
+    ),
 }
 """Registry of the backends, a row each; the first is the default.
 

@@ -34,6 +34,7 @@ class Registered:
     standalone      True where it writes files that run without this package
     parts           True where it can write its module in parts, as files of a folder
     whole_runs      True where its programs play many rounds in one call
+    gradients       True where it differentiates the cost of a run in settings (`backends/gradients.py`)
     growth          True where it works out the wealth of bets against streams (`compiler/evidence/wealth.py`)
     precisions      precisions of those files, the usual one first: exact, fast, float32
     learners_have   those of them that learners in this process may have
@@ -47,6 +48,7 @@ class Registered:
     standalone: bool = True
     parts: bool = False
     whole_runs: bool = False
+    gradients: bool = False
     growth: bool = False
     precisions: tuple[str, ...] = (EXACT,)
     learners_have: tuple[str, ...] = (EXACT,)

@@ -323,11 +323,11 @@ class Learner(Drawing, Continuing, Turns, Watching, Portable, Notifying):
         """Play so many rounds of inputs (rounds, *shape) in one call of a compiled program, and record what `keep` names; at most as
         far as the horizon. For learners without a journal: `play` calls it.
         """
-        run = self.compiled.run
-        if run is None or self.journal is not None:
-            raise InternalError("a learner that runs round by round alone")
         with self._owned():
             self.pass_horizon()
+            run = self.compiled.run
+            if run is None or self.journal is not None:
+                raise InternalError("a learner that runs round by round alone")
             count = self._until_horizon(rounds)
             given = [array[:count] for array in inputs]
             recorded = self._with_random_arrays(count, lambda draws: run(self._state, given, draws, count, keep))

@@ -106,6 +106,10 @@ class Drawing:
                 self._of_rounds(known, first, recorded.rounds)
         return recorded
 
+    def random_arrays(self: Learner, rounds: int) -> list[Array]:  # type: ignore[misc]
+        """Random arrays of the next rounds by field, the round first, taken from the generator; none where the algorithm draws none."""
+        return self._of_rounds([], self.round, rounds) if self.compiled.program.draws else []
+
     @contextmanager
     def _undone_on_failure(self) -> Iterator[None]:
         """Context after whose failure the generator, and what is drawn of this round, are as before."""

@@ -13,6 +13,7 @@ from oco.backends.capabilities import OTHERWISE_CALLED, Registered
 from oco.backends.contract import Contract
 from oco.backends.delayed import DelayedFleet, DelayedLearner
 from oco.backends.fleet import Fleet
+from oco.backends.gradients import Prices, RecordedInputs, SettingsLoss
 from oco.backends.learner import Learner
 from oco.compiler.evidence.wealth import TOGETHER, Evidence, Growth
 from oco.compiler.ir.program import Program
@@ -118,6 +119,22 @@ def precision_of_learners(name: str) -> str:
         hint = f"precisions of learners: {', '.join(known)}; `plan.files` and `plan.write` take those of files"
         raise fail("OCO740", f"no learner here has numbers of precision {name!r}", hint=hint)
     return called or name
+
+
+def differentiating(name: str | None = None) -> str:
+    """Name of the backend that differentiates runs in settings, which is `name` where one is given. Raises OCO874 where that does not."""
+    able = [other for other, row in BACKENDS.items() if row.gradients]
+    if able and name in (None, *able):
+        return name or able[0]
+    raise fail("OCO874", f"the backend {name!r} does not differentiate", hint=f"backends that do: {', '.join(able)}")
+
+
+def settings_loss(
+    compiled: Compiled, recorded: RecordedInputs, settings: Mapping[str, float], prefix: str, prices: Prices
+) -> SettingsLoss:
+    """Cost of the run of a compiled program over recorded inputs as a function of settings, which its backend differentiates."""
+    made: SettingsLoss = backend(compiled.backend).settings_loss(compiled.program, recorded, settings, prefix, prices)  # type: ignore[attr-defined]
+    return made
 
 
 def standalone_files(name: str, program: Program, contract: Contract, precision: str | None = None) -> dict[str, str]:

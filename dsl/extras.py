@@ -15,13 +15,16 @@ EXTRAS = {
     "plotly": "interactive",
     "pygls": "editor",
     "uvicorn": "serve",
+    "jax": "jax",
 }
 """Extra that installs a package."""
+LARGE = frozenset({"jax"})
+"""Extras that `all` leaves out for their size."""
 
 
 def require_package(package: str, what: str) -> None:
     """Check that a package of an extra is installed. Raises OCO911 where it is not; `what` is the function that needs it, in words."""
     if find_spec(package) is None:
         extra = EXTRAS[package]
-        hint = f"pip install 'ocolang[{extra}]', or 'ocolang[all]' for all extras"
+        hint = f"pip install 'ocolang[{extra}]'" + ("" if extra in LARGE else ", or 'ocolang[all]' for all extras")
         raise fail("OCO911", f"{what} needs {package}, which the extra `{extra}` installs", hint=hint)

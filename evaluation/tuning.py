@@ -193,24 +193,35 @@ def tune(
 
     Raises OcoError where the data is too short to be split.
     """
-    split = searched(data)
-    if split < LEAST_ROUNDS:
-        raise fail("OCO710", f"{data.rounds} rounds are too few to tune on and to judge", hint="give 40 or more")
+    split = split_of(data)
     search = _Search(Trade.of(s, weight), data.first(split), seed, perf_counter() + SEARCH_TIME * seconds)
     first = next(iter(spaces))
     chosen = search.best_space(spaces) if len(spaces) > 1 else first
     search.halving(chosen, spaces[chosen])
-    order = sorted(search.scored.values(), key=lambda t: (-t.rounds, t.grows, t.searched, t.name))
+    order = sorted(search.scored.values(), key=tried_order)
     reference = spaces[first].own
     if reference not in search.scored:
         raise InternalError(f"the default `{reference}` was not tried")
     judged = [t for t in order if t is order[0] or t.name == reference or t.name in spaces[chosen].starts]
-    held = [_held_out(t, spaces[t.space], data, split, search.trade, seed, len(judged)) for t in judged]
+    held = [held_out(t, spaces[t.space], data, split, search.trade, seed, len(judged)) for t in judged]
     tried = (*held, *(t for t in order if t not in judged))
     return Tuning(tried, reference, split, data.rounds, seed, search.cut)
 
 
-def _held_out(
+def tried_order(t: TriedConstants) -> tuple[int, bool, float, str]:
+    """Key by which trials of a search are ordered, the best first."""
+    return -t.rounds, t.grows, t.searched, t.name
+
+
+def split_of(data: Data) -> int:
+    """First round (from 0) that a search holds out. Raises OCO710 where the data is too short to be split."""
+    split = searched(data)
+    if split < LEAST_ROUNDS:
+        raise fail("OCO710", f"{data.rounds} rounds are too few to tune on and to judge", hint="give 40 or more")
+    return split
+
+
+def held_out(
     t: TriedConstants, space: SearchSpace, data: Data, split: int, trade: Trade, seed: int, runs: int
 ) -> TriedConstants:
     """Trial with its cost in the rounds held out, of a run over all rounds."""

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from oco.dsl.extras import EXTRAS, require_package
+from oco.dsl.extras import EXTRAS, LARGE, require_package
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 MODEL = """model m
-horizon T = 12
+horizon T = 60
 decision x[2] in box(0, 1)
 stream c[2] ~ uniform(-1, 1)
 minimize c @ x
@@ -35,6 +35,8 @@ MISSING = {
     ("run", "m.oco", "--out", "o"): "plots",
     ("run", "m.oco", "--seeds", "2", "--engine", "here"): "traces",
     ("run", "--replay", "trace.nc"): "traces",
+    ("run", "m.oco", "--backend", "jax"): "jax",
+    ("tune", "m.oco", "--gradient"): "jax",
 }
 """Commands that want an extra, and its name."""
 WITHOUT = f"""
@@ -95,7 +97,8 @@ def test_extras_of_the_project_hold_the_packages() -> None:
     for package, extra in EXTRAS.items():
         assert package not in core
         assert package in names_of(optional[extra]) or package == "pandas"  # xarray brings pandas
-    assert {"plots", "traces"} <= set(optional["all"][0].removeprefix("ocolang[").removesuffix("]").split(","))
+    every = set(optional["all"][0].removeprefix("ocolang[").removesuffix("]").split(","))
+    assert every >= {*EXTRAS.values()} - LARGE and not every & LARGE
 
 
 def test_packages_that_are_there_are_no_error() -> None:

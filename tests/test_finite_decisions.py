@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ STEEP = {
         "algorithm": "coldq-expert with kappa = 1e200, epsilon = 1e100",
     },
 }
-BACKENDS = ["numpy", *(["c"] if shutil.which("cc") else [])]
+BACKENDS = ["numpy", *(["c"] if shutil.which("cc") else []), *(["jax"] if find_spec("jax") else [])]
 QUIET, LOUD = np.zeros(3), np.array([1e200, -1e200, 1e200])
 
 

@@ -70,7 +70,7 @@ SHARED = {
 """Names of public classes that two modules define, with the reason why a reader is not misled."""
 
 PARALLEL = {
-    "backends": ("oco.backends.c99", "oco.backends.python", "oco.backends"),
+    "backends": ("oco.backends.c99", "oco.backends.python", "oco.backends.xla", "oco.backends"),
     "api": ("oco", "oco.cli"),
 }
 """Packages of a layer whose modules of one name do one thing: backends, each for its language, and commands, each for what it calls."""

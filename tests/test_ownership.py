@@ -112,9 +112,8 @@ def test_other_uses_of_names_are_free(text: str) -> None:
     assert not [*name_tests(walk(text)), *name_tables(walk(text))]
 
 
-NO_BACKEND = [
-    m for m in MODULES if m != "backends/__init__.py" and not m.startswith(("backends/python/", "backends/c99/"))
-]
+FOLDERS_OF_BACKENDS = ("backends/python/", "backends/c99/", "backends/xla/")
+NO_BACKEND = [m for m in MODULES if m != "backends/__init__.py" and not m.startswith(FOLDERS_OF_BACKENDS)]
 NAMING = ("backend", "target", "compiled", "find_backend", "registered", "BackendChoice", "title")
 """Functions that take the name of a backend, and variables and attributes that hold one."""
 

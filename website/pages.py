@@ -23,6 +23,7 @@ GUIDES = (
     "service",
     "controller",
     "cluster",
+    "jax",
 )
 """Guides in the order in which they are read."""
 

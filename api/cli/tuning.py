@@ -36,6 +36,10 @@ def tune(
     budget: Annotated[
         float, typer.Option("--budget", min=0.0, metavar="SECONDS", help="Time that the search may take.")
     ] = 600.0,
+    gradient: Annotated[
+        bool,
+        typer.Option("--gradient", metavar="", help="Follow the slopes of the cost from the default (needs JAX)."),
+    ] = False,
     write: Annotated[
         bool, typer.Option("--write", metavar="", help="Put the `using` line into the model file; the rest stays.")
     ] = False,
@@ -52,6 +56,7 @@ def tune(
     source = rounds_of(loaded, data, on_missing, seed=seed)
     with working(f"tuning {model}", silent=as_json):
         options: dict[str, Any] = {"tradeoff": tradeoff, "seed": seed, "effort": effort_of(context), "seconds": budget}
+        options["gradient"] = gradient
         result = oco.tune(loaded, source, algorithm, **options)
     if write:
         write_text(model, with_using(read_text(model), result.line))

@@ -18,6 +18,8 @@ _BELOW = """\
 To review: the part `The rule` and what goes in and out are this model's. The part `The learner` follows from which
 features the model has, and is the same text in all modules with the same ones.
 """
+NUMPY_ALONE = "NumPy alone"
+"""Packages that a module of NumPy needs, in words."""
 _RUNS = """\
 {0}: the learner that runs the rule in {0}_rule.py.
 
@@ -26,9 +28,9 @@ draws, late feedback, names), and two models with the same features have the sam
 """
 
 
-def rule_docstring(program: Program, contract: Contract, learner: str | None = None) -> str:
+def rule_docstring(program: Program, contract: Contract, learner: str | None = None, needs: str = NUMPY_ALONE) -> str:
     """Docstring of a module with the rule: its purpose, its use, the model, and the guarantee. `learner` names the module that runs
-    the rule; None where that is this one.
+    the rule; None where that is this one. `needs` are the packages that it needs, in words.
     """
     known = ", ".join(f"{name}=..." for name in program.context)
     filled = {*program.context, *dict(program.previous)}
@@ -36,7 +38,7 @@ def rule_docstring(program: Program, contract: Contract, learner: str | None = N
     rows = [
         f"{program.name}: decisions round by round with the algorithm {contract.algorithm}.",
         "",
-        "Needs NumPy alone. Written by oco from the model below.",
+        f"Needs {needs}. Written by oco from the model below.",
         *(_BESIDE.format(learner) if learner else _BELOW).splitlines(),
         "",
         *([f"    from {learner} import Learner", ""] if learner else []),

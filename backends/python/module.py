@@ -16,7 +16,7 @@ from oco.backends.contract import Contract, Range
 from oco.backends.identity import model_hash, plan_hash
 from oco.backends.past_horizon import ALONE, ANYTIME
 from oco.backends.python.constants import array_source
-from oco.backends.python.docstrings import learner_docstring, rule_docstring
+from oco.backends.python.docstrings import NUMPY_ALONE, learner_docstring, rule_docstring
 from oco.backends.python.functions import function_lines
 from oco.backends.python.helpers import HELPERS
 from oco.backends.python.layout import turned
@@ -34,7 +34,7 @@ _RULE = 100
 _LEARNER = ("intake", "state_file", "standalone")
 _IN_TURN = ("open_rounds", "standalone_delayed")
 _FILE = "standalone_file"
-_UNPACKED = '''
+UNPACKED = '''
 def unpacked(text, dtype, shape):
     """An array from its compressed bytes."""
     return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype).reshape(shape)
@@ -43,8 +43,18 @@ def unpacked(text, dtype, shape):
 
 def emit(program: Program, contract: Contract) -> str:
     """Text of the module: the rule, then the learner that runs it."""
-    rule, learner = _rule_part(program, contract), _learner_part(program, contract)
-    return _module(rule_docstring(program, contract), [*rule, "", ""], learner)
+    return standalone_module(_rule(shorten(program), program.entries), program, contract)
+
+
+def standalone_module(rule: Iterable[str], program: Program, contract: Contract, needs: str = NUMPY_ALONE) -> str:
+    """Text of a module of any rule whose entries take and give arrays of NumPy: what goes in and out, and the learner that runs it.
+
+    needs  packages that the rule needs, in words
+    """
+    learner = _learner_part(program, contract)
+    read = _read("\n".join(learner))
+    part = [*rule, *_interface(program, contract, read), "", ""]
+    return _module(rule_docstring(program, contract, needs=needs), part, learner)
 
 
 def emit_parts(program: Program, contract: Contract) -> dict[str, str]:
@@ -145,7 +155,7 @@ def emit_rule(program: Program, entries: Sequence[Function] = (), skip: Collecti
 def rule_text(program: Program, entries: Sequence[Function]) -> str:
     """Text of constants and of entries by these names, of a program after the passes for NumPy."""
     rule = list(_rule(program, entries))
-    packed = ["base64", "zlib"] if _UNPACKED in rule else []
+    packed = ["base64", "zlib"] if UNPACKED in rule else []
     modules = sorted([*packed, "math"] if _uses_math(rule) else packed)
     return "\n".join(
         [*(f"import {m}" for m in modules), *([""] if modules else []), "import numpy as np", "", *rule, ""]
@@ -175,7 +185,7 @@ def _rule(program: Program, entries: Sequence[Function]) -> Iterator[str]:
         yield _heading("Constants")
         yield ""
     if any("unpacked(" in source for _, source, _ in constants):
-        yield _UNPACKED
+        yield UNPACKED
     for name, source, why in constants:
         line = f"{name} = {source}"
         if why and len(line) + len(why) + 4 <= _RULE and "\n" not in line:

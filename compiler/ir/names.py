@@ -24,6 +24,7 @@ _PYTHON = """np numpy jax jnp math json sys os io csv argparse hashlib zipfile t
     read_state write_state columns_of rounds_of run main MODEL MODEL_HASH PLAN_HASH HORIZON STATE
     START STREAMS CONTEXT PREVIOUS DRAWS CONSTRAINTS EQUALITIES LIPSCHITZ prepare
     named_columns DELAY OpenRounds RoundError LearnerInTurn reversed functools
+    lax carried play play_round for_numpy derivatives
     AFTER_HORIZON NAMES arranged certificate STATE_FORMAT LAST_ROUND RLock check_round contextmanager entry_of number_of"""
 _MACRO = re.compile(r"(DBL|FLT|LDBL|FP|HUGE|INT|L|M|MATH|P|SEEK|UINT)_\w+|[A-Z]\w*_(MAX|MIN)|__\w+")
 """Macros of C's headers: they would be exchanged for something else wherever they stand."""

@@ -54,6 +54,12 @@ CALLS: dict[str, Pass] = {
 }
 """Passes for targets where every operation is a call, after the others."""
 
+FUSED: dict[str, Pass] = {
+    "small-solves": expand_small_solves,
+    "dead-code": remove_dead_code,
+}
+"""Passes for targets whose compiler fuses operations on arrays, after the others."""
+
 
 def lower(program: Program, skip: Collection[str] = (), *, check_each: bool = False) -> Program:
     """The program for a target with explicit loops, after every pass that `skip` does not name."""
@@ -63,6 +69,11 @@ def lower(program: Program, skip: Collection[str] = (), *, check_each: bool = Fa
 def shorten(program: Program, skip: Collection[str] = (), *, check_each: bool = False) -> Program:
     """The program for a target where every operation is a call: rows of maps together, then every pass that `skip` does not name."""
     return _after(CALLS, rows_at_once(program), skip, check_each)
+
+
+def fuse(program: Program, skip: Collection[str] = (), *, check_each: bool = False) -> Program:
+    """The program for a target whose compiler fuses operations on arrays, after every pass that `skip` does not name."""
+    return _after(FUSED, program, skip, check_each)
 
 
 def optimize(program: Program, skip: Collection[str] = (), *, check_each: bool = False) -> Program:

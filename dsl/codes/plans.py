@@ -198,6 +198,21 @@ PLANS: dict[str, Code] = {
         "State a distribution with a range, or `iid mean = m`, and write `feedback full`.",
         Stage.RUN,
     ),
+    "OCO873": Code(
+        "operations that a backend does not have",
+        "A backend writes each operation of an algorithm's step in its own language. The message names those that it has none for.",
+        'oco.compile(model).learner(backend="jax")',
+        "Leave the backend out, or name another algorithm.",
+        Stage.COMPILE,
+    ),
+    "OCO874": Code(
+        "a run that is not differentiated",
+        "The cost of a run is differentiated in the constants that the theorem leaves free, over rounds played in one piece within "
+        "the horizon. The message says what is missing for it.",
+        'oco.compile(model).loss_of_settings(data, backend="numpy")',
+        "Leave the backend out, give no more rounds than the horizon, and name settings that `oco explain` lists as free.",
+        Stage.RUN,
+    ),
     "OCO734": Code(
         "no files of this backend",
         "A backend may run learners here and yet write none that run without this package.",

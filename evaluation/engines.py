@@ -98,7 +98,7 @@ class Ray:
     workers: int | None = None
 
     def __call__(self, work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:
-        with self._connected() as ray:
+        with self.connected() as ray:
             remote, execute = ray.remote(_called), getattr(work, "execute", None)
             arrays = dict(execute.arrays()) if isinstance(execute, SharesArrays) else {}
             names, stored = list(arrays), [ray.put(np.asarray(a)) for a in arrays.values()]
@@ -114,7 +114,7 @@ class Ray:
                         yield Outcome(job, error=reason(error))
 
     @contextmanager
-    def _connected(self) -> Iterator[Any]:
+    def connected(self) -> Iterator[Any]:
         """Ray module, connected to a cluster; a cluster that was started here is ended on leaving."""
         try:
             import ray

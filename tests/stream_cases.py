@@ -144,7 +144,7 @@ class _Anything:
 PACKAGES = {
     "flink": {
         "pyflink": (),
-        "pyflink.common": ("Encoder", "Types", "WatermarkStrategy"),
+        "pyflink.common": ("Configuration", "Encoder", "Types", "WatermarkStrategy"),
         "pyflink.datastream": ("KeyedProcessFunction", "OutputTag", "StreamExecutionEnvironment"),
         "pyflink.datastream.connectors": (),
         "pyflink.datastream.connectors.file_system": ("FileSink", "FileSource", "StreamFormat"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextvars
 import json
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from stream_cases import MODELS, SEED, decisions, events_of, piped
@@ -15,6 +17,7 @@ from survival import TRACKING, plan_of
 
 from oco.emitting import JobOptions, job
 from oco.plan import Plan
+from oco.serving.streaming import key_of
 
 STOPPED = '''
 
@@ -23,36 +26,33 @@ def stopped_and_begun_again(folder):
     import time
     from pathlib import Path
 
-    from pyflink.common import Configuration, Duration
+    from pyflink.common import Duration
 
-    def started(configuration):
-        env = StreamExecutionEnvironment.get_execution_environment(configuration)
-        env.set_parallelism(PARALLELISM)
-        env.enable_checkpointing(200)
+    def started(options):
+        env = environment(options)
         form = StreamFormat.text_line_format()
         lines = FileSource.for_record_stream_format(form, EVENTS).monitor_continuously(Duration.of_millis(200)).build()
         events = env.from_source(lines, WatermarkStrategy.no_watermarks(), "events").uid("events")
         answers, refused = answered(events)
         sink(answers, ANSWERS)
         sink(refused, REFUSED)
-        return env.execute_async("$name")
+        return env.execute_async("test")
 
     def has(count):
         done = [p for p in Path(ANSWERS).rglob("part-*")]
         return sum(p.read_text().count("\\n") for p in done) >= count
 
     counts = [int(n) for n in (Path(folder) / "counts").read_text().split()]
-    configuration = Configuration()
+    options = []
     for k, count in enumerate(counts):
         (Path(folder) / f"{k}.jsonl").rename(Path(EVENTS) / f"{k}.jsonl")
-        client = started(configuration)
+        client = started(options)
         until = time.monotonic() + 120
         while not has(count):
             assert time.monotonic() < until, "answers did not come"
             time.sleep(0.1)
         place = client.stop_with_savepoint(False, str(Path(folder) / "savepoints")).result()
-        configuration = Configuration()
-        configuration.set_string("execution.state-recovery.path", place)
+        options = [("execution.state-recovery.path", place)]
 
 
 if __name__ == "__main__":
@@ -69,7 +69,7 @@ def flink_job(text: str, folder: Path) -> Path:
     for name in ("events", "answers", "refused"):
         written = written.replace(f'= "{name}', f'= "{folder}/{name}').replace("events.jsonl", "events")
     written = written.replace("CHECKPOINT_MILLISECONDS = 10_000", "CHECKPOINT_MILLISECONDS = 200")
-    written = written.partition('\nif __name__ == "__main__"')[0] + STOPPED
+    written = written.replace("RESTARTS = 10", "RESTARTS = 0").partition('\nif __name__ == "__main__"')[0] + STOPPED
     (folder / "job.py").write_text(written)
     return folder / "job.py"
 
@@ -116,16 +116,59 @@ def test_flink_goes_on_from_a_savepoint(tmp_path: Path) -> None:
 
 
 class Quix:
-    """Application of Quix Streams without a broker: its data frame, with a store of RocksDB, takes messages one by one."""
+    """Process of Quix Streams without a broker: the data frame of a job over stores of RocksDB, which takes messages one by one."""
 
-    def __init__(self, plan: Plan, folder: Path) -> None:
-        from quixstreams import Application  # type: ignore[import-not-found]
+    def __init__(self, plan: Plan, folder: Path, out: list[str]) -> None:
+        from quixstreams.dataframe import DataFrameRegistry, StreamingDataFrame
+        from quixstreams.models import Topic, TopicConfig
+        from quixstreams.processing import ProcessingContext
+        from quixstreams.sinks import SinkManager
+        from quixstreams.state import StateStoreManager
+
+        module: dict[str, Any] = {}
+        exec(job(plan, "quix", folder / "job.py", JobOptions(seed=SEED)), module)
+        producer, consumer = MagicMock(**{"flush.return_value": 0}), MagicMock(**{"commit.return_value": []})
+        manager = MagicMock(**{"stream_id_from_topics.return_value": "events"})
+        self.states, registry = StateStoreManager(group_id="group", state_dir=folder / "state"), DataFrameRegistry()
+        self.context = ProcessingContext(1e9, producer, consumer, self.states, SinkManager(), registry)
+        topic = Topic("events", value_deserializer="string")
+        topic.broker_config = TopicConfig(1, 1)
+        kept = {"registry": registry, "processing_context": self.context, "topic_manager": manager}
+        events = StreamingDataFrame(topic, **kept)
+        registry.register_root(events)
+        self.answers, self.refused = module["answered"](events, module["Learners"]())
+        self.take = registry.compose_all(sink=lambda value, *_: out.append(value))["events"]
+        self.states.init()
+        self.states.on_partition_assign("events", 0, {})
+        self.context.init_checkpoint()
+
+    def send(self, event: str, offset: int) -> None:
+        """Process a message, as its checkpoint will count it."""
         from quixstreams.context import set_message_context
         from quixstreams.models import MessageContext
 
-        self.context, self.message = set_message_context, MessageContext
-        module: dict[str, Any] = {}
-        exec(job(plan, "quix", folder / "job.py", JobOptions(seed=SEED)), module)
-        self.app = Application(broker_address="localhost:9092", consumer_group="test", state_dir=str(folder / "state"))
-        self.out: list[tuple[str, bool]] = []
-        self.module = module
+        own = contextvars.copy_context()
+        own.run(set_message_context, MessageContext("events", 0, offset, len(event)))
+        own.run(self.take, event, key_of(event).encode() or b"none", 0, [])
+        self.context.store_offset("events", 0, offset)
+
+    def stop(self) -> None:
+        """Commit what was done, and give the partition back."""
+        self.context.commit_checkpoint(force=True)
+        self.states.on_partition_revoke("events", 0)
+        self.states.close()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_quix_answers_as_a_pipe_from_its_own_store(model: str, tmp_path: Path) -> None:
+    """The process begins anew after each tenth message, with the partition's store on the disk."""
+    pytest.importorskip("quixstreams")
+    plan, out = plan_of(MODELS[model]), list[str]()
+    events = [*events_of(MODELS[model], 10), "no JSON"]
+    for begin in range(0, len(events), 10):
+        process = Quix(plan, tmp_path, out)
+        for offset in range(begin, min(begin + 10, len(events))):
+            process.send(events[offset], offset)
+        process.stop()
+    assert out[:-1] == piped(MODELS[model], tmp_path / "s.db", events[:-1])
+    assert json.loads(out[-1])["error"]["code"] == "OCO662"

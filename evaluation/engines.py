@@ -123,9 +123,8 @@ class Ray:
         own = bool(self.address or self.workers) or not ray.is_initialized()
         if own:
             quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-            place = (
-                {"address": self.address} if self.workers is None else {"address": "local", "num_cpus": self.workers}
-            )
+            local = {"address": "local", "num_cpus": self.workers, "include_dashboard": False}
+            place = {"address": self.address} if self.workers is None else local
             try:
                 _must_answer(self.address)
                 ray.init(**place, **quiet)

@@ -123,7 +123,7 @@ class ClusterFleet:
         self._all(lambda shard: ("begun",))
 
     @classmethod
-    def restore(cls, snapshots: str, *, engine: str = "here", workers: int | None = None, every: int = 100) -> Self:
+    def restore(cls, snapshots: str, *, engine: str = "here", workers: int | None = None) -> Self:
         """Fleet from its last snapshot, which continues bit for bit with the round that `fleet.round` says. Raises OCO880."""
         place = Place(str(snapshots))
         with place.reading(MANIFEST) as file:
@@ -139,7 +139,7 @@ class ClusterFleet:
         fleet._begin(plan, keys, about["counts"], about["seed"], about["backend"])
         if plan_hash(plan.program, plan.contract) != about["plan_hash"]:
             raise fail("OCO851", f"{place.address} belongs to another plan than the one that its model gives now")
-        fleet._place, fleet._every = place, every
+        fleet._place, fleet._every = place, about["every"]
         fleet._last, fleet.round = Snapshot(about["round"]), about["round"]
         fleet._start(engine, workers or (1 if engine == "here" else 2))
         return fleet
@@ -236,6 +236,7 @@ class ClusterFleet:
             "counts": self._counts,
             "seed": self.seed,
             "backend": self.backend,
+            "every": self._every,
         }
         about |= {"plan_hash": plan_hash(program, contract), "recipe": dict(contract.recipe)}
         with place.writing(MANIFEST) as file:

@@ -86,6 +86,11 @@ COMMANDS = {
         "emit",
         "Write a job of an engine of streams with learners by key, one file to edit and run: Flink or Quix Streams (Kafka).",
     ),
+    "fleet": (
+        "fleets",
+        "fleet",
+        "Play rounds of many keys, each with a learner of its own, in processes that share them; more than memory holds.",
+    ),
     "tune": (
         "tuning",
         "tune",

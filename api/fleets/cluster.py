@@ -148,6 +148,16 @@ class ClusterFleet:
         name = self.plan.model.name
         return f"ClusterFleet({name}, {self.size} keys in {len(self._filled)} shards, {len(self._alive)} workers, round={self.round})"
 
+    @property
+    def shards(self) -> int:
+        """Number of shards that keys are divided by; some may have none."""
+        return len(self._counts)
+
+    @property
+    def alive(self) -> tuple[int, ...]:
+        """Numbers of the workers that have shards."""
+        return tuple(sorted(self._alive))
+
     def __enter__(self) -> Self:
         return self
 

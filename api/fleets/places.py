@@ -52,6 +52,14 @@ class Place:
     def _opened(self, name: str) -> Any:
         return _fsspec().open(self.path(name), "rb") if self.remote else Path(self.path(name)).open("rb")
 
+    def has(self, name: str) -> bool:
+        """True where a file is there. Raises OCO880 where the place does not answer."""
+        with self._errors("read"):
+            if not self.remote:
+                return Path(self.path(name)).exists()
+            system, path = _fsspec().core.url_to_fs(self.path(name))
+            return bool(system.exists(path))
+
     def remove(self, name: str) -> None:
         """Remove a file, or a folder whose files are removed; nothing where there is none."""
         with self._errors("removed"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -112,6 +113,10 @@ class Holder:
         """Take a shard, whose learners are before their first round."""
         self.shards[number] = Shard(self.plan, size, seeds, self.backend)
         return None, None
+
+    def processor_seconds(self) -> float:
+        """Processor time that this process has used."""
+        return time.process_time()
 
     def call(self, number: int, method: str, *args: Any) -> Answer:
         """Answer of a method of a shard."""

@@ -14,6 +14,7 @@ from serving_cases import DELAYED
 from survival import DRAWING, TRACKING, plan_of
 
 import oco
+from oco.cli import main
 from oco.dsl.diagnostics import OcoError
 from oco.fleets.parquet import divide, shard_file
 from oco.fleets.tables import arrays_of, shard_of
@@ -244,3 +245,24 @@ def test_wrong_files_are_refused_and_the_fleet_goes_back(tmp_path):
     shard_file(tmp_path / "a", 0).unlink()
     with oco.ClusterFleet(plan, KEYS, shards=3) as fleet:
         assert code_of(lambda: fleet.play(tmp_path / "a", tmp_path / "out")) == "OCO880"
+
+
+def test_the_command_plays_files_and_goes_on(tmp_path, monkeypatch, capsys):
+    plan = plan_of(TRACKING)
+    (tmp_path / "model.oco").write_text(TRACKING)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    words = ["fleet", "model.oco", "--data", "data", "--out", "out", "--snapshots", "kept", "--every", "2"]
+    for t in range(1, 5):
+        parquet.write_table(batch_of(plan, t, round=[t] * len(KEYS)), tmp_path / f"data/{t}.parquet")
+        if t > 2:
+            assert main([*words, "--backend", "c", *(["--shards", "3"] if t == 3 else [])]) == 0
+    assert "rounds 1 to 3" in (shown := capsys.readouterr().out) and "rounds 4 to 4" in shown
+    assert main(words) == 0 and "before" in capsys.readouterr().out
+    written = pa.concat_tables(parquet.read_table(path) for path in sorted((tmp_path / "out").iterdir()))
+    for t, (decided, seen) in enumerate(plain_rounds(plan, 4), 1):
+        own = written.filter(pa.compute.equal(written.column("round"), t))
+        assert by_key(own, plan) == {key: decided[key] + seen[key] for key in KEYS}
+    (tmp_path / "model.oco").write_text(TRACKING.replace("[0, 3]", "[0, 2]"))
+    assert main(words) == 1 and "OCO851" in capsys.readouterr().err
+    assert main(words[:-4]) == 1 and "OCO905" in capsys.readouterr().err

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,6 +29,41 @@ from oco.dsl.diagnostics import fail
 from oco.dsl.extras import require_package
 from oco.dsl.writing import make_folder
 
+if TYPE_CHECKING:
+    from oco.fleets.cluster import ClusterFleet
+    from oco.plan import Plan
+
+Data = Annotated[
+    Path,
+    typer.Option(
+        "--data",
+        metavar="FILE",
+        help="Parquet file, or folder of them: key, round and the streams, in the order of rounds.",
+        show_default=False,
+    ),
+]
+Shards = Annotated[
+    int | None,
+    typer.Option(
+        "--shards", min=1, metavar="N", help="Parts of the keys. Default: four for each worker.", show_default=False
+    ),
+]
+WorkerCount = Annotated[
+    int, typer.Option("--workers", min=1, metavar="N", help="Processes that share the shards, with Ray.")
+]
+EngineName = Annotated[
+    str, typer.Option("--engine", metavar="NAME", help="here, ray, or the address of a cluster (ray://HOST:10001).")
+]
+SnapshotPlace = Annotated[
+    str | None,
+    typer.Option(
+        "--snapshots",
+        metavar="PLACE",
+        help="Folder, or address (s3://...), that all workers reach; the command goes on from what is there.",
+        show_default=False,
+    ),
+]
+Every = Annotated[int, typer.Option("--every", min=1, metavar="N", help="Rounds from a snapshot to the next.")]
 Folder = Annotated[
     Path,
     typer.Option("--out", metavar="DIR", help="Folder for decisions, losses and violations.", show_default=False),
@@ -38,39 +73,13 @@ Folder = Annotated[
 def fleet(
     context: typer.Context,
     model: ModelPath,
-    data: Annotated[
-        Path,
-        typer.Option(
-            "--data",
-            metavar="FILE",
-            help="Parquet file, or folder of them: key, round and the streams, in the order of rounds.",
-            show_default=False,
-        ),
-    ],
+    data: Data,
     out: Folder,
-    shards: Annotated[
-        int | None,
-        typer.Option("--shards", min=1, metavar="N", help="Parts of the keys. Default: four for each worker."),
-    ] = None,
-    workers: Annotated[
-        int, typer.Option("--workers", min=1, metavar="N", help="Processes that share the shards, with Ray.")
-    ] = 1,
-    engine: Annotated[
-        str,
-        typer.Option("--engine", metavar="NAME", help="here, ray, or the address of a cluster (ray://HOST:10001)."),
-    ] = "here",
-    snapshots: Annotated[
-        str | None,
-        typer.Option(
-            "--snapshots",
-            metavar="PLACE",
-            help="Folder, or address (s3://...), that all workers reach; the command goes on from what is there.",
-            show_default=False,
-        ),
-    ] = None,
-    every: Annotated[
-        int, typer.Option("--every", min=1, metavar="N", help="Rounds from a snapshot to the next.")
-    ] = 100,
+    shards: Shards = None,
+    workers: WorkerCount = 1,
+    engine: EngineName = "here",
+    snapshots: SnapshotPlace = None,
+    every: Every = 100,
     seed: Seed = 0,
     backend: Backend = None,
     algorithm: Algorithm = None,
@@ -85,32 +94,24 @@ def fleet(
     command, given again, goes on where it stopped.
     """
     require_package("pyarrow", "a fleet by key")
-    from oco.backends.identity import model_hash
-    from oco.backends.saved import other_model
-    from oco.fleets.cluster import MANIFEST, ClusterFleet
+    from oco.fleets.cluster import ClusterFleet
     from oco.fleets.parquet import divide
-    from oco.fleets.places import Place
 
     if out.exists() and any(out.iterdir()) and snapshots is None:
         raise fail("OCO905", f"{out} is there already", hint="give another name with --out, or --snapshots to go on")
     loaded = model_at(model, param_values(param))
     options = {"tradeoff": tradeoff, "effort": effort_of(context), **given(pairs(setting, "--set"), settings)}
     own: dict[str, Any] = {"engine": engine, "workers": workers}
+    begun: dict[str, Any] = {"shards": shards or 4 * workers, "every": every, "seed": seed, "backend": backend}
     make_folder(out)
     with ExitStack() as stack:
         parts = stack.enter_context(tempfile.TemporaryDirectory(prefix="oco_fleet_", dir=out.absolute().parent))
         with working(f"compiling {model}"):
             plan = oco.compile(loaded, algorithm, **options)
-        begun = snapshots is not None and Place(snapshots).has(MANIFEST)
-        made = None if snapshots is None or not begun else stack.enter_context(ClusterFleet.restore(snapshots, **own))
-        if made is not None and model_hash(made.plan.contract) != model_hash(plan.contract):
-            raise other_model(f"{snapshots} belongs", made.plan.recipe, plan.contract)
-        count = (shards or 4 * workers) if made is None else made.shards
+        made = _kept(plan, snapshots, own)
         with working(f"dividing {data} by key"):
-            keys = divide(data, parts, count)
-        if made is None:
-            own |= {"snapshots": snapshots, "every": every, "seed": seed, "backend": backend}
-            made = stack.enter_context(ClusterFleet(plan, keys, shards=count, **own))
+            keys = divide(data, parts, begun["shards"] if made is None else made.shards)
+        made = stack.enter_context(made or ClusterFleet(plan, keys, snapshots=snapshots, **own, **begun))
         first = made.round
         with working(f"playing {made.size:,} learners"):
             sums = made.play(parts, out)
@@ -120,3 +121,19 @@ def fleet(
         return say(f"{out}: {made.size:,} learners, which have played all rounds of {data} before")
     total = ", ".join(f"{name} {value:.6g}" for name, value in sums.items())
     say(f"{out}: {made.size:,} learners, rounds {first} to {made.round - 1}; sums: {total}")
+
+
+def _kept(plan: Plan, snapshots: str | None, options: dict[str, Any]) -> ClusterFleet | None:
+    """Fleet of the last snapshot; None where there is none. Raises OCO851 where it is of another model."""
+    from oco.backends.identity import model_hash
+    from oco.backends.saved import other_model
+    from oco.fleets.cluster import MANIFEST, ClusterFleet
+    from oco.fleets.places import FilePlace
+
+    if snapshots is None or not FilePlace(snapshots).has(MANIFEST):
+        return None
+    fleet = ClusterFleet.restore(snapshots, **options)
+    if model_hash(fleet.plan.contract) != model_hash(plan.contract):
+        fleet.close()
+        raise other_model(f"{snapshots} belongs", fleet.plan.recipe, plan.contract)
+    return fleet

@@ -12,8 +12,8 @@ from typing import Any, Self
 from oco.backends.identity import plan_hash
 from oco.backends.registry import usable
 from oco.dsl.diagnostics import OcoError, fail
-from oco.fleets.parquet import Rounds, part_name, shard_file
-from oco.fleets.places import Place
+from oco.fleets.parquet import ShardRounds, part_name, shard_file
+from oco.fleets.places import FilePlace
 from oco.fleets.shard import Answer
 from oco.fleets.tables import (
     Arrays,
@@ -92,7 +92,7 @@ class ClusterFleet:
         count = workers or (1 if engine == "here" else 2)
         own, counts = by_shard(keys_of(keys), shards or 4 * count)
         self._begin(plan, own, counts, seed, backend or plan.backend_for(plan.horizon or LONG).name)
-        self._place, self._every = None if snapshots is None else Place(str(snapshots)), every
+        self._place, self._every = None if snapshots is None else FilePlace(str(snapshots)), every
         self._last: Snapshot | None = None
         self._start(engine, count)
         if self._place is not None:
@@ -125,7 +125,7 @@ class ClusterFleet:
     @classmethod
     def restore(cls, snapshots: str, *, engine: str = "here", workers: int | None = None) -> Self:
         """Fleet from its last snapshot, which continues bit for bit with the round that `fleet.round` says. Raises OCO880."""
-        place = Place(str(snapshots))
+        place = FilePlace(str(snapshots))
         with place.reading(MANIFEST) as file:
             about = json.loads(file.read())
         if about.get("format") != FORMAT:
@@ -168,7 +168,7 @@ class ClusterFleet:
         """End the workers. Snapshots stay, and `restore` goes on from the last of them."""
         self.workers.close()
 
-    # Rounds.
+    # ShardRounds.
 
     def decide(self, contexts: Any = None) -> Any:
         """Table of the decisions of this round: `key`, `round` and the decisions by name, arrays as lists row by row.
@@ -209,7 +209,8 @@ class ClusterFleet:
         violations. Raises what `observe` raises, OCO880 where files are missing.
         """
         files = {
-            s: Rounds(str(shard_file(folder, s)), self._keys(s), self._streams, self._contexts) for s in self._filled
+            s: ShardRounds(str(shard_file(folder, s)), self._keys(s), self._streams, self._contexts)
+            for s in self._filled
         }
         have = self._all(lambda shard: ("rounds_of", files[shard]))
         last = min(have.values()) if rounds is None else self.round + rounds - 1
@@ -347,7 +348,7 @@ class ClusterFleet:
         return table_of(self.keys, round, [parts[shard] for shard in self._filled])
 
 
-def _playing(files: Mapping[int, Rounds], out: str, first: int, count: int, shard: int) -> tuple[Any, ...]:
+def _playing(files: Mapping[int, ShardRounds], out: str, first: int, count: int, shard: int) -> tuple[Any, ...]:
     """Call of a shard that plays rounds of its file."""
     return "play", files[shard], first, count, out, part_name(shard, first, count)
 

@@ -1,4 +1,4 @@
-"""Rounds of more learners than memory holds: Parquet files by shard, in which the rounds stand one after another."""
+"""ShardRounds of more learners than memory holds: Parquet files by shard, in which the rounds stand one after another."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from oco.dsl.diagnostics import fail
 from oco.dsl.writing import make_folder
-from oco.fleets.places import Place
+from oco.fleets.places import FilePlace
 from oco.fleets.tables import KEY, ROUND, Arrays, aligned, arrays_of, arrow, rounds_in, shard_of, table_of
 
 MOST_ROWS = 1 << 16
@@ -68,8 +68,8 @@ def _check(names: list[str]) -> None:
 
 
 @dataclass(frozen=True)
-class Rounds:
-    """Rounds of a shard in a Parquet file: as many rows as keys for each, one after another.
+class ShardRounds:
+    """ShardRounds of a shard in a Parquet file: as many rows as keys for each, one after another.
 
     streams, contexts  shapes of a row's values by name
     """
@@ -120,7 +120,7 @@ class Rounds:
         return {n: arrays[n] for n in self.streams}, {n: arrays[n] for n in self.contexts}
 
     @contextmanager
-    def writing(self, place: Place, name: str) -> Iterator[Callable[[int, Arrays], None]]:
+    def writing(self, place: FilePlace, name: str) -> Iterator[Callable[[int, Arrays], None]]:
         """Function that writes the results of a round; the file takes its place once all are written. Raises OCO903."""
         from pyarrow import parquet
 

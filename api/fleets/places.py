@@ -15,7 +15,7 @@ from oco.dsl.writing import make_folder, reason_of, replacing
 
 
 @dataclass(frozen=True)
-class Place:
+class FilePlace:
     """Folder at a path, or at an address as `s3://bucket/folder` that fsspec knows. A file is there whole or not at all."""
 
     address: str

@@ -11,8 +11,8 @@ import numpy as np
 from oco.backends.contract import Contract
 from oco.backends.fleet_file import read_fleet_from, write_fleet_to
 from oco.dsl.diagnostics import OcoError, fail
-from oco.fleets.parquet import Rounds
-from oco.fleets.places import Place
+from oco.fleets.parquet import ShardRounds
+from oco.fleets.places import FilePlace
 from oco.fleets.tables import Arrays
 from oco.plan import Plan
 
@@ -33,7 +33,7 @@ class Shard:
         """Round that the learners are in."""
         return self.fleet.round
 
-    def rounds_of(self, rounds: Rounds) -> int:
+    def rounds_of(self, rounds: ShardRounds) -> int:
         """Number of the last round in a file."""
         return rounds.last()
 
@@ -62,18 +62,18 @@ class Shard:
 
     def save(self, place: str, name: str) -> int:
         """Write the learners to a place; returns their round."""
-        with Place(place).writing(name) as file:
+        with FilePlace(place).writing(name) as file:
             write_fleet_to(self.fleet._saved(), file)
         return self.fleet.round
 
     def load(self, place: str, name: str) -> int:
         """Go on from what `save` wrote; returns the round. Raises OCO850, OCO851, OCO880."""
-        with Place(place).reading(name) as file:
-            self.fleet._restore(read_fleet_from(file, Place(place).path(name)))
+        with FilePlace(place).reading(name) as file:
+            self.fleet._restore(read_fleet_from(file, FilePlace(place).path(name)))
         self._decided, self._observed = 0, (0, {})
         return self.fleet.round
 
-    def play(self, rounds: Rounds, first: int, count: int, out: str, name: str) -> Arrays:
+    def play(self, rounds: ShardRounds, first: int, count: int, out: str, name: str) -> Arrays:
         """Play rounds of a file from one on, and write decisions and losses to a place; the sums of losses and violations.
 
         Where the learners are beyond them, as after a call that comes again, nothing is played.
@@ -81,7 +81,7 @@ class Shard:
         if self._observed[0] == first + count - 1:
             return self._totals
         sums: dict[str, float] = {}
-        with rounds.writing(Place(out), name) as write:
+        with rounds.writing(FilePlace(out), name) as write:
             for round, streams, contexts in rounds.read(first, count):
                 decided, seen = self.decide(round, contexts), self.observe(round, streams, contexts)
                 write(round, decided | seen)

@@ -22,32 +22,40 @@ from oco.evaluation.engines import Ray
 from oco.fleets.tables import arrays_of, table_of
 from oco.plan import Plan
 
-MODEL = """\
+SMALL = """\
 model tracked
 horizon T = 100000
 decision x[4] in box(-1, 1)
 stream goal[4] in [-1, 1]
-stream limit in [0, 3]
 minimize sum_squares(x - goal)
 subject to
-    cap: sum(x) - limit <= 0    each round
+    cap: sum(x) <= 1    each round
 using coldq with alpha = sqrt(t), eta = 0.001, gamma = 10, epsilon = 0.5
 """
+LARGE = """\
+model weights
+horizon T = 100000
+decision x[8] in ball(1)
+stream goal[8] in [-1, 1]
+minimize sum_squares(x - goal)
+using ons
+"""
+MODELS = {"coldq, 4 numbers": (SMALL, 4), "ons, 8 numbers": (LARGE, 8)}
+"""Models, with the numbers of a row: a step of some 20 ns, and one of some 500 ns."""
 
 
-def batch_of(keys: Any, round: int) -> pa.Table:
-    """Data of a round."""
-    rng = np.random.default_rng(round)
-    goal, limit = rng.uniform(-1, 1, (len(keys), 4)), rng.uniform(0, 3, len(keys))
-    return table_of(keys, round, [{"goal": goal, "limit": limit}])
+def batch_of(keys: Any, round: int, size: int) -> pa.Table:
+    """Data of a round, so many numbers for each key."""
+    goal = np.random.default_rng(round).uniform(-1, 1, (len(keys), size))
+    return table_of(keys, round, [{"goal": goal}])
 
 
-def alone(plan: Plan, learners: int, rounds: int) -> list[float]:
+def alone(plan: Plan, learners: int, rounds: int, size: int) -> list[float]:
     """Processor seconds a round of the fleet in one process."""
     fleet, keys = plan.fleet(learners, backend="c"), pa.array(np.arange(learners).astype(str))
     times = []
     for t in range(1, rounds + 1):
-        arrays = arrays_of(batch_of(keys, t), {"goal": (4,), "limit": ()})
+        arrays = arrays_of(batch_of(keys, t, size), {"goal": (size,)})
         began = time.process_time()
         fleet.decide()
         fleet.observe(**arrays)
@@ -55,27 +63,29 @@ def alone(plan: Plan, learners: int, rounds: int) -> list[float]:
     return times
 
 
-def shared(
-    plan: Plan, learners: int, rounds: int, workers: int, place: str
-) -> tuple[list[float], list[float], float, int]:
-    """Processor seconds a round of all workers together and of the driver; seconds and bytes of a snapshot."""
+def shared(plan: Plan, learners: int, rounds: int, size: int, workers: int) -> tuple[list[float], list[float]]:
+    """Processor seconds a round of all workers together, and of the driver."""
     keys = [str(k) for k in range(learners)]
-    with oco.ClusterFleet(
-        plan, keys, engine="ray", workers=workers, shards=workers, snapshots=place, every=10**9, backend="c"
-    ) as fleet:
+    options: dict[str, Any] = {"engine": "ray", "workers": workers, "shards": workers, "backend": "c"}
+    with oco.ClusterFleet(plan, keys, **options) as fleet:
         own, driver = [], []
         for t in range(1, rounds + 1):
-            batch = batch_of(fleet.keys, t)
+            batch = batch_of(fleet.keys, t, size)
             before, mine = used(fleet), time.process_time()
             fleet.decide()
             fleet.observe(batch)
-            own.append(used(fleet) - before)
             driver.append(time.process_time() - mine)
-        began = used(fleet)
+            own.append(used(fleet) - before)
+    return own, driver
+
+
+def snapshot(plan: Plan, learners: int) -> tuple[int, float]:
+    """Bytes of a snapshot, and processor seconds that it takes."""
+    with tempfile.TemporaryDirectory() as place:
+        fleet = oco.ClusterFleet(plan, [str(k) for k in range(learners)], snapshots=place, backend="c")
+        began = time.process_time()
         fleet.snapshot()
-        spent = used(fleet) - began
-        size = sum(path.stat().st_size for path in Path(place).rglob("*.npz"))
-    return own, driver, spent, size
+        return sum(path.stat().st_size for path in Path(place).rglob("*.npz")), time.process_time() - began
 
 
 def used(fleet: oco.ClusterFleet) -> float:
@@ -86,24 +96,27 @@ def used(fleet: oco.ClusterFleet) -> float:
 
 def main() -> None:
     """Print the table."""
-    learners = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+    learners = int(sys.argv[1]) if len(sys.argv) > 1 else 400_000
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 15
-    plan = oco.compile(oco.parse(MODEL))
-    with Ray(workers=2).connected(), tempfile.TemporaryDirectory() as place:
-        lines = [
-            "| learners in | learner-rounds a second of a core | of the one process | driver, ns a row |",
-            "| --- | --- | --- | --- |",
-        ]
-        results = {workers: shared(plan, learners, rounds, workers, f"{place}/{workers}") for workers in (1, 2)}
-        base = float(np.median(alone(plan, learners, rounds)))
-        lines.append(f"| one process | {learners / base:,.0f} | 100% | |")
-        for workers, (own, driver, _, _) in results.items():
-            spent, row = float(np.median(own)), float(np.median(driver)) / learners * 1e9
-            actors = f"{workers} actor{'s' if workers > 1 else ''}"
-            lines.append(f"| {actors} | {learners / spent:,.0f} | {base / spent:.0%} | {row:.0f} |")
-        print("\n".join(lines))
-        *_, spent, size = results[2]
-        print(f"\nsnapshot: {size / learners:.0f} bytes a learner, {size / spent / 1e6:,.0f} MB a second of a core")
+    print("| model | learners in | learner-rounds a second of a core | of the one process | driver, ns a row |")
+    print("| --- | --- | --- | --- | --- |")
+    with Ray(workers=2).connected():
+        for title, (text, size) in MODELS.items():
+            plan, count = oco.compile(oco.parse(text)), learners * 4 // size
+            results = {workers: shared(plan, count, rounds, size, workers) for workers in (1, 2)}
+            base = float(np.median(alone(plan, count, rounds, size)))
+            print(f"| {title} | one process | {count / base:,.0f} | | |")
+            for workers, (own, driver) in results.items():
+                spent, row = float(np.median(own)), float(np.median(driver)) / count * 1e9
+                print(
+                    f"| {title} | actors: {workers} | {count / spent:,.0f} | {base / spent:.0%} | {row:.0f} |",
+                    flush=True,
+                )
+            written, seconds = snapshot(plan, count)
+            print(
+                f"| {title} | snapshot | {written / count:.0f} bytes each, {written / seconds / 1e6:,.0f} MB/s | | |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

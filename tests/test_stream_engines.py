@@ -27,6 +27,7 @@ def stopped_and_begun_again(folder):
     from pathlib import Path
 
     from pyflink.common import Duration
+    from pyflink.java_gateway import get_gateway
 
     def started(options):
         env = environment(options)
@@ -51,7 +52,8 @@ def stopped_and_begun_again(folder):
         while not has(count):
             assert time.monotonic() < until, "answers did not come"
             time.sleep(0.1)
-        place = client.stop_with_savepoint(False, str(Path(folder) / "savepoints")).result()
+        form = get_gateway().jvm.org.apache.flink.core.execution.SavepointFormatType.CANONICAL
+        place = client._j_job_client.stopWithSavepoint(False, str(Path(folder) / "savepoints"), form).get()
         options = [("execution.state-recovery.path", place)]
 
 

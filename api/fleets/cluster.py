@@ -342,7 +342,10 @@ class ClusterFleet:
         known = (*self._streams, *self._contexts)
         own = batch.select([name for name in batch.column_names if name in shapes or name not in known])
         arrays = arrays_of(aligned(own, self.keys), shapes)
-        return {s: {name: array[self._ranges[s]] for name, array in arrays.items()} for s in self._filled}
+        return {
+            s: {name: array[rows.start : rows.stop] for name, array in arrays.items()}
+            for s, rows in ((s, self._ranges[s]) for s in self._filled)
+        }
 
     def _table(self, parts: Mapping[int, Arrays], round: int) -> Any:
         return table_of(self.keys, round, [parts[shard] for shard in self._filled])

@@ -136,6 +136,20 @@ def test_a_fleet_goes_on_from_its_snapshot_elsewhere(tmp_path):
     assert folders == {"before-round-13"}, "older snapshots are removed once a newer one is whole"
 
 
+def test_snapshots_go_to_an_object_store():
+    pytest.importorskip("fsspec")
+    plan = plan_of(TRACKING)
+    with oco.ClusterFleet(plan, KEYS, shards=3, workers=2, snapshots="memory://fleet/s", every=2, backend="c") as fleet:
+        for t in range(1, 6):
+            fleet.decide()
+            fleet.observe(batch_of(plan, t))
+            if t == 3:
+                fleet.workers.holders.pop(0)
+    again = oco.ClusterFleet.restore("memory://fleet/s")
+    assert again.round == 5 and by_key(again.decide(), plan) == plain_rounds(plan, 5)[4][0]
+    assert code_of(lambda: oco.ClusterFleet.restore("memory://none")) == "OCO880"
+
+
 def test_rounds_of_files_by_shard(tmp_path):
     """The rows of a round come in another order in each; workers are lost; what is written is that of one fleet."""
     plan, rng, rounds = plan_of(TRACKING), random.Random(3), 11

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -229,6 +230,19 @@ def test_a_batch_that_is_wrong_for_a_shard_can_be_given_again(tmp_path):
         assert by_key(fleet.observe(right), plan) == wanted[0][1]
         fleet.decide()
         assert by_key(fleet.observe(batch_of(plan, 2)), plan) == wanted[1][1]
+
+
+def test_a_place_that_has_a_fleet_is_left_as_it_is(tmp_path):
+    plan, place = plan_of(TRACKING), str(tmp_path / "s")
+    with oco.ClusterFleet(plan, KEYS, snapshots=place, backend="c") as fleet:
+        fleet.snapshot()
+    assert code_of(lambda: oco.ClusterFleet(plan, KEYS[1:], snapshots=place)) == "OCO880"
+    assert oco.ClusterFleet.restore(place).size == len(KEYS)
+
+
+def test_ray_is_asked_for_by_its_name(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert code_of(lambda: oco.ClusterFleet(plan_of(TRACKING), KEYS, engine="ray")) == "OCO909"
 
 
 def test_without_snapshots_a_loss_is_an_error(tmp_path):

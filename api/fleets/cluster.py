@@ -68,7 +68,7 @@ class ClusterFleet:
     seed       of all that learners draw, each by its key, as in `oco serve`
 
     Decisions and states are bit for bit those of one fleet, whatever the shards and workers are, and after losses as well. Raises OCO878
-    for keys, OCO882 for plans whose feedback is delayed, OCO909 without Ray, OCO911 without pyarrow.
+    for keys, OCO880 for a place that has a fleet, OCO882 for plans whose feedback is delayed, OCO909 without Ray, OCO911 without pyarrow.
     """
 
     def __init__(
@@ -94,6 +94,9 @@ class ClusterFleet:
         self._begin(plan, own, counts, seed, backend or plan.backend_for(plan.horizon or LONG).name)
         self._place, self._every = None if snapshots is None else FilePlace(str(snapshots)), every
         self._last: Snapshot | None = None
+        if self._place is not None and self._place.has(MANIFEST):
+            hint = "ClusterFleet.restore(...) goes on with it; or name another place"
+            raise fail("OCO880", f"{self._place.address} has the snapshot of a fleet", hint=hint)
         self._start(engine, count)
         if self._place is not None:
             with self._place.writing(KEYS) as file:
@@ -118,9 +121,13 @@ class ClusterFleet:
         self._log: list[Call] = []
         self._alive = {*range(workers)}
         self._nowhere = {*self._filled}
-        for worker in self._alive:
-            self.workers.start(worker, self.plan.recipe, self.backend)
-        self._all(lambda shard: ("begun",))
+        try:
+            for worker in self._alive:
+                self.workers.start(worker, self.plan.recipe, self.backend)
+            self._all(lambda shard: ("begun",))
+        except BaseException:
+            self.close()
+            raise
 
     @classmethod
     def restore(cls, snapshots: str, *, engine: str = "here", workers: int | None = None) -> Self:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any, Protocol
 
+from oco.dsl.diagnostics import fail
 from oco.evaluation.engines import Ray
 from oco.fleets.shard import Holder
 
@@ -100,7 +101,9 @@ class RayWorkers:
 
 
 def cluster(address: str | None, workers: int) -> Ray:
-    """Cluster at an address; without one that which this process is connected to, or one of so many workers on this machine."""
-    import ray
-
+    """Cluster at an address; without one that which this process is connected to, or one of so many workers here. Raises OCO909."""
+    try:
+        import ray
+    except ImportError:
+        raise fail("OCO909", "ray is not installed") from None
     return Ray(address) if address or ray.is_initialized() else Ray(workers=workers)

@@ -92,7 +92,7 @@ streams:
 	$(VENV)-streams/bin/python -m pytest $(ENGINE_TESTS) tests/test_stream_engines.py
 clusters:
 	test -d $(VENV)-clusters || $(PYTHON) -m venv $(VENV)-clusters
-	$(VENV)-clusters/bin/python -m pip install --quiet --disable-pip-version-check -e ".[cluster,traces]" pytest hypothesis
+	$(VENV)-clusters/bin/python -m pip install --quiet --disable-pip-version-check -e ".[cluster,traces,plots]" pytest hypothesis
 	$(VENV)-clusters/bin/python -m pytest $(ENGINE_TESTS) tests/test_cluster_engines.py tests/test_cluster.py tests/test_sweep.py
 
 # Signatures of the words of the language for editors and type checkers, after a change of an atom, a domain or a distribution.

@@ -147,7 +147,7 @@ PACKAGES = {
         "pyflink.common": ("Configuration", "Encoder", "Types", "WatermarkStrategy"),
         "pyflink.datastream": ("KeyedProcessFunction", "OutputTag", "StreamExecutionEnvironment"),
         "pyflink.datastream.connectors": (),
-        "pyflink.datastream.connectors.file_system": ("FileSink", "FileSource", "StreamFormat"),
+        "pyflink.datastream.connectors.file_system": ("FileSink", "FileSource", "RollingPolicy", "StreamFormat"),
         "pyflink.datastream.state": ("MapStateDescriptor", "ValueStateDescriptor"),
     },
     "quix": {"quixstreams": ("Application",)},

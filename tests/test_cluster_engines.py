@@ -26,7 +26,7 @@ def ray() -> Iterator[Any]:
 
 
 def test_killed_actors_are_replaced_bit_for_bit(ray, tmp_path):
-    """One actor is killed, then the other, then both: the shards go to the one that is left, and then to a new one."""
+    """One actor is killed, and then the other: the shards go to the one that is left, and then to a new one."""
     plan, wanted = plan_of(DRAWING), plain_rounds(plan_of(DRAWING), 12)
     with oco.ClusterFleet(
         plan, KEYS, engine="ray", workers=2, snapshots=str(tmp_path / "s"), every=3, backend="c"

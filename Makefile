@@ -81,6 +81,20 @@ editors: $(VENV)/.installed
 	$(BIN)/python -m pytest -m "thorough or not thorough" \
 		tests/test_editor_files.py tests/test_tree_sitter.py tests/test_vscode.py tests/test_language_server.py tests/test_highlighting.py
 
+# Jobs of `oco emit` in Flink's mini cluster (a Java runtime is needed) and in Quix Streams, fleets and tables of runs on Ray: each engine in
+# an environment of its own, half a gigabyte for Flink.
+.PHONY: engines streams clusters
+ENGINE_TESTS := -o faulthandler_timeout=3600 -m "thorough or not thorough"
+engines: streams clusters
+streams:
+	test -d $(VENV)-streams || $(PYTHON) -m venv $(VENV)-streams
+	$(VENV)-streams/bin/python -m pip install --quiet --disable-pip-version-check -e ".[parquet]" apache-flink quixstreams pytest hypothesis
+	$(VENV)-streams/bin/python -m pytest $(ENGINE_TESTS) tests/test_stream_engines.py
+clusters:
+	test -d $(VENV)-clusters || $(PYTHON) -m venv $(VENV)-clusters
+	$(VENV)-clusters/bin/python -m pip install --quiet --disable-pip-version-check -e ".[cluster,traces,plots]" pytest hypothesis
+	$(VENV)-clusters/bin/python -m pytest $(ENGINE_TESTS) tests/test_cluster_engines.py tests/test_cluster.py tests/test_sweep.py
+
 # The documentation's site, in build/site/html: every block of its pages is executed, and a link that leads nowhere fails. No network.
 .PHONY: site
 site: $(VENV)/.installed
@@ -160,4 +174,4 @@ dist: $(VENV)/.installed
 	$(BIN)/python -m build --no-isolation
 
 clean:
-	rm -rf $(VENV) $(VENV)-oldest $(VENV)-newest build dist demo *.egg-info editors/vscode/node_modules editors/vscode/out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-newest $(VENV)-streams $(VENV)-clusters build dist demo *.egg-info editors/vscode/node_modules editors/vscode/out .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from oco.dsl.diagnostics import Diagnostic, OcoError
     from oco.dsl.load import load, parse
     from oco.dsl.terms import file
+    from oco.fleets.cluster import ClusterFleet
     from oco.guarded import Untrusted, untrusted
     from oco.pipeline import alert, check, compile, load_trace, migrate, open, restore, restore_fleet, tune
     from oco.words import *  # noqa: F403
     from oco.words import __all__ as _words
 
     __all__ = [
+        "ClusterFleet",
         "Diagnostic",
         "Domain",
         "Model",
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 PLACES = {
+    "ClusterFleet": "oco.fleets.cluster",
     "Diagnostic": "oco.dsl.diagnostics",
     "Domain": "oco.domains",
     "Model": "oco.dsl.builder:ModelBuilder",

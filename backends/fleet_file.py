@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -87,27 +87,40 @@ def in_turn(about: Mapping[str, Any], members: Iterable[SavedFleet]) -> SavedFle
 
 def write_fleet(saved: SavedFleet, path: str | os.PathLike[str]) -> None:
     """Write a file completely or not at all. Raises OCO903."""
-    text = json.dumps({"format": FORMAT, **saved.about}, sort_keys=True, allow_nan=False)
-    arrays: dict[str, Any] = {ABOUT: np.frombuffer(text.encode(), np.uint8), **saved.arrays}
     with replacing(Path(path)) as neighbour, open(neighbour, "wb") as file:
-        np.savez(file, **arrays)
+        write_fleet_to(saved, file)
         file.flush()
         os.fsync(file.fileno())
+
+
+def write_fleet_to(saved: SavedFleet, file: IO[bytes]) -> None:
+    """Write the content of a file of a fleet."""
+    text = json.dumps({"format": FORMAT, **saved.about}, sort_keys=True, allow_nan=False)
+    arrays: dict[str, Any] = {ABOUT: np.frombuffer(text.encode(), np.uint8), **saved.arrays}
+    np.savez(file, **arrays)
 
 
 def read_fleet(path: str | os.PathLike[str]) -> SavedFleet:
     """State in a file that `write_fleet` wrote. Raises OCO850 for any other, and for one that is damaged."""
     try:
         with open(path, "rb") as file:
-            content = np.load(file, allow_pickle=False)
-            arrays = {name: content[name] for name in content.files}
+            return read_fleet_from(file, os.fspath(path))
+    except OSError as error:
+        raise fail("OCO850", f"{os.fspath(path)!r} cannot be read: {reason_of(error)}") from None
+
+
+def read_fleet_from(file: IO[bytes], name: str) -> SavedFleet:
+    """State in an open file, of the name in messages. Raises OCO850."""
+    try:
+        content = np.load(file, allow_pickle=False)
+        arrays = {array: content[array] for array in content.files}
         about = json.loads(arrays.pop(ABOUT).tobytes().decode())
         if about["format"] != FORMAT or not isinstance(about["size"], int) or about["size"] < 1:
             raise ValueError(f"it is of the format {about['format']!r}")
-    except OSError as error:
-        raise fail("OCO850", f"{os.fspath(path)!r} cannot be read: {reason_of(error)}") from None
+    except OSError:
+        raise
     except DAMAGED as error:
-        message = f"{os.fspath(path)!r} is no saved fleet, or damaged: {error}"
+        message = f"{name!r} is no saved fleet, or damaged: {error}"
         raise fail("OCO850", message, hint="give a file that `fleet.save` wrote, as it was written") from None
     return SavedFleet(about, arrays)
 

@@ -13,6 +13,8 @@ EXTRAS = {
     "h5py": "traces",
     "pandas": "traces",
     "plotly": "interactive",
+    "pyarrow": "parquet",
+    "fsspec": "cluster",
     "pygls": "editor",
     "uvicorn": "serve",
     "jax": "jax",

@@ -121,7 +121,7 @@ class Ray:
     workers: int | None = None
 
     def __call__(self, work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:
-        with self._connected() as ray:
+        with self.connected() as ray:
             remote, execute = ray.remote(_called), getattr(work, "execute", None)
             arrays = dict(execute.arrays()) if isinstance(execute, SharesArrays) else {}
             names, stored = list(arrays), [ray.put(np.asarray(a)) for a in arrays.values()]
@@ -137,7 +137,7 @@ class Ray:
                         yield Outcome(job, error=reason(error))
 
     @contextmanager
-    def _connected(self) -> Iterator[Any]:
+    def connected(self) -> Iterator[Any]:
         """Ray module, connected to a cluster; a cluster that was started here is ended on leaving."""
         try:
             import ray
@@ -146,9 +146,8 @@ class Ray:
         own = bool(self.address or self.workers) or not ray.is_initialized()
         if own:
             quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-            place = (
-                {"address": self.address} if self.workers is None else {"address": "local", "num_cpus": self.workers}
-            )
+            local = {"address": "local", "num_cpus": self.workers, "include_dashboard": False}
+            place = {"address": self.address} if self.workers is None else local
             try:
                 _must_answer(self.address)
                 ray.init(**place, **quiet)

@@ -10,8 +10,11 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from pathlib import Path
 
+import numpy as np
+import pyarrow
 import pytest
 import typer
+from pyarrow import parquet
 from thorough import corners
 
 import oco
@@ -78,6 +81,7 @@ NOT_RUN = {
     "oco serve": "it serves until Ctrl-C: test_service.py runs it",
     "oco compile --target wasm": "it takes a compiler of an extra: test_webassembly.py compiles where that is",
     "oco compile model.oco --target wasm": "so does this",
+    "oco fleet model.oco --engine ray": "it takes a package of an extra: test_cluster_engines.py runs fleets where that is",
     "oco lsp": "it serves an editor until that ends: test_language_server.py runs it",
     "make demo": "it makes an environment and installs packages; .ci runs it",
     "make test": "this is it",
@@ -89,6 +93,9 @@ NOT_RUN = {
     "make vscode": "it takes packages of npm; test_vscode.py packages and starts the extension",
     "make tree-sitter": "it takes a tool of npm; test_tree_sitter.py compares what it writes",
     "make editors": "the two above",
+    "make engines": "it installs packages: the two below",
+    "make streams": "it installs Flink and Quix Streams",
+    "make clusters": "it installs Ray",
     "make audit": "it asks a registry",
     "make tables": "test_parser_tables.py compares what it writes",
     "make stubs": "test_words.py compares what it writes",
@@ -166,6 +173,12 @@ def with_model(words: list[str]) -> list[str]:
         words = [*words, "promise.lean"]
     if name == "migrate" and not files:
         words = [*words, "state", "model.oco"]
+    if name == "emit":
+        words = [*words, *(() if words[at:] else ("flink",)), *(() if files else ("model.oco",)), "--force"]
+    if name == "fleet":
+        wanted = {"--data": "rounds.parquet", "--out": "decisions"}
+        words = [*words, *(() if files else ("model.oco",))]
+        words = [*words, *(word for option, value in wanted.items() if option not in words for word in (option, value))]
     if name == "new" and words[at:] == []:
         words = [*words, "shop"]
     if name == "tune":
@@ -203,6 +216,9 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.chdir(folder)
         words = ["run", "model.oco", "--comparators", "none", "--baselines", "none", "--certify", "static"]
         assert main([*words, "--out", "kept"]) == 0
+    goals = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(np.linspace(-0.5, 0.5, 12)), 2)
+    rows_by_key = pyarrow.table({"key": ["a", "b"] * 3, "round": [1, 1, 2, 2, 3, 3], "a": goals})
+    parquet.write_table(rows_by_key, folder / "rounds.parquet")
     oco.compile(oco.load(folder / "model.oco")).learner().save(folder / "state")
     plan = oco.compile(oco.load(folder / "model.oco"), "nested")
     (folder / "promise.lean").write_text(plan.lean())

@@ -313,19 +313,19 @@ def test_calls_that_wait_are_answered_before_the_end(tmp_path):
 
 def test_a_bug_in_one_call_leaves_the_others(tmp_path):
     store = store_of(TRACKING, tmp_path / "s.db")
-    answered = store._answered
+    answered = store.answered
 
     def failing(call):
         if call.key == "bad":
             raise ZeroDivisionError
         return answered(call)
 
-    store._answered = failing
+    store.answered = failing
     with client_of(commits_of(store)) as client:
         replies = [client.post(f"/learners/{key}/decide") for key in ("a", "bad", "b")]
     assert [r.status_code for r in replies] == [200, 500, 200] and replies[1].json()["code"] == "OCO999"
     both = commits_of(store_of(TRACKING, tmp_path / "t.db"))
-    both.store._answered, answered = failing, both.store._answered
+    both.store.answered, answered = failing, both.store.answered
 
     async def play():
         calls = [both.submit(call_of(key, Action.DECIDE, {})) for key in ("a", "bad", "b", "a")]

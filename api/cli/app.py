@@ -81,6 +81,16 @@ COMMANDS = {
         "pipe",
         "Read events as JSON lines, and write the decisions of learners by key, each on the disk before it is written.",
     ),
+    "emit": (
+        "serving",
+        "emit",
+        "Write a job of an engine of streams with learners by key, one file to edit and run: Flink or Quix Streams (Kafka).",
+    ),
+    "fleet": (
+        "fleets",
+        "fleet",
+        "Play rounds of many keys, each with a learner of its own, in processes that share them; more than memory holds.",
+    ),
     "tune": (
         "tuning",
         "tune",

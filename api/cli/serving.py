@@ -1,8 +1,9 @@
-"""`oco serve` and `oco pipe`: learners by key behind HTTP, or standard input and output."""
+"""Learners by key: `oco serve` behind HTTP, `oco pipe` between standard input and output, `oco emit` in an engine of streams."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,23 +15,30 @@ from oco.cli.options import (
     Alert,
     Certify,
     DataPath,
+    Force,
     Kind,
+    ModelPath,
     Params,
+    Seed,
     Tradeoff,
+    check_outputs,
     effort_of,
+    files_read,
     given,
     model_at,
     pairs,
     param_values,
     rounds_of,
 )
-from oco.cli.output import note
+from oco.cli.output import note, say
 from oco.cli.progress import working
 from oco.dsl.diagnostics import fail
 from oco.dsl.extras import require_package
+from oco.dsl.writing import write_text
 from oco.pipeline import instrumented
 
 if TYPE_CHECKING:
+    from oco.dsl.model import Model
     from oco.plan import Plan
     from oco.serving.store import Store
 
@@ -158,6 +166,49 @@ def pipe(
         raise typer.Exit(1)
 
 
+def emit(
+    context: typer.Context,
+    engine: Annotated[str, typer.Argument(metavar="ENGINE", help="flink or quix.", show_default=False)],
+    model: ModelPath,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE.py", help="File to write. Default: NAME_ENGINE.py.", show_default=False
+        ),
+    ] = None,
+    keep_rounds: KeepRounds = 100,
+    seed: Seed = 0,
+    on_out_of_bounds: OutOfBounds = None,
+    backend: Backend = None,
+    algorithm: Algorithm = None,
+    setting: Settings = None,
+    settings: Kind = None,
+    tradeoff: Tradeoff = 1.0,
+    data: DataPath = None,
+    param: Params = None,
+    certify: Certify = None,
+    alert: Alert = None,
+    force: Force = False,
+) -> None:
+    """Write a job of an engine of streams with learners by key, one file to edit and run: Flink or Quix Streams (Kafka).
+
+    The engine keeps each learner as the bytes that emitted C saves. Events and answers are the lines of `oco pipe`: one that comes again
+    gets the recorded answer. Source, sink and parallelism stand where the file begins.
+    """
+    from oco.emitting import JobOptions, engine_of, job
+
+    known = engine_of(engine)
+    options = _plan_options(context, algorithm, setting, settings, tradeoff, certify, alert)
+    loaded = model_at(model, param_values(param))
+    path = output or Path(f"{loaded.name}_{engine}.py")
+    check_outputs([path], force, files_read(model, loaded, data))
+    with working(f"compiling {model}"):
+        plan = _compiled(loaded, data, options)
+        written = JobOptions(backend, seed, keep_rounds, on_out_of_bounds or "error")
+        write_text(path, job(plan, engine, path, written))
+    say(f"{path}: {plan.algorithm} for {loaded.name}, by key in {known.title}. Try it: {known.run.format(path=path)}")
+
+
 def _plan_options(
     context: typer.Context,
     algorithm: str | None,
@@ -184,13 +235,17 @@ def _opened(
     from oco.serving.sources import Options, open_store
 
     def compiled(path: Path) -> Plan:
-        loaded = model_at(path, param_values(param))
-        certify, alert = options.pop("certify"), options.pop("alert")
-        plan = oco.compile(loaded, data=rounds_of(loaded, data, "error"), **options)
-        return instrumented(plan, certify, alert)
+        return _compiled(model_at(path, param_values(param)), data, options)
 
     with working(f"compiling {what}"):
         return open_store(what, store, Options(*kept), compiled)
+
+
+def _compiled(model: Model, data: Path | None, options: Mapping[str, Any]) -> Plan:
+    """Plan of a model with the options of `_plan_options`, chosen on data where these are given."""
+    own = {name: value for name, value in options.items() if name not in ("certify", "alert")}
+    plan = oco.compile(model, data=rounds_of(model, data, "error"), **own)
+    return instrumented(plan, options["certify"], options["alert"])
 
 
 def _tokens(path: Path | None) -> list[str]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from queue import Empty, Queue
 from threading import Thread
 from typing import IO
 
-from oco.dsl.diagnostics import OcoError, fail
-from oco.serving.calls import Action, Call, Reply, call_of, json_object, plain_json
-from oco.serving.problems import problem
+from oco.dsl.diagnostics import OcoError
+from oco.serving.calls import Call, json_object
+from oco.serving.events import calls_of, written
 from oco.serving.store import Store
 
-NAMES = ("key", "round", "observe", "decide")
 AHEAD = 2000
 """Lines that are read before the first of them is answered."""
 MOST_IN_BATCH = 1000
@@ -85,36 +84,5 @@ def _answers(store: Store, batch: list[Line]) -> list[tuple[str, bool]]:
     except OcoError as error:
         replies = iter([error] * len(calls))
     return [
-        _written(key, [asked] if isinstance(asked, OcoError) else [next(replies) for _ in asked])
-        for key, asked in batch
+        written(key, [asked] if isinstance(asked, OcoError) else [next(replies) for _ in asked]) for key, asked in batch
     ]
-
-
-def calls_of(event: dict[str, object]) -> list[Call]:
-    """Calls of a line: data of a round, then the decision of the next; or a decision alone. Raises OCO660, OCO662."""
-    other = [name for name in event if name not in NAMES]
-    contexts, seen = event.get("decide", {}), event.get("observe")
-    objects = isinstance(contexts, dict) and isinstance(seen, dict | None) and isinstance(event.get("key"), str)
-    if other or not objects:
-        hint = '{"key": "a"} or {"key": "a", "round": 1, "observe": {...}}; "decide": {...} has contexts'
-        wrong = f"has the unknown name {other[0]!r:.60}" if other else "is not of the form of an event"
-        raise fail("OCO662", f"the line {wrong}", hint=hint)
-    assert isinstance(contexts, dict)
-    key, round = str(event["key"]), {"round": event["round"]} if "round" in event else {}
-    if not isinstance(seen, dict):
-        return [call_of(key, Action.DECIDE, {**contexts, **round})]
-    observe = call_of(key, Action.OBSERVE, {**seen, **round})
-    assert observe.round is not None
-    return [observe, Call(key, Action.DECIDE, observe.round + 1, contexts)]
-
-
-def _written(key: str, replies: Sequence[Reply | OcoError]) -> tuple[str, bool]:
-    """Line for the answers of an event, and True where none was refused; of several the first error."""
-    done: list[Reply] = []
-    for reply in replies:
-        if isinstance(reply, OcoError):
-            return plain_json({"key": key, "error": problem(reply)}), False
-        done.append(reply)
-    *seen, decided = done
-    text = decided.text
-    return (f'{text[:-1]},"observed":{seen[0].text}}}' if seen else text), True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oco.dsl.codes.base import Code, Stage
 from oco.dsl.codes.building import ASSUMING, BUILDING, USING
+from oco.dsl.codes.clusters import CLUSTERS
 from oco.dsl.codes.constraints import CONSTRAINTS
 from oco.dsl.codes.data import DATA
 from oco.dsl.codes.declarations import FIXED, SPECS
@@ -38,6 +39,7 @@ CODES: dict[str, Code] = {
         ASSUMING,
         USING,
         PLANS,
+        CLUSTERS,
         PARAMS,
         DATA,
         LEARNER,

@@ -1,0 +1,296 @@
+"""Fleets by key: decisions and states are those of one fleet, whatever shards and workers there are, and after workers are lost."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from serving_cases import DELAYED
+from survival import DRAWING, TRACKING, plan_of
+
+import oco
+from oco.cli import main
+from oco.dsl.diagnostics import OcoError
+from oco.fleets.parquet import divide, shard_file
+from oco.fleets.tables import arrays_of, shard_of
+from oco.serving.states import seed_of
+
+KEYS = [f"user-{k}" for k in range(50)]
+MODELS = {"tracking": TRACKING, "draws": DRAWING}
+
+
+def shapes_of(plan: Any) -> dict[str, tuple[int, ...]]:
+    return {f.name: f.type.shape for f in plan.program.feedback}
+
+
+def data_of(plan: Any, round: int) -> dict[str, np.ndarray]:
+    """Data of a round, (n, *shape), in the order of KEYS."""
+    rng = np.random.default_rng([4, round])
+    return {name: rng.uniform(0, 0.4, (len(KEYS), *shape)) for name, shape in shapes_of(plan).items()}
+
+
+def batch_of(plan: Any, t: int, order: list[int] | None = None, **more: Any) -> pa.Table:
+    """Batch with the rows in some order."""
+    rows = list(range(len(KEYS))) if order is None else order
+    columns: dict[str, Any] = {"key": [KEYS[k] for k in rows], **more}
+    for name, array in data_of(plan, t).items():
+        values = pa.array(array[rows].reshape(-1))
+        columns[name] = (
+            values if array.ndim == 1 else pa.FixedSizeListArray.from_arrays(values, int(np.prod(array.shape[1:])))
+        )
+    return pa.table(columns)
+
+
+def by_key(table: pa.Table, plan: Any) -> dict[str, bytes]:
+    """Bytes of the values of each key."""
+    names = [n for n in table.column_names if n not in ("key", "round")]
+    shapes = {
+        n: (table.schema.field(n).type.list_size,) if pa.types.is_fixed_size_list(table.schema.field(n).type) else ()
+        for n in names
+    }
+    arrays = arrays_of(table, shapes)
+    return {
+        key: b"".join(arrays[n][k].tobytes() for n in names) for k, key in enumerate(table.column("key").to_pylist())
+    }
+
+
+def plain_fleet(plan: Any) -> Any:
+    """Fleet without keys, of the same learners in the order of KEYS."""
+    return plan.fleet(len(KEYS), seeds=[seed_of(0, key) for key in KEYS], backend="c")
+
+
+def plain_rounds(plan: Any, rounds: int) -> list[tuple[dict[str, bytes], dict[str, bytes]]]:
+    """Decisions, and losses with violations, of rounds by key."""
+    fleet, results = plain_fleet(plan), []
+    for t in range(1, rounds + 1):
+        decided, seen = fleet.decide(), fleet.observe(**data_of(plan, t))
+        results.append(
+            (
+                {key: decided[k].tobytes() for k, key in enumerate(KEYS)},
+                {key: seen.loss[k].tobytes() + seen.violation[k].tobytes() for k, key in enumerate(KEYS)},
+            )
+        )
+    return results
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(("shards", "workers"), [(1, 1), (7, 3), (64, 2)])
+def test_decisions_are_those_of_one_fleet(model, shards, workers, tmp_path):
+    """Batches come with their rows in any order; more shards than some keys fill."""
+    plan, rng = plan_of(MODELS[model]), random.Random(1)
+    with oco.ClusterFleet(plan, KEYS, shards=shards, workers=workers, backend="c") as fleet:
+        assert sorted(fleet.keys.to_pylist()) == sorted(KEYS) and fleet.size == len(KEYS)
+        for t, (decided, seen) in enumerate(plain_rounds(plan, 8), 1):
+            assert by_key(fleet.decide(), plan) == decided
+            batch = batch_of(plan, t, rng.sample(range(len(KEYS)), len(KEYS)), round=[t] * len(KEYS))
+            result = fleet.observe(batch)
+            assert by_key(result, plan) == seen and set(result.column("round").to_pylist()) == {t}
+        assert fleet.round == 9
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_lost_workers_are_taken_over_bit_for_bit(model, tmp_path):
+    """Workers are lost before, between and within calls, the last one as well."""
+    plan, rng = plan_of(MODELS[model]), random.Random(2)
+    wanted = plain_rounds(plan, 30)
+    with oco.ClusterFleet(
+        plan, KEYS, shards=9, workers=4, snapshots=str(tmp_path / "s"), every=7, backend="c"
+    ) as fleet:
+        send, left = fleet.workers.send, [0]
+
+        def losing(worker: int, *call: Any) -> Any:
+            left[0] -= 1
+            if left[0] == 0:
+                fleet.workers.holders.pop(worker, None)
+            return send(worker, *call)
+
+        fleet.workers.send = losing  # type: ignore[method-assign]
+        lost = 0
+        for t, (decided, seen) in enumerate(wanted, 1):
+            if t % 3 == 0:
+                left[0], lost = rng.randrange(1, 20), lost + 1
+            assert by_key(fleet.decide(), plan) == decided
+            assert by_key(fleet.observe(batch_of(plan, t)), plan) == seen
+    assert lost == 10
+
+
+def test_a_fleet_goes_on_from_its_snapshot_elsewhere(tmp_path):
+    plan, place = plan_of(DRAWING), str(tmp_path / "snapshots")
+    wanted = plain_rounds(plan, 12)
+    fleet = oco.ClusterFleet(plan, KEYS, shards=5, workers=2, snapshots=place, every=4, backend="c")
+    for t in range(1, 8):
+        fleet.decide()
+        fleet.observe(batch_of(plan, t))
+    fleet.close()
+    again = oco.ClusterFleet.restore(place, workers=3)
+    assert again.round == 5 and again.keys.equals(fleet.keys)
+    for t in range(5, 13):
+        assert by_key(again.decide(), plan) == wanted[t - 1][0]
+        assert by_key(again.observe(batch_of(plan, t)), plan) == wanted[t - 1][1]
+    folders = {path.name for path in Path(place).iterdir() if path.is_dir()}
+    assert folders == {"before-round-13"}, "older snapshots are removed once a newer one is whole"
+
+
+def test_snapshots_go_to_an_object_store():
+    pytest.importorskip("fsspec")
+    plan = plan_of(TRACKING)
+    with oco.ClusterFleet(plan, KEYS, shards=3, workers=2, snapshots="memory://fleet/s", every=2, backend="c") as fleet:
+        for t in range(1, 6):
+            fleet.decide()
+            fleet.observe(batch_of(plan, t))
+            if t == 3:
+                fleet.workers.holders.pop(0)
+    again = oco.ClusterFleet.restore("memory://fleet/s")
+    assert again.round == 5 and by_key(again.decide(), plan) == plain_rounds(plan, 5)[4][0]
+    assert code_of(lambda: oco.ClusterFleet.restore("memory://none")) == "OCO880"
+
+
+def test_rounds_of_files_by_shard(tmp_path):
+    """The rows of a round come in another order in each; workers are lost; what is written is that of one fleet."""
+    plan, rng, rounds = plan_of(TRACKING), random.Random(3), 11
+    tables = [
+        batch_of(plan, t, rng.sample(range(len(KEYS)), len(KEYS)), round=[t] * len(KEYS)) for t in range(1, rounds + 1)
+    ]
+    parquet.write_table(pa.concat_tables(tables), tmp_path / "rounds.parquet", row_group_size=170)
+    assert sorted(divide(tmp_path / "rounds.parquet", tmp_path / "shards", 6)) == sorted(KEYS)
+    with oco.ClusterFleet(
+        plan, KEYS, shards=6, workers=3, snapshots=str(tmp_path / "s"), every=4, backend="c"
+    ) as fleet:
+        fleet.play(tmp_path / "shards", tmp_path / "out", rounds=5)
+        fleet.workers.holders.pop(1)
+        sums = fleet.play(tmp_path / "shards", tmp_path / "out")
+        assert fleet.round == rounds + 1
+    wanted = plain_rounds(plan, rounds)
+    written = pa.concat_tables(parquet.read_table(path) for path in sorted((tmp_path / "out").iterdir()))
+    for t, (decided, seen) in enumerate(wanted, 1):
+        own = written.filter(pa.compute.equal(written.column("round"), t))
+        assert by_key(own, plan) == {key: decided[key] + seen[key] for key in KEYS}
+    loss = sum(np.frombuffer(seen[key])[0] for _, seen in wanted[5:] for key in KEYS)
+    assert np.isclose(sums["loss"], loss, rtol=1e-12)
+
+
+def test_a_key_is_in_the_same_shard_everywhere():
+    """BLAKE2b with eight bytes, worked out by `b2sum -l 64`."""
+    assert [shard_of(key, 1000) for key in ("a", "user-7", "é")] == [int(h, 16) % 1000 for h in SUMS]
+    counts = np.bincount([shard_of(f"{k}", 10) for k in range(10_000)], minlength=10)
+    assert counts.min() > 880 and counts.max() < 1120  # four standard deviations
+
+
+SUMS = ("40f89e395b66422f", "3ed2300010177099", "cb1abf8beff3192f")
+
+
+def code_of(call: Any) -> str:
+    with pytest.raises(OcoError) as caught:
+        call()
+    assert caught.value.hint
+    return caught.value.code
+
+
+def test_wrong_keys_and_batches_are_refused_and_change_nothing(tmp_path):
+    plan = plan_of(TRACKING)
+    for keys in ([], ["a", "a"], ["a", None], [["a"]]):
+        assert code_of(lambda keys=keys: oco.ClusterFleet(plan, keys)) == "OCO878"
+    assert code_of(lambda: oco.ClusterFleet(plan_of(DELAYED), ["a"])) == "OCO882"
+    with oco.ClusterFleet(plan, KEYS, shards=4, backend="c") as fleet:
+        right = batch_of(plan, 1)
+        wrong = {
+            "OCO878": [right.drop_columns("key"), right.slice(1), pa.concat_tables([right, right.slice(0, 1)])],
+            "OCO879": [batch_of(plan, 1, round=[2] * len(KEYS)), batch_of(plan, 1, round=[1, 2] * (len(KEYS) // 2))],
+            "OCO840": [right.drop_columns("limit"), right.append_column("more", right.column("limit"))],
+            "OCO841": [
+                right.set_column(2, "limit", right.column("goal")),
+                right.set_column(1, "goal", right.column("limit")),
+            ],
+        }
+        fleet.decide()
+        for code, batches in wrong.items():
+            for batch in batches:
+                assert code_of(lambda batch=batch: fleet.observe(batch)) == code
+        assert fleet.round == 1 and by_key(fleet.decide(), plan) == plain_rounds(plan, 1)[0][0]
+        assert code_of(fleet.snapshot) == "OCO880"
+
+
+def test_a_batch_that_is_wrong_for_a_shard_can_be_given_again(tmp_path):
+    """The shards that took it keep what they took."""
+    plan = plan_of(TRACKING)
+    wanted = plain_rounds(plan, 2)
+    with oco.ClusterFleet(plan, KEYS, shards=4, backend="c") as fleet:
+        right = batch_of(plan, 1)
+        limit = right.column("limit").to_numpy().copy()
+        limit[7] = 99.0
+        assert code_of(lambda: fleet.observe(right)) == "OCO863"
+        fleet.decide()
+        assert code_of(lambda: fleet.observe(right.set_column(2, "limit", pa.array(limit)))) == "OCO845"
+        assert by_key(fleet.observe(right), plan) == wanted[0][1]
+        fleet.decide()
+        assert by_key(fleet.observe(batch_of(plan, 2)), plan) == wanted[1][1]
+
+
+def test_a_place_that_has_a_fleet_is_left_as_it_is(tmp_path):
+    plan, place = plan_of(TRACKING), str(tmp_path / "s")
+    with oco.ClusterFleet(plan, KEYS, snapshots=place, backend="c") as fleet:
+        fleet.snapshot()
+    assert code_of(lambda: oco.ClusterFleet(plan, KEYS[1:], snapshots=place)) == "OCO880"
+    assert oco.ClusterFleet.restore(place).size == len(KEYS)
+
+
+def test_ray_is_asked_for_by_its_name(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert code_of(lambda: oco.ClusterFleet(plan_of(TRACKING), KEYS, engine="ray")) == "OCO909"
+
+
+def test_without_snapshots_a_loss_is_an_error(tmp_path):
+    fleet = oco.ClusterFleet(plan_of(TRACKING), KEYS, shards=4, workers=2)
+    fleet.workers.holders.pop(0)
+    assert code_of(fleet.decide) == "OCO881"
+    assert code_of(lambda: oco.ClusterFleet.restore(str(tmp_path / "none"))) == "OCO880"
+
+
+def test_wrong_files_are_refused_and_the_fleet_goes_back(tmp_path):
+    plan = plan_of(TRACKING)
+    tables = [batch_of(plan, t, round=[t] * len(KEYS)) for t in range(1, 7)]
+    broken = tables[4].set_column(1, "round", pa.array([5] * 49 + [9]))
+    parquet.write_table(
+        pa.concat_tables([*tables[:4], broken.select(tables[0].column_names), tables[5]]), tmp_path / "b.parquet"
+    )
+    parquet.write_table(pa.concat_tables(tables), tmp_path / "a.parquet")
+    parquet.write_table(tables[0].drop_columns("round"), tmp_path / "c.parquet")
+    for name in "ab":
+        divide(tmp_path / f"{name}.parquet", tmp_path / name, 3)
+    assert code_of(lambda: divide(tmp_path / "c.parquet", tmp_path / "c", 3)) == "OCO878"
+    assert code_of(lambda: divide(tmp_path / "none.parquet", tmp_path / "c", 3)) == "OCO880"
+    with oco.ClusterFleet(plan, KEYS, shards=3, snapshots=str(tmp_path / "s"), every=10, backend="c") as fleet:
+        assert code_of(lambda: fleet.play(tmp_path / "b", tmp_path / "out")) == "OCO879"
+        assert fleet.round == 1
+        fleet.play(tmp_path / "a", tmp_path / "out")
+        assert fleet.round == 7
+    shard_file(tmp_path / "a", 0).unlink()
+    with oco.ClusterFleet(plan, KEYS, shards=3) as fleet:
+        assert code_of(lambda: fleet.play(tmp_path / "a", tmp_path / "out")) == "OCO880"
+
+
+def test_the_command_plays_files_and_goes_on(tmp_path, monkeypatch, capsys):
+    plan = plan_of(TRACKING)
+    (tmp_path / "model.oco").write_text(TRACKING)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    words = ["fleet", "model.oco", "--data", "data", "--out", "out", "--snapshots", "kept", "--every", "2"]
+    for t in range(1, 5):
+        parquet.write_table(batch_of(plan, t, round=[t] * len(KEYS)), tmp_path / f"data/{t}.parquet")
+        if t > 2:
+            assert main([*words, "--backend", "c", *(["--shards", "3"] if t == 3 else [])]) == 0
+    assert "rounds 1 to 3" in (shown := capsys.readouterr().out) and "rounds 4 to 4" in shown
+    assert main(words) == 0 and "before" in capsys.readouterr().out
+    written = pa.concat_tables(parquet.read_table(path) for path in sorted((tmp_path / "out").iterdir()))
+    for t, (decided, seen) in enumerate(plain_rounds(plan, 4), 1):
+        own = written.filter(pa.compute.equal(written.column("round"), t))
+        assert by_key(own, plan) == {key: decided[key] + seen[key] for key in KEYS}
+    (tmp_path / "model.oco").write_text(TRACKING.replace("[0, 3]", "[0, 2]"))
+    assert main(words) == 1 and "OCO851" in capsys.readouterr().err
+    assert main(words[:-4]) == 1 and "OCO905" in capsys.readouterr().err

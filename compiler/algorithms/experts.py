@@ -16,12 +16,12 @@ GRADIENTS = ((0.1, 1.0), (1.0, 1.0))
 UNPREDICTED = tuple(product((0.3, 3.0, 10.0), (0.3, 1.0)))
 """More of them where data have no average, so that no round is solved on predictions."""
 REACH, FAR = 3.0, 30.0
-"""Reach, as a factor of AdaGrad's step, of experts on averages of the data, and the larger one of those on other predictions."""
+"""Reach, as a factor of AdaGrad's step, of experts on averages of the data, and that of those on other predictions."""
 AVERAGED = (*product((0, 1), (0.75, 0.9, 0.98, 0.995, 1.0)), *product((2,), (0.75, 0.9, 0.98, 0.995)))
 SOLVED = tuple((i, REACH, q) for i, q in AVERAGED)
 """Experts that solve the next round on averages: the average, its place in `FORGETTING`; the reach; the quantile."""
-FOLLOWING = tuple(product((REACH, FAR), (0.5, 0.75, 0.9, 0.98, 0.995)))
-"""Reach and quantile of the experts that solve the round on each other prediction: of the season, of the contexts, of the model."""
+FOLLOWING = (0.5, 0.75, 0.9, 0.98, 0.995)
+"""Quantiles of the experts that solve the round on each other prediction: of the season, of the contexts, of the model."""
 SHIFTED = (0.5, 0.75, 0.95)
 """Quantiles of the experts that solve the round at quantiles of the errors: where levels jump, or constraints are about the same data,
 another quantile is best than for the mean of the loss."""
@@ -55,7 +55,7 @@ def solving(canonical: Canonical, season: int, curved: bool = False) -> Solved:
     if not predicted_of(canonical).size:
         return (*SOLVED, *last)
     _, seasonal, stated, levels, regression, own = places(canonical, season)
-    followed = ((row, c, q) for row in (*seasonal, *regression, *own) for c, q in FOLLOWING)
+    followed = ((row, FAR, q) for row in (*seasonal, *regression, *own) for q in FOLLOWING)
     spread = ((row, FAR, q) for row in levels[LOWEST:] for q in SHIFTED)
     return (*SOLVED, *followed, *spread, *((row, FAR, NO_MARGIN) for row in stated), *last)
 
@@ -69,7 +69,7 @@ def sampled(canonical: Canonical, season: int) -> Solved:
         return ()
     row = seasonal[SPREAD_OF] if seasonal else 0
     if learns_margins(canonical):
-        return tuple((row, c, q) for c, q in FOLLOWING if c == FAR)
+        return tuple((row, FAR, q) for q in FOLLOWING)
     return tuple((row, c, NO_MARGIN) for c in UNCONSTRAINED)
 
 

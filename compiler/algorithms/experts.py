@@ -7,7 +7,7 @@ from itertools import product
 from oco.compiler.algorithms.dual_prices import averaged
 from oco.compiler.algorithms.learned_margins import NO_MARGIN
 from oco.compiler.algorithms.loss_steps import beside, point_count
-from oco.compiler.algorithms.predictions import FORGETTING, SPREAD_OF, places
+from oco.compiler.algorithms.predictions import FORGETTING, OVERALL, SPREAD_OF, places
 from oco.compiler.lowering.predicted_round import positions, predicted_of
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.structure import is_affine
@@ -19,10 +19,11 @@ UNPREDICTED = tuple(product((0.3, 3.0, 10.0), (0.3, 1.0)))
 REACH, FAR, AT_ONCE = 3.0, 30.0, 1000.0
 """Reach, as a factor of AdaGrad's step, of experts on averages of the data, and that of those on other predictions. The last goes to the
 minimizer of a linear loss at once, whatever slopes came before."""
-AVERAGED = tuple(product(range(len(FORGETTING)), (0.75, 0.96, 0.998)))
-SOLVED = tuple((i, REACH, q) for i, q in AVERAGED)
+QUANTILES, SETTLED = (0.75, 0.96, 0.998), (0.75, 0.9, 0.98, 0.998)
+"""Quantiles of the experts on averages that forget, and of those on the mean of all rounds, whose margins settle."""
+SOLVED = tuple((i, REACH, q) for i in range(len(FORGETTING)) for q in (SETTLED if i == OVERALL else QUANTILES))
 """Experts that solve the next round on averages: the average, its place in `FORGETTING`; the reach; the quantile."""
-FOLLOWING = (0.6, 0.9, 0.98, 0.998)
+FOLLOWING = (0.5, 0.75, 0.9, 0.98, 0.995)
 """Quantiles of the experts that solve the round on each other prediction: of the season, of the contexts, of the model."""
 SHIFTED = (0.5, 0.75, 0.95)
 """Quantiles of the experts that solve the round at quantiles of the errors: where levels jump, or constraints are about the same data,

@@ -8,8 +8,8 @@ _LUCK = (
     "Newton steps lead uniform rebalancing after the first fifth of all six markets, by 0.05 to 0.2 in logarithms of wealth; afterwards "
     "they gain 0.4 to 0.7 on it in three and lose 0.15 to 1.0 in three. Weights cost up to ln K beside the best expert, and much of it "
     "while it is not yet known. Shares of 0.1% to 3% that go back to all experts each round, forgetting, and half of the first weight on "
-    "Newton steps gain in some of the markets and lose in others; weights with the rate of exp-concave losses alone end with 5% to 7% more "
-    "wealth in three, and cost 18% to 42% of it in three"
+    "Newton steps gain in some of the markets and lose in others; beside weights with the rate of exp-concave losses "
+    "alone the default ends with 18% to 42% more wealth in three and with 5% to 7% less in three"
 )
 _TURNED = "Newton steps lead on the first fifth and lose afterwards, and the weights follow them down"
 

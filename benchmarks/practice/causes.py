@@ -26,4 +26,4 @@ ELSEWHERE: Mapping[str, str] = {
         "higher in 11 of 12, by 0.6% in the median"
     ),
 }
-"""Where a part gains that gains nothing in the ablation, by its name."""
+"""Problems elsewhere on which a part gains that gains nothing in the ablation, by its name."""

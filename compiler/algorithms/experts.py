@@ -19,9 +19,9 @@ UNPREDICTED = tuple(product((0.3, 3.0, 10.0), (0.3, 1.0)))
 REACH, FAR, AT_ONCE = 3.0, 30.0, 1000.0
 """Reach, as a factor of AdaGrad's step, of experts on averages of the data, and that of those on other predictions. The last goes to the
 minimizer of a linear loss at once, whatever slopes came before."""
-QUANTILES, SETTLED = (0.75, 0.96, 0.998), (0.75, 0.9, 0.98, 0.998)
-"""Quantiles of the experts on averages that forget, and of those on the mean of all rounds, whose margins settle."""
-SOLVED = tuple((i, REACH, q) for i in range(len(FORGETTING)) for q in (SETTLED if i == OVERALL else QUANTILES))
+QUANTILES, OF_OVERALL = (0.75, 0.96, 0.998), (0.75, 0.9, 0.98, 0.998)
+"""Quantiles of the experts on averages that forget, and of those on the mean of all rounds, whose margins converge."""
+SOLVED = tuple((i, REACH, q) for i in range(len(FORGETTING)) for q in (OF_OVERALL if i == OVERALL else QUANTILES))
 """Experts that solve the next round on averages: the average, its place in `FORGETTING`; the reach; the quantile."""
 FOLLOWING = (0.5, 0.75, 0.9, 0.98, 0.995)
 """Quantiles of the experts that solve the round on each other prediction: of the season, of the contexts, of the model."""
@@ -58,11 +58,11 @@ def solving(canonical: Canonical, season: int, curved: bool = False) -> Solved:
     if not predicted_of(canonical).size:
         return (*SOLVED, *last)
     _, seasonal, stated, levels, regression, own = places(canonical, season)
-    told = AT_ONCE if is_affine(canonical.objective, tuple(b.name for b in canonical.blocks)) else FAR
-    reaches = (*((row, FAR) for row in seasonal), *((row, told) for row in (*regression, *own)))
+    reach = AT_ONCE if is_affine(canonical.objective, tuple(b.name for b in canonical.blocks)) else FAR
+    reaches = (*((row, FAR) for row in seasonal), *((row, reach) for row in (*regression, *own)))
     followed = ((row, c, q) for row, c in reaches for q in FOLLOWING)
     spread = ((row, FAR, q) for row in levels[LOWEST:] for q in SHIFTED)
-    return (*SOLVED, *followed, *spread, *((row, told, NO_MARGIN) for row in stated), *last)
+    return (*SOLVED, *followed, *spread, *((row, reach, NO_MARGIN) for row in stated), *last)
 
 
 def sampled(canonical: Canonical, season: int) -> Solved:

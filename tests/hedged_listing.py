@@ -189,11 +189,8 @@ class Listing:
         x, e = self.x[j], values[j] - self.case.limits(self.x[j], was, np)
         if place < len(FORGETTING) or self.t > self.season:
             self.error[k] = np.maximum(self.error[k], abs(e))
-            if q == 1:
-                self.margin[k] = np.maximum(self.margin[k], e)
-            else:
-                quick = max(MARGIN_RATE, 1 / math.sqrt(self.t))
-                self.margin[k] += quick * self.error[k] * ((e > self.margin[k]) - (1 - q))
+            quick = max(MARGIN_RATE, 1 / math.sqrt(self.t))
+            self.margin[k] += quick * self.error[k] * ((e > self.margin[k]) - (1 - q))
         slope = self.case.slope(x, now)
         self.S[j] += slope @ slope
         root = math.sqrt(math.sqrt(2 * self.S[j]) / (2 * c * D))

@@ -9,7 +9,8 @@ from scipy.stats import norm, poisson
 from test_c99 import has_compiler
 
 import oco
-from oco.compiler.algorithms.predictions import STATED, quantiles
+from oco.compiler.algorithms.experts import AT_ONCE, FOLLOWING, gradients, solving
+from oco.compiler.algorithms.predictions import STATED, places, quantiles
 from oco.compiler.lowering.predicted_round import predicted_of
 from oco.compiler.prover.seasons import season_of
 from oco.dsl.load import parse
@@ -140,6 +141,40 @@ def test_stated_distributions_are_met_at_their_quantiles() -> None:
         np.testing.assert_allclose(row[1:3], norm.ppf(1 - q, [4, 5], 1), atol=0.01)
         assert np.isnan(row[3])
     assert streams["jobs"].distribution is not None
+
+
+def test_a_forecast_of_a_linear_loss_is_followed_at_once() -> None:
+    """Experts on forecasts of prices buy the cheaper power first, whatever the slopes of rounds before were: after crises of which steps
+    of the usual reach would still be small.
+    """
+    text = """
+        model market
+        horizon T = 60
+        context forecast[2] in [0, 50]
+        decision p[2] in box(0, 6)
+        stream price[2] in [0, 50]
+        stream need in [0, 5]
+        minimize price @ p
+        subject to
+            enough: sum(p) >= need  each round, penalty 90
+    """
+    plan, rng = oco.compile(parse(text), "hedged", backend="numpy"), np.random.default_rng(5)
+    canonical, scales = plan.choice.situation.canonical, plan.choice.winner.scales
+    (row,) = places(canonical, 1)[-1]
+    first, solved = len(gradients(canonical)), solving(canonical, 1)
+    own = [first + k for k, (i, _, _) in enumerate(solved) if i == row]
+    assert [solved[k - first][1:] for k in own] == [(AT_ONCE, q) for q in FOLLOWING]
+    learner, bought = plan.learner(), 0
+    for t in range(60):
+        price = rng.permutation([48.0, 50.0] if t < 30 else [2.0, 4.0])
+        learner.decide(forecast=price)
+        if t > 1:
+            p = scales.origins[0] + scales.radius * np.asarray(learner.values["x"])[own]
+            cheap, dear = p[:, price.argmin()], p[:, price.argmax()]
+            assert (dear * (6 - cheap)).max() < 1e-6
+            bought += int((cheap > 1).all())
+        learner.observe(price=price, need=rng.uniform(1, 5))
+    assert bought > 40
 
 
 @pytest.mark.skipif(not has_compiler(), reason="no C compiler")

@@ -7,6 +7,7 @@ import pytest
 
 import oco
 from benchmarks.practice import ablation
+from benchmarks.practice.causes import ELSEWHERE
 from benchmarks.practice.page import page
 from benchmarks.practice.problems import DRAWN, Problem, priced, problems, widened
 from benchmarks.practice.runs import Kept, Part, Priced, Results, compare
@@ -124,3 +125,17 @@ def test_the_page_compares_with_the_algorithms_of_the_papers():
     text = page([results])
     assert "| -7.3%: `nested` |" in text and "| p | 1 | 102 | **102** | 110 |" in text
     assert "of the papers in 1 of 1" in text
+
+
+def test_the_page_says_where_parts_gain_that_gain_nothing_on_its_problems():
+    own, rules = line("hedged", 100.0, 0.0), (line("best", 120.0, 0.0),)
+    parts = (
+        line("without a reserve of budgets", 100.0, 0.0),
+        line("without margins", 110.0, 0.0),
+        line("without seasons", 100.1, 0.0),
+    )
+    row = Priced(1.0, "hedged", own, rules, picked="best", ablation=parts)
+    text = page([Results("p", "words of it", 80, (row,))])
+    assert "| without margins | +10.0% |" in text and "| without seasons | +0.1% |" in text
+    idle = text.split("on no problem: ")[1].split("\n")[0]
+    assert idle == f'"without a reserve of budgets" ({ELSEWHERE["without a reserve of budgets"]}), "without seasons".'

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from oco.compiler.algorithms import dual_prices, experts, hedged, hedged_rule, profiles, weighting
+from oco.compiler.algorithms import dual_prices, experts, hedged, hedged_rule, predictions, profiles, weighting
 
 Place = tuple[Any, str, Callable[[Any], Any]]
 """Module or class, name of a constant or function in it, and what stands there without the part."""
@@ -40,12 +40,12 @@ PARTS: Mapping[str, tuple[Place, ...]] = {
     "without the gradient rules but the theorem's own": ((experts, "GRADIENTS", lambda g: ((1.0, 1.0),)),),
     "without margins": (
         (experts, "SOLVED", lambda s: tuple(dict.fromkeys((i, c, experts.NO_MARGIN) for i, c, _ in s))),
-        (experts, "FOLLOWING", lambda f: tuple(dict.fromkeys((c, experts.NO_MARGIN) for c, _ in f))),
+        (experts, "FOLLOWING", lambda quantiles: (experts.NO_MARGIN,)),
     ),
     "with one prediction, of one average": (
         (experts, "SOLVED", lambda s: tuple((0, c, q) for i, c, q in s if i == 0)),
     ),
-    "with one reach": ((experts, "FOLLOWING", lambda f: tuple(x for x in f if x[0] == experts.FAR)),),
+    "without last values": ((experts, "SOLVED", lambda s: tuple(x for x in s if x[0] != predictions.LAST)),),
     "without seasons": ((profiles, "longest_season", lambda f: lambda canonical: 1),),
     "without days of weeks": ((profiles, "day_of", lambda f: lambda season: 0),),
     "without the stated distribution": ((experts, "places", _experts(lambda p: (p[0], p[1], (), *p[3:]))),),

@@ -90,6 +90,16 @@ minimize price @ p
 subject to
     balance: load - sum(p) <= 0                               each round
 """
+CALLS = """\
+model calls
+horizon T = 1008
+decision staff[2] in box(0, 60)                               # agents of each language, of this hour
+stream calls[2] in [0, 60]                                    # in agents that answer them
+stream wage     in [0.5, 2]
+minimize wage * sum(staff)
+subject to
+    answer: calls - staff <= 0                                each round
+"""
 
 
 def autoscaling(seed: int) -> dict[str, Array]:
@@ -168,3 +178,12 @@ def pacing(seed: int) -> dict[str, Array]:
     rush = 1 + 0.3 * np.sin(2 * np.pi * (t[:, None] - 4) / 24)
     price = np.clip(np.array([0.6, 0.8, 1.0, 1.2]) * rush * rng.lognormal(0.0, 0.2, (1344, 4)), 0, 4)
     return {"traffic": traffic, "price": price}
+
+
+def calls(seed: int) -> dict[str, Array]:
+    """Daily seasons of calls and wages, hour by hour, and weekends with half as many calls."""
+    rng, t = np.random.default_rng(seed), np.arange(1008)
+    day = np.sin(2 * np.pi * t / 24)
+    usual = (1.2 + day) * (1 - 0.5 * (t // 24 % 7 >= 5))
+    answered = usual[:, None] * np.array([12.0, 20.0]) * rng.lognormal(0, 0.12, (1008, 2))
+    return {"calls": np.clip(answered, 0, 60), "wage": np.clip(1 + 0.2 * day + rng.normal(0, 0.1, 1008), 0.5, 2)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from benchmarks.practice.causes import CAUSES
+from benchmarks.practice.causes import CAUSES, ELSEWHERE
 from benchmarks.practice.plots import draw
 from benchmarks.practice.problems import ROOT
 from benchmarks.practice.runs import OWN, Priced, Results
@@ -189,10 +189,12 @@ def _ablation(results: Sequence[Results]) -> list[str]:
     rows = [
         (name, *("-" if x is None else "0" if abs(x) < ALIKE else percent(x) for x in change[name])) for name in names
     ]
-    idle = [f'"{n}"' for n in names if all(x is None or x < LEAST_GAIN for x in change[n])]
+    idle = [n for n in names if all(x is not None and x < LEAST_GAIN for x in change[n])]
+    reasons = [f'"{n}"' + (f" ({ELSEWHERE[n]})" if n in ELSEWHERE else "") for n in idle]
     words = (
-        f"Change of the total of `{OWN}` as a part of the construction is left out: above 0 the part gains, 0 where it plays no part. "
-        f"Parts that gain {LEAST_GAIN:.1%} on no problem: {', '.join(idle) if idle else 'none'}."
+        f"Change of the total of `{OWN}` as a part of the construction is left out: above 0 the part gains, 0 where it plays no part, "
+        "a dash where it was not played since the experts changed. "
+        f"Parts that gain {LEAST_GAIN:.1%} on no problem: {', '.join(reasons) if reasons else 'none'}."
     )
     head = ("", *(f"{r.name}, {number(p.price)}" for r, p in found))
     return [f"## Ablation\n\n{words}", table(head, rows)]

@@ -85,6 +85,12 @@ DRAWN: dict[str, Drawn] = {
         (3.0, 30.0, 300.0),
         "irrigation of three fields, seasons, rain, a drought, drawn",
     ),
+    "calls": (
+        fields.CALLS,
+        fields.calls,
+        (2.0, 10.0, 50.0),
+        "agents of a call centre, hours of days and quieter weekends, drawn",
+    ),
 }
 """Model, rounds of a seed, prices and words of the problems whose rounds are drawn."""
 SHIPPED = ("nyiso", "tracking", *DRAWN, "dispatch")

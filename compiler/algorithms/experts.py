@@ -7,29 +7,31 @@ from itertools import product
 from oco.compiler.algorithms.dual_prices import averaged
 from oco.compiler.algorithms.learned_margins import NO_MARGIN
 from oco.compiler.algorithms.loss_steps import beside, point_count
-from oco.compiler.algorithms.predictions import SPREAD_OF, places
+from oco.compiler.algorithms.predictions import FORGETTING, OVERALL, SPREAD_OF, places
 from oco.compiler.lowering.predicted_round import positions, predicted_of
 from oco.compiler.problem.canonical import Canonical
+from oco.compiler.problem.structure import is_affine
 
 GRADIENTS = ((0.1, 1.0), (1.0, 1.0))
 """Factors c of AdaGrad's step and r of the prices of the gradient experts; the theorem is of the one with 1 and 1."""
 UNPREDICTED = tuple(product((0.3, 3.0, 10.0), (0.3, 1.0)))
 """More of them where data have no average, so that no round is solved on predictions."""
-REACH, FAR = 3.0, 30.0
-"""Reach, as a factor of AdaGrad's step, of experts on averages of the data, and the larger one of those on other predictions."""
-AVERAGED = (*product((0, 1), (0.75, 0.9, 0.98, 0.995, 1.0)), *product((2,), (0.75, 0.9, 0.98, 0.995)))
-SOLVED = tuple((i, REACH, q) for i, q in AVERAGED)
+REACH, FAR, AT_ONCE = 3.0, 30.0, 1000.0
+"""Reach, as a factor of AdaGrad's step, of experts on averages of the data, and that of those on other predictions. The last goes to the
+minimizer of a linear loss at once, whatever slopes came before."""
+QUANTILES, OF_OVERALL = (0.75, 0.96, 0.998), (0.75, 0.9, 0.98, 0.998)
+"""Quantiles of the experts on averages that forget, and of those on the mean of all rounds, whose margins converge."""
+SOLVED = tuple((i, REACH, q) for i in range(len(FORGETTING)) for q in (OF_OVERALL if i == OVERALL else QUANTILES))
 """Experts that solve the next round on averages: the average, its place in `FORGETTING`; the reach; the quantile."""
-FOLLOWING = tuple(product((REACH, FAR), (0.5, 0.75, 0.9, 0.98, 0.995)))
-"""Reach and quantile of the experts that solve the round on each other prediction: of the season, of the contexts, of the model."""
+FOLLOWING = (0.5, 0.75, 0.9, 0.98, 0.995)
+"""Quantiles of the experts that solve the round on each other prediction: of the season, of the contexts, of the model."""
 SHIFTED = (0.5, 0.75, 0.95)
 """Quantiles of the experts that solve the round at quantiles of the errors: where levels jump, or constraints are about the same data,
 another quantile is best than for the mean of the loss."""
 LOWEST = 2
 """First of these quantiles that has such experts."""
-UNCONSTRAINED = (0.03, 0.3, 3.0, 30.0, 1000.0)
-"""Reach of the experts that solve the round on each prediction where no margins are learned. The largest goes to
-the minimizer of a linear loss at once, whatever slopes came before."""
+UNCONSTRAINED = (0.03, 0.3, REACH, FAR, AT_ONCE)
+"""Reach of the experts that solve the round on each prediction where no margins are learned."""
 Solved = tuple[tuple[int, float, float], ...]
 
 
@@ -41,7 +43,8 @@ def gradients(canonical: Canonical) -> tuple[tuple[float, float], ...]:
 def solving(canonical: Canonical, season: int, curved: bool = False) -> Solved:
     """Experts that solve the next round: the row of the prediction, the reach, the quantile; none where data are positions.
 
-    The last of them are those of `sampled`, of `blind` and of `beside`; curved: the loss is known to be exp-concave.
+    What is told of the round, by contexts, the model or its stated distributions, is followed at once where the loss is linear. The last
+    experts are those of `sampled`, of `blind` and of `beside`; curved: the loss is known to be exp-concave.
     """
     if positions(canonical):
         return ()
@@ -55,9 +58,11 @@ def solving(canonical: Canonical, season: int, curved: bool = False) -> Solved:
     if not predicted_of(canonical).size:
         return (*SOLVED, *last)
     _, seasonal, stated, levels, regression, own = places(canonical, season)
-    followed = ((row, c, q) for row in (*seasonal, *regression, *own) for c, q in FOLLOWING)
+    reach = AT_ONCE if is_affine(canonical.objective, tuple(b.name for b in canonical.blocks)) else FAR
+    reaches = (*((row, FAR) for row in seasonal), *((row, reach) for row in (*regression, *own)))
+    followed = ((row, c, q) for row, c in reaches for q in FOLLOWING)
     spread = ((row, FAR, q) for row in levels[LOWEST:] for q in SHIFTED)
-    return (*SOLVED, *followed, *spread, *((row, FAR, NO_MARGIN) for row in stated), *last)
+    return (*SOLVED, *followed, *spread, *((row, reach, NO_MARGIN) for row in stated), *last)
 
 
 def sampled(canonical: Canonical, season: int) -> Solved:
@@ -69,7 +74,7 @@ def sampled(canonical: Canonical, season: int) -> Solved:
         return ()
     row = seasonal[SPREAD_OF] if seasonal else 0
     if learns_margins(canonical):
-        return tuple((row, c, q) for c, q in FOLLOWING if c == FAR)
+        return tuple((row, FAR, q) for q in FOLLOWING)
     return tuple((row, c, NO_MARGIN) for c in UNCONSTRAINED)
 
 

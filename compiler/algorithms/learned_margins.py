@@ -2,7 +2,7 @@
 
     m <- m + max(rate, 1 / sqrt(t)) max|e| (1[e > m] - (1 - q))        (Gibbs & Candes 2021)
 
-For q = 1 it is the largest error so far; above 1 the margin stays 0.
+Above q = 1 the margin stays 0.
 """
 
 from __future__ import annotations
@@ -24,5 +24,4 @@ def followed(
     rises = t.to_float(e > margin) - (1.0 - quantile)
     quick = t.maximum(MARGIN_RATE, 1.0 / t.sqrt(p.played + float(rehearsed_rounds)))
     moved = margin + quick * error * rises
-    moved = t.where(quantile > 0.9995, t.maximum(margin, e), moved)
     return t.name("margin", t.where(quantile > 1.5, margin, moved)), error

@@ -18,7 +18,7 @@ import numpy as np
 
 from oco.compiler.algorithms.dual_prices import DualPrices
 from oco.compiler.algorithms.learned_margins import NO_MARGIN
-from oco.compiler.algorithms.predictions import FORGETTING
+from oco.compiler.algorithms.predictions import RECENT
 from oco.compiler.domains.base import MAX_DENSE_ORDER
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point, Rows, repeated
@@ -57,9 +57,9 @@ def _takes_newton(canonical: Canonical) -> bool:
 
 
 def beside(canonical: Canonical, curved: bool) -> tuple[tuple[int, float, float], ...]:
-    """Experts next to each point: the row of the last average, which predicts the constraints, no reach, the quantile."""
+    """Experts next to each point: the row of the recent average, which predicts the constraints, no reach, the quantile."""
     quantiles = QUANTILES if canonical.inequalities else (NO_MARGIN,)
-    row = len(FORGETTING) - 1 if predicted_of(canonical).size else 0
+    row = RECENT if predicted_of(canonical).size else 0
     return tuple((row, 0.0, q) for _ in range(point_count(canonical, curved)) for q in quantiles)
 
 

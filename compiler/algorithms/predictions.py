@@ -4,9 +4,9 @@
 * with a season of k rounds (streams may have their own) averages of its phases, and days within weeks with levels (`profiles`);
 * where the loss has kinks that move with a stream, as that of unsold stock with demand, quantiles: an average, or the seasonal one, and a
   shift for each of some levels q, s <- s + rate (1[e > s] - (1 - q)) of its errors e (Gibbs & Candes 2021);
-* where a stream of stated distribution enters constraints alone, in one direction, its quantile, and the last average of the others;
-* the model's own predictions, of the streams that it predicts, and the last average of the others;
-* contexts in the place of streams of their shape and range, as forecasts are, and the last average of the others;
+* where a stream of stated distribution enters constraints alone, in one direction, its quantile, and the recent average of the others;
+* the model's own predictions, of the streams that it predicts, and the recent average of the others;
+* contexts in the place of streams of their shape and range, as forecasts are, and the recent average of the others;
 * with contexts z the linear regression mean + C_sz (C_zz + diag(C_zz)/t)^-1 (z - mean z) on all rounds so far, cut to the streams' ranges.
 
 Where feedback comes d rounds late, a round's data predict the round d + 1 later: the averages of the data are kept beside the
@@ -46,9 +46,9 @@ from oco.compiler.prover.ranges.enclosure import Enclosure
 from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, names, walk
 
 Floats = np.ndarray[Any, Any]
-FORGETTING = (0.08, 0.0, 0.5)
-"""Rates at which averages of the data forget; 0: the mean of all rounds."""
-OVERALL = FORGETTING.index(0.0)
+FORGETTING = (0.08, 0.0, 0.5, 1.0)
+"""Rates at which averages of the data forget; 0: the mean of all rounds; 1: the last values."""
+OVERALL, RECENT, LAST = (FORGETTING.index(rate) for rate in (0.0, 0.5, 1.0))
 SPREAD_OF = 0
 """Seasonal prediction whose errors have quantiles, the one without a level: their shifts follow it."""
 LEVELS = tuple((k + 0.5) / 9 for k in range(9))
@@ -205,7 +205,9 @@ class Predictions:
             after |= kept
         if (table := quantiles(self.p.spec.canonical)) is not None:
             worse = t.constant(np.nan_to_num(table), "worse", "quantiles of the stated distributions")
-            rows.append(t.where(t.constant(~np.isnan(table), "stated"), worse, t.broadcast(average[-1], table.shape)))
+            rows.append(
+                t.where(t.constant(~np.isnan(table), "stated"), worse, t.broadcast(average[RECENT], table.shape))
+            )
         if self.shifted:
             following = average[0] if self.season == 1 else seasonal[SPREAD_OF]
             shifted, kept = self._shifted(state, now - was[self.base], following)
@@ -241,11 +243,11 @@ class Predictions:
         for place in self.stated:
             self.p.note("predictions that the model states")
             own = {n: stated_value(self.p, e) for n, e in canonical.predictions if n in predicted_of(canonical).streams}
-            made = self.t.put(made, self._with(own, made[len(FORGETTING) - 1]), place)
+            made = self.t.put(made, self._with(own, made[RECENT]), place)
         for place in self.forecasts:
             self.p.note("contexts in the place of what they may forecast")
             own = {n: self._flat(c) for n, c in forecasts(canonical).items()}
-            made = self.t.put(made, self._with(own, made[len(FORGETTING) - 1]), place)
+            made = self.t.put(made, self._with(own, made[RECENT]), place)
         return {"predicted": made}
 
     def _regressed(self, state: State, mean: Value) -> Value:

@@ -32,8 +32,9 @@ LEAST_SEASONS = 3
 """Times that a season must fit into the horizon to be tried."""
 MOST_NUMBERS = 300_000
 """Numbers that the seasons of a constraint may keep, beyond which the longest are left out."""
-WINDOWS = (100, 400)
-"""Least and greatest number of errors that are kept; between them four for each round in which the constraint may be broken."""
+WINDOWS, BROKEN = (100, 400), 10.0
+"""Least and greatest number of errors that are kept; between them so many that `BROKEN` rounds may be broken in as many: the number of
+errors above their quantile is off by a third then, and fewer cost more in margins than they gain in following."""
 BEYOND = 0.5
 """Part of the largest error by which the margin exceeds it as the level 1 - a goes to 1."""
 
@@ -70,7 +71,7 @@ class Margins:
     @cached_property
     def window(self) -> int:
         """Number of errors that are kept."""
-        return int(np.clip(np.ceil(4 / self.share), *WINDOWS))
+        return int(np.clip(np.ceil(BROKEN / self.share), *WINDOWS))
 
     @cached_property
     def predictors(self) -> tuple[MarginPredictor, ...]:

@@ -32,7 +32,7 @@ from oco.compiler.selection.explain import explain_data, explain_text, refusal
 from oco.compiler.selection.frontier import FrontierPoint, frontier
 from oco.compiler.selection.modes import LEAST, PLAIN, SettingsMode, mode_of, policy_of
 from oco.compiler.selection.played_round import trace_spec, with_streams_of
-from oco.compiler.selection.resolve_again import given_formulas, in_its_units, promised_again, revised
+from oco.compiler.selection.resolve_again import given_formulas, in_its_units, promised_again, proved_at, revised
 from oco.compiler.selection.verdicts import Applicability, Verdict, withheld
 from oco.compiler.theory.best_constants import closed
 from oco.compiler.theory.objective import checked_tradeoff
@@ -203,7 +203,10 @@ class Plan:
         model, effort = self.model.with_horizon(T), self.facts.effort
         weight, own = self.tradeoff, self.algorithm
         season = {"": self.season, **self.choice.situation.own_seasons}
-        result = compile_plan(model, name, settings, keep=own, tradeoff=weight, effort=effort, season=season)
+        known = proved_at(self.choice.situation, T) if self.after is None else None
+        result = compile_plan(
+            model, name, settings, keep=own, tradeoff=weight, effort=effort, season=season, known=known
+        )
         result = replace(result, certify=self.certify)
         result = result if self.alert is None else result.alerting(self.alert.alpha)
         by_guarantee = self.choice.forced or (self.choice.pilots is None and not result.choice.forced)
@@ -320,6 +323,7 @@ def compile_plan(
     effort: float = 1.0,
     seen: Rounds | None = None,
     season: int | Mapping[str, int] | None = None,
+    known: Situation | None = None,
 ) -> Plan:
     """Check the model, choose an algorithm (or take the one named here or in the model), and fix its settings.
 
@@ -329,10 +333,11 @@ def compile_plan(
     effort    how many times the usual number of steps the searches of the proofs may take
     seen      rounds of data by stream, the round first, on which conditions of guarantees are looked at
     season    rounds after which the data repeat themselves, or those of streams by name with "" for all others; None: measured on `seen`
+    known     the problem and its facts, where they are known
 
     Raises OcoError where no theorem applies.
     """
-    situation = analyzed(model, effort, checked_tradeoff(tradeoff), seen, season)
+    situation = known or analyzed(model, effort, checked_tradeoff(tradeoff), seen, season)
     mode, formulas = mode_of(settings)
     policy = policy_of(mode, tradeoff)
     using = situation.canonical.model.using

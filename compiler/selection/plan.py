@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Self
+from typing import Any, Self
 
 from oco.compiler.certificates.certificate import CertificateTerms, terms_of
 from oco.compiler.certificates.form import certificate_form
@@ -199,14 +199,11 @@ class Plan:
     def with_horizon(self, T: int) -> Plan:
         """Plan of the same algorithm, with settings and guarantee for another horizon."""
         settings: SettingsMode = dict(self.given) if self.given else self.mode
-        name = self.algorithm if self.choice.forced else None
-        model, effort = self.model.with_horizon(T), self.facts.effort
-        weight, own = self.tradeoff, self.algorithm
+        model, name = self.model.with_horizon(T), self.algorithm if self.choice.forced else None
+        about: dict[str, Any] = {"keep": self.algorithm, "tradeoff": self.tradeoff, "effort": self.facts.effort}
         season = {"": self.season, **self.choice.situation.own_seasons}
         known = proved_at(self.choice.situation, T) if self.after is None else None
-        result = compile_plan(
-            model, name, settings, keep=own, tradeoff=weight, effort=effort, season=season, known=known
-        )
+        result = compile_plan(model, name, settings, season=season, known=known, **about)
         result = replace(result, certify=self.certify)
         result = result if self.alert is None else result.alerting(self.alert.alpha)
         by_guarantee = self.choice.forced or (self.choice.pilots is None and not result.choice.forced)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oco.backends.choose import usual_seconds
 from oco.compiler.algorithms.dual_prices import is_drawn_on_average
@@ -23,13 +23,13 @@ from oco.compiler.selection.variants import starts_of, variants
 from oco.compiler.selection.verdicts import Applicability, Informativeness, Verdict
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.model import Model
-from oco.evaluation.data import Data, load_data, problem_for
-from oco.evaluation.descent import descend
-from oco.evaluation.pilot import Candidate, beside, pilot
-from oco.evaluation.tuning import SearchSpace, Tuning, searched, tune
-from oco.gradients import slopes_of
 from oco.overflow_check import MOST_NUMBERS
 from oco.plan import Plan
+
+if TYPE_CHECKING:
+    from oco.evaluation.data import Data
+    from oco.evaluation.pilot import Candidate
+    from oco.evaluation.tuning import SearchSpace, Tuning
 
 PILOT_ROUNDS, MOST_PILOT_ROUNDS = 200, 2000
 """Rounds of a pilot run: on data more than the first number only as far as `LONG_SECONDS` allow."""
@@ -117,6 +117,8 @@ def _tried(choice: Choice, usable: tuple[Verdict, ...], data: Any) -> tuple[Verd
 
 def _pilots(plan: Plan, source: Any, seed: int, constants: bool, seconds: float) -> tuple[Choice, Pilots]:
     """Choice with the constants of the candidates searched, where there are rounds to run them on; and their runs."""
+    from oco.evaluation.pilot import beside, pilot
+
     if plan.canonical.size > MOST_NUMBERS:
         return plan.choice, Pilots(skipped=f"a decision has more than {MOST_NUMBERS} numbers")
     try:
@@ -152,6 +154,8 @@ def _for_pilot(plan: Plan, verdict: Verdict, rounds: int | None) -> Plan:
 
 def _pilot_rounds(data: Data, plans: Mapping[Candidate, Callable[[], Plan]], seconds: float) -> int:
     """Rounds of the data that pilots are run on: as many as the model of costs allows, no more than a choice may see."""
+    from oco.evaluation.tuning import searched
+
     most = min(searched(data), MOST_PILOT_ROUNDS)
     if most <= PILOT_ROUNDS or seconds <= 0:
         return min(most, PILOT_ROUNDS)
@@ -162,6 +166,8 @@ def _pilot_rounds(data: Data, plans: Mapping[Candidate, Callable[[], Plan]], sec
 
 def rounds_for(plan: Plan, source: Any, seed: int, rounds: int) -> tuple[Data, str]:
     """Rounds of the source, or draws from the model; and a phrase that names their origin."""
+    from oco.evaluation.data import load_data
+
     wanted = min(rounds, plan.horizon or rounds)
     if source is None:
         return load_data(plan.canonical, None, seed=seed, rounds=wanted), "drawn from the model"
@@ -170,6 +176,8 @@ def rounds_for(plan: Plan, source: Any, seed: int, rounds: int) -> tuple[Data, s
 
 def rounds_given(problem: Canonical, source: Any, seed: int) -> dict[str, Any]:
     """Arrays of the streams that the source has, the round first."""
+    from oco.evaluation.data import load_data
+
     return dict(load_data(problem, source, seed=seed).given)
 
 
@@ -184,8 +192,13 @@ def explained(
 ) -> Choice:
     """Verdicts on a model, even where no algorithm applies; with pilot runs on data and where no guarantee decides."""
     kind = LEAST if settings is None else settings
-    problem = canonical(model) if data is None else problem_for(model, data, seed)
-    seen = None if data is None else rounds_given(problem, data, seed)
+    if data is None:
+        problem, seen = canonical(model), None
+    else:
+        from oco.evaluation.data import problem_for
+
+        problem = problem_for(model, data, seed)
+        seen = rounds_given(problem, data, seed)
     choice = explain_choice(problem, kind, tradeoff, effort, seen)
     if not _tried(choice, choice.usable, data):
         return choice
@@ -214,6 +227,10 @@ def tuned(
 
     Raises OcoError where nothing can be chosen, and where there are no rounds to tune on.
     """
+    from oco.evaluation.descent import descend
+    from oco.evaluation.tuning import tune
+    from oco.gradients import slopes_of
+
     spaces = {plan.algorithm: own_space(plan)} if gradient else search_spaces(plan)
     if len(spaces) == 1 and not plan.free:
         raise fail("OCO711", f"`{plan.algorithm}` leaves no constant free here", hint='use settings="optimal"')
@@ -238,6 +255,8 @@ def tuned(
 
 def own_space(plan: Plan) -> SearchSpace:
     """Constants of the plan, with its starts."""
+    from oco.evaluation.tuning import SearchSpace
+
     return SearchSpace(plan, plan.free, starts_of(plan.choice, plan.tradeoff), plan.allows)
 
 
@@ -245,6 +264,8 @@ def search_spaces(plan: Plan) -> dict[str, SearchSpace]:
     """Settings that are searched, by name: those of the plan, of its other prices and memories, and of other algorithms where
     none was named.
     """
+    from oco.evaluation.tuning import SearchSpace
+
     spaces = {plan.algorithm: own_space(plan)}
     others = (v for v in plan.choice.with_searched().usable[1:] if not v.algorithm.reads_values_alone)
     for name, v in (*variants(plan.choice).items(), *((v.name, v) for v in islice(others, OTHERS))):

@@ -59,7 +59,7 @@ def parquet(path: Path, columns: dict[str, Any], times: int = 1, **options: Any)
 @bomb(FIXED, "constant.parquet")
 @bomb(ROUNDS, "constant.parquet")
 def _constant(path: Path) -> None:
-    parquet(path, {"a": np.zeros(10**6)}, 95 if path.parent.name == "fixed" else 200)
+    parquet(path, {"a": np.zeros(10**6)}, 95 if path.parent.name == "fixed" else 200, write_statistics=False)
 
 
 @bomb(FIXED, "text.parquet")
@@ -86,7 +86,7 @@ def _lists(path: Path) -> None:
     import pyarrow
 
     lists = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(np.zeros(10**6)), 10**5)
-    parquet(path, {"a": lists.cast(pyarrow.list_(pyarrow.float64()))}, 60)
+    parquet(path, {"a": lists.cast(pyarrow.list_(pyarrow.float64()))}, 60, write_statistics=False)
 
 
 @bomb(FIXED, "page.parquet")

@@ -84,11 +84,19 @@ def as_stranger(*words: object) -> None:
 
 
 @pytest.fixture(scope="module")
-def names(tmp_path_factory):
+def own(tmp_path_factory):
+    """The victim's own cache, in a folder that others could read, and what it decides with it."""
+    place = tmp_path_factory.mktemp("own") / "oco"
+    place.mkdir(0o755)
+    (said,) = decided([place.parent], tmp_path_factory.mktemp("elsewhere"))
+    return place, said
+
+
+@pytest.fixture(scope="module")
+def names(own):
     """The names of the libraries that the victim's process looks for, and what it decides with its own."""
-    place = tmp_path_factory.mktemp("own")
-    (said,) = decided([place], place)
-    return sorted(p.name for p in (place / "oco").glob("*.so")), said
+    place, said = own
+    return sorted(p.name for p in place.glob("*.so")), said
 
 
 def planted(shared: Path, names: list[str]) -> tuple[Path, Path]:
@@ -177,14 +185,12 @@ def test_a_folder_that_is_exchanged_after_it_was_checked_is_not_gone_through(sha
     assert checked.path.resolve() == (base / "away").resolve()
 
 
-def test_the_cache_is_closed_to_others_and_kept(tmp_path):
-    place = tmp_path / "cache" / "oco"
-    place.mkdir(0o755, parents=True)
-    first = decided([place.parent], tmp_path)
+def test_the_cache_is_closed_to_others_and_kept(own, tmp_path):
+    place, said = own
     kept = {p: p.stat().st_mtime_ns for p in place.iterdir()}
     assert kept and stat.S_IMODE(place.stat().st_mode) == 0o700
     assert all(not p.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH) for p in kept)
-    assert decided([place.parent], tmp_path) == first
+    assert decided([place.parent], tmp_path) == [said]
     assert {p: p.stat().st_mtime_ns for p in place.iterdir()} == kept
 
 

@@ -27,8 +27,10 @@ SAME = 1e-9
 
 WEIGHTS = [(path, "hedged") for path in EXAMPLES if path.stem in WEIGHED]
 CASES = [*((path, None) for path in EXAMPLES), *WEIGHTS]
-KEPT = ("battery", "blind_pricing", "datacenter", "job_scheduling", "matrix_completion")
-"""An example of each kind of algorithm; `test_backends_agree` has every algorithm, `test_examples_known` others of these."""
+KEPT = ("blind_pricing", "datacenter", "job_scheduling", "matrix_completion")
+"""An example of each kind of algorithm; `test_backends_agree` has every algorithm, `test_examples_known` others of these, and
+`test_stored_value` what `battery` has beside them, which takes seconds to compile.
+"""
 
 
 @needs_compiler

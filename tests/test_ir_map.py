@@ -154,6 +154,33 @@ def test_functions_over_rows_take_no_name_of_another_function() -> None:
         np.testing.assert_allclose(interpret(program, "update", [1, x, u])[1], expected, rtol=1e-14)
 
 
+def test_feedback_may_have_the_name_of_a_function_over_rows() -> None:
+    """The variables of functions without maps are renamed too: `half` is a function that is traced again, and a value elsewhere."""
+    t = Tracer("named")
+
+    def halved(v: Value) -> Value:
+        return t.call("half", lambda w: 0.5 * w, v)
+
+    def update(state: dict[str, Value], seen: dict[str, Value], drawn: dict[str, Value]) -> dict[str, Value]:
+        (rows,) = t.map_(lambda v: (halved(v) + seen["half"],), state["x"])
+        return {"x": rows}
+
+    made = trace_program(
+        t,
+        decision=[Field("w", Type(DType.FLOAT, (D,)))],
+        feedback=[Field("half", Type(DType.FLOAT, (D,)))],
+        init=lambda start: {"x": t.broadcast(start["w"], (8, D))},
+        decide=lambda state, drawn: {"w": t.sum(state["x"], axis=0)},
+        update=update,  # type: ignore[arg-type]
+        measure=lambda now, x, seen: (t.sum(halved(x["w"]) * seen["half"]), t.zeros((1,)), t.zeros((0,))),
+    )
+    x, u = np.arange(8.0 * D).reshape(8, D), np.arange(1.0, D + 1)
+    check(rows_in_lanes(made, 4))
+    for program in (made, rows_at_once(made)):
+        np.testing.assert_allclose(interpret(check(program), "update", [1, x, u])[1], 0.5 * x + u, rtol=1e-14)
+        assert interpret(program, "measure", [1, u, u])[0] == 0.5 * (u @ u)
+
+
 def test_lanes_of_learners_take_rows_in_turn() -> None:
     """The program of several learners: each as alone."""
     short = optimize(program(halves, 5))

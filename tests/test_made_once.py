@@ -13,6 +13,7 @@ import pytest
 import oco
 from oco.cli import main
 from oco.compiler.problem.canonical import canonical
+from oco.compiler.theory import unit_free
 from oco.evaluation.data import problem_for
 
 MODEL = (
@@ -100,3 +101,27 @@ def test_problems_of_another_horizon_are_those_of_its_model(loss: str, rows: str
     assert problem.reads_horizon == reads and problem.with_horizon(30) is problem
     assert repr(problem.with_horizon(ROUNDS)) == repr(canonical(model.with_horizon(ROUNDS)))
     assert problem_for(model, {"a": np.zeros((ROUNDS, 2))}).horizon == ROUNDS
+
+
+@pytest.mark.parametrize(
+    ("loss", "again"), [("sum_squares(x - a)", False), ("sum_squares(x - a) * t", True), ("sum(x * a) / T", True)]
+)
+def test_plans_of_another_horizon_are_those_of_its_model(
+    loss: str, again: bool, made: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Facts and Slater point are sought again where the number of rounds or the round stands in the problem, and nowhere else."""
+    slater: list[Any] = []
+    sought = unit_free.Feasibility
+    monkeypatch.setattr(unit_free, "Feasibility", lambda context: slater.append(context) or sought(context))
+    model = oco.parse(
+        MODEL.replace("sum_squares(x - a)", loss).replace("cap: sum(x) <= 1.5", "cap: sum(x) <= 1 + a[0]")
+    )
+    plan = oco.compile(model)
+    first = made["facts"], len(slater)
+    longer = plan.with_horizon(500)
+    assert (made["facts"] > first[0], len(slater) > first[1]) == (again, again)
+    anew = oco.compile(model.with_horizon(500), plan.algorithm)
+    assert str(longer.facts) == str(anew.facts) and longer.guarantee.regret() == anew.guarantee.regret()
+    assert {n: str(x) for n, x in longer.settings.items()} == {n: str(x) for n, x in anew.settings.items()}
+    assert longer.model.to_oco() == anew.model.to_oco() and str(longer.program) == str(anew.program)
+    assert plan.with_constants(None, 500).with_horizon(500).model.to_oco() == anew.model.to_oco()

@@ -162,16 +162,33 @@ def test_cells_in_the_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert isinstance(unnamed, oco.OcoError) and unnamed.code == "OCO906"
 
 
-@pytest.mark.parametrize("name", ["first_steps", thorough("data_centre"), thorough("matrix_completion")])
+def test_cells_of_the_first_notebook_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One after the other, and what each gives is shown; those that raise say that they do."""
+    nbformat, interactive = pytest.importorskip("nbformat"), pytest.importorskip("IPython.core.interactiveshell")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    monkeypatch.chdir(EXAMPLES)
+    shell, seen = interactive.InteractiveShell(), []
+    for cell in nbformat.read(EXAMPLES / "first_steps.ipynb", as_version=4).cells:
+        if cell.cell_type == "code":
+            seen.append(shell.run_cell(cell.source).success)
+            assert seen[-1] is ("raises-exception" not in cell.metadata.get("tags", ())), cell.source
+    assert len(seen) > 10
+
+
+@pytest.mark.parametrize("name", [thorough("first_steps"), thorough("data_centre"), thorough("matrix_completion")])
 def test_notebooks_run(name: str) -> None:
+    """In a kernel of their own, as `jupyter execute` runs them."""
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     kept = nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4)
-    code = [cell for cell in kept.cells if cell.cell_type == "code"]
-    assert all(cell.outputs or cell.source.startswith(("%load_ext", "import")) for cell in code), (
-        "kept with its outputs"
-    )
     client = {"timeout": 120, "kernel_name": "python3", "resources": {"metadata": {"path": str(EXAMPLES)}}}
     nbclient.NotebookClient(nbformat.from_dict(kept), **client).execute()
+
+
+@pytest.mark.parametrize("name", sorted(p.stem for p in EXAMPLES.glob("*.ipynb")))
+def test_notebooks_are_kept_with_their_outputs(name: str) -> None:
+    nbformat = pytest.importorskip("nbformat")
+    code = [c for c in nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4).cells if c.cell_type == "code"]
+    assert all(cell.outputs or cell.source.startswith(("%load_ext", "import")) for cell in code)
 
 
 def test_a_shell_shows_what_a_person_reads():

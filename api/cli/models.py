@@ -187,8 +187,6 @@ def compile(
     --data gives the rounds to plan for: pilot runs on the first of them decide between the algorithms that apply. Where
     the file lacks streams that the model draws, or values, the rounds that `oco run` measures are written beside the learner.
     """
-    from oco.evaluation.rounds_file import write_rounds
-
     loaded = model_at(model, param_values(param))
     options = {"tradeoff": tradeoff, "effort": effort_of(context), **given(pairs(setting, "--set"), settings)}
     pilots = _noted(rounds_of(loaded, data, on_missing), as_json)
@@ -203,6 +201,8 @@ def compile(
     check_outputs(written, force, files_read(model, loaded, data))
     plan.write(path, backend, precision, target)
     if pilots is not None and rounds is not None:
+        from oco.evaluation.rounds_file import write_rounds
+
         write_rounds(pilots, rounds)
     if as_json:
         return show_json(json.loads(plan.to_json()) | {"file": str(path), "files": [str(file) for file in written]})
@@ -231,9 +231,11 @@ def _rounds_beside(
     learner: Path, one_file: bool, pilots: Data | None, data: Path | None, on_missing: str
 ) -> Path | None:
     """File for rounds that the learner cannot read from the data itself; None where it can, and where none can hold its values."""
+    if pilots is None or data is None:
+        return None
     from oco.evaluation.rounds_file import is_complete
 
-    if pilots is None or data is None or is_complete(pilots, data, on_missing):
+    if is_complete(pilots, data, on_missing):
         return None
     if pilots.problem.feedback.gives_values_alone:
         return None

@@ -64,9 +64,8 @@ def _retraced(program: Program, machine: Machine) -> Program:
     entries = map_functions(replace(program, functions=()), again)
     traced = replace(entries, constants=tuple(t.constants), functions=tuple(t.functions))
     taken = {g.var.name for g in t.constants} | {f.name for f in t.functions}
-    return map_functions(
-        traced, lambda f: rename_function(f, {}, taken)
-    )  # new functions may be called as variables elsewhere are
+    # New functions may have the names of variables elsewhere.
+    return map_functions(traced, lambda f: rename_function(f, {}, taken))
 
 
 def _has_maps(function: Function) -> bool:

@@ -98,7 +98,8 @@ def stores(canonical: Canonical) -> tuple[StoreOfState, ...]:
     made = [_store(canonical, s) for s in canonical.streams if s.uncut is not None]
     own = [s for s in made if s is not None]
     entries = np.concatenate([s.entries for s in own]) if own else np.zeros(0)
-    if canonical.delay or entries.size > MOST_STORES or np.unique(entries).size < entries.size:
+    distinct = set(entries.tolist())  # np.unique would import numpy.ma
+    if canonical.delay or entries.size > MOST_STORES or len(distinct) < entries.size:
         return ()
     return tuple(own)
 

@@ -64,7 +64,7 @@ class _Shares:
 
     def guarantee(self, T: int) -> Guarantee:
         v, s = self.v, at_horizon(self.s, T)
-        inner = at_horizon(in_its_units(self.s, v), T)  # units have no horizon: one Slater point does for all
+        inner = in_its_units(s, v)
         assert v.theorem is not None
         numbers = None if v.best is None else v.best.numbers
         settings = theorem_settings(v.theorem, inner, given_formulas(v), None, numbers)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import Self
+from typing import Any, Self
 
 from oco.compiler.certificates.certificate import CertificateTerms, terms_of
 from oco.compiler.certificates.form import certificate_form
@@ -32,7 +32,7 @@ from oco.compiler.selection.explain import explain_data, explain_text, refusal
 from oco.compiler.selection.frontier import FrontierPoint, frontier
 from oco.compiler.selection.modes import LEAST, PLAIN, SettingsMode, mode_of, policy_of
 from oco.compiler.selection.played_round import trace_spec, with_streams_of
-from oco.compiler.selection.resolve_again import given_formulas, in_its_units, promised_again, revised
+from oco.compiler.selection.resolve_again import given_formulas, in_its_units, promised_again, proved_at, revised
 from oco.compiler.selection.verdicts import Applicability, Verdict, withheld
 from oco.compiler.theory.best_constants import closed
 from oco.compiler.theory.objective import checked_tradeoff
@@ -198,11 +198,11 @@ class Plan:
     def with_horizon(self, T: int) -> Plan:
         """Plan of the same algorithm, with settings and guarantee for another horizon."""
         settings: SettingsMode = dict(self.given) if self.given else self.mode
-        name = self.algorithm if self.choice.forced else None
-        model, effort = self.model.with_horizon(T), self.facts.effort
-        weight, own = self.tradeoff, self.algorithm
+        model, name = self.model.with_horizon(T), self.algorithm if self.choice.forced else None
+        about: dict[str, Any] = {"keep": self.algorithm, "tradeoff": self.tradeoff, "effort": self.facts.effort}
         season = {"": self.season, **self.choice.situation.own_seasons}
-        result = compile_plan(model, name, settings, keep=own, tradeoff=weight, effort=effort, season=season)
+        known = proved_at(self.choice.situation, T) if self.after is None else None
+        result = compile_plan(model, name, settings, season=season, known=known, **about)
         result = replace(result, certify=self.certify)
         result = result if self.alert is None else result.alerting(self.alert.alpha)
         by_guarantee = self.choice.forced or (self.choice.pilots is None and not result.choice.forced)
@@ -319,6 +319,7 @@ def compile_plan(
     effort: float = 1.0,
     seen: Rounds | None = None,
     season: int | Mapping[str, int] | None = None,
+    known: Situation | None = None,
 ) -> Plan:
     """Check the model, choose an algorithm (or take the one named here or in the model), and fix its settings.
 
@@ -328,10 +329,11 @@ def compile_plan(
     effort    how many times the usual number of steps the searches of the proofs may take
     seen      rounds of data by stream, the round first, on which conditions of guarantees are looked at
     season    rounds after which the data repeat themselves, or those of streams by name with "" for all others; None: measured on `seen`
+    known     the problem and its facts, where they are known
 
     Raises OcoError where no theorem applies.
     """
-    situation = analyzed(model, effort, checked_tradeoff(tradeoff), seen, season)
+    situation = known or analyzed(model, effort, checked_tradeoff(tradeoff), seen, season)
     mode, formulas = mode_of(settings)
     policy = policy_of(mode, tradeoff)
     using = situation.canonical.model.using

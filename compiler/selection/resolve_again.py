@@ -14,6 +14,7 @@ from oco.compiler.theory.resolve import FreeNumbers, theorem_settings
 from oco.compiler.theory.seen_worst import on_data
 from oco.compiler.theory.theorems import Condition, Guarantee, Situation, Theorem
 from oco.compiler.theory.unit_free import in_user_units, without_units
+from oco.dsl.expressions import Kind, names
 
 
 def in_its_units(s: Situation, v: Verdict) -> Situation:
@@ -24,7 +25,22 @@ def in_its_units(s: Situation, v: Verdict) -> Situation:
 def at_horizon(s: Situation, horizon: int) -> Situation:
     """Situation of another number of rounds; facts are kept."""
     longer = replace(s.canonical, horizon=horizon)
-    return replace(s, canonical=longer, horizon=longer.learner_rounds)
+    return replace(s, canonical=longer, horizon=longer.learner_rounds, source=s.source or s)
+
+
+def proved_at(s: Situation, horizon: int) -> Situation | None:
+    """Situation of the model with another number of rounds, without what data show; None where it may have other facts, as these
+    depend on the number of rounds or on the round.
+    """
+    problem = s.canonical
+    of_states = (e for r in problem.streams for e in (r.following, r.uncut))
+    of_rounds = (c.expr for c in (*problem.constraints, *problem.known))
+    parts = (e for e in (problem.objective, problem.moving, *of_states, *of_rounds) if e is not None)
+    if problem.reads_horizon or any(names(e, Kind.ROUND) for e in parts):
+        return None
+    model = problem.model.with_horizon(horizon)
+    problem, facts = replace(problem, model=model, horizon=horizon), replace(s.facts, model=model)
+    return replace(at_horizon(s, horizon), canonical=problem, facts=facts, seen=None)
 
 
 def given_formulas(v: Verdict) -> dict[str, str | float]:

@@ -47,7 +47,7 @@ class Violation(StrEnum):
 class Situation:
     """All that a theorem may look at: the problem, its facts, the horizon of a learner (None: unknown), the weight of violations against
     regret, sentences on promises that are given up, what data show of conditions (None: no data), in units of `margin_unit`, and
-    their season in rounds (1: none), and those of streams that have another.
+    their season in rounds (1: none), and those of streams that have another; `source` is that of another horizon, with the same facts.
     """
 
     canonical: Canonical
@@ -59,6 +59,7 @@ class Situation:
     margin_unit: float = 1.0
     season: int = 1
     own_seasons: Mapping[str, int] = field(default_factory=dict)
+    source: Situation | None = None
     _numbers: dict[str, float | None] = field(default_factory=dict, init=False, repr=False)
     _bounds: dict[str, Floats | None] = field(default_factory=dict, init=False, repr=False)
     """Values that `number` returned before: a search over settings asks thousands of times."""

@@ -65,9 +65,17 @@ def _sizes(s: Situation, constraints: tuple[Inequality | Equality, ...]) -> Floa
 
 @lru_cache(maxsize=32)
 def without_units(s: Situation, norm: str) -> tuple[Situation, Scales]:
-    """Situation of the problem in u for theorems in that norm, and its scales; kept for a choice and its pilot runs."""
-    scales = scales_of(s, norm)
-    return unit_free(s, scales), scales
+    """Situation of the problem in u for theorems in that norm, and its scales; kept for a choice and its pilot runs.
+
+    Units have no horizon: one Slater point in them does for all.
+    """
+    if s.source is None:
+        scales = scales_of(s, norm)
+        return unit_free(s, scales), scales
+    inner, scales = without_units(s.source, norm)
+    canonical = replace(inner.canonical, model=s.canonical.model, horizon=s.canonical.horizon, unscaled=s.canonical)
+    facts = replace(inner.facts, model=s.facts.model)
+    return replace(s, canonical=canonical, facts=facts, margin_unit=inner.margin_unit, source=None), scales
 
 
 def unit_free(s: Situation, scales: Scales) -> Situation:

@@ -81,6 +81,12 @@ editors: $(VENV)/.installed
 	$(BIN)/python -m pytest -m "thorough or not thorough" \
 		tests/test_editor_files.py tests/test_tree_sitter.py tests/test_vscode.py tests/test_language_server.py tests/test_highlighting.py
 
+# The JAX backend: its package is large, so that `make test` does without it.
+.PHONY: jax
+jax: $(VENV)/.installed
+	$(BIN)/python -c "import jax" 2> /dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e ".[jax]"
+	$(BIN)/python -m pytest -n 2 --dist worksteal tests/test_jax.py tests/test_jax_agree.py tests/test_jax_gradients.py tests/test_finite_decisions.py
+
 # Jobs of `oco emit` in Flink's mini cluster (a Java runtime is needed) and in Quix Streams, fleets and tables of runs on Ray: each engine in
 # an environment of its own, half a gigabyte for Flink.
 .PHONY: engines streams clusters
@@ -93,12 +99,12 @@ streams:
 clusters:
 	test -d $(VENV)-clusters || $(PYTHON) -m venv $(VENV)-clusters
 	$(VENV)-clusters/bin/python -m pip install --quiet --disable-pip-version-check -e ".[cluster,traces,plots]" pytest hypothesis
-	$(VENV)-clusters/bin/python -m pytest $(ENGINE_TESTS) tests/test_cluster_engines.py tests/test_cluster.py tests/test_sweep.py
+	RAY_worker_niceness=0 $(VENV)-clusters/bin/python -m pytest $(ENGINE_TESTS) tests/test_cluster_engines.py tests/test_cluster.py tests/test_sweep.py
 
 # The documentation's site, in build/site/html: every block of its pages is executed, and a link that leads nowhere fails. No network.
 .PHONY: site
 site: $(VENV)/.installed
-	$(BIN)/python -c "import mkdocs, material" 2> /dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	$(BIN)/python -c "import mkdocs, material, jax" 2> /dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs,jax]"
 	$(BIN)/python -m website.build $(PAGES)
 
 # The page that plays the examples in a browser, in build/playground: Node.js with npm and their registry are needed.

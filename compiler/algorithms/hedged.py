@@ -14,8 +14,7 @@ weighted one. Experts, each with AdaGrad's sum S of its own slopes:
   no box, nor one that an affine row cuts, as simplices and budgets are. Reaches c are of all sizes where no margin is learned: without
   constraints, or where f is curved and all of them hold on average.
   The margins follow a quantile q of the errors e = g_t(x) - g(x; s) of what was predicted: m += rate max|e| (1[e > m] - (1 - q))
-  (Gibbs & Candes 2021). On what is told of the round, by contexts, the model or stated distributions, experts go to the minimizer of a
-  linear f at once;
+  (Gibbs & Candes 2021). On what is told of the round, experts go to the minimizer of a linear f at once;
 * where kinks of the loss move with the data, as that of unsold stock with demand, the same with the mean of f(u; s_k) over quantiles s_k of
   equal shares around a prediction, and what is known of the round as it is (a sample average: Kleywegt, Shapiro & Homem-de-Mello 2002):
   with kinks c [d - u]_+ + p u the quantile 1 - p / c of the demand, whatever the price p of the round is.

@@ -195,9 +195,8 @@ def test_compile_writes_a_module_once_and_again_only_with_force(oco, tmp_path, d
     assert (tmp_path / "drawn_numpy/drawn_learner.py").read_text() == text
 
 
-@pytest.mark.parametrize("backend", ["jax", "fortran"])
-def test_backends_of_later_are_refused_in_a_sentence(oco, tmp_path, drawn, backend):
-    status, out, err = oco("compile", drawn, "--backend", backend)
+def test_backends_that_are_not_there_are_refused_in_a_sentence(oco, tmp_path, drawn):
+    status, out, err = oco("compile", drawn, "--backend", "fortran")
     assert status == 1 and not out and "backend" in err
     assert not list(tmp_path.iterdir())
 
@@ -274,7 +273,7 @@ def test_run_writes_its_results_once_and_again_only_with_force(oco, tmp_path, dr
     assert oco(*words)[0] == 0
     before = {p.name: p.read_bytes() for p in (tmp_path / "results").iterdir()}
     status, out, err = oco(*words, "--seed", "1")
-    assert status == 1 and not out and "OCO905" in err and "trace.nc is there already, and 8 more" in err
+    assert status == 1 and not out and "OCO905" in err and "trace.nc is there already, and 9 more" in err
     assert {p.name: p.read_bytes() for p in (tmp_path / "results").iterdir()} == before
     assert oco(*words, "--seed", "1", "--force")[0] == 0
     assert (tmp_path / "results" / "trace.nc").read_bytes() != before["trace.nc"]

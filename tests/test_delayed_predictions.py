@@ -126,6 +126,6 @@ def test_the_decision_before_and_stores_may_be_contexts() -> None:
 
 def test_statistics_of_the_rounds_before_are_refused() -> None:
     for statistic in ("last(a)", "mean(a, 3)", "season(a, 4)"):
-        with pytest.raises(oco.OcoError, match="its own rounds alone") as caught:
+        with pytest.raises(oco.OcoError, match="sees its own alone") as caught:
             oco.check(oco.parse(OPTIMISTIC.replace("0.5 * ahead", statistic)))
         assert caught.value.code == "OCO540" and "contexts" in caught.value.hint

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import inspect
 import re
 from collections import defaultdict
@@ -160,6 +161,10 @@ def is_described(cls: type, name: str) -> bool:
     return described or any(name in vars(base).get("__annotations__", {}) for base in cls.__mro__)
 
 
+ABSENT = {name for name in NAMES if name.startswith("oco.backends.xla.") and importlib.util.find_spec("jax") is None}
+"""Modules that cannot be imported here; `make jax` installs their package."""
+
+
 def undocumented(module: ModuleType) -> Iterator[str]:
     """Public classes and functions of a module without a docstring; of methods, those without an inherited one."""
     for name, inner in functions_of(module):
@@ -180,7 +185,7 @@ def is_row(module: str, name: str) -> bool:
 
 
 def test_public_functions_have_docstrings() -> None:
-    functions = ((name, f) for name in NAMES for f in undocumented(importlib.import_module(name)))
+    functions = ((name, f) for name in NAMES if name not in ABSENT for f in undocumented(importlib.import_module(name)))
     assert not [f"{name}.{f}" for name, f in functions if not is_row(name, f)]
 
 

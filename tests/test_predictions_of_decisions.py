@@ -120,7 +120,18 @@ def test_experts_solve_the_round_as_predicted() -> None:
         before = x
 
 
-def test_delayed_feedback_knows_no_decision_before() -> None:
-    with pytest.raises(oco.OcoError) as caught:
-        oco.check(oco.parse(TEXT + "\nfeedback full delayed 3\n"))
-    assert caught.value.diagnostics[0].code == "OCO540"
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_delayed_feedback_knows_the_decision_before(backend: str) -> None:
+    """The decision before is known at once, whenever its feedback comes: as a learner decides that is told of it by a context."""
+    late, told = (
+        plan_of(text + "\nfeedback full delayed 3\n", "optimistic").learner(backend=backend) for text in (TEXT, BESIDE)
+    )
+    before, prices = np.full(2, 0.5), []
+    for t in range(T):
+        x = np.asarray(late.decide(ahead=AHEAD[t]))
+        np.testing.assert_allclose(x, told.decide(ahead=AHEAD[t], before=before), atol=1e-12)
+        prices.append(price(t, before))
+        before = x
+        if t >= 3:
+            for learner in (late, told):
+                learner.observe(price=prices[t - 3], round=t - 2)

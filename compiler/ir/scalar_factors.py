@@ -1,16 +1,19 @@
 """Pass: numbers that multiply or divide an array are multiplied with each other first: `-(x / a) * b` is `x * (-b / a)`.
 
-For targets where an operation on an array is a call that costs ten times one on numbers; it changes the last bits. A factor of a sum
-goes to its terms, where each of them has a factor already. A division is one by a number that is known to be at least `TINY`: what an array
-is scaled by, so that nothing overflows, may be so small that its reciprocal is infinite.
+For targets where an operation on an array is a call that costs ten times one on numbers; it changes the last bits, in the same way whatever
+powers of two are among the factors. A factor of a sum goes to its terms, where each of them has a factor already. A division is one by a
+number that is known to be at least `TINY`: what an array is scaled by, so that nothing overflows, may be so small that its reciprocal is
+infinite.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
+from typing import Any
 
 from oco.compiler.ir.lower_bounds import Bounds, lower_bounds
 from oco.compiler.ir.program import Block, DType, Equation, Function, Literal, Operand, Program, Type, Var
@@ -20,6 +23,21 @@ from oco.dsl.magnitudes import TINY
 NUMBER = Type(DType.FLOAT)
 Link = tuple[str, Operand | None]
 """Operation by which a factor comes in: "mul" or "div" with a number, or "neg"."""
+
+
+def is_exact(link: Link) -> bool:
+    """True for a sign and a power of two, which round nothing."""
+    number = link[1]
+    return number is None or (isinstance(number, Literal) and math.frexp(number.value)[0] == 0.5)
+
+
+def parted(links: Sequence[Link]) -> tuple[float, list[Any]]:
+    """Product of the exact factors, and the others in their order; None in their place where there are none."""
+    exact = 1.0
+    for op, number in filter(is_exact, links):
+        value = -1.0 if number is None else float(number.value)  # type: ignore[union-attr]
+        exact = exact / value if op == "div" else exact * value
+    return exact, [link for link in links if not is_exact(link)] or [None]
 
 
 def join_factors(program: Program) -> Program:
@@ -75,28 +93,36 @@ class _Joining:
             return self.scaled(own[0], deeper) or self.product(own[0], deeper)
         if e.op not in ("add", "sub") or any(a.type.shape != x.type.shape for a in e.args):
             return None
-        terms = [self.behind(a) for a in e.args]
-        if any(t is None or self.link(t) is None for t in terms):
+        if not all(map(self.is_rounded, e.args)):
             return None
         sides = [self.bound(self.scaled(a, links)) for a in e.args]
         return Equation((), e.op, tuple(sides))
 
     def product(self, x: Operand, links: Sequence[Link]) -> Equation:
-        """Equation of x times all of these factors."""
-        factor: Operand | None = None
-        sign = 1.0
-        for op, number in links:
-            if number is None:
-                sign = -sign
-            elif factor is None:
-                signed = number if sign > 0 else self.number("neg", number)
-                factor = signed if op == "mul" else self.number("div", Literal(sign, NUMBER), number)
-                sign = 1.0
-            else:
-                factor = self.number(op, factor, number)
-        if factor is None:
-            factor = Literal(1.0, NUMBER)
-        return Equation((), "mul", (x, factor if sign > 0 else self.number("neg", factor)))
+        """Equation of x times all of these factors; those that are exact go to the first of the others, and change no rounding."""
+        exact, (first, *others) = parted(links)
+        if first is None:
+            return Equation((), "mul", (x, Literal(exact, NUMBER)))
+        op, number = first
+        if not others and (op == "mul" or exact > 0.0):
+            return Equation((), op, (x, self.scale(op, number, exact)))
+        if op == "div":
+            factor = self.number("div", Literal(exact, NUMBER), number)
+        else:
+            factor = self.scale("mul", number, exact)
+        for op, number in others:
+            factor = self.number(op, factor, number)
+        return Equation((), "mul", (x, factor))
+
+    def scale(self, op: str, number: Operand, exact: float) -> Operand:
+        """Number times or over an exact factor, with its lower bound."""
+        if exact == 1.0:
+            return number
+        scaled = self.number(op, number, Literal(exact, NUMBER))
+        if exact > 0.0 and isinstance(number, Var) and isinstance(scaled, Var) and number.name in self.least:
+            least = self.least[number.name]
+            self.least[scaled.name] = least / exact if op == "div" else least * exact
+        return scaled
 
     def number(self, op: str, *args: Operand) -> Operand:
         """Number that is bound to an operation on numbers."""
@@ -111,6 +137,11 @@ class _Joining:
         self.made_by[out.name] = e
         self.reads[out.name] = 1
         return out
+
+    def is_rounded(self, x: Operand) -> bool:
+        """True for an array with a factor that is not a power of two: those change no rounding, so that no sum is taken apart for them."""
+        own = None if (e := self.behind(x)) is None else self.link(e)
+        return own is not None and (not is_exact(own[1]) or own[1][1] is None or self.is_rounded(own[0]))
 
     def link(self, e: Equation) -> tuple[Operand, Link] | None:
         """Array of floats under one factor, and that factor; None for other equations."""

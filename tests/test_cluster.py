@@ -13,6 +13,7 @@ import pytest
 from pyarrow import parquet
 from serving_cases import DELAYED
 from survival import DRAWING, TRACKING, plan_of
+from thorough import corners, thorough, turns
 
 import oco
 from oco.cli import main
@@ -79,9 +80,9 @@ def plain_rounds(plan: Any, rounds: int) -> list[tuple[dict[str, bytes], dict[st
     return results
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize(("shards", "workers"), [(1, 1), (7, 3), (64, 2)])
-def test_decisions_are_those_of_one_fleet(model, shards, workers, tmp_path):
+@pytest.mark.parametrize(("model", "sizes"), turns(list(MODELS), [(7, 3), (64, 2), thorough((1, 1))]))
+def test_decisions_are_those_of_one_fleet(model, sizes, tmp_path):
+    shards, workers = sizes
     """Batches come with their rows in any order; more shards than some keys fill."""
     plan, rng = plan_of(MODELS[model]), random.Random(1)
     with oco.ClusterFleet(plan, KEYS, shards=shards, workers=workers, backend="c") as fleet:
@@ -94,7 +95,7 @@ def test_decisions_are_those_of_one_fleet(model, shards, workers, tmp_path):
         assert fleet.round == 9
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", corners(MODELS, ["draws"]))
 def test_lost_workers_are_taken_over_bit_for_bit(model, tmp_path):
     """Workers are lost before, between and within calls, the last one as well."""
     plan, rng = plan_of(MODELS[model]), random.Random(2)

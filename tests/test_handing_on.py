@@ -201,7 +201,7 @@ def test_margins_in_turn_are_those_of_learners_that_know_no_delay() -> None:
         one.observe(price=row["price"], calls=row["calls"])
 
 
-@pytest.mark.parametrize("text", [RULE, TOGETHER, BUDGET], ids=["alone", "together", "budget"])
+@pytest.mark.parametrize("text", [thorough(RULE), TOGETHER, BUDGET], ids=["alone", "together", "budget"])
 def test_modules_fleets_and_states_go_on_in_any_order(text: str, tmp_path: Path) -> None:
     known, data, plan = CONTEXTS[text], rounds(text, 4, 11), plan_of(text)
     own = play(plan.learner(backend="numpy"), data, known, DELAY, 5)

@@ -9,6 +9,7 @@ import pytest
 from serving_cases import bits
 from stream_cases import HARNESSES, MODELS, SEED, decisions, events_of, module_of, piped
 from survival import TRACKING, data_of, plan_of
+from thorough import turns
 
 import oco
 from oco.cli import main
@@ -21,8 +22,7 @@ def harness(engine: str, text: str, monkeypatch: pytest.MonkeyPatch, **options: 
     return HARNESSES[engine](module_of(engine, text, monkeypatch, **options))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(("model", "engine"), turns(list(MODELS), list(ENGINES)))
 def test_answers_are_those_of_a_pipe_wherever_learners_move(engine, model, tmp_path, monkeypatch):
     """The process changes at every tenth event; each third event comes again."""
     events = events_of(MODELS[model], 12)

@@ -320,8 +320,8 @@ class Learner(Drawing, Continuing, Turns, Watching, Portable, Notifying):
             self.watch_round(feedback, feedback.decisions, tuple(feedback.values.values()))
 
     def advance(self, inputs: Sequence[Any], rounds: int, keep: Collection[str]) -> Recorded:
-        """Play so many rounds of inputs (rounds, *shape) in one call of a compiled program, and record what `keep` names; at most as
-        far as the horizon. For learners without a journal: `play` calls it.
+        """Play so many rounds of inputs (rounds, *shape), those of `Program.revealed`, in one call of a compiled program, and record what
+        `keep` names; at most as far as the horizon. For learners without a journal: `play` calls it.
         """
         run = self.compiled.run
         if run is None or self.journal is not None:

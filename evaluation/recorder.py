@@ -147,6 +147,8 @@ class Recorder:
             self._room(name, rows.stop - 1, value[0])[rows] = value
         for name in self._duals:
             self._room(f"dual.{name}", rows.stop - 1, played.after[name][0])[rows] = played.after[name]
+        for name in self._carried:
+            self._room(f"carried.{name}", rows.stop - 1, played.left[name][0])[rows] = played.left[name]
         if self.every and played.decisions:
             first = -self.count % self.every
             for name in self.names:
@@ -161,6 +163,11 @@ class Recorder:
         self.count = rows.stop
         self.loss_sum += float(played.loss.sum())
         self.violation_sum += float(np.maximum(played.constraints, 0.0).sum())
+
+    @property
+    def left(self) -> list[str]:
+        """Names of the values that rounds leave to the next, which are kept of each round."""
+        return self._carried
 
     @property
     def duals(self) -> list[str]:

@@ -270,8 +270,10 @@ def _go_through(
 def _play(learner: Learner, data: Data, recorder: Recorder, calls: Calls) -> None:
     """Run many rounds in one call of the compiled program; `on_round` is called for each of them after the call."""
     began = perf_counter()
-    wants = recorder.wants if calls.on_round is None else lambda start, stop: True
-    for played in play(learner, data.read, data.rounds, recorder.duals, wants):
+    wants, left = recorder.wants, recorder.left
+    if calls.on_round is not None:
+        wants, left = lambda start, stop: True, [name for name, _ in learner.compiled.program.previous]
+    for played in play(learner, data.read, data.rounds, recorder.duals, wants, left):
         recorder.add_block(played)
         if calls.on_round is not None:
             for feedback in _feedback_of(played, data):
@@ -283,7 +285,7 @@ def _play(learner: Learner, data: Data, recorder: Recorder, calls: Calls) -> Non
 
 def _feedback_of(played: PlayedRounds, data: Data) -> Iterator[ObservedRound]:
     """Feedback of each of the played rounds, measured."""
-    streams = data.read(played.first - 1, played.first - 1 + played.rounds)
+    streams = {**data.read(played.first - 1, played.first - 1 + played.rounds), **played.left}
     for k in range(played.rounds):
         values, decisions = {name: array[k] for name, array in streams.items()}, [*played.decisions.values()]
         measured = played.loss[k], played.constraints[k], played.equalities[k]

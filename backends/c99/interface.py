@@ -123,8 +123,14 @@ class Interface:
 
     @cached_property
     def inputs(self) -> list[Named]:
-        """Data that a round reveals."""
-        return self._named(self.program.feedback, {d.name for d in self.decisions})
+        """Data that a round reveals; what rounds leave to the next is in the struct."""
+        return self._named(self.program.revealed, {d.name for d in self.decisions})
+
+    def data(self, inputs: Sequence[str]) -> list[str]:
+        """Arguments of the rule for all data of a round: these inputs in their order, and members of the struct."""
+        members, own = {n.field.name: n.name for n in self.state}, dict(self.program.previous)
+        given = iter(inputs)
+        return [f"self->{members[own[f.name]]}" if f.name in own else next(given) for f in self.program.feedback]
 
     @cached_property
     def draws(self) -> list[Named]:

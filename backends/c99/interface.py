@@ -128,9 +128,7 @@ class Interface:
 
     def data(self, inputs: Sequence[str]) -> list[str]:
         """Arguments of the rule for all data of a round: these inputs in their order, and members of the struct."""
-        members, own = {n.field.name: n.name for n in self.state}, dict(self.program.previous)
-        given = iter(inputs)
-        return [f"self->{members[own[f.name]]}" if f.name in own else next(given) for f in self.program.feedback]
+        return self.program.data({n.field.name: f"self->{n.name}" for n in self.state}, inputs)
 
     @cached_property
     def draws(self) -> list[Named]:

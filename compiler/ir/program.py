@@ -6,6 +6,7 @@ integers. `ops.py` holds the table of operations, `verifier.py` the rules, `inte
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from textwrap import indent
@@ -210,6 +211,11 @@ class Program:
         """Feedback that data give: all but what rounds leave to the next."""
         own = dict(self.previous)
         return tuple(f for f in self.feedback if f.name not in own)
+
+    def data(self, state: Mapping[str, Any], revealed: Iterable[Any]) -> list[Any]:
+        """All data of a round in the order of the feedback: what was revealed, and from the state by name what earlier rounds left."""
+        own, given = dict(self.previous), iter(revealed)
+        return [state[own[f.name]] if f.name in own else next(given) for f in self.feedback]
 
     def __str__(self) -> str:
         """The program as text, an equation a line: what a backend is about to print."""

@@ -17,6 +17,7 @@ from test_c_bindings import CONTEXT, TEXT, data, plan_of
 
 import oco
 from oco.backends.c99 import webassembly
+from oco.backends.c99.arithmetic import SINGLE
 from oco.backends.c99.javascript import binding
 from oco.backends.c99.module import emit
 from oco.dsl.diagnostics import OcoError
@@ -123,4 +124,4 @@ def test_types_name_what_the_model_names() -> None:
     assert '"price": Numbers; // 2 x 3' in revealed and '"place": number' in revealed
     assert "decide(given: Before): Decision" in types and 'start?: { "x"?: Numbers; "y"?: number }' in types
     assert json.loads(texts["package.json"])["exports"]["."]["types"] == "./desk.d.mts"
-    assert "Float32Array" in binding(emit(plan.program, plan.contract, single=True))["desk.d.mts"]
+    assert "Float32Array" in binding(emit(plan.program, plan.contract, arithmetic=SINGLE))["desk.d.mts"]

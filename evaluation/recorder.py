@@ -165,11 +165,6 @@ class Recorder:
         self.violation_sum += float(np.maximum(played.constraints, 0.0).sum())
 
     @property
-    def left(self) -> list[str]:
-        """Names of the values that rounds leave to the next, which are kept of each round."""
-        return self._carried
-
-    @property
     def duals(self) -> list[str]:
         """Names of the fields of the state that are kept after each round."""
         return self._duals

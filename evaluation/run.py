@@ -270,11 +270,12 @@ def _go_through(
 def _play(learner: Learner, data: Data, recorder: Recorder, calls: Calls) -> None:
     """Run many rounds in one call of the compiled program; `on_round` is called for each of them after the call."""
     began = perf_counter()
-    wants, left = recorder.wants, recorder.left
-    if calls.on_round is not None:
-        wants, left = lambda start, stop: True, [name for name, _ in learner.compiled.program.previous]
+    wants = recorder.wants if calls.on_round is None else lambda start, stop: True
+    left = [name for name, _ in learner.compiled.program.previous]
     for played in play(learner, data.read, data.rounds, recorder.duals, wants, left):
         recorder.add_block(played)
+        if left and played.decisions:  # not all of what is left is in the trace, where gradients are looked at later
+            learner.look_back(played.first, [*played.decisions.values()], _data_of(played, data))
         if calls.on_round is not None:
             for feedback in _feedback_of(played, data):
                 calls.on_round(feedback)
@@ -283,9 +284,14 @@ def _play(learner: Learner, data: Data, recorder: Recorder, calls: Calls) -> Non
     recorder.seconds = perf_counter() - began
 
 
+def _data_of(played: PlayedRounds, data: Data) -> Mapping[str, Array]:
+    """Streams of played rounds, and what rounds before left to them, the round first."""
+    return {**data.read(played.first - 1, played.first - 1 + played.rounds), **played.left}
+
+
 def _feedback_of(played: PlayedRounds, data: Data) -> Iterator[ObservedRound]:
     """Feedback of each of the played rounds, measured."""
-    streams = {**data.read(played.first - 1, played.first - 1 + played.rounds), **played.left}
+    streams = _data_of(played, data)
     for k in range(played.rounds):
         values, decisions = {name: array[k] for name, array in streams.items()}, [*played.decisions.values()]
         measured = played.loss[k], played.constraints[k], played.equalities[k]

@@ -21,6 +21,7 @@ from oco.backends.c99.build import compiler
 from oco.backends.c99.fleet import NativeFleet
 from oco.backends.c99.module import emit
 from oco.backends.fleet import Fleet
+from oco.backends.monitor import is_watched, watched_rounds
 from oco.backends.python.fleet import BatchedFleet
 from oco.backends.registry import backend
 from oco.dsl.diagnostics import OcoError
@@ -139,6 +140,31 @@ def test_a_wrong_round_in_the_middle_is_refused_as_alone() -> None:
     sold = np.minimum(data["sales"], 20.0)
     np.testing.assert_array_equal(stock[0], [20, 10])
     np.testing.assert_allclose(stock[1:], np.clip(stock + order - sold, 0, 60)[:-1], atol=1e-12)
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["ramp", "predicted"])
+def test_gradients_of_whole_horizons_are_held_against_their_bounds(name: str) -> None:
+    stated = {"ramp": "price @ p + q ** 2", "predicted": "sum_squares(x - a)"}[name]
+    text = (
+        CASES[name]
+        .replace("T = 60", "T = 128")
+        .replace(f"minimize {stated}", f"assume loss.lipschitz.l2 <= 0.01\nminimize {stated}")
+    )
+    plan = plan_of(text)
+    data = {n: np.concatenate([v, v, v])[:128] for n, v in data_of(plan, 8).items()}
+    whole = plan.run(data, backend="c")
+    learner = plan.learner(backend="c")
+    for t in range(128):
+        learner.decide()
+        learner.observe(**{n: v[t] for n, v in data.items()})
+    about = [[w for w in run.warnings if w.startswith("the gradient of the loss reached")] for run in (whole, learner)]
+    assert len(about[0]) == len(about[1]) == 1
+
+
+def test_watched_rounds_are_those_that_are_watched() -> None:
+    for first, stop in ((1, 70), (64, 65), (65, 128), (8190, 8194), (100, 40000), (16385, 24576)):
+        assert watched_rounds(first, stop) == [t for t in range(first, stop) if is_watched(t)]
 
 
 @needs_compiler

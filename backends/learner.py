@@ -86,8 +86,7 @@ class Learner(Drawing, Continuing, Turns, Watching, Portable, Notifying):
         streams = {f.name: stream_of(f.type.shape, f.type.dtype, contract.ranges.get(f.name)) for f in program.feedback}
         self._take = Intake(streams)
         self.contexts = Contexts(program.context, program.prepare is not None)
-        known = {*program.context, *(name for name, _ in program.previous)}
-        self._wanted = {f.name: f.type.shape for f in program.feedback if f.name not in known}
+        self._wanted = {f.name: f.type.shape for f in program.revealed if f.name not in program.context}
         self._take_context = Intake({n: streams[n] for n in program.context})
         self._random = generator(seed)
         self._draws = None if draws is None else {n: np.asarray(a, dtype=np.float64) for n, a in draws.items()}

@@ -74,7 +74,7 @@ class NativeLearner(Learner):
         self._random_views = tuple(part.reshape(f.type.shape) for part, f in zip(parts, program.draws))
         self._answered, self._drawn = answered, drawn
         self.__dict__.update(decide=self._quick.decide)
-        if not program.previous:  # the feedback of others has what earlier rounds left
+        if not program.previous:  # else feedback has what earlier rounds left, which Python puts there
             self.__dict__.update(observe=self._quick.observe)
 
     @property

@@ -271,27 +271,27 @@ def _play(learner: Learner, data: Data, recorder: Recorder, calls: Calls) -> Non
     """Run many rounds in one call of the compiled program; `on_round` is called for each of them after the call."""
     began = perf_counter()
     wants = recorder.wants if calls.on_round is None else lambda start, stop: True
-    left = [name for name, _ in learner.compiled.program.previous]
+    left, first = [name for name, _ in learner.compiled.program.previous], learner.round
     for played in play(learner, data.read, data.rounds, recorder.duals, wants, left):
         recorder.add_block(played)
         if left and played.decisions:  # not all of what is left is in the trace, where gradients are looked at later
-            learner.look_back(played.first, [*played.decisions.values()], _data_of(played, data))
+            learner.look_back(played.first, [*played.decisions.values()], _data_of(played, data, first))
         if calls.on_round is not None:
-            for feedback in _feedback_of(played, data):
+            for feedback in _feedback_of(played, _data_of(played, data, first)):
                 calls.on_round(feedback)
         if calls.progress is not None:
             calls.progress(recorder.count, recorder.loss_sum, recorder.violation_sum)
     recorder.seconds = perf_counter() - began
 
 
-def _data_of(played: PlayedRounds, data: Data) -> Mapping[str, Array]:
-    """Streams of played rounds, and what rounds before left to them, the round first."""
-    return {**data.read(played.first - 1, played.first - 1 + played.rounds), **played.left}
+def _data_of(played: PlayedRounds, data: Data, first: int) -> Mapping[str, Array]:
+    """Streams of played rounds, and what rounds before left to them, the round first; `first` is the round with which the data begin."""
+    start = played.first - first
+    return {**data.read(start, start + played.rounds), **played.left}
 
 
-def _feedback_of(played: PlayedRounds, data: Data) -> Iterator[ObservedRound]:
-    """Feedback of each of the played rounds, measured."""
-    streams = _data_of(played, data)
+def _feedback_of(played: PlayedRounds, streams: Mapping[str, Array]) -> Iterator[ObservedRound]:
+    """Feedback of each of the played rounds, measured; `streams` are those of `_data_of`."""
     for k in range(played.rounds):
         values, decisions = {name: array[k] for name, array in streams.items()}, [*played.decisions.values()]
         measured = played.loss[k], played.constraints[k], played.equalities[k]

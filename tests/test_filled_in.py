@@ -91,32 +91,29 @@ def rows_of(data: dict[str, Any]) -> list[dict[str, Any]]:
     return [{name: values[t] for name, values in data.items()} for t in range(T)]
 
 
-def parts(decided: Any) -> dict[str, Any]:
-    return decided if isinstance(decided, dict) else {"": decided}
-
-
 @needs_compiler
 @pytest.mark.parametrize("name", CASES)
 def test_whole_horizons_are_round_by_round_to_the_bit(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(play, "FIRST_CHUNK", 7)
     monkeypatch.setattr(play, "SECONDS", 0.0)
     plan, told, seen = plan_of(CASES[name]), [], []
-    data = data_of(plan, 3)
-    assert plan.program.previous and play.can_play(plan.learner(backend="c"))
-    whole = plan.run(data, backend="c", on_round=told.append)
-    single = plan.run(iter(rows_of(data)), backend="c", on_round=seen.append)
-    numpy = plan.run(data, backend="numpy")
-    for key, values in parts(single.decisions).items():
-        np.testing.assert_array_equal(parts(whole.decisions)[key], values)
-        np.testing.assert_allclose(parts(numpy.decisions)[key], values, atol=1e-8)
-    for measure in ("loss", "constraints", "duals"):
-        np.testing.assert_array_equal(getattr(whole, measure), getattr(single, measure))
-    assert {s.name for s in plan.canonical.carried} <= whole.data.names
+    data, learner = data_of(plan, 3), plan.learner(backend="c")
+    assert plan.program.previous and play.can_play(learner)
+    for row in rows_of(data):
+        learner.decide(**{n: row[n] for n in plan.program.context})
+        seen.append(learner.observe(**{n: v for n, v in row.items() if n not in plan.program.context}))
+    whole, numpy = plan.run(data, backend="c", on_round=told.append), plan.run(data, backend="numpy")
+    last = plan.run(data, backend="c", keep="last")
+    for k, field in enumerate(plan.program.decision):
+        single = np.stack([feedback.decisions[k] for feedback in seen])
+        np.testing.assert_array_equal(whole.record.decisions[field.name], single)
+        np.testing.assert_allclose(numpy.record.decisions[field.name], single, atol=1e-8)
+    for measure in ("loss", "constraints"):
+        np.testing.assert_array_equal(getattr(whole, measure), [getattr(feedback, measure) for feedback in seen])
     for s in plan.canonical.carried:
-        np.testing.assert_array_equal(whole.data.array(s.name), single.data.array(s.name))
-        np.testing.assert_array_equal(
-            plan.run(data, backend="c", keep="last").data.array(s.name), whole.data.array(s.name)
-        )
+        left = [feedback.values[s.name] for feedback in seen]
+        for trace in (whole, last):
+            np.testing.assert_array_equal(trace.data.array(s.name), left)
     assert len(told) == len(seen) == T
     for ours, theirs in zip(told, seen):
         assert set(ours.values) == set(theirs.values) and ours.loss == theirs.loss

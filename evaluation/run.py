@@ -16,13 +16,11 @@ import numpy as np
 from oco.backends.arguments import CODES, is_integer
 from oco.backends.choose import BackendChoice
 from oco.backends.factors import points_of
-from oco.backends.feedback import Feedback as ObservedRound
-from oco.backends.feedback import carried
 from oco.backends.learner import Learner
 from oco.backends.monitor import slope_rounds
 from oco.backends.notifying import OnRound, OnWarning
 from oco.backends.opening import open_journal
-from oco.backends.play import PlayedRounds, can_play, play
+from oco.backends.play import can_play, play
 from oco.backends.registry import growth_of
 from oco.compiler.evidence.wealth import Evidence, read_alarm
 from oco.compiler.problem.canonical import Canonical
@@ -37,7 +35,7 @@ from oco.evaluation.comparators import ComparatorBudget
 from oco.evaluation.data import Data, from_rounds, load_data
 from oco.evaluation.measured_run import Curves, MeasuredRun, Origin, Promise, Record
 from oco.evaluation.missing import RepairedRounds
-from oco.evaluation.recorder import Keep, Recorder
+from oco.evaluation.recorder import Keep, Recorder, data_of, feedback_of
 from oco.evaluation.revealed import Revealed
 from oco.evaluation.tables import readable
 
@@ -275,27 +273,13 @@ def _play(learner: Learner, data: Data, recorder: Recorder, calls: Calls) -> Non
     for played in play(learner, data.read, data.rounds, recorder.duals, wants, left):
         recorder.add_block(played)
         if left and played.decisions:  # not all of what is left is in the trace, where gradients are looked at later
-            learner.look_back(played.first, [*played.decisions.values()], _data_of(played, data, first))
+            learner.look_back(played.first, [*played.decisions.values()], data_of(played, data, first))
         if calls.on_round is not None:
-            for feedback in _feedback_of(played, _data_of(played, data, first)):
+            for feedback in feedback_of(played, data_of(played, data, first)):
                 calls.on_round(feedback)
         if calls.progress is not None:
             calls.progress(recorder.count, recorder.loss_sum, recorder.violation_sum)
     recorder.seconds = perf_counter() - began
-
-
-def _data_of(played: PlayedRounds, data: Data, first: int) -> Mapping[str, Array]:
-    """Streams of played rounds, and what rounds before left to them, the round first; `first` is the round with which the data begin."""
-    start = played.first - first
-    return {**data.read(start, start + played.rounds), **played.left}
-
-
-def _feedback_of(played: PlayedRounds, streams: Mapping[str, Array]) -> Iterator[ObservedRound]:
-    """Feedback of each of the played rounds, measured; `streams` are those of `_data_of`."""
-    for k in range(played.rounds):
-        values, decisions = {name: array[k] for name, array in streams.items()}, [*played.decisions.values()]
-        measured = played.loss[k], played.constraints[k], played.equalities[k]
-        yield carried(played.first + k, values, tuple(d[k] for d in decisions), measured)
 
 
 def _drive(

@@ -27,8 +27,8 @@ class Compiled:
     """Program as functions over arrays, positional in the order of the program's fields. `source` is the text that
     runs.
 
-    run(state, inputs, draws, rounds, keep) plays many rounds at once, where the backend can; inputs have the round
-    first. It stops before a round whose input is not finite or out of bounds. `keep` names the arrays to record:
+    run(state, inputs, draws, rounds, keep) plays many rounds at once, where the backend can; inputs are those of `Program.revealed`, and
+    have the round first. It stops before a round whose input is not finite or out of bounds. `keep` names the arrays to record:
     "decisions" (of all decisions, side by side), "loss", "constraints", "equalities", and "after_FIELD" for fields of
     the state. `native` is the backend's own handle. `slopes` runs in NumPy on every backend: learners evaluate it in
     few rounds; so does `certificate`, when it is asked for. `backend` is the name of the backend that made it. `prepare` is there where

@@ -83,8 +83,7 @@ class Fleet(Owned):
         self.size = int(size)
         self.compiled = compiled
         self.contract = contract
-        filled = dict(compiled.program.previous)
-        self._inputs = {f.name: f.type for f in compiled.program.feedback if f.name not in filled}
+        self._inputs = {f.name: f.type for f in compiled.program.revealed}
         self._context = compiled.program.context
         self._make(self._starts(start), range(size) if seeds is None else list(seeds))
 

@@ -86,8 +86,7 @@ class Learner(Drawing, Continuing, Turns, Watching, Portable, Notifying):
         streams = {f.name: stream_of(f.type.shape, f.type.dtype, contract.ranges.get(f.name)) for f in program.feedback}
         self._take = Intake(streams)
         self.contexts = Contexts(program.context, program.prepare is not None)
-        known = {*program.context, *(name for name, _ in program.previous)}
-        self._wanted = {f.name: f.type.shape for f in program.feedback if f.name not in known}
+        self._wanted = {f.name: f.type.shape for f in program.revealed if f.name not in program.context}
         self._take_context = Intake({n: streams[n] for n in program.context})
         self._random = generator(seed)
         self._draws = None if draws is None else {n: np.asarray(a, dtype=np.float64) for n, a in draws.items()}
@@ -320,8 +319,8 @@ class Learner(Drawing, Continuing, Turns, Watching, Portable, Notifying):
             self.watch_round(feedback, feedback.decisions, tuple(feedback.values.values()))
 
     def advance(self, inputs: Sequence[Any], rounds: int, keep: Collection[str]) -> Recorded:
-        """Play so many rounds of inputs (rounds, *shape) in one call of a compiled program, and record what `keep` names; at most as
-        far as the horizon. For learners without a journal: `play` calls it.
+        """Play so many rounds of inputs (rounds, *shape), those of `Program.revealed`, in one call of a compiled program, and record what
+        `keep` names; at most as far as the horizon. For learners without a journal: `play` calls it.
         """
         with self._owned():
             self.pass_horizon()

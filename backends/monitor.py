@@ -102,6 +102,13 @@ def is_watched(round: int) -> bool:
     return round >= FIRST and (round & (round - 1) == 0 or round % OFTEN == 0)
 
 
+def watched_rounds(first: int, stop: int) -> list[int]:
+    """Rounds from `first` up to, not including, `stop` for which `is_watched` is true."""
+    doubled = (1 << k for k in range(FIRST.bit_length() - 1, stop.bit_length()))
+    often = range(-(-first // OFTEN) * OFTEN, stop, OFTEN)
+    return sorted({t for t in (*doubled, *often) if max(first, FIRST) <= t < stop})
+
+
 def slope_rounds(streams: Mapping[str, Array], rounds: int) -> set[int]:
     """Rounds of a run, from 0, in which gradients are evaluated: some at even distances, and those with the largest
     data.

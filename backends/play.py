@@ -27,7 +27,7 @@ ROOM = 1 << 22
 @dataclass(frozen=True, eq=False)
 class PlayedRounds:
     """Played rounds: decisions by name with loss and constraints, the round first; `after` has fields of the state,
-    after each.
+    after each, `left` what rounds before left to each, by the names of the program's feedback.
 
     Decisions are present where those of some of the rounds are wanted.
     """
@@ -39,6 +39,7 @@ class PlayedRounds:
     constraints: Array
     equalities: Array
     after: Mapping[str, Array]
+    left: Mapping[str, Array]
 
 
 def can_play(learner: Learner) -> bool:
@@ -52,14 +53,30 @@ def can_play(learner: Learner) -> bool:
     return learner.compiled.run is not None and program.measure is not None and not alone
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """Arrays of played rounds beside their measures: `after` names fields of the state, `left` feedback that rounds leave to the next;
+    `decided`: decisions.
+    """
+
+    after: Collection[str] = ()
+    left: Collection[str] = ()
+    decided: bool = True
+
+
 Read = Callable[[int, int], Mapping[str, Array]]
 Wants = Callable[[int, int], bool]
 
 
 def play(
-    learner: Learner, read: Read, rounds: int, after: Collection[str] = (), wants: Wants = lambda start, stop: True
+    learner: Learner,
+    read: Read,
+    rounds: int,
+    after: Collection[str] = (),
+    wants: Wants = lambda start, stop: True,
+    left: Collection[str] = (),
 ) -> Iterator[PlayedRounds]:
-    """Play rounds and give them in parts, each at a whole round.
+    """Play rounds and give them in parts, each at a whole round; `after` and `left` name arrays of `PlayedRounds`.
 
     read(start, stop) gives streams as arrays with the round first; wants(start, stop) is True where a decision of these
     rounds is wanted, since copies of large ones take longer than finding them. A round that the program refuses goes
@@ -71,33 +88,29 @@ def play(
     chunk = min(FIRST_CHUNK, most)
     while done < rounds:
         stop = min(done + chunk, rounds)
-        streams = read(done, stop)
+        streams, wanted = read(done, stop), Wanted(after, left, wants(done, stop))
         began = perf_counter()
         at_once = _block
         if isinstance(learner, DelayedLearner):
             at_once = _one_by_one if learner.learns_together else _in_turns
-        played = at_once(learner, streams, stop - done, after, wants(done, stop))
+        played = at_once(learner, streams, stop - done, wanted)
         seconds = perf_counter() - began
         if played.rounds:
             yield played
         done += played.rounds
         if done < stop:
-            yield _single(learner, {n: a[played.rounds] for n, a in streams.items()}, after)
+            yield _single(learner, {n: a[played.rounds] for n, a in streams.items()}, wanted)
             done += 1
         chunk = int(np.clip(chunk * SECONDS / max(seconds, 1e-6), chunk / 8, min(chunk * 8, most))) or 1
 
 
-def _in_turns(
-    learner: Any, streams: Mapping[str, Array], rounds: int, after: Collection[str], decided: bool
-) -> PlayedRounds:
+def _in_turns(learner: Any, streams: Mapping[str, Array], rounds: int, wanted: Wanted) -> PlayedRounds:
     """Rounds of learners in turn, all of them."""
     first, turns = learner.round, len(learner.learners)
     parts = []
     for i in range(min(turns, rounds)):
         one = learner.learners[(first - 1 + i) % turns]
-        parts.append(
-            _whole(one, {n: a[i::turns] for n, a in streams.items()}, -(-(rounds - i) // turns), after, decided)
-        )
+        parts.append(_whole(one, {n: a[i::turns] for n, a in streams.items()}, -(-(rounds - i) // turns), wanted))
     learner.passed(rounds)
 
     def mixed(each: Sequence[Array]) -> Array:
@@ -109,29 +122,25 @@ def _in_turns(
     return _merged(parts, first, mixed)
 
 
-def _one_by_one(
-    learner: Any, streams: Mapping[str, Array], rounds: int, after: Collection[str], decided: bool
-) -> PlayedRounds:
+def _one_by_one(learner: Any, streams: Mapping[str, Array], rounds: int, wanted: Wanted) -> PlayedRounds:
     """Rounds of learners that learn together: what a round decides was known before the rounds that are open then."""
     first, parts = learner.round, []
     for t in range(rounds):
         one = learner.learners[(first - 1 + t) % len(learner.learners)]
         one._learn_from(learner.newest)
-        parts.append(_whole(one, {n: a[t : t + 1] for n, a in streams.items()}, 1, after, decided))
+        parts.append(_whole(one, {n: a[t : t + 1] for n, a in streams.items()}, 1, wanted))
         learner.passed(1)
     return _merged(parts, first, np.concatenate)
 
 
-def _whole(
-    learner: Learner, streams: Mapping[str, Array], rounds: int, after: Collection[str], decided: bool
-) -> PlayedRounds:
+def _whole(learner: Learner, streams: Mapping[str, Array], rounds: int, wanted: Wanted) -> PlayedRounds:
     """Rounds of a single learner, those that its program refuses one by one."""
     first, done, parts = learner.round, 0, list[PlayedRounds]()
     while done < rounds:
-        part = _block(learner, {n: a[done:] for n, a in streams.items()}, rounds - done, after, decided)
+        part = _block(learner, {n: a[done:] for n, a in streams.items()}, rounds - done, wanted)
         if not part.rounds:
-            part = _single(learner, {n: a[done] for n, a in streams.items()}, after)
-        parts.append(part if decided else replace(part, decisions={}))
+            part = _single(learner, {n: a[done] for n, a in streams.items()}, wanted)
+        parts.append(part if wanted.decided else replace(part, decisions={}))
         done += part.rounds
     return _merged(parts, first, np.concatenate)
 
@@ -146,36 +155,42 @@ def _merged(parts: Sequence[PlayedRounds], first: int, merge: Callable[[Sequence
         merge([p.constraints for p in parts]),
         merge([p.equalities for p in parts]),
         {name: merge([p.after[name] for p in parts]) for name in parts[0].after},
+        {name: merge([p.left[name] for p in parts]) for name in parts[0].left},
     )
 
 
-def _block(
-    learner: Learner, streams: Mapping[str, Array], rounds: int, after: Collection[str], decided: bool
-) -> PlayedRounds:
+def _block(learner: Learner, streams: Mapping[str, Array], rounds: int, wanted: Wanted) -> PlayedRounds:
     program = learner.compiled.program
-    measured = ["loss", "constraints", "equalities", *(f"after_{name}" for name in after)]
-    first = learner.round
-    inputs = [streams[f.name] for f in program.feedback]
-    recorded = learner.advance(inputs, rounds, ["decisions", *measured] if decided else measured)
+    own = {name: field for name, field in program.previous if name in wanted.left}
+    measured = ["loss", "constraints", "equalities", *(f"after_{name}" for name in (*wanted.after, *own.values()))]
+    first, begun = learner.round, {name: np.asarray(learner.value(field)) for name, field in own.items()}
+    inputs = [streams[f.name] for f in program.revealed]
+    recorded = learner.advance(inputs, rounds, ["decisions", *measured] if wanted.decided else measured)
     decisions: dict[str, Array] = {}
-    if decided:
+    if wanted.decided:
         split = np.cumsum([int(np.prod(f.type.shape)) for f in program.decision])[:-1]
         parts = np.split(recorded.kept["decisions"], split, axis=1)
         decisions = {f.name: part.reshape(recorded.rounds, *f.type.shape) for f, part in zip(program.decision, parts)}
     kept = recorded.kept
-    fields = {name: kept[f"after_{name}"] for name in after}
+    fields = {name: kept[f"after_{name}"] for name in wanted.after}
+    left = {
+        name: np.concatenate([begun[name][None], kept[f"after_{field}"]])[: recorded.rounds]
+        for name, field in own.items()
+    }
     return PlayedRounds(
-        first, recorded.rounds, decisions, kept["loss"], kept["constraints"], kept["equalities"], fields
+        first, recorded.rounds, decisions, kept["loss"], kept["constraints"], kept["equalities"], fields, left
     )
 
 
-def _single(learner: Learner, streams: Mapping[str, Any], after: Collection[str]) -> PlayedRounds:
+def _single(learner: Learner, streams: Mapping[str, Any], wanted: Wanted) -> PlayedRounds:
     known = {name: streams[name] for name in learner.contexts.names}
     first, decided = learner.round, learner.decide(**known)
+    own = dict(learner.compiled.program.previous)
+    left = {name: np.asarray(learner.value(own[name]))[None].copy() for name in wanted.left}
     feedback = learner.observe(**streams)
     names = [f.name for f in learner.compiled.program.decision]
     decisions = decided if isinstance(decided, dict) else {names[0]: decided}
-    fields = {name: np.asarray(learner.value(name))[None] for name in after}
+    fields = {name: np.asarray(learner.value(name))[None] for name in wanted.after}
     return PlayedRounds(
         first,
         1,
@@ -184,4 +199,5 @@ def _single(learner: Learner, streams: Mapping[str, Any], after: Collection[str]
         feedback.constraints[None],
         feedback.equalities[None],
         fields,
+        left,
     )

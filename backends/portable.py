@@ -97,9 +97,8 @@ class Portable(Owned):
         Bounds are those of the model; where entries differ in theirs, the least and the greatest of all.
         """
         program, ranges = self.compiled.program, self.contract.ranges
-        before = {*program.context, *(name for name, _ in program.previous)}
         known = {f.name: _field(f, ranges.get(f.name)) for f in program.feedback if f.name in program.context}
-        after = {f.name: _field(f, ranges.get(f.name)) for f in program.feedback if f.name not in before}
+        after = {f.name: _field(f, ranges.get(f.name)) for f in program.revealed if f.name not in program.context}
         shapes = {f.name: _array("number", f.type.shape, {}) for f in program.decision}
         names = names_of(program)
         decision = shapes[names[0]] if len(names) == 1 and names[0] in shapes else _object(shapes)

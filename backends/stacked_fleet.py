@@ -128,7 +128,7 @@ class StackedFleet(Fleet):
 
     def _stepped(self, streams: Mapping[str, Array]) -> FleetFeedback:
         values = [streams[name] for name in self._inputs]
-        kinds = [KINDS[f.type.dtype] for f in self.compiled.program.feedback]
+        kinds = [KINDS[f.type.dtype] for f in self.compiled.program.revealed]
         arrays: list[Array] = [np.ascontiguousarray(v, dtype=kind) for v, kind in zip(values, kinds)]
         if any(a.dtype.kind == "i" and v.dtype.kind == "f" and (a != v).any() for a, v in zip(arrays, values)):
             self._explain(values)
@@ -160,13 +160,14 @@ class StackedFleet(Fleet):
         """Description of the value of a learner that would not be finite if it played this round alone; None where all
         are.
         """
-        state, draws = [v[k] for v in self.values.values()], [d[k] for d in self._draws()]
+        state, draws = {n: v[k] for n, v in self.values.items()}, [d[k] for d in self._draws()]
         what = "decision"
         try:
-            self.compiled.decide(*state, *draws)
+            self.compiled.decide(*state.values(), *draws)
             what = "state after it"
             if values is not None:
-                self.compiled.update(*state, *(v[k] for v in values), *draws)
+                data = self.compiled.program.data(state, [v[k] for v in values])
+                self.compiled.update(*state.values(), *data, *draws)
         except NotFinite as error:
             return f"the {what} of learner {k} would not be finite: {error.name} overflows"
         return None

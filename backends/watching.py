@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from oco.backends.factors import points_of
 from oco.backends.feedback import Feedback
-from oco.backends.monitor import DUALS
+from oco.backends.monitor import DUALS, watched_rounds
 from oco.compiler.evidence.watched_streams import ALARM, REFUTED
 from oco.compiler.evidence.wealth import Alarm
+
+Array = np.ndarray[Any, Any]
 
 if TYPE_CHECKING:
     from oco.backends.learner import Learner
@@ -60,3 +62,11 @@ class Watching:
         if self.compiled.slopes is not None and self.contract.constants.slopes:
             with np.errstate(all="ignore"):
                 self.monitor.record_slopes(*self.compiled.slopes(round, *decisions, *values))
+
+    def look_back(  # type: ignore[misc]
+        self: Learner, first: int, decisions: Sequence[Array], data: Mapping[str, Array]
+    ) -> None:
+        """Record the gradients of those of the rounds from `first` on that are watched; decisions and data have the round first."""
+        values = [data[f.name] for f in self.compiled.program.feedback]
+        for t in watched_rounds(first, first + len(decisions[0])):
+            self.record_slopes(t, [d[t - first] for d in decisions], [v[t - first] for v in values])

@@ -238,16 +238,10 @@ def with_cvxpy(size: int, moves: bool) -> Callable[[Allowed, Array], Array]:
 
 
 def in_c(plan: Any, rows: list[Row]) -> float:
-    """Seconds a round of the function of the written C that plays many rounds, on what a learner found in each."""
-    learner, program = plan.learner(backend="c"), plan.program
-    filled = {*program.context, *dict(program.previous)}
-    first, given = tuple(learner.values.values()), []
-    for row in rows:
-        learner.decide(**{name: row[name] for name in program.context})
-        feedback = learner.feedback({f.name: row[f.name] for f in program.feedback if f.name not in filled})
-        given.append(feedback.values)
-        learner.update(feedback)
-    inputs = [np.stack([values[f.name] for values in given]) for f in program.feedback]
+    """Seconds a round of the function of the written C that plays many rounds."""
+    learner = plan.learner(backend="c")
+    first = tuple(learner.values.values())
+    inputs = [np.stack([row[f.name] for row in rows]) for f in plan.program.revealed]
     native, count = learner.compiled.native, len(rows)
     assert native.run(first, inputs, (), count, ["decisions"]).rounds == count
     return seconds(lambda: native.run(first, inputs, (), count, ["decisions"]), 10) / count

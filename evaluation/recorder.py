@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from oco.backends.arguments import is_integer
 from oco.backends.factors import Factors, part_names
+from oco.backends.feedback import Feedback, carried
 from oco.backends.learner import Learner
 from oco.backends.monitor import DUALS
 from oco.backends.play import PlayedRounds
 from oco.compiler.problem.canonical import Canonical
 from oco.dsl.diagnostics import fail
 from oco.dsl.spill import release, spacious
+from oco.evaluation.data import Data
 from oco.evaluation.measured_run import Record
 
 Array = np.ndarray[Any, Any]
@@ -149,6 +151,8 @@ class Recorder:
             self._room(name, rows.stop - 1, value[0])[rows] = value
         for name in self._duals:
             self._room(f"dual.{name}", rows.stop - 1, played.after[name][0])[rows] = played.after[name]
+        for name in self._carried:
+            self._room(f"carried.{name}", rows.stop - 1, played.left[name][0])[rows] = played.left[name]
         if self.every and played.decisions:
             first = -self.count % self.every
             for name in self.names:
@@ -224,3 +228,17 @@ class Recorder:
                 column *= units[name]
             results.append(column.reshape(rows, -1))
         return results[0] if len(results) == 1 else np.concatenate([np.zeros((rows, 0)), *results], axis=1)
+
+
+def data_of(played: PlayedRounds, data: Data, first: int) -> Mapping[str, Array]:
+    """Streams of played rounds, and what rounds before left to them, the round first; `first` is the round with which the data begin."""
+    start = played.first - first
+    return {**data.read(start, start + played.rounds), **played.left}
+
+
+def feedback_of(played: PlayedRounds, streams: Mapping[str, Array]) -> Iterator[Feedback]:
+    """Feedback of each of the played rounds, measured; `streams` are those of `data_of`."""
+    for k in range(played.rounds):
+        values, decisions = {name: array[k] for name, array in streams.items()}, [*played.decisions.values()]
+        measured = played.loss[k], played.constraints[k], played.equalities[k]
+        yield carried(played.first + k, values, tuple(d[k] for d in decisions), measured)

@@ -16,13 +16,11 @@ import numpy as np
 from oco.backends.arguments import is_integer
 from oco.backends.choose import BackendChoice
 from oco.backends.factors import points_of
-from oco.backends.feedback import Feedback as ObservedRound
-from oco.backends.feedback import carried
 from oco.backends.learner import Learner
 from oco.backends.monitor import slope_rounds
 from oco.backends.notifying import OnRound, OnWarning
 from oco.backends.opening import open_journal
-from oco.backends.play import PlayedRounds, can_play, play
+from oco.backends.play import can_play, play
 from oco.backends.registry import growth_of
 from oco.compiler.evidence.wealth import Evidence, read_alarm
 from oco.compiler.problem.canonical import Canonical
@@ -38,7 +36,7 @@ from oco.evaluation.data import Data, from_rounds, load_data
 from oco.evaluation.gathering import can_gather, gathered, of_the_data, taken
 from oco.evaluation.measured_run import Curves, MeasuredRun, Origin, Promise, Record
 from oco.evaluation.missing import RepairedRounds
-from oco.evaluation.recorder import Keep, Recorder
+from oco.evaluation.recorder import Keep, Recorder, data_of, feedback_of
 from oco.evaluation.revealed import Revealed
 from oco.evaluation.tables import readable
 
@@ -276,10 +274,13 @@ def _play(learner: Learner, data: Data, recorder: Recorder, calls: Calls) -> Non
     """Run many rounds in one call of the compiled program; `on_round` is called for each of them after the call."""
     began, before = perf_counter(), recorder.count
     wants = partial(recorder.wants, before) if calls.on_round is None else lambda start, stop: True
-    for played in play(learner, data.read, data.rounds, recorder.duals, wants):
+    left, first = [name for name, _ in learner.compiled.program.previous], learner.round
+    for played in play(learner, data.read, data.rounds, recorder.duals, wants, left):
         recorder.add_block(played)
+        if left and played.decisions:  # not all of what is left is in the trace, where gradients are looked at later
+            learner.look_back(played.first, [*played.decisions.values()], data_of(played, data, first))
         if calls.on_round is not None:
-            for feedback in _feedback_of(played, data):
+            for feedback in feedback_of(played, data_of(played, data, first)):
                 calls.on_round(feedback)
         if calls.progress is not None:
             calls.progress(recorder.count, recorder.loss_sum, recorder.violation_sum)
@@ -299,15 +300,6 @@ def _play_as_they_come(
             _play(learner, part, recorder, calls)
     if not recorder.count:
         raise fail("OCO826", "the data has no rounds")
-
-
-def _feedback_of(played: PlayedRounds, data: Data) -> Iterator[ObservedRound]:
-    """Feedback of each of the played rounds, measured."""
-    streams = data.read(played.first - 1, played.first - 1 + played.rounds)
-    for k in range(played.rounds):
-        values, decisions = {name: array[k] for name, array in streams.items()}, [*played.decisions.values()]
-        measured = played.loss[k], played.constraints[k], played.equalities[k]
-        yield carried(played.first + k, values, tuple(d[k] for d in decisions), measured)
 
 
 def _drive(

@@ -38,7 +38,7 @@ const decisions = (page) =>
   });
 const largest = (a, b) => a.reduce((most, x, i) => Math.max(most, Math.abs(x - b[i])), 0);
 
-for (const name of ["tracking", "online_qp"]) {
+for (const name of ["tracking", "online_qp", "charging"]) {
   const page = await opened(name);
   const { here, there } = await decisions(page);
   seen.apart[name] = Math.max(...here.map(({ numbers }, k) => largest(numbers, there[k].numbers)));

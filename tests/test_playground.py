@@ -120,7 +120,8 @@ def test_page_without_a_network(tmp_path: Path) -> None:
     from website.playground.build import build
 
     out = tmp_path / "page"
-    assert build(out, "python/", ["tracking", "online_qp"]) == ["tracking", "online_qp"]
+    examples = ["tracking", "online_qp", "charging"]
+    assert build(out, "python/", examples) == examples
     client = Path(__file__).parent / "playground_client.mjs"
     modules = PAGE / "node_modules" / "playwright-core" / "index.mjs"
     command = [

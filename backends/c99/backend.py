@@ -63,10 +63,8 @@ class CBackend:
         measure = None if program.measure is None else native.measure
         entries = native.init, native.decide, native.update, measure, on_demand(program, program.slopes)
         prepare = None if program.prepare is None else native.prepare
-        run = None if program.previous else native.run
-        return Compiled(
-            self.name, program, source.code, *entries, run, native, prepare, on_demand(program, program.certificate)
-        )
+        certificate = on_demand(program, program.certificate)
+        return Compiled(self.name, program, source.code, *entries, native.run, native, prepare, certificate)
 
     def growth(self, entries: tuple[StatedEntry, ...]) -> Growth:
         """Growth of the wealth of bets, in C."""

@@ -152,7 +152,7 @@ class EntryPoints:
         args = [
             self._state()[self.of.program.number_place],
             *(d.name for d in self.of.decisions),
-            *(n.name for n in self.of.inputs),
+            *self.of.data([n.name for n in self.of.inputs]),
         ]
         yield from self._rule("measure", args, ["*loss", "constraints", "equalities"])
         yield "}"
@@ -179,7 +179,8 @@ class EntryPoints:
 
     def _step(self) -> Iterator[str]:
         yield f"{self.heads['step']} {{"
-        yield from self._moved("update", self.of.updated, self._given())
+        data, draws = self.of.data([n.name for n in self.of.inputs]), [n.name for n in self.of.draws]
+        yield from self._moved("update", self.of.updated, [*data, *draws])
 
     def _moved(self, function: str, of: Changes, given: Sequence[str]) -> Iterator[str]:
         """Body that goes on to another state, which stands in separate places until all of it is computed."""
@@ -210,15 +211,14 @@ class EntryPoints:
         yield "    return 0;"
         yield "}"
 
-    def _given(self) -> list[str]:
-        return [n.name for n in (*self.of.inputs, *self.of.draws)]
-
     def _observe(self) -> Iterator[str]:
+        inputs = [n.name for n in self.of.inputs]
+        step = ["self", *inputs, *(n.name for n in self.of.draws)]
         yield f"{self.heads['observe']} {{"
-        yield f"    const int64_t wrong = {self.of.name}_check({', '.join(n.name for n in self.of.inputs)});"
+        yield f"    const int64_t wrong = {self.of.name}_check({', '.join(inputs)});"
         undecided = f"self->{self.of.decided} != self->{self.of.state[0].name}"
         yield f"    if (wrong == 0 && {undecided}) {{ return {self.of.undecided}; }}"
-        yield f"    return wrong != 0 ? wrong : {self.of.name}_step({', '.join(['self', *self._given()])});"
+        yield f"    return wrong != 0 ? wrong : {self.of.name}_step({', '.join(step)});"
         yield "}"
 
     # many rounds

@@ -118,7 +118,7 @@ class NativeFleet(StackedFleet):
     def _decided_with(self, draws: Sequence[Array]) -> list[Array]:
         """Decisions of all learners with these random arrays."""
         outs = self._empty_decisions()
-        unread = [np.empty(0) for _ in self.compiled.program.feedback]
+        unread = [np.empty(0) for _ in self.compiled.program.revealed]
         if wrong := self._each("fleet_decide", [_pointers([*unread, *draws]), _pointers(outs)]):
             raise self._not_finite(self._learners_of(wrong))
         return outs

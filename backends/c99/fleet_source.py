@@ -260,7 +260,8 @@ class _Glue:
             yield from (f"    @vector {w}_lanes[{max(k, 1)}];" for w, k in sizes.items())
         measured = [f"{w}_lanes" if self.lanes > 1 else f"{w} + first * {k}" for w, k in sizes.items()]
         after = [f"{'' if n.type.shape else '&'}after->{n.name}" for n in self.block.state]
-        given = [*self._state(), *self._passed([*self.one.inputs, *self.one.draws])]
+        data = self.block.data(self._passed(self.one.inputs))
+        given = [*self._state(), *data, *self._passed(self.one.draws)]
         yield self._call(WHOLE, given, [*(f"{d.name}_lanes" for d in self.one.decisions), *measured, *after])
         for w, k in sizes.items() if self.lanes > 1 else ():
             unused = [f"    (void){w}, (void){w}_lanes;"]

@@ -123,8 +123,12 @@ class Interface:
 
     @cached_property
     def inputs(self) -> list[Named]:
-        """Data that a round reveals."""
-        return self._named(self.program.feedback, {d.name for d in self.decisions})
+        """Data that a round reveals; what rounds leave to the next is in the struct."""
+        return self._named(self.program.revealed, {d.name for d in self.decisions})
+
+    def data(self, inputs: Sequence[str]) -> list[str]:
+        """Arguments of the rule for all data of a round: these inputs in their order, and members of the struct."""
+        return self.program.data({n.field.name: f"self->{n.name}" for n in self.state}, inputs)
 
     @cached_property
     def draws(self) -> list[Named]:
@@ -201,9 +205,10 @@ class Interface:
 
     def prototypes(self) -> Iterator[str]:
         """Lines of the header for each function."""
+        begin = "Take what is known of this round" if self.known else "Begin this round"
         words = {
             "init": "Begin round 1. NULL starts at the model's first decision.",
-            "prepare": "Take what is known of this round before `decide`: 0, or -k where entry k of the struct would not be finite.",
+            "prepare": f"{begin} before `decide`: 0, or -k where entry k of the struct would not be finite.",
             "decide": "The decision of this round, again where it is called again; 0, or -1 where it holds a number that is not finite.",
             "check": "0 if every input is finite and within its bounds, else 1 + the place of the first that is not (over all in order).",
             "measure": "What decisions are worth in this round: the loss, the values of g (g holds where it is <= 0) and of h.",
@@ -222,9 +227,11 @@ class Interface:
         """Struct with the state of a learner."""
         yield "/* A learner. Nothing is kept outside, so that learners are independent of each other. */"
         yield "typedef struct {"
+        left = {own: f"{name} of this round, which the rounds before left" for name, own in self.program.previous}
         for n in self.state:
             shape = " x ".join(map(str, n.type.shape)) + ", row by row" if len(n.type.shape) > 1 else ""
-            doc = "; ".join(part for part in (" ".join(n.field.doc.replace("*/", "* /").split()), shape) if part)
+            words = n.field.doc or left.get(n.field.name, "")
+            doc = "; ".join(part for part in (" ".join(words.replace("*/", "* /").split()), shape) if part)
             yield f"    {n.declared(n.name)};{f' /* {doc} */' if doc else ''}"
         yield f"    int64_t {self.decided}; /* the last round that decide answered; 0 after load */"
         if self.work:

@@ -76,6 +76,7 @@ def _tables(source: CSource) -> dict[str, object]:
         "errorSize": error_size(of),
         "values": of.outputs,
         "measures": of.program.measure is not None,
+        "prepares": of.program.prepare is not None,
         "watches": "alarm" in of.heads(),
         **{key: {n.field.name: (kinds[n.type.dtype], n.type.shape) for n in group} for key, group in groups.items()},
     }

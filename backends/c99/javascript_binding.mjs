@@ -157,7 +157,8 @@ export class Learner {
   /** Decisions of this round by name, from its contexts and the rule's own random numbers, where there are some. */
   decide(given = {}) {
     const machine = this.#machine;
-    if (machine.context.some(({ name }) => given[name] !== undefined)) {
+    const told = machine.context.some(({ name }) => given[name] !== undefined);
+    if (told || (TABLES.prepares && !machine.context.length)) {
       machine.checked(machine.call("prepare", this.#self, ...machine.given(machine.context, given)));
     }
     const outs = machine.decisions.map(({ place }) => place);

@@ -73,7 +73,9 @@ class NativeLearner(Learner):
         self._quick = quick(self._memory, *words, *addresses, inputs, decisions, horizon, *counts, draws, *random)
         self._random_views = tuple(part.reshape(f.type.shape) for part, f in zip(parts, program.draws))
         self._answered, self._drawn = answered, drawn
-        self.__dict__.update(decide=self._quick.decide, observe=self._quick.observe)
+        self.__dict__.update(decide=self._quick.decide)
+        if not program.previous:  # else feedback has what earlier rounds left, which Python puts there
+            self.__dict__.update(observe=self._quick.observe)
 
     @property
     def _answered(self) -> int:

@@ -150,9 +150,9 @@ def rule(
 
 
 def _inputs(program: Program) -> frozenset[str]:
-    """Names of the update's parameters that are data of the round."""
-    first = len(program.state)
-    return frozenset(p.name for p in program.update.body.params[first : first + len(program.feedback)])
+    """Names of the update's parameters that are data which the round reveals."""
+    params = program.update.body.params[len(program.state) :]
+    return frozenset(p.name for p, f in zip(params, program.feedback) if f in program.revealed)
 
 
 def _header(interface: Interface, contract: Contract, status: ReturnCodes, ring: Ring | None) -> Iterator[str]:

@@ -82,12 +82,15 @@ class Native:
     def update(self, *values: Any) -> Arrays:
         """State after the round, from the state, the inputs and the random draws. Raises NotFinite."""
         struct, rest = self._struct(values)
-        self.step_at(struct, rest)
+        count = len(self.program.feedback)
+        self.step_at(struct, rest[:count], rest[count:])
         return self._state(struct)
 
-    def step_at(self, struct: ctypes.Structure, inputs: Iterable[Any], draws: Sequence[Any] = ()) -> None:
-        """Advance the state in a struct by a round. Raises NotFinite, and the struct is then unchanged."""
-        given, _kept = _given([*inputs, *draws], [*self.program.feedback, *self.program.draws])
+    def step_at(self, struct: ctypes.Structure, data: Iterable[Any], draws: Sequence[Any] = ()) -> None:
+        """Advance the state in a struct by a round; of its data, what rounds leave to the next is that in the struct. Raises NotFinite, and
+        the struct is then unchanged.
+        """
+        given, _kept = _given([*self._revealed(data), *draws], [*self.program.revealed, *self.program.draws])
         if wrong := self._function("step")(ctypes.byref(struct), *given):
             raise NotFinite(self.program.state[-wrong - 1].name)
 
@@ -102,16 +105,24 @@ class Native:
         return not self._function("load")(ctypes.byref(struct), saved, ctypes.c_int64(len(saved)))
 
     def measure(self, *values: Any) -> Arrays:
-        """Loss, g and h, from the round, the decisions and the inputs."""
-        struct = self._space()
+        """Loss, g and h, from the round, the decisions and the data."""
+        struct, program, count = self._space(), self.program, 1 + len(self.program.decision)
+        decisions, data = values[1:count], values[count:]
+        named = dict(zip((f.name for f in program.feedback), data, strict=True))
+        self._put(struct, {own: named[name] for name, own in program.previous})
         setattr(struct, self.number, int(values[0]))
-        given, _kept = _given(values[1:], [*self.program.decision, *self.program.feedback])
+        given, _kept = _given([*decisions, *self._revealed(data)], [*program.decision, *program.revealed])
         return self._results("measure", [ctypes.byref(struct), *given], self.measured)
+
+    def _revealed(self, data: Iterable[Any]) -> list[Any]:
+        """Values of a round's data that functions take: all but those in the struct."""
+        own = dict(self.program.previous)
+        return [value for f, value in zip(self.program.feedback, data, strict=True) if f.name not in own]
 
     def run(
         self, state: Sequence[Any], inputs: Sequence[Any], draws: Sequence[Any], rounds: int, keep: Collection[str]
     ) -> Recorded:
-        """Play many rounds in one call; arrays of float64 in row order are not copied."""
+        """Play many rounds in one call; inputs are those of `Program.revealed`, and arrays of float64 in row order are not copied."""
         struct, _ = self._struct(state)
         recorded = self.run_at(struct, inputs, draws, rounds, keep)
         return replace(recorded, state=self._state(struct))
@@ -125,7 +136,7 @@ class Native:
         keep: Collection[str],
     ) -> Recorded:
         """Play many rounds on the state in a struct; the result does not contain the state."""
-        fields = [*self.program.feedback, *self.program.draws]
+        fields = [*self.program.revealed, *self.program.draws]
         arrays: list[Array] = [
             np.ascontiguousarray(a, dtype=KINDS[f.type.dtype]).reshape(rounds, *f.type.shape)
             for a, f in zip([*inputs, *draws], fields, strict=True)
@@ -166,13 +177,20 @@ class Native:
     def _struct(self, values: Sequence[Any]) -> tuple[ctypes.Structure, Sequence[Any]]:
         """Struct with the state among the values, and the remaining values."""
         struct, fields = self._space(), self.program.state
-        for name, value, f in zip(self.members, values, fields):
+        self._put(struct, dict(zip((f.name for f in fields), values)))
+        return struct, values[len(fields) :]
+
+    def _put(self, struct: ctypes.Structure, values: Mapping[str, Any]) -> None:
+        """Set fields of the state in a struct."""
+        for member, f in zip(self.members, self.program.state):
+            if f.name not in values:
+                continue
+            value = values[f.name]
             if f.type.shape:
                 array = _array(value, f.type)
-                ctypes.memmove(ctypes.addressof(getattr(struct, name)), array.ctypes.data, array.nbytes)
+                ctypes.memmove(ctypes.addressof(getattr(struct, member)), array.ctypes.data, array.nbytes)
             else:
-                setattr(struct, name, value.item() if hasattr(value, "item") else value)
-        return struct, values[len(fields) :]
+                setattr(struct, member, value.item() if hasattr(value, "item") else value)
 
     def _state(self, struct: ctypes.Structure) -> Arrays:
         values: list[Any] = []

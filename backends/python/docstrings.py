@@ -33,8 +33,7 @@ def rule_docstring(program: Program, contract: Contract, learner: str | None = N
     the rule; None where that is this one. `needs` are the packages that it needs, in words.
     """
     known = ", ".join(f"{name}=..." for name in program.context)
-    filled = {*program.context, *dict(program.previous)}
-    inputs = ", ".join(f"{f.name}=..." for f in program.feedback if f.name not in filled)
+    inputs = ", ".join(f"{f.name}=..." for f in program.revealed if f.name not in program.context)
     rows = [
         f"{program.name}: decisions round by round with the algorithm {contract.algorithm}.",
         "",
@@ -67,7 +66,7 @@ def rule_docstring(program: Program, contract: Contract, learner: str | None = N
 
 def _columns(program: Program, file: str) -> list[str]:
     """Lines on the command that runs the module: the columns of a stream that is no number, by the first that there is."""
-    array = next((f for f in program.feedback if f.type.shape and f.name not in dict(program.previous)), None)
+    array = next((f for f in program.revealed if f.type.shape), None)
     shown = ""
     if array is not None:
         places = [",".join([*"0" * (len(array.type.shape) - 1), str(k)]) for k in range(min(2, array.type.shape[-1]))]

@@ -55,7 +55,7 @@ class BatchedFleet(StackedFleet):
         self._decide, self._measure = watched(made["decide"], decision), made["measure"]
         self._update = watched(made["update"], state, of_state=True)
         self._each = [f.type.shape != one.type.shape for f, one in zip(together.state, program.state)]
-        ranges = [contract.ranges.get(f.name, Range()) for f in program.feedback]
+        ranges = [contract.ranges.get(f.name, Range()) for f in program.revealed]
         self._bounds = [(np.maximum(r.lower, -FINITE), np.minimum(r.upper, FINITE)) for r in ranges]
         self._batches: list[State] = []
 
@@ -132,15 +132,17 @@ class BatchedFleet(StackedFleet):
         """Play a round: states take the place of those before once all batches have theirs."""
         if not all(((low <= a) & (a <= high)).all() for a, (low, high) in zip(arrays, self._bounds)):
             self._explain(given)
-        measured, after = [], []
+        measured, after, program = [], [], self.compiled.program
+        names = [f.name for f in program.state]
         for k, state, (inputs, drawn) in self._in_turn(arrays, self._draws()):
             try:
                 decided = self._decide(*state, *drawn)
-                after.append(self._update(*state, *inputs, *drawn))
+                data = program.data(dict(zip(names, state)), inputs)
+                after.append(self._update(*state, *data, *drawn))
             except NotFinite:
                 raise self._not_finite(self._learners_of(k), arrays) from None
             with np.errstate(all="ignore"):
-                measured.append(self._measure(state[0], *decided, *inputs))
+                measured.append(self._measure(state[0], *decided, *data))
         self._batches = after
         loss, g, h = (self._joined(same) for same in zip(*measured))
         return loss, g, h

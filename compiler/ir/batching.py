@@ -55,7 +55,7 @@ def batch(program: Program, lanes: int, *, leaving: bool = False) -> Program:
         loss, g, h = entry(program.measure)(now, *decisions.values(), *seen.values())
         return loss, g, h
 
-    return trace_program(
+    together = trace_program(
         t,
         doc=program.doc,
         decision=_with_lanes(program.decision, lanes),
@@ -72,6 +72,7 @@ def batch(program: Program, lanes: int, *, leaving: bool = False) -> Program:
         state_docs={f.name: f.doc for f in program.state},
         labels=program.labels,
     )
+    return replace(together, previous=program.previous)
 
 
 def _with_lanes(fields: Sequence[Field], lanes: int) -> list[Field]:

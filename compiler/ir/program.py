@@ -6,6 +6,7 @@ integers. `ops.py` holds the table of operations, `verifier.py` the rules, `inte
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from textwrap import indent
@@ -156,7 +157,8 @@ class Program:
     slopes, of the same parameters -> norms of the gradients (of the loss, of the constraints (N,)): what a learner looks at now and then.
     The draws of a round are the same in decide and update. A decision X that is `factored` has three fields, left (m, K), weights (K,) and
     right (n, K), with X = left diag(weights) right'. `context` names the feedback that is known before the decision.
-    `previous` pairs feedback that is a previous decision with the field of the state that has its value: learners fill it in.
+    `previous` pairs feedback that rounds leave to the next (a previous decision, a state, a statistic) with the field of the state that has
+    its value: learners fill it in.
     `numbered_by`: the state that `measure` and `slopes` take as the round, `NUMBER` where learners in turn have losses about it.
     prepare(state..., context...) -> state, where a decision hangs on them: the state from which `decide` and `update` go on.
     `handed` pairs state that a round takes from the one before with the state in which that one left it, where learners take turns: before
@@ -211,6 +213,17 @@ class Program:
     def known(self) -> tuple[Field, ...]:
         """Fields of the context."""
         return tuple(f for f in self.feedback if f.name in self.context)
+
+    @property
+    def revealed(self) -> tuple[Field, ...]:
+        """Feedback that data give: all but what rounds leave to the next."""
+        own = dict(self.previous)
+        return tuple(f for f in self.feedback if f.name not in own)
+
+    def data(self, state: Mapping[str, Any], revealed: Iterable[Any]) -> list[Any]:
+        """All data of a round in the order of the feedback: what was revealed, and from the state by name what earlier rounds left."""
+        own, given = dict(self.previous), iter(revealed)
+        return [state[own[f.name]] if f.name in own else next(given) for f in self.feedback]
 
     def __str__(self) -> str:
         """The program as text, an equation a line: what a backend is about to print."""

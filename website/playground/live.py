@@ -50,13 +50,14 @@ def shown(plan: oco.Plan) -> dict[str, Any]:
 
 
 def played(trace: oco.Trace) -> dict[str, Any]:
-    """Streams by name as arrays with the round first, results of the learner, and those of the cheap rules that apply."""
-    problem = trace.problem
+    """Streams that data give by name as arrays with the round first, results of the learner, and those of the cheap rules that apply."""
+    problem, streams = trace.problem, trace.problem.revealed
+    data = trace.data.read(0, trace.rounds)
     rules = beside(RuleChoice.SOME, problem, trace.data, Trade.at_price(problem, 1.0)).played
     return {
         "rounds": trace.rounds,
-        "streams": {name: packed(values) for name, values in trace.data.read(0, trace.rounds).items()},
-        "ranges": {s.name: [packed(s.lower), packed(s.upper)] for s in problem.streams},
+        "streams": {s.name: packed(data[s.name]) for s in streams},
+        "ranges": {s.name: [packed(s.lower), packed(s.upper)] for s in streams},
         "labels": list(trace.labels),
         "timings": [str(c.when) for c in problem.inequalities for _ in range(c.size)],
         "learner": {

@@ -18,17 +18,15 @@ ENTRIES = 200
 
 
 def playable(chosen: Iterable[str]) -> dict[str, oco.Plan]:
-    """Plans by the name of their example, of those among the chosen that the page can play: the rule draws no numbers and takes none of its
-    own state as data, and rounds are small.
-    """
+    """Plans by the name of their example, of those among the chosen that the page can play: rounds are small, and no rule draws numbers."""
     plans = {name: oco.compile(oco.load(ROOT / "examples" / f"{name}.oco")) for name in chosen if name not in DEAR}
-    alone = {name: plan for name, plan in plans.items() if not plan.program.draws and not plan.program.previous}
+    alone = {name: plan for name, plan in plans.items() if not plan.program.draws}
     return {name: plan for name, plan in alone.items() if entries(plan) <= ENTRIES}
 
 
 def entries(plan: oco.Plan) -> int:
     """Numbers that a round of a plan's model reveals."""
-    return sum(int(np.prod(s.shape)) for s in plan.canonical.streams)
+    return sum(int(np.prod(s.shape)) for s in plan.canonical.revealed)
 
 
 def play_of(name: str, plan: oco.Plan) -> dict[str, Any]:

@@ -163,15 +163,18 @@ function entries(name, { shape, numbers }) {
   ]);
 }
 
-const digits = new Intl.NumberFormat("en", { maximumSignificantDigits: 6 });
-const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 4 });
+/** Texts of numbers in a format; of tiny ones, as rounding leaves them, in powers of ten. */
+const texts = (format) => (number) =>
+  number === 0 || Math.abs(number) >= 1e-4 ? format.format(number) : number.toExponential(1);
+const digits = texts(new Intl.NumberFormat("en", { maximumSignificantDigits: 6 }));
+const compact = texts(new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 4 }));
 
 /** Table of the learner and the rules, and what it comes to in words. */
 function totals(measured, data, seconds) {
   const cells = measured.map(({ name, losses, total, broken }) => [
     name,
-    digits.format(losses.at(-1)),
-    digits.format(total.at(-1)),
+    digits(losses.at(-1)),
+    digits(total.at(-1)),
     String(broken),
   ]);
   const rows = cells.map((texts, i) => {
@@ -196,7 +199,7 @@ function plotted(id, series) {
   plots[id]?.destroy();
   const style = getComputedStyle(document.documentElement);
   const axis = { stroke: style.getPropertyValue("--soft"), grid: { stroke: style.getPropertyValue("--line"), width: 0.5 } };
-  const values = (_, ticks) => ticks.map((tick) => compact.format(tick));
+  const values = (_, ticks) => ticks.map(compact);
   const place = element(id);
   const rounds = Float64Array.from({ length: view.shown.rounds }, (_, t) => t + 1);
   const lines = series.map(([label], i) => ({ label, stroke: COLORS[i % COLORS.length], width: i || !RUNS.includes(id) ? 1 : 2 }));

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from oco.backends.database import Durability
 from oco.backends.journal import FILE, Journal
 from oco.backends.python.state_file import STATE_FORMAT
 from oco.backends.registry import usable
@@ -27,12 +28,15 @@ _SQLITE = b"SQLite format 3\0"
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a store that is begun; one that is continued keeps its own, and None stands for those."""
+    """Options of a store that is begun; one that is continued keeps its own, and None stands for those. `keep` and `durability` are of
+    this process alone.
+    """
 
     backend: str | None = None
     seed: int | None = None
     on_out_of_bounds: str | None = None
     keep: int = 100
+    durability: Durability = Durability.DISK
 
 
 def open_store(place: Path, store: Path | None, options: Options, compiled: Callable[[Path], Plan]) -> Store:
@@ -51,7 +55,7 @@ def open_store(place: Path, store: Path | None, options: Options, compiled: Call
     backend = options.backend or usable(known.get("backend"))
     seed = int(known.get("seed", 0)) if options.seed is None else options.seed
     outside = options.on_out_of_bounds or str(known.get("on_out_of_bounds", "error"))
-    opened = Store(database, KeyedStates(plan, backend, seed, outside), options.keep)
+    opened = Store(database, KeyedStates(plan, backend, seed, outside), options.keep, durability=options.durability)
     if state is not None and not known:
         opened.adopt(plan.model.name, state)
     return opened

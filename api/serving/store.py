@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from oco.backends.database import Database
+from oco.backends.database import Database, Durability
 from oco.backends.identity import model_hash
 from oco.backends.learner import Learner
 from oco.backends.saved import other_model
@@ -49,8 +49,15 @@ class Store(Answering, Database):
     kind = "store"
     reopening = "open the store again"
 
-    def __init__(self, path: Path, states: KeyedStates, keep: int = 100, live: int = 10_000) -> None:
-        super().__init__(path, SCHEMA)
+    def __init__(
+        self,
+        path: Path,
+        states: KeyedStates,
+        keep: int = 100,
+        live: int = 10_000,
+        durability: Durability = Durability.DISK,
+    ) -> None:
+        super().__init__(path, SCHEMA, durability)
         self.states, self.keep, self.live = states, keep, live
         self._learners: OrderedDict[str, Learner] = OrderedDict()
         self._unrecorded: set[str] = set()

@@ -12,10 +12,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from oco.backends.database import Database, Durability
 from oco.backends.identity import model_hash
@@ -34,6 +34,8 @@ SCHEMA = {
     "rounds": "CREATE TABLE rounds (key TEXT, round INTEGER, given TEXT NOT NULL, decision TEXT NOT NULL, seen TEXT, result TEXT, "
     "PRIMARY KEY (key, round)) WITHOUT ROWID",
 }
+Round = tuple[int, str, str, str | None, str | None]
+"""Row of `rounds` without its key."""
 NAMED = 20
 """Keys that stand in the metrics by name."""
 
@@ -96,21 +98,34 @@ class Store(Answering, Database):
             raise fail("OCO854", f"{self.path} has the format {known.get('format')!r}; this version reads {FORMAT}")
         recipe = json.loads(known["recipe"])
         if known["model_hash"] != own["model_hash"]:
-            raise other_model(f"{self.path} belongs", recipe, self.states.plan.contract)
+            hint = f"`{self.path}` can be served without the model: it knows its plan; {_carries(self.path)}"
+            raise other_model(f"{self.path} belongs", recipe, self.states.plan.contract, hint)
         for name in ("recipe", "backend", "seed", "on_out_of_bounds"):
             if known[name] != own[name]:
                 words = (
                     "another plan of its model" if name == "recipe" else f"{name} {known[name]!r}, not {own[name]!r}"
                 )
-                hint = f"serve {self.path} itself: it knows its plan; or name another --store"
+                hint = f"serve {self.path} itself: it knows its plan; {_carries(self.path)}; or name another --store"
                 raise fail("OCO851", f"{self.path} was begun with {words}", hint=hint)
 
-    def adopt(self, key: str, state: Mapping[str, Any]) -> None:
-        """Let a learner that was elsewhere go on under a key that is new; nothing where the key has one."""
+    def adopt(self, learners: Iterable[tuple[str, Learner, Sequence[Round]]]) -> None:
+        """Let learners that were elsewhere go on under keys that are new, with records of their rounds; nothing where a key has one."""
         with self._whole():
-            if self._stored(key) is None:
-                self._put(key, self.states.moved(state))
-                self.size, self.first_keys = self.size + 1, [*self.first_keys, key]
+            for key, learner, rounds in learners:
+                if self._stored(key) is None:
+                    self._put(key, learner)
+                    self._base.executemany("INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?)", ((key, *r) for r in rounds))
+                    self.size += 1
+                    self.first_keys += [key][: NAMED - len(self.first_keys)]
+
+    def contents(self) -> Iterator[tuple[str, Learner, list[Round]]]:
+        """Key, learner and records of rounds of each key, in the order of keys. Raises OCO854."""
+        with self._errors():
+            for (key,) in self._base.execute("SELECT key FROM learners ORDER BY key"):
+                rounds = self._base.execute(
+                    "SELECT round, given, decision, seen, result FROM rounds WHERE key = ? ORDER BY round", (key,)
+                )
+                yield key, cast(Learner, self._stored(key)), rounds.fetchall()
 
     # Batches.
 
@@ -208,6 +223,11 @@ class Store(Answering, Database):
             self._learners[key] = learner
         self._learners.move_to_end(key)
         return learner
+
+
+def _carries(path: Path) -> str:
+    """Way out of a store of another plan that keeps its learners."""
+    return f"`oco migrate {path} MODEL.oco -o NEW.db` carries its learners to the plan of a model"
 
 
 def _checksum(key: str, round: int, row: Row) -> str:

@@ -17,7 +17,7 @@ from oco.dsl.writing import reason_of
 
 
 class Durability(StrEnum):
-    """What a commit outlives, once it has returned."""
+    """Event that a commit outlives, once it has returned."""
 
     DISK = "disk"
     """A power cut: it waits for the disk."""

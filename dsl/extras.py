@@ -20,7 +20,7 @@ EXTRAS = {
     "jax": "jax",
 }
 """Extra that installs a package."""
-LARGE = frozenset({"jax"})
+LARGE = frozenset({"cluster", "jax"})
 """Extras that `all` leaves out for their size."""
 
 

@@ -246,6 +246,24 @@ def test_stores_of_others_are_refused(tmp_path):
         assert caught.value.code == "OCO854"
 
 
+def test_a_store_of_a_version_with_another_plan_is_refused(tmp_path):
+    path = tmp_path / "s.db"
+    store_of(TRACKING, path).close()
+    changes = (
+        ("DELETE FROM about WHERE key IN ('plan_hash', 'version')", None),  # one that was begun before these were kept
+        ("INSERT INTO about VALUES ('plan_hash', 'other'), ('version', '0.0.7')", "begun by oco 0.0.7"),
+    )
+    for statement, words in changes:
+        with closing(sqlite3.connect(path)) as base, base:
+            base.execute(statement)
+        if words is None:
+            store_of(TRACKING, path).close()
+        else:
+            with pytest.raises(OcoError, match=words) as caught:
+                store_of(TRACKING, path)
+            assert caught.value.code == "OCO851" and "that version" in caught.value.hint
+
+
 def test_saved_states_journals_and_stores_are_served(tmp_path):
     """Each goes on where its learner ended, under the name of its model; a store knows its plan."""
     import oco

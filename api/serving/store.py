@@ -1,6 +1,6 @@
 """Store of learners by key in one SQLite database: a batch of calls is one transaction, so that each counts exactly once.
 
-    about     key, value                               version of the format, hash of the model, backend, seed, recipe of the plan
+    about     key, value                               version of the format and of oco, hashes of model and plan, backend, seed, recipe
     learners  key, round, saved, rest, checksum        state after the last call, as `KeyedStates.row` gives it
     rounds    key, round, given, decision, seen, result  decision of a round and what was observed in it, with hashes of what was given
 
@@ -17,8 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
+import oco
 from oco.backends.database import Database, Durability
-from oco.backends.identity import model_hash
+from oco.backends.identity import model_hash, plan_hash
 from oco.backends.learner import Learner
 from oco.backends.saved import other_model
 from oco.dsl.diagnostics import OcoError, fail
@@ -73,6 +74,7 @@ class Store(Answering, Database):
             "seed": str(states.seed),
         }
         own |= {"recipe": plain_json(dict(contract.recipe)), "on_out_of_bounds": states.on_out_of_bounds}
+        own |= {"plan_hash": plan_hash(states.plan.program, contract.of_one_turn), "version": oco.__version__}
         try:
             self._begin(own)
             self.size = int(self._base.execute("SELECT count(*) FROM learners").fetchone()[0])
@@ -107,6 +109,9 @@ class Store(Answering, Database):
                 )
                 hint = f"serve {self.path} itself: it knows its plan; {_carries(self.path)}; or name another --store"
                 raise fail("OCO851", f"{self.path} was begun with {words}", hint=hint)
+        if known.get("plan_hash", own["plan_hash"]) != own["plan_hash"]:
+            message = f"{self.path} was begun by oco {known.get('version')}, whose plan of its model this version does not give"
+            raise fail("OCO851", message, hint="serve it with that version, or begin with another --store")
 
     def adopt(self, learners: Iterable[tuple[str, Learner, Sequence[Round]]]) -> None:
         """Let learners that were elsewhere go on under keys that are new, with records of their rounds; nothing where a key has one."""

@@ -174,10 +174,16 @@ def _start(old: Learner, plan: Plan) -> dict[str, Any] | None:
 
 def _of_whole(old: Learner, plan: Plan, played: int) -> str:
     """Sentence for a state that is one of the new plan."""
-    kept = f"the state is one of the new plan, which goes on in round {played + 1}"
+    return f"the state is one of the new plan, which goes on in round {played + 1}: {covered(old, plan)}"
+
+
+def covered(old: Learner, plan: Plan) -> str:
+    """Sentence on the rounds that the guarantee of a plan covers where it goes on with a state."""
     if narrower := _narrower(old, plan):
-        return f"{kept}: its guarantee covers all rounds if those played lay within its bounds of {narrower}, which are narrower"
-    return f"{kept}: its guarantee covers all rounds, those that were played included"
+        return (
+            f"its guarantee covers all rounds if those played lay within its bounds of {narrower}, which are narrower"
+        )
+    return "its guarantee covers all rounds, those that were played included"
 
 
 def _narrower(old: Learner, plan: Plan) -> str:

@@ -19,6 +19,7 @@ from oco.serving.sources import Options, open_store
 
 KEYS = ["a", "b", "c"]
 WIDER = TRACKING.replace("limit in [0, 3]", "limit in [0, 4]")
+NARROWER = TRACKING.replace("limit in [0, 3]", "limit in [0, 2]")
 STEEPER = TRACKING.replace("eta = 0.001", "eta = 0.002")
 
 
@@ -42,7 +43,12 @@ def test_the_same_rule_goes_on_with_its_rounds(tmp_path):
     """Calls that come again get the records, the open round takes its data, and decisions are those of a learner never carried."""
     played(tmp_path / "s.db", TRACKING)
     result = carry_store(tmp_path / "s.db", tmp_path / "new.db", plan_of(WIDER))
-    assert (result.whole, result.begun) == (3, {}) and "3 learners; 3 with their states and rounds" in result.kept
+    assert (result.whole, result.begun) == (3, 0)
+    assert result.kept.startswith(
+        "learners carried: 3; 3 with state and rounds: its guarantee covers all rounds, those"
+    )
+    narrow = carry_store(tmp_path / "s.db", tmp_path / "narrow.db", plan_of(NARROWER))
+    assert narrow.whole == 3 and "if those played lay within its bounds of limit, which are narrower" in narrow.kept
     with opened(tmp_path / "new.db") as store, opened(tmp_path / "s.db") as before:
         assert store.states.plan.model == plan_of(WIDER).model and store.size == 3 and store.first_keys == KEYS
         plan, plain = plan_of(TRACKING), plain_learner(before, "a")
@@ -60,8 +66,8 @@ def test_another_rule_begins_where_each_learner_is(tmp_path):
     played(tmp_path / "s.db", TRACKING)
     plan = plan_of(STEEPER)
     result = carry_store(tmp_path / "s.db", tmp_path / "new.db", plan)
-    assert (result.whole, result.begun) == (0, {"the decision reached": 3})
-    assert "3 begin at the decision reached and count rounds from 1" in result.kept
+    assert (result.whole, result.begun) == (0, 3)
+    assert "3 begun at the decision reached, with rounds from 1" in result.kept
     with opened(tmp_path / "new.db") as store, opened(tmp_path / "s.db") as before:
         for key in ("a", "c"):
             alone = oco.migrate(json.loads(one(before, Call(key, Action.STATE)).text)["state"], plan).learner
@@ -121,6 +127,6 @@ def test_the_message_of_a_changed_model_leads_to_the_command(tmp_path, monkeypat
         pass
     assert caught.value.code == "OCO851"
     command = caught.value.hint.split("`")[3].replace("MODEL.oco", "model.oco").replace("NEW.db", "new.db")
-    assert main(command.split()[1:]) == 0 and "3 with their states and rounds" in capsys.readouterr().out
+    assert main(command.split()[1:]) == 0 and "3 with state and rounds" in capsys.readouterr().out
     with closing(store_of(WIDER, tmp_path / "new.db")) as store:
         assert not one(store, Call("a", DECIDE, 6)).new

@@ -54,7 +54,7 @@ def migrate(
     if of_store:
         with working(f"carrying {state}", silent=as_json):
             stored = carry_store(state, output, plan)
-        about, kept = {"whole": stored.whole, "begun": dict(stored.begun)}, stored.kept
+        about, kept = {"whole": stored.whole, "begun": stored.begun}, stored.kept
     else:
         result = oco.migrate(state, plan)
         result.learner.save(output)

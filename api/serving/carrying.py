@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
@@ -16,7 +16,7 @@ from oco.backends.learner import Learner
 from oco.backends.registry import usable
 from oco.contract import Recipe
 from oco.dsl.diagnostics import OcoError, fail
-from oco.migrating import beginning, carried
+from oco.migrating import beginning, carried, covered
 from oco.pipeline import instrumented
 from oco.plan import Plan
 from oco.serving.sources import about_store
@@ -25,8 +25,7 @@ from oco.serving.store import Round, Store
 
 AT_ONCE = 1000
 """Learners of a transaction."""
-WHOLE = ""
-"""In the place of what a learner begins at: its state goes on."""
+SUM = "over all rounds the regret is at most the sum of what both plans promise for their own"
 
 
 @dataclass(frozen=True)
@@ -34,22 +33,13 @@ class CarriedStore:
     """Numbers of learners that went on in a new store.
 
     whole  with a state that is one of the new plan: their rounds go on
-    begun  whose rounds count from 1, by what they begin at
+    begun  whose rounds count from 1
+    kept   sentence on what is kept of them and of their guarantee
     """
 
     whole: int
-    begun: Mapping[str, int]
-
-    @property
-    def kept(self) -> str:
-        """Sentence on what is kept of the learners and their guarantee."""
-        parts = [f"{self.whole + sum(self.begun.values()):,} learners"]
-        if self.whole:
-            parts.append(f"{self.whole:,} with their states and rounds: the guarantee covers all rounds")
-        for place, count in self.begun.items():
-            regret = "over all rounds the regret is at most the sum of what both plans promise"
-            parts.append(f"{count:,} begin at {place} and count rounds from 1: {regret}")
-        return "; ".join(parts)
+    begun: int
+    kept: str
 
 
 def carry_store(source: Path, target: Path, plan: Plan) -> CarriedStore:
@@ -63,7 +53,7 @@ def carry_store(source: Path, target: Path, plan: Plan) -> CarriedStore:
     watched = Recipe.read(recipe)
     new = instrumented(plan, watched.certify or None, watched.alert or None)
     kept = usable(known["backend"]), int(known["seed"]), known["on_out_of_bounds"]
-    counts: Counter[str] = Counter()
+    counts: Counter[tuple[bool, str]] = Counter()
     with ExitStack() as opened:
         before = opened.enter_context(Store(source, KeyedStates(Plan.from_recipe(recipe), *kept)))
         folder = opened.enter_context(tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-"))
@@ -72,19 +62,25 @@ def carry_store(source: Path, target: Path, plan: Plan) -> CarriedStore:
             while batch := list(islice(learners, AT_ONCE)):
                 after.adopt(batch)
         _put(Path(folder) / target.name, target)
-    return CarriedStore(counts.pop(WHOLE, 0), dict(counts))
+    numbers = [sum(n for (whole, _), n in counts.items() if whole is wanted) for wanted in (True, False)]
+    parts = [f"learners carried: {sum(numbers):,}", *(f"{n:,} {words}" for (_, words), n in counts.items())]
+    return CarriedStore(*numbers, "; ".join(parts))
 
 
 def _carried(
-    before: Store, plan: Plan, backend: str, counts: Counter[str]
+    before: Store, plan: Plan, backend: str, counts: Counter[tuple[bool, str]]
 ) -> Iterator[tuple[str, Learner, Sequence[Round]]]:
-    """Learners of a store as those of a plan, each counted by what it begins at."""
+    """Learners of a store as those of a plan, each counted by whether its state goes on, and what is kept of the guarantee."""
     for key, learner, rounds in before.contents():
         try:
             moved, whole = carried(learner, plan, backend)
         except OcoError as error:
             raise fail(error.code, f"{key!r}: {error.message}", hint=error.hint) from None
-        counts[WHOLE if whole else beginning(learner, plan)] += 1
+        if whole:
+            words = f"with state and rounds: {covered(learner, plan)}"
+        else:
+            words = f"begun at {beginning(learner, plan)}, with rounds from 1: {SUM}"
+        counts[whole, words] += 1
         yield key, moved, rounds if whole else ()
 
 

@@ -95,7 +95,8 @@ class Service:
         """Response to a request about the learner of a key."""
         body = await self._body(scope, receive) if action.records else b""
         call = call_of(key, action, json_object(body) if body else {})
-        about = {"oco.key": key} if call.round is None else {"oco.key": key, "oco.round": call.round}
+        about: dict[str, str | int] = {"oco.key": key}
+        about |= {} if call.round is None else {"oco.round": call.round}
         with span(f"oco.{action}", about, scope["headers"]):
             reply = await self.commits.submit(call)
         return HttpResponse(reply.text)

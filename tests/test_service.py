@@ -342,6 +342,28 @@ def test_the_disk_follows_where_answers_do_not_wait_for_it(failing, tmp_path, mo
     assert ("cannot be put on the disk" in caplog.text) is failing
 
 
+def test_a_call_that_is_answered_while_the_disk_is_at_work_is_followed_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("oco.serving.commits.BEHIND", 0.01)
+    commits = commits_of(store_of(TRACKING, tmp_path / "s.db", durability=Durability.SYSTEM))
+    begun, go_on = threading.Event(), threading.Event()
+    synchronized = []
+    monkeypatch.setattr(commits.store, "synchronize", lambda: (synchronized.append(1), begun.set(), go_on.wait(10)))
+
+    async def play():
+        await commits.submit(Call("a", Action.DECIDE))
+        await asyncio.to_thread(begun.wait, 10)
+        await commits.submit(Call("b", Action.DECIDE))
+        go_on.set()
+        for _ in range(500):
+            if len(synchronized) == 2:
+                break
+            await asyncio.sleep(0.01)
+        await commits.close()
+
+    asyncio.run(play())
+    assert len(synchronized) == 2
+
+
 def test_a_bug_in_one_call_leaves_the_others(tmp_path):
     store = store_of(TRACKING, tmp_path / "s.db")
     answered = store.answered

@@ -46,10 +46,10 @@ def carry_store(source: Path, target: Path, plan: Plan) -> CarriedStore:
     """Write a store of a plan with the learners of another store, which no process may have open; all of them, or nothing is written.
 
     Backend, seed, treatment of data out of bounds, certificates and alarms are those of the source. Records of rounds go along where the
-    rounds go on. Raises OCO550 and OCO862 with the key of a learner that cannot be carried, OCO854, OCO855, OCO858.
+    rounds go on. Raises OCO550 and OCO862 with the key of a learner that cannot be carried, OCO850, OCO854, OCO855, OCO858.
     """
     known = about_store(source)
-    recipe = json.loads(known["recipe"])
+    recipe = json.loads(known.get("recipe", "null"))
     watched = Recipe.read(recipe)
     new = instrumented(plan, watched.certify or None, watched.alert or None)
     kept = usable(known["backend"]), int(known["seed"]), known["on_out_of_bounds"]
@@ -62,9 +62,9 @@ def carry_store(source: Path, target: Path, plan: Plan) -> CarriedStore:
             while batch := list(islice(learners, AT_ONCE)):
                 after.adopt(batch)
         _put(Path(folder) / target.name, target)
-    numbers = [sum(n for (whole, _), n in counts.items() if whole is wanted) for wanted in (True, False)]
-    parts = [f"learners carried: {sum(numbers):,}", *(f"{n:,} {words}" for (_, words), n in counts.items())]
-    return CarriedStore(*numbers, "; ".join(parts))
+    whole = sum(number for (goes_on, _), number in counts.items() if goes_on)
+    parts = [f"learners carried: {counts.total():,}", *(f"{number:,} {words}" for (_, words), number in counts.items())]
+    return CarriedStore(whole, counts.total() - whole, "; ".join(parts))
 
 
 def _carried(

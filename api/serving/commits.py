@@ -96,7 +96,7 @@ class GroupCommits:
             for one in batch:
                 await self._commit([one])
         else:
-            if self.store.durability is Durability.SYSTEM and (self._following is None or self._following.done()):
+            if self.store.durability is Durability.SYSTEM and self._following is None:
                 self._following = loop.create_task(self._follow())
             self.metrics.committed(time.perf_counter() - began, len(batch))
             for (call, future), answer in zip(batch, answers):
@@ -106,6 +106,7 @@ class GroupCommits:
     async def _follow(self) -> None:
         """Put on the disk what was committed, a little later. A disk that fails then is an error in the metrics and the log."""
         await asyncio.sleep(BEHIND)
+        self._following = None  # what is committed from here on may come too late for this synchronization
         try:
             await asyncio.get_running_loop().run_in_executor(self._disk, self.store.synchronize)
         except OcoError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -48,25 +48,39 @@ class Migration:
 def migrated(source: Any, plan: Plan, backend: str | None = None) -> Migration:
     """`oco.migrate`, for a state, a file of one, a journal's folder or a learner."""
     old = _learner(source)
-    turns = old.learners if isinstance(old, DelayedLearner) else (old,)
+    learner, whole = carried(old, plan, backend)
+    played = _rounds(old)
+    if whole:
+        return _noted(Migration(learner, True, played, _of_whole(old, plan, played)))
+    return _noted(Migration(learner, False, played, _of_parts(old, plan, played)))
+
+
+def carried(old: Learner, plan: Plan, backend: str | None = None) -> tuple[Learner, bool]:
+    """Learner of a plan that goes on where another is, and True where its state is one of the plan. Raises OCO550, OCO862."""
+    turns = _turns(old)
     before, after = turns[0].compiled.program, plan.program
     _check_interface(before, after)
-    played, name = _rounds(old), backend or usable(old.compiled.backend)
+    name = backend or usable(old.compiled.backend)
     compiled = plan.compiled(plan.backend_for(plan.horizon, name).name)
     if is_same_rule(before, after) and old.contract.delay == plan.contract.delay:
-        learner = restored(_as_of(old.state(), plan), compiled, plan.contract)
-        return _noted(Migration(learner, True, played, _of_whole(old, plan, played)))
+        return restored(_as_of(old.state(), plan), compiled, plan.contract), True
     if isinstance(old, DelayedLearner) and old.pending:
         message = f"rounds {', '.join(map(str, old.pending))} are open, and the new plan knows nothing of what was decided in them"
         raise fail(
             "OCO550", message, hint="give their feedback to the old learner, or `skip` them, before it is carried"
         )
     begun = [_begun(turns[i % len(turns)], plan, compiled) for i in range(plan.contract.delay + 1)]
-    learner = begun[0]
-    if plan.contract.delay:
-        learner = cast(Learner, DelayedLearner.deciding(begun, plan.contract))
-    where = "its own first decision" if _start(turns[0], plan) is None else "the decision reached"
-    return _noted(Migration(learner, False, played, _of_parts(old, plan, played, where)))
+    return (cast(Learner, DelayedLearner.deciding(begun, plan.contract)) if plan.contract.delay else begun[0]), False
+
+
+def beginning(old: Learner, plan: Plan) -> str:
+    """Words for the decision at which a plan begins where its rule is another."""
+    return "its own first decision" if _start(_turns(old)[0], plan) is None else "the decision reached"
+
+
+def _turns(old: Learner) -> Sequence[Learner]:
+    """Learners that take turns: the one alone where feedback is not delayed."""
+    return old.learners if isinstance(old, DelayedLearner) else (old,)
 
 
 def _begun(old: Learner, plan: Plan, compiled: Compiled) -> Learner:
@@ -160,10 +174,16 @@ def _start(old: Learner, plan: Plan) -> dict[str, Any] | None:
 
 def _of_whole(old: Learner, plan: Plan, played: int) -> str:
     """Sentence for a state that is one of the new plan."""
-    kept = f"the state is one of the new plan, which goes on in round {played + 1}"
+    return f"the state is one of the new plan, which goes on in round {played + 1}: {covered(old, plan)}"
+
+
+def covered(old: Learner, plan: Plan) -> str:
+    """Sentence on the rounds that the guarantee of a plan covers where it goes on with a state."""
     if narrower := _narrower(old, plan):
-        return f"{kept}: its guarantee covers all rounds if those played lay within its bounds of {narrower}, which are narrower"
-    return f"{kept}: its guarantee covers all rounds, those that were played included"
+        return (
+            f"its guarantee covers all rounds if those played lay within its bounds of {narrower}, which are narrower"
+        )
+    return "its guarantee covers all rounds, those that were played included"
 
 
 def _narrower(old: Learner, plan: Plan) -> str:
@@ -176,9 +196,9 @@ def _narrower(old: Learner, plan: Plan) -> str:
     return ", ".join(results)
 
 
-def _of_parts(old: Learner, plan: Plan, played: int, where: str) -> str:
+def _of_parts(old: Learner, plan: Plan, played: int) -> str:
     """Sentence for a new plan that begins at a decision after the old learner's rounds."""
-    begun = f"the new plan begins at {where} and counts its rounds from 1; {played} were played before"
+    begun = f"the new plan begins at {beginning(old, plan)} and counts its rounds from 1; {played} were played before"
     bound = plan.guarantee.regret() if plan.guarantee is not None else None
     before = _bound_so_far(old, played)
     if bound is None or before is None or plan.guarantee is None:

@@ -14,6 +14,7 @@ from oco.dsl.calls import checked_call
 from oco.dsl.diagnostics import contained, fail, require
 from oco.dsl.logs import logger
 from oco.dsl.model import Model
+from oco.dsl.telemetry import span
 
 if TYPE_CHECKING:
     from oco.backends.fleet import Fleet
@@ -127,7 +128,8 @@ def compile(
             data = load_data(problem_of(bound, data), data, seed=seed, on_missing=on_missing)
         problem = bound if data is None else problem_for(bound, data, seed)
         options: dict[str, Any] = {"tradeoff": tradeoff, "effort": effort, "budget": budget, "data": data}
-        plan = planned(problem, algorithm, settings, backend, seed=seed, **options)
+        with span("oco.compile", {"oco.model": problem.name}):
+            plan = planned(problem, algorithm, settings, backend, seed=seed, **options)
         return _logged(instrumented(plan, certify, alert, precision))
 
 

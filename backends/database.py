@@ -1,4 +1,4 @@
-"""Database of one owner: SQLite in write-ahead mode with full synchronization, so that what is committed is on the disk."""
+"""Database of one owner: SQLite in write-ahead mode, and by default what is committed is on the disk."""
 
 from __future__ import annotations
 
@@ -7,12 +7,32 @@ import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Self
 
 from oco.backends.ownership import holder_of
 from oco.dsl.diagnostics import OcoError, fail
 from oco.dsl.writing import reason_of
+
+
+class Durability(StrEnum):
+    """Event that a commit outlives, once it has returned."""
+
+    DISK = "disk"
+    """A power cut: it waits for the disk."""
+    SYSTEM = "system"
+    """The end of this process, however it ends. A power cut may take commits since `Database.synchronize` away, the last ones first, and
+    leaves a whole database.
+    """
+
+
+# "NORMAL" synchronizes when pages move from the log into the database, and in the order that keeps it whole. The log may be longer there:
+# it is the one time that commits wait for the disk. With "FULL" a log that grows costs more, since its length is written with each commit.
+_SETTINGS = {
+    Durability.DISK: ("synchronous = FULL",),
+    Durability.SYSTEM: ("synchronous = NORMAL", "wal_autocheckpoint = 8000"),
+}
 
 
 class Database:
@@ -27,8 +47,8 @@ class Database:
     reopening = "`oco.open` the folder again"
     """Way to go on after the database was closed."""
 
-    def __init__(self, path: Path, schema: Mapping[str, str]) -> None:
-        self.path = path
+    def __init__(self, path: Path, schema: Mapping[str, str], durability: Durability = Durability.DISK) -> None:
+        self.path, self.durability = path, durability
         self._process = os.getpid()
         self._places: dict[str, tuple[int, int]] = {}
         try:
@@ -58,11 +78,23 @@ class Database:
         if known and known != schema:
             message = f"{self.path} is not a {self.kind}: it is a database with other tables than one has"
             raise fail("OCO854", message)
-        for setting in ("journal_mode = WAL", "synchronous = FULL"):
+        for setting in ("journal_mode = WAL", *_SETTINGS[self.durability]):
             self._base.execute(f"PRAGMA {setting}").fetchall()
         with self._whole():
             for statement in () if known else schema.values():
                 self._base.execute(statement)
+
+    def synchronize(self) -> None:
+        """Put what was committed before on the disk, beside commits in another thread. Raises OCO858."""
+        # SQLite holds its locks on the database: closing another descriptor of the log lets go of none.
+        try:
+            log = os.open(f"{self.path}-wal", os.O_RDWR)
+            try:
+                os.fsync(log)
+            finally:
+                os.close(log)
+        except OSError as error:
+            raise fail("OCO858", f"{self.path} cannot be put on the disk: {reason_of(error)}") from None
 
     def close(self) -> None:
         """Release the database for another process."""

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 UNREADABLE = (KeyError, TypeError, ValueError, OverflowError, AttributeError, binascii.Error)
 """Exceptions from reading JSON values of the wrong kind."""
-_SAME_PLAN = "compile the model as it was then: the same text, params, horizon, algorithm and settings"
+_SAME_PLAN = (
+    "compile the model as it was then: the same text, params, horizon, algorithm and settings; or carry the state to the new plan "
+    "with `oco.migrate`"
+)
 
 
 def learner_state(learner: Learner) -> dict[str, Any]:
@@ -149,12 +152,12 @@ def check_identity(state: Mapping[str, Any], program: Program, contract: Contrac
         raise fail("OCO851", "the saved state belongs to another plan than the one that its model gives now")
 
 
-def other_model(what: str, recipe: Mapping[str, Any], contract: Contract) -> OcoError:
+def other_model(what: str, recipe: Mapping[str, Any], contract: Contract, hint: str = _SAME_PLAN) -> OcoError:
     """Error that something belongs to another model, with the first line in which the models differ."""
     theirs, ours = (str(r.get("model", "")).splitlines() for r in (recipe, contract.recipe))
     pairs = [(a, b) for a, b in zip_longest(theirs, ours, fillvalue="") if a != b]
     message = f": `{_short(pairs[0][0])}` there is `{_short(pairs[0][1])}` here" if pairs else ""
-    return fail("OCO851", f"{what} to another model, called {str(recipe.get('name', ''))!r}{message}", hint=_SAME_PLAN)
+    return fail("OCO851", f"{what} to another model, called {str(recipe.get('name', ''))!r}{message}", hint=hint)
 
 
 def _short(line: str) -> str:

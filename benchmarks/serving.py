@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import oco
+from oco.backends.database import Durability
 from oco.serving.admission import Admission
 from oco.serving.running import run
 from oco.serving.states import KeyedStates
@@ -45,16 +46,16 @@ RATE = 1000.0
 """Calls a second of the last row."""
 
 
-def serve(path: Path, port: Any) -> None:
+def serve(path: Path, port: Any, durability: Durability) -> None:
     """Serve the model until the process is ended."""
-    store = Store(path, KeyedStates(oco.compile(oco.parse(MODEL))))
+    store = Store(path, KeyedStates(oco.compile(oco.parse(MODEL))), durability=durability)
     run(store, "127.0.0.1", 0, Admission(), lambda text: setattr(port, "value", int(text.split(":")[3].split()[0])))
 
 
 async def play(port: int, key: str, until: float, times: list[float], every: float = 0.0) -> int:
     """Rounds of one client until a moment, one call in so many seconds where given; the time of each call goes to `times`."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    rng, rounds = np.random.default_rng(len(key)), 0
+    rng, rounds = np.random.default_rng(list(key.encode())), 0
     due = time.perf_counter() + rng.uniform(0, every)
     while time.perf_counter() < until:
         rounds += 1
@@ -100,18 +101,26 @@ def processor_seconds(pid: int) -> float:
 def main() -> None:
     """Print the table."""
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 5.0
-    with tempfile.TemporaryDirectory(dir=sys.argv[2] if len(sys.argv) > 2 else None) as folder:
+    folder = sys.argv[2] if len(sys.argv) > 2 else None
+    print("| durability | clients | rounds a second | calls a second | p50, ms | p99, ms | server, us a call |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for durability in Durability:
+        table(durability, seconds, folder)
+    print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+
+
+def table(durability: Durability, seconds: float, folder: str | None) -> None:
+    """Print the rows of a durability."""
+    with tempfile.TemporaryDirectory(dir=folder) as place:
         context = multiprocessing.get_context("spawn")
         port = context.Value(ctypes.c_int64, 0, lock=False)
-        process = context.Process(target=serve, args=(Path(folder) / "learners.db", port))
+        process = context.Process(target=serve, args=(Path(place) / "learners.db", port, durability))
         process.start()
         while not port.value and process.is_alive():
             time.sleep(0.05)
-        print("| clients | rounds a second | calls a second | p50, ms | p99, ms | server, us a call |")
-        print("| --- | --- | --- | --- | --- | --- |")
-        for clients, rate in (*((clients, 0.0) for clients in CLIENTS), (100, RATE)):
-            print(asyncio.run(measured(process, port.value, clients, seconds, rate)), flush=True)
-        print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+        for clients, rate in (*((clients, 0.0) for clients in CLIENTS), (10, RATE), (100, RATE)):
+            row = asyncio.run(measured(process, port.value, clients, seconds, rate))
+            print(f"| {durability} {row}", flush=True)
         process.terminate()
         process.join()
 

@@ -31,6 +31,7 @@ from oco.compiler.theory.theorems import Guarantee, Situation
 from oco.dsl.diagnostics import fail
 from oco.dsl.logs import logger
 from oco.dsl.statements import Feedback
+from oco.dsl.telemetry import span
 from oco.evaluation.comparators import ComparatorBudget
 from oco.evaluation.data import Data, from_rounds, load_data
 from oco.evaluation.gathering import can_gather, gathered, of_the_data, taken
@@ -151,7 +152,7 @@ def run(
     learner = player or _opened(lambda recorded: made(backend=target.following(recorded).name), journal, turns)
     recorder = Recorder(plan.canonical, learner, rounds, keep, collect=loaded is None)
     log.info("%s: %s runs in %s", plan.canonical.name, plan.algorithm, learner.compiled.backend)
-    with learner:
+    with span("oco.run", {"oco.model": plan.canonical.name, "oco.algorithm": plan.algorithm}), learner:
         _go_through(plan.canonical, learner, loaded if player or full else None, feed, recorder, calls)
     if loaded is None:
         streams = MappingProxyType(recorder.streams())

@@ -45,6 +45,7 @@ LAZY = {
     "IPython.display": "loaded by the notebook that shows a bar",
     "cvxpy": "seconds; by checks that need a solver",
     "h5py": "by stored traces",
+    "opentelemetry": "an extra; by spans, where the program has loaded it",
     "oco.backends.xla": "loads JAX, an extra; by learners that name it",
     "lark": "by `make tables` alone",
     "matplotlib": "half a second; by plots",

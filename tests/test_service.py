@@ -7,6 +7,7 @@ import base64
 import ctypes
 import json
 import multiprocessing
+import os
 import random
 import threading
 import time
@@ -18,6 +19,7 @@ from serving_cases import DELAYED, bits, commits_of, plain_learner, round_of, st
 from starlette.testclient import TestClient
 from survival import TRACKING, data_of, plan_of
 
+from oco.backends.database import Durability
 from oco.serving.admission import Admission, RateLimit
 from oco.serving.calls import Action, Call, Reply, call_of
 from oco.serving.commits import GroupCommits
@@ -309,6 +311,57 @@ def test_calls_that_wait_are_answered_before_the_end(tmp_path):
         assert caught.value.code == "OCO665"
 
     asyncio.run(play())
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_the_disk_follows_where_answers_do_not_wait_for_it(failing, tmp_path, monkeypatch, caplog):
+    """One synchronization for calls of a while, after the last of them was answered; one that fails is an error that can be seen."""
+    monkeypatch.setattr("oco.serving.commits.BEHIND", 0.05)
+    commits = commits_of(store_of(TRACKING, tmp_path / "s.db", durability=Durability.SYSTEM))
+    synchronized, fsync = [], os.fsync
+
+    def seen(file):
+        synchronized.append(os.readlink(f"/proc/self/fd/{file}") if os.path.exists("/proc/self/fd") else "s.db-wal")
+        if failing:
+            raise OSError(5, "Input/output error")
+        fsync(file)
+
+    monkeypatch.setattr("os.fsync", seen)
+
+    async def play():
+        answers = [await commits.submit(Call(key, Action.DECIDE)) for key in ("a", "b", "c")]
+        assert not synchronized and all(answer.new for answer in answers)
+        while not synchronized:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        await commits.close()
+
+    asyncio.run(play())
+    assert len(synchronized) == 1 and synchronized[0].endswith("s.db-wal")
+    assert commits.metrics.errors == ({"OCO858": 1} if failing else {})
+    assert ("cannot be put on the disk" in caplog.text) is failing
+
+
+def test_a_call_that_is_answered_while_the_disk_is_at_work_is_followed_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("oco.serving.commits.BEHIND", 0.01)
+    commits = commits_of(store_of(TRACKING, tmp_path / "s.db", durability=Durability.SYSTEM))
+    begun, go_on = threading.Event(), threading.Event()
+    synchronized = []
+    monkeypatch.setattr(commits.store, "synchronize", lambda: (synchronized.append(1), begun.set(), go_on.wait(10)))
+
+    async def play():
+        await commits.submit(Call("a", Action.DECIDE))
+        await asyncio.to_thread(begun.wait, 10)
+        await commits.submit(Call("b", Action.DECIDE))
+        go_on.set()
+        for _ in range(500):
+            if len(synchronized) == 2:
+                break
+            await asyncio.sleep(0.01)
+        await commits.close()
+
+    asyncio.run(play())
+    assert len(synchronized) == 2
 
 
 def test_a_bug_in_one_call_leaves_the_others(tmp_path):

@@ -13,6 +13,7 @@ import pytest
 from serving_cases import CONTEXT, DELAYED, bits, decision_in, lists, plain_learner, round_of, store_of
 from survival import DRAWING, TRACKING, data_of, kill_at_random, plan_of, seen_by
 
+from oco.backends.database import Durability
 from oco.dsl.diagnostics import OcoError
 from oco.serving.calls import Action, Call, Reply, call_of
 from oco.serving.sources import Options, open_store
@@ -167,9 +168,9 @@ def test_a_round_may_be_left_out(tmp_path):
     store.close()
 
 
-def record(path, text, done):
+def record(path, text, durability, done):
     """Plays two keys as fast as it can, in batches."""
-    plan, store = plan_of(text), store_of(text, path)
+    plan, store = plan_of(text), store_of(text, path, durability=durability)
     done.value = t = store._learner("a").round
     while True:
         store.apply([Call(key, DECIDE) for key in ("a", "b")])
@@ -178,12 +179,13 @@ def record(path, text, done):
         done.value = t = t + 1
 
 
+@pytest.mark.parametrize("durability", Durability)
 @pytest.mark.parametrize("name", MODELS)
-def test_kills_lose_no_round_and_count_none_twice(name, tmp_path, request):
+def test_kills_lose_no_round_and_count_none_twice(name, durability, tmp_path, request):
     plan, rng, path = plan_of(MODELS[name]), random.Random(name), tmp_path / "s.db"
     plain = None
     for _ in range(request.config.getoption("--kills")):
-        safe = kill_at_random(record, (path, MODELS[name]), rng, 0.03)
+        safe = kill_at_random(record, (path, MODELS[name], durability), rng, 0.03)
         with closing(store_of(MODELS[name], path)) as store:
             plain = plain or {key: plain_learner(store, key) for key in ("a", "b")}
             rounds = {key: store._learner(key).round for key in plain}
@@ -195,6 +197,28 @@ def test_kills_lose_no_round_and_count_none_twice(name, tmp_path, request):
                     again = one(store, call_of(key, OBSERVE, {"round": t, **lists(seen)}))
                     assert not again.new and json.loads(again.text)["loss"] == learner.observe(**seen).loss
                 assert decision_in(one(store, Call(key, DECIDE)).text) == bits(learner.decide())
+
+
+def test_a_log_that_a_power_cut_shortened_leaves_an_earlier_round(tmp_path):
+    """What reached the disk of the log is its beginning: the learner goes on from a round before, as it did in that round."""
+    path, cut, rng = tmp_path / "s.db", tmp_path / "cut.db", random.Random(0)
+    with closing(store_of(TRACKING, path, durability=Durability.SYSTEM)) as store:
+        plan, decided, rounds = plan_of(TRACKING), [], set()
+        for t in range(1, 21):
+            decided.append(decision_in(one(store, Call("a", DECIDE, t)).text))
+            one(store, call_of("a", OBSERVE, round_of(plan, t)))
+        one(store, Call("a", DECIDE, 21))
+        log = (tmp_path / "s.db-wal").read_bytes()
+        for length in [rng.randrange(30_000, len(log)) for _ in range(12)]:
+            shutil.copy(path, cut)
+            (tmp_path / "cut.db-wal").write_bytes(log[:length])
+            with closing(store_of(TRACKING, cut)) as earlier:
+                t = earlier._learner("a").round
+                rounds.add(t)
+                assert decision_in(one(earlier, Call("a", DECIDE)).text) == decided[t - 1]
+                assert one(earlier, call_of("a", OBSERVE, round_of(plan, t))).new
+                assert code_of(earlier, call_of("a", OBSERVE, round_of(plan, 21))) == "OCO847"
+    assert len(rounds) > 5
 
 
 def test_stores_of_others_are_refused(tmp_path):
@@ -220,6 +244,24 @@ def test_stores_of_others_are_refused(tmp_path):
         with pytest.raises(OcoError) as caught, closing(store_of(TRACKING, tmp_path / "bad.db")) as bad:
             bad.apply([Call("a", Action.STATE)])
         assert caught.value.code == "OCO854"
+
+
+def test_a_store_of_a_version_with_another_plan_is_refused(tmp_path):
+    path = tmp_path / "s.db"
+    store_of(TRACKING, path).close()
+    changes = (
+        ("DELETE FROM about WHERE key IN ('plan_hash', 'version')", None),  # one that was begun before these were kept
+        ("INSERT INTO about VALUES ('plan_hash', 'other'), ('version', '0.0.7')", "begun by oco 0.0.7"),
+    )
+    for statement, words in changes:
+        with closing(sqlite3.connect(path)) as base, base:
+            base.execute(statement)
+        if words is None:
+            store_of(TRACKING, path).close()
+        else:
+            with pytest.raises(OcoError, match=words) as caught:
+                store_of(TRACKING, path)
+            assert caught.value.code == "OCO851" and "that version" in caught.value.hint
 
 
 def test_saved_states_journals_and_stores_are_served(tmp_path):

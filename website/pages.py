@@ -21,6 +21,7 @@ GUIDES = (
     "data",
     "notebooks",
     "service",
+    "operation",
     "controller",
     "cluster",
     "jax",

@@ -99,7 +99,7 @@ COMMANDS = {
     "migrate": (
         "migrating",
         "migrate",
-        "Carry a saved state or a journal to the plan of a model whose horizon, settings or bounds changed.",
+        "Carry a saved state, a journal or a store to the plan of a model whose horizon, settings or bounds changed.",
     ),
     "fmt": ("files", "fmt", "Format model files: spaces, indentation, blank lines. Comments and aligned columns stay."),
     "new": ("files", "new", "Write a small model to start from: it checks, compiles and runs as it is."),

@@ -106,6 +106,14 @@ def serve(
         ),
     ] = None,
     keep_rounds: KeepRounds = 100,
+    durability: Annotated[
+        str,
+        typer.Option(
+            "--durability",
+            metavar="WHAT",
+            help="What an answer outlives. disk: a power cut; system: the end of this process, and the disk follows within about a second.",
+        ),
+    ] = "disk",
     seed: StoreSeed = None,
     on_out_of_bounds: OutOfBounds = None,
     backend: Backend = None,
@@ -132,7 +140,7 @@ def serve(
         hint = "--token-file FILE names the tokens that are let in, a line each"
         raise fail("OCO667", f"others can reach {host}, and no tokens are asked for", hint=hint)
     options = _plan_options(context, algorithm, setting, settings, tradeoff, certify, alert)
-    opened = _opened(what, store, (backend, seed, on_out_of_bounds, keep_rounds), options, data, param)
+    opened = _opened(what, store, (backend, seed, on_out_of_bounds, keep_rounds), options, data, param, durability)
     run(opened, host, port, Admission(tokens, rate), note)
 
 
@@ -230,15 +238,20 @@ def _opened(
     options: dict[str, Any],
     data: Path | None,
     param: list[str] | None,
+    durability: str = "disk",
 ) -> Store:
     """Open store of what is served."""
+    from oco.backends.database import Durability
     from oco.serving.sources import Options, open_store
+
+    if durability not in {*Durability}:
+        raise typer.BadParameter(f"{durability!r} is none of {', '.join(Durability)}", param_hint="--durability")
 
     def compiled(path: Path) -> Plan:
         return _compiled(model_at(path, param_values(param)), data, options)
 
     with working(f"compiling {what}"):
-        return open_store(what, store, Options(*kept), compiled)
+        return open_store(what, store, Options(*kept, Durability(durability)), compiled)
 
 
 def _compiled(model: Model, data: Path | None, options: Mapping[str, Any]) -> Plan:

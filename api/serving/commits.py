@@ -1,4 +1,7 @@
-"""Group commit: calls that come while a batch is written make the next batch, and all of them wait for one synchronization of the disk."""
+"""Group commit: calls that come while a batch is written make the next batch, and all of them wait for one synchronization of the disk.
+
+Where answers need not wait for the disk (`Durability.SYSTEM`), it follows once a second.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +12,27 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from oco.backends.database import Durability
 from oco.dsl.diagnostics import OcoError, fail
+from oco.dsl.logs import logger
 from oco.serving.calls import Call, Reply
 
 if TYPE_CHECKING:
     from oco.serving.metrics import Metrics
     from oco.serving.store import Store
 
+_log = logger(__name__)
 Waiting = tuple[Call, "asyncio.Future[Reply]"]
 MOST_IN_BATCH = 200
 """Calls of one transaction: their learners compute for 10 ms, in which no request is read."""
 MOST_WAITING = 10_000
 """Calls that wait for a transaction before further ones are refused."""
+BEHIND = 1.0
+"""Seconds by which the disk is behind where answers do not wait for it: what a power cut may take."""
 
 
 class GroupCommits:
-    """Batches of calls of one event loop: each call gets its answer once what it recorded is on the disk.
+    """Batches of calls of one event loop: each call gets its answer once what it recorded is as durable as the store promises.
 
     Learners compute on the loop, since a thread beside it would take turns with it at the interpreter; a thread waits for the disk.
     """
@@ -34,6 +42,7 @@ class GroupCommits:
         self._waiting: deque[Waiting] = deque()
         self._disk = ThreadPoolExecutor(1, "oco-disk")
         self._running: asyncio.Task[None] | None = None
+        self._following: asyncio.Task[None] | None = None
         self._closed = False
 
     @property
@@ -59,6 +68,8 @@ class GroupCommits:
         self._closed = True
         if self._running is not None:
             await self._running
+        if self._following is not None:
+            self._following.cancel()  # closing the store puts all of it on the disk
         self._disk.shutdown()
         self.store.close()
 
@@ -73,7 +84,8 @@ class GroupCommits:
         try:
             with ExitStack() as transaction:
                 answers = transaction.enter_context(self.store.batch([call for call, _ in batch]))
-                await loop.run_in_executor(self._disk, transaction.pop_all().close)
+                if self.store.durability is Durability.DISK:
+                    await loop.run_in_executor(self._disk, transaction.pop_all().close)
         except OcoError as error:
             for _, future in batch:
                 _give(future, error)
@@ -84,10 +96,22 @@ class GroupCommits:
             for one in batch:
                 await self._commit([one])
         else:
+            if self.store.durability is Durability.SYSTEM and self._following is None:
+                self._following = loop.create_task(self._follow())
             self.metrics.committed(time.perf_counter() - began, len(batch))
             for (call, future), answer in zip(batch, answers):
                 self.metrics.answered(call, answer)
                 _give(future, answer)
+
+    async def _follow(self) -> None:
+        """Put on the disk what was committed, a little later. A disk that fails then is an error in the metrics and the log."""
+        await asyncio.sleep(BEHIND)
+        self._following = None  # what is committed from here on may come too late for this synchronization
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._disk, self.store.synchronize)
+        except OcoError as error:
+            self.metrics.refused(error)
+            _log.error("%s", error)
 
 
 def _give(future: asyncio.Future[Reply], answer: Reply | Exception) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import oco
 from oco.dsl.diagnostics import OcoError, fail
+from oco.dsl.telemetry import flush, span
 from oco.serving.admission import Admission, whole_seconds
 from oco.serving.calls import Action, Call, call_of, json_object
 from oco.serving.commits import GroupCommits
@@ -60,10 +61,11 @@ class Service:
             await answer.send(send)
 
     async def _live(self, receive: Receive, send: Send) -> None:
-        """Take part in the life of the server: what waits at its end is answered."""
+        """Take part in the life of the server: what waits at its end is answered, and its spans are sent."""
         while (event := (await receive())["type"]) != "lifespan.shutdown":
             await send({"type": f"{event}.complete"})
         await self.commits.close()
+        flush()
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _answer(self, scope: Scope, receive: Receive) -> HttpResponse:
@@ -92,7 +94,11 @@ class Service:
     async def call(self, key: str, action: Action, scope: Scope, receive: Receive) -> HttpResponse:
         """Response to a request about the learner of a key."""
         body = await self._body(scope, receive) if action.records else b""
-        reply = await self.commits.submit(call_of(key, action, json_object(body) if body else {}))
+        call = call_of(key, action, json_object(body) if body else {})
+        about: dict[str, str | int] = {"oco.key": key}
+        about |= {} if call.round is None else {"oco.round": call.round}
+        with span(f"oco.{action}", about, scope["headers"]):
+            reply = await self.commits.submit(call)
         return HttpResponse(reply.text)
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from oco.backends.database import Durability
 from oco.backends.journal import FILE, Journal
 from oco.backends.python.state_file import STATE_FORMAT
 from oco.backends.registry import usable
@@ -27,12 +28,15 @@ _SQLITE = b"SQLite format 3\0"
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a store that is begun; one that is continued keeps its own, and None stands for those."""
+    """Options of a store that is begun; one that is continued keeps its own, and None stands for those. `keep` and `durability` are of
+    this process alone.
+    """
 
     backend: str | None = None
     seed: int | None = None
     on_out_of_bounds: str | None = None
     keep: int = 100
+    durability: Durability = Durability.DISK
 
 
 def open_store(place: Path, store: Path | None, options: Options, compiled: Callable[[Path], Plan]) -> Store:
@@ -46,14 +50,14 @@ def open_store(place: Path, store: Path | None, options: Options, compiled: Call
     Raises OCO668 where there is nothing to serve, OCO851 for a store of another plan, OCO854, OCO855 and OCO858 as journals do.
     """
     database = _database(place) if store is None else store
-    known = _about(database) if database.exists() else {}
+    known = about_store(database) if database.exists() else {}
     plan, state = _plan(place, known, compiled)
     backend = options.backend or usable(known.get("backend"))
     seed = int(known.get("seed", 0)) if options.seed is None else options.seed
     outside = options.on_out_of_bounds or str(known.get("on_out_of_bounds", "error"))
-    opened = Store(database, KeyedStates(plan, backend, seed, outside), options.keep)
+    opened = Store(database, KeyedStates(plan, backend, seed, outside), options.keep, durability=options.durability)
     if state is not None and not known:
-        opened.adopt(plan.model.name, state)
+        opened.adopt([(plan.model.name, opened.states.moved(state), ())])
     return opened
 
 
@@ -61,15 +65,15 @@ def _database(place: Path) -> Path:
     """Path of the store beside what is served."""
     if place.is_dir():
         return place / NAME
-    return place if _is_store(place) else place.with_suffix(".db")
+    return place if is_store(place) else place.with_suffix(".db")
 
 
 def _plan(
     place: Path, known: Mapping[str, Any], compiled: Callable[[Path], Plan]
 ) -> tuple[Plan, Mapping[str, Any] | None]:
     """Plan of what is served, and the state from which the learner of the model's name goes on, if there is one."""
-    if (known and place.is_dir()) or _is_store(place):
-        return Plan.from_recipe(json.loads((known if place.is_dir() else _about(place))["recipe"])), None
+    if (known and place.is_dir()) or is_store(place):
+        return Plan.from_recipe(json.loads((known if place.is_dir() else about_store(place))["recipe"])), None
     if place.is_dir():
         return _of_journal(place)
     if _starts(place, STATE_FORMAT.split()[0].encode()):
@@ -89,7 +93,7 @@ def _of_journal(folder: Path) -> tuple[Plan, Mapping[str, Any]]:
         return plan, learner.state()
 
 
-def _about(path: Path) -> dict[str, Any]:
+def about_store(path: Path) -> dict[str, Any]:
     """Table `about` of a store, read without opening it for writing; empty where it has not begun. Raises OCO854, OCO855."""
     try:
         with closing(sqlite3.connect(f"file:{path.absolute()}?mode=ro", uri=True, timeout=0)) as base:
@@ -102,7 +106,7 @@ def _about(path: Path) -> dict[str, Any]:
         raise fail("OCO854", f"{path} is not a store: {error}") from None
 
 
-def _is_store(path: Path) -> bool:
+def is_store(path: Path) -> bool:
     return _starts(path, _SQLITE)
 
 

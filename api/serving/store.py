@@ -1,6 +1,6 @@
 """Store of learners by key in one SQLite database: a batch of calls is one transaction, so that each counts exactly once.
 
-    about     key, value                               version of the format, hash of the model, backend, seed, recipe of the plan
+    about     key, value                               version of the format and of oco, hashes of model and plan, backend, seed, recipe
     learners  key, round, saved, rest, checksum        state after the last call, as `KeyedStates.row` gives it
     rounds    key, round, given, decision, seen, result  decision of a round and what was observed in it, with hashes of what was given
 
@@ -12,13 +12,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import cast
 
-from oco.backends.database import Database
-from oco.backends.identity import model_hash
+import oco
+from oco.backends.database import Database, Durability
+from oco.backends.identity import model_hash, plan_hash
 from oco.backends.learner import Learner
 from oco.backends.saved import other_model
 from oco.dsl.diagnostics import OcoError, fail
@@ -34,6 +35,8 @@ SCHEMA = {
     "rounds": "CREATE TABLE rounds (key TEXT, round INTEGER, given TEXT NOT NULL, decision TEXT NOT NULL, seen TEXT, result TEXT, "
     "PRIMARY KEY (key, round)) WITHOUT ROWID",
 }
+Round = tuple[int, str, str, str | None, str | None]
+"""Row of `rounds` without its key."""
 NAMED = 20
 """Keys that stand in the metrics by name."""
 
@@ -49,8 +52,15 @@ class Store(Answering, Database):
     kind = "store"
     reopening = "open the store again"
 
-    def __init__(self, path: Path, states: KeyedStates, keep: int = 100, live: int = 10_000) -> None:
-        super().__init__(path, SCHEMA)
+    def __init__(
+        self,
+        path: Path,
+        states: KeyedStates,
+        keep: int = 100,
+        live: int = 10_000,
+        durability: Durability = Durability.DISK,
+    ) -> None:
+        super().__init__(path, SCHEMA, durability)
         self.states, self.keep, self.live = states, keep, live
         self._learners: OrderedDict[str, Learner] = OrderedDict()
         self._unrecorded: set[str] = set()
@@ -64,6 +74,7 @@ class Store(Answering, Database):
             "seed": str(states.seed),
         }
         own |= {"recipe": plain_json(dict(contract.recipe)), "on_out_of_bounds": states.on_out_of_bounds}
+        own |= {"plan_hash": plan_hash(states.plan.program, contract.of_one_turn), "version": oco.__version__}
         try:
             self._begin(own)
             self.size = int(self._base.execute("SELECT count(*) FROM learners").fetchone()[0])
@@ -89,21 +100,37 @@ class Store(Answering, Database):
             raise fail("OCO854", f"{self.path} has the format {known.get('format')!r}; this version reads {FORMAT}")
         recipe = json.loads(known["recipe"])
         if known["model_hash"] != own["model_hash"]:
-            raise other_model(f"{self.path} belongs", recipe, self.states.plan.contract)
+            hint = f"`{self.path}` can be served without the model: it knows its plan; {_carries(self.path)}"
+            raise other_model(f"{self.path} belongs", recipe, self.states.plan.contract, hint)
         for name in ("recipe", "backend", "seed", "on_out_of_bounds"):
             if known[name] != own[name]:
                 words = (
                     "another plan of its model" if name == "recipe" else f"{name} {known[name]!r}, not {own[name]!r}"
                 )
-                hint = f"serve {self.path} itself: it knows its plan; or name another --store"
+                hint = f"serve {self.path} itself: it knows its plan; {_carries(self.path)}; or name another --store"
                 raise fail("OCO851", f"{self.path} was begun with {words}", hint=hint)
+        if known.get("plan_hash", own["plan_hash"]) != own["plan_hash"]:
+            message = f"{self.path} was begun by oco {known.get('version')}, whose plan of its model this version does not give"
+            raise fail("OCO851", message, hint="serve it with that version, or begin with another --store")
 
-    def adopt(self, key: str, state: Mapping[str, Any]) -> None:
-        """Let a learner that was elsewhere go on under a key that is new; nothing where the key has one."""
+    def adopt(self, learners: Iterable[tuple[str, Learner, Sequence[Round]]]) -> None:
+        """Let learners that were elsewhere go on under keys that are new, with records of their rounds; nothing where a key has one."""
         with self._whole():
-            if self._stored(key) is None:
-                self._put(key, self.states.moved(state))
-                self.size, self.first_keys = self.size + 1, [*self.first_keys, key]
+            for key, learner, rounds in learners:
+                if self._stored(key) is None:
+                    self._put(key, learner)
+                    self._base.executemany("INSERT INTO rounds VALUES (?, ?, ?, ?, ?, ?)", ((key, *r) for r in rounds))
+                    self.size += 1
+                    self.first_keys += [key][: NAMED - len(self.first_keys)]
+
+    def contents(self) -> Iterator[tuple[str, Learner, list[Round]]]:
+        """Key, learner and records of rounds of each key, in the order of keys. Raises OCO854."""
+        with self._errors():
+            for (key,) in self._base.execute("SELECT key FROM learners ORDER BY key"):
+                rounds = self._base.execute(
+                    "SELECT round, given, decision, seen, result FROM rounds WHERE key = ? ORDER BY round", (key,)
+                )
+                yield key, cast(Learner, self._stored(key)), rounds.fetchall()
 
     # Batches.
 
@@ -201,6 +228,11 @@ class Store(Answering, Database):
             self._learners[key] = learner
         self._learners.move_to_end(key)
         return learner
+
+
+def _carries(path: Path) -> str:
+    """Way out of a store of another plan that keeps its learners."""
+    return f"`oco migrate {path} MODEL.oco -o NEW.db` carries its learners to the plan of a model"
 
 
 def _checksum(key: str, round: int, row: Row) -> str:

@@ -92,12 +92,17 @@ class CertificateSums:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shape of each field of the state: a number is one of its own, since adding numbers costs least."""
         f, width = self.form, self.form.problem.size
-        worst = sum(f.worst.sizes) if f.worst else 0
         shapes: dict[str, tuple[int, ...]] = {name: () for name, shape in self.parts.items() if not shape}
         shapes[SUMS] = (sum(math.prod(shape) for shape in self.parts.values() if shape),)
         shapes |= {KINKS: (2, len(self.kinked.columns), PARTS)} if f.kinks else {}
         shapes |= {CURVE: (width, width)} if f.curvature is HessianForm.EXP_CONCAVE else {}
-        return shapes | ({WORST: (worst,)} if worst else {}) | ({POOL: (f.pooled, width + 2)} if f.pooled else {})
+        worst = {WORST: (self._worst,) if self._worst > 1 else ()} if self._worst else {}
+        return shapes | worst | ({POOL: (f.pooled, width + 2)} if f.pooled else {})
+
+    @property
+    def _worst(self) -> int:
+        """Number of data of which the worst are kept."""
+        return sum(self.form.worst.sizes) if self.form.worst else 0
 
     @cached_property
     def parts(self) -> dict[str, tuple[int, ...]]:
@@ -132,7 +137,8 @@ class CertificateSums:
             result[SIZE] = result[SIZE] + rounds * (curved(abs(H), self.bounds) @ self.bounds)
         result |= {name: state[name] for name in (KINKS, CURVE) if name in state}
         if WORST in state:
-            result[WORST] = self.t.where(state[WORST] > UNSEEN, state[WORST], 0.0)
+            worst = self.t.reshape(state[WORST], (self._worst,))
+            result[WORST] = self.t.where(worst > UNSEEN, worst, 0.0)
         if POOL in state:
             pool = state[POOL]
             result |= {POOL_SCORE: pool[:, 0], POOL_CONSTANT: pool[:, 1], POOL_SLOPE: pool[:, 2:]}
@@ -209,7 +215,7 @@ class CertificateSums:
         """Terms of all else than the loss."""
         t, f, result = self.t, self.form, dict[str, Value]()
         if f.worst and f.worst.observed:
-            result[WORST] = p.values(f.worst.observed, x)
+            result[WORST] = t.reshape(p.values(f.worst.observed, x), self.shapes[WORST])
         if f.mean and f.mean.observed:
             result[MEAN] = p.values(f.mean.observed, x)
         if f.averaged:
@@ -264,7 +270,7 @@ class CertificateSums:
         if KINKS in terms:
             result[KINKS] = self.kinked.added_many(state[KINKS], kept(terms[KINKS][:2], 0.0), terms[KINKS][2])
         if WORST in terms:
-            result[WORST] = t.maximum(state[WORST], t.max(kept(terms[WORST], UNSEEN), axis=1))
+            result[WORST] = t.maximum(state[WORST], t.max(kept(terms[WORST], UNSEEN), axis=len(self.shapes[WORST])))
         if POOL in terms:
             scores = kept(terms[POOL][0], UNSEEN)
             t.note("the rounds that were broken most stay in the pool")

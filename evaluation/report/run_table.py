@@ -181,8 +181,8 @@ def summary_table(run: MeasuredRun) -> MeasureTable:
         add(v.label, v.hard if v.timing == "each round" else max(v.soft, 0.0))
     for e in summary.equality:
         add(e.label, e.violation)
-    said = [c for k, c in enumerate(COLUMNS) if c not in UNASKED or any(row[k] is not None for row in rows.values())]
-    return replace(table, rows=rows).only(said)
+    shown = [c for k, c in enumerate(COLUMNS) if c not in UNASKED or any(row[k] is not None for row in rows.values())]
+    return replace(table, rows=rows).only(shown)
 
 
 def comparison(first: MeasuredRun, second: MeasuredRun) -> MeasureTable:

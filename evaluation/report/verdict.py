@@ -48,8 +48,8 @@ def verdict(trace: MeasuredRun, run: RunSummary, data: str, algorithm: str, foll
     """
     constraints = kept_constraints(trace)
     headline = _wrapped(_headline(run, constraints, trace.problem.model.maximized))[:3]
-    said = len(constraints) == 1 and constraints[0].words in " ".join(headline)
-    shown = [] if said or not constraints else _block("constraints", _constraints(constraints), MOST_NAMED + 1)
+    in_headline = len(constraints) == 1 and constraints[0].words in " ".join(headline)
+    shown = [] if in_headline or not constraints else _block("constraints", _constraints(constraints), MOST_NAMED + 1)
     shown += _block("states", cut_states(trace), 2)
     sections = [
         headline,
@@ -166,7 +166,7 @@ def _table(run: RunSummary) -> list[str]:
 
 
 def _comparator_note(line: RegretLine) -> str:
-    """What a regret is against, where that is not the certified best."""
+    """Words on the comparator of a regret, where that is not the certified best; else empty."""
     if line.comparator is None:
         return line.words.partition(": ")[2].removeprefix("it was ") or "not known"
     if line.status == ComparatorStatus.LEAST_VIOLATING.value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from oco.dsl.shown import shown_as_text
 from oco.dsl.statements import Timing
 from oco.dsl.text.printer import print_model
 from oco.evaluation.baselines.held import HELD, NOTHING
+from oco.evaluation.baselines.rule_table import RuleLine
 from oco.evaluation.comparators import ComparatorStatus
 from oco.evaluation.measured_run import MeasuredRun
 from oco.evaluation.numbers import counted, number
@@ -111,9 +112,13 @@ def measure_table(run: RunSummary) -> MeasureTable:
 
     A guarantee that says nothing is a word. The screen, the page and notebooks show these rows.
     """
-    best = None if run.rules is None else run.rules.best
-    others = (best, run.held, run.idle)
-    rows: dict[str, tuple[float | None, ...]] = {"loss": (run.loss, None, None, *(o and o.loss for o in others))}
+    lines = (None if run.rules is None else run.rules.best, run.held, run.idle)
+
+    def others(number_of: Callable[[RuleLine], float | None]) -> list[float | None]:
+        """Number of the best rule, of the first decision held and of doing nothing."""
+        return [None if line is None else number_of(line) for line in lines]
+
+    rows: dict[str, tuple[float | None, ...]] = {"loss": (run.loss, None, None, *others(lambda o: o.loss))}
     words = dict[tuple[str, str], str]()
 
     def guaranteed(name: str, line: RegretLine | TotalViolation | None) -> float | None:
@@ -124,25 +129,25 @@ def measure_table(run: RunSummary) -> MeasureTable:
         return None
 
     if run.own is not None and run.own.priced is not None:
-        rows["loss + penalties"] = (run.own.priced, None, None, *(o and o.priced for o in others))
+        rows["loss + penalties"] = (run.own.priced, None, None, *others(lambda o: o.priced))
     for line in run.regret:
         name, least = f"{line.kind} regret", line.comparator
-        beside = (None if o is None or least is None else o.loss - least for o in others)
+        beside = [None if loss is None or least is None else loss - least for loss in others(lambda o: o.loss)]
         rows[name] = (line.value, line.certified, guaranteed(name, line), *beside)
     if run.own is None or not (run.violation or run.equality):
         return MeasureTable(_title(run), COLUMNS, rows, words)
     total = next((t for t in run.totals if t.guarantee is not None), None)
     summed = "violation, summed"
     own = total if total is not None and _is_own(run, total) else None
-    rows[summed] = (run.own.shown_violation, None, guaranteed(summed, own), *(o and o.shown_violation for o in others))
+    rows[summed] = (run.own.shown_violation, None, guaranteed(summed, own), *others(lambda o: o.shown_violation))
     if total is not own and total is not None:
         name = f"{total.kind} violation, summed"
         rows[name] = (total.papers, None, guaranteed(name, total), None, None, None)
     if any(_hard(v) for v in run.violation):
         allowed = run.violation[0].allowed if len(run.violation) == 1 else None
         most = None if allowed is None else float(int(allowed))
-        counts = (run.own.broken, None, most, *(o and o.broken for o in others))
-        rows[BROKEN] = tuple(None if n is None else float(n) for n in counts)
+        counts = (float(run.own.broken), None, most, *others(lambda o: float(o.broken)))
+        rows[BROKEN] = counts
         words |= {(BROKEN, c): share_of(int(n), run.rounds) for c, n in zip(COLUMNS, counts) if n is not None}
     return MeasureTable(_title(run), COLUMNS, rows, words)
 

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import oco
@@ -56,6 +57,7 @@ def source_lines() -> tuple[int, ...]:
     return tuple(len(plan.source("c").splitlines()) for plan in plans)
 
 
+@cache
 def played(*words: str, prices: str = "[-1000, 3000]") -> tuple[int, ...]:
     """Loss, hard violation and rounds that break the constraint, of examples/job_scheduling.oco on the prices of May 2017."""
     with tempfile.TemporaryDirectory() as folder:
@@ -83,7 +85,9 @@ QUOTES = (
         "(`price[10] in [-132, 711]`) the default costs {} and delays {} jobs in {} rounds.",
         lambda: played(prices="[-132, 711]"),
     ),
-    Quote("README.md", "\nthe learner {} {} {} of 744 rounds", played),
+    Quote("README.md", "\njob_scheduling lost {} in 744 rounds", lambda: played()[:1]),
+    Quote("README.md", "\nviolation, summed {} ", lambda: played()[1:2]),
+    Quote("README.md", "\nrounds broken {} (", lambda: played()[2:]),
 )
 
 

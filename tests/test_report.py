@@ -74,7 +74,7 @@ def test_the_page_is_well_formed_and_says_the_numbers(trace: Trace, text: str) -
     ):
         assert words in shown
     assert "chosen because <it> is" in shown and "constraints.first.bound" in shown
-    assert page.seen.count("svg") == 6 and page.seen.count("details") > 10
+    assert page.seen.count("svg") == 7 and page.seen.count("details") > 10
 
 
 def test_the_page_needs_nothing_from_elsewhere(text: str) -> None:

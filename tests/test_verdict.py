@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,11 @@ from thorough import corners
 import oco
 from oco.cli import main
 from oco.evaluation.baselines.held import held_lines
-from oco.evaluation.report.verdict import LINES, WIDTH, _laid_out, compared, verdict
+from oco.evaluation.baselines.rules import RuleChoice, beside
+from oco.evaluation.cost import Trade
+from oco.evaluation.report.run_page import report
+from oco.evaluation.report.run_table import FOUR, MeasureTable, measure_table
+from oco.evaluation.report.verdict import LINES, WIDTH, compared, verdict
 from oco.evaluation.summary import summarize
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -45,8 +50,9 @@ def test_every_example_runs_by_itself_and_ends_on_one_screen(
     for heading in (
         "data ",
         "algorithm ",
-        "the learner ",
-        "best fixed|least broken fixed",
+        "  +measured +certified +guaranteed +best rule$",
+        "loss ",
+        "static regret ",
         "guarantee ",
         "next ",
     ):
@@ -158,17 +164,49 @@ def test_rounds_with_states_are_each_best_without_foresight() -> None:
     assert "best of each round: from the states that came, without foresight" in text.split("\n")
 
 
-def test_tables_of_long_numbers_and_reasons_fit_the_screen() -> None:
-    rows = [
-        ("", "loss", "violation", "broken in"),
-        ("the learner", "-312,328,156", "615.6", "1,002,474 of 2,000,000 rounds (50.1%)"),
-        ("least broken fixed decision", "20,032.1", "least", ""),
-        ("best of each round", "", "", ""),
-    ]
-    reason = "no round was solved within the budget of 5 s; it costs at least 3,946,334 operations"
-    head, own, fixed, unknown = _laid_out(rows, {"best of each round": reason})
-    assert max(map(len, (head, own, fixed, unknown))) <= WIDTH
-    assert head.endswith("rounds broken") and own.endswith("1,002,474 (50.1%)")
-    assert unknown.startswith("best of each round           no round was solved within the budget of 5 s; ...")
-    short = [(*row[:3], row[3].replace("1,002,474 of 2,000,000", "2 of 20")) for row in rows]
-    assert _laid_out(short, {})[1].endswith("2 of 20 rounds (50.1%)")
+def test_the_same_four_columns_on_the_screen_the_page_and_in_notebooks() -> None:
+    """Each number of the table against the trace and the rules, wherever it is shown."""
+    plan = oco.compile(oco.parse(TIGHT), "coldq")
+    rng = np.random.default_rng(0)
+    trace = plan.run({"c": rng.uniform(-1, 1, (6, 2)), "need": np.array([1.0, 2.0, 7.0, 1.0, 7.0, 1.0])})
+    rules = beside(RuleChoice.SOME, trace.problem, trace.data, Trade.at_price(trace.problem, 1.0))
+    run = summarize(trace, beside=rules, certify=True)
+    table, best = measure_table(run), rules.played[0]
+    loss, static = trace.loss.sum(), trace.comparator("static").value
+    assert static is not None and table.columns[:4] == ("measured", "certified", "guaranteed", "best rule")
+    assert table["loss"][0] == loss and table["loss"][3] == pytest.approx(best.loss.sum())
+    measured, certified, promised, of_rule = table["static regret"][:4]
+    assert measured == pytest.approx(loss - static) and of_rule == pytest.approx(best.loss.sum() - static)
+    assert certified == trace.certificate().bound and certified >= measured
+    assert promised == trace.promise.at_end("regret") and table.words["violation, summed", "guaranteed"] == "vacuous"
+    assert table["violation, summed"][0] == pytest.approx(np.maximum(trace.constraints, 0).sum())
+    broken = int((trace.constraints > 1e-9).sum())
+    assert table["rounds broken"][0] == broken and f"{broken} (" in table.words["rounds broken", "measured"]
+    lines = [line.split("  ") for line in verdict(trace, run, "six rounds", "an algorithm", []).split("\n")]
+    screen = {name: [c.strip() for c in cells if c.strip()] for name, *cells in lines}
+    page = report(trace, beside=rules)
+    for name, *cells in table.only(FOUR).cells():
+        assert [c for c in cells if c] == screen[name]
+        row = next(part for part in page.split("<tr>") if f">{name}</td>" in part)
+        assert all(f">{c}</td>" in row for c in cells if "e-" not in c), row
+    assert all(trace.summary()[name][0] == values[0] for name, values in table.rows.items())
+
+
+def test_a_soft_guarantee_stands_beside_the_soft_violation() -> None:
+    """What a theorem says of sums that may cancel is not set beside what each round was broken by."""
+    trace = oco.compile(oco.parse(TIGHT), "coldq").run({"c": np.zeros((6, 2)), "need": np.full(6, 1.0)})
+    run = summarize(trace)
+    own = replace(run, totals=tuple(replace(t, guarantee=7.0, vacuous=False) for t in run.totals if t.kind == "soft"))
+    table = measure_table(own)
+    assert table["violation, summed"][2] is None
+    assert table["soft violation, summed"][:3] == (run.totals[1].papers, None, 7.0)
+    hard = replace(run, totals=tuple(replace(t, guarantee=7.0, vacuous=False) for t in run.totals if t.kind == "hard"))
+    assert measure_table(hard)["violation, summed"][2] == 7.0
+
+
+def test_tables_of_long_numbers_fit_the_screen() -> None:
+    numbers = (-1_002_474_312_328.5, 3_328_156_020_032.1, 2_474_312_328_156.7, -156_020_032_991.3)
+    table = MeasureTable("m", FOUR, {"loss": (123_456_789_012.5, *numbers[1:]), "static regret": numbers})
+    wide, narrow = table.lines(), table.lines(60)
+    assert max(map(len, wide)) > 60 >= max(map(len, narrow))
+    assert [float(c) for c in narrow[2].split()[2:]] == pytest.approx(numbers, rel=1e-3)

@@ -51,11 +51,10 @@ def _wrapped(heading: str, text: str) -> str:
 
 
 def measured(run: RunSummary) -> None:
-    """Table of the measures of one run, each beside its guarantee."""
+    """Table of what the verdict's table of one run sums up."""
     from rich.table import Table
 
-    right = [Column(name, justify="right") for name in ("measured", "guaranteed")]
-    table = Table(Column("", overflow="fold"), *right, "", box=None, pad_edge=False)
+    table = Table(Column("", overflow="fold"), Column("measured", justify="right"), "", box=None, pad_edge=False)
     for row in run_rows(run):
         table.add_row(*row)
     console().print(table)

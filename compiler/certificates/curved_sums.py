@@ -32,12 +32,6 @@ class Expansion(NamedTuple):
     size: Value
 
 
-def quadratic_expansion(loss: Value, g: Value, H: Value, v: Value, bounds: Value) -> Expansion:
-    """Function with the value `loss`, the gradient g and the Hessian H, (d,) or (d, d), at v."""
-    Hv = curved(H, v)
-    return Expansion(loss - g @ v + 0.5 * (Hv @ v), g - Hv, H, curved(abs(H), bounds) @ bounds)
-
-
 def exp_concave_expansion(
     t: Tracer, domain: Domain, theta: float, loss: Value, g: Value, k: Value, v: Value, bounds: Value
 ) -> Expansion:

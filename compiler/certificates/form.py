@@ -3,7 +3,8 @@
 A fixed decision u has f_t(u) >= f_t(x_t) + <grad f_t(x_t), u - x_t> + <u - x_t, H_t (u - x_t)> / 2, with equality where f_t is quadratic
 with the Hessian H_t (H_t = 0 for an affine one), and with H_t = 0 for any other convex loss. Summed over the rounds that is k + <s, u> +
 <u, H u> / 2: a number, a vector, and the sum of the Hessians. Where f_t is an affine function and one n_t with exp(-theta n_t) concave,
-H_t is a part of grad n_t grad n_t' (`curved_sums`); kinks in single entries are summed by where they are (`kinked_losses`). A function that
+H_t is a part of grad n_t grad n_t' (`curved_sums`); quadratic losses are taken at u = 0 instead of x_t, and an H_t that is the same in all
+rounds is not summed; kinks in single entries are summed by where they are (`kinked_losses`). A function that
 is affine in the streams sums to T times itself at their means, whatever it is in the decision. Of the constraints that u satisfies there
 is kept
 
@@ -135,7 +136,17 @@ class CertificateForm:
     @property
     def curved(self) -> bool:
         """True where Hessians are summed."""
-        return self.curvature in (HessianForm.DIAGONAL, HessianForm.FULL, HessianForm.EXP_CONCAVE)
+        return self.quadratic or self.curvature is HessianForm.EXP_CONCAVE
+
+    @property
+    def quadratic(self) -> bool:
+        """True where the loss, without its kinks, is quadratic and not affine, and its Hessian is kept."""
+        return self.curvature in (HessianForm.DIAGONAL, HessianForm.FULL)
+
+    @property
+    def steady_hessian(self) -> bool:
+        """True where this Hessian is the same in all rounds, so that it is no sum."""
+        return self.quadratic and not any(map(changes, self.hessian))
 
     @property
     def averaged(self) -> tuple[StreamRange, ...]:

@@ -99,7 +99,7 @@ class CertificateKeeper:
         rounds = t.maximum(t.to_float(fields["round"] - 1), 1.0)
         domain = self.sums.form.domain
         centre = t.constant(np.ravel(domain.centre()), "centre", "the middle of the domain")
-        sums = self.sums.unpacked(fields if self.pending is None else self.pending.all_of(fields))
+        sums = self.sums.unpacked(fields if self.pending is None else self.pending.all_of(fields), rounds)
         result = least_loss(AllRounds(self.sums, sums, rounds), rounds, centre)
         broken = t.reshape(sums[BROKEN], (sums[BROKEN].size,)) if BROKEN in sums else t.zeros((0,))
         proof = result.bound, result.most, result.slack, result.y, result.multipliers, sums[LOSS], broken

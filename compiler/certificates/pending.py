@@ -77,7 +77,7 @@ class PendingRounds:
         machine = LaneMachine(t, self.rounds, {f.name: f for f in t.functions}, None, known)
         results = machine.block(self.function.body, args, known)
         terms = {name: machine.lanes.full(v) for name, v in zip(self.names, results, strict=True)}
-        return self.sums.after_many(state, terms, meant, t.eq(first, 1))
+        return self.sums.after_many(state, terms, meant)
 
     def after(self, state: Mapping[str, Value], row: Value) -> dict[str, Value]:
         """Fields after a round with this row: sums only where it was the last that fits."""

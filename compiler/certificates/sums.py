@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from oco.compiler.certificates.curved_sums import Expansion, exp_concave_expansion, quadratic_expansion
+from oco.compiler.certificates.curved_sums import curved, exp_concave_expansion
 from oco.compiler.certificates.form import CertificateForm, HessianForm
 from oco.compiler.certificates.kinked_losses import PARTS, KinkedSums
 from oco.compiler.ir.program import DType
@@ -92,12 +92,17 @@ class CertificateSums:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Shape of each field of the state: a number is one of its own, since adding numbers costs least."""
         f, width = self.form, self.form.problem.size
-        worst = sum(f.worst.sizes) if f.worst else 0
         shapes: dict[str, tuple[int, ...]] = {name: () for name, shape in self.parts.items() if not shape}
         shapes[SUMS] = (sum(math.prod(shape) for shape in self.parts.values() if shape),)
         shapes |= {KINKS: (2, len(self.kinked.columns), PARTS)} if f.kinks else {}
         shapes |= {CURVE: (width, width)} if f.curvature is HessianForm.EXP_CONCAVE else {}
-        return shapes | ({WORST: (worst,)} if worst else {}) | ({POOL: (f.pooled, width + 2)} if f.pooled else {})
+        worst = {WORST: (self._worst,) if self._worst > 1 else ()} if self._worst else {}
+        return shapes | worst | ({POOL: (f.pooled, width + 2)} if f.pooled else {})
+
+    @property
+    def _worst(self) -> int:
+        """Number of data of which the worst are kept."""
+        return sum(self.form.worst.sizes) if self.form.worst else 0
 
     @cached_property
     def parts(self) -> dict[str, tuple[int, ...]]:
@@ -111,14 +116,14 @@ class CertificateSums:
         return shapes
 
     def start(self) -> dict[str, Value]:
-        """Fields before the first round: zeros, and a pool that every round enters."""
-        zeros = {name: self.t.zeros(shape) for name, shape in self.shapes.items()}
-        return zeros | (
-            {POOL: self.t.put(zeros[POOL], UNSEEN, self.t.iota(self.form.pooled), 0)} if POOL in zeros else {}
-        )
+        """Fields before the first round: zeros, worst data below all others, and a pool that every round enters."""
+        t, zeros = self.t, {name: self.t.zeros(shape) for name, shape in self.shapes.items()}
+        lowest = {WORST: t.full(UNSEEN, self.shapes[WORST])} if WORST in zeros else {}
+        pool = {POOL: t.put(zeros[POOL], UNSEEN, t.iota(self.form.pooled), 0)} if POOL in zeros else {}
+        return zeros | lowest | pool
 
-    def unpacked(self, state: Mapping[str, Value]) -> dict[str, Value]:
-        """All that the fields hold, by name."""
+    def unpacked(self, state: Mapping[str, Value], rounds: Value) -> dict[str, Value]:
+        """All that the fields hold of so many rounds, by name, and what is the same in each of them."""
         result, start = dict[str, Value](), 0
         for name, shape in self.parts.items():
             size = math.prod(shape)
@@ -126,7 +131,14 @@ class CertificateSums:
             start += size if shape else 0
         if self.scales is not None:
             result |= self._affine_losses(result)
-        result |= {name: state[name] for name in (WORST, KINKS, CURVE) if name in state}
+        if self.form.steady_hessian:
+            H = self._hessian(Problem(self.t, self.rest, {}, None), point_of(self.t, self.form.problem, self.bounds))
+            result[CURVE] = rounds * H
+            result[SIZE] = result[SIZE] + rounds * (curved(abs(H), self.bounds) @ self.bounds)
+        result |= {name: state[name] for name in (KINKS, CURVE) if name in state}
+        if WORST in state:
+            worst = self.t.reshape(state[WORST], (self._worst,))
+            result[WORST] = self.t.where(worst > UNSEEN, worst, 0.0)
         if POOL in state:
             pool = state[POOL]
             result |= {POOL_SCORE: pool[:, 0], POOL_CONSTANT: pool[:, 1], POOL_SLOPE: pool[:, 2:]}
@@ -154,25 +166,40 @@ class CertificateSums:
         u    the decision in the rule's units, where losses are counted from a point of them
         """
         t, f = self.t, self.form
-        v, bounds = flat(t, x), self.bounds
+        v = flat(t, x)
         if self.scales is not None and u is not None:
             result = self._affine(p, u)
             return self._whole(result | self._constraints(p, x, v, own))
-        q, loss = Problem(t, self.rest, p.seen, p.round), p.loss(x)
-        slope = flat(t, q.gradient(x))
-        result, size = {LOSS: loss}, 2.0 * abs(loss) + abs(slope) @ bounds
+        q, result = Problem(t, self.rest, p.seen, p.round), {LOSS: p.loss(x)}
+        size = abs(result[LOSS])
         if f.kinks:
             result[KINKS], kinked = self.kinked.of_round(p, x, v)
-            loss = q.loss(x)
-            size = size + abs(loss) + kinked
-        constant = loss - slope @ v
-        if f.curved:
-            constant, slope, result[CURVE], second = self._expansion(q, x, loss, slope, v)
-            size = size + second
-        if f.curvature is not HessianForm.MEAN:
-            result |= {CONSTANT: constant, SLOPE: slope}
-        result[SIZE] = size
+            size = size + kinked
+        terms, smooth = self._quadratic(q) if f.quadratic else self._smooth(q, x, v)
+        result |= {**terms, SIZE: size + smooth}
         return self._whole(result | self._constraints(p, x, v, own))
+
+    def _quadratic(self, p: Problem) -> tuple[dict[str, Value], Value]:
+        """Terms of a quadratic loss, which are its value and gradient at 0 and its Hessian where that changes, and their magnitude."""
+        zero = point_of(self.t, self.form.problem, self.t.zeros((self.form.problem.size,)))
+        loss, slope = p.loss(zero), flat(self.t, p.gradient(zero))
+        result, size = {CONSTANT: loss, SLOPE: slope}, abs(loss) + abs(slope) @ self.bounds
+        if not self.form.steady_hessian:
+            result[CURVE] = self._hessian(p, zero)
+            size = size + curved(abs(result[CURVE]), self.bounds) @ self.bounds
+        return result, size
+
+    def _smooth(self, p: Problem, x: Point, v: Value) -> tuple[dict[str, Value], Value]:
+        """Terms of a loss that is linearised at x, with its curvature where it is exp-concave, and their magnitude."""
+        f, loss, slope = self.form, p.loss(x), flat(self.t, p.gradient(x))
+        size = abs(loss) + abs(slope) @ self.bounds
+        if f.curvature is HessianForm.MEAN:
+            return {}, size
+        if f.curvature is not HessianForm.EXP_CONCAVE:
+            return {CONSTANT: loss - slope @ v, SLOPE: slope}, size
+        part = matrix(self.t, p.slopes_of([f.nonlinear_loss], x))[0]
+        e = exp_concave_expansion(self.t, f.domain, f.theta, loss, slope, part, v, self.bounds)
+        return {CONSTANT: e.constant, SLOPE: e.slope, CURVE: e.H}, size + e.size
 
     def _affine(self, p: Problem, u: Point) -> dict[str, Value]:
         """Terms of an affine loss, counted from c."""
@@ -188,15 +215,15 @@ class CertificateSums:
         """Terms of all else than the loss."""
         t, f, result = self.t, self.form, dict[str, Value]()
         if f.worst and f.worst.observed:
-            result[WORST] = p.values(f.worst.observed, x)
+            result[WORST] = t.reshape(p.values(f.worst.observed, x), self.shapes[WORST])
         if f.mean and f.mean.observed:
             result[MEAN] = p.values(f.mean.observed, x)
         if f.averaged:
             data = joined(t, [self._stream(p, s) for s in f.averaged])
             result |= {STREAMS: data, STREAM_SIZES: abs(data)}
         if f.counted:
-            broken = t.to_float(p.values([c.expr for c in f.counted], x) > 0.0)
-            result[BROKEN] = t.reshape(broken, self.parts[BROKEN])
+            g = t.reshape(p.values([c.expr for c in f.counted], x), self.parts[BROKEN])
+            result[BROKEN] = t.to_float(g > 0.0)
         if f.rows and f.keeps_rows:
             _, result[ROW_CONSTANT], result[ROW_SLOPES], result[ROW_SIZE] = self._linearised(p, f.rows, x, v)
         if f.each:
@@ -223,20 +250,16 @@ class CertificateSums:
         if KINKS in terms:
             result[KINKS] = self.kinked.added(state[KINKS], terms[KINKS])
         if WORST in terms:
-            first, data = t.eq(state["round"], 1), terms[WORST]
-            result[WORST] = t.where(first, data, t.maximum(state[WORST], data))
+            result[WORST] = t.maximum(state[WORST], terms[WORST])
         if POOL in terms:
             t.note("the round enters the pool in the place of the one that was broken least")
             result[POOL] = self._entered(state[POOL], terms[POOL])
         return result
 
     def after_many(
-        self, state: Mapping[str, Value], terms: Mapping[str, Value], meant: Value | None, first: Value
+        self, state: Mapping[str, Value], terms: Mapping[str, Value], meant: Value | None
     ) -> dict[str, Value]:
-        """Fields after the terms of many rounds, which have these as their last axis.
-
-        meant  the rounds that count; None: all.  first: True where the fields hold no round yet
-        """
+        """Fields after the terms of many rounds, which have these as their last axis; `meant`: the rounds that count, None for all."""
         t = self.t
 
         def kept(value: Value, instead: float) -> Value:
@@ -247,8 +270,7 @@ class CertificateSums:
         if KINKS in terms:
             result[KINKS] = self.kinked.added_many(state[KINKS], kept(terms[KINKS][:2], 0.0), terms[KINKS][2])
         if WORST in terms:
-            data = t.max(kept(terms[WORST], UNSEEN), axis=1)
-            result[WORST] = t.where(first, data, t.maximum(state[WORST], data))
+            result[WORST] = t.maximum(state[WORST], t.max(kept(terms[WORST], UNSEEN), axis=len(self.shapes[WORST])))
         if POOL in terms:
             scores = kept(terms[POOL][0], UNSEEN)
             t.note("the rounds that were broken most stay in the pool")
@@ -304,14 +326,6 @@ class CertificateSums:
         entries = [np.broadcast_to(part, b.shape).ravel() for part, b in zip(parts, self.form.problem.blocks)]
         return self.t.constant(np.concatenate(entries), "reach", "greatest magnitude of each entry of a decision")
 
-    def _expansion(self, p: Problem, x: Point, loss: Value, slope: Value, v: Value) -> Expansion:
-        """Second order lower bound of the round's loss, whose value and gradient at x are given."""
-        f = self.form
-        if f.curvature is HessianForm.EXP_CONCAVE:
-            part = matrix(self.t, p.slopes_of([f.nonlinear_loss], x))[0]
-            return exp_concave_expansion(self.t, f.domain, f.theta, loss, slope, part, v, self.bounds)
-        return quadratic_expansion(loss, slope, self._hessian(p, x), v, self.bounds)
-
     def _hessian(self, p: Problem, x: Point) -> Value:
         """Hessian of the round's loss: (d,) or (d, d)."""
         t, d, blocks = self.t, self.form.problem.size, self.form.problem.blocks
@@ -334,7 +348,7 @@ def shapes_of(f: CertificateForm) -> dict[str, tuple[int, ...]]:
     shapes: dict[str, tuple[int, ...]] = {LOSS: (), SIZE: ()}
     if f.curvature is not HessianForm.MEAN:
         shapes |= {CONSTANT: (), SLOPE: (d,)}
-    if f.curvature in (HessianForm.DIAGONAL, HessianForm.FULL):
+    if f.quadratic and not f.steady_hessian:
         shapes[CURVE] = (d,) if f.curvature is HessianForm.DIAGONAL else (d, d)
     if f.mean and f.mean.observed:
         shapes[MEAN] = (sum(f.mean.sizes),)

@@ -24,9 +24,10 @@ from oco.evaluation.report import html
 from oco.evaluation.report.plots import drawings
 from oco.evaluation.report.rule_plots import loss_against_violation
 from oco.evaluation.report.run_rows import promised, rule_rows
+from oco.evaluation.report.run_table import FOUR, measure_table
 from oco.evaluation.report.style import vector
 from oco.evaluation.storage import manifest
-from oco.evaluation.summary import RegretLine, RunSummary, ViolationLine, summarize
+from oco.evaluation.summary import RunSummary, ViolationLine, summarize
 
 DEPTH = 12  # of a derivation that is spelled out
 MANY = 6  # constraints whose facts are listed one by one
@@ -60,13 +61,13 @@ def write_report(
 
 def report(trace: MeasuredRun, facts: Facts | None = None, explanation: str = "", beside: Beside | None = None) -> str:
     """Text of the page."""
-    result = summarize(trace, beside=beside)
+    result = summarize(trace, beside=beside, certify=True)
     title = f"{result.model} with {result.algorithm}"
     parts = [
         f"<header><h1>{escape(title)}</h1>{html.paragraph(_subtitle(result), 'soft')}</header>",
         *(html.paragraph(note, "soft") for note in result.notes),
         *(html.paragraph(warning, "warn") for warning in result.warnings),
-        html.section("Regret", _regret(result)),
+        html.section("Loss, regret and violation", _regret(result)),
         html.section("Constraints", _constraints(result)),
         *([html.section("Rules to compare with", *_rules(result.rules))] if result.rules is not None else []),
         html.section("Pictures", html.gallery(html.drawing(svg, CAPTIONS[n]) for n, svg in drawings(trace).items())),
@@ -116,30 +117,16 @@ def _subtitle(result: RunSummary) -> str:
     )
 
 
-def _of_rule(results: RunSummary, line: RegretLine) -> str:
-    """Regret of the best rule, where it is known."""
-    best = None if results.rules is None else results.rules.best
-    return "" if best is None or line.comparator is None else number(best.loss - line.comparator)
-
-
-def _certified(line: RegretLine) -> str:
-    return "" if line.certified is None else number(line.certified)
-
-
 def _regret(results: RunSummary) -> str:
-    rows = [
-        (
-            f"{r.kind} regret",
-            number(r.value, unknown="–"),
-            _certified(r),
-            promised(r) or "–",
-            _of_rule(results, r),
-            r.words,
-        )
+    """Measures of the run beside what is certified and guaranteed of them; certificates and conditions in words."""
+    against = {f"{r.kind} regret": r.words for r in results.regret}
+    rows = [(*cells, against.get(cells[0], "")) for cells in measure_table(results).only(FOUR).cells()]
+    table = html.table(("", *FOUR, "compared with"), rows, numbers=(1, 2, 3, 4))
+    table += "".join(
+        html.paragraph(f"Guarantee of the {r.kind} regret: {promised(r)}.", "soft")
         for r in results.regret
-    ]
-    headings = ("", "measured", "certified", "guaranteed", "best rule", "compared with")
-    table = html.table(headings, rows, numbers=(1, 2, 3, 4))
+        if r.vacuous and r.trivial is not None
+    )
     table += "".join(
         html.paragraph(f"Certificate of the {r.kind} regret: {r.certificate}.", "soft")
         for r in results.regret

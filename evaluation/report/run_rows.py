@@ -1,4 +1,4 @@
-"""Rows of the tables about a run, as text: its measures beside their guarantees, and the rules that it is compared with."""
+"""Rows of the tables about a run, as text: its comparators, constraints, and the rules that it is compared with."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from oco.evaluation.baselines.rule_table import RuleTable
 from oco.evaluation.numbers import counted, number
 from oco.evaluation.summary import RegretLine, RunSummary, TotalViolation, ViolationLine
 
-Row = tuple[str, str, str, str]
-"""Measure, its value, what is guaranteed of it, and a remark."""
+Row = tuple[str, str, str]
+"""Measure, its value, and a remark."""
 
 
 def run_rows(run: RunSummary) -> list[Row]:
-    """Rows of all measures of a run."""
-    rows: list[Row] = [("loss", number(run.loss), "", f"{number(run.mean_loss)} a round")]
+    """Rows of what the table of measures (`measure_table`) sums up: of each comparator, constraint and rule."""
+    rows: list[Row] = [("loss", number(run.loss), f"{number(run.mean_loss)} a round")]
     for line in run.regret:
-        rows.append((f"{line.kind} regret", number(line.value), promised(line), line.words))
+        rows.append((f"{line.kind} regret", number(line.value), line.words))
         if line.certificate:
-            rows.append(("certified", number(line.certified), "", line.certificate))
+            rows.append(("certified", number(line.certified), line.certificate))
     rows += _violations(run)
     for equal in run.equality:
         mean = f"mean {number(equal.mean)} a round"
-        rows.append((f"violation of {equal.label}", number(equal.violation), "", mean))
+        rows.append((f"violation of {equal.label}", number(equal.violation), mean))
     if run.total_cost is not None:
-        rows.append(("loss + penalties", number(run.total_cost), "", "violations at the penalties of the model"))
+        rows.append(("loss + penalties", number(run.total_cost), "violations at the penalties of the model"))
     if run.rules is not None:
         rows += _best_rule(run.rules)
     took = f"{counted(run.rounds, 'round')} in {run.seconds:.2g} s"
-    return [*rows, ("rounds a second", f"{run.rounds_per_second:,.0f}", "", took)]
+    return [*rows, ("rounds a second", f"{run.rounds_per_second:,.0f}", took)]
 
 
 def _violations(run: RunSummary) -> Iterator[Row]:
@@ -37,24 +37,28 @@ def _violations(run: RunSummary) -> Iterator[Row]:
     shown, others = run.most_violated()
     for line in shown:
         if line.total is not None and line.spent is not None:
-            yield f"spent of {line.label}", number(line.spent), number(line.total), f"{line.timing}; {_part(line)}"
+            yield f"spent of {line.label}", number(line.spent), f"{line.timing}; {_part(line)}"
             continue
-        yield f"hard violation of {line.label}", number(line.hard), "", _broken(line, run.rounds)
-        yield f"soft violation of {line.label}", number(line.soft), "", ""
+        yield f"hard violation of {line.label}", number(line.hard), _broken(line, run.rounds)
+        yield f"soft violation of {line.label}", number(line.soft), ""
     if others:
         rest = f"{len(others)} others" if shown else f"all {len(others)} constraints"
         broken = sum(v.rounds > 0 for v in others)
         hard, soft = number(sum(v.hard for v in others)), number(sum(v.soft for v in others))
-        yield f"hard violation of {rest}", hard, "", f"{broken or 'none'} of them broken"
-        yield f"soft violation of {rest}", soft, "", ""
+        yield f"hard violation of {rest}", hard, f"{broken or 'none'} of them broken"
+        yield f"soft violation of {rest}", soft, ""
     if len(run.violation) > 1 or any(t.guarantee for t in run.totals):
         for total in run.totals:
-            bound, scaled = promised(total), f"{number(total.scaled)} in scales"
-            yield f"{total.kind} violation, summed", number(total.papers), bound, scaled
+            bound = f"; guaranteed: {promised(total)}" if total.guarantee is not None else ""
+            yield f"{total.kind} violation, summed", number(total.papers), f"{number(total.scaled)} in scales{bound}"
 
 
 def _part(line: ViolationLine) -> str:
-    return "nothing may be spent" if not line.total else f"{(line.spent or 0.0) / line.total:.1%} of the total"
+    return (
+        "nothing may be spent"
+        if not line.total
+        else f"{(line.spent or 0.0) / line.total:.1%} of the total of {number(line.total)}"
+    )
 
 
 def _broken(line: ViolationLine, rounds: int) -> str:
@@ -67,7 +71,7 @@ def _best_rule(rules: RuleTable) -> Iterator[Row]:
     if (best := rules.best) is not None:
         verdict = f"{rules.weighing} is {'less' if rules.better else 'no less'} than the learner's"
         broken = f"{best.name}; violation {number(best.shown_violation)}, broken in {counted(best.broken, 'round')}"
-        yield "best rule", number(best.loss), "", f"{broken}; {verdict}"
+        yield "best rule", number(best.loss), f"{broken}; {verdict}"
 
 
 def promised(line: RegretLine | TotalViolation) -> str:

@@ -50,8 +50,8 @@ class Trace(MeasuredRun, Suggesting):
         return brief_latex(self)
 
     def summary(self) -> MeasureTable:
-        """Table of loss, regret and violation, in the units of the model, beside what is guaranteed and what holding the first
-        decision would have given.
+        """Table of loss, regret and violation, in the units of the model, beside what is certified where the learner kept that, what is
+        guaranteed, and what holding the first decision would have given.
         """
         from oco.evaluation.report.run_table import summary_table
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from textwrap import shorten, wrap
 from typing import Any
@@ -19,6 +18,7 @@ from oco.evaluation.baselines.rule_table import NOTHING, RuleLine
 from oco.evaluation.comparators.base import ComparatorStatus
 from oco.evaluation.measured_run import MeasuredRun
 from oco.evaluation.numbers import counted, number
+from oco.evaluation.report.run_table import FOUR, measure_table, share_of
 from oco.evaluation.report.states import cut_states
 from oco.evaluation.summary import ROUNDING, RegretLine, RunSummary, rounding_of
 
@@ -47,12 +47,14 @@ def verdict(trace: MeasuredRun, run: RunSummary, data: str, algorithm: str, foll
     following  commands that lead on
     """
     constraints = kept_constraints(trace)
-    shown = _block("constraints", _constraints(constraints), MOST_NAMED + 1) if constraints else []
+    headline = _wrapped(_headline(run, constraints, trace.problem.model.maximized))[:3]
+    in_headline = len(constraints) == 1 and constraints[0].words in " ".join(headline)
+    shown = [] if in_headline or not constraints else _block("constraints", _constraints(constraints), MOST_NAMED + 1)
     shown += _block("states", cut_states(trace), 2)
     sections = [
-        _wrapped(_headline(run, constraints, trace.problem.model.maximized))[:3],
+        headline,
         [*_block("data", [data], 2), *_block("algorithm", [algorithm], 2), *_block("refuted", refuted_words(run), 3)],
-        [*_table(run), *_best_rule(run), *_without_foresight(trace)],
+        [*_table(run), *_best_rule(run), *_held(run), *_without_foresight(trace)],
         shown,
         [*_block("certified", certified_words(run), 3), *_block("guarantee", [guarantee_words(run)], 5)],
         _block("warning", [w for w in run.warnings if read_alarm([w]) is None][:1], 2),
@@ -155,70 +157,35 @@ def _kept_words(constraints: Sequence[ConstraintRecord]) -> str:
 
 
 def _table(run: RunSummary) -> list[str]:
-    """Losses, a decision maker a line: the learner, the best in hindsight, the best rule, the first decision held."""
-    rows = [("", "loss", "violation", "broken in")]
-    if run.own is not None:
-        rows.append(_line("the learner", run.own, run.rounds))
-    else:
-        rows.append(("the learner", number(run.loss), "", ""))
-    rows += [_comparator(line) for line in run.regret]
-    lines = [] if run.rules is None or run.rules.best is None else [("best rule", run.rules.best)]
-    lines += [] if run.held is None else [(HELD, run.held)]
-    rows += [_line(name, line, run.rounds) for name, line in lines]
-    if not run.violation and not run.equality:
-        rows = [(*row[:2], "", "") for row in rows]
-    reasons = {line.kind: reason for line in run.regret if (reason := _unknown(line))}
-    return _laid_out(rows, {COMPARED[kind]: reason for kind, reason in reasons.items()})
+    """Lines of the table of measures, and of what its numbers are beside: why a regret is not known or not certified, and the best rule."""
+    lines = measure_table(run).only(FOUR).lines(WIDTH)
+    for line in run.regret:
+        if note := _comparator_note(line):
+            lines.append(shorten(f"{line.kind} regret: {note}", WIDTH, placeholder=" ..."))
+    return lines
 
 
-def _laid_out(rows: Sequence[tuple[str, str, str, str]], reasons: Mapping[str, str]) -> list[str]:
-    """Lines of a table, and reasons beside the names of those that have no numbers; where it is too wide, rounds are
-    counted without the number of all."""
-    widths = [max(len(row[k]) for row in rows) for k in range(4)]
-    if sum(widths) + 6 > WIDTH:
-        rows = [(*row[:3], re.sub(" of .* rounds", "", row[3]).replace("broken in", "rounds broken")) for row in rows]
-        widths[3] = max(len(row[3]) for row in rows)
-    results = []
-    for name, *cells in rows:
-        numbers = "  ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths[1:]))
-        reason = shorten(reasons.get(name, ""), WIDTH - widths[0] - 2, placeholder=" ...")
-        results.append(f"{name:<{widths[0]}}  {reason or numbers}".rstrip())
-    return results
-
-
-def _unknown(line: RegretLine) -> str:
-    """Reason why a comparator has no loss; empty where it has one."""
-    if line.comparator is not None:
-        return ""
-    return line.words.partition(": ")[2].removeprefix("it was ") or "not known"
-
-
-def _comparator(line: RegretLine) -> tuple[str, str, str, str]:
-    name = COMPARED[line.kind]
+def _comparator_note(line: RegretLine) -> str:
+    """Words on the comparator of a regret, where that is not the certified best; else empty."""
     if line.comparator is None:
-        return name, "", "", ""
+        return line.words.partition(": ")[2].removeprefix("it was ") or "not known"
     if line.status == ComparatorStatus.LEAST_VIOLATING.value:
-        return name.replace("best", "least broken"), number(line.comparator), "least", ""
-    certified = line.status == ComparatorStatus.CERTIFIED.value
-    return name, number(line.comparator), "0", "certified optimal" if certified else "not certified optimal"
-
-
-def _line(name: str, line: RuleLine, rounds: int) -> tuple[str, str, str, str]:
-    """Cells of one decision maker; what it broke by less than rounding is 0."""
-    return name, number(line.loss), number(line.shown_violation, 4), _share(line.broken, rounds)
-
-
-def _share(count: int, rounds: int) -> str:
-    """`4 of 744 (0.5%)`; all and none are the only 100% and 0%."""
-    percent = 100 * count / rounds
-    text = f"{percent:.0f}%" if count in (0, rounds) else f"{min(max(percent, 0.1), 99.9):.1f}%"
-    return f"{count:,} of {rounds:,} rounds ({text})"
+        return f"against the {COMPARED[line.kind].replace('best', 'least broken')}, as none keeps all"
+    return "" if line.status == ComparatorStatus.CERTIFIED.value else "the best in hindsight is not certified"
 
 
 def _best_rule(run: RunSummary) -> list[str]:
     if run.rules is None or run.rules.best is None:
         return []
     return _wrapped(f"best rule: {run.rules.best.name}")[:2]
+
+
+def _held(run: RunSummary) -> list[str]:
+    """Line on the first decision held."""
+    if run.held is None:
+        return []
+    broke = f", violation {number(run.held.shown_violation, 4)}" if run.violation or run.equality else ""
+    return [f"{HELD}: loss {number(run.held.loss)}{broke}"]
 
 
 def _without_foresight(trace: MeasuredRun) -> list[str]:
@@ -269,10 +236,15 @@ def _slack(scales: Array | None, columns: Sequence[int], share: float = ROUNDING
     return np.asarray(share * np.where(np.isfinite(known), np.maximum(known, 1.0), 1.0))
 
 
+def _of_all(count: int, rounds: int) -> str:
+    """`4 of 744 rounds (0.5%)`."""
+    return share_of(count, rounds).replace(" (", f" of {rounds:,} rounds (")
+
+
 def _each_round(g: Array, slack: Array) -> tuple[str, bool]:
     broken = int((g > slack).any(axis=1).sum())
     worst = f", broken by {number(float(g.max()), 4)} at most" if broken else ""
-    return f"kept in {_share(len(g) - broken, len(g))}{worst}", broken > 0
+    return f"kept in {_of_all(len(g) - broken, len(g))}{worst}", broken > 0
 
 
 def _in_share(g: Array, slack: Array, allowed: int) -> tuple[str, bool]:
@@ -280,7 +252,7 @@ def _in_share(g: Array, slack: Array, allowed: int) -> tuple[str, bool]:
     count = int((g > slack).sum(axis=0).max())
     entry = "" if g.shape[1] == 1 else " at the entry that was most"
     worst = f", by {number(float(g.max()), 4)} at most" if count else ""
-    return f"broken in {_share(count, len(g))}{entry}, {allowed:,} allowed{worst}", count > allowed
+    return f"broken in {_of_all(count, len(g))}{entry}, {allowed:,} allowed{worst}", count > allowed
 
 
 def _in_total(label: str, spent: Array, total: Array) -> ConstraintRecord:

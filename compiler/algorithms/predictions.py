@@ -65,8 +65,11 @@ AVERAGE = "average"
 
 
 def contexts(canonical: Canonical) -> tuple[str, ...]:
-    """Contexts of a regression: those that pick no entries; none where they are too many, or nothing is predicted."""
-    own = [s for s in canonical.streams if s.name in canonical.context and s.name not in picking(canonical)]
+    """Contexts of a regression: those that pick no entries and are no forecasts of rounds to come, which state predictions; none where they
+    are too many, or nothing is predicted.
+    """
+    apart = {*picking(canonical), *canonical.lookahead.contexts}
+    own = [s for s in canonical.streams if s.name in canonical.context and s.name not in apart]
     size = sum(math.prod(s.shape) for s in own)
     return tuple(s.name for s in own) if size <= MOST_CONTEXTS and predicted_of(canonical).size else ()
 

@@ -112,8 +112,8 @@ class CostsToCome:
         """Costs of the loss in `count` rounds from this one on, of streams as predicted: (count, 4, m)."""
         p, t = self.p, self.t
         streams = {s.name: s for s in p.spec.canonical.streams}
-        look, still = p.spec.canonical.lookahead, dict(p.seen)
-        still |= {n: t.constant(_usual(s), f"middle_{n}") for n, s in streams.items() if n in p.seen}
+        look = p.spec.canonical.lookahead
+        still = {**p.seen, **{n: t.constant(_usual(s), f"middle_{n}") for n, s in streams.items()}}
 
         def one(k: Value, *entries: Value) -> tuple[Value, ...]:
             assert p.round is not None

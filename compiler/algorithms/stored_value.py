@@ -79,6 +79,11 @@ def rounds_ahead(s: Situation) -> dict[str, Default]:
     return {AHEAD: Default(float(max(min(whole, MOST_AHEAD), rounds_predicted(s.canonical) - 1)), why)}
 
 
+def count_ahead(s: Situation, settings: Mapping[str, Setting]) -> int:
+    """Rounds that an algorithm with these settings looks ahead; 0 where it has no such setting."""
+    return count(settings, AHEAD, s.horizon or 1) if AHEAD in settings else 0
+
+
 class StoredValue:
     """Value of what is left in the stores of a round's problem; m is the number of their entries, all stores together."""
 
@@ -236,6 +241,6 @@ class StoredValue:
 def stores_valued(s: Situation, settings: Mapping[str, Setting]) -> str:
     """Reason why nothing is promised of a problem with stores; "" where it has none, or no round ahead is looked at."""
     names = [store.name for store in stores(s.canonical)]
-    if AHEAD in settings and count(settings, AHEAD, s.horizon or 1) == 1:
+    if count_ahead(s, settings) == 1:
         return ""
     return f"what is left in `{names[0]}` has a value, which is an estimate" if names else ""

@@ -47,8 +47,8 @@ def prediction(model: Declared, stream: str, value: Expr, at: Span | None) -> Pr
 
 def forecasts_in(value: Expr) -> tuple[str, ...]:
     """Names of the contexts whose entries a prediction takes for the rounds to come."""
-    found = [statistic_of(n.name) for n in walk(value) if isinstance(n, Name)]
-    return tuple(dict.fromkeys(s.stream for s in found if s is not None and s.kind == "ahead"))
+    used = [statistic_of(n.name) for n in walk(value) if isinstance(n, Name)]
+    return tuple(dict.fromkeys(s.stream for s in used if s is not None and s.kind == "ahead"))
 
 
 def _late(value: Expr, declared: Mapping[str, Any]) -> Name | None:

@@ -23,7 +23,7 @@ STATISTICS: Mapping[str, str] = {
 }
 """Statistics of the rounds before, and the forecast of a round, each with an example."""
 ALONE = ("last", "ahead")
-"""Those that take a name and no number."""
+"""Kinds that take a name and no number."""
 _WRITTEN = re.compile(r"(last|mean|ewma|season|ahead)\((\w+)(?:, ([0-9.e+-]+))?\)")
 
 

@@ -3,7 +3,9 @@
 Where the model predicts streams of K rounds (`ahead`), costs of round t + k < t + K are b(s^_k) + r_k: those b of the loss alone at the
 middle of the domain, with the streams as predicted and all else at its middle, and the rest r, which is learned as costs are: as what costs
 were above b(s^_0) in the rounds so far. Where costs are about these streams alone and predictions are right, r is 0; what is wrong with
-predictions on average, at a phase or for some rounds goes into r. Costs of rounds after these are as learned.
+predictions on average, at a phase or for some rounds goes into r. With the usual errors e of b + r, and l of what is learned without
+predictions, the cost of a unit is as predicted by l^2 / (l^2 + e^2), else as learned: the mean of least variance of two estimates whose
+errors have nothing to do with one another. Costs of rounds after these are as learned.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from oco.compiler.problem.stores import (
     without_missing,
 )
 from oco.compiler.problem.stream_ranges import StreamRange, middle
+from oco.dsl.magnitudes import TINY
 
 COST, REST = "cost", "rest"
 SYMBOLS = {
@@ -38,7 +41,7 @@ SYMBOLS = {
     for name, words in ((COST, "cost"), (REST, "cost that predictions leave open"))
     for part, says in KEPT.items()
 }
-"""What is kept, by name."""
+"""State that is kept, by name."""
 
 
 def rounds_predicted(canonical: Canonical) -> int:
@@ -101,10 +104,14 @@ class CostsToCome:
         usual = t.name("usual", t.sum(table, axis=0) / float(count) + self.rest.kept(state, "overall"))
         mean = (over * overall[0] + float(count) * usual[0]) / (over + float(count))
 
+        off, by = (costs.kept(state, "usual") ** 2.0 for costs in (self.learned, self.rest))
+        share = t.name("share", t.where(by > 0.0, off / t.maximum(off + by, TINY), 1.0))
+
         def of(h: Value) -> Value:
-            near = table[t.minimum(h, count - 1)] + rest(h)
-            near = t.concat(near[:1], t.maximum(near[1:2], 0.0), near[2:])
-            return t.where(h < count, near, t.where(over > 0.5, learned(h), usual))
+            far, near = learned(h), table[t.minimum(h, count - 1)] + rest(h)
+            cost = t.reshape(far[0] + share * (near[0] - far[0]), (1, self.size))
+            near = t.concat(cost, t.maximum(near[1:2], 0.0), near[2:])
+            return t.where(h < count, near, t.where(over > 0.5, far, usual))
 
         return ToCome(of, t.name("mean", mean))
 

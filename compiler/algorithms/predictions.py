@@ -72,7 +72,7 @@ def contexts(canonical: Canonical) -> tuple[str, ...]:
 
 
 def shape_now(canonical: Canonical, context: str) -> tuple[int, ...]:
-    """Shape of what a context says of the round itself: of one about rounds to come, that of its first entry."""
+    """Shape of a context, of one about rounds to come that of its entry for the round itself."""
     shape = next(s.shape for s in canonical.streams if s.name == context)
     return shape[1:] if context in canonical.lookahead.contexts else shape
 
@@ -301,7 +301,7 @@ class Predictions:
         return parts[0] if len(parts) == 1 else self.t.concat(*parts)
 
     def _flat(self, name: str) -> Value:
-        """What a context says of the round, one vector."""
+        """Value of a context for the round itself, one vector."""
         value, canonical = self.p.seen[name], self.p.spec.canonical
         value = value[0] if name in canonical.lookahead.contexts else value
         return self.t.reshape(self.t.to_float(value), (math.prod(shape_now(canonical, name)),))

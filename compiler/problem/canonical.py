@@ -313,8 +313,7 @@ def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
             own = Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties)
             inequalities.append(timed(own, c, folding, blocks, streams, predicted.of, delay))
     objective, carried = folding.fold(model.objective), [s.following for s in streams if s.following is not None]
-    used = [objective, *carried, *predicted.exprs, *(c.expr for c in inequalities)]
-    before = previous_streams(blocks, used, model)
+    before = previous_streams(blocks, [objective, *carried, *predicted.exprs, *(c.expr for c in inequalities)], model)
     fields = {name: s.name for name, s in before.items()}
     inequalities = [_marked(model, c, before, blocks) for c in inequalities]
     inequalities += [c for s in streams if s.following is not None for c in _ranges(model, s, folding, before, blocks)]

@@ -74,9 +74,11 @@ def rounds_ahead(s: Situation) -> dict[str, Default]:
     """Setting with the rounds to look ahead; none where the problem has no stores."""
     if not stores(s.canonical):
         return {}
-    whole = s.season * -(-DAY // s.season)
-    why = "rounds to come that what is left in a store is for: of a day, of a season, or those that are predicted"
-    return {AHEAD: Default(float(max(min(whole, MOST_AHEAD), rounds_predicted(s.canonical) - 1)), why)}
+    whole, predicted = min(s.season * -(-DAY // s.season), MOST_AHEAD), rounds_predicted(s.canonical) - 1
+    why = "rounds to come that what is left in a store is for: of a day, or of a season"
+    if predicted > whole:
+        return {AHEAD: Default(float(predicted), "rounds to come that the model predicts")}
+    return {AHEAD: Default(float(whole), why)}
 
 
 def count_ahead(s: Situation, settings: Mapping[str, Setting]) -> int:

@@ -5,6 +5,7 @@ from oco.dsl.terms import DistributionTerm, Operand, Term
 
 __all__ = [
     "abs",
+    "ahead",
     "ball",
     "bernoulli",
     "beta",
@@ -81,6 +82,10 @@ def abs(x: Operand, /) -> Term:
     Arguments are expressions, numbers or arrays, whose shapes broadcast: it acts entry by entry, and the result has
     their common shape. Raises OcoError (OCO3xx) where they do not fit.
     """
+
+def ahead(x: Operand, /) -> Term:
+    """Entry of a context, along its first axis, for the round that is predicted, for `m.predict`: 0 for the round
+    itself, k for k rounds later. Raises OCO220 for other arguments."""
 
 def ball(r: Operand) -> Domain:
     """`ball(r)`: the l2 norm of x is at most r.

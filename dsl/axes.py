@@ -44,8 +44,10 @@ class _AxisSymbols:
         match node:
             case Name(name=name, kind=kind) if kind not in (Kind.ROUND, Kind.HORIZON):
                 statistic = statistic_of(name)
-                own = decision_of(name) if statistic is None else statistic.stream
-                return self._named(node, self._declared[own or name])
+                if statistic is not None:
+                    of = self._named(node, self._declared[statistic.stream])
+                    return Name(name, kind, shape=statistic.shape(of.shape))
+                return self._named(node, self._declared[decision_of(name) or name])
             case Call(atom=atom, args=args, options=options):
                 return build.applied(atom, args, options, node.span)
             case Index(base=base, items=items):

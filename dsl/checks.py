@@ -262,7 +262,8 @@ def refuse_as_function(name: str, span: Span | None) -> OcoError:
         )
     if name in STATISTICS:
         hint = f"write `predict price = {STATISTICS[name]}`"
-        return fail("OCO202", f"`{name}` is of the rounds before, and stands in predictions alone", span, hint)
+        what = "forecasts rounds to come" if name == "ahead" else "is of the rounds before"
+        return fail("OCO202", f"`{name}` {what}, and stands in predictions alone", span, hint)
     known = [a for a, row in ATOMS.items() if not a.startswith("_") and not row.operator]
     return fail(
         "OCO202",

@@ -21,7 +21,7 @@ from oco.dsl.limits import admitted
 from oco.dsl.previous import previous
 from oco.dsl.scope import Scope
 from oco.dsl.source import Span
-from oco.dsl.statistics import STATISTICS, statistic
+from oco.dsl.statistics import ALONE, STATISTICS, statistic
 from oco.dsl.terms import DistributionTerm, DomainTerm, Operand, Term, apply, common_scope, term
 
 OPTIONS: dict[str, str] = {"axis": "int | None", "over": "Term | str | None", "by": "Term | None"}
@@ -170,14 +170,14 @@ def _prev(x: Operand, /) -> Term:
 
 
 def _statistic(kind: str, doc: str) -> Callable[..., Term]:
-    """Function of a stream, and but for `last` a number, that stands in `predict` alone."""
+    """Function of a stream, and but for those of `ALONE` a number, that stands in `predict` alone."""
 
     def function(x: Operand, /, number: Operand | None = None) -> Term:
         span = caller_span()
         args = [term(a, span) for a in (x, number) if a is not None]
         return Term(statistic(kind, [a.expr for a in args], span), common_scope(args, span))
 
-    second = [] if kind == "last" else [Parameter("number", Parameter.POSITIONAL_OR_KEYWORD, annotation="Operand")]
+    second = [] if kind in ALONE else [Parameter("number", Parameter.POSITIONAL_OR_KEYWORD, annotation="Operand")]
     first = Parameter("x", Parameter.POSITIONAL_ONLY, annotation="Operand")
     return _named(function, kind, doc, Signature([first, *second], return_annotation="Term"))
 
@@ -206,6 +206,11 @@ FUNCTIONS: dict[str, Callable[..., Term]] = {
     "season": _statistic(
         "season",
         "Value of a stream so many rounds before, of its shape, `season(price, 24)`, for `m.predict`. Raises OCO220 for other arguments.",
+    ),
+    "ahead": _statistic(
+        "ahead",
+        "Entry of a context, along its first axis, for the round that is predicted, for `m.predict`: 0 for the round itself, k for k "
+        "rounds later. Raises OCO220 for other arguments.",
     ),
 }
 """Functions of the language by name."""

@@ -27,16 +27,28 @@ def prediction(model: Declared, stream: str, value: Expr, at: Span | None) -> Pr
     if any(p.stream == stream for p in model.predictions):
         raise fail("OCO219", f"`{stream}` is predicted already", at, "join the two in one line")
     own = declared.get(stream)
-    if not isinstance(own, Stream) or own.known:
+    looks = forecasts_in(value)
+    if not isinstance(own, Stream) or own.following is not None or (own.known and not looks):
         what = "is known before the decision" if isinstance(own, Stream) else "is no stream"
-        raise fail("OCO219", f"`{stream}` {what}, so nothing is predicted of it", at, "predict a `stream`")
+        hint = "predict a `stream`, or of a context the rounds to come: `ahead(next_load)`"
+        raise fail("OCO219", f"`{stream}` {what}, so nothing is predicted of it", at, hint)
     if value.shape not in ((), own.shape):
         raise fail("OCO219", f"the prediction has another shape than `{stream}`", value.span or at, "match the shapes")
+    for name in looks:
+        if not (isinstance(of := declared.get(name), Stream) and of.known and of.following is None):
+            message = f"`{name}` is no context: what is known of rounds to come is given before the decision"
+            raise fail("OCO220", message, value.span or at, f"declare it as `context {name}[24] in ...`")
     if (late := _late(value, declared)) is not None:
         hint = f"use contexts, `prev(x)` and `{STATISTICS['last'].replace('price', stream)}`, or another statistic"
         message = f"`{late.name}` is not known before the round that it would predict"
         raise fail("OCO220", message, late.span or at, hint)
     return Prediction(stream, value, at)
+
+
+def forecasts_in(value: Expr) -> tuple[str, ...]:
+    """Names of the contexts whose entries a prediction takes for the rounds to come."""
+    used = [statistic_of(n.name) for n in walk(value) if isinstance(n, Name)]
+    return tuple(dict.fromkeys(s.stream for s in used if s is not None and s.kind == "ahead"))
 
 
 def _late(value: Expr, declared: Mapping[str, Any]) -> Name | None:

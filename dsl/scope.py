@@ -83,7 +83,7 @@ class Scope:
         if x := decision_of(name):
             return previous(self.name(x), span)
         if (s := statistic_of(name)) is not None:
-            return Name(name, Kind.STREAM, shape=self.name(s.stream).shape, span=span)
+            return Name(name, Kind.STREAM, shape=s.shape(self.name(s.stream).shape), span=span)
         declaration = self.declared[name]
         match declaration:
             case Let(value=value):

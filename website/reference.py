@@ -53,6 +53,7 @@ def _with_example(part: str, written: dict[str, str]) -> str:
 
 
 CALLS = {
+    "ahead": "ahead(f)",
     "diag": "diag(x)",
     "dot": "dot(x, x)",
     "ewma": "ewma(s, 0.1)",
@@ -76,8 +77,8 @@ CALLS = {
     "zeros": "zeros(3)",
 }
 """Calls of the functions of the language that take more than one array; of the others it is `NAME(x)`."""
-PREDICTING = ("ewma", "last", "season")
-"""Statistics of earlier rounds, which stand in predictions."""
+PREDICTING = ("ahead", "ewma", "last", "season")
+"""Statistics of earlier rounds, and entries of forecasts, which stand in predictions."""
 
 
 def _of_word(name: str) -> str:
@@ -89,7 +90,8 @@ def _of_word(name: str) -> str:
     head = 'm = oco.Model("words", horizon=9)\nx = m.decision("x", 3, domain=oco.box(0.5, 2))\n'
     call_ = f"oco.{CALLS.get(name, f'{name}(x)')}"
     if name in PREDICTING:
-        last = f's = m.stream("s", bounds=(0, 1))\nm.predict(s, {call_})\nm.minimize(s * oco.sum(x))\nprint(m.to_oco())'
+        context = 'f = m.context("f", 24, bounds=(0, 1))\n' if name == "ahead" else ""
+        last = f'{context}s = m.stream("s", bounds=(0, 1))\nm.predict(s, {call_})\nm.minimize(s * oco.sum(x))\nprint(m.to_oco())'
     elif name == "prev":
         last = "m.minimize(oco.sum(x) + oco.norm1(x - oco.prev(x)))\nprint(m.to_oco())"
     else:

@@ -66,15 +66,22 @@ AVERAGE = "average"
 
 def contexts(canonical: Canonical) -> tuple[str, ...]:
     """Contexts of a regression: those that pick no entries; none where they are too many, or nothing is predicted."""
-    own = [s for s in canonical.streams if s.name in canonical.context and s.name not in picking(canonical)]
-    size = sum(math.prod(s.shape) for s in own)
-    return tuple(s.name for s in own) if size <= MOST_CONTEXTS and predicted_of(canonical).size else ()
+    own = [s.name for s in canonical.streams if s.name in canonical.context and s.name not in picking(canonical)]
+    size = sum(math.prod(shape_now(canonical, n)) for n in own)
+    return tuple(own) if size <= MOST_CONTEXTS and predicted_of(canonical).size else ()
+
+
+def shape_now(canonical: Canonical, context: str) -> tuple[int, ...]:
+    """Shape of a context, of one about rounds to come that of its entry for the round itself."""
+    shape = next(s.shape for s in canonical.streams if s.name == context)
+    return shape[1:] if context in canonical.lookahead.contexts else shape
 
 
 @lru_cache(maxsize=16)
 def forecasts(canonical: Canonical) -> dict[str, str]:
     """Context that may be a forecast of each stream, by their shapes and ranges, where there is one and the model predicts nothing else."""
-    known = [s for s in canonical.streams if s.name in canonical.context and s.name not in picking(canonical)]
+    apart = {*picking(canonical), *canonical.lookahead.contexts}
+    known = [s for s in canonical.streams if s.name in canonical.context and s.name not in apart]
     streams, stated = {s.name: s for s in canonical.streams}, {n for n, _ in canonical.predictions}
     pairs = {
         n: [c.name for c in known if may_forecast(c, streams[n])]
@@ -296,10 +303,11 @@ class Predictions:
         return parts[0] if len(parts) == 1 else self.t.concat(*parts)
 
     def _flat(self, name: str) -> Value:
-        """Value of a stream that is known, one vector."""
-        shape = next(s.shape for s in self.p.spec.canonical.streams if s.name == name)
-        return self.t.reshape(self.t.to_float(self.p.seen[name]), (math.prod(shape),))
+        """Value of a context for the round itself, one vector."""
+        value, canonical = self.p.seen[name], self.p.spec.canonical
+        value = value[0] if name in canonical.lookahead.contexts else value
+        return self.t.reshape(self.t.to_float(value), (math.prod(shape_now(canonical, name)),))
 
     @property
     def _width(self) -> int:
-        return sum(math.prod(s.shape) for s in self.p.spec.canonical.streams if s.name in self.known)
+        return sum(math.prod(shape_now(self.p.spec.canonical, n)) for n in self.known)

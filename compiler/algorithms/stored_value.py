@@ -1,11 +1,8 @@
 """Value of what a round leaves in stores, from what filling them costs in the rounds to come.
 
 A flow of u units into a store costs c_t u + kappa_t u^2 / 2 in round t, with the slope and the second derivative of the penalised loss at
-the decision, and a unit that is there m_t = df_t/ds (holding it). Averages of these, and of the drift, at the phases of the season predict
-those of H rounds to come: of c the mean of all rounds, with lambda times what the level of the last rounds is above it, theta times what
-the phase is above the level, and phi^h times what the last one was above all this; lambda, theta and phi are the regressions, cut to
-[0, 1], of what came on what was expected, so that noise is no season. No c counts as more than two usual errors off: one spike decides
-nothing.
+the decision, and a unit that is there m_t = df_t/ds (holding it). Those of H rounds to come, and their drift, are predicted by the
+rounds so far and by the model (`costs_to_come`).
 
 The marginal value v_h of s units before round h is then keep w - m_h with w at the flow at which the next store and the flow have one
 price (Bellman's equation, differentiated: the value is concave, so its slope falls while that of the flow's cost does not),
@@ -30,57 +27,42 @@ from typing import Any
 
 import numpy as np
 
+from oco.compiler.algorithms.costs_to_come import SYMBOLS as COST_SYMBOLS
+from oco.compiler.algorithms.costs_to_come import CostsToCome, ToCome, filling, rounds_predicted
+from oco.compiler.algorithms.learned_costs import DAY, UNBOUNDED
 from oco.compiler.ir.value import Value
-from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.points import Point, Structured
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.stores import (
     KNOTS,
     cut_names,
-    diagonal_curvature,
     has_curvature,
     knot_names,
     slope_name,
     stores,
-    value_of_state,
     valued,
-    without_missing,
 )
 from oco.compiler.theory.settings import Default, Setting, count
 from oco.compiler.theory.theorems import Situation
-from oco.dsl.magnitudes import TINY
 
 AHEAD = "ahead"
 """Setting with the rounds that the value of what is left looks ahead."""
-DAY, MOST_AHEAD = 24, 48
-"""Least and largest number of these rounds, of whole seasons where they fit."""
+MOST_AHEAD = 48
+"""Largest number of these rounds where none are predicted, of whole seasons that fit; the least is a day."""
 GRID = 21
 """Points of a store at which its values stand."""
 FLOWS = 11
 """Flows of a round between which the best one is, where costs are curved; else the least and the largest are enough."""
-FORGETS = 0.05
-"""Least rate at which averages at the phases of the season forget, and that of the level."""
-FARTHEST = 2.0
-"""Usual errors that a cost counts as off what was expected, at most, after the first season."""
-SIZE_RATE = 0.02
-"""Least rate at which the usual size of these errors forgets."""
-ROUNDING = 1e-4
-"""Least sum of squares that a regression is on, in squares of the usual error."""
-UNBOUNDED, EDGE = 1e300, 1e-9
+EDGE = 1e-9
 GOLDEN = 0.6180339887498949
 """Part of a cell by which the kinks of the value move each round: a decision at a kink is at none of the next round, where rounding would
 choose its slope.
 """
-BY_PHASE, OVERALL, LEVEL, ABOVE = "cost_by_phase", "cost_overall", "cost_level", "cost_above"
-ERRORS, USUAL, VALUES = "cost_errors", "cost_usual", "value"
+VALUES = "value"
 SLOPES, DROPS, KINKS = "value_slope", "value_drop", "value_knot"
 SYMBOLS = {
-    BY_PHASE: "averages at each phase of the season: cost of a unit in store above the level, its growth, cost of holding one, drift",
-    OVERALL: "cost of a unit in store, its growth, cost of holding one, drift of the store: averages of all rounds",
-    LEVEL: "cost of a unit in store in the last rounds, without the season",
-    ABOVE: "what the last cost of a unit was above what was expected",
-    ERRORS: "sums of squares of this and of products with it a round before; the same of what phases, and of what the level is above",
-    USUAL: "usual size of the errors",
+    **COST_SYMBOLS,
     VALUES: "value of a unit more in store, by what is in it",
     SLOPES: "value of a unit that this round leaves, where it leaves least",
     DROPS: "drops of this value",
@@ -92,9 +74,16 @@ def rounds_ahead(s: Situation) -> dict[str, Default]:
     """Setting with the rounds to look ahead; none where the problem has no stores."""
     if not stores(s.canonical):
         return {}
-    whole = s.season * -(-DAY // s.season)
+    whole, predicted = min(s.season * -(-DAY // s.season), MOST_AHEAD), rounds_predicted(s.canonical) - 1
     why = "rounds to come that what is left in a store is for: of a day, or of a season"
-    return {AHEAD: Default(float(min(whole, MOST_AHEAD)), why)}
+    if predicted > whole:
+        return {AHEAD: Default(float(predicted), "rounds to come that the model predicts")}
+    return {AHEAD: Default(float(whole), why)}
+
+
+def count_ahead(s: Situation, settings: Mapping[str, Setting]) -> int:
+    """Rounds that an algorithm with these settings looks ahead; 0 where it has no such setting."""
+    return count(settings, AHEAD, s.horizon or 1) if AHEAD in settings else 0
 
 
 class StoredValue:
@@ -107,6 +96,7 @@ class StoredValue:
         self.season = p.whole("season")
         self.size = sum(s.size for s in self.stores)
         self.is_curved = bool(self.stores) and has_curvature(p.spec.canonical)
+        self.costs = CostsToCome(p, self.stores)
 
     def init(self) -> State:
         """State before the first round, in which nothing that is left has a value."""
@@ -114,12 +104,7 @@ class StoredValue:
             return {}
         m, zeros = self.size, self.t.zeros
         return {
-            BY_PHASE: zeros((self.season, 4, m)),
-            OVERALL: zeros((4, m)),
-            LEVEL: zeros((m,)),
-            ABOVE: zeros((m,)),
-            ERRORS: zeros((6, m)),
-            USUAL: zeros((m,)),
+            **self.costs.init(),
             VALUES: zeros((m, GRID)),
             SLOPES: zeros((m,)),
             DROPS: zeros((KNOTS, m)),
@@ -147,18 +132,19 @@ class StoredValue:
 
     def filling(self) -> Problem:
         """View of the round whose loss pays nothing for what is missing in stores."""
-        result = copy(self.p)
-        result.spec = replace(self.p.spec, canonical=without_missing(self.p.spec.canonical))
-        return result
+        return filling(self.p)
 
     def prepared(self, state: State) -> State:
         """State with the value of what this round may leave, from what is in store."""
         if not self.stores:
             return {}
-        t = self.t
-        assert self.p.round is not None
+        t, after = self.t, dict[str, Structured]()
+        costs = self.costs.before_decision(state)
+        if self.costs.predicted:
+            after = {VALUES: self._values(costs)}
+            state = {**state, **after}
         self.p.note("the value of what this round may leave in store")
-        drift = self._expected(state, (self.p.round - 1) % self.season, self.p.played - 1.0)[3]
+        drift = costs.of(t.lift(0))[3]
         own = [t.reshape(t.to_float(self.p.seen[s.name]), (s.size,)) for s in self.stores]
         kept = self._constant("keep") * (own[0] if len(own) == 1 else t.concat(*own)) + drift
         lower, upper = self._end("lower"), self._end("upper")
@@ -172,49 +158,21 @@ class StoredValue:
         kinks, middles = (least + t.reshape(v, (v.size, 1)) * (most - least) for v in (knots, between))
         slopes = t.transpose(self._interpolated(array(state, VALUES), t.transpose(middles)))
         drops = t.maximum(slopes[:-1] - slopes[1:], 0.0)
-        return {SLOPES: slopes[0], DROPS: t.name("drop", drops), KINKS: t.name("kinks", kinks)}
+        return {**after, SLOPES: slopes[0], DROPS: t.name("drop", drops), KINKS: t.name("kinks", kinks)}
 
     def update(self, state: State, played: Point, slope: Point) -> State:
         """State after a round with the decision `played`, where the penalised loss had this slope, in units of the rule."""
         if not self.stores:
             return {}
-        p, t = self.p, self.t
-        assert p.round is not None
-        p.note("what a unit in store costs, and what is in store is worth for the rounds to come")
-        phase = (p.round - 1) % self.season
-        now, expected = self._costs(played, slope), self._expected(state, phase, p.played - 1.0)
-        usual, begun = array(state, USUAL), p.played > 1.5
-        error = t.name("error", t.where(begun, now[0] - expected[0], 0.0))
-        most = t.where(p.played > float(max(self.season, DAY)) + 0.5, FARTHEST * usual, UNBOUNDED)
-        above = t.name("above", t.minimum(t.maximum(error, -most), most))
-        cost = t.where(begun, expected[0] + above, now[0])
-        now = t.name("costs", t.concat(t.reshape(cost, (1, self.size)), now[1:]))
-        overall, of_phase = array(state, OVERALL), array(state, BY_PHASE)[phase]
-        level = t.where(begun, array(state, LEVEL), cost)
-        season, theta, _ = self._seasonal(state, phase, p.played)
-        before, beside, higher = array(state, ABOVE), cost - level, level - overall[0]
-        higher = t.where(begun, higher, 0.0)
-        parts = [(before, above), (season, beside), (higher, cost - overall[0] - theta * season)]
-        products = t.stack(*(a * b for x, y in parts for a, b in ((x, x), (x, y))))
-        visits = 1.0 + t.floor((p.played - 0.5) / float(self.season))
-        rate = t.maximum(1.0 / visits, FORGETS)
-        forgets = FORGETS if self.season == 1 else t.where(p.played > float(self.season) + 0.5, FORGETS, 0.0)
-        at_phase = t.concat(t.reshape(beside, (1, self.size)), now[1:])
-        after: State = {
-            BY_PHASE: t.put(array(state, BY_PHASE), of_phase + rate * (at_phase - of_phase), phase),
-            OVERALL: t.name("overall", overall + (now - overall) / p.played),
-            LEVEL: t.name("level", level + t.maximum(1.0 / p.played, forgets) * (beside - season)),
-            ABOVE: above,
-            ERRORS: t.name("errors", array(state, ERRORS) + products),
-            USUAL: t.name("usual", usual + t.maximum(SIZE_RATE, 1.0 / p.played) * (abs(error) - usual)),
-        }
-        return {**after, VALUES: self._values(after)}
+        self.p.note("what a unit in store costs, and what is in store is worth for the rounds to come")
+        after = self.costs.update(state, played, slope)
+        if self.costs.predicted:  # the next round brings the predictions that its values are made of
+            return after
+        return {**after, VALUES: self._values(self.costs.after_round(after))}
 
-    def _values(self, state: State) -> Value:
+    def _values(self, costs: ToCome) -> Value:
         """Values of a unit more before the round after the next one, (m, GRID)."""
-        p, t, m = self.p, self.t, self.size
-        above, errors, overall = (array(state, n) for n in (ABOVE, ERRORS, OVERALL))
-        fades = t.name("fades", t.log(t.maximum(self._regressed(state, errors[0], errors[1]), TINY)))
+        t, m = self.t, self.size
         keep, least, most = (self._column(self._constant(n)) for n in ("keep", "least", "most"))
         lower, upper, missing = (self._column(self._end(n)) for n in ("lower", "upper", "paid"))
         missing = t.where(missing > 0.0, missing, UNBOUNDED)
@@ -228,11 +186,8 @@ class StoredValue:
         )
 
         def earlier(j: Value, after: Value) -> tuple[Value, ...]:
-            assert p.round is not None
-            h = self.ahead - j
-            row = self._expected(state, (p.round + h) % self.season, p.played)
-            cost = row[0] + t.exp(t.to_float(h + 1) * fades) * above
-            price = self._column(cost) + self._column(row[1]) * flow
+            row = costs.of(self.ahead - j)
+            price = self._column(row[0]) + self._column(row[1]) * flow
             kept = keep * stored + self._column(row[3])
             left = t.reshape(kept, (m, GRID, 1)) + t.reshape(flow, (m, 1, flows))
             at = t.reshape(left, (m, GRID * flows))
@@ -240,7 +195,7 @@ class StoredValue:
             value = t.reshape(t.where(at < lower - edge, missing, value), (m, GRID, flows))
             return (keep * self._at_one_price(value, t.reshape(price, (m, 1, flows))) - self._column(row[2]),)
 
-        (values,) = t.for_(self.ahead, earlier, [t.broadcast(self._column(overall[0]), (m, GRID))])
+        (values,) = t.for_(self.ahead, earlier, [t.broadcast(self._column(costs.mean), (m, GRID))])
         return values
 
     def _at_one_price(self, value: Value, price: Value) -> Value:
@@ -255,51 +210,6 @@ class StoredValue:
         between = t.to_float(crosses) * (price[:, :, :-1] + share * (price[:, :, 1:] - price[:, :, :-1]))
         inside = t.where(over[:, :, last] > 0.0, value[:, :, last], t.sum(between, axis=2))
         return t.where(over[:, :, 0] <= 0.0, value[:, :, 0], inside)
-
-    def _costs(self, played: Point, slope: Point) -> Value:
-        """Cost of a unit more in store, its growth, what holding one costs, and the drift, in this round: (4, m), in the user's units."""
-        p, t, scales, canonical = self.p, self.t, self.p.spec.scales, self.p.spec.canonical
-        unit = 1.0 if scales is None else float(scales.loss / scales.radius)
-        entries = t.constant(np.concatenate([s.entries for s in self.stores]), "filling", "decisions that fill stores")
-        rate = self._constant("rate")
-        cost = unit * self._flat(slope)[entries] / rate
-        growth = t.zeros((self.size,))
-        if self.is_curved:
-            grown = p.values([*diagonal_curvature(canonical).values()], played)[entries]
-            growth = t.name("growth", t.maximum(grown, 0.0) / (rate * rate))
-            cost = cost - growth * rate * self._flat(p.units.outward(played))[entries]
-        held = p.values([value_of_state(without_missing(canonical), s) for s in self.stores], played)
-        return t.stack(cost, growth, held, p.values([s.drift for s in self.stores], played))
-
-    def _flat(self, x: Point) -> Value:
-        parts = [self.t.reshape(b, (b.size,)) for b in x.blocks]
-        return parts[0] if len(parts) == 1 else self.t.concat(*parts)
-
-    def _expected(self, state: State, phase: Value, rounds: Value) -> Value:
-        """Costs as expected at a phase after so many rounds, (4, m): those of all rounds where it has not come."""
-        t, overall, errors = self.t, array(state, OVERALL), array(state, ERRORS)
-        season, theta, came = self._seasonal(state, phase, rounds + 1.0)
-        higher = self._regressed(state, errors[4], errors[5]) * (array(state, LEVEL) - overall[0])
-        cost = t.reshape(overall[0] + higher + theta * season, (1, self.size))
-        others = overall[1:] + t.where(came, array(state, BY_PHASE)[phase][1:] - overall[1:], 0.0)
-        return t.concat(cost, others)
-
-    def _seasonal(self, state: State, phase: Value, played: Value) -> tuple[Value, Value, Value]:
-        """Cost at a phase above the level, (m,), 0 in its first round; the part theta of it that is expected, (m,); and whether the phase
-        has come before the round `played`.
-        """
-        t, errors = self.t, array(state, ERRORS)
-        came = t.to_float(phase) < played - 1.5
-        if self.season == 1:
-            return t.zeros((self.size,)), t.zeros((self.size,)), came
-        season = t.where(came, array(state, BY_PHASE)[phase][0], 0.0)
-        return season, self._regressed(state, errors[2], errors[3]), came
-
-    def _regressed(self, state: State, squares: Value, products: Value) -> Value:
-        """Regression coefficient, cut to [0, 1]; 0 on what is but rounding beside the usual errors."""
-        t, usual = self.t, array(state, USUAL)
-        least = t.maximum(ROUNDING * usual * usual, TINY)
-        return t.minimum(t.maximum(products / t.maximum(squares, least), 0.0), 1.0)
 
     def _interpolated(self, values: Value, at: Value) -> Value:
         """Values (m, GRID), linear between the points of the grid and constant beyond, at what is in store, (m, P)."""
@@ -333,6 +243,6 @@ class StoredValue:
 def stores_valued(s: Situation, settings: Mapping[str, Setting]) -> str:
     """Reason why nothing is promised of a problem with stores; "" where it has none, or no round ahead is looked at."""
     names = [store.name for store in stores(s.canonical)]
-    if AHEAD in settings and count(settings, AHEAD, s.horizon or 1) == 1:
+    if count_ahead(s, settings) == 1:
         return ""
     return f"what is left in `{names[0]}` has a value, which is an estimate" if names else ""

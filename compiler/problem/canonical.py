@@ -34,7 +34,7 @@ from oco.compiler.problem.previous import (
     standing_still,
 )
 from oco.compiler.problem.shares import kept_for_learning
-from oco.compiler.problem.stated_predictions import stated_predictions
+from oco.compiler.problem.stated_predictions import NO_LOOKAHEAD, Lookahead, stated_predictions
 from oco.compiler.problem.stream_ranges import StreamRange as StreamRange
 from oco.compiler.problem.stream_ranges import stream_range
 from oco.compiler.problem.structure import Structure, structure_of
@@ -59,9 +59,10 @@ class Canonical:
 
     `known` holds the known inequalities where they are apart from the others (`learned`), `previous` the previous decisions as streams,
     `moving` the loss over them where it has some: in `objective` they are the decision itself. `predictions` has the stated prediction of
-    each stream that has one, `statistics` the streams that these use beside contexts. `horizon` is None where the model says that it is
-    unknown, and `reads_horizon` tells whether other fields depend on it; feedback comes `delay` rounds later at most. `unscaled` is the
-    problem in the user's units where this one is in others, `seasons` are those of the data that margins try, where they are known.
+    each stream that has one, `lookahead` those of rounds to come, `statistics` the streams that these use beside contexts. `horizon` is
+    None where the model says that it is unknown, and `reads_horizon` tells whether other fields depend on it; feedback comes `delay`
+    rounds later at most. `unscaled` is the problem in the user's units where this one is in others, `seasons` are those of the data that
+    margins try, where they are known.
     """
 
     model: Model
@@ -78,6 +79,7 @@ class Canonical:
     moving: Expr | None = None
     delay: int = 0
     predictions: tuple[tuple[str, Expr], ...] = ()
+    lookahead: Lookahead = NO_LOOKAHEAD
     statistics: tuple[StreamRange, ...] = ()
     reads_horizon: bool = True
     seasons: tuple[int, ...] = ()
@@ -311,8 +313,7 @@ def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
             own = Inequality(c.label, shape, g, c.timing, c.label, c.span, penalties)
             inequalities.append(timed(own, c, folding, blocks, streams, predicted.of, delay))
     objective, carried = folding.fold(model.objective), [s.following for s in streams if s.following is not None]
-    used = [objective, *carried, *predicted.of.values(), *(c.expr for c in inequalities)]
-    before = previous_streams(blocks, used, model)
+    before = previous_streams(blocks, [objective, *carried, *predicted.exprs, *(c.expr for c in inequalities)], model)
     fields = {name: s.name for name, s in before.items()}
     inequalities = [_marked(model, c, before, blocks) for c in inequalities]
     inequalities += [c for s in streams if s.following is not None for c in _ranges(model, s, folding, before, blocks)]
@@ -334,6 +335,7 @@ def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
         moving=moving,
         delay=delay,
         predictions=tuple((n, of_previous(e, fields)) for n, e in predicted.of.items()),
+        lookahead=replace(predicted.ahead, of=tuple((n, of_previous(e, fields)) for n, e in predicted.ahead.of)),
         statistics=predicted.statistics,
         reads_horizon=folding.reads_horizon,
         seasons=seasons,

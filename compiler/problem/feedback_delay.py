@@ -45,7 +45,7 @@ def delay_of(model: Model, folding: Folding, streams: Sequence[StreamRange]) -> 
                 raise _beside(f"the state `{s.name}`", why, s.stream.span, hint)
     for stated in model.predictions:
         for node in walk(stated.value):
-            if isinstance(node, Name) and statistic_of(node.name) is not None:
+            if isinstance(node, Name) and (used := statistic_of(node.name)) is not None and used.kind != "ahead":
                 why = OWN_ROUNDS
                 raise _beside(f"`{node.name}`", why, node.span, f"predict from contexts, {OR_AT_ONCE}")
     return int(value)

@@ -4,6 +4,7 @@
     ewma(s, a)    e <- e + max(a, 1/t) (s - e)
     mean(s, k)    mean of the last k rounds
     season(s, k)  s of k rounds before; of the round before, where there are fewer
+    ahead(f)      entry 0 of the context f in this round, entry k of what is predicted of k rounds later
 
 The last k rounds stand in a window of k rows, round t in row (t - 1) mod k. Before round 1 each is the middle of the range of s.
 """
@@ -21,27 +22,60 @@ from oco.compiler.problem.folding import Folding
 from oco.compiler.problem.stream_ranges import StreamRange, middle
 from oco.dsl import algebra
 from oco.dsl.build import applied, call
-from oco.dsl.expressions import Expr, Kind, Name, rewrite
+from oco.dsl.expressions import Expr, Kind, Name, constant, rewrite
 from oco.dsl.model import Model
+from oco.dsl.predictions import forecasts_in
 from oco.dsl.statements import Stream
 from oco.dsl.statistics import Statistic, statistic_of
 
 _NOW = Name("t", Kind.ROUND, integer=True)
+_ENTRY = "_ahead_"
+
+
+@dataclass(frozen=True)
+class Lookahead:
+    """Predictions of rounds to come: of each stream and context that has one, over the entries of the `contexts` that are for the round
+    (`entry_name`); empty where the model states none.
+    """
+
+    of: tuple[tuple[str, Expr], ...] = ()
+    contexts: tuple[str, ...] = ()
+
+
+NO_LOOKAHEAD = Lookahead()
+
+
+def entry_name(context: str) -> str:
+    """Name of the entry of a context, along its first axis, for the round that is predicted."""
+    return f"{_ENTRY}{context}"
 
 
 @dataclass(frozen=True)
 class StatedPredictions:
-    """Prediction of each stream that has one, and the values that rounds leave to the next for them."""
+    """Prediction of each stream that has one, those of rounds to come, and the values that rounds leave to the next for them."""
 
     of: Mapping[str, Expr]
+    ahead: Lookahead
     statistics: tuple[StreamRange, ...]
+
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        """All that is predicted, of this round and of rounds to come."""
+        return *self.of.values(), *(e for _, e in self.ahead.of)
 
 
 def stated_predictions(model: Model, folding: Folding, streams: Sequence[StreamRange]) -> StatedPredictions:
     """Predictions that the model states."""
     own = _Statistics({s.name: s for s in streams}, set(model.table()))
-    made = [(p.stream, rewrite(folding.fold(p.value), own.of)) for p in model.predictions]
-    return StatedPredictions({n: algebra.broadcast(e, own.streams[n].shape) for n, e in made}, tuple(own.kept.values()))
+
+    def made(value: Expr, stream: str) -> Expr:
+        return algebra.broadcast(rewrite(folding.fold(value), own.of), own.streams[stream].shape)
+
+    now = {p.stream: made(p.value, p.stream) for p in model.predictions if not own.streams[p.stream].stream.known}
+    looks = [(p, forecasts_in(p.value)) for p in model.predictions]
+    later = tuple((p.stream, made(rewrite(p.value, own.entry), p.stream)) for p, of in looks if of)
+    ahead = Lookahead(later, tuple(dict.fromkeys(n for _, of in looks for n in of)))
+    return StatedPredictions(now, ahead, tuple(own.kept.values()))
 
 
 class _Statistics:
@@ -59,6 +93,8 @@ class _Statistics:
         stream = self.streams[s.stream]
         now = call("add", Name(stream.name, Kind.STREAM, shape=stream.shape, integer=stream.integer), 0.0)
         match s.kind:
+            case "ahead":
+                return algebra.index(now, (constant(np.array(0)),))
             case "last":
                 return self.value(f"last_{s.stream}", stream, middle(stream), lambda own: now)
             case "ewma":
@@ -73,6 +109,13 @@ class _Statistics:
         latest = algebra.index(window, (call("mod", call("maximum", call("sub", _NOW, 2), 0), rounds),))
         past = algebra.index(window, (call("mod", before, rounds),))
         return call("add", latest, call("mul", whole, call("sub", past, latest)))
+
+    def entry(self, node: Expr) -> Expr:
+        """Entry of a context for a round to come, in the place of `ahead` of it; any other node as it is."""
+        s = statistic_of(node.name) if isinstance(node, Name) else None
+        if s is None or s.kind != "ahead":
+            return node
+        return Name(entry_name(s.stream), Kind.STREAM, shape=self.streams[s.stream].shape[1:])
 
     def value(self, name: str, stream: StreamRange, first: Any, following: Callable[[Name], Expr]) -> Name:
         """Value kept under a name, which is none of the model's: what it is in round 1, and after each round."""

@@ -35,7 +35,7 @@ def _unused(canonical: Canonical) -> Iterator[Diagnostic]:
     exprs += [c.moving for c in canonical.inequalities if c.moving is not None]
     exprs += [c.margin.measured for c in canonical.inequalities if c.margin is not None]
     exprs += [e for _, e in canonical.predictions]
-    used = {n for e in exprs for n in names(e, Kind.STREAM)}
+    used = {n for e in exprs for n in names(e, Kind.STREAM)} | set(canonical.lookahead.contexts)
     states = {s.name: set(names(s.following, Kind.STREAM)) for s in canonical.streams if s.following is not None}
     for s in canonical.streams:
         if (

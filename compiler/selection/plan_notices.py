@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from oco.compiler.algorithms import ALGORITHMS
+from oco.compiler.algorithms.stored_value import count_ahead
 from oco.compiler.prover.phrasing import number
 from oco.compiler.selection.choice import Choice
 from oco.compiler.selection.horizons import useful_from
@@ -32,6 +33,15 @@ def _notices(choice: Choice) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "OCO717", message, s.canonical.model.span, f"{users} takes them, where it applies", Severity.WARNING
         )
+    if v is not None and s.canonical.lookahead.contexts and count_ahead(s, v.settings) <= 1:
+        given = ", ".join(f"`{n}`" for n in s.canonical.lookahead.contexts)
+        message = (
+            f"nothing looks ahead to the rounds to come of {given}: `{v.name}` takes the prediction of the round itself"
+        )
+        hint = (
+            "a `state` says what a round leaves to the next, and `using hedged` values it; else predict the round alone"
+        )
+        yield Diagnostic("OCO616", message, s.canonical.model.span, hint, Severity.WARNING)
     if v is not None and v.theorem is not None and (why := withheld(v.theorem, s, v.settings)):
         message = f"nothing is guaranteed of `{v.name}` here: {why}"
         yield Diagnostic("OCO704", message, s.canonical.model.horizon.span, "", Severity.WARNING)

@@ -134,6 +134,15 @@ FACTS: dict[str, Code] = {
         "the level is above what is in stock and on its way. The guide on delayed feedback has the whole of it.",
         Stage.CHECK,
     ),
+    "OCO616": Code(
+        "rounds to come that nothing looks ahead to",
+        "The model predicts streams of rounds to come, by `ahead`. They count by the value of what a round leaves to them in a store, as "
+        "in a battery or a stock: where there is none, or the algorithm values none, the entry of the round itself is all that counts.",
+        "model m\nhorizon T = 100\ndecision x[2] in box(0, 1)\ncontext next[24, 2] in [-1, 1]\nstream c[2] in [-1, 1]\n"
+        "predict c = ahead(next)\nminimize c @ x\n",
+        "Predict the round alone: `predict c = next[0]`; or say what a round leaves to the next by a `state`, and let `hedged` value it.",
+        Stage.COMPILE,
+    ),
     "OCO620": Code(
         "an assumption contradicts the model",
         "What is assumed is better than what the compiler shows to be possible.",

@@ -115,14 +115,16 @@ NAMES: dict[str, Code] = {
     ),
     "OCO219": Code(
         "nothing is predicted of this",
-        "`predict` states what a decision may assume of a stream before its round, one line a stream; contexts and states are known then.",
+        "`predict` states what a decision may assume of a stream before its round, one line a stream; contexts and states are known "
+        "then, and of a context the rounds to come alone are predicted, by `ahead`.",
         _model(_REST.replace("minimize", "predict x = 2\nminimize")),
         "Name a stream that has no prediction yet, and give the prediction its shape, or one number.",
     ),
     "OCO220": Code(
         "this is not known before the round",
         "A prediction is made of contexts, states, `prev(x)`, fixed data, the round, and statistics of streams over the rounds before: "
-        "`last(price)`, `mean(price, 24)`, `ewma(price, 0.1)`, `season(price, 24)`.",
+        "`last(price)`, `mean(price, 24)`, `ewma(price, 0.1)`, `season(price, 24)`. Of rounds to come it is made by `ahead(next_price)`, "
+        "for a context whose first axis has an entry for the round and one for each later one.",
         _model(_REST.replace("minimize", "predict c = 2 * c\nminimize")),
         "Write `last(c)` for the value of the round before, or another statistic.",
     ),

@@ -1,0 +1,170 @@
+"""Costs of what fills stores in the rounds to come: as learned from the rounds so far, and as the model predicts them.
+
+Where the model predicts streams of K rounds (`ahead`), costs of round t + k < t + K are b(s^_k) + r_k: those b of the loss alone at the
+middle of the domain, with the streams as predicted and all else at its middle, and the rest r, which is learned as costs are: as what costs
+were above b(s^_0) in the rounds so far. Where costs are about these streams alone and predictions are right, r is 0; what is wrong with
+predictions on average, at a phase or for some rounds goes into r. With the usual errors e of b + r, and l of what is learned without
+predictions, the cost of a unit is as predicted by l^2 / (l^2 + e^2), else as learned: the mean of least variance of two estimates whose
+errors have nothing to do with one another. Costs of rounds after these are as learned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from oco.compiler.algorithms.learned_costs import KEPT, LearnedCosts
+from oco.compiler.ir.value import Value
+from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.predicted_round import stated_value
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.rule import State
+from oco.compiler.problem.canonical import Canonical
+from oco.compiler.problem.stated_predictions import entry_name
+from oco.compiler.problem.stores import (
+    StoreOfState,
+    diagonal_curvature,
+    has_curvature,
+    value_of_state,
+    without_missing,
+)
+from oco.compiler.problem.stream_ranges import StreamRange, middle
+from oco.dsl.magnitudes import TINY
+
+COST, REST = "cost", "rest"
+SYMBOLS = {
+    f"{name}_{part}": says.format(words)
+    for name, words in ((COST, "cost"), (REST, "cost that predictions leave open"))
+    for part, says in KEPT.items()
+}
+"""State that is kept, by name."""
+
+
+def rounds_predicted(canonical: Canonical) -> int:
+    """Rounds from the present one on of which the model predicts streams; 0 where it predicts none to come."""
+    shapes = {s.name: s.shape for s in canonical.streams}
+    return min((shapes[n][0] for n in canonical.lookahead.contexts), default=0)
+
+
+def filling(p: Problem) -> Problem:
+    """View of a round whose loss pays nothing for what is missing in stores."""
+    result = copy(p)
+    result.spec = replace(p.spec, canonical=without_missing(p.spec.canonical))
+    return result
+
+
+@dataclass(frozen=True)
+class ToCome:
+    """Costs (4, m) of the h-th round after the next one, by h; and the mean cost of a unit of all rounds, (m,)."""
+
+    of: Callable[[Value], Value]
+    mean: Value
+
+
+class CostsToCome:
+    """Costs of the entries of stores, m of them, in the user's units: what a unit more costs, the growth of that, what holding a unit
+    costs, and the drift, (4, m).
+    """
+
+    def __init__(self, p: Problem, stores: Sequence[StoreOfState]) -> None:
+        self.p, self.t, self.stores = p, p.tracer, stores
+        self.size = sum(s.size for s in stores)
+        self.predicted = rounds_predicted(p.spec.canonical) if stores else 0
+        self.learned, self.rest = (LearnedCosts(p, name, self.size) for name in (COST, REST))
+
+    def init(self) -> State:
+        """State before the first round."""
+        return {**self.learned.init(), **(self.rest.init() if self.predicted else {})}
+
+    def update(self, state: State, played: Point, slope: Point) -> State:
+        """State after a round with the decision `played`, where the penalised loss had this slope, in units of the rule."""
+        now = self._costs(self.p, played, slope)
+        after = self.learned.update(state, now)
+        return {**after, **self.rest.update(state, now - self._predicted(1)[0])} if self.predicted else after
+
+    def after_round(self, state: State) -> ToCome:
+        """Costs from the next round on, as learned."""
+        assert self.p.round is not None
+        return ToCome(self.learned.to_come(state, self.p.round, self.p.played), self.learned.kept(state, "overall")[0])
+
+    def before_decision(self, state: State) -> ToCome:
+        """Costs from this round on, which has begun, as learned and as predicted."""
+        t, p, count = self.t, self.p, self.predicted
+        assert p.round is not None
+        begun, over = p.round - 1, p.played - 1.0
+        learned, overall = self.learned.to_come(state, begun, over), self.learned.kept(state, "overall")
+        if not count:
+            return ToCome(learned, overall[0])
+        p.note("what a unit in store costs as predicted, in this round and in those to come")
+        table, rest = self._predicted(count), self.rest.to_come(state, begun, over)
+        usual = t.name("usual", t.sum(table, axis=0) / float(count) + self.rest.kept(state, "overall"))
+        mean = (over * overall[0] + float(count) * usual[0]) / (over + float(count))
+
+        off, by = (costs.kept(state, "usual") ** 2.0 for costs in (self.learned, self.rest))
+        share = t.name("share", t.where(by > 0.0, off / t.maximum(off + by, TINY), 1.0))
+
+        def of(h: Value) -> Value:
+            far, near = learned(h), table[t.minimum(h, count - 1)] + rest(h)
+            cost = t.reshape(far[0] + share * (near[0] - far[0]), (1, self.size))
+            near = t.concat(cost, t.maximum(near[1:2], 0.0), near[2:])
+            return t.where(h < count, near, t.where(over > 0.5, far, usual))
+
+        return ToCome(of, t.name("mean", mean))
+
+    def _predicted(self, count: int) -> Value:
+        """Costs of the loss in `count` rounds from this one on, of streams as predicted: (count, 4, m)."""
+        p, t = self.p, self.t
+        streams = {s.name: s for s in p.spec.canonical.streams}
+        look = p.spec.canonical.lookahead
+        still = {**p.seen, **{n: t.constant(_usual(s), f"middle_{n}") for n, s in streams.items()}}
+
+        def one(k: Value, *entries: Value) -> tuple[Value, ...]:
+            assert p.round is not None
+            last = p.spec.horizon
+            round_ = p.round + k if last is None else t.minimum(p.round + k, last)
+            own = dict(zip(map(entry_name, look.contexts), entries, strict=True))
+            known = Problem(t, p.spec, {**p.seen, **own}, round_, constants=p.constants)
+            seen = {n: self._within(streams[n], stated_value(known, e)) for n, e in look.of}
+            view = Problem(t, p.spec, {**still, **seen}, round_, constants=p.constants)
+            x = view.centre()
+            return (self._costs(view, x, filling(view).gradient(x)),)
+
+        (table,) = t.map_(one, t.iota(count), *(p.seen[n][:count] for n in look.contexts))
+        return table
+
+    def _within(self, s: StreamRange, value: Value) -> Value:
+        """Value of a stream, of its shape and in its range; an integer one rounded."""
+        t = self.t
+        lower, upper = (np.broadcast_to(np.asarray(e, dtype=np.float64), s.shape) for e in (s.lower, s.upper))
+        own = t.reshape(value, s.shape)
+        own = t.minimum(t.maximum(own, t.constant(lower, "least")), t.constant(upper, "greatest"))
+        return t.to_int(t.floor(own + 0.5)) if s.integer else own
+
+    def _costs(self, p: Problem, x: Point, slope: Point) -> Value:
+        """Costs in a round at a decision, where the loss has this slope, both in units of the rule."""
+        t, scales, canonical = self.t, p.spec.scales, p.spec.canonical
+        unit = 1.0 if scales is None else float(scales.loss / scales.radius)
+        entries = t.constant(np.concatenate([s.entries for s in self.stores]), "filling", "decisions that fill stores")
+        rate = t.constant(np.concatenate([s.rate for s in self.stores]), "rate")
+        cost = unit * _flat(p, slope)[entries] / rate
+        growth = t.zeros((self.size,))
+        if has_curvature(canonical):
+            grown = p.values([*diagonal_curvature(canonical).values()], x)[entries]
+            growth = t.name("growth", t.maximum(grown, 0.0) / (rate * rate))
+            cost = cost - growth * rate * _flat(p, p.units.outward(x))[entries]
+        held = p.values([value_of_state(without_missing(canonical), s) for s in self.stores], x)
+        return t.stack(cost, growth, held, p.values([s.drift for s in self.stores], x))
+
+
+def _flat(p: Problem, x: Point) -> Value:
+    parts = [p.tracer.reshape(b, (b.size,)) for b in x.blocks]
+    return parts[0] if len(parts) == 1 else p.tracer.concat(*parts)
+
+
+def _usual(s: StreamRange) -> np.ndarray[Any, Any]:
+    """Middle of a stream, one that it may take."""
+    return np.rint(middle(s)).astype(np.int64) if s.integer else middle(s)

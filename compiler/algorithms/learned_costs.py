@@ -1,0 +1,129 @@
+"""Costs of what fills stores, as learned from the rounds so far: by the level of the last rounds and at the phases of the season.
+
+A round has four numbers for each store: the cost c of a unit more in it, the growth of this cost, what holding a unit costs, and the
+drift. Averages of them, at the phases of the season, predict those of rounds to come: of c the mean of all rounds, with lambda times what
+the level of the last rounds is above it, theta times what the phase is above the level, and phi^h times what the last one was above all
+this; lambda, theta and phi are the regressions, cut to [0, 1], of what came on what was expected, so that noise is no season. No c counts
+as more than two usual errors off: one spike decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from oco.compiler.ir.value import Value
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.rule import State, array
+from oco.dsl.magnitudes import TINY
+
+DAY = 24
+"""Rounds after which errors have a usual size, at least."""
+FORGETS = 0.05
+"""Least rate at which averages at the phases of the season forget, and that of the level."""
+FARTHEST = 2.0
+"""Usual errors that a cost counts as off what was expected, at most, after the first season."""
+SIZE_RATE = 0.02
+"""Least rate at which the usual size of these errors forgets."""
+ROUNDING = 1e-4
+"""Least sum of squares that a regression is on, in squares of the usual error."""
+UNBOUNDED = 1e300
+KEPT = {
+    "by_phase": "{0} of a unit more in store, its growth, holding, drift: at the phases of the season",
+    "overall": "the same on average of all rounds",
+    "level": "{0} of a unit more in store, by the last rounds without their season",
+    "above": "what the last {0} of a unit was above what was expected",
+    "errors": "sums of squares of this and of products with it a round before; the same of what phases, and of what the level is above",
+    "usual": "usual size of the errors",
+}
+"""State that is kept, with what it is of costs called so."""
+
+
+class LearnedCosts:
+    """Costs of m stores, kept under names that begin with `name`, in the round of a problem with a season."""
+
+    def __init__(self, p: Problem, name: str, m: int) -> None:
+        self.p, self.t, self.size = p, p.tracer, m
+        self.season = p.whole("season")
+        self.names = {part: f"{name}_{part}" for part in KEPT}
+
+    def init(self) -> State:
+        """State before the first round."""
+        m, zeros = self.size, self.t.zeros
+        sizes = ((self.season, 4, m), (4, m), (m,), (m,), (6, m), (m,))
+        return {n: zeros(s) for n, s in zip(self.names.values(), sizes, strict=True)}
+
+    def kept(self, state: State, part: str) -> Value:
+        """Part of the state, of those in `KEPT`."""
+        return array(state, self.names[part])
+
+    def update(self, state: State, now: Value) -> State:
+        """State after a round with these costs, (4, m)."""
+        p, t = self.p, self.t
+        assert p.round is not None
+        phase = (p.round - 1) % self.season
+        expected = self.expected(state, phase, p.played - 1.0)
+        usual, begun = self.kept(state, "usual"), p.played > 1.5
+        error = t.name("error", t.where(begun, now[0] - expected[0], 0.0))
+        most = t.where(p.played > float(max(self.season, DAY)) + 0.5, FARTHEST * usual, UNBOUNDED)
+        above = t.name("above", t.minimum(t.maximum(error, -most), most))
+        cost = t.where(begun, expected[0] + above, now[0])
+        now = t.name("costs", t.concat(t.reshape(cost, (1, self.size)), now[1:]))
+        overall, of_phase = self.kept(state, "overall"), self.kept(state, "by_phase")[phase]
+        level = t.where(begun, self.kept(state, "level"), cost)
+        season, theta, _ = self._seasonal(state, phase, p.played)
+        before, beside, higher = self.kept(state, "above"), cost - level, level - overall[0]
+        higher = t.where(begun, higher, 0.0)
+        parts = [(before, above), (season, beside), (higher, cost - overall[0] - theta * season)]
+        products = t.stack(*(a * b for x, y in parts for a, b in ((x, x), (x, y))))
+        visits = 1.0 + t.floor((p.played - 0.5) / float(self.season))
+        rate = t.maximum(1.0 / visits, FORGETS)
+        forgets = FORGETS if self.season == 1 else t.where(p.played > float(self.season) + 0.5, FORGETS, 0.0)
+        at_phase = t.concat(t.reshape(beside, (1, self.size)), now[1:])
+        after = (
+            t.put(self.kept(state, "by_phase"), of_phase + rate * (at_phase - of_phase), phase),
+            t.name("overall", overall + (now - overall) / p.played),
+            t.name("level", level + t.maximum(1.0 / p.played, forgets) * (beside - season)),
+            above,
+            t.name("errors", self.kept(state, "errors") + products),
+            t.name("usual", usual + t.maximum(SIZE_RATE, 1.0 / p.played) * (abs(error) - usual)),
+        )
+        return dict(zip(self.names.values(), after, strict=True))
+
+    def expected(self, state: State, phase: Value, rounds: Value) -> Value:
+        """Costs as expected at a phase after so many rounds, (4, m): those of all rounds where it has not come."""
+        t, overall, errors = self.t, self.kept(state, "overall"), self.kept(state, "errors")
+        season, theta, came = self._seasonal(state, phase, rounds + 1.0)
+        higher = self._regressed(state, errors[4], errors[5]) * (self.kept(state, "level") - overall[0])
+        cost = t.reshape(overall[0] + higher + theta * season, (1, self.size))
+        others = overall[1:] + t.where(came, self.kept(state, "by_phase")[phase][1:] - overall[1:], 0.0)
+        return t.concat(cost, others)
+
+    def to_come(self, state: State, begun: Value, rounds: Value) -> Callable[[Value], Value]:
+        """Costs (4, m) of the h-th round after the next one, by h, once so many rounds have `begun` and `rounds` of them are over."""
+        t, errors = self.t, self.kept(state, "errors")
+        fades = t.name("fades", t.log(t.maximum(self._regressed(state, errors[0], errors[1]), TINY)))
+        above = self.kept(state, "above")
+
+        def of(h: Value) -> Value:
+            row = self.expected(state, (begun + h) % self.season, rounds)
+            cost = row[0] + t.exp(t.to_float(h + 1) * fades) * above
+            return t.concat(t.reshape(cost, (1, self.size)), row[1:])
+
+        return of
+
+    def _seasonal(self, state: State, phase: Value, played: Value) -> tuple[Value, Value, Value]:
+        """Cost at a phase above the level, (m,), 0 in its first round; the part theta of it that is expected, (m,); and whether the phase
+        has come before the round `played`.
+        """
+        t, errors = self.t, self.kept(state, "errors")
+        came = t.to_float(phase) < played - 1.5
+        if self.season == 1:
+            return t.zeros((self.size,)), t.zeros((self.size,)), came
+        season = t.where(came, self.kept(state, "by_phase")[phase][0], 0.0)
+        return season, self._regressed(state, errors[2], errors[3]), came
+
+    def _regressed(self, state: State, squares: Value, products: Value) -> Value:
+        """Regression coefficient, cut to [0, 1]; 0 on what is but rounding beside the usual errors."""
+        t, usual = self.t, self.kept(state, "usual")
+        least = t.maximum(ROUNDING * usual * usual, TINY)
+        return t.minimum(t.maximum(products / t.maximum(squares, least), 0.0), 1.0)

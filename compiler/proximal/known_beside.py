@@ -15,8 +15,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.problem.canonical import Canonical, Inequality
-from oco.compiler.problem.structure import Structure
-from oco.compiler.proximal.entry_bounds import entries_alone
+from oco.compiler.problem.structure import Structure, entries_alone
 from oco.compiler.proximal.known_point import known_rows
 from oco.dsl.magnitudes import TINY
 

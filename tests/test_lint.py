@@ -256,3 +256,16 @@ def test_models_of_the_project_are_free_of_lint() -> None:
 
 def test_a_new_model_is_free_of_all_lint() -> None:
     assert codes(templates()["pacing"].replace("{name}", "m"), frozenset(RULES)) == []
+
+
+def test_a_context_that_predicts_what_moves_a_state_is_used() -> None:
+    text = """\
+model bikes
+horizon T = 40
+decision move in box(-5, 5)
+context weather in [0, 2]
+stream taken in [0, 8]
+state bikes = bikes + move - taken in [0, 20] start 10
+minimize 0.2 * abs(move) + 3 * pos(taken - bikes - move)
+"""
+    assert "OCO603" not in codes(text)

@@ -24,6 +24,7 @@ from oco.compiler.lowering.points import Point, Rows, repeated
 from oco.compiler.lowering.predicted_round import Samples, after, as_predicted, parts_of, positions, problem_of
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array, flattened, of_form, rows
+from oco.compiler.proximal.known_beside import beside_known, coupling
 from oco.compiler.proximal.known_point import nearest_known, rows_known
 from oco.compiler.proximal.known_step import kept_after, kept_at_start
 from oco.compiler.proximal.penalty import implicit_step, penalized_step
@@ -286,7 +287,7 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
     data = _rows_of(p, array(state, "predicted") if predictions.size else None, solved)
     sizes = t.constant(np.array([c for _, c, _ in solved]), "reach", "factors of the steps")
     caps = DualPrices(p).caps_beside(t.full(1.0, (N,)) * p.setting("Q")) if N else t.zeros((0,))
-    priced = DualPrices(p).some
+    priced, known = DualPrices(p).some, coupling(canonical)
     begun = p.begun
 
     def solve(
@@ -300,14 +301,20 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
         slope = slope + charged if priced else slope
         total = t.name("total", before + slope.squared_norm())
         alpha = t.name("alpha", t.sqrt(2.0 * t.maximum(total, TINY)) / (2.0 * size * D))
-        if problem_of(moved(y).spec.canonical, samples).whole is not None:
-            weights = t.concat(t.ones((1,)), caps) if N else t.ones((1,))
-            whole = as_predicted(moved(y), row, margin, following, True, samples)
-            step = implicit_step(whole, y, charged, alpha, weights)
-        elif not N:
-            step = p.domain.project(y - slope / (2.0 * alpha))
+        has_whole = problem_of(moved(y).spec.canonical, samples).whole is not None
+        if has_whole:
+            own = as_predicted(moved(y), row, margin, following, True, samples)
+        parts = [t.ones((1,))] * has_whole + [caps] * bool(N)
+        if known:
+            own, firm = beside_known(own, known, y, slope, alpha)
+            parts.append(firm)
+        weights = t.concat(*parts) if len(parts) > 1 else parts[0] if parts else caps
+        if has_whole:
+            step = implicit_step(own, y, charged, alpha, weights)
+        elif parts:
+            step = penalized_step(own, y, slope, alpha, weights, own.constraints(y))
         else:
-            step = penalized_step(own, y, slope, alpha, caps, own.constraints(y))
+            step = p.domain.project(y - slope / (2.0 * alpha))
         if not following:
             step, total = step.map(lambda a, b: t.where(begun, a, b), y), t.where(begun, total, before)
         return [total, *step.blocks]

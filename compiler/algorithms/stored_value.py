@@ -174,7 +174,7 @@ class StoredValue:
         """Values of a unit more before the round after the next one, (m, GRID)."""
         t, m = self.t, self.size
         keep, least, most = (self._column(self._constant(n)) for n in ("keep", "least", "most"))
-        lower, upper, missing = (self._column(self._end(n)) for n in ("lower", "upper", "paid"))
+        lower, upper, missing, wasted = (self._column(self._end(n)) for n in ("lower", "upper", "paid", "wasted"))
         missing = t.where(missing > 0.0, missing, UNBOUNDED)
         step = t.name("step", (upper - lower) / float(GRID - 1))
         stored = t.name("stored", lower + step * t.to_float(t.iota(GRID)))
@@ -193,7 +193,10 @@ class StoredValue:
             at = t.reshape(left, (m, GRID * flows))
             value = t.where(at > upper + edge, -UNBOUNDED, self._interpolated(after, at))
             value = t.reshape(t.where(at < lower - edge, missing, value), (m, GRID, flows))
-            return (keep * self._at_one_price(value, t.reshape(price, (m, 1, flows))) - self._column(row[2]),)
+            at_price = self._at_one_price(value, t.reshape(price, (m, 1, flows)))
+            # Where every flow fills the store beyond an end at which what is more is wasted, a unit more is worth nothing.
+            lost = t.and_(wasted > 0.0, value[:, :, 0] <= -UNBOUNDED)
+            return (keep * t.where(lost, 0.0, at_price) - self._column(row[2]),)
 
         (values,) = t.for_(self.ahead, earlier, [t.broadcast(self._column(costs.mean), (m, GRID))])
         return values

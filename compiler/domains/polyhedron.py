@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 PROGRAMMED = 16
 """Dimensions from which a linear program tells where pivots of a minimisation at compile time begin."""
 
+ROUNDED = 1e-14
+"""Rounding error of a corner, as a share of its size and of half the width of the set."""
+
 
 @dataclass(frozen=True, eq=False)
 class Polyhedron(Domain):
@@ -235,8 +238,10 @@ class Polyhedron(Domain):
         corners = self._corners
         if corners is None:
             return lower, upper
-        # Corners are rounded: 1e-17 below 0 would take the sign from a cost over a box from 0.
-        return np.maximum(corners.min(axis=0), lower), np.minimum(corners.max(axis=0), upper)
+        # Corners are rounded: 1e-17 beside 0 would take the sign from a cost over a box from 0, or the corner 0 from the set.
+        near = ROUNDED * np.maximum(np.abs(corners).max(axis=0), self._reduced.scale.reshape(self.shape))
+        low, high = corners.min(axis=0), corners.max(axis=0)
+        return np.where(low <= lower + near, lower, low), np.where(high >= upper - near, upper, high)
 
     @property
     def lower(self) -> Floats:

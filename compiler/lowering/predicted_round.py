@@ -114,8 +114,9 @@ def _is_solved(canonical: Canonical, whole: Canonical) -> bool:
     structure, _ = whole.structure
     if is_affine(whole.objective, decisions) or not separable_under_rows(structure, domains):
         return False
-    curvature = ProofContext(canonical).composition
-    exprs = (canonical.objective, *(c.expr for c in canonical.inequalities))
+    stated = canonical.unscaled or canonical  # what the value of stores adds is convex by construction
+    curvature = ProofContext(stated).composition
+    exprs = (stated.objective, *(c.expr for c in canonical.inequalities))
     return separable_over_box(structure, domains) or all(curvature(e) in CONVEX_KINDS for e in exprs)
 
 

@@ -45,8 +45,9 @@ def _unused(canonical: Canonical) -> Iterator[Diagnostic]:
         ):
             yield _unused_state(s)
     used |= set().union(*states.values())
+    regressed = bool(canonical.inequalities or canonical.known or states)  # experts do, on contexts
     for s in canonical.streams:
-        if s.name not in used and not (s.stream.known and canonical.inequalities):  # experts regress on contexts
+        if s.name not in used and not (s.stream.known and regressed):
             message = f"the {'context' if s.stream.known else 'stream'} `{s.name}` stands in no loss and no constraint"
             yield Diagnostic("OCO603", message, s.stream.span, "use it or leave it out", Severity.WARNING)
 

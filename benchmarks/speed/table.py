@@ -23,6 +23,7 @@ from run import EXAMPLES, HERE, address, drawn, handwritten, same
 
 import oco
 from oco.backends.learner import Learner
+from oco.backends.python.executed import executed
 from oco.dsl.statements import Feedback
 from oco.plan import Plan
 
@@ -115,18 +116,20 @@ def works_of(line: Line, plan: Plan, data: Mapping[str, np.ndarray]) -> Works:
 
 
 def numpy_rules(line: Line, plan: Plan, data: Mapping[str, np.ndarray], rounds: int) -> Works:
-    """The emitted rule in NumPy without the learner around it, and the rule by hand, which decides alike."""
-    compiled, first = plan.compiled("numpy"), [plan.contract.start[f.name] for f in plan.program.decision]
+    """The emitted text of the rule without the learner around it, which looks at its results, and the rule by hand, which decides alike."""
+    program, first = plan.program, [plan.contract.start[f.name] for f in plan.program.decision]
+    rule = executed(program, plan.compiled("numpy").source, [program.init, program.decide, program.update])
+    init, decide, update = (rule[f.name] for f in (program.init, program.decide, program.update))
     rng, alone = np.random.default_rng(0), plan.canonical.feedback is not Feedback.FULL
     draws = [[rng.normal(size=f.type.shape) for f in plan.program.draws] for _ in range(rounds)]
     given = [[float(np.sin(t))] if alone else [data[f.name][t] for f in plan.program.feedback] for t in range(rounds)]
     decided: dict[str, list[np.ndarray]] = {}
 
     def emitted() -> None:
-        state, decided["emitted"] = compiled.init(*first), []
+        state, decided["emitted"] = init(*first), []
         for values, drawn_now in zip(given, draws):
-            decided["emitted"].append(compiled.decide(*state, *drawn_now)[0])
-            state = compiled.update(*state, *values, *drawn_now)
+            decided["emitted"].append(decide(*state, *drawn_now)[0])
+            state = update(*state, *values, *drawn_now)
 
     def written() -> None:
         learner, decided["written"] = line.numpy(plan.horizon), []

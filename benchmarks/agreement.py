@@ -248,10 +248,14 @@ def rows(rounds: int, only: str, seconds: float, known: Sequence[Row]) -> Iterat
 
 
 def chosen_rows(rounds: int, seconds: float) -> Iterator[Row]:
-    """Each example with the algorithm that is chosen for it, at its own horizon's settings of the paper."""
+    """Each example with the algorithm that is chosen for it, but for those whose decisions before a round enter it: no call of C plays
+    all of their rounds.
+    """
     for path in sorted((HERE.parent / "examples").glob("*.oco")):
         try:
             plan = oco.compile(oco.load(path), settings="paper")
+            if plan.program.previous:
+                continue
             plan = plan if plan.horizon is None else plan.with_horizon(rounds)
             few = max(MATRIX_ROUNDS, 10**7 // plan.canonical.size)
             yield compared(path.stem, plan, min(rounds, few), False, seconds)

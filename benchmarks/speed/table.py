@@ -19,7 +19,7 @@ import numpy as np
 from reference.by_hand import Bandit, Capped, JobScheduling, Portfolio, Simplex
 from reference.tracking import Tracking
 from roofline import least_seconds, peak
-from run import EXAMPLES, HERE, address, drawn, handwritten, same
+from run import EXAMPLES, HERE, address, drawn, fleet_by_hand, fleet_rounds, fleet_seconds, handwritten, same
 
 import oco
 from oco.backends.learner import Learner
@@ -30,6 +30,7 @@ from oco.plan import Plan
 FAST = ("-O3", "-march=native", "-ffast-math")
 REPEATS = 7
 ROUNDS_OF_NUMPY = 200
+ROUNDS_OF_FLEET = 30
 COLUMNS = ("reference", "whole horizon", "of it fast", "decide + observe", "run, last kept", "run, all kept")
 NUMPY = ("emitted NumPy", "NumPy by hand")
 Works = dict[str, tuple[Callable[[], object], int]]
@@ -68,7 +69,10 @@ def main() -> None:
     print(f"Peak: {most.operations / 1e9:.3g} billion operations and {most.bytes / 1e9:.3g} GB a second\n")
     heads = ("a round of", "roofline", "best C", *COLUMNS, *NUMPY)
     print(f"| {' | '.join(heads)} |\n|{' --- |' * len(heads)}")
-    for name in sys.argv[1:] or LINES:
+    for name in sys.argv[1:] or (*LINES, "fleet"):
+        if name == "fleet":
+            print(f"| {' | '.join(fleet_cells())} |", flush=True)
+            continue
         line = LINES[name]
         plan = oco.compile(oco.load(line.model), algorithm=line.algorithm, settings="paper")
         seconds = least(works_of(line, plan, drawn(plan, line.rounds)))
@@ -76,6 +80,18 @@ def main() -> None:
         bound, what = least_seconds(plan)
         cells = [cell(seconds.get(c), best) for c in COLUMNS] + [cell(seconds.get(c), by_hand) for c in NUMPY]
         print(f"| {name} | {bound * 1e6:.2g} us, {what} | {best * 1e6:.3g} us | {' | '.join(cells)} |", flush=True)
+
+
+def fleet_cells() -> list[str]:
+    """The row of a fleet of 10,000 learners of tracking, a learner-round: `decide` and `observe` in C, and in NumPy."""
+    line = LINES["tracking"]
+    plan = oco.compile(oco.load(line.model), algorithm=line.algorithm, settings="paper")
+    sides = {"best C": fleet_by_hand(plan, *FAST), "reference": fleet_by_hand(plan)}
+    sides |= {"decide + observe": fleet_rounds(plan, "c"), "emitted NumPy": fleet_rounds(plan, "numpy")}
+    seconds = {name: min(found) for name, found in fleet_seconds(sides, ROUNDS_OF_FLEET).items()}
+    best = seconds.pop("best C")
+    cells = [cell(seconds.get(c), best) for c in (*COLUMNS, *NUMPY)]
+    return ["fleet of 10,000, tracking", "", f"{best * 1e6:.3g} us", *cells]
 
 
 def cell(seconds: float | None, beside: float | None) -> str:

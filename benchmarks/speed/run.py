@@ -104,9 +104,9 @@ def row(what: str, ours: float, theirs: float, words: str, target: str) -> Row:
     return what, micro(ours), f"{micro(theirs)} {words}", f"{ours / theirs:.2f}", target
 
 
-def same(found: np.ndarray, expected: np.ndarray) -> None:
-    """The reference decides alike, to a share of 1e-8."""
-    assert np.abs(found - expected).max() < 1e-8 * max(1.0, np.abs(expected).max()), "the reference decides otherwise"
+def same(found: np.ndarray, expected: np.ndarray, share: float = 1e-8) -> None:
+    """The reference decides alike, to this share."""
+    assert np.abs(found - expected).max() < share * max(1.0, np.abs(expected).max()), "the reference decides otherwise"
 
 
 def horizon(bench: Bench, what: str, plan: Plan, data: dict[str, np.ndarray], reference: str) -> Row:
@@ -267,7 +267,7 @@ def fleet_rounds(plan: Plan, backend: str) -> Round:
 
 
 def fleet_by_hand(plan: Plan, *options: str) -> Round:
-    """The same of vectors written by hand."""
+    """Decide and observe of learners side by side in vectors, written by hand."""
     by_hand, blocks, data = handwritten("tracking_fleet.c", *options), -(-FLEET // 8), _fleet_data(plan)
     order = [f.name for f in plan.program.feedback]
     state = [np.full((blocks, 10, 8), 2.5), np.full((blocks, 2, 8), plan.horizon / 2)]

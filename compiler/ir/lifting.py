@@ -76,7 +76,7 @@ def _same_in_callers(program: Program, name: str) -> set[int]:
 
 
 def _steady(program: Program, name: str) -> set[int]:
-    """As `_same_in_callers`, also of the one call of a caller that hands on parameters of its own which are steady."""
+    """Places of those of `_same_in_callers`, and of those for which the one call of a caller hands on steady parameters of its own."""
     functions, entries = {f.name: f for f in all_functions(program)}, {f.name for f in program.entries}
     same = set(range(len(functions[name].body.params)))
     for caller, calls in _callers(program, name).items():
@@ -89,10 +89,10 @@ def _steady(program: Program, name: str) -> set[int]:
     return same
 
 
-def _lifted(program: Program, name: str, same: set[int], worth: Callable[[Equation], bool]) -> Program:
+def _lifted(program: Program, name: str, same: set[int], moves: Callable[[Equation], bool]) -> Program:
     """The program where what this function makes of these parameters alone, and is worth it, is made by its callers."""
     function, callers = next(f for f in program.functions if f.name == name), _callers(program, name)
-    moved = _movable(function, same, worth)
+    moved = _movable(function, same, moves)
     if not callers or not moved:
         return program
     names = {v.name for e in moved for v in e.outs}
@@ -140,7 +140,7 @@ def _same(caller: Function, calls: Sequence[_Call]) -> set[int]:
     }
 
 
-def _movable(function: Function, same: set[int], worth: Callable[[Equation], bool]) -> list[Equation]:
+def _movable(function: Function, same: set[int], moves: Callable[[Equation], bool]) -> list[Equation]:
     """The equations that depend on these parameters alone and are worth it, with all that they need."""
     outside = {p.name for k, p in enumerate(function.body.params) if k not in same}
     free = list[Equation]()
@@ -152,7 +152,7 @@ def _movable(function: Function, same: set[int], worth: Callable[[Equation], boo
             free.append(e)
     wanted: set[str] = set()
     for e in reversed(free):
-        if worth(e) or e.outs[0].name in wanted:
+        if moves(e) or e.outs[0].name in wanted:
             wanted |= {v.name for v in e.outs} | {a.name for a in e.args if isinstance(a, Var)}
     return [e for e in free if e.outs[0].name in wanted]
 

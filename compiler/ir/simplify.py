@@ -92,7 +92,7 @@ class _Simplifier:
         return self.bound(e, before, ())
 
     def of_vectors(self, e: Equation) -> Equation | None:
-        """An operation entry by entry on the vectors that arguments are rows of, beside numbers; None where there are other arguments."""
+        """Operation entry by entry on the vectors that arguments are rows of, beside numbers; None where there are other arguments."""
         one, *rest = e.outs[0].type.shape or (0,)
         if one != 1 or not rest or e.op not in OPS or not OPS[e.op].elementwise:
             return None
@@ -102,7 +102,7 @@ class _Simplifier:
         return self.bound(e, tuple(a for a in before if a is not None), tuple(rest))
 
     def row_of(self, operand: Operand, shape: tuple[int, ...]) -> Operand | None:
-        """What an operand is a row of, if it has this shape; a number and an array of this shape are themselves."""
+        """Vector of this shape that an operand is a row of; a number and an array of this shape are themselves."""
         if operand.type.shape in ((), shape):
             return operand
         behind = self.source(operand, "reshape")
@@ -189,7 +189,7 @@ def _chained(op: str) -> Callable[[_Simplifier, Equation], Answer]:
 
 
 def _reshape(s: _Simplifier, e: Equation) -> Answer:
-    """As `_chained`; a transpose of a row or column has its entries in the same order."""
+    """Shape of what was a shape before, or the transpose of a row or column, whose entries are in the same order."""
     behind = s.source(e.args[0], "transpose")
     if behind and sum(n > 1 for n in behind.args[0].type.shape) <= 1:
         return replace(e, args=behind.args)

@@ -248,13 +248,13 @@ def rows(rounds: int, only: str, seconds: float, known: Sequence[Row]) -> Iterat
 
 
 def chosen_rows(rounds: int, seconds: float) -> Iterator[Row]:
-    """Each example with the algorithm that is chosen for it, but for those whose decisions before a round enter it: no call of C plays
-    all of their rounds.
+    """Each example with the algorithm that is chosen for it, but for those that decide with values known before, or with their decision
+    of the round before.
     """
     for path in sorted((HERE.parent / "examples").glob("*.oco")):
         try:
             plan = oco.compile(oco.load(path), settings="paper")
-            if plan.program.previous:
+            if plan.program.previous or plan.program.prepare is not None:
                 continue
             plan = plan if plan.horizon is None else plan.with_horizon(rounds)
             few = max(MATRIX_ROUNDS, 10**7 // plan.canonical.size)

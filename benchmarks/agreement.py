@@ -13,7 +13,7 @@ import json
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -247,6 +247,22 @@ def rows(rounds: int, only: str, seconds: float, known: Sequence[Row]) -> Iterat
                 print(f"{algorithm} on {name}: {error}", file=sys.stderr, flush=True)
 
 
+def chosen_rows(rounds: int, seconds: float) -> Iterator[Row]:
+    """Each example with the algorithm that is chosen for it, but for those that decide with values known before, or with their decision
+    of the round before.
+    """
+    for path in sorted((HERE.parent / "examples").glob("*.oco")):
+        try:
+            plan = oco.compile(oco.load(path), settings="paper")
+            if plan.program.previous or plan.program.prepare is not None:
+                continue
+            plan = plan if plan.horizon is None else plan.with_horizon(rounds)
+            few = max(MATRIX_ROUNDS, 10**7 // plan.canonical.size)
+            yield compared(path.stem, plan, min(rounds, few), False, seconds)
+        except OcoError as error:
+            print(f"{path.stem}: {error}", file=sys.stderr, flush=True)
+
+
 def table(found: Sequence[Row], head: str, of: Callable[[Row], str]) -> Iterator[str]:
     """The worst of the rows that are alike in one respect."""
     yield f"| {head} | models | rounds | NumPy and C | rounds | interpreter and C | C without a pass | NumPy without a pass |"
@@ -313,14 +329,28 @@ def page(found: Sequence[Row], rounds: int, seconds: float) -> Iterator[str]:
             yield f"| {r.algorithm} | {r.model.split(', ')[0]} | {r.rounds[0]} | {r.alike[0]} | {r.alike[1]} |"
 
 
+def section(found: Iterable[Row]) -> Iterator[str]:
+    """The table of the examples."""
+    yield "| example | algorithm | rounds | NumPy and C | rounds | interpreter and C | the same to 1e-9 | NumPy moved the same |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
+    for r in found:
+        (numpy, interpreter), (far, meant), (alike, moved) = r.rounds, r.apart, r.alike or ("", "")
+        yield f"| {r.model} | {r.algorithm} | {numpy} | {far:.0e} | {interpreter} | {meant:.0e} | {alike} | {moved} |"
+
+
 def main() -> None:
     given = argparse.ArgumentParser()
     given.add_argument("rounds", type=int, nargs="?", default=10_000)
     given.add_argument("--only", default="", help="models whose name has this text")
     given.add_argument("--seconds", type=float, default=3.0, help="processor time for the rounds of a row in NumPy")
     given.add_argument("--log", type=Path, help="rows played so far; more are added")
+    given.add_argument("--chosen", action="store_true", help="the table of examples with the chosen algorithm alone")
     wanted = given.parse_args()
     warnings.simplefilter("ignore")
+    if wanted.chosen:
+        for line in section(chosen_rows(wanted.rounds, wanted.seconds)):
+            print(line, flush=True)
+        return
     known, found = read(wanted.log), list[Row]()
     for row in rows(wanted.rounds, wanted.only, wanted.seconds, known):
         found.append(row)

@@ -89,6 +89,15 @@ def test_a_total_far_below_the_bounds_is_met_to_its_own_rounding(total: float) -
         assert_close(p, exact_clip_to_total(np.array(v), [0.0, 0.0], [1.0, 1.0], total), total)
 
 
+@pytest.mark.parametrize("shift", [0.0, 0.3, -0.6, 40.0])
+def test_a_total_of_many_small_entries_is_met_wherever_they_lie(shift: float) -> None:
+    """Shifts below and above those after which the search is begun again."""
+    v = np.random.default_rng(0).normal(0, 0.01, 150) + shift
+    p = domain("capped_simplex", (150,), 0.01).project_array(v)
+    assert_close(p, exact_clip_to_total(v, [0.0] * 150, [0.01] * 150, 1.0), 0.01)
+    assert abs(math.fsum(p) - 1) <= 1e-14
+
+
 def test_bounds_far_out_of_reach_leave_the_others_exact() -> None:
     lo, hi, total = np.array([-1e-16, 0.0]), np.array([-1e-16, 4e-9]), -1e-16 + 6e-23
     p = domain("budget", (2,), lo, hi, total).project_array(np.array([-5.7e-9, 2e-9]))

@@ -315,10 +315,11 @@ def test_expressions_have_no_parentheses_to_spare():
             t.maximum(0.0, a)[1:] * a[i],
             1.0 / (2.0 * a),
             a / (b / a) / 2.0,
+            t.sum(t.to_float(a > 0)),
         )
 
     types = [("a", Type(FLOAT, (3,))), ("b", Type(FLOAT, (3,))), ("A", Type(FLOAT, (3, 3))), ("i", Type(INT))]
-    functions = [t.function(f"f{k}", lambda *vs, k=k: body(*vs)[k], types) for k in range(11)]
+    functions = [t.function(f"f{k}", lambda *vs, k=k: body(*vs)[k], types) for k in range(12)]
     assert [function_lines(f)[-1].removeprefix("    return ") for f in functions] == [
         "a - (b - a) - b",
         "(a + b) * (a - b) / b",
@@ -331,6 +332,7 @@ def test_expressions_have_no_parentheses_to_spare():
         "np.maximum(0.0, a)[1:] * a[i]",
         "1.0 / (2.0 * a)",
         "a / (b / a) / 2.0",
+        "float(np.count_nonzero(a > 0.0))",
     ]
     args = [np.array([1.0, 2.0, 3.0]), np.array([3.0, 1.0, 2.0]), np.arange(9.0).reshape(3, 3), 1]
     with np.errstate(all="ignore"):

@@ -8,7 +8,7 @@ from test_ir_passes import learner, operations
 from oco.compiler.ir.fusion import stored
 from oco.compiler.ir.hoisting import hoist
 from oco.compiler.ir.interpret import interpret
-from oco.compiler.ir.lifting import lift
+from oco.compiler.ir.lifting import lift, lift_arrays
 from oco.compiler.ir.loop_groups import groups
 from oco.compiler.ir.program import DType, Type
 from oco.compiler.ir.rewrite import equations_of
@@ -43,6 +43,25 @@ def test_what_every_call_computes_is_passed():
     assert "sqrt" in operations(after) and "sqrt" not in [e.op for e in equations_of(after.functions[0].body)]
     x = np.array([0.1, 0.2, 0.3])
     assert np.array_equal(interpret(after, "update", [1, x])[1], interpret(before, "update", [1, x])[1])
+
+
+def test_arrays_pass_through_callers_that_call_once():
+    """`inner` makes -x of what `outer` hands on and gets from a loop; a product with what the loop changes stays."""
+
+    def update(t, x, seen):
+        inner = lambda a, b: a * (b - 2.0 * b * b)  # noqa: E731
+        outer = lambda a, b: t.call("inner", inner, a + b, b)  # noqa: E731
+        (result,) = t.while_(lambda a: t.sum(a) < 0.0, lambda a: (t.call("outer", outer, a, x),), (x,))
+        return result
+
+    before = learner(update)
+    after = check(lift_arrays(before))
+    left = {f.name: [e.op for e in equations_of(f.body)] for f in after.functions}
+    assert left == {"inner": ["mul"], "outer": ["add", "call"]}
+    assert operations(after).count("mul") == 2 and operations(after).count("sub") == 1
+    for start in ([-0.1, 0.2, -0.3], [3.0, 4.0, 5.0]):  # the loop takes turns, and none
+        same = [interpret(program, "update", [1, np.array(start)])[1] for program in (before, after)]
+        assert np.array_equal(*same)
 
 
 def test_small_systems_are_arithmetic():

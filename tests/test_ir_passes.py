@@ -161,7 +161,17 @@ def test_numbers_fold_into_literals_and_arrays_into_constants():
         (lambda t, x: x - (-t.exp(x)), ["exp", "add"]),
         (lambda t, x: (-x) * (-t.exp(x)), ["exp", "mul"]),
         (lambda t, x: x * t.broadcast(t.sum(x), (3,)), ["sum", "mul"]),
+        (
+            lambda t, x: x + (2.0 - t.broadcast(t.sum(x), (3,))) * t.broadcast(t.max(x), (3,)),
+            ["sum", "sub", "max", "mul", "add"],
+        ),
+        (
+            lambda t, x: t.exp(t.broadcast(t.sum(x), (3,))),
+            ["sum", "broadcast", "exp"],
+        ),  # vectors round exponentials their own way
         (lambda t, x: t.reshape(t.reshape(x, (1, 3)), (3, 1))[:, 0], []),
+        (lambda t, x: t.reshape(t.reshape(x, (1, 3)).T, (3,)), []),
+        (lambda t, x: t.reshape(x * abs(t.reshape(x, (1, 3))), (3,)), ["abs", "mul"]),
         (lambda t, x: t.where(True, x, -x), []),
         (lambda t, x: x[:], []),
     ],

@@ -98,6 +98,18 @@ def _method(name: str) -> Template:
     return write
 
 
+_general_sum = _method("sum")
+
+
+def _sum(args: Sequence[Text], e: Equation) -> Text:
+    """Sum of entries; of a mask the number of entries that hold."""
+    (x,) = args
+    is_mask = x.plain and not x.whole and not x.is_literal
+    if not is_mask or _made(e).shape:
+        return _general_sum(args, e)
+    return replace(call("float", [f"np.count_nonzero({x.plain})"], _made(e)), weak=True)
+
+
 def _negation(args: Sequence[Text], e: Equation) -> Text:
     return Text(f"-{args[0].at(Level.SIGN)}", Level.SIGN, _made(e), weak=args[0].weak)
 
@@ -270,7 +282,7 @@ TEMPLATES: dict[str, Template] = {
     "and": _logical("and", "&", Level.AND, Level.BIT_AND),
     "or": _logical("or", "|", Level.OR, Level.BIT_OR),
     "where": _where,
-    "sum": _method("sum"),
+    "sum": _sum,
     "max": _method("max"),
     "min": _method("min"),
     "prod": _method("prod"),

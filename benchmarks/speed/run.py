@@ -16,7 +16,7 @@ import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -104,9 +104,9 @@ def row(what: str, ours: float, theirs: float, words: str, target: str) -> Row:
     return what, micro(ours), f"{micro(theirs)} {words}", f"{ours / theirs:.2f}", target
 
 
-def same(found: np.ndarray, expected: np.ndarray) -> None:
-    """The reference decides alike, to a share of 1e-8."""
-    assert np.abs(found - expected).max() < 1e-8 * max(1.0, np.abs(expected).max()), "the reference decides otherwise"
+def same(found: np.ndarray, expected: np.ndarray, share: float = 1e-8) -> None:
+    """The reference decides alike, to this share."""
+    assert np.abs(found - expected).max() < share * max(1.0, np.abs(expected).max()), "the reference decides otherwise"
 
 
 def horizon(bench: Bench, what: str, plan: Plan, data: dict[str, np.ndarray], reference: str) -> Row:
@@ -250,37 +250,62 @@ def numpy_module(bench: Bench) -> Iterator[Row]:
     yield row("tracking, emitted NumPy", ours / rounds, theirs / rounds, "by hand in NumPy", "1.3")
 
 
-def fleet(bench: Bench) -> Iterator[Row]:
-    """Many learners on one core, a round of each: decide and observe, against vectors written by hand that give the same."""
-    plan = bench.tracking
-    ours = plan.fleet(FLEET, backend="c")
-    order = [f.name for f in plan.program.feedback]
-    data = drawn(plan, 4 * FLEET)
-    rounds = [{n: v.reshape(4, FLEET, *v.shape[1:])[k] for n, v in data.items()} for k in range(4)]
-    by_hand, blocks = handwritten("tracking_fleet.c"), -(-FLEET // 8)
-    state = [np.full((blocks, 10, 8), 2.5), np.full((blocks, 2, 8), plan.horizon / 2)]
-    outs = [np.empty((FLEET, 10)), np.empty(FLEET), np.empty((FLEET, 2))]
+Round = Callable[[int], np.ndarray]
+"""A round of a fleet by its number, from 1, which gives the decisions."""
+
+
+def fleet_rounds(plan: Plan, backend: str) -> Round:
+    """Decide and observe of many learners of tracking."""
+    ours, data = plan.fleet(FLEET, backend=backend), _fleet_data(plan)
 
     def emitted(t: int) -> np.ndarray:
         decided: np.ndarray = ours.decide()
-        ours.observe(**rounds[t % 4])
+        ours.observe(**data[t % 4])
         return decided
+
+    return emitted
+
+
+def fleet_by_hand(plan: Plan, *options: str) -> Round:
+    """Decide and observe of learners side by side in vectors, written by hand."""
+    by_hand, blocks, data = handwritten("tracking_fleet.c", *options), -(-FLEET // 8), _fleet_data(plan)
+    order = [f.name for f in plan.program.feedback]
+    state = [np.full((blocks, 10, 8), 2.5), np.full((blocks, 2, 8), plan.horizon / 2)]
+    outs = [np.empty((FLEET, 10)), np.empty(FLEET), np.empty((FLEET, 2))]
 
     def written(t: int) -> np.ndarray:
         sizes = [ctypes.c_int64(FLEET), ctypes.c_int64(t), ctypes.c_double(plan.horizon)]
-        by_hand(*sizes, *map(address, [*state, *(rounds[t % 4][n] for n in order), *outs]))
+        by_hand(*sizes, *map(address, [*state, *(data[t % 4][n] for n in order), *outs]))
         return outs[0]
 
-    seconds: dict[Callable[[int], np.ndarray], list[float]] = {emitted: [], written: []}
-    for t in range(1, 6 * bench.repeats + 1):
-        decided = {}
-        for work in (emitted, written) if t % 2 else (written, emitted):  # the second one finds the data in the cache
+    return written
+
+
+def _fleet_data(plan: Plan) -> list[dict[str, np.ndarray]]:
+    data = drawn(plan, 4 * FLEET)
+    return [{n: v.reshape(4, FLEET, *v.shape[1:])[k] for n, v in data.items()} for k in range(4)]
+
+
+def fleet_seconds(sides: Mapping[str, Round], rounds: int) -> dict[str, list[float]]:
+    """Seconds of a learner-round of each side in each round; those after the first find the data in the cache, and take turns in that."""
+    seconds: dict[str, list[float]] = {name: [] for name in sides}
+    for t in range(1, rounds + 1):
+        decided = []
+        for name in list(sides)[:: 1 if t % 2 else -1]:
             began = time.process_time()
-            decided[work] = work(t)
-            seconds[work].append((time.process_time() - began) / FLEET)
-        same(decided[emitted], decided[written])
+            decided.append(sides[name](t))
+            seconds[name].append((time.process_time() - began) / FLEET)
+        for other in decided[1:]:
+            same(other, decided[0])
+    return seconds
+
+
+def fleet(bench: Bench) -> Iterator[Row]:
+    """Many learners on one core, a round of each: decide and observe, against vectors written by hand that give the same."""
+    plan = bench.tracking
+    sides = {"C": fleet_rounds(plan, "c"), "by hand": fleet_by_hand(plan)}
+    mine, theirs = map(statistics.median, fleet_seconds(sides, 6 * bench.repeats).values())
     lanes = emit_fleet(plan.program, plan.contract).lanes
-    mine, theirs = (statistics.median(found) for found in seconds.values())
     yield row(f"tracking, fleet of 10,000 in blocks of {lanes}, a learner-round", mine, theirs, "by hand", "1.5")
 
 

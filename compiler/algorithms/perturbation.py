@@ -17,6 +17,7 @@ from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Draw, Problem, TraceSpec
 from oco.compiler.theory.theorems import Hypothesis, Objection, Situation
+from oco.dsl.magnitudes import TINY
 
 
 def draws(spec: TraceSpec) -> tuple[Draw, ...]:
@@ -28,8 +29,7 @@ def direction(p: Problem) -> Point:
     """u_t on the unit sphere of the affine hull of the domain."""
     t = p.tracer
     u = Point(tuple(_tangent(t, d, v) for d, v in zip(p.domain.domains, p.drawn_point("u").blocks)))
-    length = p.tracer.sqrt(u.squared_norm())
-    return (u / p.tracer.where(length > 0.0, length, 1.0)).named(p.tracer, "direction")
+    return (u / t.maximum(t.sqrt(u.squared_norm()), TINY)).named(t, "direction")
 
 
 def _tangent(t: Tracer, d: Domain, v: Value) -> Value:

@@ -13,9 +13,10 @@ from oco.compiler.domains.base import Domain
 from oco.compiler.domains.norms import Floats, direction, scaled_norm, vector_norm
 from oco.compiler.domains.properties import EntrySum, LinearBound, QuadraticInequality
 from oco.dsl.intervals import Interval, point
+from oco.dsl.magnitudes import HUGE, TINY
 
 if TYPE_CHECKING:
-    from oco.compiler.ir.trace import Tracer
+    from oco.compiler.ir.trace import Tracer, Values
     from oco.compiler.ir.value import Value
 
 
@@ -41,8 +42,19 @@ class Ball(Domain):
         return self.r - vector_norm(x)
 
     def project(self, t: Tracer, v: Value) -> Value:
-        u, length, scale = scaled_norm(t, v)
-        return t.where(scale * length <= self.r, v, u * (self.r / t.maximum(length, 1.0)))
+        def far() -> Value:
+            u, length, _ = scaled_norm(t, v)
+            return u * (self.r / t.maximum(length, 1.0))
+
+        def outside() -> Values:
+            return t.if_(square <= HUGE, lambda: (v / (t.sqrt(square) / self.r),), lambda: (far(),))
+
+        if not TINY <= self.r**2 <= HUGE:
+            u, length, scale = scaled_norm(t, v)
+            return t.where(scale * length <= self.r, v, u * (self.r / t.maximum(length, 1.0)))
+        # Where the sum of squares overflows, the largest entry is taken out before.
+        square = t.name("square", t.sum(v * v))
+        return t.name("nearest", t.if_(square <= self.r**2, lambda: (v,), outside)[0])
 
     def project_jacobian(self, t: Tracer, v: Value, p: Value, M: Value) -> Value:
         # Outside: (r / |v|) (I - n n'), with n = v / |v|.

@@ -173,7 +173,8 @@ class Shifts(Path):
         return self.size
 
     def largest_multiplier(self, n: int) -> float:
-        return self.size * max(1e-3, 100.0 / n)
+        met = self.size if self.weights is not None else max(abs(self.total), self.size)
+        return max(1e-3 * self.size, 100.0 / n * met)
 
     def moved(self, w: Value, theta: Value) -> Value:
         return w - (theta if self.weights is None else theta * self.weights)

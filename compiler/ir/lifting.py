@@ -2,25 +2,44 @@
 
 A function that is called in a loop, or more than once, often works out the same norms and products every time. Those that depend only
 on parameters that are one and the same value at every call of a caller move there, in front of the first call.
+
+Where every operation is a call, each array that is computed so is worth passing, through callers that call but once too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from oco.compiler.ir.hoisting import STAY
-from oco.compiler.ir.names import identifier
+from oco.compiler.ir.names import identifier, is_temporary
 from oco.compiler.ir.ops import OPS
-from oco.compiler.ir.program import Block, Equation, Function, Operand, Program, Var
+from oco.compiler.ir.program import Block, DType, Equation, Function, Operand, Program, Var
 from oco.compiler.ir.rewrite import all_functions, bound_names, map_functions, substitute
+from oco.compiler.ir.words import word_in
 
 
 def lift(program: Program) -> Program:
     """Move computations that callers can do once out of functions, which take the results as arguments."""
     for function in reversed(program.functions):
-        program = _lifted(program, function.name)
+        program = _lifted(program, function.name, _same_in_callers(program, function.name), _is_expensive)
     return program
+
+
+def lift_arrays(program: Program) -> Program:
+    """Move every array that a caller, or one of its own callers, can compute once out of functions."""
+    for function in program.functions:  # callers come after those that they call, and what moved there may move on
+        program = _lifted(program, function.name, _steady(program, function.name), _makes_array)
+    return program
+
+
+def _is_expensive(e: Equation) -> bool:
+    return e.op in OPS and OPS[e.op].expensive
+
+
+def _makes_array(e: Equation) -> bool:
+    made = e.outs[0].type
+    return e.op in OPS and bool(made.shape) and made.dtype is DType.FLOAT and not OPS[e.op].view
 
 
 @dataclass(frozen=True)
@@ -32,23 +51,59 @@ class _Call:
     place: int
 
 
-def _lifted(program: Program, name: str) -> Program:
-    function = next(f for f in program.functions if f.name == name)
-    callers = {f.name: calls for f in all_functions(program) if (calls := list(_calls(f.body, name)))}
-    same = set(range(len(function.body.params)))
-    for f in all_functions(program):
-        if f.name in callers:
-            same &= _same(f, callers[f.name])
-    moved = _movable(function, same)
+def _spoken(function: Function, passed: Sequence[Var], global_names: set[str]) -> dict[str, Var]:
+    """Parameters in the place of temporary variables, named by their word."""
+    taken = set(bound_names(function.body)) | global_names
+    result = dict[str, Var]()
+    for v in passed:
+        if is_temporary(v.name) and (word := word_in(v.name)):
+            result[v.name] = Var(identifier(word, taken), v.type)
+            taken.add(result[v.name].name)
+    return result
+
+
+def _callers(program: Program, name: str) -> dict[str, list[_Call]]:
+    return {f.name: calls for f in all_functions(program) if (calls := list(_calls(f.body, name)))}
+
+
+def _same_in_callers(program: Program, name: str) -> set[int]:
+    """Places of the parameters that get the same value at every call of each caller, one that is known in front of the first."""
+    functions = {f.name: f for f in all_functions(program)}
+    same = set(range(len(functions[name].body.params)))
+    for caller, calls in _callers(program, name).items():
+        same &= _same(functions[caller], calls)
+    return same
+
+
+def _steady(program: Program, name: str) -> set[int]:
+    """Places of those of `_same_in_callers`, and of those for which the one call of a caller hands on steady parameters of its own."""
+    functions, entries = {f.name: f for f in all_functions(program)}, {f.name for f in program.entries}
+    same = set(range(len(functions[name].body.params)))
+    for caller, calls in _callers(program, name).items():
+        own = _same(functions[caller], calls)
+        if len(calls) == 1 and caller not in entries:
+            params, steady = functions[caller].body.params, _steady(program, caller)
+            handed_on = {params[k].name for k in steady}
+            own |= {k for k, a in enumerate(calls[0].args) if isinstance(a, Var) and a.name in handed_on}
+        same &= own
+    return same
+
+
+def _lifted(program: Program, name: str, same: set[int], moves: Callable[[Equation], bool]) -> Program:
+    """The program where what this function makes of these parameters alone, and is worth it, is made by its callers."""
+    function, callers = next(f for f in program.functions if f.name == name), _callers(program, name)
+    moved = _movable(function, same, moves)
     if not callers or not moved:
         return program
     names = {v.name for e in moved for v in e.outs}
     left = tuple(e for e in function.body.equations if e not in moved)
     read = {a.name for e in left for a in _operands(e)} | {r.name for r in function.body.results if isinstance(r, Var)}
     passed = [v for e in moved for v in e.outs if v.name in read & names]
-    slim = replace(function, body=replace(function.body, params=(*function.body.params, *passed), equations=left))
-
     taken = {g.var.name for g in program.constants} | {g.name for g in program.functions}
+    spoken = _spoken(function, passed, taken)
+    body = substitute(Block((), left, function.body.results), spoken)
+    params = (*function.body.params, *(spoken.get(v.name, v) for v in passed))
+    slim = replace(function, body=replace(body, params=params))
 
     def changed(f: Function) -> Function:
         if f.name == name:
@@ -85,7 +140,7 @@ def _same(caller: Function, calls: Sequence[_Call]) -> set[int]:
     }
 
 
-def _movable(function: Function, same: set[int]) -> list[Equation]:
+def _movable(function: Function, same: set[int], moves: Callable[[Equation], bool]) -> list[Equation]:
     """The equations that depend on these parameters alone and are worth it, with all that they need."""
     outside = {p.name for k, p in enumerate(function.body.params) if k not in same}
     free = list[Equation]()
@@ -97,7 +152,7 @@ def _movable(function: Function, same: set[int]) -> list[Equation]:
             free.append(e)
     wanted: set[str] = set()
     for e in reversed(free):
-        if (e.op in OPS and OPS[e.op].expensive) or e.outs[0].name in wanted:
+        if moves(e) or e.outs[0].name in wanted:
             wanted |= {v.name for v in e.outs} | {a.name for a in e.args if isinstance(a, Var)}
     return [e for e in free if e.outs[0].name in wanted]
 

@@ -12,7 +12,7 @@ from oco.compiler.ir.constant_folding import fold_constants
 from oco.compiler.ir.dead_code import remove_dead_code
 from oco.compiler.ir.dot_products import make_dot_products
 from oco.compiler.ir.hoisting import hoist
-from oco.compiler.ir.lifting import lift
+from oco.compiler.ir.lifting import lift, lift_arrays
 from oco.compiler.ir.mapping import rows_at_once
 from oco.compiler.ir.program import Program
 from oco.compiler.ir.reciprocals import multiply_by_reciprocals
@@ -45,10 +45,13 @@ LOOPS: dict[str, Pass] = {
 """Passes for targets with explicit loops, after the others."""
 
 CALLS: dict[str, Pass] = {
+    "thin-products": flatten_thin_products,
+    "simplify": simplify,
     "dot-products": make_dot_products,
     "small-solves": expand_small_solves,
     "small-arrays": unroll_small_arrays,
     "scalar-factors": join_factors,
+    "lifting": lift_arrays,
     "common-subexpressions": share_subexpressions,
     "dead-code": remove_dead_code,
 }

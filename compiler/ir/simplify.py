@@ -1,7 +1,8 @@
 """Pass: identities that hold bit for bit, also for NaN, infinities and -0.0.
 
 x * 1, x / 1, x - 0 are x; a + (-b) is a - b; (-1) * x is -x; a stretch that the next operation makes anyway goes, as do
-transposes of transposes and shapes of shapes.
+transposes of transposes and shapes of shapes; arithmetic on stretched numbers is done on the numbers, and on rows of vectors on the
+vectors.
 """
 
 from __future__ import annotations
@@ -9,23 +10,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from oco.compiler.ir.names import identifier
 from oco.compiler.ir.ops import OPS
-from oco.compiler.ir.program import Block, Equation, Literal, Operand, Program, Var
-from oco.compiler.ir.rewrite import keep_notes, map_functions
+from oco.compiler.ir.program import Block, Equation, Function, Literal, Operand, Program, Var
+from oco.compiler.ir.rewrite import bound_names, keep_notes, map_functions
 from oco.compiler.ir.type_rules import broadcast_shapes
 
 Answer = Operand | Equation | None
 
+ROUNDED_ALIKE = frozenset({"add", "sub", "mul", "div", "neg", "abs", "sqrt", "maximum", "minimum"})
+"""Operations that every target rounds the same for a number and for entries of an array."""
+
 
 def simplify(program: Program) -> Program:
     """Rewrite a program with fewer operations; what is no longer read is left to the dead-code pass."""
-    return map_functions(program, lambda f: replace(f, body=_Simplifier().block(f.body)))
+    constants = {g.var.name for g in program.constants}
+
+    def simplified(f: Function) -> Function:
+        return replace(f, body=_Simplifier(constants | set(bound_names(f.body))).block(f.body))
+
+    return map_functions(program, simplified)
 
 
 @dataclass
 class _Simplifier:
-    """`made_by` holds the equation that binds each variable; `values` what stands for a variable that went."""
+    """`taken`: names that something has; `made_by` holds the equation that binds each variable; `values` what stands for a variable that
+    went.
+    """
 
+    taken: set[str]
     made_by: dict[str, Equation] = field(default_factory=dict)
     values: dict[str, Operand] = field(default_factory=dict)
 
@@ -36,6 +49,11 @@ class _Simplifier:
             answer = self.simpler(e)
             while isinstance(answer, Equation):
                 e, answer = answer, self.simpler(answer)
+            if answer is None and (earlier := self.of_numbers(e) or self.of_vectors(e)) is not None:
+                kept.append((earlier, True))
+                self.made_by[earlier.outs[0].name] = earlier
+                back = "reshape" if earlier.outs[0].type.shape else "broadcast"
+                e = Equation(e.outs, back, earlier.outs, (("shape", e.outs[0].type.shape),), note=e.note)
             if answer is None:
                 e = e.having(e.args, tuple(map(self.block, e.blocks))) if e.blocks else e
                 self.made_by |= {v.name: e for v in e.outs}
@@ -63,6 +81,38 @@ class _Simplifier:
         """Value that an operand is a stretch of, or the operand."""
         behind = self.source(operand, "broadcast") or self.source(operand, "full")
         return behind.args[0] if behind else operand
+
+    def of_numbers(self, e: Equation) -> Equation | None:
+        """Arithmetic on the numbers that all arguments are stretches of; None where there are other arguments."""
+        if e.op not in ROUNDED_ALIKE or not e.outs[0].type.shape:
+            return None
+        before = tuple(map(self.unstretched, e.args))
+        if any(a.type.shape for a in before):
+            return None
+        return self.bound(e, before, ())
+
+    def of_vectors(self, e: Equation) -> Equation | None:
+        """Operation entry by entry on the vectors that arguments are rows of, beside numbers; None where there are other arguments."""
+        one, *rest = e.outs[0].type.shape or (0,)
+        if one != 1 or not rest or e.op not in OPS or not OPS[e.op].elementwise:
+            return None
+        before = [self.row_of(a, tuple(rest)) for a in e.args]
+        if any(a is None for a in before) or all(a is b or not a.type.shape for a, b in zip(e.args, before)):
+            return None
+        return self.bound(e, tuple(a for a in before if a is not None), tuple(rest))
+
+    def row_of(self, operand: Operand, shape: tuple[int, ...]) -> Operand | None:
+        """Vector of this shape that an operand is a row of; a number and an array of this shape are themselves."""
+        if operand.type.shape in ((), shape):
+            return operand
+        behind = self.source(operand, "reshape")
+        return behind.args[0] if behind and behind.args[0].type.shape == shape else None
+
+    def bound(self, e: Equation, args: tuple[Operand, ...], shape: tuple[int, ...]) -> Equation:
+        """The operation on other arguments, bound to a name that nothing has."""
+        out = Var(identifier(e.outs[0].name, self.taken), replace(e.outs[0].type, shape=shape))
+        self.taken.add(out.name)
+        return Equation((out,), e.op, args, e.attrs)
 
     def without_stretches(self, e: Equation) -> Equation | None:
         """Arguments taken before they were stretched, where the operation stretches them to the same shape itself."""
@@ -138,6 +188,14 @@ def _chained(op: str) -> Callable[[_Simplifier, Equation], Answer]:
     return rule
 
 
+def _reshape(s: _Simplifier, e: Equation) -> Answer:
+    """Shape of what was a shape before, or the transpose of a row or column, whose entries are in the same order."""
+    behind = s.source(e.args[0], "transpose")
+    if behind and sum(n > 1 for n in behind.args[0].type.shape) <= 1:
+        return replace(e, args=behind.args)
+    return _chained("reshape")(s, e)
+
+
 def _whole(s: _Simplifier, e: Equation) -> Answer:
     return _same_type(e, e.args[0])
 
@@ -161,7 +219,7 @@ _RULES: dict[str, Callable[[_Simplifier, Equation], Answer]] = {
     "neg": _twice("neg"),
     "not": _twice("not"),
     "transpose": _transpose,
-    "reshape": _chained("reshape"),
+    "reshape": _reshape,
     "broadcast": _chained("broadcast"),
     "slice": _whole,
     "concat": _single,

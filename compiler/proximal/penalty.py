@@ -47,7 +47,7 @@ FLAT = Tolerance(1e-14)
 NOISE, NOISE_OF_D = Tolerance(1e-14), Tolerance(1e-13)
 """Rounding errors of g(x), as a share of what it is made of, and of D, as a share of the size of its terms."""
 FEW_ROWS = 4
-"""Rows up to which products of all pairs cost less than two products with a vector in each turn."""
+"""Rows, the same in each turn, up to which products of all pairs cost less than two products with a vector in each."""
 RISES = 0.5
 """Share of the slope along the common cut of a step that cutting each multiplier alone has to keep."""
 LEAST_SHARE = 0.2
@@ -249,7 +249,8 @@ class _Ascent:
             sizes = rows.map(abs)
             largest = self.p.domain.of_bounds(lambda lo, hi: np.maximum(abs(lo), abs(hi)), full=True)
             slope = c.map(abs) if self.response.bounds is None else c.map(abs) + self.response.bounds.slopes
-            if lam.shape[0] <= FEW_ROWS and isinstance(self.response, AffineResponse):
+            few = lam.shape[0] <= FEW_ROWS and isinstance(self.response, AffineResponse)
+            if few or lam.shape[0] == 1:
                 return sizes.apply(largest + slope / double) + (sizes.gram(sizes) / double) @ lam
             largest_move = largest + (slope + sizes.combine(lam)) / double
             return sizes.apply(largest_move.map(lambda b: t.word("reach", b)))

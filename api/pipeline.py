@@ -110,11 +110,8 @@ def compile(
 
     Raises OcoError where the model is wrong or no algorithm applies.
     """
-    from oco.compiler.selection.modes import LEAST
-
-    kind = LEAST if settings is None else settings
     require(algorithm, (str, type(None)), "the name of an algorithm", "`oco algorithms` lists them")
-    require(kind, (str, Mapping), "a kind of settings, or formulas by name")
+    require(settings, (str, Mapping, type(None)), "a kind of settings, or formulas by name")
     require(tradeoff, numbers.Real, "a number as the tradeoff")
     require(seed, numbers.Integral, "an integer as the seed")
     require(budget, (numbers.Real, type(None)), "a number of seconds as the budget")

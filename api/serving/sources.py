@@ -107,6 +107,7 @@ def about_store(path: Path) -> dict[str, Any]:
 
 
 def is_store(path: Path) -> bool:
+    """True where a file is a database of SQLite, as stores are."""
     return _starts(path, _SQLITE)
 
 

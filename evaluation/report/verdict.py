@@ -158,7 +158,7 @@ def _kept_words(constraints: Sequence[ConstraintRecord]) -> str:
 
 def _table(run: RunSummary) -> list[str]:
     """Lines of the table of measures, and of what its numbers are beside: why a regret is not known or not certified, and the best rule."""
-    lines = measure_table(run).only(FOUR).lines(WIDTH)
+    lines = measure_table(run).only(FOUR if run.rules is not None else FOUR[:-1]).lines(WIDTH)
     for line in run.regret:
         if note := _comparator_note(line):
             lines.append(shorten(f"{line.kind} regret: {note}", WIDTH, placeholder=" ..."))

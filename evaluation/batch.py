@@ -154,7 +154,10 @@ def matmul(a: Value, b: Value) -> Value:
     if not isinstance(a, RoundArray) and not isinstance(b, RoundArray):
         return np.matmul(a, b)
     if not isinstance(b, RoundArray):
-        return RoundArray(np.asarray(a.array @ np.asarray(b)))
+        rows, factor = a.array, np.asarray(b)
+        together = rows.flags.c_contiguous  # else each round is a call of BLAS
+        flat = rows.reshape(np.prod(rows.shape[:-1]), rows.shape[-1]) if together else rows
+        return RoundArray(np.asarray(flat @ factor).reshape(*rows.shape[:-1], *factor.shape[1:]))
     if not isinstance(a, RoundArray) and b.ndim == 1:
         return RoundArray(np.asarray(b.array @ np.asarray(a).T))
     rounds = len(b.array)

@@ -18,7 +18,7 @@ from oco.compiler.problem.canonical import Canonical
 from oco.dsl.diagnostics import fail
 from oco.dsl.enclose import enclose
 from oco.evaluation.comparators.functions import RoundArrays
-from oco.evaluation.comparators.lift import ranges_of
+from oco.evaluation.comparators.lift import least_loss, ranges_of
 from oco.evaluation.data import Data
 
 Array = np.ndarray[Any, Any]
@@ -54,16 +54,21 @@ def certificates(
     return results
 
 
-def most_loss(problem: Canonical, data: Data) -> float:
-    """Upper bound of the sum of the losses of any fixed decision, from the ranges of the domain and of the data."""
-    total = 0.0
+def beyond_all_losses(problem: Canonical, data: Data, bound: float) -> bool:
+    """True where a bound is above the sum of the losses of any fixed decision, by the ranges of the domain and of the data.
+
+    Rounds are looked at until the others cannot change the answer.
+    """
+    total, least = 0.0, least_loss(problem, data.rounds)
     for first, part in data.blocks():
         stop = first + len(next(iter(part.values()))) if part else data.rounds
         ranges = ranges_of(RoundArrays.of(problem, part, np.arange(first, stop) + 1))
         total += (stop - first) * float(np.max(enclose(problem.objective, ranges).hi))
         if stop == data.rounds:
             break
-    return np.inf if np.isnan(total) else total
+        if total + (data.rounds - stop) * least >= bound:
+            return False
+    return total < bound
 
 
 def _summed(compiled: Compiled, state: tuple[Any, ...], inputs: Sequence[Array], rounds: int) -> tuple[Any, ...]:

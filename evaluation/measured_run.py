@@ -15,7 +15,7 @@ from oco.compiler.theory.guarantees import Bound, Condition
 from oco.dsl.diagnostics import OcoError, fail
 from oco.evaluation import measures
 from oco.evaluation.carried import parts_of, run_of
-from oco.evaluation.certified import certificates, most_loss
+from oco.evaluation.certified import beyond_all_losses, certificates
 from oco.evaluation.comparators import Comparator, ComparatorBudget, Prefixes
 from oco.evaluation.data import Data
 from oco.evaluation.measures import Total, ViolationKind
@@ -308,7 +308,7 @@ class MeasuredRun:
             result = self.certificate()
         except OcoError as error:
             return None, error.message
-        if result.impossible or result.least > most_loss(self.problem, self.data):
+        if result.impossible or beyond_all_losses(self.problem, self.data, result.least):
             return None, "no fixed decision satisfied the constraints of all rounds: proved"
         how = "losses and constraints as they are" if result.terms.exact else "linearised losses or constraints"
         if result.bound < 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,18 @@ from oco.compiler.evidence.wealth import stakes
 Floats = np.ndarray[Any, Any]
 LANES = 8
 """Bets of a group, which one vector holds."""
+MEAN, SERIAL, BINNED = range(3)
+"""Kinds of statements about an entry, one of each at most, in the order of their lanes."""
 
 
-class _Statement(ctypes.Structure):
+class _Entry(ctypes.Structure):
     _fields_ = [
-        *((name, ctypes.c_int64) for name in ("stream", "place", "serial", "first", "groups", "edges", "bins", "odds")),
-        *((name, ctypes.c_double) for name in ("mean", "prior", "low", "high")),
+        *(
+            (name, ctypes.c_int64)
+            for name in ("stream", "place", "first", "mean", "serial", "binned", "edges", "bins", "odds")
+        ),
+        *((name, ctypes.c_double) for name in ("centre", "low", "high")),
+        ("prior", ctypes.c_double * 3),
     ]
 
 
@@ -45,37 +52,46 @@ class NativeGrowth:
         self._play = bets_library().oco_bets_play
         self._play.restype = None
         self._streams = tuple(dict.fromkeys(e.stream for e in entries))
-        self._places = [(e.stream, e.place) for e in entries for _ in e.bets]
         bets = [b for e in entries for b in e.bets]
         groups = [-(-b.count // LANES) for b in bets]
         firsts = np.cumsum([0, *groups]) * LANES
         self._width = int(firsts[-1])
         self._lanes = np.concatenate([first + np.arange(b.count) for first, b in zip(firsts, bets)])
         self._slope, self._base, self._least = (np.zeros(self._width) for _ in range(3))
-        self._statements = (_Statement * len(bets))()
-        edges, odds = [np.zeros(0)], [np.zeros(0)]
+        self._entries, self._places = (_Entry * len(entries))(), [(e.stream, e.place) for e in entries]
+        edges, odds, self._stake = [np.zeros(0)], [np.zeros(0)], 0.0
         stake, begun = stakes(entries), np.cumsum([0, *(b.count for b in bets)])
-        for k, b in enumerate(bets):
-            stream, place = self._places[k]
-            row = self._statements[k]
-            row.stream, row.place, row.serial = self._streams.index(stream), place, b.serial
-            row.first, row.groups, row.mean, row.prior = firsts[k], groups[k], b.mean, stake[begun[k]]
-            if b.slopes is not None:
-                row.low, row.high = self._on_mean(b.slopes, int(firsts[k]))
-            else:
-                row.edges, row.odds = sum(map(len, edges)), sum(map(len, odds))
-                row.bins = self._on_bins(b, groups[k] * LANES, edges, odds)
+        statements = iter(zip(bets, firsts, groups, stake[begun[:-1]]))
+        for row, entry in zip(self._entries, entries):
+            row.stream, row.place = self._streams.index(entry.stream), entry.place
+            row.low, row.high = -np.inf, np.inf
+            for number, (b, first, count, prior) in enumerate(islice(statements, len(entry.bets))):
+                row.first = row.first if number else first
+                self._stake += prior * LANES * count
+                if b.odds is not None:
+                    row.binned, row.prior[BINNED] = count, prior
+                    row.edges, row.odds = sum(map(len, edges)), sum(map(len, odds))
+                    row.bins = self._on_bins(b, count * LANES, edges, odds)
+                    continue
+                ends = self._on_mean(b, int(first))
+                row.centre, row.low, row.high = b.mean, max(row.low, ends[0]), min(row.high, ends[1])
+                if b.serial:
+                    row.serial, row.prior[SERIAL] = count, prior
+                else:
+                    row.mean, row.prior[MEAN] = count, prior
         self._edges, self._odds = np.concatenate(edges), _aligned(np.concatenate(odds))
-        self._stake = sum(row.prior * LANES * row.groups for row in self._statements)
         columns = (self._slope, self._base, self._least, self._edges, self._odds)
         self._tables = _Tables(*(c.ctypes.data for c in columns))
 
-    def _on_mean(self, slopes: Floats, first: int) -> tuple[float, float]:
+    def _on_mean(self, bets: Bets, first: int) -> tuple[float, float]:
         """Differences from the mean between which all of these bets pay more than the least; their lanes are filled."""
+        slopes = bets.slopes
+        assert slopes is not None
         own = slice(first, first + len(slopes))
         self._slope[own], self._base[own], self._least[own] = slopes, 1.0, LEAST
         ends = (LEAST - 1.0) / slopes
-        return float(ends[slopes > 0].max(initial=-np.inf)), float(ends[slopes < 0].min(initial=np.inf))
+        low, high = float(ends[slopes > 0].max(initial=-np.inf)), float(ends[slopes < 0].min(initial=np.inf))
+        return (max(low, -high), min(high, -low)) if bets.serial else (low, high)
 
     @staticmethod
     def _on_bins(bets: Bets, width: int, edges: list[Floats], odds: list[Floats]) -> int:
@@ -99,7 +115,7 @@ class NativeGrowth:
         before = np.array([last[stream][place] if last else np.nan for stream, place in self._places])
         self._play(
             _pointer(wealth),
-            *(self._statements, ctypes.c_int64(len(self._places)), ctypes.byref(self._tables)),
+            *(self._entries, ctypes.c_int64(len(self._places)), ctypes.byref(self._tables)),
             *(addresses, _pointer(strides), _pointer(before), _pointer(later)),
             *(ctypes.c_int64(len(shares)), _pointer(totals)),
         )

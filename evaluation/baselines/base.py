@@ -250,6 +250,8 @@ def in_turn(game: Game) -> list[Game]:
 
 def interleaved(parts: Sequence[Array], rounds: int) -> Array:
     """Rows of all rounds, of those of the rounds of each turn."""
+    if len(parts) == 1:
+        return parts[0]
     result = np.empty((rounds, *parts[0].shape[1:]), parts[0].dtype)
     for i, part in enumerate(parts):
         result[i :: len(parts)] = part

@@ -101,8 +101,8 @@ class Resolving:
         return distinct([*(values[:rounds] for values in self.data.values()), *beside])
 
     def zeros(self, rounds: int | None = None) -> Array:
-        """No margin, for the first rounds or for all of them (rounds, N)."""
-        return np.zeros((self.game.rounds if rounds is None else rounds, self.constraints))
+        """No margin, for the first rounds or for all of them (rounds, N), stored once."""
+        return np.broadcast_to(0.0, (self.game.rounds if rounds is None else rounds, self.constraints))
 
     def solved(self, margins: Array) -> Array:
         """Best decisions (R, n) of the first R rounds as predicted, with margins (R, N). Equal rounds are solved once.
@@ -126,7 +126,7 @@ class Resolving:
             self.game.check_time()
             raise RuleUnavailable(best.why)
         parts = [best.decision[b.name].reshape(len(chosen), -1) for b in self.problem.blocks]
-        return np.concatenate(parts, axis=1)[back]
+        return repeated(np.concatenate(parts, axis=1), back)
 
     def expected(self, x: Array, data: dict[str, Array] | None = None) -> Array:
         """Constraints at x (R, n) with the predicted data, or with other data of these rounds (R, N)."""
@@ -147,23 +147,31 @@ class Resolving:
 def distinct(arrays: Sequence[Array]) -> tuple[Array, Array]:
     """First place (D,) of each different round in arrays with the round first, and which of them each round is (R,).
 
-    By hashes, since sorting whole rows takes longer than the solver; where two different rounds have the same one, by sorting.
+    By hashes, since sorting whole rows takes longer than the solver; where two different rounds have the same one, by sorting. Arrays that
+    are stored once for all rounds do not differ.
     """
     rounds = len(arrays[0])
-    flat = [np.asarray(v).reshape(rounds, -1) for v in arrays]
+    flat = [v.reshape(rounds, -1) for v in map(np.asarray, arrays) if rounds > 1 and v.size and v.strides[0]]
+    if not flat:
+        return np.zeros(1, dtype=np.int64), np.broadcast_to(np.int64(0), (rounds,))
     hashes, factor = np.zeros(rounds, dtype=np.uint64), np.uint64(1)
     for column in (column for v in flat for column in v.T):
-        changes = column.strides[0] if len(column) > 1 else 0
         with np.errstate(over="ignore"):
             factor = factor * MULTIPLIER
-            if changes:
-                hashes += np.ascontiguousarray(column, dtype=np.float64).view(np.uint64) * factor
+            hashes += np.ascontiguousarray(column, dtype=np.float64).view(np.uint64) * factor
     _, chosen, back = np.unique(hashes, return_index=True, return_inverse=True)
     first = chosen[back]
-    if all(v.strides[0] == 0 or np.array_equal(v, v[first]) for v in flat):  # rounds of one value are equal
+    if all(np.array_equal(v, v[first]) for v in flat):
         return chosen, back
     _, chosen, back = np.unique(np.concatenate(flat, axis=1), axis=0, return_index=True, return_inverse=True)
     return chosen, np.ravel(back)
+
+
+def repeated(values: Array, back: Array) -> Array:
+    """Values of different rounds (D, ...) for all rounds, `back` being which of them each is: a single one is stored once."""
+    if len(values) == 1:
+        return np.broadcast_to(values, (len(back), *values.shape[1:]))
+    return np.asarray(values[back])
 
 
 def _margin(constraint: Inequality, index: int) -> StreamRange:
@@ -213,7 +221,7 @@ class Learned:
 
     def solve(self, of: Resolving) -> Array:
         """Decisions of all rounds (T, n)."""
-        errors, margins = of.prediction_errors(of.solved(of.zeros())), of.zeros()
+        errors, margins = of.prediction_errors(of.solved(of.zeros())), of.zeros().copy()
         for t in range(1, len(margins)):
             margins[t] = np.quantile(errors[max(0, t - self.window) : t], self.share, axis=0)
         return of.solved(margins)
@@ -234,7 +242,7 @@ class TunedMargin:
         choices = [np.zeros(of.constraints), *np.unique([np.quantile(errors, q, axis=0) for q in self.shares], axis=0)]
         costs = [of.game.trade.score(of.true(plain))[2]]
         for choice in choices[1:]:
-            costs.append(of.game.trade.score(of.true(of.solved(np.tile(choice, (first, 1)))))[2])
+            costs.append(of.game.trade.score(of.true(of.solved(np.broadcast_to(choice, (first, len(choice))))))[2])
         margins = np.tile(choices[int(np.argmin(costs))], (of.game.rounds, 1))
         margins[:first] = WorstSeen().margins(of, plain)
         return of.solved(margins)

@@ -12,7 +12,7 @@ from oco.compiler.problem.canonical import Canonical, StreamRange
 from oco.dsl.expressions import Kind, names
 from oco.evaluation.baselines.base import RuleUnavailable
 from oco.evaluation.baselines.predictions import indices
-from oco.evaluation.baselines.resolve import TIMES, Resolving
+from oco.evaluation.baselines.resolve import TIMES, Resolving, repeated
 
 Array = np.ndarray[Any, Any]
 
@@ -58,7 +58,8 @@ class OfModel:
     def margins(self, of: Resolving, x: Array) -> Array:
         """Margins (T, N) at decisions x (T, n). Equal rounds are looked at once."""
         chosen, back = of.different([x])
-        return self._margins(replace(of, data={n: v[chosen] for n, v in of.data.items()}), x[chosen])[back]
+        different = replace(of, data={n: v[chosen] for n, v in of.data.items()})
+        return repeated(self._margins(different, x[chosen]), back)
 
     def _margins(self, of: Resolving, x: Array) -> Array:
         middle = of.expected(x)

@@ -237,8 +237,10 @@ def replaced(expr: Expr, results: Mapping[int, Expr]) -> Expr:
 def affine(rounds: RoundArrays, expr: Expr) -> QuadraticRounds:
     """Coefficients of an affine expression; those that no stream enters are stored once."""
     general = General(rounds, expr, int(np.prod(known(expr.shape), dtype=np.int64)), True)
-    rows = rounds.everything if rounds.enters(expr) else np.arange(1)
-    constant, linear = general.jet(np.zeros((1, rounds.size)), rows)
+    rows, origin = rounds.everything if rounds.enters(expr) else np.arange(1), np.zeros((1, rounds.size))
+    if general.same_slope:
+        return QuadraticRounds(general.values(origin, rows), general.jet(origin, rows[:1])[1], None, True)
+    constant, linear = general.jet(origin, rows)
     return QuadraticRounds(constant, _once(linear), None, True)
 
 

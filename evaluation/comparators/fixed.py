@@ -10,11 +10,11 @@ import numpy as np
 
 from oco.dsl.expressions import Expr
 from oco.dsl.statements import Timing
-from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.assembly import Assembled
 from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus, Prefixes, unsolved
 from oco.evaluation.comparators.broken import FEASIBLE, broken_least, conflict
 from oco.evaluation.comparators.certificate import Certified, joined, solve_certified
+from oco.evaluation.comparators.evaluated import evaluated_rows
 from oco.evaluation.comparators.first_order import METHOD as FIRST_ORDER
 from oco.evaluation.comparators.functions import TOGETHER, General, OfRounds, QuadraticRounds, RoundArrays
 from oco.evaluation.comparators.make import implicit
@@ -213,9 +213,13 @@ def stored(solution: Certified, members: Array, part: Certified) -> Certified:
 
 
 def _each_round(setting: StaticProblem, expr: Expr) -> _EachRound:
-    function, region, count, pieces = setting.function(expr), setting.region, setting.rounds.count, 1
+    region, count, pieces = setting.region, setting.rounds.count, 1
+    evaluated = evaluated_rows(setting.rounds, expr)
+    function = evaluated or setting.function(expr)
     deciding = deciding_rounds(function, setting.rounds, region.start, setting.ends)
-    if isinstance(function, QuadraticRounds) and function.differs and len(function.constant) == count:
+    if evaluated is not None:
+        pieces = evaluated.base.entries
+    elif isinstance(function, QuadraticRounds) and function.differs and len(function.constant) == count:
         function, pieces = function.apart, function.entries
     step = max(1, TOGETHER // max(1, function.entries * setting.rounds.size))
     parts = [np.arange(k, min(k + step, count * pieces)) for k in range(0, count * pieces, step)]
@@ -263,7 +267,7 @@ def _violation(rounds: RoundArrays, x: Array) -> Array:
     """Violation at x of each inequality as it binds the static comparator: in the worst round, or in the mean."""
     parts = [np.zeros(0)]
     for c in rounds.problem.inequalities:
-        values = values_of(rounds.evaluate(c.expr, x[None], rounds.everything), rounds.count).reshape(rounds.count, -1)
+        values = rounds.at_each(c.expr, x[None]).reshape(rounds.count, -1)
         parts.append(values.mean(axis=0) if c.timing is Timing.ON_AVERAGE else values.max(axis=0))
     return np.maximum(np.concatenate(parts), 0.0)
 

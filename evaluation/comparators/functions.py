@@ -120,17 +120,19 @@ class RoundArrays:
         env.update(extra or {})
         return evaluate_rounds(expr, env, len(rows), self.numbers[rows])
 
-    def at_each(self, expr: Expr, x: Array) -> Array:
-        """Values (T, *shape) of an expression at points x (T, n), one for each round or for all: in parts that stay in the cache."""
+    def at_each(self, expr: Expr, x: Array, rows: Array | None = None) -> Array:
+        """Values (b, *shape) of an expression in some rounds, or in all, at points x (b, n), one for each of them or for all: in parts that
+        stay in the cache.
+        """
         one = len(x) == 1 or x.strides[0] == 0
         entries = self.size + sum(self.streams[n][:1].size for n in names(expr) if n in self.streams)
-        step, all_rows = max(1, TOGETHER // max(1, entries)), self.everything
+        step, chosen = max(1, TOGETHER // max(1, entries)), self.everything if rows is None else rows
         parts = []
-        for start in range(0, max(1, self.count), step):
-            rows = all_rows[start : start + step]
-            parts.append(values_of(self.evaluate(expr, x[:1] if one else x[start : start + step], rows), len(rows)))
-            for array in self.streams.values():
-                release(array[:start])
+        for start in range(0, max(1, len(chosen)), step):
+            own = chosen[start : start + step]
+            parts.append(values_of(self.evaluate(expr, x[:1] if one else x[start : start + step], own), len(own)))
+            for array in self.streams.values() if start else ():
+                release(array[: own[0]])
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def enters(self, expr: Expr) -> bool:
@@ -222,6 +224,11 @@ class OfRounds(ABC):
         """True where the rounds are known to differ by a constant alone."""
         return False
 
+    @property
+    def affine_in(self) -> int:
+        """Number of variables where all functions are known to be affine, else 0."""
+        return 0
+
 
 @dataclass(frozen=True, eq=False)
 class General(OfRounds):
@@ -248,7 +255,7 @@ class General(OfRounds):
         return not any(self.rounds.enters(part) for part in self._jacobian.values())
 
     def values(self, x: Array, rows: Array) -> Array:
-        return values_of(self.rounds.evaluate(self.expr, x, rows), len(rows)).reshape(len(rows), self.entries)
+        return self.rounds.at_each(self.expr, x, rows).reshape(len(rows), self.entries)
 
     def jet(self, x: Array, rows: Array) -> tuple[Array, Array]:
         jacobian = np.empty((len(rows), self.entries, self.rounds.size))
@@ -318,6 +325,10 @@ class QuadraticRounds(OfRounds):
         square = _rows(self.square, rows)
         product = square * x[:, None, :] if self.diagonal else np.einsum("bkij,bj->bki", square, x)
         return constant + applied(linear + 0.5 * product, x), linear + product
+
+    @property
+    def affine_in(self) -> int:
+        return int(self.linear.shape[2]) if self.square is None else 0
 
     @property
     def differs(self) -> bool:

@@ -143,9 +143,9 @@ class Chosen(OfRounds):
     @cached_property
     def _coefficients(self) -> QuadraticRounds | None:
         """Constraints of all members where they are affine: gathered once instead of at each evaluation."""
-        if not isinstance(self.base, QuadraticRounds) or self.base.square is not None:
+        if not self.base.affine_in:
             return None
-        constant, slopes = self._jet(np.zeros((1, self.base.linear.shape[2])), np.arange(len(self.chosen)))
+        constant, slopes = self._jet(np.zeros((1, self.base.affine_in)), np.arange(len(self.chosen)))
         return QuadraticRounds(constant, slopes, None, True)
 
     def _points(self, x: Array, rows: Array) -> tuple[Array, Array]:

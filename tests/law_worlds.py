@@ -291,19 +291,10 @@ def play(plan: Plan, streams: Streams, seed: int, start: list[Array] | None = No
     state = functions.init(*(start or centre(plan)))
     if program.context or not all(name.startswith("last_") for name, _ in program.previous):
         return _stepped(plan, streams, draws, state)
-    values = {**streams, **_kept(plan, streams, state)}
-    inputs = [values[f.name] for f in program.feedback]
+    inputs = [streams[f.name] for f in program.revealed]
     kept = functions.native.run(state, inputs, draws, rounds, ["decisions", "loss", "constraints"])
     assert kept.rounds == rounds
     return Played(kept.kept["decisions"], kept.kept["loss"], kept.kept["constraints"])
-
-
-def _kept(plan: Plan, streams: Streams, state: tuple[Array, ...]) -> Streams:
-    """Values `last_c` of the round before, in the first round those of the first state."""
-    places, own = {f.name: i for i, f in enumerate(plan.program.state)}, dict(plan.program.previous)
-    assert all(field == f"kept_{name}" for name, field in own.items()), "values of rounds before, and no decisions"
-    first = {name: state[places[field]][None] for name, field in own.items()}
-    return {name: np.concatenate([first[name], streams[name.removeprefix("last_")][:-1]]) for name in own}
 
 
 def _stepped(plan: Plan, streams: Streams, draws: list[Array], state: tuple[Array, ...]) -> Played:

@@ -83,6 +83,7 @@ NOT_RUN = {
     "oco compile model.oco --target wasm": "so does this",
     "oco fleet model.oco --engine ray": "it takes a package of an extra: test_cluster_engines.py runs fleets where that is",
     "oco tune model.oco --gradient": "it takes the package of an extra: test_jax_gradients.py tunes so where that is",
+    "oco tune --gradient": "so does this",
     "oco lsp": "it serves an editor until that ends: test_language_server.py runs it",
     "make demo": "it makes an environment and installs packages; .ci runs it",
     "make test": "this is it",

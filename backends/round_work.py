@@ -11,6 +11,8 @@ from oco.compiler.ir.program import Block, Equation, Function, Literal, Program
 
 TURNS = 2
 """Assumed turns of a loop whose number of turns is not fixed."""
+MASKED = 200
+"""Entries of rows that turn together whose masks take as long as an operation: loops go on until the last row is done."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class _Count:
         inner = sum(map(self.of_block, e.blocks), RoundWork())
         work = RoundWork(1, 0 if e.blocks else _entries(e)) + inner.times(_turns(e))
         if e.op == "map" and self.together and rows_go_together(e.blocks[0], self.functions):
-            return RoundWork(1 + inner.operations, work.entries)
+            return RoundWork(1 + inner.operations + work.entries / MASKED, work.entries)
         return work
 
 

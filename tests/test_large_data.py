@@ -193,7 +193,7 @@ def grown_to(kind: str, folder: Path, model: str, counts: tuple[int, ...]) -> li
     ],
 )
 def test_memory_does_not_hold_the_data(kind: str, counts: tuple[int, int], tmp_path: Path) -> None:
-    """While rounds of 3208 bytes become three to seven times as many, private memory grows by what a trace and its promise keep: some numbers a round."""
+    """Private memory grows with rounds of 3208 bytes by what a trace and its promise keep: some numbers a round."""
     if not has_compiler():
         pytest.skip("there is no C compiler")
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any
 
 from oco.compiler.ir.lower_bounds import Bounds, lower_bounds
 from oco.compiler.ir.program import Block, DType, Equation, Function, Literal, Operand, Program, Type, Var
@@ -31,13 +30,13 @@ def is_exact(link: Link) -> bool:
     return number is None or (isinstance(number, Literal) and math.frexp(number.value)[0] == 0.5)
 
 
-def parted(links: Sequence[Link]) -> tuple[float, list[Any]]:
-    """Product of the exact factors, and the others in their order; None in their place where there are none."""
+def parted(links: Sequence[Link]) -> tuple[float, list[tuple[str, Operand]]]:
+    """Product of the exact factors, and the others in their order."""
     exact = 1.0
     for op, number in filter(is_exact, links):
-        value = -1.0 if number is None else float(number.value)  # type: ignore[union-attr]
+        value = number.value if isinstance(number, Literal) else -1.0
         exact = exact / value if op == "div" else exact * value
-    return exact, [link for link in links if not is_exact(link)] or [None]
+    return exact, [(op, number) for op, number in links if number is not None and not is_exact((op, number))]
 
 
 def join_factors(program: Program) -> Program:
@@ -100,10 +99,10 @@ class _Joining:
 
     def product(self, x: Operand, links: Sequence[Link]) -> Equation:
         """Equation of x times all of these factors; those that are exact go to the first of the others, and change no rounding."""
-        exact, (first, *others) = parted(links)
-        if first is None:
+        exact, rounded = parted(links)
+        if not rounded:
             return Equation((), "mul", (x, Literal(exact, NUMBER)))
-        op, number = first
+        (op, number), *others = rounded
         if not others and (op == "mul" or exact > 0.0):
             return Equation((), op, (x, self.scale(op, number, exact)))
         if op == "div":

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from oco.compiler.ir.program import Block, Equation, Function, Global, Operand, Program, Var
-from oco.compiler.ir.rewrite import equations_of, keep_notes, map_functions, read_by
+from oco.compiler.ir.rewrite import all_functions, equations_of, keep_notes, map_functions, read_by
 
 
 def remove_dead_code(program: Program) -> Program:
     """Remove equations, parameters, functions and constants that no result depends on."""
-    while True:
-        program = map_functions(program, lambda f: replace(f, body=_block(f.body)))
-        fewer = _without_unread_parameters(program)
-        if fewer is program:
-            break
-        program = fewer
+    read: dict[str, set[str]] = {}
+
+    def pruned(f: Function) -> Function:
+        if f.name not in changed:
+            return f
+        body, read[f.name] = _block(f.body)
+        return replace(f, body=body)
+
+    changed = {f.name for f in all_functions(program)}
+    while changed:
+        program = map_functions(program, pruned)
+        program, changed = _without_unread_parameters(program, read)
     functions, constants = used_by(program, program.entries)
     return replace(program, functions=functions, constants=constants)
 
@@ -36,16 +42,16 @@ def used_by(program: Program, entries: Sequence[Function]) -> tuple[tuple[Functi
     return functions, tuple(g for g in program.constants if g.var.name in read)
 
 
-def _without_unread_parameters(program: Program) -> Program:
-    """Functions take what they read; the very program if all do."""
+def _without_unread_parameters(program: Program, read: Mapping[str, set[str]]) -> tuple[Program, set[str]]:
+    """Functions take what they read, by the name of the function; with the names of those that became others so."""
     kept: dict[str, list[int]] = {}
     for f in program.functions:
-        read = set(read_by(f.body))
-        places = [k for k, p in enumerate(f.body.params) if p.name in read]
+        places = [k for k, p in enumerate(f.body.params) if p.name in read[f.name]]
         if len(places) < len(f.body.params):
             kept[f.name] = places
     if not kept:
-        return program
+        return program, set()
+    changed = {f.name for f in all_functions(program) if f.name in kept or not kept.keys().isdisjoint(_calls(f.body))}
 
     def block(b: Block) -> Block:
         return replace(b, equations=tuple(map(equation, b.equations)))
@@ -56,12 +62,14 @@ def _without_unread_parameters(program: Program) -> Program:
         return replace(e, blocks=tuple(map(block, e.blocks))) if e.blocks else e
 
     def function(f: Function) -> Function:
+        if f.name not in changed:
+            return f
         body = block(f.body)
         if f.name in kept:
             body = replace(body, params=tuple(body.params[k] for k in kept[f.name]))
         return replace(f, body=body)
 
-    return map_functions(program, function)
+    return map_functions(program, function), changed
 
 
 def _calls(block: Block) -> list[str]:
@@ -72,65 +80,69 @@ def _names(operands: Iterable[Operand]) -> set[str]:
     return {o.name for o in operands if isinstance(o, Var)}
 
 
-def _block(block: Block) -> Block:
-    """Backwards from the results: an equation stays if one of its results is read later."""
+def _block(block: Block) -> tuple[Block, set[str]]:
+    """Backwards from the results: an equation stays if one of its results is read later. With the names that are read in what stays."""
     live = _names(block.results)
     kept: list[tuple[Equation, bool]] = []
     for e in reversed(block.equations):
         stays = any(v.name in live for v in e.outs)
         if stays:
-            e = _equation(e, live)
+            if e.blocks:
+                e, inside = _equation(e, live)
+                live |= inside
             live |= _names(e.args)
-            for inner in e.blocks:
-                live |= set(read_by(inner))
         kept.append((e, stays))
-    return Block(block.params, keep_notes(reversed(kept)), block.results)
+    return Block(block.params, keep_notes(reversed(kept)), block.results), live
 
 
-def _equation(e: Equation, live: set[str]) -> Equation:
+def _equation(e: Equation, live: set[str]) -> tuple[Equation, set[str]]:
+    """The equation with those of its results that are read later, and the names that its blocks read."""
     match e.op:
         case "if":
             read = [k for k, v in enumerate(e.outs) if v.name in live]
-            blocks = tuple(Block((), b.equations, tuple(b.results[k] for k in read)) for b in e.blocks)
-            return replace(e, outs=tuple(e.outs[k] for k in read), blocks=tuple(map(_block, blocks)))
+            blocks = [_block(Block((), b.equations, tuple(b.results[k] for k in read))) for b in e.blocks]
+            kept = replace(e, outs=tuple(e.outs[k] for k in read), blocks=tuple(block for block, _ in blocks))
+            return kept, set().union(*(names for _, names in blocks))
         case "for" | "while":
             return _loop(e, live)
         case "map":
             return _map(e, live)
         case _:
-            return e
+            return e, {name for inner in e.blocks for name in read_by(inner)}
 
 
-def _loop(e: Equation, live: set[str]) -> Equation:
+def _loop(e: Equation, live: set[str]) -> tuple[Equation, set[str]]:
     """A loop carries what is read after it, and what that, or the condition, depends on from turn to turn."""
     first = 1 if e.op == "for" else 0
     body = e.blocks[-1]
     needed = {k for k, v in enumerate(e.outs) if v.name in live}
+    conditions: tuple[Block, ...] = ()
+    asked: set[str] = set()
     if e.op == "while":
-        needed |= _places(e.blocks[0].params, set(read_by(_block(e.blocks[0]))))
+        condition, asked = _block(e.blocks[0])
+        needed |= _places(condition.params, asked)
     while True:
-        pruned = _block(_carrying(body, needed, first))
-        grown = needed | _places(body.params[first:], set(read_by(pruned)))
+        pruned, read = _block(_carrying(body, needed, first))
+        grown = needed | _places(body.params[first:], read)
         if grown == needed:
             break
         needed = grown
     order = sorted(needed)
-    blocks: list[Block] = []
     if e.op == "while":
-        condition = e.blocks[0]
-        blocks = [_block(replace(condition, params=tuple(condition.params[k] for k in order)))]
+        conditions = (replace(condition, params=tuple(condition.params[k] for k in order)),)
     args = (*e.args[:first], *(e.args[first + k] for k in order))
-    return replace(e, outs=tuple(e.outs[k] for k in order), args=args, blocks=(*blocks, pruned))
+    kept = replace(e, outs=tuple(e.outs[k] for k in order), args=args, blocks=(*conditions, pruned))
+    return kept, read | asked
 
 
-def _map(e: Equation, live: set[str]) -> Equation:
+def _map(e: Equation, live: set[str]) -> tuple[Equation, set[str]]:
     """Results that are read, from the rows that they need; of one argument at least, which has the number of rows."""
-    (body,), read = e.blocks, [k for k, v in enumerate(e.outs) if v.name in live]
-    pruned = _block(replace(body, results=tuple(body.results[k] for k in read)))
-    needed = sorted(_places(body.params, set(read_by(pruned))) or {0})
+    (body,), outs = e.blocks, [k for k, v in enumerate(e.outs) if v.name in live]
+    pruned, read = _block(replace(body, results=tuple(body.results[k] for k in outs)))
+    needed = sorted(_places(body.params, read) or {0})
     block = replace(pruned, params=tuple(body.params[k] for k in needed))
-    outs, args = tuple(e.outs[k] for k in read), tuple(e.args[k] for k in needed)
-    return replace(e, outs=outs, args=args, blocks=(block,))
+    args = tuple(e.args[k] for k in needed)
+    return replace(e, outs=tuple(e.outs[k] for k in outs), args=args, blocks=(block,)), read
 
 
 def _carrying(body: Block, needed: set[int], first: int) -> Block:

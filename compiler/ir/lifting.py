@@ -21,15 +21,19 @@ from oco.compiler.ir.words import word_in
 
 def lift(program: Program) -> Program:
     """Move computations that callers can do once out of functions, which take the results as arguments."""
+    calls = _CallTable()
     for function in reversed(program.functions):
-        program = _lifted(program, function.name, _same_in_callers(program, function.name), _is_expensive)
+        same = _same_in_callers(program, function.name, calls)
+        program = _lifted(program, function.name, same, _is_expensive, calls)
     return program
 
 
 def lift_arrays(program: Program) -> Program:
     """Move every array that a caller, or one of its own callers, can compute once out of functions."""
+    calls = _CallTable()
     for function in program.functions:  # callers come after those that they call, and what moved there may move on
-        program = _lifted(program, function.name, _steady(program, function.name), _makes_array)
+        same = _steady(program, function.name, calls)
+        program = _lifted(program, function.name, same, _makes_array, calls)
     return program
 
 
@@ -51,6 +55,22 @@ class _Call:
     place: int
 
 
+class _CallTable:
+    """Calls in each function by the name of what is called, found once for a function that stays as it is."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[Function, dict[str, list[_Call]]]] = {}
+
+    def callers(self, program: Program, name: str) -> dict[str, list[_Call]]:
+        """Calls of a function by the name of its caller."""
+        return {f.name: calls for f in all_functions(program) if (calls := self._within(f).get(name))}
+
+    def _within(self, f: Function) -> dict[str, list[_Call]]:
+        if id(f) not in self._found:
+            self._found[id(f)] = f, _calls(f.body)
+        return self._found[id(f)][1]
+
+
 def _spoken(function: Function, passed: Sequence[Var], global_names: set[str]) -> dict[str, Var]:
     """Parameters in the place of temporary variables, named by their word."""
     taken = set(bound_names(function.body)) | global_names
@@ -62,36 +82,34 @@ def _spoken(function: Function, passed: Sequence[Var], global_names: set[str]) -
     return result
 
 
-def _callers(program: Program, name: str) -> dict[str, list[_Call]]:
-    return {f.name: calls for f in all_functions(program) if (calls := list(_calls(f.body, name)))}
-
-
-def _same_in_callers(program: Program, name: str) -> set[int]:
+def _same_in_callers(program: Program, name: str, calls: _CallTable) -> set[int]:
     """Places of the parameters that get the same value at every call of each caller, one that is known in front of the first."""
     functions = {f.name: f for f in all_functions(program)}
     same = set(range(len(functions[name].body.params)))
-    for caller, calls in _callers(program, name).items():
-        same &= _same(functions[caller], calls)
+    for caller, own in calls.callers(program, name).items():
+        same &= _same(functions[caller], own)
     return same
 
 
-def _steady(program: Program, name: str) -> set[int]:
+def _steady(program: Program, name: str, calls: _CallTable) -> set[int]:
     """Places of those of `_same_in_callers`, and of those for which the one call of a caller hands on steady parameters of its own."""
     functions, entries = {f.name: f for f in all_functions(program)}, {f.name for f in program.entries}
     same = set(range(len(functions[name].body.params)))
-    for caller, calls in _callers(program, name).items():
-        own = _same(functions[caller], calls)
-        if len(calls) == 1 and caller not in entries:
-            params, steady = functions[caller].body.params, _steady(program, caller)
+    for caller, found in calls.callers(program, name).items():
+        own = _same(functions[caller], found)
+        if len(found) == 1 and caller not in entries:
+            params, steady = functions[caller].body.params, _steady(program, caller, calls)
             handed_on = {params[k].name for k in steady}
-            own |= {k for k, a in enumerate(calls[0].args) if isinstance(a, Var) and a.name in handed_on}
+            own |= {k for k, a in enumerate(found[0].args) if isinstance(a, Var) and a.name in handed_on}
         same &= own
     return same
 
 
-def _lifted(program: Program, name: str, same: set[int], moves: Callable[[Equation], bool]) -> Program:
+def _lifted(
+    program: Program, name: str, same: set[int], moves: Callable[[Equation], bool], calls: _CallTable
+) -> Program:
     """The program where what this function makes of these parameters alone, and is worth it, is made by its callers."""
-    function, callers = next(f for f in program.functions if f.name == name), _callers(program, name)
+    function, callers = next(f for f in program.functions if f.name == name), calls.callers(program, name)
     moved = _movable(function, same, moves)
     if not callers or not moved:
         return program
@@ -113,16 +131,20 @@ def _lifted(program: Program, name: str, same: set[int], moves: Callable[[Equati
     return map_functions(program, changed)
 
 
-def _calls(block: Block, name: str) -> Iterator[_Call]:
-    def inside(e: Equation, in_loop: bool, place: int) -> Iterator[_Call]:
-        if e.op == "call" and e.attr("function") == name:
-            yield _Call(e.args, in_loop, place)
+def _calls(block: Block) -> dict[str, list[_Call]]:
+    """Calls in a block and in the blocks inside it, in order, by the name of what is called."""
+    found = dict[str, list[_Call]]()
+
+    def add(e: Equation, in_loop: bool, place: int) -> None:
+        if e.op == "call":
+            found.setdefault(e.attr("function"), []).append(_Call(e.args, in_loop, place))
         for b in e.blocks:
             for inner in b.equations:
-                yield from inside(inner, in_loop or e.op in ("for", "while", "map"), place)
+                add(inner, in_loop or e.op in ("for", "while", "map"), place)
 
     for place, e in enumerate(block.equations):
-        yield from inside(e, False, place)
+        add(e, False, place)
+    return found
 
 
 def _same(caller: Function, calls: Sequence[_Call]) -> set[int]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -214,6 +215,16 @@ class Recipe:
         settings, resolved = ({str(key): str(text) for key, text in dict(table or {}).items()} for table in tables)
         numbers_given = float(tradeoff), float(effort), by_name if len(by_name) > 1 else by_name[""]
         return cls(name, model, algorithm, settings, mode, *numbers_given, resolved, certify, float(alert))
+
+    @property
+    def words(self) -> str:
+        """Text that says all of it, from which `of_words` makes it again."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def of_words(cls, words: str) -> Recipe:
+        """Recipe of its `words`."""
+        return cls(**json.loads(words))
 
 
 def _is_season(value: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -54,6 +54,7 @@ PUBLIC = (
     *("with_horizon", "with_precision", "write"),
 )
 """Names that `dir(plan)` lists."""
+RESTORED = 8  # plans of recipes that are kept, each for all the learners that are restored from it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,12 +81,16 @@ class Plan(core.Plan, Differentiable, Suggesting):
     @classmethod
     def from_recipe(cls, recipe: Any, target: str | None = None, precision: str = EXACT) -> Self:
         """Plan that a saved state names. Raises OCO850 where the recipe is not valid."""
-        known = Recipe.read(recipe)
+        return cls._of_words(Recipe.read(recipe).words, target, precision)
+
+    @classmethod
+    @lru_cache(maxsize=RESTORED)
+    def _of_words(cls, words: str, target: str | None, precision: str) -> Self:
+        known = Recipe.of_words(words)
         with contained("restoring"):
             model = parse(known.model, name=known.name)
-            settings, season = known.settings or known.mode, known.season
-            tradeoff, effort = known.tradeoff, known.effort
-            made = core.compile_plan(model, known.algorithm, settings, tradeoff=tradeoff, effort=effort, season=season)
+            options: Any = {"tradeoff": known.tradeoff, "effort": known.effort, "season": known.season}
+            made = core.compile_plan(model, known.algorithm, known.settings or known.mode, **options)
             plan = cls.of(made, target, precision)
             plan = plan.certified(known.certify) if known.certify else plan
             plan = plan.alerting(known.alert) if known.alert else plan
@@ -123,7 +128,7 @@ class Plan(core.Plan, Differentiable, Suggesting):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Recipe, backend and precision: another process makes the same plan of them."""
-        return plan_of_recipe, (self.contract.recipe, self.target, self.precision)
+        return Plan.from_recipe, (self.contract.recipe, self.target, self.precision)
 
     def __dir__(self) -> list[str]:
         return sorted(PUBLIC)
@@ -386,11 +391,6 @@ class Plan(core.Plan, Differentiable, Suggesting):
     def recipe(self) -> dict[str, Any]:
         """JSON values from which `from_recipe` makes this plan again: model, algorithm, settings, tradeoff, effort."""
         return dict(self.contract.recipe)
-
-
-def plan_of_recipe(recipe: Mapping[str, Any], target: str | None, precision: str = EXACT) -> Plan:
-    """Plan that a recipe makes."""
-    return Plan.from_recipe(recipe, target, precision)
 
 
 def restored_learner(state: Mapping[str, Any], backend: str | None = None) -> Learner:

@@ -85,6 +85,20 @@ def test_the_builder_makes_each_stage_once(made: Counter[str]) -> None:
     assert made == dict.fromkeys(STAGES, 1)
 
 
+def test_learners_that_are_restored_from_one_recipe_share_its_plan(made: Counter[str]) -> None:
+    """The stages are made once more for two states of a plan, and each learner goes on by its own state."""
+    learner, states = oco.compile(oco.parse(MODEL.replace("model m", "model restored"))).learner(), []
+    for goal in np.eye(2):
+        learner.decide()
+        learner.observe(a=goal)
+        states.append(learner.state())
+    made.clear()
+    one, other = map(oco.restore, states)
+    assert made == dict.fromkeys(STAGES, 1)
+    assert np.array_equal(other.decide(), learner.decide()) and not np.array_equal(one.decide(), other.decide())
+
+
+
 @pytest.mark.parametrize(
     ("loss", "rows", "reads"),
     [

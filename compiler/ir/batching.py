@@ -7,14 +7,14 @@ computes, in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from oco.compiler.ir.build import Named, trace_program
 from oco.compiler.ir.lanes import Lanes, LaneValue
 from oco.compiler.ir.names import is_temporary
 from oco.compiler.ir.ops import CONTROL, OPS
-from oco.compiler.ir.program import Block, DType, Equation, Field, Function, Operand, Program, Type
+from oco.compiler.ir.program import Block, DType, Equation, Field, Function, Operand, Program, Type, Var
 from oco.compiler.ir.small_solves import expand_small_solves
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
@@ -312,14 +312,15 @@ class _Flags:
     def block(self, block: Block, params: Sequence[bool], outer: Mapping[str, bool]) -> list[bool]:
         env = {**outer, **{p.name: k for p, k in zip(block.params, params)}}
         for e in block.equations:
-            env |= {v.name: k for v, k in zip(e.outs, self.equation(e, env), strict=True)}
-        return list(self.read(block.results, env))
+            for v, k in zip(e.outs, self.equation(e, env), strict=True):
+                env[v.name] = k
+        return self.read(block.results, env)
 
-    def read(self, operands: Sequence[Operand], env: Mapping[str, bool]) -> Iterator[bool]:
-        yield from (not hasattr(o, "value") and env.get(o.name, False) for o in operands)
+    def read(self, operands: Sequence[Operand], env: Mapping[str, bool]) -> list[bool]:
+        return [isinstance(o, Var) and env.get(o.name, False) for o in operands]
 
     def equation(self, e: Equation, env: Mapping[str, bool]) -> list[bool]:
-        args = list(self.read(e.args, env))
+        args = self.read(e.args, env)
         match e.op:
             case "call":
                 return self.block(self.functions[e.attr("function")].body, args, {})

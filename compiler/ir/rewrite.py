@@ -37,26 +37,39 @@ def equations_of(block: Block) -> Iterator[Equation]:
             yield from equations_of(inner)
 
 
-def bound_names(block: Block) -> Iterator[str]:
-    """Every name bound in a block or in the blocks inside it."""
-    yield from (p.name for p in block.params)
-    for e in block.equations:
-        yield from (v.name for v in e.outs)
-        for inner in e.blocks:
-            yield from bound_names(inner)
+def blocks_of(block: Block) -> Iterator[Block]:
+    """A block and the blocks inside it, in no order."""
+    waiting = [block]
+    while waiting:
+        inner = waiting.pop()
+        yield inner
+        for e in inner.equations:
+            if e.blocks:
+                waiting += e.blocks
 
 
-def read_by(block: Block) -> Iterator[str]:
-    """Names read in a block or in the blocks inside it, its own results among them."""
-    for e in block.equations:
-        yield from (a.name for a in e.args if isinstance(a, Var))
-        for inner in e.blocks:
-            yield from read_by(inner)
-    yield from (r.name for r in block.results if isinstance(r, Var))
+def bound_names(block: Block) -> list[str]:
+    """Every name bound in a block or in the blocks inside it, in no order."""
+    names: list[str] = []
+    for b in blocks_of(block):
+        names += [p.name for p in b.params]
+        names += [v.name for e in b.equations for v in e.outs]
+    return names
+
+
+def read_by(block: Block) -> list[str]:
+    """Names read in a block or in the blocks inside it, its own results among them, as often as they are read, in no order."""
+    names: list[str] = []
+    for b in blocks_of(block):
+        names += [a.name for e in b.equations for a in e.args if isinstance(a, Var)]
+        names += [r.name for r in b.results if isinstance(r, Var)]
+    return names
 
 
 def substitute(block: Block, values: Mapping[str, Operand]) -> Block:
     """The block with variables replaced by other operands wherever they are read or bound."""
+    if not values:
+        return block
 
     def read(operand: Operand) -> Operand:
         return values.get(operand.name, operand) if isinstance(operand, Var) else operand
@@ -78,6 +91,9 @@ def keep_notes(equations: Iterable[tuple[Equation, bool]]) -> tuple[Equation, ..
     kept: list[Equation] = []
     pending = ""
     for e, stays in equations:
+        if stays and not pending:
+            kept.append(e)
+            continue
         note = "; ".join(n for n in (pending, e.note) if n)
         if stays:
             kept.append(replace(e, note=note) if note != e.note else e)

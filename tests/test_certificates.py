@@ -2,7 +2,7 @@
 
 import math
 from functools import cache
-from itertools import product
+from itertools import cycle, product
 
 import cvxpy as cp
 import numpy as np
@@ -247,11 +247,12 @@ def test_emitted_c_writes_the_function() -> None:
     assert not any("m_certificate" in text for text in plain.values())
 
 
-COUNTED = [a.name for a in table.ALGORITHMS]
+COUNTED = [(a.name, settings) for a in table.ALGORITHMS for settings in ("optimal", "paper")]
+KEPT = [*zip(("ogd", "oeg", "coldq", "nested", "hedged", "optimistic"), cycle(("optimal", "paper")))]
+"""A rule of each kind, with either settings by turns."""
 
 
-@pytest.mark.parametrize("settings", ["optimal", "paper"])
-@pytest.mark.parametrize("algorithm", corners(COUNTED, ["ogd", "oeg", "coldq", "nested", "hedged", "optimistic"]))
+@pytest.mark.parametrize(("algorithm", "settings"), corners(COUNTED, KEPT))
 def test_losses_counted_from_a_point(algorithm: str, settings: str) -> None:
     """Sums of affine losses, counted from a point of the rule's units, are the sum of the losses of what was played, but for rounding."""
     head = "model m\nhorizon T = {}\ndecision x[3] in {}\ndecision y in box(-2, 3)\n".format(ROUNDS, "{}")

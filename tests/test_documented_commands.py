@@ -61,7 +61,7 @@ VALUES = {
     "--memory": "2048",
     "--effort": "2",
     "--baselines": "none",
-    "--budget": "1",
+    "--budget": "0.2",
     "--param": "",
     "--replay": "trace.nc",
     "--journal": "journal",
@@ -186,7 +186,7 @@ def with_model(words: list[str]) -> list[str]:
     if name == "new" and words[at:] == []:
         words = [*words, "shop"]
     if name == "tune":
-        words = [*words, *(() if "--budget" in words else ("--budget", "1")), *(() if "--data" in words else DATA)]
+        words = [*words, *(() if "--budget" in words else ("--budget", "0.2")), *(() if "--data" in words else DATA)]
     if name in ("compile", "prove"):
         words = [*words, "--force"]
     if name == "prove":

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from thorough import turns
 
 import oco
 
@@ -42,19 +43,17 @@ def merit_order(load: Array, curvature: float) -> Array:
     return x
 
 
-@pytest.mark.parametrize("backend", ["numpy", "c"])
-@pytest.mark.parametrize(
-    "domain, curvature, rule",
-    [
-        ("box([0, 0, 0], [2, 4, 6])", 0.0, ""),
-        ("box([0, 0, 0], [2, 4, 6])", 0.2, ""),
-        ("box([0, 0, 0], [2, 4, 6]) with sum(p) <= 11", 0.2, ""),
-        ("box([0, 0, 0], [2, 4, 6])", 0.0, "    clean: price @ p <= 80  each round, penalty 2"),
-    ],
-)
-def test_decisions_come_to_cost_what_the_merit_order_does(
-    domain: str, curvature: float, rule: str, backend: str
-) -> None:
+CASES = [
+    ("box([0, 0, 0], [2, 4, 6])", 0.0, ""),
+    ("box([0, 0, 0], [2, 4, 6])", 0.2, ""),
+    ("box([0, 0, 0], [2, 4, 6]) with sum(p) <= 11", 0.2, ""),
+    ("box([0, 0, 0], [2, 4, 6])", 0.0, "    clean: price @ p <= 80  each round, penalty 2"),
+]
+
+
+@pytest.mark.parametrize(("case", "backend"), turns(CASES, ["c", "numpy"]))
+def test_decisions_come_to_cost_what_the_merit_order_does(case: tuple[str, float, str], backend: str) -> None:
+    domain, curvature, rule = case
     loss = f" + {curvature} * sum_squares(p)" if curvature else ""
     load = np.random.default_rng(4).uniform(1, 10, T)
     plan = oco.compile(oco.parse(MODEL.format(domain=domain, loss=loss, rule=rule)))

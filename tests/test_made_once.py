@@ -98,7 +98,6 @@ def test_learners_that_are_restored_from_one_recipe_share_its_plan(made: Counter
     assert np.array_equal(other.decide(), learner.decide()) and not np.array_equal(one.decide(), other.decide())
 
 
-
 @pytest.mark.parametrize(
     ("loss", "rows", "reads"),
     [

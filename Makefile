@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Folders of packages that tests hardly import: their modules, a third of all, are compiled when they are.
 UNUSED := tests?|pip|setuptools|pkg_resources|mypyc?|debugpy|plotly|polars|lexers|physics|wcwidth|pydantic|distutils|jedi|joblib|signal
 # Else both processes of the tests compile them.
-OURS := grammar dsl compiler backends evaluation api
+OURS := grammar dsl compiler backends evaluation api tests benchmarks
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "oco needs Python 3.11 or later")'
@@ -53,8 +53,10 @@ types: $(VENV)/.installed
 	ln -s $(addprefix $(CURDIR)/,grammar dsl compiler backends evaluation) $(CURDIR)/api/* $(VENV)/typed/oco
 	cd $(VENV)/typed && ../bin/mypy --config-file ../../pyproject.toml --cache-dir $(CURDIR)/.mypy_cache -p oco
 
+# Assertions that say their values are made of the text of every test, six seconds for each process: what fails runs once more with them.
 unit: $(VENV)/.installed
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal --assert=plain \
+		|| { test $$? -ne 1 || $(BIN)/python -m pytest --last-failed; false; }
 
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/speed/run.py

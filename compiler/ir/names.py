@@ -34,6 +34,8 @@ RESERVED = (
 
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_]")
 _LONGEST = 60  # characters of a name in emitted text
+KEPT = 1 << 15
+"""Spellings of names that are kept, some megabytes: a program has thousands of names, and each pass asks for all of them in turn."""
 
 
 def _spell(character: str) -> str:
@@ -51,7 +53,7 @@ def identifier(name: str, taken: Collection[str] = ()) -> str:
     return stem if stem not in taken else first_free(lambda number: _numbered(stem, number), taken)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=KEPT)
 def _legal(name: str) -> str:
     """Legal identifier close to a name, wherever it is free."""
     stem = _ILLEGAL.sub(lambda m: _spell(m[0]), name)[:_LONGEST].strip("_") or "v"
@@ -62,7 +64,7 @@ def _legal(name: str) -> str:
     return f"v{stem}" if _MACRO.fullmatch(stem) else stem
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=KEPT)
 def _numbered(stem: str, number: int) -> str:
     result = f"{stem.rstrip('_')}_{number}"
     return f"v{result}" if _MACRO.fullmatch(result) else result  # a second M
@@ -82,7 +84,7 @@ def first_free(spelled: Callable[[int], str], taken: Collection[str]) -> str:
     return spelled(high)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=KEPT)
 def is_legal(name: str) -> bool:
     """True if `name` may stand in generated code as it is."""
     return (

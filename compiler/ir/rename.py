@@ -35,6 +35,6 @@ class _Renaming:
         return Block(params, equations, tuple(self.operand(r) for r in block.results))
 
     def equation(self, e: Equation) -> Equation:
-        args = tuple(self.operand(a) for a in e.args)
-        blocks = tuple(self.block(b) for b in e.blocks)
-        return e.having(args, blocks, tuple(self.bind(v) for v in e.outs))
+        args = tuple(map(self.operand, e.args))
+        blocks = tuple(map(self.block, e.blocks))
+        return e.having(args, blocks, tuple(map(self.bind, e.outs)))

@@ -59,16 +59,16 @@ class _CallTable:
     """Calls in each function by the name of what is called, found once for a function that stays as it is."""
 
     def __init__(self) -> None:
-        self._found: dict[int, tuple[Function, dict[str, list[_Call]]]] = {}
+        self._tables: dict[int, tuple[Function, dict[str, list[_Call]]]] = {}
 
     def callers(self, program: Program, name: str) -> dict[str, list[_Call]]:
         """Calls of a function by the name of its caller."""
         return {f.name: calls for f in all_functions(program) if (calls := self._within(f).get(name))}
 
     def _within(self, f: Function) -> dict[str, list[_Call]]:
-        if id(f) not in self._found:
-            self._found[id(f)] = f, _calls(f.body)
-        return self._found[id(f)][1]
+        if id(f) not in self._tables:
+            self._tables[id(f)] = f, _calls(f.body)
+        return self._tables[id(f)][1]
 
 
 def _spoken(function: Function, passed: Sequence[Var], global_names: set[str]) -> dict[str, Var]:
@@ -95,12 +95,12 @@ def _steady(program: Program, name: str, calls: _CallTable) -> set[int]:
     """Places of those of `_same_in_callers`, and of those for which the one call of a caller hands on steady parameters of its own."""
     functions, entries = {f.name: f for f in all_functions(program)}, {f.name for f in program.entries}
     same = set(range(len(functions[name].body.params)))
-    for caller, found in calls.callers(program, name).items():
-        own = _same(functions[caller], found)
-        if len(found) == 1 and caller not in entries:
+    for caller, own_calls in calls.callers(program, name).items():
+        own = _same(functions[caller], own_calls)
+        if len(own_calls) == 1 and caller not in entries:
             params, steady = functions[caller].body.params, _steady(program, caller, calls)
             handed_on = {params[k].name for k in steady}
-            own |= {k for k, a in enumerate(found[0].args) if isinstance(a, Var) and a.name in handed_on}
+            own |= {k for k, a in enumerate(own_calls[0].args) if isinstance(a, Var) and a.name in handed_on}
         same &= own
     return same
 
@@ -133,18 +133,18 @@ def _lifted(
 
 def _calls(block: Block) -> dict[str, list[_Call]]:
     """Calls in a block and in the blocks inside it, in order, by the name of what is called."""
-    found = dict[str, list[_Call]]()
+    by_name = dict[str, list[_Call]]()
 
     def add(e: Equation, in_loop: bool, place: int) -> None:
         if e.op == "call":
-            found.setdefault(e.attr("function"), []).append(_Call(e.args, in_loop, place))
+            by_name.setdefault(e.attr("function"), []).append(_Call(e.args, in_loop, place))
         for b in e.blocks:
             for inner in b.equations:
                 add(inner, in_loop or e.op in ("for", "while", "map"), place)
 
     for place, e in enumerate(block.equations):
         add(e, False, place)
-    return found
+    return by_name
 
 
 def _same(caller: Function, calls: Sequence[_Call]) -> set[int]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from oco.compiler.domains.flow import Flow, flow
+from oco.compiler.domains import Domain
+from oco.compiler.domains.flow import flow
 from oco.dsl.diagnostics import OcoError
 
 
-def graphs(count: int) -> list[Flow]:
+def graphs(count: int) -> list[Domain]:
     """Flows on random graphs without cycles, with edges that no path takes and some that all take."""
-    rng, found = np.random.default_rng(3), list[Flow]()
+    rng, found = np.random.default_rng(3), list[Domain]()
     while len(found) < count:
         nodes, size = int(rng.integers(2, 7)), int(rng.integers(1, 11))
         names = rng.permutation(nodes)

@@ -37,7 +37,8 @@ class DenseFlow(Polyhedron):
     def of(cls, shape: tuple[int, ...], graph: FlowGraph) -> DenseFlow:
         """The flows on a graph. An error (OCO805) where their rows do not fit into memory."""
         nodes, count = graph.nodes, graph.size
-        check_rows(nodes + count, count, f"a flow on {count:,} edges between {nodes:,} nodes")
+        name = f"a flow on {count:,} edges between {nodes:,} nodes, as its projection needs it,"
+        check_rows(nodes + count, count, name, hint="use an algorithm without projections, such as `using ofw`")
         return cls(shape, -np.eye(count), np.zeros(count), *balances(graph), graph)
 
     @property

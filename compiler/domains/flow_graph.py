@@ -35,7 +35,10 @@ class FlowGraph:
 
     @classmethod
     def of(cls, edges: Any, source: Any, sink: Any) -> FlowGraph:
-        """Graph of those nodes that an edge, the source or the sink names. An error (OCO417) for a cycle, or where no path leads to the sink."""
+        """Graph of those nodes that an edge, the source or the sink names.
+
+        An error (OCO417) for a cycle, or where no path leads to the sink.
+        """
         pairs = np.asarray(edges, dtype=np.float64)
         ends = [float(np.asarray(source)), float(np.asarray(sink))]
         labels, places = np.unique(np.append(pairs, ends), return_inverse=True)

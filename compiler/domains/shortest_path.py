@@ -83,9 +83,13 @@ class PathTable:
     def trace(self, t: Tracer, c: Value) -> Value:
         """`shortest` over the step IR."""
         rows, deep, width = self.edges.shape
-        out = t.constant(self.edges, "out", "edges that leave the nodes of each row, filled up with one of infinite cost")
+        out = t.constant(
+            self.edges, "out", "edges that leave the nodes of each row, filled up with one of infinite cost"
+        )
         heads = t.constant(self.heads, "head", "the place of the node that each edge leads to")
-        cost = t.concat(c, t.constant(np.array([np.inf, 0.0]), "beyond", "costs of edges that fill up, and that stand for several"))
+        cost = t.concat(
+            c, t.constant(np.array([np.inf, 0.0]), "beyond", "costs of edges that fill up, and that stand for several")
+        )
 
         def relax(i: Value, distance: Value) -> Value:
             ahead = t.gather(t.reshape(distance, shape=((rows + 1) * width,)), t.gather(heads, i))
@@ -127,7 +131,10 @@ def _nodes_for(degrees: Ints, deep: int) -> int:
 
 
 def _parts(graph: FlowGraph, deep: int) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """Nodes of paths with at most `deep` edges each, from the sink on; nodes that stand for edges of others are numbered past the graph's."""
+    """Nodes of paths with at most `deep` edges each, from the sink on.
+
+    Nodes that stand for edges of others are numbered past those of the graph.
+    """
     following = graph.nodes
     for node, leaving in reversed(graph.steps):
         edges = leaving

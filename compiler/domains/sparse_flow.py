@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from oco.compiler.ir.trace import Tracer
     from oco.compiler.ir.value import Value
 
+WITHOUT = "use an algorithm that moves along edges alone, such as `using ofw`"
+
 
 @dataclass(frozen=True, eq=False)
 class SparseFlow(Domain):
@@ -142,7 +144,7 @@ class SparseFlow(Domain):
         """Balances of the nodes of paths but the sink, and no flow on other edges. An error (OCO805) where they do not fit into memory."""
         g, nodes = self.graph, [node for node, _ in self.graph.steps]
         unused = np.flatnonzero(~g.used)
-        check_rows(len(nodes) + len(unused), self.size, f"the affine hull of {self}")
+        check_rows(len(nodes) + len(unused), self.size, f"the affine hull of {self}", hint=WITHOUT)
         rows, sides = balances(g)
         alone = np.zeros((len(unused), self.size))
         alone[np.arange(len(unused)), unused] = 1.0
@@ -154,16 +156,17 @@ class SparseFlow(Domain):
 
         g = self.graph
         tails, heads = g.edges[g.used].T
+        free = np.arange(g.nodes) != g.sink  # the potential of the sink is 0
 
         def leaving(flow: Floats) -> Floats:
-            return np.asarray(np.bincount(tails, flow, g.nodes) - np.bincount(heads, flow, g.nodes))
+            return (np.bincount(tails, flow, g.nodes) - np.bincount(heads, flow, g.nodes)) * free
 
         degrees = np.maximum(np.bincount(tails, minlength=g.nodes) + np.bincount(heads, minlength=g.nodes), 1)
-        result = np.where(g.used, c, 0.0)
         laplacian = LinearOperator((g.nodes,) * 2, matvec=lambda p: leaving(p[tails] - p[heads]), dtype=np.float64)
         jacobi = LinearOperator((g.nodes,) * 2, matvec=lambda p: p / degrees, dtype=np.float64)
+        result = np.where(g.used, c, 0.0)
         for _ in range(2):  # the second time takes off what the first one leaves
-            potentials, _ = cg(laplacian, leaving(result[g.used]), rtol=1e-13, M=jacobi)
+            potentials, _ = cg(laplacian, leaving(result[g.used]), rtol=1e-12, M=jacobi)
             result[g.used] -= potentials[tails] - potentials[heads]
         return result
 

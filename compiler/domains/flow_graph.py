@@ -99,7 +99,7 @@ class FlowGraph:
                     reached[head] = True
         tails, heads = self.edges.T
         leads_on = np.array([count > 0 for count in self.paths_from])
-        return np.array(reached)[tails] & leads_on[heads] & (tails != self.sink)
+        return np.asarray(np.array(reached)[tails] & leads_on[heads] & (tails != self.sink))
 
     @cached_property
     def always(self) -> np.ndarray[Any, np.dtype[np.bool_]]:

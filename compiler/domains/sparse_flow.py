@@ -119,11 +119,11 @@ class SparseFlow(Domain):
         return self._farthest_l1
 
     @cached_property
-    def radius(self) -> float:  # type: ignore[override]
+    def radius(self) -> float:
         return math.sqrt(self._most(np.ones(self.size)))
 
     @cached_property
-    def radius_about_centre(self) -> float:  # type: ignore[override]
+    def radius_about_centre(self) -> float:
         """Exact: |x - c|^2 = sum x (1 - 2 c) + |c|^2 for a path x."""
         weights = 1.0 - 2.0 * self.centre()
         return vector_norm(self._table.shortest(-weights) - self.centre())
@@ -159,7 +159,7 @@ class SparseFlow(Domain):
         free = np.arange(g.nodes) != g.sink  # the potential of the sink is 0
 
         def leaving(flow: Floats) -> Floats:
-            return (np.bincount(tails, flow, g.nodes) - np.bincount(heads, flow, g.nodes)) * free
+            return np.asarray((np.bincount(tails, flow, g.nodes) - np.bincount(heads, flow, g.nodes)) * free)
 
         degrees = np.maximum(np.bincount(tails, minlength=g.nodes) + np.bincount(heads, minlength=g.nodes), 1)
         laplacian = LinearOperator((g.nodes,) * 2, matvec=lambda p: leaving(p[tails] - p[heads]), dtype=np.float64)

@@ -90,7 +90,7 @@ class FlowGraph:
 
     @cached_property
     def used(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Whether some path from the source to the sink takes an edge (size,)."""
+        """Truth values (size,): some path from the source to the sink takes the edge."""
         reached = [False] * self.nodes
         reached[self.source] = True
         for node in self.order:
@@ -103,7 +103,7 @@ class FlowGraph:
 
     @cached_property
     def always(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Whether every path takes an edge (size,): where it alone crosses between two nodes in a topological order.
+        """Truth values (size,): every path takes the edge, which alone crosses between two nodes in a topological order.
 
         Every path crosses each such place once, and an edge that all paths take has the nodes before it on one side.
         """
@@ -146,7 +146,7 @@ class FlowGraph:
         return result
 
     def balance(self, x: Floats) -> Floats:
-        """What leaves each node less what enters it (nodes,), for amounts x on the edges, less the unit that the source sends."""
+        """Amounts that leave the nodes less those that enter them (nodes,), less the unit that goes from the source to the sink."""
         tails, heads = self.edges.T
         result = np.bincount(tails, x, self.nodes) - np.bincount(heads, x, self.nodes)
         result[self.source] -= 1.0
@@ -193,7 +193,7 @@ class FlowGraph:
 
 
 def balances(graph: FlowGraph) -> tuple[Floats, Floats]:
-    """What leaves each node less what enters it, as rows over the edges (nodes, size) with their right sides."""
+    """Amounts that leave the nodes less those that enter them, as rows over the edges (nodes, size) with their right sides."""
     rows, edges = np.zeros((graph.nodes, graph.size)), np.arange(graph.size)
     np.add.at(rows, (graph.edges[:, 0], edges), 1.0)
     np.add.at(rows, (graph.edges[:, 1], edges), -1.0)

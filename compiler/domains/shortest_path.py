@@ -57,7 +57,7 @@ class PathTable:
 
     @property
     def stands_in(self) -> bool:
-        """Whether some nodes stand for edges of others."""
+        """True if some nodes stand for edges of others."""
         return bool(np.any(self.edges > self.size))
 
     def distances(self, cost: Floats) -> Floats:

@@ -175,7 +175,7 @@ class SparseFlow(Domain):
 
     @property
     def _fits(self) -> bool:
-        """Whether the rows of the set fit into memory."""
+        """True if the rows of the set fit into memory."""
         return (self.graph.nodes + self.size) * self.size <= MOST_ROW_NUMBERS
 
     @cached_property

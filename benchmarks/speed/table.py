@@ -187,9 +187,9 @@ def drawn_numbers(plan: Plan, rounds: int) -> list[np.ndarray]:
     """Random numbers of all rounds, an array for each of those of a round, in the order in which learners draw them."""
     rng, fields = np.random.default_rng(0), plan.program.draws
     kinds, arrays = plan.contract.distributions, [np.empty((rounds, *f.type.shape)) for f in fields]
-    for t in range(rounds):
+    for rows in [slice(None)] if len(fields) == 1 else range(rounds):
         for array, field in zip(arrays, fields):
-            (rng.standard_normal if kinds[field.name] == "normal" else rng.random)(out=array[t])
+            (rng.standard_normal if kinds[field.name] == "normal" else rng.random)(out=array[rows])
     return arrays
 
 

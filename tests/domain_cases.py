@@ -10,6 +10,8 @@ import numpy as np
 from thorough import corners
 
 from oco.compiler.domains import Domain, cut, domain, product, shifted_and_scaled
+from oco.compiler.domains.flow_graph import FlowGraph
+from oco.compiler.domains.sparse_flow import SparseFlow
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ CASES = [
     Case("birkhoff-one", lambda _: domain("birkhoff", (1, 1), 1), **FIXED),
     Case("birkhoff-seven", lambda _: domain("birkhoff", (7, 7), 7), **FIXED),
     Case("flow", lambda _: domain("flow", (8,), GRAPH, 0, 4), **FIXED),
+    Case("flow-sparse", lambda _: SparseFlow((8,), FlowGraph.of(GRAPH, 0, 4)), **FIXED),
     Case("flow-one-path", lambda _: domain("flow", (2,), np.array([[0, 1], [1, 2]]), 0, 2), **FIXED),
     Case("simplex", lambda s: domain("simplex", (6,), s)),
     Case("simplex-matrix", lambda s: domain("simplex", (2, 3), 3 * s)),

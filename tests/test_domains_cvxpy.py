@@ -116,7 +116,11 @@ def test_no_larger_ball_fits(case: Case) -> None:
     lengths = np.linalg.norm(A @ Z, axis=1)
     kept = lengths > 1e-9
     problem = cp.Problem(cp.Maximize(rho), [A[kept] @ x + lengths[kept] * rho <= b[kept]])
-    assert d.inner_radius == pytest.approx(solved(problem), rel=1e-6)
+    best = solved(problem)
+    if "inner_radius" in d.bounds_only:
+        assert 0 < d.inner_radius <= best * (1 + 1e-6)
+        return
+    assert d.inner_radius == pytest.approx(best, rel=1e-6)
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if c.at(1.0).geometry == "entropy"], ids=lambda case: case.name)

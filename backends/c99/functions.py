@@ -15,6 +15,7 @@ from oco.backends.c99.statements import STATEMENTS, sum_of_logs
 from oco.backends.c99.vectors import WIDTH, c_type, is_vector, without_lanes
 from oco.backends.c99.writer import Signature, Writer, comment, in_rows
 from oco.compiler.ir.fusion import picked_rows, stored
+from oco.compiler.ir.in_place import replaced_in_place
 from oco.compiler.ir.loop_groups import groups
 from oco.compiler.ir.names import is_temporary
 from oco.compiler.ir.ops import POINTWISE
@@ -298,7 +299,10 @@ class _Body:
 
     def _turn(self, e: Equation, body: Block) -> None:
         read, made = Counter(read_by(body)), {v.name for inner in body.equations for v in inner.outs}
-        for out, param, result in zip(e.outs, body.params[len(body.params) - len(e.outs) :], body.results):
+        params = body.params[len(body.params) - len(e.outs) :]
+        for name, k in replaced_in_place(body, params).items():
+            self.w.entries.places[name] = self.w.entries.places[e.outs[k].name]
+        for out, param, result in zip(e.outs, params, body.results):
             if not isinstance(result, Var) or result.name not in made & self.stored:
                 continue
             if result.type.shape and not read[param.name] and body.results.count(result) == 1:

@@ -113,7 +113,8 @@ def _stack(w: Writer, e: Equation) -> None:
 def _put(w: Writer, e: Equation) -> None:
     x, value, *indices = e.args
     target = w.place(e.outs[0])
-    w.fill(target, x)
+    if w.entries.pointer(x) != target:
+        w.fill(target, x)
     _scattered(w, target, e.outs[0].type, value, indices, "=")
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from types import MappingProxyType
 
 from oco.backends.python.expressions import LANES, Level, Text, call, in_rows
 from oco.backends.python.templates import STATEMENTS
 from oco.backends.python.uses import read_after, read_inside, variables_read
 from oco.backends.python.walker import WIDTH, Walker
+from oco.compiler.ir.in_place import replaced_in_place
 from oco.compiler.ir.lanes import LANE
 from oco.compiler.ir.names import identifier, is_temporary
 from oco.compiler.ir.program import Block, Equation, Function, Operand, Var
@@ -85,9 +86,12 @@ class _Writer(Walker):
             inside = block.params[1:] if counted else block.params
             self.names.update({p.name: n for p, n in zip(inside, names)})
         self.names.update({v.name: n for v, n in zip(e.outs, names)})
-        self._keep_names(body, body.params[1:] if counted else body.params, names)
+        inside = body.params[1:] if counted else body.params
+        self._keep_names(body, inside, names)
+        changed = {r: k for r, k in replaced_in_place(body, inside).items() if self._moves_alone(k, names, start)}
+        self.names.update({result: names[k] for result, k in changed.items()})
         self.release(names)
-        self.assign(names, start, self._own(e))
+        self._begin(names, start, frozenset(changed.values()), outer, self._own(e))
         if counted:
             index = self.name(body.params[0]) if self.uses.counts[body.params[0].name] else "_"
             count = self.text(e.args[0]).code
@@ -96,6 +100,24 @@ class _Writer(Walker):
         else:
             self._condition(e.blocks[0])
         self._body(body, names)
+
+    def _moves_alone(self, k: int, names: Sequence[str], start: Sequence[Operand]) -> bool:
+        """True if variable k of a loop may get its first value after the others."""
+        others = [j for j in range(len(names)) if j != k]
+        own, beside = self.reads(start[k]), self.reads(*(start[j] for j in others))
+        return names[k] not in beside and own.isdisjoint(names[j] for j in others)
+
+    def _begin(
+        self, names: Sequence[str], start: Sequence[Operand], changed: Set[int], outer: Block, notes: tuple[str, ...]
+    ) -> None:
+        """First values of a loop's variables; those that change in place are new arrays."""
+        new = {v.name for e in outer.equations for v in e.outs if e.op == "full" and self.uses.counts[v.name] == 1}
+        copied = [k for k in sorted(changed) if getattr(start[k], "name", "") not in new]
+        rest = [k for k in range(len(names)) if k not in copied]
+        self.assign([names[k] for k in rest], [start[k] for k in rest], notes)
+        for k in copied:
+            code = self.text(start[k]).code
+            self.write(f'{names[k]} = np.array({code}, order="C")', self.use_up([start[k]]) + (() if rest else notes))
 
     def _leaving(self, e: Equation) -> None:
         """Loop that lanes leave one by one: a turn is a function of the lanes that are left."""

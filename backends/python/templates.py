@@ -317,7 +317,8 @@ TEMPLATES: dict[str, Template] = {
 def _put(out: str, args: Sequence[Text], e: Equation) -> list[str]:
     x, value, *indices = args
     # rows lie one after the other, as in a restored state: products round by how their factors lie in memory
-    return [f'{out} = np.array({x.code}, order="C")', f"{out}[{', '.join(i.code for i in indices)}] = {value.code}"]
+    copy = [] if x.code == out else [f'{out} = np.array({x.code}, order="C")']
+    return [*copy, f"{out}[{', '.join(i.code for i in indices)}] = {value.code}"]
 
 
 def _scatter_add(out: str, args: Sequence[Text], e: Equation) -> list[str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from reference.by_hand import Bandit, Capped, JobScheduling, Portfolio, Simplex
+from reference.by_hand import Bandit, Capped, Flow, JobScheduling, Portfolio, Simplex
 from reference.tracking import Tracking
 from roofline import least_seconds, peak
 from run import EXAMPLES, HERE, address, drawn, fleet_by_hand, fleet_rounds, fleet_seconds, handwritten, same
@@ -65,6 +65,7 @@ LINES = {
     "nuclear": Line(HERE / "nuclear.oco", "ofw", "nuclear.c", "nuclear.c", 300, options=("-DRESIDUAL=1e-10",)),
     "large": Line(HERE / "nuclear_large.oco", "ofw", "nuclear.c", "", 8, options=LARGE, share=1e-6),
     "bandit": Line(HERE / "bandit.oco", "bgd", "best/bandit.c", "", 5000, Bandit),
+    "flow": Line(HERE / "flow.oco", "projection-free", "best/flow.c", "", 504, Flow),
 }
 
 
@@ -140,8 +141,7 @@ def numpy_rules(line: Line, plan: Plan, data: Mapping[str, np.ndarray], rounds: 
     program, first = plan.program, [plan.contract.start[f.name] for f in plan.program.decision]
     rule = executed(program, plan.compiled("numpy").source, [program.init, program.decide, program.update])
     init, decide, update = (rule[f.name] for f in (program.init, program.decide, program.update))
-    rng, alone = np.random.default_rng(0), plan.canonical.feedback is not Feedback.FULL
-    draws = [[rng.normal(size=f.type.shape) for f in plan.program.draws] for _ in range(rounds)]
+    alone, draws = plan.canonical.feedback is not Feedback.FULL, [*zip(*drawn_numbers(plan, rounds))] or [()] * rounds
     given = [[float(np.sin(t))] if alone else [data[f.name][t] for f in plan.program.feedback] for t in range(rounds)]
     decided: dict[str, list[np.ndarray]] = {}
 
@@ -153,6 +153,8 @@ def numpy_rules(line: Line, plan: Plan, data: Mapping[str, np.ndarray], rounds: 
 
     def written() -> None:
         learner, decided["written"] = line.numpy(plan.horizon), []
+        if hasattr(learner, "begin"):
+            learner.begin(first[0])
         for values, drawn_now in zip(given, draws):
             decided["written"].append(learner.decide(*drawn_now))
             learner.update(*values)
@@ -166,19 +168,29 @@ def numpy_rules(line: Line, plan: Plan, data: Mapping[str, np.ndarray], rounds: 
 
 
 def by_hand(plan: Plan, file: str, flags: tuple[str, ...], data: Mapping[str, np.ndarray]) -> Callable[[], np.ndarray]:
-    """Run of a reference, which draws normal numbers as learners do and puts its decisions into a new array."""
+    """Run of a reference, which draws numbers as learners do and puts its decisions after the first one into a new array."""
     function, inputs = handwritten(file, *flags), [data[s.name] for s in plan.canonical.streams]
-    rounds = len(inputs[0])
+    rounds, first = len(inputs[0]), np.ravel(plan.contract.start[plan.program.decision[0].name])
 
     def run() -> np.ndarray:
         decisions = np.empty((rounds, plan.canonical.size))
-        rng = np.random.default_rng(0)
-        draws = [rng.normal(size=(rounds, *f.type.shape)) for f in plan.program.draws]
+        decisions[0] = first
+        draws = drawn_numbers(plan, rounds)
         given = [*map(address, [*inputs, *draws]), ctypes.c_double(plan.horizon), address(decisions)]
         function(ctypes.c_int64(rounds), *given)
         return decisions
 
     return run
+
+
+def drawn_numbers(plan: Plan, rounds: int) -> list[np.ndarray]:
+    """Random numbers of all rounds, an array for each of those of a round, in the order in which learners draw them."""
+    rng, fields = np.random.default_rng(0), plan.program.draws
+    kinds, arrays = plan.contract.distributions, [np.empty((rounds, *f.type.shape)) for f in fields]
+    for rows in [slice(None)] if len(fields) == 1 else range(rounds):
+        for array, field in zip(arrays, fields):
+            (rng.standard_normal if kinds[field.name] == "normal" else rng.random)(out=array[rows])
+    return arrays
 
 
 def whole_horizon(learner: Learner, data: Mapping[str, np.ndarray]) -> np.ndarray:

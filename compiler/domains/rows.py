@@ -143,11 +143,14 @@ class UnitRows:
         )
 
 
-def check_rows(count: int, size: int, name: str, span: Span | None = None) -> None:
-    """Raises OcoError (OCO805) where so many rows of so many entries do not fit into memory."""
+BOUNDS_INSTEAD = "state bounds of the entries by `box(lower, upper)`, and use fewer rows"
+
+
+def check_rows(count: int, size: int, name: str, span: Span | None = None, hint: str = BOUNDS_INSTEAD) -> None:
+    """Raises OcoError (OCO805) where so many rows of so many entries do not fit into memory; `hint` is the way out."""
     if count * size > MOST_ROW_NUMBERS:
         message = f"{name} has {count:,} rows over {size:,} entries: at most {MOST_ROW_NUMBERS:,} numbers of rows fit into memory"
-        raise fail("OCO805", message, span, "state bounds of the entries by `box(lower, upper)`, and use fewer rows")
+        raise fail("OCO805", message, span, hint)
 
 
 def stated_bounds(A: Floats, b: Floats) -> Floats:

@@ -144,3 +144,58 @@ class JobScheduling:
             lam = newton
         self.lam = lam
         return (u - 1) * 0.25
+
+
+class Flow:
+    """Perturbed leaders (Hazan & Minasyan 2020, OSPF) on benchmarks/speed/flow.oco: x (1312,), paths of a grid by its diagonals."""
+
+    rows, columns, samples, block = 11, 63, 7, 252
+
+    def __init__(self, T: float) -> None:
+        self.blocks = T**0.4
+        self.theta = 9618.69776020019335902577566 * self.blocks
+        self.mu = 0.00010396417736897338318422658466 / (self.blocks * (math.ceil(self.blocks) + 1))
+        self.S, self.price, self.over, self.k = np.zeros(1312), 0.0, 0.0, 1
+        i, j = np.divmod(np.arange(self.rows * self.columns), self.columns)
+        first = 2 * (i * self.columns + j) - i - np.where(i == self.rows - 1, j, 0)
+        self.right = np.where(j < self.columns - 1, first, 1312)
+        self.down = np.where(i < self.rows - 1, first + (j < self.columns - 1), 1312)
+        self.diagonals = [np.flatnonzero(i + j == d) for d in range(self.rows + self.columns - 3, -1, -1)]
+        self.x = np.array([])
+
+    def begin(self, x: Array) -> None:
+        """Take the first decision."""
+        self.x = x
+
+    def decide(self, u: Array, p: Array) -> Array:
+        self.u, self.p = u, p
+        return self.x
+
+    def update(self, c: Array, w: Array) -> None:
+        self.S = self.S + c + self.price * w
+        self.over += float(w @ self.x) - 40
+        if self.k % self.samples == 0:
+            lengths = np.sqrt(np.einsum("ij,ij->i", self.u, self.u))
+            scale = 5783.571070714212 * (1 + self.price) * self.p ** (1 / 1312) / lengths
+            self.x = self.leader(self.S + scale[:, None] * self.u)
+        if self.k == self.block:
+            self.price = max((1 - self.theta * self.mu) * self.price + self.mu * self.over, 0.0)
+            self.over, self.S, self.k = 0.0, np.zeros(1312), 0
+        self.k += 1
+
+    def leader(self, cost: Array) -> Array:
+        """Mean of the shortest paths for rows of costs."""
+        cost = np.append(cost, np.full((self.samples, 1), np.inf), axis=1)
+        far = np.zeros((self.samples, len(self.right) + self.columns))
+        goes_down = np.zeros((self.samples, len(self.right)), dtype=bool)
+        for nodes in self.diagonals:
+            on = cost[:, self.right[nodes]] + far[:, nodes + 1]
+            below = cost[:, self.down[nodes]] + far[:, nodes + self.columns]
+            far[:, nodes], goes_down[:, nodes] = np.minimum(on, below), below < on
+        x, every = np.zeros(1313), np.arange(self.samples)
+        node = np.zeros(self.samples, dtype=int)
+        for _ in range(self.rows + self.columns - 2):
+            falls = goes_down[every, node]
+            np.add.at(x, np.where(falls, self.down[node], self.right[node]), 1 / self.samples)
+            node = node + np.where(falls, self.columns, 1)
+        return x[:1312]

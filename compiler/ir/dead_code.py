@@ -12,7 +12,7 @@ from oco.compiler.ir.rewrite import equations_of, keep_notes, map_functions, rea
 def remove_dead_code(program: Program) -> Program:
     """Remove equations, parameters, functions and constants that no result depends on."""
     while True:
-        program = map_functions(program, lambda f: replace(f, body=_block(f.body)))
+        program = map_functions(program, lambda f: replace(f, body=_live(f.body)[0]))
         fewer = _without_unread_parameters(program)
         if fewer is program:
             break
@@ -72,65 +72,70 @@ def _names(operands: Iterable[Operand]) -> set[str]:
     return {o.name for o in operands if isinstance(o, Var)}
 
 
-def _block(block: Block) -> Block:
-    """Backwards from the results: an equation stays if one of its results is read later."""
+def _live(block: Block) -> tuple[Block, set[str]]:
+    """What is left of a block, and the names that it reads. Backwards from the results: an equation stays if one of its results is
+    read later.
+    """
     live = _names(block.results)
     kept: list[tuple[Equation, bool]] = []
     for e in reversed(block.equations):
         stays = any(v.name in live for v in e.outs)
         if stays:
-            e = _equation(e, live)
+            if e.blocks:
+                e, within = _equation(e, live)
+                live |= within
             live |= _names(e.args)
-            for inner in e.blocks:
-                live |= set(read_by(inner))
         kept.append((e, stays))
-    return Block(block.params, keep_notes(reversed(kept)), block.results)
+    return Block(block.params, keep_notes(reversed(kept)), block.results), live
 
 
-def _equation(e: Equation, live: set[str]) -> Equation:
+def _equation(e: Equation, live: set[str]) -> tuple[Equation, set[str]]:
+    """What is left of an equation with blocks, and the names that its blocks read."""
     match e.op:
         case "if":
-            read = [k for k, v in enumerate(e.outs) if v.name in live]
-            blocks = tuple(Block((), b.equations, tuple(b.results[k] for k in read)) for b in e.blocks)
-            return replace(e, outs=tuple(e.outs[k] for k in read), blocks=tuple(map(_block, blocks)))
+            places = [k for k, v in enumerate(e.outs) if v.name in live]
+            sides = [_live(Block((), b.equations, tuple(b.results[k] for k in places))) for b in e.blocks]
+            blocks, read = zip(*sides)
+            return replace(e, outs=tuple(e.outs[k] for k in places), blocks=blocks), set[str]().union(*read)
         case "for" | "while":
             return _loop(e, live)
         case "map":
             return _map(e, live)
         case _:
-            return e
+            return e, {name for b in e.blocks for name in read_by(b)}
 
 
-def _loop(e: Equation, live: set[str]) -> Equation:
+def _loop(e: Equation, live: set[str]) -> tuple[Equation, set[str]]:
     """A loop carries what is read after it, and what that, or the condition, depends on from turn to turn."""
     first = 1 if e.op == "for" else 0
     body = e.blocks[-1]
     needed = {k for k, v in enumerate(e.outs) if v.name in live}
     if e.op == "while":
-        needed |= _places(e.blocks[0].params, set(read_by(_block(e.blocks[0]))))
+        needed |= _places(e.blocks[0].params, _live(e.blocks[0])[1])
     while True:
-        pruned = _block(_carrying(body, needed, first))
-        grown = needed | _places(body.params[first:], set(read_by(pruned)))
+        pruned, read = _live(_carrying(body, needed, first))
+        grown = needed | _places(body.params[first:], read)
         if grown == needed:
             break
         needed = grown
     order = sorted(needed)
     blocks: list[Block] = []
     if e.op == "while":
-        condition = e.blocks[0]
-        blocks = [_block(replace(condition, params=tuple(condition.params[k] for k in order)))]
+        condition, asked = _live(e.blocks[0])
+        blocks = [replace(condition, params=tuple(condition.params[k] for k in order))]
+        read |= asked
     args = (*e.args[:first], *(e.args[first + k] for k in order))
-    return replace(e, outs=tuple(e.outs[k] for k in order), args=args, blocks=(*blocks, pruned))
+    return replace(e, outs=tuple(e.outs[k] for k in order), args=args, blocks=(*blocks, pruned)), read
 
 
-def _map(e: Equation, live: set[str]) -> Equation:
+def _map(e: Equation, live: set[str]) -> tuple[Equation, set[str]]:
     """Results that are read, from the rows that they need; of one argument at least, which has the number of rows."""
-    (body,), read = e.blocks, [k for k, v in enumerate(e.outs) if v.name in live]
-    pruned = _block(replace(body, results=tuple(body.results[k] for k in read)))
-    needed = sorted(_places(body.params, set(read_by(pruned))) or {0})
+    (body,), results = e.blocks, [k for k, v in enumerate(e.outs) if v.name in live]
+    pruned, read = _live(replace(body, results=tuple(body.results[k] for k in results)))
+    needed = sorted(_places(body.params, read) or {0})
     block = replace(pruned, params=tuple(body.params[k] for k in needed))
-    outs, args = tuple(e.outs[k] for k in read), tuple(e.args[k] for k in needed)
-    return replace(e, outs=outs, args=args, blocks=(block,))
+    outs, args = tuple(e.outs[k] for k in results), tuple(e.args[k] for k in needed)
+    return replace(e, outs=outs, args=args, blocks=(block,)), read
 
 
 def _carrying(body: Block, needed: set[int], first: int) -> Block:

@@ -8,7 +8,7 @@ Where every operation is a call, each array that is computed so is worth passing
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from oco.compiler.ir.hoisting import STAY
@@ -21,15 +21,19 @@ from oco.compiler.ir.words import word_in
 
 def lift(program: Program) -> Program:
     """Move computations that callers can do once out of functions, which take the results as arguments."""
+    table = _CallTable()
     for function in reversed(program.functions):
-        program = _lifted(program, function.name, _same_in_callers(program, function.name), _is_expensive)
+        callers = table.callers(program, function.name)
+        program = _lifted(program, function.name, callers, _same_in_callers(program, function.name, callers), _is_expensive)
     return program
 
 
 def lift_arrays(program: Program) -> Program:
     """Move every array that a caller, or one of its own callers, can compute once out of functions."""
+    table = _CallTable()
     for function in program.functions:  # callers come after those that they call, and what moved there may move on
-        program = _lifted(program, function.name, _steady(program, function.name), _makes_array)
+        steady = _steady(program, function.name, table)
+        program = _lifted(program, function.name, table.callers(program, function.name), steady, _makes_array)
     return program
 
 
@@ -62,41 +66,63 @@ def _spoken(function: Function, passed: Sequence[Var], global_names: set[str]) -
     return result
 
 
-def _callers(program: Program, name: str) -> dict[str, list[_Call]]:
-    return {f.name: calls for f in all_functions(program) if (calls := list(_calls(f.body, name)))}
+class _CallTable:
+    """Calls in each function of a program by the function called, looked for again where a function is another."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[Function, dict[str, list[_Call]]]] = {}
+
+    def callers(self, program: Program, name: str) -> dict[str, list[_Call]]:
+        """Calls of a function by the caller's name."""
+        return {f.name: calls for f in all_functions(program) if (calls := self._calls_in(f).get(name))}
+
+    def _calls_in(self, function: Function) -> dict[str, list[_Call]]:
+        seen, calls = self._seen.get(function.name, (None, {}))
+        if seen is not function:
+            calls = {}
+            for called, call in _calls(function.body):
+                calls.setdefault(called, []).append(call)
+            self._seen[function.name] = function, calls
+        return calls
 
 
-def _same_in_callers(program: Program, name: str) -> set[int]:
+def _same_in_callers(program: Program, name: str, callers: Mapping[str, Sequence[_Call]]) -> set[int]:
     """Places of the parameters that get the same value at every call of each caller, one that is known in front of the first."""
     functions = {f.name: f for f in all_functions(program)}
     same = set(range(len(functions[name].body.params)))
-    for caller, calls in _callers(program, name).items():
+    for caller, calls in callers.items():
         same &= _same(functions[caller], calls)
     return same
 
 
-def _steady(program: Program, name: str) -> set[int]:
+def _steady(program: Program, name: str, table: _CallTable) -> set[int]:
     """Places of those of `_same_in_callers`, and of those for which the one call of a caller hands on steady parameters of its own."""
     functions, entries = {f.name: f for f in all_functions(program)}, {f.name for f in program.entries}
     same = set(range(len(functions[name].body.params)))
-    for caller, calls in _callers(program, name).items():
+    for caller, calls in table.callers(program, name).items():
         own = _same(functions[caller], calls)
         if len(calls) == 1 and caller not in entries:
-            params, steady = functions[caller].body.params, _steady(program, caller)
+            params, steady = functions[caller].body.params, _steady(program, caller, table)
             handed_on = {params[k].name for k in steady}
             own |= {k for k, a in enumerate(calls[0].args) if isinstance(a, Var) and a.name in handed_on}
         same &= own
     return same
 
 
-def _lifted(program: Program, name: str, same: set[int], moves: Callable[[Equation], bool]) -> Program:
+def _lifted(
+    program: Program,
+    name: str,
+    callers: Mapping[str, Sequence[_Call]],
+    same: set[int],
+    moves: Callable[[Equation], bool],
+) -> Program:
     """The program where what this function makes of these parameters alone, and is worth it, is made by its callers."""
-    function, callers = next(f for f in program.functions if f.name == name), _callers(program, name)
+    function = next(f for f in program.functions if f.name == name)
     moved = _movable(function, same, moves)
     if not callers or not moved:
         return program
     names = {v.name for e in moved for v in e.outs}
-    left = tuple(e for e in function.body.equations if e not in moved)
+    left = tuple(e for e in function.body.equations if all(v.name not in names for v in e.outs))
     read = {a.name for e in left for a in _operands(e)} | {r.name for r in function.body.results if isinstance(r, Var)}
     passed = [v for e in moved for v in e.outs if v.name in read & names]
     taken = {g.var.name for g in program.constants} | {g.name for g in program.functions}
@@ -113,10 +139,12 @@ def _lifted(program: Program, name: str, same: set[int], moves: Callable[[Equati
     return map_functions(program, changed)
 
 
-def _calls(block: Block, name: str) -> Iterator[_Call]:
-    def inside(e: Equation, in_loop: bool, place: int) -> Iterator[_Call]:
-        if e.op == "call" and e.attr("function") == name:
-            yield _Call(e.args, in_loop, place)
+def _calls(block: Block) -> Iterator[tuple[str, _Call]]:
+    """Names of the functions that a block calls, with the calls."""
+
+    def inside(e: Equation, in_loop: bool, place: int) -> Iterator[tuple[str, _Call]]:
+        if e.op == "call":
+            yield e.attr("function"), _Call(e.args, in_loop, place)
         for b in e.blocks:
             for inner in b.equations:
                 yield from inside(inner, in_loop or e.op in ("for", "while", "map"), place)

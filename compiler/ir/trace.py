@@ -16,7 +16,6 @@ from oco.compiler.ir.names import identifier, is_temporary
 from oco.compiler.ir.program import Block, DType, Equation, Function, Global, Operand, Type, Var
 from oco.compiler.ir.rename import rename_function
 from oco.compiler.ir.value import Liftable, Value
-from oco.compiler.ir.verifier import check_function
 from oco.compiler.ir.words import soft, word_of
 from oco.dsl.diagnostics import InternalError
 
@@ -44,6 +43,7 @@ class Tracer(PrimitiveMethods):
         self._hints: dict[str, str] = {}
         self._count = 0
         self._reserved: set[str] = set()
+        self._texts: dict[str, str] = {}
 
     def begin_with(
         self, constants: Iterable[Global], functions: Iterable[Function], reserved: Iterable[str] = ()
@@ -226,7 +226,6 @@ class Tracer(PrimitiveMethods):
             self._scopes = outer
         names = tuple(self._hints.get(r.name, "") if isinstance(r, Var) else "" for r in block.results)
         function = rename_function(Function(name, block, names, doc), self._hints, self._global_names())
-        check_function(function, self.constants, self.functions)
         return function, several
 
     def call(
@@ -263,11 +262,19 @@ class Tracer(PrimitiveMethods):
         for other in self.functions:
             if other.name.startswith(function.name) and len(other.body.equations) == size:
                 own = own or repr(function.body)
-                if repr(other.body) == own:
+                if self._text_of(other) == own:
                     return other.name
         unique = identifier(function.name, self._global_names())
         self.functions.append(Function(unique, function.body, function.result_names, function.doc))
+        if own:
+            self._texts[unique] = own
         return unique
+
+    def _text_of(self, function: Function) -> str:
+        """Text of the body of a function of the program, which tells -0.0 from 0.0; made once, for every call that is traced asks."""
+        if function.name not in self._texts:
+            self._texts[function.name] = repr(function.body)
+        return self._texts[function.name]
 
     def _parameter_hints(self, fn: Callable[..., Any], values: Sequence[Value]) -> list[str]:
         """Names for parameters: those of fn's signature, then those of the values themselves."""

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from oco.compiler.ir.program import Block, Equation, Function, Global, Operand, Program, Var
-from oco.compiler.ir.rewrite import equations_of, keep_notes, map_functions, read_by
+from oco.compiler.ir.rewrite import LeftAlone, equations_of, keep_notes, map_functions, read_by
 
 
-def remove_dead_code(program: Program) -> Program:
+def remove_dead_code(program: Program, left_alone: LeftAlone | None = None) -> Program:
     """Remove equations, parameters, functions and constants that no result depends on."""
     while True:
-        program = map_functions(program, lambda f: replace(f, body=_live(f.body)[0]))
+        program = map_functions(program, lambda f: replace(f, body=_live(f.body)[0]), left_alone)
         fewer = _without_unread_parameters(program)
         if fewer is program:
             break

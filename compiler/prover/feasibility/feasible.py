@@ -101,6 +101,8 @@ class Feasibility:
     @cached_property
     def robust_mixture(self) -> Mixture | None:
         """Mixture of points that meets every constraint for every value of the streams; None where none is known."""
+        if not paired(self.canonical.inequalities) and self.robust_proof is not None:
+            return None  # the decisions mixed would meet all inequalities
         return mixture(self.robust)
 
     @cached_property

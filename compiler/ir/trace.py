@@ -16,6 +16,7 @@ from oco.compiler.ir.names import identifier, is_temporary
 from oco.compiler.ir.program import Block, DType, Equation, Function, Global, Operand, Type, Var
 from oco.compiler.ir.rename import rename_function
 from oco.compiler.ir.value import Liftable, Value
+from oco.compiler.ir.verifier import check_function
 from oco.compiler.ir.words import soft, word_of
 from oco.dsl.diagnostics import InternalError
 
@@ -227,6 +228,7 @@ class Tracer(PrimitiveMethods):
             self._scopes = outer
         names = tuple(self._hints.get(r.name, "") if isinstance(r, Var) else "" for r in block.results)
         function = rename_function(Function(name, block, names, doc), self._hints, self._global_names())
+        check_function(function, self.constants, self.functions)
         return function, several
 
     def call(

@@ -24,7 +24,9 @@ def lift(program: Program) -> Program:
     table = _CallTable()
     for function in reversed(program.functions):
         callers = table.callers(program, function.name)
-        program = _lifted(program, function.name, callers, _same_in_callers(program, function.name, callers), _is_expensive)
+        program = _lifted(
+            program, function.name, callers, _same_in_callers(program, function.name, callers), _is_expensive
+        )
     return program
 
 

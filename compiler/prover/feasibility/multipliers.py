@@ -20,11 +20,11 @@ from oco.compiler.prover.feasibility.scenario import Scenario, at_mean
 from oco.compiler.prover.feasibility.solver import affords_program, decision_variables, into_domain, solve
 from oco.compiler.prover.phrasing import coordinates, number
 from oco.compiler.prover.types import ProofRule, Step, Witness
+from oco.compiler.prover.vector import MOST_SLOPES
 from oco.dsl.magnitudes import SMALLEST
 
 Floats = np.ndarray[Any, Any]
 DEPENDENT = 1e-9  # relative size of what is left of a row after the others are projected out
-MOST_NUMBERS = 4_000_000  # numbers of the matrix of equalities that is decomposed
 SHRINKS = (0.5, 0.1, 0.01, 1e-3, 1e-4)
 TURNS = 100  # projections onto the equalities and the domain in turn, after which a solver is asked
 
@@ -53,7 +53,7 @@ def fits(setting: ProofContext) -> bool:
     """True if the matrix of the equalities, with those of the domains' affine hulls, is of a size to work with."""
     c = setting.canonical
     hulls = sum(b.domain.size - b.domain.dimension for b in c.blocks)
-    return (sum(h.size for h in c.equalities) + hulls) * c.size <= MOST_NUMBERS
+    return (sum(h.size for h in c.equalities) + hulls) * c.size <= MOST_SLOPES
 
 
 def equality_rows(scenario: Scenario) -> EqualityRows:

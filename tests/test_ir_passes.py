@@ -183,7 +183,7 @@ def test_identities(update, expected):
 
 def with_round(made):
     """A pass that puts a field of another type in the place of the round."""
-    return lambda program: replace(program, state=(Field("round", Type(made)), *program.state[1:]))
+    return lambda program, left_alone=None: replace(program, state=(Field("round", Type(made)), *program.state[1:]))
 
 
 def test_the_checker_runs_after_the_passes(monkeypatch):

@@ -73,9 +73,7 @@ def _names(operands: Iterable[Operand]) -> set[str]:
 
 
 def _live(block: Block) -> tuple[Block, set[str]]:
-    """What is left of a block, and the names that it reads. Backwards from the results: an equation stays if one of its results is
-    read later.
-    """
+    """Rest of a block, and the names that it reads. Backwards from the results: an equation stays if one of its results is read later."""
     live = _names(block.results)
     kept: list[tuple[Equation, bool]] = []
     for e in reversed(block.equations):
@@ -90,7 +88,7 @@ def _live(block: Block) -> tuple[Block, set[str]]:
 
 
 def _equation(e: Equation, live: set[str]) -> tuple[Equation, set[str]]:
-    """What is left of an equation with blocks, and the names that its blocks read."""
+    """Rest of an equation with blocks, and the names that its blocks read."""
     match e.op:
         case "if":
             places = [k for k, v in enumerate(e.outs) if v.name in live]

@@ -101,9 +101,7 @@ class Feasibility:
     @cached_property
     def robust_mixture(self) -> Mixture | None:
         """Mixture of points that meets every constraint for every value of the streams; None where none is known."""
-        if not paired(self.canonical.inequalities) and self.robust_proof is not None:
-            return None  # the decisions mixed would meet all inequalities
-        return mixture(self.robust)
+        return mixture(self.robust, lambda: self.robust_proof is None)
 
     @cached_property
     def mean_mixture(self) -> Mixture | None:

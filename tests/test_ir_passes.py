@@ -199,3 +199,11 @@ def test_the_checker_runs_after_each_pass_where_that_is_asked_for(monkeypatch):
     optimize(program)
     with pytest.raises(InternalError):
         optimize(program, check_each=True)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_passes_that_remember_what_they_left_alone_make_the_same_program(seed, monkeypatch):
+    program, _ = random_learner(seed)
+    remembered = optimize(program)
+    monkeypatch.setattr("oco.compiler.ir.passes.LOCAL", ())
+    assert optimize(program) == remembered

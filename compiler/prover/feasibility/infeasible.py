@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.problem.calculus import gradient
-from oco.compiler.problem.canonical import DecisionBlock, Equality, Inequality
+from oco.compiler.problem.canonical import Equality, Inequality
 from oco.compiler.prover.curvature.composition import CONVEX_KINDS
 from oco.compiler.prover.feasibility.scenario import Scenario, worst_streams
-from oco.compiler.prover.feasibility.slater import cheap_points
+from oco.compiler.prover.feasibility.slater import cheap_points, corner_towards, downhill
 from oco.compiler.prover.feasibility.solver import affords_program, decision_variables, least_violation, solve
 from oco.compiler.prover.phrasing import number
 from oco.compiler.prover.ranges.enclosure import Enclosure
@@ -195,28 +195,18 @@ def _grouped(rows: list[ConstraintEntry]) -> list[Expr]:
 
 
 def _at_corner(scenario: Scenario, rows: list[ConstraintEntry]) -> tuple[float, Floats, dict[str, Floats]] | None:
-    """`_least_violation` of one row over a box where its slopes say which corner has the least; None elsewhere. No solver is loaded."""
-    blocks = scenario.setting.canonical.blocks
-    if len(rows) != 1 or not scenario.bounded or not all(b.domain.is_box for b in blocks):
+    """`_least_violation` of one row over a box, where it falls towards one corner everywhere; None elsewhere. No solver is loaded."""
+    boxes = all(b.domain.is_box for b in scenario.setting.canonical.blocks)
+    if len(rows) != 1 or not boxes or not scenario.bounded:
         return None
-    if scenario.setting.curvatures(rows[0].expr) not in CONVEX_KINDS:
+    g = rows[0].expr
+    if scenario.setting.curvatures(g) not in CONVEX_KINDS or not scenario.search.take(2 * scenario.cost([g])):
         return None
-    if not scenario.search.take(2 * scenario.cost([rows[0].expr])):
+    falls = downhill(scenario, g)
+    if falls is None:
         return None
-    weights, z = np.ones(1), {b.name: np.asarray(b.domain.centre()) for b in blocks}
-    for _ in range(2):  # the slopes at the centre point to a corner, those at the corner say whether it is the one
-        slopes, before = _combination(scenario, rows, weights, z)[1], z
-        z = {b.name: _down(b, *slopes[b.name].expanded(), before[b.name]) for b in blocks}
-        if any(np.isnan(x).any() for x in z.values()):
-            return None
-    settled = all(np.array_equal(z[b.name], before[b.name]) for b in blocks)
-    return (float(scenario.worst(rows[0].expr, z).greatest), weights, z) if settled else None
-
-
-def _down(block: DecisionBlock, low: Floats, high: Floats, x: Floats) -> Floats:
-    """Corner of a box towards which a function with slopes between these falls; entries with slope zero stay, others are nan."""
-    d = block.domain
-    return np.select([(low == 0) & (high == 0), low >= 0, high <= 0], [x, d.lower, d.upper], np.nan)
+    z = corner_towards(scenario, falls)
+    return float(scenario.worst(g, z).greatest), np.ones(1), z
 
 
 def _combination(

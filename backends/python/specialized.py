@@ -36,19 +36,19 @@ def specialized(text: str, known: Mapping[str, Any]) -> str:
 
 def reads(tree: ast.AST) -> Counter[str]:
     """Names and attributes that a tree reads, and how often."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     open_ = [tree]
     while open_:  # `ast.walk` takes five times as long
         node = open_.pop()
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
-            found[node.id if isinstance(node, ast.Name) else node.attr] += 1
+            counts[node.id if isinstance(node, ast.Name) else node.attr] += 1
         for name in node._fields:
             child = getattr(node, name, None) if name not in _LEAVES else None
             if isinstance(child, ast.AST):
                 open_.append(child)
             elif isinstance(child, list):
                 open_ += [c for c in child if isinstance(c, ast.AST)]
-    return found
+    return counts
 
 
 def _edited(text: str, edits: list[_Edit]) -> str:

@@ -38,7 +38,7 @@ def reads(tree: ast.AST) -> Counter[str]:
     """Names and attributes that a tree reads, and how often."""
     counts: Counter[str] = Counter()
     open_ = [tree]
-    while open_:  # `ast.walk` takes five times as long
+    while open_:  # unlike `ast.walk`, without the contexts and operators, which are a third of all nodes
         node = open_.pop()
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
             counts[node.id if isinstance(node, ast.Name) else node.attr] += 1

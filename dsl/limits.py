@@ -31,7 +31,7 @@ MOST_BYTES = 16 * MOST_NUMBERS
 """Bytes of a file of fixed data: its numbers, and as much besides."""
 
 MOST_TEXT_BYTES = 2**28
-"""Bytes of a text file of fixed data, or of a certificate: numbers in text take several times their place while they are read."""
+"""Bytes of a text file of fixed data, a certificate or a promise: numbers in text take several times their place while they are read."""
 
 LONGEST_NUMBER, LONGEST_LINE = 512, 2**24
 """Characters of a number in a text file, and of a line: a file that `gzip` unpacks may be one line."""

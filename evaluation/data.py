@@ -32,6 +32,8 @@ from oco.evaluation.times import instants
 
 Round = Mapping[str, Array]
 
+FEWEST_ROUNDS = 20
+"""Rounds of data below which nothing is concluded of them: neither that a limit has room to spare, nor which trial is better."""
 BLOCK_ENTRIES = 1 << 17
 """Numbers drawn at once for a stream: draws are made in blocks of rounds, each with its own seed."""
 Blocks = dict[str, tuple[int, Array]]

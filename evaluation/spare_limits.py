@@ -15,13 +15,11 @@ from oco.evaluation.batch import values_of
 from oco.evaluation.comparators.base import Comparator, ComparatorBudget, ComparatorStatus
 from oco.evaluation.comparators.compare import compare
 from oco.evaluation.comparators.functions import RoundArrays
-from oco.evaluation.data import Data
+from oco.evaluation.data import FEWEST_ROUNDS, Data
 from oco.evaluation.numbers import number
 
 NEAR = 0.01
 """Share of its range to which a constraint may come without being near its limit."""
-FEWEST_ROUNDS = 20
-"""Rounds of data below which nothing is concluded."""
 
 
 def spare_limits(problem: Canonical, data: Data, budget: ComparatorBudget | None = None) -> Iterator[Diagnostic]:

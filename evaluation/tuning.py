@@ -20,7 +20,7 @@ import numpy as np
 from oco.compiler.theory.theorems import Free, Situation
 from oco.dsl.diagnostics import InternalError, OcoError, fail
 from oco.evaluation.cost import LaterRounds, SteadyCost, Trade
-from oco.evaluation.data import Data
+from oco.evaluation.data import FEWEST_ROUNDS, Data
 from oco.evaluation.measured_run import MeasuredRun
 
 SEARCHED = 0.6
@@ -35,7 +35,6 @@ SPREAD = math.log(1000.0)
 """Largest distance of a constant from its start, in log."""
 FAR = math.log(1e6)
 """Largest distance of two constants that compensate for each other, in log."""
-LEAST_ROUNDS = 20  # rounds from which a trial says something
 SEARCH_TIME = 0.7
 """Share of the time after which the search begins no trial; the rest is for the rounds held out."""
 TRIES = 4
@@ -216,7 +215,7 @@ def tried_order(t: TriedConstants) -> tuple[int, bool, float, str]:
 def split_of(data: Data) -> int:
     """First round (from 0) that a search holds out. Raises OCO710 where the data is too short to be split."""
     split = searched(data)
-    if split < LEAST_ROUNDS:
+    if split < FEWEST_ROUNDS:
         raise fail("OCO710", f"{data.rounds} rounds are too few to tune on and to judge", hint="give 40 or more")
     return split
 
@@ -254,7 +253,7 @@ class _Search:
         rungs = max(1, round(math.log(len(alive), KEPT))) if len(alive) > 1 else 1
         for rung in range(rungs):
             share = SHORTEST + (1 - SHORTEST) * (rung / (rungs - 1) if rungs > 1 else 1.0)
-            rounds = max(LEAST_ROUNDS, round(share * self.past.rounds))
+            rounds = max(FEWEST_ROUNDS, round(share * self.past.rounds))
             if rung and perf_counter() > self.until:
                 self.cut += len(alive)
                 break

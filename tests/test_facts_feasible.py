@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from oco.compiler.problem.canonical import canonical
 from oco.compiler.prover.check import check
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.facts import Facts
-from oco.compiler.prover.feasibility import slater
+from oco.compiler.prover.feasibility import infeasible, slater
 from oco.compiler.prover.feasibility.scenario import robust
 from oco.compiler.prover.types import Status
 from oco.dsl.evaluate import evaluate
@@ -275,3 +276,30 @@ def test_a_conflict_names_entries_as_the_index_does() -> None:
         w for w in facts_of(f"{text}subject to\n    seats: x >= least  each round\n").warnings if w.code == "OCO605"
     ]
     assert "seats[5]" in found.message and "relax seats[5] by 1 " in found.hint
+
+
+# ---- without a solver
+
+
+def test_a_row_that_no_decision_meets_is_refuted_at_its_corner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Least of 9 - sum(s log(1 + x)) over the box, at s = 1 that of the worst round: 9 - 2 log 3, where x is greatest."""
+    monkeypatch.setattr(infeasible, "_least_violation", lambda *_: pytest.fail("a solver was asked"))
+    model = parse(
+        BOX.replace("box(0, 1)", "box(0, 2)\nstream s[2] in [1, 3]")
+        + "    a: 9 - sum(s * log(1 + x)) <= 0 each round\n"
+    )
+    scenario = robust(ProofContext(canonical(model)))
+    proof = infeasible.impossible(scenario, infeasible.rows_of(scenario, scenario.setting.canonical.inequalities))
+    assert proof is not None
+    least, bound = 9 - 2 * math.log(3), proof.step.value
+    assert least * (1 - 1e-12) <= bound <= least
+
+
+def test_an_interior_point_of_equalities_is_found_by_projections(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cvxpy", None)
+    facts = check(load(EXAMPLES / "datacenter.oco"))
+    step = facts["multipliers.bounded"].why.premises[0]
+    assert facts["multipliers.bounded"].status is facts["feasible.mean"].status is Status.PROVED
+    mu = step.subject["mu"]
+    group, beta = np.loadtxt(EXAMPLES / "datacenter_groups.csv", delimiter=","), np.array([0.05, 0.10, 0.25, 0.60])
+    assert group @ mu == pytest.approx(beta * mu.sum(), rel=1e-9) and mu.min() > 0 and mu.max() < 30

@@ -183,7 +183,7 @@ def test_identities(update, expected):
 
 def with_round(made):
     """A pass that puts a field of another type in the place of the round."""
-    return lambda program: replace(program, state=(Field("round", Type(made)), *program.state[1:]))
+    return lambda program, left_alone=None: replace(program, state=(Field("round", Type(made)), *program.state[1:]))
 
 
 def test_the_checker_runs_after_the_passes(monkeypatch):
@@ -199,3 +199,11 @@ def test_the_checker_runs_after_each_pass_where_that_is_asked_for(monkeypatch):
     optimize(program)
     with pytest.raises(InternalError):
         optimize(program, check_each=True)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_passes_that_remember_what_they_left_alone_make_the_same_program(seed, monkeypatch):
+    program, _ = random_learner(seed)
+    remembered = optimize(program)
+    monkeypatch.setattr("oco.compiler.ir.passes.LOCAL", ())
+    assert optimize(program) == remembered

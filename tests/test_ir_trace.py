@@ -297,3 +297,25 @@ def test_formulas_with_unknown_symbols_are_refused():
 def test_a_program_prints_an_equation_a_line(golden):
     program = oco.compile(oco.load(EXAMPLES / "tracking.oco"), algorithm="mirror-descent", settings="paper").program
     golden(str(program) + "\n")
+
+
+def test_calls_under_one_key_are_traced_once_and_make_the_same_program():
+    def program(key):
+        t, traced = Tracer("keys"), []
+
+        def clip(v):
+            traced.append(v)
+            return t.maximum(v, 0.0)
+
+        def body(x, y):
+            return (
+                t.call("clip", clip, x, key=key),
+                t.call("clip", clip, t.name("x", y), key=key),
+                t.call("clip", clip, y[:2], key=key),
+            )
+
+        return t.function("f", body, [("x", VECTOR), ("y", VECTOR)]), t.functions, len(traced)
+
+    once, functions, few = program("clip")
+    again, same, many = program(None)
+    assert (once, functions) == (again, same) and (few, many) == (2, 3)  # another shape is another function

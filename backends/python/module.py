@@ -82,7 +82,13 @@ def _module(head: str, *parts: Sequence[str]) -> str:
 @lru_cache(maxsize=64)
 def _read(text: str) -> frozenset[str]:
     """Names that a text reads; the learner's text is asked for again and again."""
-    return frozenset(reads(ast.parse(text)))
+    return frozenset(reads(_tree(text)))
+
+
+@lru_cache(maxsize=4)
+def _tree(text: str) -> ast.Module:
+    """Tree of a text: what it reads and what it defines are asked for one after the other."""
+    return ast.parse(text)
 
 
 def _rule_part(program: Program, contract: Contract) -> list[str]:
@@ -109,7 +115,7 @@ def _specialized(names: Sequence[str], in_turn: bool, known: tuple[tuple[str, An
 
 def _defined(lines: Sequence[str]) -> set[str]:
     """Names that a text defines at its top."""
-    tree = ast.parse("\n".join(lines))
+    tree = _tree("\n".join(lines))
     assigned = {t.id for n in tree.body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)}
     return assigned | {n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef)}
 

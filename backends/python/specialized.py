@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 _Edit = tuple[int, int, str]
+_LEAVES = frozenset({"ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment"})
+"""Fields of nodes that hold no expression."""
 _PUBLIC = ("Learner", "StateError", "Stream", "StreamError")
 
 
@@ -33,9 +36,19 @@ def specialized(text: str, known: Mapping[str, Any]) -> str:
 
 def reads(tree: ast.AST) -> Counter[str]:
     """Names and attributes that a tree reads, and how often."""
-    nodes = list(ast.walk(tree))
-    names = Counter(n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
-    return names + Counter(n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load))
+    counts: Counter[str] = Counter()
+    open_ = [tree]
+    while open_:  # unlike `ast.walk`, without the contexts and operators, which are a third of all nodes
+        node = open_.pop()
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+            counts[node.id if isinstance(node, ast.Name) else node.attr] += 1
+        for name in node._fields:
+            child = getattr(node, name, None) if name not in _LEAVES else None
+            if isinstance(child, ast.AST):
+                open_.append(child)
+            elif isinstance(child, list):
+                open_ += [c for c in child if isinstance(c, ast.AST)]
+    return counts
 
 
 def _edited(text: str, edits: list[_Edit]) -> str:
@@ -66,6 +79,14 @@ class _Places:
 def _decided(tree: ast.AST, text: str, known: Mapping[str, Any]) -> Iterator[_Edit]:
     """Edits of the outermost conditions that are decided, wholly or in part."""
     places, open_ = _Places(text), [tree]
+    named = [m.start() for m in re.finditer(rf"\b({'|'.join(known)})\b", text)]
+
+    def may_be_decided(node: Any) -> bool:
+        if not hasattr(node, "lineno"):
+            return True
+        start, stop = places.span(node)
+        return bisect_left(named, start) < bisect_left(named, stop)
+
     while open_:
         node = open_.pop()
         holds = _holds(node.test, known) if isinstance(node, ast.If | ast.IfExp) else None
@@ -83,7 +104,7 @@ def _decided(tree: ast.AST, text: str, known: Mapping[str, Any]) -> Iterator[_Ed
             word = " and " if isinstance(node.op, ast.And) else " or "
             yield (*places.span(node), word.join(text[slice(*places.span(v))] for v in rest))
         else:
-            open_ += ast.iter_child_nodes(node)
+            open_ += filter(may_be_decided, ast.iter_child_nodes(node))
 
 
 def _holds(test: ast.expr, known: Mapping[str, Any]) -> bool | None:
@@ -113,11 +134,20 @@ def _branch_lines(condition: ast.If, branch: list[ast.stmt], places: _Places) ->
         yield from (line[further:] if line.strip() else line for line in lines)
 
 
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Statements of a tree, with the handlers and cases that hold some."""
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for node in getattr(tree, name, ()):
+            yield node
+            yield from _statements(node)
+
+
 def _annotations(tree: ast.AST, text: str) -> Iterator[_Edit]:
     """Edits that take the annotations of functions and of variables with a value away."""
     places = _Places(text)
-    fields = {id(n) for c in ast.walk(tree) if isinstance(c, ast.ClassDef) for n in c.body}
-    for node in ast.walk(tree):
+    statements = list(_statements(tree))
+    fields = {id(n) for c in statements if isinstance(c, ast.ClassDef) for n in c.body}
+    for node in statements:
         if isinstance(node, ast.FunctionDef):
             yield from _bare_head(node, text, places)
         elif isinstance(node, ast.AnnAssign) and node.value is not None and id(node) not in fields:

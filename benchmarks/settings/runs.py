@@ -24,9 +24,9 @@ from oco.dsl.writing import write_text
 from oco.evaluation.comparators import ComparatorBudget
 from oco.evaluation.comparators.base import Comparator
 from oco.evaluation.comparators.compare import compare
-from oco.evaluation.data import Data
+from oco.evaluation.data import FEWEST_ROUNDS, Data
 from oco.evaluation.pilot import score
-from oco.evaluation.tuning import LEAST_ROUNDS, SEARCHED
+from oco.evaluation.tuning import SEARCHED
 from oco.plan import Plan
 from oco.tuning import tuned
 
@@ -198,7 +198,7 @@ class Plans:
         if kind == "optimal":
             return optimal
         affordable = PILOT_SECONDS / RUNS_A_SEARCH / (spent / rounds) if spent > 0 else math.inf
-        seen = max(LEAST_ROUNDS, int(min(rounds, affordable)))
+        seen = max(FEWEST_ROUNDS, int(min(rounds, affordable)))
         numbers = tuned(optimal, rounds_of(self.model, math.ceil(seen / SEARCHED), PILOT_SEED)).search.best.numbers
         return optimal.with_constants(numbers, rounds).promised()
 

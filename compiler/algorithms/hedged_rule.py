@@ -150,7 +150,8 @@ def _called(rule: Hedged, p: Problem, state: State) -> State:
     names = [f"{n}_{i}" for n, v in state.items() for i, _ in enumerate(flattened({n: v}))]
     parts = zip((*names, *streams, *opened), (*flattened(state), *p.seen.values(), *p.constants.values()), strict=True)
     given = [*(p.tracer.name(n, v) for n, v in parts), *turn]
-    return of_form(state, p.tracer.call("learned", learned, round_, *given, doc="State after a round."))
+    key = rule, p.spec, tuple(streams), tuple(opened), tuple(state)
+    return of_form(state, p.tracer.call("learned", learned, round_, *given, doc="State after a round.", key=key))
 
 
 def _after_rehearsal(rule: Hedged, p: Problem, first: State, start: Point, data: Mapping[str, Floats]) -> State:

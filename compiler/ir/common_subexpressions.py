@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from oco.compiler.ir.names import is_temporary
 from oco.compiler.ir.program import Block, Equation, Function, Operand, Program, Var
-from oco.compiler.ir.rewrite import keep_notes, map_functions, operand_key, substitute
+from oco.compiler.ir.rewrite import LeftAlone, keep_notes, map_functions, operand_key, substitute
 
 Key = tuple[object, ...]
 
 
-def share_subexpressions(program: Program) -> Program:
+def share_subexpressions(program: Program, left_alone: LeftAlone | None = None) -> Program:
     """Compute each value once in a block; inner blocks use the values of outer ones."""
-    return map_functions(program, _function)
+    return map_functions(program, _function, left_alone)
 
 
 def _function(function: Function) -> Function:

@@ -16,16 +16,16 @@ from oco.compiler.ir.names import identifier
 from oco.compiler.ir.ops import CONTROL, OPS
 from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.program import Block, Equation, Function, Global, Literal, Operand, Program, Type, Var
-from oco.compiler.ir.rewrite import all_functions, equations_of, keep_notes, map_functions
+from oco.compiler.ir.rewrite import LeftAlone, all_functions, equations_of, keep_notes, map_functions
 from oco.compiler.ir.verifier import KINDS
 
 _LARGEST = 1_000_000  # numbers of a constant that a pass makes: emitted modules hold them as text
 
 
-def fold_constants(program: Program) -> Program:
+def fold_constants(program: Program, left_alone: LeftAlone | None = None) -> Program:
     """Replace every equation over constants by its value."""
     folding = _Folding({g.var.name: g for g in program.constants}, _all_names(program))
-    folded = map_functions(program, folding.function)
+    folded = map_functions(program, folding.function, left_alone)
     return replace(folded, constants=tuple(folding.constants.values()))
 
 

@@ -10,14 +10,14 @@ from dataclasses import replace
 
 from oco.compiler.ir.ops import CONTROL, OPS, VIEWS
 from oco.compiler.ir.program import Block, Equation, Program, Var
-from oco.compiler.ir.rewrite import keep_notes, map_functions
+from oco.compiler.ir.rewrite import LeftAlone, keep_notes, map_functions
 
 STAY = CONTROL.keys() | {name for name, row in OPS.items() if row.stays}
 
 
-def hoist(program: Program) -> Program:
+def hoist(program: Program, left_alone: LeftAlone | None = None) -> Program:
     """Move out of loops the computations that do not change from turn to turn."""
-    return map_functions(program, lambda f: replace(f, body=_block(f.body)))
+    return map_functions(program, lambda f: replace(f, body=_block(f.body)), left_alone)
 
 
 def _block(block: Block) -> Block:

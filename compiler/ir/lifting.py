@@ -114,7 +114,7 @@ def _lifted(
     if not callers or not moved:
         return program
     names = {v.name for e in moved for v in e.outs}
-    left = tuple(e for e in function.body.equations if e not in moved)
+    left = tuple(e for e in function.body.equations if all(v.name not in names for v in e.outs))
     read = {a.name for e in left for a in _operands(e)} | {r.name for r in function.body.results if isinstance(r, Var)}
     passed = [v for e in moved for v in e.outs if v.name in read & names]
     taken = {g.var.name for g in program.constants} | {g.name for g in program.functions}

@@ -6,6 +6,7 @@ The checker runs once, after the last of them; after each where `check_each` say
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from types import MappingProxyType
 
 from oco.compiler.ir.common_subexpressions import share_subexpressions
 from oco.compiler.ir.constant_folding import fold_constants
@@ -16,6 +17,7 @@ from oco.compiler.ir.lifting import lift, lift_arrays
 from oco.compiler.ir.mapping import rows_at_once
 from oco.compiler.ir.program import Program
 from oco.compiler.ir.reciprocals import multiply_by_reciprocals
+from oco.compiler.ir.rewrite import LeftAlone
 from oco.compiler.ir.scalar_factors import join_factors
 from oco.compiler.ir.simplify import simplify
 from oco.compiler.ir.small_arrays import unroll_small_arrays
@@ -23,7 +25,8 @@ from oco.compiler.ir.small_solves import expand_small_solves
 from oco.compiler.ir.thin_products import flatten_thin_products
 from oco.compiler.ir.verifier import check
 
-Pass = Callable[[Program], Program]
+Pass = Callable[..., Program]
+"""From a program to a program; those of `LOCAL` may be given what they left alone."""
 
 PASSES: dict[str, Pass] = {
     "constant-folding": fold_constants,
@@ -33,6 +36,8 @@ PASSES: dict[str, Pass] = {
     "common-subexpressions": share_subexpressions,
     "dead-code": remove_dead_code,
 }
+LOCAL = tuple(name for name in PASSES if name != "lifting")
+"""Passes that change a function for what stands in it alone: what moves between functions hangs on their callers."""
 MOST_ROUNDS = 5
 """Rounds of all passes; of random programs none takes more than three, and the last finds nothing to do."""
 
@@ -84,8 +89,9 @@ def optimize(program: Program, skip: Collection[str] = (), *, check_each: bool =
 
     What hoisting moves out of a loop may be lifted out of a function, and what is lifted may be simplified.
     """
+    left_alone = {name: LeftAlone() for name in LOCAL}
     for _ in range(MOST_ROUNDS):
-        before, program = program, _run(PASSES, program, skip, check_each)
+        before, program = program, _run(PASSES, program, skip, check_each, left_alone)
         if program == before:
             break
     return check(program)
@@ -95,10 +101,16 @@ def _after(passes: Mapping[str, Pass], program: Program, skip: Collection[str], 
     return check(_run(passes, program, skip, check_each))
 
 
-def _run(passes: Mapping[str, Pass], program: Program, skip: Collection[str], check_each: bool) -> Program:
+def _run(
+    passes: Mapping[str, Pass],
+    program: Program,
+    skip: Collection[str],
+    check_each: bool,
+    left_alone: Mapping[str, LeftAlone] = MappingProxyType({}),
+) -> Program:
     for name, run in passes.items():
         if name not in skip:
-            program = run(program)
+            program = run(program, left_alone[name]) if name in left_alone else run(program)
             if check_each:
                 check(program)
     return program

@@ -8,8 +8,32 @@ from dataclasses import replace
 from oco.compiler.ir.program import Block, Equation, Function, Operand, Program, Var
 
 
-def map_functions(program: Program, change: Callable[[Function], Function]) -> Program:
-    """The program with every function replaced."""
+class LeftAlone:
+    """Functions that a pass left as they are, which it need not look at again: it makes of a function what it made before."""
+
+    def __init__(self) -> None:
+        self._functions: dict[int, Function] = {}  # an id names a function only while the function lives
+
+    def unless(self, change: Callable[[Function], Function]) -> Callable[[Function], Function]:
+        """The change of a pass, not made where it changes nothing."""
+
+        def changed(f: Function) -> Function:
+            if id(f) in self._functions:
+                return f
+            result = change(f)
+            if result != f:
+                return result
+            self._functions[id(f)] = f
+            return f
+
+        return changed
+
+
+def map_functions(
+    program: Program, change: Callable[[Function], Function], left_alone: LeftAlone | None = None
+) -> Program:
+    """The program with every function replaced, but for those that the pass is known to leave alone."""
+    change = change if left_alone is None else left_alone.unless(change)
     return replace(
         program,
         functions=tuple(change(f) for f in program.functions),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.program import Block, Equation, Function, Literal, Operand, Program, Var
-from oco.compiler.ir.rewrite import bound_names, keep_notes, map_functions
+from oco.compiler.ir.rewrite import LeftAlone, bound_names, keep_notes, map_functions
 from oco.compiler.ir.type_rules import broadcast_shapes
 
 Answer = Operand | Equation | None
@@ -22,14 +22,14 @@ ROUNDED_ALIKE = frozenset({"add", "sub", "mul", "div", "neg", "abs", "sqrt", "ma
 """Operations that every target rounds the same for a number and for entries of an array."""
 
 
-def simplify(program: Program) -> Program:
+def simplify(program: Program, left_alone: LeftAlone | None = None) -> Program:
     """Rewrite a program with fewer operations; what is no longer read is left to the dead-code pass."""
     constants = {g.var.name for g in program.constants}
 
     def simplified(f: Function) -> Function:
         return replace(f, body=_Simplifier(constants | set(bound_names(f.body))).block(f.body))
 
-    return map_functions(program, simplified)
+    return map_functions(program, simplified, left_alone)
 
 
 @dataclass

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any
 
@@ -44,6 +44,8 @@ class Tracer(PrimitiveMethods):
         self._hints: dict[str, str] = {}
         self._count = 0
         self._reserved: set[str] = set()
+        self._texts: dict[str, str] = {}
+        self._called: dict[Hashable, tuple[Function, bool]] = {}
 
     def begin_with(
         self, constants: Iterable[Global], functions: Iterable[Function], reserved: Iterable[str] = ()
@@ -230,11 +232,19 @@ class Tracer(PrimitiveMethods):
         return function, several
 
     def call(
-        self, name: str, fn: Callable[..., Result], *args: Liftable, doc: str = "", words: Sequence[str] = ()
+        self,
+        name: str,
+        fn: Callable[..., Result],
+        *args: Liftable,
+        doc: str = "",
+        words: Sequence[str] = (),
+        key: Hashable = None,
     ) -> Any:
         """`fn` as a function of the program, applied to args. Traced again for each call, kept once for each distinct body.
 
         words  names of the parameters, in the order of args, where the values have none
+        key    what makes `fn`: calls by one name with one key have the same body for arguments of the same types and names, which is
+               traced once; None where nothing is known of that
 
         Constants of the program are not passed: the function sees them anyway.
         """
@@ -250,9 +260,17 @@ class Tracer(PrimitiveMethods):
         spoken = [word if word and hint == UNNAMED else hint for hint, word in names]
         hints = [h for h, v in zip(spoken, given) if any(v is p for p in passed)]
         params = [(h, v.type) for h, v in zip(hints, passed)]
-        function, several = self._trace(identifier(name), with_constants, params, doc or _doc(fn))
-        known = self._known(function)
-        results = self.emit("call", tuple(passed), tuple(r.type for r in function.body.results), function=known)
+        whole = tuple(v.operand if not any(v is p for p in passed) else None for v in given)
+        slot = None if key is None else (key, name, tuple(params), whole)
+        if slot is None or slot not in self._called:
+            traced, several = self._trace(identifier(name), with_constants, params, doc or _doc(fn))
+            function = replace(traced, name=self._known(traced))
+            if slot is not None:
+                self._called[slot] = function, several
+        else:
+            function, several = self._called[slot]
+        types = tuple(r.type for r in function.body.results)
+        results = self.emit("call", tuple(passed), types, function=function.name)
         for hint, value in zip(function.result_names, results):
             self._hints[value.operand.name] = hint or UNNAMED  # type: ignore[union-attr]
         return results if several else results[0]
@@ -263,11 +281,19 @@ class Tracer(PrimitiveMethods):
         for other in self.functions:
             if other.name.startswith(function.name) and len(other.body.equations) == size:
                 own = own or repr(function.body)
-                if repr(other.body) == own:
+                if self._text_of(other) == own:
                     return other.name
         unique = identifier(function.name, self._global_names())
         self.functions.append(Function(unique, function.body, function.result_names, function.doc))
+        if own:
+            self._texts[unique] = own
         return unique
+
+    def _text_of(self, function: Function) -> str:
+        """Text of the body of a function of the program, which tells -0.0 from 0.0; made once, for every call that is traced asks."""
+        if function.name not in self._texts:
+            self._texts[function.name] = repr(function.body)
+        return self._texts[function.name]
 
     def _parameter_hints(self, fn: Callable[..., Any], values: Sequence[Value]) -> list[str]:
         """Names for parameters: those of fn's signature, then those of the values themselves."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from inspect import Parameter, signature
@@ -237,7 +237,7 @@ class Geometry:
 
     def _call(self, what: str, domain: Domain, v: Value) -> Value:
         result: Value = self.t.call(
-            what, lambda v: domain.project(self.t, v), v, doc=f"The point of {domain} nearest to v."
+            what, lambda v: domain.project(self.t, v), v, doc=f"The point of {domain} nearest to v.", key=domain
         )
         return result
 
@@ -273,8 +273,9 @@ def call_over(
     *args: Structured,
     doc: str = "",
     words: Sequence[str] = (),
+    key: Hashable = None,
 ) -> tuple[Value, ...]:
-    """`t.call` for a function of points and rows: they travel block by block, and `fn` gets them whole.
+    """`t.call` for a function of points and rows, with its `key`: they travel block by block, and `fn` gets them whole.
 
     words  names of the last of the args where they have none; the first are called as the parameters of `fn` are
     """
@@ -293,7 +294,7 @@ def call_over(
     own = [p.name for p in signature(fn).parameters.values() if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
     called = [*own, *[""] * (len(args) - len(own) - len(words)), *words][: len(args)]
     spoken = [c for a, c in zip(args, called) for _ in ((a,) if isinstance(a, Value) else a.blocks)]
-    results: tuple[Value, ...] = t.call(name, run, *flat, doc=doc, words=spoken)
+    results: tuple[Value, ...] = t.call(name, run, *flat, doc=doc, words=spoken, key=key)
     return results
 
 

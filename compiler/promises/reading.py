@@ -10,8 +10,8 @@ from oco.compiler.promises.promise import LeanPromise, RationalInequality
 from oco.compiler.promises.rendering import OPERATIONS, render
 from oco.compiler.promises.steps import ArithmeticRule, Bounds, ProgramStep
 from oco.dsl.diagnostics import OcoError, fail
+from oco.dsl.limits import MOST_TEXT_BYTES
 
-MOST_BYTES = 1 << 28  # size of a file that is read into memory
 NUMBER = r"-?\d+(?: / \d+)?"
 HEAD = re.compile(
     r"/-\nThe promise of the theorem `(\w+)` for this model, [^\n]*:\n\n(.*?)\n-/\nimport Mathlib\n", re.DOTALL
@@ -41,7 +41,7 @@ def refused(why: str) -> OcoError:
 def read_text(path: Path) -> str:
     """Text of a file. Raises OCO871 where it cannot be read."""
     try:
-        if path.stat().st_size > MOST_BYTES:
+        if path.stat().st_size > MOST_TEXT_BYTES:
             raise refused(f"{path} is too large")
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:

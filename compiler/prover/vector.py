@@ -24,7 +24,8 @@ from oco.dsl.expressions import Expr, Kind, Name
 from oco.dsl.intervals import Interval, interval
 
 MOST_ENTRIES = 128  # vector constraints have facts for each entry, as long as they are no more in all
-MOST_SLOPES = 4_000_000  # numbers of the matrix of slopes of all entries
+MOST_SLOPES = 4_000_000
+"""Numbers of a matrix of slopes, with a row for each entry of constraints, up to which it is written out or decomposed."""
 
 
 def worst_of_many(setting: ProofContext, c: Inequality | Equality) -> Iterator[Fact]:

@@ -217,7 +217,7 @@ class _Ascent:
             return again.direction(lam, g_x, list(points))  # type: ignore[arg-type]
 
         given = (lam, g, self.Q, *track, *self.response.parts)
-        return call_over(self.t, "ascent_step", run, *given, doc=ASCENT_DOC, words=self.response.words)
+        return call_over(self.t, "ascent_step", run, *given, doc=ASCENT_DOC, words=self.response.words, key=self)
 
     def direction(self, lam: Value, g: Value, track: list[Point]) -> tuple[Value, Value]:
         """Newton step, each multiplier as far as its bound or all as far as the first bound, and what the whole of it promises."""
@@ -375,7 +375,7 @@ class _LineSearch:
 
         t = self.t
         given = (share, self.lam, self.step, *near, *self.response.parts)
-        return call_over(t, "along", run, *given, doc=ALONG_DOC, words=self.response.words)
+        return call_over(t, "along", run, *given, doc=ALONG_DOC, words=self.response.words, key=self)
 
 
 def dual(t: Tracer, response: Response, lam: Value, x: Point, g: Value) -> tuple[Value, Value]:

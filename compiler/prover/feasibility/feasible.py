@@ -101,7 +101,7 @@ class Feasibility:
     @cached_property
     def robust_mixture(self) -> Mixture | None:
         """Mixture of points that meets every constraint for every value of the streams; None where none is known."""
-        return mixture(self.robust)
+        return mixture(self.robust, lambda: self.robust_proof is None)
 
     @cached_property
     def mean_mixture(self) -> Mixture | None:

@@ -14,8 +14,9 @@ import numpy as np
 
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.canonical import Equality, Inequality
+from oco.compiler.prover.curvature.composition import CONVEX_KINDS
 from oco.compiler.prover.feasibility.scenario import Scenario, worst_streams
-from oco.compiler.prover.feasibility.slater import cheap_points
+from oco.compiler.prover.feasibility.slater import cheap_points, corner_towards, downhill
 from oco.compiler.prover.feasibility.solver import affords_program, decision_variables, least_violation, solve
 from oco.compiler.prover.phrasing import number
 from oco.compiler.prover.ranges.enclosure import Enclosure
@@ -68,12 +69,19 @@ def rows_of(scenario: Scenario, constraints: Iterable[Inequality | Equality]) ->
 
 
 def impossible(scenario: Scenario, rows: list[ConstraintEntry]) -> Impossible | None:
-    """Look for the proof with the solver's multipliers; None where there is none or none is found."""
+    """Look for the proof at a corner of a box, then with the solver's multipliers; None where there is none or none is found."""
     met = any(all(scenario.worst(r.expr, x).greatest <= 0 for r in rows) for x in cheap_points(scenario))
-    solved = _least_violation(scenario, rows) if rows and not met else None
-    if solved is None or solved[0] <= 0:
+    if not rows or met:
         return None
-    _, weights, z = solved
+    attempts = (attempt(scenario, rows) for attempt in (_at_corner, _least_violation))
+    proofs = (_impossible_by(scenario, rows, *given[1:]) for given in attempts if given is not None and given[0] > 0)
+    return next((proof for proof in proofs if proof is not None), None)
+
+
+def _impossible_by(
+    scenario: Scenario, rows: list[ConstraintEntry], weights: Floats, z: dict[str, Floats]
+) -> Impossible | None:
+    """The proof with the tangent at z of the rows' sum with these weights; None where that is no proof."""
     weights = np.where(weights > WEIGHT * weights.max(), weights, 0.0)
     total, slopes, streams = _combination(scenario, rows, weights, z)
     lowest = total.least
@@ -184,6 +192,21 @@ def _grouped(rows: list[ConstraintEntry]) -> list[Expr]:
         results.append(c.expr if whole else rows[k].expr)
         k += c.size if whole else 1
     return results
+
+
+def _at_corner(scenario: Scenario, rows: list[ConstraintEntry]) -> tuple[float, Floats, dict[str, Floats]] | None:
+    """`_least_violation` of one row over a box, where it falls towards one corner everywhere; None elsewhere. No solver is loaded."""
+    boxes = all(b.domain.is_box for b in scenario.setting.canonical.blocks)
+    if len(rows) != 1 or not boxes or not scenario.bounded:
+        return None
+    g = rows[0].expr
+    if scenario.setting.curvatures(g) not in CONVEX_KINDS or not scenario.search.take(2 * scenario.cost([g])):
+        return None
+    falls = downhill(scenario, g)
+    if falls is None:
+        return None
+    z = corner_towards(scenario, falls)
+    return float(scenario.worst(g, z).greatest), np.ones(1), z
 
 
 def _combination(

@@ -10,7 +10,7 @@ rounding. The decisions mixed are in the set up to rounding too, and then have t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -52,8 +52,11 @@ def paired(inequalities: tuple[Inequality, ...]) -> list[Inequality]:
     return [first for first, second in pairwise(inequalities) if first.origin == second.origin]
 
 
-def mixture(scenario: Scenario) -> Mixture | None:
-    """The proof that the equalities can be met along with the inequalities; None where none is found."""
+def mixture(scenario: Scenario, may_be_met: Callable[[], bool] = lambda: True) -> Mixture | None:
+    """The proof that the equalities can be met along with the inequalities; None where none is found.
+
+    may_be_met  False where one decision is known not to meet all inequalities: those that are mixed would
+    """
     setting, canonical = scenario.setting, scenario.setting.canonical
     halves = paired(canonical.inequalities)
     rows: list[Inequality | Equality] = [*halves, *canonical.equalities]
@@ -65,6 +68,8 @@ def mixture(scenario: Scenario) -> Mixture | None:
     if any(setting.curvatures(setting.simplify(c.expr)) not in FLAT_KINDS for c in rows):
         return None
     if any(setting.curvatures(setting.simplify(c.expr)) not in CONVEX_KINDS for c in others):
+        return None
+    if not halves and not may_be_met():
         return None
     claim = _Claim(scenario, tuple(rows), tuple(others))
     return next((result for points in claim.proposals() if (result := claim.proved(points)) is not None), None)

@@ -20,12 +20,13 @@ from oco.compiler.prover.feasibility.scenario import Scenario, at_mean
 from oco.compiler.prover.feasibility.solver import affords_program, decision_variables, into_domain, solve
 from oco.compiler.prover.phrasing import coordinates, number
 from oco.compiler.prover.types import ProofRule, Step, Witness
+from oco.compiler.prover.vector import MOST_SLOPES
 from oco.dsl.magnitudes import SMALLEST
 
 Floats = np.ndarray[Any, Any]
 DEPENDENT = 1e-9  # relative size of what is left of a row after the others are projected out
-MOST_NUMBERS = 4_000_000  # numbers of the matrix of equalities that is decomposed
 SHRINKS = (0.5, 0.1, 0.01, 1e-3, 1e-4)
+TURNS = 100  # projections onto the equalities and the domain in turn, after which a solver is asked
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +53,7 @@ def fits(setting: ProofContext) -> bool:
     """True if the matrix of the equalities, with those of the domains' affine hulls, is of a size to work with."""
     c = setting.canonical
     hulls = sum(b.domain.size - b.domain.dimension for b in c.blocks)
-    return (sum(h.size for h in c.equalities) + hulls) * c.size <= MOST_NUMBERS
+    return (sum(h.size for h in c.equalities) + hulls) * c.size <= MOST_SLOPES
 
 
 def equality_rows(scenario: Scenario) -> EqualityRows:
@@ -126,12 +127,15 @@ def dependent_rows(rows: EqualityRows, hull: tuple[Floats, Floats]) -> list[Depe
 
 
 def interior_point(scenario: Scenario, rows: EqualityRows, kept: list[int]) -> Interior | None:
-    """A point of the shrunk domain (1 - s) X + s c with E h = 0 and the greatest margin, for the largest shrink s that has one."""
-    blocks = scenario.setting.canonical.blocks
+    """A point of the shrunk domain (1 - s) X + s c with E h = 0: one that projections find, where it has a margin, else that of the
+    greatest margin, for the largest shrink s that has one.
+    """
+    blocks, matrix, right = scenario.setting.canonical.blocks, rows.matrix[kept], rows.right[kept]
+    if (point := _by_projections(scenario, matrix, right)) is not None and point.margin > 0:
+        return point
     import cvxpy as cp
 
     inner, domain = decision_variables(blocks)
-    matrix, right = rows.matrix[kept], rows.right[kept]
     scale = np.maximum(np.linalg.norm(matrix, axis=1), SMALLEST)
     best: Interior | None = None
     for shrink in SHRINKS:
@@ -156,6 +160,29 @@ def interior_point(scenario: Scenario, rows: EqualityRows, kept: list[int]) -> I
         if best is not None and best.margin > 0:
             return best
     return best
+
+
+def _by_projections(scenario: Scenario, matrix: Floats, right: Floats) -> Interior | None:
+    """A point of the domain, shrunk by a little, near the equalities, by projections onto one and the other in turn from the centre
+    (Bauschke & Borwein 1996, "On projection algorithms for solving convex feasibility problems"); None where none is proved.
+    """
+    blocks, shrink = scenario.setting.canonical.blocks, SHRINKS[1]
+    if not all(b.domain.is_cheap("project") for b in blocks) or not scenario.search.take(TURNS * matrix.size):
+        return None
+    x = {b.name: np.asarray(b.domain.inner_centre, dtype=np.float64) for b in blocks}
+    centre, ends = x, np.cumsum([b.domain.size for b in blocks])[:-1]
+    inverse = np.linalg.pinv(matrix)
+    for _ in range(TURNS if len(right) else 0):
+        flat = np.concatenate([x[b.name].ravel() for b in blocks])
+        onto = np.split(flat + inverse @ (right - matrix @ flat), ends)
+        before = x
+        x = {
+            b.name: (1 - shrink) * b.domain.project_array((v.reshape(b.shape) - shrink * c) / (1 - shrink)) + shrink * c
+            for b, v, c in zip(blocks, onto, (centre[b.name] for b in blocks))
+        }
+        if all(np.array_equal(x[b.name], before[b.name]) for b in blocks):
+            break
+    return _proved(scenario, matrix, right, x)
 
 
 def _proved(scenario: Scenario, matrix: Floats, right: Floats, x: Mapping[str, Floats]) -> Interior | None:

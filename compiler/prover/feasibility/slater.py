@@ -93,8 +93,8 @@ def _best_corner(scenario: Scenario) -> tuple[dict[str, Floats], float] | None:
             if not search.take(ENTRY + PART * size(c.expr)):
                 return None
             g = setting.simplify(entry(c.expr, at))
-            falls = _downhill(scenario, g)
-            spare = -np.inf if falls is None else 0.0 - scenario.worst(g, _corner(scenario, falls)).greatest
+            falls = downhill(scenario, g)
+            spare = -np.inf if falls is None else 0.0 - scenario.worst(g, corner_towards(scenario, falls)).greatest
             if falls is not None and np.isfinite(spare):
                 own.append((float(spare), falls))
     fewest, tried = min((spare for spare, _ in own), default=np.inf), set[bytes]()
@@ -103,7 +103,7 @@ def _best_corner(scenario: Scenario) -> tuple[dict[str, Floats], float] | None:
         if spare > fewest + 1e-12 * abs(spare):
             continue
         # Where an entry of the decision is all the same to this row, it goes where most of the others fall.
-        x = _corner(scenario, {n: np.where(way == 0, most[n], way) for n, way in falls.items()})
+        x = corner_towards(scenario, {n: np.where(way == 0, most[n], way) for n, way in falls.items()})
         corner = b"".join(v.tobytes() for v in x.values())
         if corner in tried or not search.take(scenario.cost(_exprs(scenario))):
             continue
@@ -118,7 +118,7 @@ def _exprs(scenario: Scenario) -> list[Expr]:
     return [c.expr for c in scenario.setting.canonical.inequalities]
 
 
-def _downhill(scenario: Scenario, g: Expr) -> Directions | None:
+def downhill(scenario: Scenario, g: Expr) -> Directions | None:
     """Signs of the directions in which a scalar falls at every decision and stream value: 1 upwards, 0 where it is constant.
 
     None where an entry of the decision has no such direction.
@@ -135,7 +135,7 @@ def _downhill(scenario: Scenario, g: Expr) -> Directions | None:
     return results
 
 
-def _corner(scenario: Scenario, falls: Directions) -> dict[str, Floats]:
+def corner_towards(scenario: Scenario, falls: Directions) -> dict[str, Floats]:
     """The corner of the box in these directions; the lower end where an entry has none."""
     blocks = scenario.setting.canonical.blocks
     return {b.name: np.where(falls[b.name] > 0, b.domain.upper, b.domain.lower) for b in blocks}

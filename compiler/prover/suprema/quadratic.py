@@ -13,6 +13,7 @@ import numpy as np
 
 from oco.compiler.problem.calculus import gradient
 from oco.compiler.problem.jacobians import jacobian
+from oco.compiler.prover.curvature.curve import LARGEST
 from oco.compiler.prover.ranges.cells import NotCovered, over_cells
 from oco.compiler.prover.ranges.refine import without_decisions
 from oco.compiler.prover.suprema.corners import MOST_PROBLEMS, stream_corners
@@ -24,7 +25,6 @@ from oco.dsl.intervals import Interval, interval
 if TYPE_CHECKING:
     from oco.compiler.prover.context import ProofContext
 
-MOST_ENTRIES = 200  # entries of a quadratic form that is decomposed at each corner
 SLACK = 2.0**-40
 
 
@@ -35,7 +35,7 @@ def ball_sup(setting: ProofContext, expr: Expr) -> float | None:
         return None
     block = setting.blocks[used[0]]
     slope = setting.simplify(gradient(expr, used)[block.name])
-    if block.domain.size > MOST_ENTRIES or setting.composition(slope) not in (Curvature.AFFINE, Curvature.CONSTANT):
+    if block.domain.size > LARGEST or setting.composition(slope) not in (Curvature.AFFINE, Curvature.CONSTANT):
         return None
     second = setting.simplify(jacobian(slope, used)[block.name])
     if not isinstance(second, Constant):

@@ -19,6 +19,7 @@ import oco
 from oco.cli import main
 from oco.dsl.diagnostics import OcoError
 from oco.fleets.parquet import divide, shard_file
+from oco.fleets.sharing import moved, placed
 from oco.fleets.tables import arrays_of, shard_of
 from oco.serving.states import seed_of
 
@@ -119,6 +120,68 @@ def test_lost_workers_are_taken_over_bit_for_bit(model, tmp_path):
             assert by_key(fleet.decide(), plan) == decided
             assert by_key(fleet.observe(batch_of(plan, t)), plan) == seen
     assert lost == 10
+
+
+def homes_of(fleet: oco.ClusterFleet) -> list[int]:
+    """Numbers of shards that the workers have, in order; each shard is where the fleet asks for it, and nowhere else."""
+    held = {worker: sorted(holder.shards) for worker, holder in fleet.workers.holders.items()}
+    assert held == {w: sorted(s for s, home in fleet._homes.items() if home == w) for w in fleet.alive}
+    return sorted(map(len, held.values()))
+
+
+@pytest.mark.parametrize("model", corners(MODELS, ["draws"]))
+def test_shards_are_shared_anew_bit_for_bit(model, tmp_path):
+    """Workers are lost and replaced, added and ended, before decisions and between them and their data."""
+    plan = plan_of(MODELS[model])
+    wanted, place = plain_rounds(plan, 10), str(tmp_path / "s")
+    steps: dict[int, tuple[int | None, list[int]]] = {
+        3: (None, [2, 2, 3]),
+        6: (4, [1, 2, 2, 2]),
+        9: (2, [3, 4]),
+    }
+    with oco.ClusterFleet(plan, KEYS, shards=7, workers=3, snapshots=place, every=5, backend="c") as fleet:
+        for t, (decided, seen) in enumerate(wanted, 1):
+            workers, sizes = steps.get(t, (None, None))
+            if t == 3:
+                fleet.workers.holders.pop(fleet.alive[0])
+            if sizes and t % 2:
+                fleet.rebalance(workers)
+                assert homes_of(fleet) == sizes
+            assert by_key(fleet.decide(), plan) == decided
+            if sizes and not t % 2:
+                fleet.rebalance(workers)
+                assert homes_of(fleet) == sizes
+            assert by_key(fleet.observe(batch_of(plan, t)), plan) == seen
+    assert oco.ClusterFleet.restore(place).round == 9
+
+
+def test_few_shards_move_and_the_workers_have_as_many():
+    rng = random.Random(5)
+    for _ in range(200):
+        workers = [*range(rng.randrange(1, 7))]
+        homes = {shard: rng.choice([*workers, 7, 8]) for shard in rng.sample(range(40), rng.randrange(1, 30))}
+        leaving = moved(homes, workers)
+        after = placed({s: w for s, w in homes.items() if s not in leaving}, leaving, workers)
+        sizes = sorted(list(after.values()).count(w) for w in workers)
+        assert sizes[-1] - sizes[0] <= 1 and after.keys() == homes.keys()
+        share, most = len(homes) // len(workers), len(homes) % len(workers)
+        before = sorted((list(homes.values()).count(w) for w in workers), reverse=True)
+        assert len(leaving) == len(homes) - sum(min(n, share + (k < most)) for k, n in enumerate(before))
+
+
+def test_shards_are_not_shared_anew_without_a_place_or_by_nobody(tmp_path):
+    plan = plan_of(TRACKING)
+    with oco.ClusterFleet(plan, KEYS, backend="c") as fleet, pytest.raises(OcoError) as refused:
+        fleet.rebalance(2)
+    assert refused.value.code == "OCO880"
+    with oco.ClusterFleet(plan, KEYS, backend="c", snapshots=str(tmp_path / "s")) as fleet:
+        with pytest.raises(OcoError) as refused:
+            fleet.rebalance(0)
+        assert refused.value.code == "OCO852"
+        fleet.workers.room = lambda wanted: wanted - 1  # type: ignore[method-assign]
+        with pytest.raises(OcoError, match="room for 2 workers of this fleet, not for 3") as refused:
+            fleet.rebalance(3)
+        assert refused.value.code == "OCO881" and fleet.alive == (0,)
 
 
 def test_a_fleet_goes_on_from_its_snapshot_elsewhere(tmp_path):

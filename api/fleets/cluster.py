@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+from oco.backends.arguments import is_integer
 from oco.backends.identity import plan_hash
 from oco.backends.registry import usable
 from oco.dsl.diagnostics import OcoError, fail
 from oco.fleets.parquet import ShardRounds, part_name, shard_file
-from oco.fleets.places import FilePlace
+from oco.fleets.places import FilePlace, Snapshot
 from oco.fleets.shard import Answer
+from oco.fleets.sharing import moved, placed
 from oco.fleets.tables import (
     Arrays,
     aligned,
@@ -38,22 +39,6 @@ Call = Callable[[int], tuple[Any, ...]]
 """Method and arguments of a call of a shard, by its number."""
 TRIES = 3
 """Times that processes are started anew for one call, before the cluster is taken to have no room for them."""
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """Snapshot of all shards before a round."""
-
-    round: int
-
-    def file(self, shard: int) -> str:
-        """Name of the file of a shard."""
-        return f"{self.folder}/shard-{shard:05}.npz"
-
-    @property
-    def folder(self) -> str:
-        """Name of its folder."""
-        return f"before-round-{self.round}"
 
 
 class ClusterFleet:
@@ -118,7 +103,7 @@ class ClusterFleet:
         """Start processes, and give each its shards."""
         self.workers = Here() if engine == "here" else RayWorkers(None if engine == "ray" else engine, workers)
         self._homes = dict[int, int]()
-        self._log: list[Call] = []
+        self._width, self._log = workers, list[Call]()
         self._alive = {*range(workers)}
         self._nowhere = {*self._filled}
         try:
@@ -264,6 +249,41 @@ class ClusterFleet:
         for name in () if before is None else [*map(before.file, self._filled), before.folder]:
             place.remove(name)
 
+    def rebalance(self, workers: int | None = None) -> None:
+        """Share the shards evenly between so many workers, by default as many as the fleet began with: after losses, or where nodes were
+        added or are to go. Shards that move go through a snapshot, and all stays bit for bit.
+
+        Raises OCO880 without a place for snapshots, OCO881 where the cluster has no room for so many, OCO852 for a number that is none.
+        """
+        count = self._width if workers is None else workers
+        if not is_integer(count) or count < 1:
+            raise fail("OCO852", f"one worker or more share a fleet, not {count!r}")
+        self.snapshot()
+        self._all(lambda shard: ("begun",))  # workers that were lost are known then
+        stay = {*sorted(self._alive)[:count]}
+        new = [w for w in range(len(stay) + count) if w not in self._alive][: count - len(stay)]
+        if (room := self.workers.room(len(new))) < len(new):
+            message = f"the cluster has room for {len(stay) + room} workers of this fleet, not for {count}"
+            raise fail("OCO881", message, hint="wait for the new node, or name fewer: `fleet.rebalance(workers=...)`")
+        for worker in new:
+            self.workers.start(worker, self.plan.recipe, self.backend)
+        leaving, before = moved(self._homes, {*stay, *new}), dict(self._homes)
+        retired, self._alive, self._width = self._alive - stay, {*stay, *new}, count
+        self._nowhere |= {*leaving}
+        self._all(lambda shard: ("begun",))
+        for worker in retired:
+            self.workers.stop(worker)
+        for shard in leaving:
+            if before[shard] in stay and self._homes[shard] != before[shard]:
+                self._drop(before[shard], shard)
+
+    def _drop(self, worker: int, shard: int) -> None:
+        """Let a worker forget a shard that another one has."""
+        try:
+            self.workers.result(self.workers.send(worker, "drop", shard))
+        except Lost as error:
+            self._lose(worker, str(error))
+
     def _done(self, call: Call, rounds: int) -> None:
         """Count rounds that all shards have played, by calls that are made again where a shard is lost."""
         self.round += rounds
@@ -314,8 +334,7 @@ class ClusterFleet:
         if not self._alive and taken:
             self._alive = {0}
             self.workers.start(0, self.plan.recipe, self.backend)
-        alive = sorted(self._alive)
-        self._homes |= {shard: alive[k % len(alive)] for k, shard in enumerate(taken)}
+        self._homes = placed({s: w for s, w in self._homes.items() if s not in taken}, taken, self._alive)
         calls: list[Call] = [lambda shard: ("begin", shard, len(self._ranges[shard]), self._seeds(shard))]
         if self._last is not None and self._place is not None:
             address, last = self._place.address, self._last

@@ -114,6 +114,11 @@ class Holder:
         self.shards[number] = Shard(self.plan, size, seeds, self.backend)
         return None, None
 
+    def drop(self, number: int) -> Answer:
+        """Forget a shard, which another process has."""
+        del self.shards[number]
+        return None, None
+
     def processor_seconds(self) -> float:
         """Processor time that this process has used."""
         return time.process_time()

@@ -2,11 +2,11 @@
 
     python -m benchmarks.serving [SECONDS] [FOLDER]
 
-Each client has a key of its own and plays rounds one after another over a connection that stays open: decide, then observe. Rows with a
-rate are of all clients together, each calling at steady moments. Their times count from when a call was due: where calls one after another
-take longer than that, as those of one client that waits for a disk, they grow without end. A row takes SECONDS, 5 by default. FOLDER is where
-the store lies: in one of memory (/dev/shm) it shows what is left without the disk. Processor time is the server's own, which says more than
-times on a machine that does other work.
+Each client has a key of its own and plays rounds one after another over a connection that stays open: decide, then observe. Rows
+with a rate are of all clients together, each calling at steady moments. Their times count from when a call was due: where calls
+one after another take longer than that, as those of one client that waits for a disk, they grow without end. A row takes SECONDS,
+5 by default. FOLDER is where the store lies: in one of memory (/dev/shm) it shows what is left without the disk. Processor time
+is the server's own, which says more than times on a machine that does other work.
 """
 
 from __future__ import annotations

@@ -23,6 +23,14 @@ from oco.fleets.sharing import moved, placed
 from oco.fleets.tables import arrays_of, shard_of
 from oco.serving.states import seed_of
 
+CARRIED = """\
+model stored
+horizon T = 40
+decision x in box(-1, 1)
+stream a in [-1, 1]
+state s = 0.5 * s + x + a in [-4, 4] start 0
+minimize square(x - a) + s * a
+"""
 KEYS = [f"user-{k}" for k in range(50)]
 MODELS = {"tracking": TRACKING, "draws": DRAWING}
 
@@ -237,6 +245,33 @@ def test_rounds_of_files_by_shard(tmp_path):
         assert by_key(own, plan) == {key: decided[key] + seen[key] for key in KEYS}
     loss = sum(np.frombuffer(seen[key])[0] for _, seen in wanted[5:] for key in KEYS)
     assert np.isclose(sums["loss"], loss, rtol=1e-12)
+
+
+def test_best_fixed_decisions_are_means_of_the_data_cut_by_the_domain(tmp_path):
+    """Squares over a box have the mean as their best decision, entry by entry, as far as it lies in the box."""
+    text = "model m\nhorizon T = 40\ndecision x[2] in box(-0.3, 0.3)\nstream a[2] in [-1, 1]\nminimize sum_squares(x - a)\nusing ogd\n"
+    plan, rng, rounds = plan_of(text), np.random.default_rng(6), 12
+    a = rng.uniform(-1, 1, (rounds, len(KEYS), 2)) + np.linspace(-0.4, 0.4, len(KEYS))[:, None]
+    a = np.clip(a, -1, 1)
+    values = pa.FixedSizeListArray.from_arrays(pa.array(a.ravel()), 2)
+    rows = pa.table({"key": KEYS * rounds, "round": np.repeat(np.arange(1, rounds + 1), len(KEYS)), "a": values})
+    parquet.write_table(rows, tmp_path / "rounds.parquet")
+    divide(tmp_path / "rounds.parquet", tmp_path / "parts", 6)
+    with oco.ClusterFleet(plan, KEYS, shards=6, workers=2, backend="c") as fleet:
+        fleet.play(tmp_path / "parts", tmp_path / "out", 10)
+        table = fleet.comparators(tmp_path / "parts")
+        assert table.column_names == ["key", "value", "bound", "status"] and table["key"].combine_chunks().equals(
+            fleet.keys
+        )
+        best = np.clip(a[:10].mean(axis=0), -0.3, 0.3)
+        wanted = dict(zip(KEYS, ((a[:10] - best) ** 2).sum(axis=(0, 2))))
+        for key, value, bound, status in zip(*(table[name].to_pylist() for name in table.column_names)):
+            assert status == "certified" and value == pytest.approx(wanted[key], rel=1e-8)
+            assert bound <= value + 1e-12 and bound == pytest.approx(value, rel=1e-6)
+        assert len(fleet.comparators(tmp_path / "parts", 12)) == len(KEYS)
+    with oco.ClusterFleet(plan_of(CARRIED), KEYS[:2], backend="c") as fleet, pytest.raises(OcoError) as refused:
+        fleet.comparators(tmp_path / "parts", 2)
+    assert refused.value.code == "OCO882"
 
 
 def test_a_key_is_in_the_same_shard_everywhere():

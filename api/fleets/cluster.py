@@ -14,9 +14,10 @@ from oco.backends.registry import usable
 from oco.dsl.diagnostics import OcoError, fail
 from oco.fleets.parquet import ShardRounds, part_name, shard_file
 from oco.fleets.places import FilePlace, Snapshot
-from oco.fleets.shard import Answer
+from oco.fleets.shard import Answer, results
 from oco.fleets.sharing import moved, placed
 from oco.fleets.tables import (
+    ROUND,
     Arrays,
     aligned,
     arrays_of,
@@ -200,10 +201,7 @@ class ClusterFleet:
         Decisions, losses and violations go to a file of Parquet for each shard and `every` rounds in `out`. Returns the sums of losses and
         violations. Raises what `observe` raises, OCO880 where files are missing.
         """
-        files = {
-            s: ShardRounds(str(shard_file(folder, s)), self._keys(s), self._streams, self._contexts)
-            for s in self._filled
-        }
+        files = self._files(folder)
         have = self._all(lambda shard: ("rounds_of", files[shard]))
         last = min(have.values()) if rounds is None else self.round + rounds - 1
         totals: dict[str, float] = {}
@@ -214,6 +212,26 @@ class ClusterFleet:
                 totals = {name: totals.get(name, 0.0) + float(v[0]) for name, v in sums.items()}
             self._done(call, count)
         return totals
+
+    def comparators(self, folder: str | Path, rounds: int | None = None) -> Any:
+        """Table of the best fixed decision of each key over the rounds of files by shard (`divide`), by default those that are played:
+        `key`, the sum of its losses as `value`, the least that any fixed decision could have as `bound`, `status` (`Comparator`).
+
+        A worker has the rounds of one shard in memory. Raises OCO882 where losses take what decisions left, and what reading raises.
+        """
+        if names := [s.name for s in self.plan.canonical.carried]:
+            message = f"the best fixed decision is of data alone, and `{names[0]}` is what earlier decisions left"
+            raise fail("OCO882", message, hint="run such learners one by one: `plan.run(data).regret()`")
+        files, count = self._files(folder), self.round - 1 if rounds is None else rounds
+        best = self._all(lambda shard: ("comparators", files[shard], count))
+        return self._table(best, count).drop_columns([ROUND])
+
+    def _files(self, folder: str | Path) -> dict[int, ShardRounds]:
+        """Rounds of files by shard."""
+        return {
+            s: ShardRounds(str(shard_file(folder, s)), self._keys(s), self._streams, self._contexts)
+            for s in self._filled
+        }
 
     def _whole(self, call: Call) -> dict[int, Any]:
         """Results of a call of many rounds; after an error all shards go back to the round before it, where there are snapshots."""
@@ -303,7 +321,7 @@ class ClusterFleet:
             answers |= self._asked(left, lambda shard: ("call", shard, *call(shard)))
             answers = {shard: answer for shard, answer in answers.items() if shard not in self._nowhere}
             if len(answers) == len(self._filled):
-                return _right(answers)
+                return results(answers)
         message = f"workers were lost {TRIES} times in one call; the last time: {self._reason}"
         raise fail(
             "OCO881", message, hint="see that the cluster has room for them; `restore` goes on from the last snapshot"
@@ -341,7 +359,7 @@ class ClusterFleet:
             calls.append(lambda shard: ("call", shard, "load", address, last.file(shard)))
         calls += [lambda shard, call=call: ("call", shard, *call(shard)) for call in self._log]  # type: ignore[misc]
         for call in calls:
-            _right(self._asked([shard for shard in taken if shard not in self._nowhere], call))
+            results(self._asked([shard for shard in taken if shard not in self._nowhere], call))
 
     def _seeds(self, shard: int) -> list[int] | None:
         """Seeds of the learners of a shard, where the algorithm draws."""
@@ -380,12 +398,3 @@ class ClusterFleet:
 def _playing(files: Mapping[int, ShardRounds], out: str, first: int, count: int, shard: int) -> tuple[Any, ...]:
     """Call of a shard that plays rounds of its file."""
     return "play", files[shard], first, count, out, part_name(shard, first, count)
-
-
-def _right(answers: Mapping[int, Answer]) -> dict[int, Any]:
-    """Results of answers. Raises the error of the first shard that has one."""
-    for shard, (_, error) in answers.items():
-        if error is not None:
-            code, message, hint = error
-            raise fail(code, f"shard {shard}: {message}", hint=hint)
-    return {shard: result for shard, (result, _) in answers.items()}

@@ -99,7 +99,7 @@ streams:
 clusters:
 	test -d $(VENV)-clusters || $(PYTHON) -m venv $(VENV)-clusters
 	$(VENV)-clusters/bin/python -m pip install --quiet --disable-pip-version-check -e ".[cluster,traces,plots]" pytest hypothesis
-	RAY_worker_niceness=0 $(VENV)-clusters/bin/python -m pytest $(ENGINE_TESTS) tests/test_cluster_engines.py tests/test_cluster.py tests/test_sweep.py
+	RAY_worker_niceness=0 $(VENV)-clusters/bin/python -m pytest $(ENGINE_TESTS) tests/test_cluster_engines.py tests/test_cluster_nodes.py tests/test_cluster.py tests/test_sweep.py
 
 # The documentation's site, in build/site/html: every block of its pages is executed, and a link that leads nowhere fails. No network.
 .PHONY: site

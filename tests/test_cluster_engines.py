@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,7 +12,6 @@ from survival import DRAWING, plan_of
 from test_cluster import KEYS, batch_of, by_key, plain_rounds
 
 import oco
-from oco.dsl.diagnostics import OcoError
 from oco.evaluation.engines import Ray
 
 TABLE = "model m\nhorizon T = 40\ndecision x[2] in box(-1, 1)\nstream a[2] in [-1, 1]\nminimize sum_squares(x - a)\n"
@@ -41,35 +39,6 @@ def test_killed_actors_are_replaced_bit_for_bit(ray, tmp_path):
         assert fleet.round == 13
     again = oco.ClusterFleet.restore(str(tmp_path / "s"))
     assert again.round == 13
-
-
-def test_a_node_that_comes_back_gets_its_share_again(tmp_path):
-    """Nodes of a cluster in processes of this machine: one goes in a round, and another one comes in its place."""
-    module = pytest.importorskip("ray")
-    from ray.cluster_utils import Cluster
-
-    plan, wanted = plan_of(DRAWING), plain_rounds(plan_of(DRAWING), 12)
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    try:
-        node = cluster.add_node(num_cpus=1)
-        module.init(address=cluster.address)
-        options: dict[str, Any] = {"engine": "ray", "workers": 2, "snapshots": str(tmp_path / "s"), "every": 3}
-        with oco.ClusterFleet(plan, KEYS, backend="c", **options) as fleet:
-            for t, (decided, seen) in enumerate(wanted, 1):
-                if t == 4:
-                    cluster.remove_node(node)
-                if t == 6:
-                    with pytest.raises(OcoError, match="room for 1 workers"):
-                        fleet.rebalance()
-                if t == 8:
-                    cluster.add_node(num_cpus=1)
-                    fleet.rebalance()
-                    assert len(fleet.alive) == 2 and sorted(Counter(fleet._homes.values()).values()) == [4, 4]
-                assert by_key(fleet.decide(), plan) == decided
-                assert by_key(fleet.observe(batch_of(plan, t)), plan) == seen
-    finally:
-        module.shutdown()
-        cluster.shutdown()
 
 
 def test_batches_are_arrow_tables(ray):

@@ -217,7 +217,7 @@ function plotted(id, series) {
   const lines = series.map(([label], i) => ({ label, stroke: COLORS[i % COLORS.length], width: i || !RUNS.includes(id) ? 1 : 2 }));
   const options = {
     ...fitting(place),
-    scales: { x: { time: false } },
+    scales: { x: { time: false }, y: { range: (_, low, high) => (low === high ? [low, low + 1] : uPlot.rangeNum(low, high, 0.1, true)) } },
     axes: [axis, { ...axis, size: 60, values }],
     series: [{ label: "round" }, ...lines],
     legend: { show: series.length > 1 && !RUNS.includes(id), live: false },

@@ -20,7 +20,7 @@ from pyarrow import parquet
 
 import oco
 from oco.evaluation.engines import Ray
-from oco.fleets.parquet import shard_file
+from oco.fleets.parquet import REPEATED, shard_file
 from oco.fleets.tables import arrays_of, table_of
 from oco.plan import Plan
 
@@ -89,7 +89,8 @@ def from_files(plan: Plan, learners: int, rounds: int, size: int, workers: int) 
         (parts := Path(place) / "parts").mkdir()
         for shard, rows in enumerate(fleet._ranges):
             tables = [batch_of(fleet._keys(shard), t, size) for t in range(1, rounds + 1)]
-            parquet.write_table(pa.concat_tables(tables), shard_file(parts, shard), row_group_size=len(rows))
+            path = shard_file(parts, shard)
+            parquet.write_table(pa.concat_tables(tables), path, len(rows), use_dictionary=REPEATED)  # as `divide` does
         fleet.play(parts, Path(place) / "out", 1)  # files are opened, and code loaded
         before = used(fleet)
         fleet.play(parts, Path(place) / "out")

@@ -54,8 +54,7 @@ def test_whole_runs_are_those_of_numpy(name: str) -> None:
     held_beside_numpy(plan, data_of(plan, 3))
 
 
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", ["staffing", "warehouse"])
+@pytest.mark.parametrize("name", corners(["charging", "staffing"], ["charging"]))
 def test_examples_are_those_of_numpy(name: str) -> None:
     plan = oco.compile(oco.load(EXAMPLES / f"{name}.oco"))
     held_beside_numpy(plan, data_of(plan, 3, (300,)))

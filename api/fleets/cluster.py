@@ -202,8 +202,8 @@ class ClusterFleet:
         violations. Raises what `observe` raises, OCO880 where files are missing.
         """
         files = self._files(folder)
-        have = self._all(lambda shard: ("rounds_of", files[shard]))
-        last = min(have.values()) if rounds is None else self.round + rounds - 1
+        have = min(self._all(lambda shard: ("rounds_of", files[shard])).values())
+        last = have if rounds is None else self.round + rounds - 1
         totals: dict[str, float] = {}
         while self.round <= last:
             first, count = self.round, min(self._every, last + 1 - self.round)
@@ -214,24 +214,23 @@ class ClusterFleet:
         return totals
 
     def comparators(self, folder: str | Path, rounds: int | None = None) -> Any:
-        """Table of the best fixed decision of each key over the rounds of files by shard (`divide`), by default those that are played:
-        `key`, the sum of its losses as `value`, the least that any fixed decision could have as `bound`, `status` (`Comparator`).
+        """Table of the best fixed decision of each key over the first so many rounds of files by shard (`divide`), by default
+        all: `key`, the sum of its losses as `value`, the least that any fixed decision could have as `bound`, `status` (`Comparator`).
 
         A worker has the rounds of one shard in memory. Raises OCO882 where losses take what decisions left, and what reading raises.
         """
         if names := [s.name for s in self.plan.canonical.carried]:
             message = f"the best fixed decision is of data alone, and `{names[0]}` is what earlier decisions left"
-            raise fail("OCO882", message, hint="run such learners one by one: `plan.run(data).regret()`")
-        files, count = self._files(folder), self.round - 1 if rounds is None else rounds
+            raise fail("OCO882", message, hint="run such learners one by one: `plan.run(data).comparator()`")
+        files = self._files(folder)
+        count = rounds or min(self._all(lambda shard: ("rounds_of", files[shard])).values())
         best = self._all(lambda shard: ("comparators", files[shard], count))
         return self._table(best, count).drop_columns([ROUND])
 
     def _files(self, folder: str | Path) -> dict[int, ShardRounds]:
         """Rounds of files by shard."""
-        return {
-            s: ShardRounds(str(shard_file(folder, s)), self._keys(s), self._streams, self._contexts)
-            for s in self._filled
-        }
+        own = self._streams, self._contexts
+        return {s: ShardRounds(str(shard_file(folder, s)), self._keys(s), *own) for s in self._filled}
 
     def _whole(self, call: Call) -> dict[int, Any]:
         """Results of a call of many rounds; after an error all shards go back to the round before it, where there are snapshots."""

@@ -24,7 +24,7 @@ def moved(homes: Mapping[int, int], workers: Iterable[int]) -> list[int]:
     Those of workers that are not among `workers` all leave.
     """
     held: dict[int, list[int]] = {worker: [] for worker in sorted(workers)}
-    leaving = []
+    leaving: list[int] = []
     for shard, worker in sorted(homes.items()):
         held.get(worker, leaving).append(shard)
     own = sorted(held.values(), key=len, reverse=True)

@@ -87,7 +87,7 @@ editors: $(VENV)/.installed
 .PHONY: jax
 jax: $(VENV)/.installed
 	$(BIN)/python -c "import jax" 2> /dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e ".[jax]"
-	$(BIN)/python -m pytest -n 2 --dist worksteal tests/test_jax.py tests/test_jax_agree.py tests/test_jax_gradients.py tests/test_finite_decisions.py tests/test_names.py
+	$(BIN)/python -m pytest -n 2 --dist worksteal tests/test_jax.py tests/test_jax_agree.py tests/test_jax_gradients.py tests/test_jax_carried.py tests/test_finite_decisions.py tests/test_names.py
 
 # Jobs of `oco emit` in Flink's mini cluster (a Java runtime is needed) and in Quix Streams, fleets and tables of runs on Ray: each engine in
 # an environment of its own, half a gigabyte for Flink.
@@ -101,7 +101,7 @@ streams:
 clusters:
 	test -d $(VENV)-clusters || $(PYTHON) -m venv $(VENV)-clusters
 	$(VENV)-clusters/bin/python -m pip install --quiet --disable-pip-version-check -e ".[cluster,traces,plots]" pytest hypothesis
-	RAY_worker_niceness=0 $(VENV)-clusters/bin/python -m pytest $(ENGINE_TESTS) tests/test_cluster_engines.py tests/test_cluster.py tests/test_sweep.py
+	RAY_worker_niceness=0 $(VENV)-clusters/bin/python -m pytest $(ENGINE_TESTS) tests/test_cluster_engines.py tests/test_cluster_nodes.py tests/test_cluster.py tests/test_sweep.py
 
 # The documentation's site, in build/site/html: every block of its pages is executed, and a link that leads nowhere fails. No network.
 .PHONY: site

@@ -48,11 +48,12 @@ def cost_of_settings(plan: Any, data: Data, seed: int, prices: Prices, backend: 
     full = plan.canonical.feedback is Feedback.FULL
     learner = own.learner(backend=name, **options) if full else own.player(data.rounds, name, **options)
     if learner is None or learner.compiled.run is None or plan.canonical.delay:
-        why = "under delayed feedback" if plan.canonical.delay else "where rounds take decisions of earlier ones"
+        known = "where learners are told values alone, of rounds with contexts or with what earlier ones left"
+        why = "under delayed feedback" if plan.canonical.delay else known
         raise fail("OCO874", f"{plan.model.name}: runs are not differentiated {why}", hint="leave the gradient out")
     program, streams = learner.compiled.program, data.read(0, data.rounds)
     first = {f.name: np.asarray(learner.contract.start.get(f.name, 0.0)) for f in program.decision}
-    inputs = [np.asarray(streams[f.name]) for f in program.feedback]
+    inputs = [np.asarray(streams[f.name]) for f in program.revealed]
     recorded = RecordedInputs(inputs, learner.random_arrays(data.rounds), first)
     return settings_loss(learner.compiled, recorded, {n: float(x) for n, x in numbers.items()}, OPEN, prices)
 

@@ -16,9 +16,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import parquet
 
 import oco
 from oco.evaluation.engines import Ray
+from oco.fleets.parquet import REPEATED, shard_file
 from oco.fleets.tables import arrays_of, table_of
 from oco.plan import Plan
 
@@ -79,6 +81,22 @@ def shared(plan: Plan, learners: int, rounds: int, size: int, workers: int) -> t
     return own, driver
 
 
+def from_files(plan: Plan, learners: int, rounds: int, size: int, workers: int) -> float:
+    """Processor seconds a round of all workers together that read rounds from Parquet files by shard and write what came of them."""
+    keys = [str(k) for k in range(learners)]
+    options: dict[str, Any] = {"engine": "ray", "workers": workers, "shards": workers, "backend": "c", "every": rounds}
+    with tempfile.TemporaryDirectory() as place, oco.ClusterFleet(plan, keys, **options) as fleet:
+        (parts := Path(place) / "parts").mkdir()
+        for shard, rows in enumerate(fleet._ranges):
+            tables = [batch_of(fleet._keys(shard), t, size) for t in range(1, rounds + 1)]
+            path = shard_file(parts, shard)
+            parquet.write_table(pa.concat_tables(tables), path, len(rows), use_dictionary=REPEATED)  # as `divide` does
+        fleet.play(parts, Path(place) / "out", 1)  # files are opened, and code loaded
+        before = used(fleet)
+        fleet.play(parts, Path(place) / "out")
+        return (used(fleet) - before) / (rounds - 1)
+
+
 def snapshot(plan: Plan, learners: int) -> tuple[int, float]:
     """Bytes of a snapshot, and processor seconds that it takes."""
     with tempfile.TemporaryDirectory() as place:
@@ -112,6 +130,8 @@ def main() -> None:
                     f"| {title} | actors: {workers} | {count / spent:,.0f} | {base / spent:.0%} | {row:.0f} |",
                     flush=True,
                 )
+            spent = from_files(plan, count, rounds, size, 2)
+            print(f"| {title} | actors: 2, from files | {count / spent:,.0f} | {base / spent:.0%} | 0 |", flush=True)
             written, seconds = snapshot(plan, count)
             print(
                 f"| {title} | snapshot | {written / count:.0f} bytes each, {written / seconds / 1e6:,.0f} MB/s | | |",

@@ -1,11 +1,12 @@
 """Load of a service: rounds a second and times of calls with 1, 10 and 100 clients, on the disk of this machine.
 
-    python benchmarks/serving.py [SECONDS] [FOLDER]
+    python -m benchmarks.serving [SECONDS] [FOLDER]
 
-Each client has a key of its own and plays rounds one after another over a connection that stays open: decide, then observe. The last row
-sends calls at a steady rate, whether others were answered or not: times count from when a call was due. FOLDER is where the store
-lies: in one of memory (/dev/shm) it shows what is left without the disk. Processor time is the server's own, which says more than times on
-a machine that does other work.
+Each client has a key of its own and plays rounds one after another over a connection that stays open: decide, then observe. Rows
+with a rate are of all clients together, each calling at steady moments. Their times count from when a call was due: where calls
+one after another take longer than that, as those of one client that waits for a disk, they grow without end. A row takes SECONDS,
+5 by default. FOLDER is where the store lies: in one of memory (/dev/shm) it shows what is left without the disk. Processor time
+is the server's own, which says more than times on a machine that does other work.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import os
 import sys
 import tempfile
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +45,7 @@ using coldq
 """
 CLIENTS = (1, 10, 100)
 RATE = 1000.0
-"""Calls a second of the last row."""
+"""Calls a second of all clients together in the rows with a rate."""
 
 
 def serve(path: Path, port: Any, durability: Durability) -> None:
@@ -118,7 +120,7 @@ def table(durability: Durability, seconds: float, folder: str | None) -> None:
         process.start()
         while not port.value and process.is_alive():
             time.sleep(0.05)
-        for clients, rate in (*((clients, 0.0) for clients in CLIENTS), (10, RATE), (100, RATE)):
+        for clients, rate in product(CLIENTS, (0.0, RATE)):
             row = asyncio.run(measured(process, port.value, clients, seconds, rate))
             print(f"| {durability} {row}", flush=True)
         process.terminate()

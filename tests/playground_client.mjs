@@ -55,6 +55,7 @@ await page.evaluate((since) => {
   set("since", since);
   set("percent", 50);
 }, since);
+await page.waitForFunction(() => window.playground);
 const { here: [moved] } = await decisions(page);
 const until = (since * unmoved.numbers.length) / unmoved.rounds; // the round itself is decided before its data are known
 seen.before = largest(unmoved.numbers.slice(0, until), moved.numbers.slice(0, until));

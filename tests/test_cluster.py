@@ -19,9 +19,18 @@ import oco
 from oco.cli import main
 from oco.dsl.diagnostics import OcoError
 from oco.fleets.parquet import divide, shard_file
+from oco.fleets.sharing import moved, placed
 from oco.fleets.tables import arrays_of, shard_of
 from oco.serving.states import seed_of
 
+CARRIED = """\
+model stored
+horizon T = 40
+decision x in box(-1, 1)
+stream a in [-1, 1]
+state s = 0.5 * s + x + a in [-4, 4] start 0
+minimize square(x - a) + s * a
+"""
 KEYS = [f"user-{k}" for k in range(50)]
 MODELS = {"tracking": TRACKING, "draws": DRAWING}
 
@@ -122,6 +131,68 @@ def test_lost_workers_are_taken_over_bit_for_bit(model, rounds, tmp_path):
     assert lost == rounds // 3
 
 
+def homes_of(fleet: oco.ClusterFleet) -> list[int]:
+    """Numbers of shards that the workers have, in order; each shard is where the fleet asks for it, and nowhere else."""
+    held = {worker: sorted(holder.shards) for worker, holder in fleet.workers.holders.items()}
+    assert held == {w: sorted(s for s, home in fleet._homes.items() if home == w) for w in fleet.alive}
+    return sorted(map(len, held.values()))
+
+
+@pytest.mark.parametrize("model", corners(MODELS, ["draws"]))
+def test_shards_are_shared_anew_bit_for_bit(model, tmp_path):
+    """Workers are lost and replaced, added and ended, before decisions and between them and their data."""
+    plan = plan_of(MODELS[model])
+    wanted, place = plain_rounds(plan, 10), str(tmp_path / "s")
+    steps: dict[int, tuple[int | None, list[int]]] = {
+        3: (None, [2, 2, 3]),
+        6: (4, [1, 2, 2, 2]),
+        9: (2, [3, 4]),
+    }
+    with oco.ClusterFleet(plan, KEYS, shards=7, workers=3, snapshots=place, every=5, backend="c") as fleet:
+        for t, (decided, seen) in enumerate(wanted, 1):
+            workers, sizes = steps.get(t, (None, None))
+            if t == 3:
+                fleet.workers.holders.pop(fleet.alive[0])
+            if sizes and t % 2:
+                fleet.rebalance(workers)
+                assert homes_of(fleet) == sizes
+            assert by_key(fleet.decide(), plan) == decided
+            if sizes and not t % 2:
+                fleet.rebalance(workers)
+                assert homes_of(fleet) == sizes
+            assert by_key(fleet.observe(batch_of(plan, t)), plan) == seen
+    assert oco.ClusterFleet.restore(place).round == 9
+
+
+def test_few_shards_move_and_the_workers_have_as_many():
+    rng = random.Random(5)
+    for _ in range(200):
+        workers = [*range(rng.randrange(1, 7))]
+        homes = {shard: rng.choice([*workers, 7, 8]) for shard in rng.sample(range(40), rng.randrange(1, 30))}
+        leaving = moved(homes, workers)
+        after = placed({s: w for s, w in homes.items() if s not in leaving}, leaving, workers)
+        sizes = sorted(list(after.values()).count(w) for w in workers)
+        assert sizes[-1] - sizes[0] <= 1 and after.keys() == homes.keys()
+        share, most = len(homes) // len(workers), len(homes) % len(workers)
+        before = sorted((list(homes.values()).count(w) for w in workers), reverse=True)
+        assert len(leaving) == len(homes) - sum(min(n, share + (k < most)) for k, n in enumerate(before))
+
+
+def test_shards_are_not_shared_anew_without_a_place_or_by_nobody(tmp_path):
+    plan = plan_of(TRACKING)
+    with oco.ClusterFleet(plan, KEYS, backend="c") as fleet, pytest.raises(OcoError) as refused:
+        fleet.rebalance(2)
+    assert refused.value.code == "OCO880"
+    with oco.ClusterFleet(plan, KEYS, backend="c", snapshots=str(tmp_path / "s")) as fleet:
+        with pytest.raises(OcoError) as refused:
+            fleet.rebalance(0)
+        assert refused.value.code == "OCO852"
+        fleet.workers.room = lambda wanted: wanted - 1  # type: ignore[method-assign]
+        with pytest.raises(OcoError, match="room for 2 workers of this fleet, not for 3") as refused:
+            fleet.rebalance(3)
+        assert refused.value.code == "OCO881" and fleet.alive == (0,)
+
+
 def test_a_fleet_goes_on_from_its_snapshot_elsewhere(tmp_path):
     plan, place = plan_of(DRAWING), str(tmp_path / "snapshots")
     wanted = plain_rounds(plan, 12)
@@ -175,6 +246,35 @@ def test_rounds_of_files_by_shard(tmp_path):
         assert by_key(own, plan) == {key: decided[key] + seen[key] for key in KEYS}
     loss = sum(np.frombuffer(seen[key])[0] for _, seen in wanted[5:] for key in KEYS)
     assert np.isclose(sums["loss"], loss, rtol=1e-12)
+
+
+def test_best_fixed_decisions_are_means_of_the_data_cut_by_the_domain(tmp_path):
+    """Squares over a box have the mean as their best decision, entry by entry, as far as it lies in the box."""
+    text = "model m\nhorizon T = 40\ndecision x[2] in box(-0.3, 0.3)\nstream a[2] in [-1, 1]\nminimize sum_squares(x - a)\nusing ogd\n"
+    plan, rng, rounds = plan_of(text), np.random.default_rng(6), 12
+    a = rng.uniform(-1, 1, (rounds, len(KEYS), 2)) + np.linspace(-0.4, 0.4, len(KEYS))[:, None]
+    a = np.clip(a, -1, 1)
+    values = pa.FixedSizeListArray.from_arrays(pa.array(a.ravel()), 2)
+    rows = pa.table({"key": KEYS * rounds, "round": np.repeat(np.arange(1, rounds + 1), len(KEYS)), "a": values})
+    parquet.write_table(rows, tmp_path / "rounds.parquet")
+    divide(tmp_path / "rounds.parquet", tmp_path / "parts", 6)
+    with oco.ClusterFleet(plan, KEYS, shards=6, workers=2, backend="c") as fleet:
+        fleet.play(tmp_path / "parts", tmp_path / "out", 10)
+        table = fleet.comparators(tmp_path / "parts", fleet.round - 1)
+        assert table.column_names == ["key", "value", "bound", "status"] and table["key"].combine_chunks().equals(
+            fleet.keys
+        )
+        best = np.clip(a[:10].mean(axis=0), -0.3, 0.3)
+        wanted = dict(zip(KEYS, ((a[:10] - best) ** 2).sum(axis=(0, 2))))
+        for key, value, bound, status in zip(*(table[name].to_pylist() for name in table.column_names)):
+            assert status == "certified" and value == pytest.approx(wanted[key], rel=1e-8)
+            assert bound <= value + 1e-12 and bound == pytest.approx(value, rel=1e-6)
+        every = ((a - np.clip(a.mean(axis=0), -0.3, 0.3)) ** 2).sum(axis=(0, 2))
+        found = fleet.comparators(tmp_path / "parts")
+        assert sum(found["value"].to_pylist()) == pytest.approx(every.sum(), rel=1e-8)
+    with oco.ClusterFleet(plan_of(CARRIED), KEYS[:2], backend="c") as fleet, pytest.raises(OcoError) as refused:
+        fleet.comparators(tmp_path / "parts", 2)
+    assert refused.value.code == "OCO882"
 
 
 def test_a_key_is_in_the_same_shard_everywhere():

@@ -92,7 +92,7 @@ def test_settings_that_are_not_free_are_refused(loss: Any) -> None:
         (WALK, "coldq", {"backend": "numpy"}, "OCO874"),
         (WALK, "coldq", {"data": {"a": np.zeros((81, 3))}}, "OCO874"),
         (BALL + "feedback full delayed 3\n", "ogd", {}, "OCO874"),
-        (BUDGET, "pacing", {}, "OCO874"),
+        (BLIND.replace("stream", "context c ~ uniform(0, 1)\nstream").replace("- a", "- c * a"), "bgd", {}, "OCO874"),
         (BUDGET, "optimistic", {}, "OCO711"),
     ],
 )

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
+from oco.backends.arguments import is_integer
 from oco.backends.identity import plan_hash
 from oco.backends.registry import usable
 from oco.dsl.diagnostics import OcoError, fail
 from oco.fleets.parquet import ShardRounds, part_name, shard_file
-from oco.fleets.places import FilePlace
-from oco.fleets.shard import Answer
+from oco.fleets.places import FilePlace, Snapshot
+from oco.fleets.shard import Answer, results
+from oco.fleets.sharing import moved, placed
 from oco.fleets.tables import (
+    ROUND,
     Arrays,
     aligned,
     arrays_of,
@@ -38,22 +40,6 @@ Call = Callable[[int], tuple[Any, ...]]
 """Method and arguments of a call of a shard, by its number."""
 TRIES = 3
 """Times that processes are started anew for one call, before the cluster is taken to have no room for them."""
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """Snapshot of all shards before a round."""
-
-    round: int
-
-    def file(self, shard: int) -> str:
-        """Name of the file of a shard."""
-        return f"{self.folder}/shard-{shard:05}.npz"
-
-    @property
-    def folder(self) -> str:
-        """Name of its folder."""
-        return f"before-round-{self.round}"
 
 
 class ClusterFleet:
@@ -118,7 +104,7 @@ class ClusterFleet:
         """Start processes, and give each its shards."""
         self.workers = Here() if engine == "here" else RayWorkers(None if engine == "ray" else engine, workers)
         self._homes = dict[int, int]()
-        self._log: list[Call] = []
+        self._width, self._log = workers, list[Call]()
         self._alive = {*range(workers)}
         self._nowhere = {*self._filled}
         try:
@@ -215,12 +201,9 @@ class ClusterFleet:
         Decisions, losses and violations go to a file of Parquet for each shard and `every` rounds in `out`. Returns the sums of losses and
         violations. Raises what `observe` raises, OCO880 where files are missing.
         """
-        files = {
-            s: ShardRounds(str(shard_file(folder, s)), self._keys(s), self._streams, self._contexts)
-            for s in self._filled
-        }
-        have = self._all(lambda shard: ("rounds_of", files[shard]))
-        last = min(have.values()) if rounds is None else self.round + rounds - 1
+        files = self._files(folder)
+        have = min(self._all(lambda shard: ("rounds_of", files[shard])).values())
+        last = have if rounds is None else self.round + rounds - 1
         totals: dict[str, float] = {}
         while self.round <= last:
             first, count = self.round, min(self._every, last + 1 - self.round)
@@ -229,6 +212,25 @@ class ClusterFleet:
                 totals = {name: totals.get(name, 0.0) + float(v[0]) for name, v in sums.items()}
             self._done(call, count)
         return totals
+
+    def comparators(self, folder: str | Path, rounds: int | None = None) -> Any:
+        """Table of the best fixed decision of each key over the first so many rounds of files by shard (`divide`), by default
+        all: `key`, the sum of its losses as `value`, the least that any fixed decision could have as `bound`, `status` (`Comparator`).
+
+        A worker has the rounds of one shard in memory. Raises OCO882 where losses take what decisions left, and what reading raises.
+        """
+        if names := [s.name for s in self.plan.canonical.carried]:
+            message = f"the best fixed decision is of data alone, and `{names[0]}` is what earlier decisions left"
+            raise fail("OCO882", message, hint="run such learners one by one: `plan.run(data).comparator()`")
+        files = self._files(folder)
+        count = rounds or min(self._all(lambda shard: ("rounds_of", files[shard])).values())
+        best = self._all(lambda shard: ("comparators", files[shard], count))
+        return self._table(best, count).drop_columns([ROUND])
+
+    def _files(self, folder: str | Path) -> dict[int, ShardRounds]:
+        """Rounds of files by shard."""
+        own = self._streams, self._contexts
+        return {s: ShardRounds(str(shard_file(folder, s)), self._keys(s), *own) for s in self._filled}
 
     def _whole(self, call: Call) -> dict[int, Any]:
         """Results of a call of many rounds; after an error all shards go back to the round before it, where there are snapshots."""
@@ -264,6 +266,41 @@ class ClusterFleet:
         for name in () if before is None else [*map(before.file, self._filled), before.folder]:
             place.remove(name)
 
+    def rebalance(self, workers: int | None = None) -> None:
+        """Share the shards evenly between so many workers, by default as many as the fleet began with: after losses, or where nodes were
+        added or are to go. Shards that move go through a snapshot, and all stays bit for bit.
+
+        Raises OCO880 without a place for snapshots, OCO881 where the cluster has no room for so many, OCO852 for a number that is none.
+        """
+        count = self._width if workers is None else workers
+        if not is_integer(count) or count < 1:
+            raise fail("OCO852", f"one worker or more share a fleet, not {count!r}")
+        self.snapshot()
+        self._all(lambda shard: ("begun",))  # workers that were lost are known then
+        stay = {*sorted(self._alive)[:count]}
+        new = [w for w in range(len(stay) + count) if w not in self._alive][: count - len(stay)]
+        if (room := self.workers.room(len(new))) < len(new):
+            message = f"the cluster has room for {len(stay) + room} workers of this fleet, not for {count}"
+            raise fail("OCO881", message, hint="wait for the new node, or name fewer: `fleet.rebalance(workers=...)`")
+        for worker in new:
+            self.workers.start(worker, self.plan.recipe, self.backend)
+        leaving, before = moved(self._homes, {*stay, *new}), dict(self._homes)
+        retired, self._alive, self._width = self._alive - stay, {*stay, *new}, count
+        self._nowhere |= {*leaving}
+        self._all(lambda shard: ("begun",))
+        for worker in retired:
+            self.workers.stop(worker)
+        for shard in leaving:
+            if before[shard] in stay and self._homes[shard] != before[shard]:
+                self._drop(before[shard], shard)
+
+    def _drop(self, worker: int, shard: int) -> None:
+        """Let a worker forget a shard that another one has."""
+        try:
+            self.workers.result(self.workers.send(worker, "drop", shard))
+        except Lost as error:
+            self._lose(worker, str(error))
+
     def _done(self, call: Call, rounds: int) -> None:
         """Count rounds that all shards have played, by calls that are made again where a shard is lost."""
         self.round += rounds
@@ -283,7 +320,7 @@ class ClusterFleet:
             answers |= self._asked(left, lambda shard: ("call", shard, *call(shard)))
             answers = {shard: answer for shard, answer in answers.items() if shard not in self._nowhere}
             if len(answers) == len(self._filled):
-                return _right(answers)
+                return results(answers)
         message = f"workers were lost {TRIES} times in one call; the last time: {self._reason}"
         raise fail(
             "OCO881", message, hint="see that the cluster has room for them; `restore` goes on from the last snapshot"
@@ -314,15 +351,14 @@ class ClusterFleet:
         if not self._alive and taken:
             self._alive = {0}
             self.workers.start(0, self.plan.recipe, self.backend)
-        alive = sorted(self._alive)
-        self._homes |= {shard: alive[k % len(alive)] for k, shard in enumerate(taken)}
+        self._homes = placed({s: w for s, w in self._homes.items() if s not in taken}, taken, self._alive)
         calls: list[Call] = [lambda shard: ("begin", shard, len(self._ranges[shard]), self._seeds(shard))]
         if self._last is not None and self._place is not None:
             address, last = self._place.address, self._last
             calls.append(lambda shard: ("call", shard, "load", address, last.file(shard)))
         calls += [lambda shard, call=call: ("call", shard, *call(shard)) for call in self._log]  # type: ignore[misc]
         for call in calls:
-            _right(self._asked([shard for shard in taken if shard not in self._nowhere], call))
+            results(self._asked([shard for shard in taken if shard not in self._nowhere], call))
 
     def _seeds(self, shard: int) -> list[int] | None:
         """Seeds of the learners of a shard, where the algorithm draws."""
@@ -361,12 +397,3 @@ class ClusterFleet:
 def _playing(files: Mapping[int, ShardRounds], out: str, first: int, count: int, shard: int) -> tuple[Any, ...]:
     """Call of a shard that plays rounds of its file."""
     return "play", files[shard], first, count, out, part_name(shard, first, count)
-
-
-def _right(answers: Mapping[int, Answer]) -> dict[int, Any]:
-    """Results of answers. Raises the error of the first shard that has one."""
-    for shard, (_, error) in answers.items():
-        if error is not None:
-            code, message, hint = error
-            raise fail(code, f"shard {shard}: {message}", hint=hint)
-    return {shard: result for shard, (result, _) in answers.items()}

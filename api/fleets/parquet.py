@@ -18,6 +18,9 @@ from oco.fleets.tables import KEY, ROUND, Arrays, aligned, arrays_of, arrow, rou
 MOST_ROWS = 1 << 16
 """Rows that are in memory at once while files are divided: some megabytes."""
 
+REPEATED = [ROUND]
+"""Columns that are written by their few values. Numbers and keys hardly come twice: dictionaries take thrice the time there, and room."""
+
 
 def shard_file(folder: str | Path, shard: int) -> Path:
     """File with the rounds of a shard."""
@@ -52,7 +55,8 @@ def divide(data: str | Path, folder: str | Path, shards: int) -> list[str]:
                 of_row = np.array([homes[key] for key in names], np.int64)[keys.indices.to_numpy()]
                 for shard in np.unique(of_row).tolist():
                     if shard not in writers:
-                        writers[shard] = parquet.ParquetWriter(shard_file(folder, shard), batch.schema)
+                        path = shard_file(folder, shard)
+                        writers[shard] = parquet.ParquetWriter(path, batch.schema, use_dictionary=REPEATED)
                         stack.callback(writers[shard].close)
                     writers[shard].write_batch(batch.filter(pa.array(of_row == shard)))
         except (pa.ArrowException, OSError) as error:
@@ -130,7 +134,9 @@ class ShardRounds:
             def write(round: int, results: Arrays) -> None:
                 table = table_of(self.keys, round, [results])
                 if not writers:
-                    writers.append(stack.enter_context(parquet.ParquetWriter(file, table.schema)))
+                    writers.append(
+                        stack.enter_context(parquet.ParquetWriter(file, table.schema, use_dictionary=REPEATED))
+                    )
                 writers[0].write_table(table)
 
             yield write

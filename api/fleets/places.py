@@ -15,6 +15,22 @@ from oco.dsl.writing import make_folder, reason_of, replacing
 
 
 @dataclass(frozen=True)
+class Snapshot:
+    """Snapshot of all shards before a round."""
+
+    round: int
+
+    def file(self, shard: int) -> str:
+        """Name of the file of a shard."""
+        return f"{self.folder}/shard-{shard:05}.npz"
+
+    @property
+    def folder(self) -> str:
+        """Name of its folder."""
+        return f"before-round-{self.round}"
+
+
+@dataclass(frozen=True)
 class FilePlace:
     """Folder at a path, or at an address as `s3://bucket/folder` that fsspec knows. A file is there whole or not at all."""
 

@@ -11,6 +11,8 @@ import numpy as np
 from oco.backends.contract import Contract
 from oco.backends.fleet_file import read_fleet_from, write_fleet_to
 from oco.dsl.diagnostics import OcoError, fail
+from oco.evaluation.comparators.compare import compare
+from oco.evaluation.data import load_data
 from oco.fleets.parquet import ShardRounds
 from oco.fleets.places import FilePlace
 from oco.fleets.tables import Arrays
@@ -24,7 +26,7 @@ class Shard:
     """Fleet of the learners of a shard. Calls name their round: one that comes again gets the same answer."""
 
     def __init__(self, plan: Plan, size: int, seeds: Sequence[int] | None, backend: str | None) -> None:
-        self.fleet = plan.fleet(size, seeds=seeds, backend=backend)
+        self.problem, self.fleet = plan.canonical, plan.fleet(size, seeds=seeds, backend=backend)
         self._observed: tuple[int, Arrays] = 0, {}
         self._decided = 0
         self._totals: Arrays = {}
@@ -89,10 +91,34 @@ class Shard:
         self._totals = {n: np.array([v]) for n, v in sums.items()}
         return self._totals
 
+    def comparators(self, rounds: ShardRounds, count: int) -> Arrays:
+        """Value, bound and status of the best fixed decision of each learner over the first rounds of a file."""
+        read = [{**streams, **contexts} for _, streams, contexts in rounds.read(1, count)]
+        data = {name: np.stack([values[name] for values in read], axis=1) for name in read[0]}
+        best = [
+            compare(self.problem, load_data(self.problem, {name: rows[k] for name, rows in data.items()}), "static")
+            for k in range(self.fleet.size)
+        ]
+        status = np.array([str(b.status) for b in best])
+        return {
+            "value": np.array([b.value for b in best]),
+            "bound": np.array([b.bound for b in best]),
+            "status": status,
+        }
+
     def _expects(self, round: int) -> None:
         if self.fleet.round != round:
             message = f"the batch is of round {round}, and the fleet is in round {self.fleet.round}"
             raise fail("OCO879", message, hint="rounds come in order, each once")
+
+
+def results(answers: Mapping[int, Answer]) -> dict[int, Any]:
+    """Results of answers by shard. Raises the error of the first shard that has one."""
+    for shard, (_, error) in answers.items():
+        if error is not None:
+            code, message, hint = error
+            raise fail(code, f"shard {shard}: {message}", hint=hint)
+    return {shard: result for shard, (result, _) in answers.items()}
 
 
 def results_of(feedback: Any, labels: Sequence[str], contract: Contract) -> Arrays:
@@ -112,6 +138,11 @@ class Holder:
     def begin(self, number: int, size: int, seeds: Sequence[int] | None) -> Answer:
         """Take a shard, whose learners are before their first round."""
         self.shards[number] = Shard(self.plan, size, seeds, self.backend)
+        return None, None
+
+    def drop(self, number: int) -> Answer:
+        """Forget a shard, which another process has."""
+        del self.shards[number]
         return None, None
 
     def processor_seconds(self) -> float:

@@ -21,6 +21,13 @@ class Workers(Protocol):
     def start(self, worker: int, recipe: Mapping[str, Any], backend: str | None) -> None:
         """Start a process without shards, in the place of one that was lost if there was one."""
 
+    def stop(self, worker: int) -> None:
+        """End a process, with the shards that it has."""
+
+    def room(self, wanted: int) -> int:
+        """Number of further processes that can start now, at most `wanted`."""
+        ...
+
     def send(self, worker: int, method: str, *args: Any) -> Any:
         """Ask a process for a call of a method of `Holder`; the promise of its result."""
 
@@ -43,6 +50,14 @@ class Here:
     def start(self, worker: int, recipe: Mapping[str, Any], backend: str | None) -> None:
         """Make a holder without shards."""
         self.holders[worker] = Holder(recipe, backend)
+
+    def stop(self, worker: int) -> None:
+        """Let go of a holder."""
+        self.holders.pop(worker, None)
+
+    def room(self, wanted: int) -> int:
+        """All that are wanted."""
+        return wanted
 
     def send(self, worker: int, method: str, *args: Any) -> Any:
         """Result of the call, or Lost."""
@@ -76,6 +91,14 @@ class RayWorkers:
     def start(self, worker: int, recipe: Mapping[str, Any], backend: str | None) -> None:
         """Start an actor where the cluster has room."""
         self.actors[worker] = self._made.remote(recipe, backend)
+
+    def stop(self, worker: int) -> None:
+        """End an actor."""
+        self._ray.kill(self.actors.pop(worker))
+
+    def room(self, wanted: int) -> int:
+        """Number of free processors of the cluster, at most `wanted`."""
+        return min(wanted, int(self._ray.available_resources().get("CPU", 0)))
 
     def send(self, worker: int, method: str, *args: Any) -> Any:
         """Reference to the result of the call."""

@@ -36,7 +36,7 @@ class JaxBackend:
         from oco.backends.xla.fleet import MappedFleet
 
         alone = program.measure is not None and not program.context and program.prepare is None
-        return MappedFleet if alone and not program.previous and not program.factored else Fleet
+        return MappedFleet if alone and not program.factored else Fleet
 
     def unavailable_reason(self) -> str | None:
         """Advice to install JAX; None where it is installed."""
@@ -52,7 +52,6 @@ class JaxBackend:
         made = executed(source, program.name)
         state = [f.name for f in program.state]
         measure = None if program.measure is None else compiled(made["measure"])
-        whole = program.measure is not None and not program.previous
         return Compiled(
             self.name,
             program,
@@ -62,7 +61,7 @@ class JaxBackend:
             watched(made["update"], state),
             measure,
             on_demand(program, program.slopes),
-            WholeRuns(program, contract, made["play_round"]) if whole else None,
+            WholeRuns(program, contract, made["play_round"]) if measure else None,
             made,
             None if program.prepare is None else watched(made["prepare"], state),
             on_demand(program, program.certificate),

@@ -32,7 +32,7 @@ class MappedFleet(StackedFleet):
     def _lay_out(self, compiled: Compiled, contract: Contract, size: int) -> None:
         made, fields = compiled.native, compiled.program.state
         self._places = {f.name: k for k, f in enumerate(fields)}
-        ranges = [contract.ranges.get(f.name, Range()) for f in compiled.program.feedback]
+        ranges = [contract.ranges.get(f.name, Range()) for f in compiled.program.revealed]
         self._bounds = [(np.maximum(r.lower, -FINITE), np.minimum(r.upper, FINITE)) for r in ranges]
         self._blocks = -(-size // LANES) if jax.default_backend() == "cpu" else 1
         self._lanes = -(-size // self._blocks)

@@ -107,13 +107,19 @@ def _constant(value: np.ndarray[Any, Any]) -> str:
 
 
 def _round_lines(program: Program, prefix: str) -> Iterator[str]:
-    """Function of a round, from the entries."""
+    """Function of a round, from the entries; inputs are those of `Program.revealed`, and what rounds leave to the next is in the state."""
     yield "def play_round(state, inputs, draws):"
     yield '    """Round of a learner: the state after it, and (decisions, loss, constraints, equalities)."""'
     if program.prepare is not None:
-        places = [k for k, f in enumerate(program.feedback) if f.name in program.context]
+        places = [k for k, f in enumerate(program.revealed) if f.name in program.context]
         yield f"    state = {prefix}prepare(*state, *(inputs[k] for k in {places}))"
     yield f"    decided = {prefix}decide(*state, *draws)"
+    data = "inputs"
+    if program.previous:
+        fields = {f.name: f"state[{k}]" for k, f in enumerate(program.state)}
+        each = program.data(fields, (f"inputs[{k}]" for k in range(len(program.revealed))))
+        data = "data"
+        yield f"    data = {', '.join(each)},"
     number = f"state[{program.number_place}]"
-    yield f"    loss, constraints, equalities = {prefix}measure({number}, *decided, *inputs)"
-    yield f"    return {prefix}update(*state, *inputs, *draws), (decided, loss, constraints, equalities)"
+    yield f"    loss, constraints, equalities = {prefix}measure({number}, *decided, *{data})"
+    yield f"    return {prefix}update(*state, *{data}, *draws), (decided, loss, constraints, equalities)"

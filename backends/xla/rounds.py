@@ -33,7 +33,7 @@ class WholeRuns:
         self._program = program
         ranges = {} if contract is None else contract.ranges
         most = np.finfo(np.float64).max
-        each = [ranges.get(f.name, Range()) for f in program.feedback]
+        each = [ranges.get(f.name, Range()) for f in program.revealed]
         self._bounds = [(np.maximum(r.lower, -most), np.minimum(r.upper, most)) for r in each]
         self._block = jax.jit(_block_of(program, play_round), static_argnames="kept")
 
@@ -41,7 +41,7 @@ class WholeRuns:
         self, state: Sequence[Any], inputs: Sequence[Any], draws: Sequence[Any], rounds: int, keep: Collection[str]
     ) -> Recorded:
         """Play rounds, as `Compiled` says."""
-        arrays = _arrays([*inputs, *draws], [*self._program.feedback, *self._program.draws], rounds)
+        arrays = _arrays([*inputs, *draws], [*self._program.revealed, *self._program.draws], rounds)
         within = self._until_wrong(arrays, rounds)
         now, done, parts = tuple(state), 0, list[Mapping[str, Any]]()
         kept = tuple(sorted(keep))
@@ -49,7 +49,7 @@ class WholeRuns:
             while done < within:
                 count = min(BLOCK, within - done)
                 part = [_padded(a[done : done + count]) for a in arrays]
-                split = len(self._program.feedback)
+                split = len(self._program.revealed)
                 now, played, record = self._block(now, part[:split], part[split:], count, kept=kept)
                 own = int(played)
                 parts.append({name: np.asarray(a)[:own] for name, a in record.items()})

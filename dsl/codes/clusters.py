@@ -36,9 +36,10 @@ CLUSTERS: dict[str, Code] = {
         Stage.RUN,
     ),
     "OCO881": Code(
-        "workers that are lost",
+        "workers that are lost, or have no room",
         "A worker died with the shards in its memory. With snapshots others take them over, from the last one and the batches since; where "
-        "none is left, or all die again, the fleet cannot go on.",
+        "none is left, or all die again, the fleet cannot go on. `rebalance` starts no more workers than the cluster has processors "
+        "free for.",
         "oco.ClusterFleet(plan, keys, engine='ray')  # and a node dies",
         "Give the cluster more memory, or the fleet a place for snapshots; `ClusterFleet.restore` goes on from the last one.",
         Stage.RUN,

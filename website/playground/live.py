@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import oco
+from oco.compiler.problem.parts import entry_labels
 from oco.dsl.diagnostics import OcoError
 from oco.evaluation.baselines.rules import RuleChoice, beside
 from oco.evaluation.cost import Measured, Trade
@@ -59,6 +60,9 @@ def played(trace: oco.Trace) -> dict[str, Any]:
         "streams": {s.name: packed(data[s.name]) for s in streams},
         "ranges": {s.name: [packed(s.lower), packed(s.upper)] for s in streams},
         "labels": list(trace.labels),
+        "entries": {
+            x.name: entry_labels(x.name, x.shape, problem.axes.get(x.name, ())) for x in (*problem.blocks, *streams)
+        },
         "timings": [str(c.when) for c in problem.inequalities for _ in range(c.size)],
         "learner": {
             "decisions": {name: packed(trace.record.decisions[name]) for name in trace.record.decisions},

@@ -9,6 +9,7 @@ import { listed, mapped, moved, row, stacked, summed, unpacked, violation } from
 
 const COLORS = ["#4c6ef5", "#e8590c", "#2b8a3e", "#ae3ec9", "#0b7285", "#c92a2a", "#868e96", "#b08800"];
 const RUNS = ["losses", "violations"]; // plots whose lines have their colors in the table
+const PAUSE = 60; // milliseconds in which a control has to stand still
 const SHOWN = 8; // entries of a decision or stream in a plot
 const element = (id) => document.getElementById(id);
 const settings = await (await fetch("settings.json")).json();
@@ -76,6 +77,7 @@ function examined(text, values) {
   view.shown = values.streams && {
     rounds: values.rounds,
     timings: values.timings,
+    entries: values.entries,
     streams: mapped(values.streams, unpacked),
     ranges: mapped(values.ranges, (ends) => ends.map(unpacked)),
     decisions: mapped(values.learner.decisions, unpacked),
@@ -154,11 +156,21 @@ function played() {
   window.playground = { reference: view.shown, measured, decisions, runs };
 }
 
+let waiting;
+
+/** Plays once a control stands still: rounds of some learners take longer than it moves by. */
+function playedSoon() {
+  shifted();
+  window.playground = undefined;
+  clearTimeout(waiting);
+  waiting = setTimeout(played, PAUSE);
+}
+
 /** Series of the first entries of an array with the round first. */
 function entries(name, { shape, numbers }) {
   const size = numbers.length / shape[0];
   return Array.from({ length: Math.min(size, SHOWN) }, (_, i) => [
-    size === 1 ? name : `${name}[${i}]`,
+    view.shown.entries[name][i],
     Float64Array.from({ length: shape[0] }, (_, t) => numbers[t * size + i]),
   ]);
 }
@@ -204,14 +216,22 @@ function plotted(id, series) {
   const rounds = Float64Array.from({ length: view.shown.rounds }, (_, t) => t + 1);
   const lines = series.map(([label], i) => ({ label, stroke: COLORS[i % COLORS.length], width: i || !RUNS.includes(id) ? 1 : 2 }));
   const options = {
-    width: place.clientWidth || 320,
-    height: 200,
-    scales: { x: { time: false } },
+    ...fitting(place),
+    scales: { x: { time: false }, y: { range: (_, low, high) => (low === high ? [low, low + 1] : uPlot.rangeNum(low, high, 0.1, true)) } },
     axes: [axis, { ...axis, size: 60, values }],
     series: [{ label: "round" }, ...lines],
     legend: { show: series.length > 1 && !RUNS.includes(id), live: false },
   };
   plots[id] = new uPlot(options, [rounds, ...series.map(([, values]) => values)], place);
+}
+
+const fitting = (place) => ({ width: place.clientWidth || 320, height: 200 });
+
+/** Gives plots the width of their places. */
+function fitted() {
+  for (const [id, plot] of Object.entries(plots)) {
+    plot.setSize(fitting(element(id)));
+  }
 }
 
 // Changed models, in Python.
@@ -249,6 +269,7 @@ function selected(tab) {
     other.tabIndex = other === tab ? 0 : -1;
     element(other.getAttribute("aria-controls")).hidden = other !== tab || (tab.id === "tab-run" && !view.shown);
   }
+  fitted(); // those that were drawn while their panel was hidden
 }
 
 for (const [i, tab] of tabs.entries()) {
@@ -263,7 +284,7 @@ for (const [i, tab] of tabs.entries()) {
   });
 }
 for (const id of ["stream", "percent", "since"]) {
-  element(id).addEventListener("input", played);
+  element(id).addEventListener("input", playedSoon);
 }
 element("check").addEventListener("click", checked);
 element("reset").addEventListener("click", () => {
@@ -273,7 +294,8 @@ element("reset").addEventListener("click", () => {
 });
 element("examples").append(...settings.examples.map((name) => new Option(name.replaceAll("_", " "), name)));
 element("examples").addEventListener("change", ({ target }) => opened(target.value));
-addEventListener("resize", () => view.shown && played());
+addEventListener("resize", fitted);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => view.shown && played());
 const first = settings.examples.includes(location.hash.slice(1)) ? location.hash.slice(1) : settings.examples[0];
 element("examples").value = first;
 opened(first);

@@ -47,9 +47,11 @@ export function summed(values) {
   return Float64Array.from(values, (value) => (sum += value));
 }
 
+const ROUNDING = 1e-9; // of a value of a constraint, up to which a round has not broken it
+
 /**
- * Violation so far of constraints (T, N): what each round broke where it binds each round, the excess of the sum so far where it binds on
- * average; and the number of rounds in which one that binds each round was broken.
+ * Violation so far of constraints (T, N): what each round broke where it binds each round, but for rounding, the excess of the sum so far
+ * where it binds on average; and the number of rounds in which one that binds each round was broken.
  */
 export function violation({ shape, numbers }, timings) {
   const [rounds, count = 0] = shape;
@@ -61,11 +63,11 @@ export function violation({ shape, numbers }, timings) {
     for (let n = 0; n < count; ++n) {
       const g = numbers[t * count + n];
       const mean = timings[n] === "on average";
-      sums[n] += mean ? g : Math.max(g, 0);
+      sums[n] += mean || g > ROUNDING ? g : 0;
       total[t] += Math.max(sums[n], 0);
       worst = mean ? worst : Math.max(worst, g);
     }
-    broken += worst > 1e-9;
+    broken += worst > ROUNDING;
   }
   return { total, broken };
 }

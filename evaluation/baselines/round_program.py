@@ -23,7 +23,7 @@ from oco.dsl.expressions import Call, Expr, Index, Kind, Name, Slice, changes, n
 
 Array = np.ndarray[Any, Any]
 PARAMETER = "_parameter_"
-MORE = 1e-6  # of an excess, and in its unit, that a later program may add: solvers end a little outside
+MORE = 1e-6  # of a violation, and in its unit, that a later program may add: solvers end a little outside
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +32,12 @@ class RoundProgram:
 
     strict    least loss under all constraints
     lenient   where these allow nothing: in turn, the least sum by which known constraints are broken, that of the others then, and the
-              least loss with these excesses
+              least loss with these violations
     """
 
     strict: Any
     lenient: tuple[Any, ...]
-    excesses: tuple[_Excess, ...]
+    violations: tuple[_Violation, ...]
     variables: Mapping[str, Any]
     parameters: tuple[tuple[Any, Evaluation], ...]
 
@@ -58,13 +58,13 @@ class RoundProgram:
         strict = cp.Problem(loss, [*domain, *equations, *(form <= 0 for _, form in limits)])
         if not strict.is_dcp(dpp=True):
             return None
-        excesses = tuple(_Excess.of(cp, [form for c, form in limits if c.known is own]) for own in (True, False))
+        violations = tuple(_Violation.of(cp, [form for c, form in limits if c.known is own]) for own in (True, False))
         within, lenient = [*domain, *equations], []
-        for excess in excesses:
-            within += excess.constraints
-            lenient.append(cp.Problem(cp.Minimize(excess.total), within))
-            within = [*within, *excess.kept]
-        return cls(strict, (*lenient, cp.Problem(loss, within)), excesses, variables, tuple(build.parameters))
+        for violation in violations:
+            within += violation.constraints
+            lenient.append(cp.Problem(cp.Minimize(violation.total), within))
+            within = [*within, *violation.kept]
+        return cls(strict, (*lenient, cp.Problem(loss, within)), violations, variables, tuple(build.parameters))
 
     def solved(self, data: Mapping[str, Array]) -> Array | None:
         """Best decision (n,) with these numbers of the round; None where the solver finds none."""
@@ -75,16 +75,16 @@ class RoundProgram:
         return np.concatenate([np.ravel(v.value) for v in self.variables.values()])
 
     def _solved_leniently(self) -> bool:
-        for program, excess in zip(self.lenient, self.excesses):
+        for program, violation in zip(self.lenient, self.violations):
             if not _solve(program):
                 return False
-            excess.keep()
+            violation.keep()
         return _solve(self.lenient[-1])
 
 
 @dataclass(frozen=True, eq=False)
-class _Excess:
-    """Excess of some constraints over zero, which a program may leave and a later one keeps."""
+class _Violation:
+    """Violation of some constraints over zero, which a program may leave and a later one keeps."""
 
     pairs: tuple[tuple[Any, Any], ...]
     constraints: list[Any]
@@ -92,7 +92,7 @@ class _Excess:
     total: Any
 
     @classmethod
-    def of(cls, cp: Any, forms: list[Any]) -> _Excess:
+    def of(cls, cp: Any, forms: list[Any]) -> _Violation:
         pairs = tuple((cp.Variable(f.shape, nonneg=True), cp.Parameter(f.shape, nonneg=True)) for f in forms)
         total = sum((cp.sum(left) for left, _ in pairs), start=cp.Constant(0))
         return cls(pairs, [f <= left for f, (left, _) in zip(forms, pairs)], [a <= b for a, b in pairs], total)

@@ -13,17 +13,13 @@ from dataclasses import dataclass
 from oco.backends import BACKENDS
 from oco.backends.capabilities import Speed
 from oco.backends.registry import backend
-from oco.backends.round_work import RoundWork, work_of
+from oco.backends.round_work import Workload
 from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.program import Equation, Program
 from oco.compiler.ir.rewrite import all_functions, equations_of
 
 LONG_RUN = 10.0
 """Seconds of rounds in compiled code that deserve a note in advance."""
-RUNS = 10
-"""Runs over which optimizing the code of a learner has to pay: plans are run again, tuned and served."""
-GAIN, COST = 0.9, 0.65
-"""Seconds that optimized code saves, of those that it runs, and seconds that optimizing takes, of those to compile."""
 LARGE = 10_000
 """Entries of a matrix on which LAPACK, which NumPy calls, is quicker than loops."""
 LARGE_PRODUCT = 1 << 21
@@ -47,32 +43,6 @@ class BackendChoice:
         if recorded is None or not self.why:
             return self
         return BackendChoice(recorded, f"it runs with the backend that began the journal, {recorded!r}")
-
-
-@dataclass(frozen=True)
-class Workload:
-    """Rounds of a program: the work of each, and the operations to compile."""
-
-    rounds: int
-    work: RoundWork
-    lines: int
-
-    @classmethod
-    def of(cls, program: Program, rounds: int) -> Workload:
-        """So many rounds of a program."""
-        return cls(
-            rounds,
-            work_of(program, together=True),
-            sum(1 for f in all_functions(program) for _ in equations_of(f.body)),
-        )
-
-    def to_compile(self, speed: Speed) -> float:
-        """Seconds to compile."""
-        return speed.start + speed.line * self.lines
-
-    def to_run(self, speed: Speed) -> float:
-        """Seconds of all rounds."""
-        return self.rounds * (self.work.operations * speed.operation + self.work.entries * speed.entry)
 
 
 def choose_backend(program: Program, rounds: int | None, asked: str | None = None) -> BackendChoice:
@@ -101,15 +71,6 @@ def choose_backend(program: Program, rounds: int | None, asked: str | None = Non
         return BackendChoice(default, f"{begin}: {title} would be quicker ({reason})")
     why = f"it runs in {title}: {length} would take {usual.title} about {duration(here)}, a {title} compiler about {duration(to_compile)}"
     return BackendChoice(best, why if there < LONG_RUN else f"{why}, and {title} itself about {duration(there)}")
-
-
-def optimizing_pays(program: Program, rounds: int | None, name: str) -> bool:
-    """True where a compiler that optimizes fully saves more time than it takes, over some runs of so many rounds (None: unknown)."""
-    speed = BACKENDS[name].speed
-    if rounds is None or speed is None:
-        return True
-    load = Workload.of(program, rounds)
-    return RUNS * GAIN * load.to_run(speed) > COST * load.to_compile(speed)
 
 
 def usual_seconds(program: Program, rounds: int) -> float:

@@ -19,11 +19,11 @@ from oco.backends.c99.learner import NativeLearner
 from oco.backends.c99.module import emit
 from oco.backends.c99.native import Native
 from oco.backends.c99.webassembly import webassembly
-from oco.backends.choose import optimizing_pays
 from oco.backends.contract import Contract
 from oco.backends.fleet import Fleet
 from oco.backends.learner import Learner
 from oco.backends.python.executed import on_demand
+from oco.backends.round_work import optimizing_pays
 from oco.compiler.evidence.bets import StatedEntry
 from oco.compiler.evidence.wealth import Growth
 from oco.compiler.ir.program import Program

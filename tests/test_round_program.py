@@ -1,4 +1,4 @@
-"""Programs of single rounds: the parts that have no decision are parameters, and where nothing is allowed the known constraints come first."""
+"""Programs of single rounds: parts without a decision are parameters, and where nothing is allowed known constraints come first."""
 
 import cvxpy as cp
 import numpy as np

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from oco.backends import BACKENDS
 from oco.backends.capabilities import Speed
 from oco.backends.registry import backend
-from oco.backends.round_work import RoundWork, work_of
+from oco.backends.round_work import Workload
 from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.program import Equation, Program
 from oco.compiler.ir.rewrite import all_functions, equations_of
@@ -43,32 +43,6 @@ class BackendChoice:
         if recorded is None or not self.why:
             return self
         return BackendChoice(recorded, f"it runs with the backend that began the journal, {recorded!r}")
-
-
-@dataclass(frozen=True)
-class Workload:
-    """Rounds of a program: the work of each, and the operations to compile."""
-
-    rounds: int
-    work: RoundWork
-    lines: int
-
-    @classmethod
-    def of(cls, program: Program, rounds: int) -> Workload:
-        """So many rounds of a program."""
-        return cls(
-            rounds,
-            work_of(program, together=True),
-            sum(1 for f in all_functions(program) for _ in equations_of(f.body)),
-        )
-
-    def to_compile(self, speed: Speed) -> float:
-        """Seconds to compile."""
-        return speed.start + speed.line * self.lines
-
-    def to_run(self, speed: Speed) -> float:
-        """Seconds of all rounds."""
-        return self.rounds * (self.work.operations * speed.operation + self.work.entries * speed.entry)
 
 
 def choose_backend(program: Program, rounds: int | None, asked: str | None = None) -> BackendChoice:

@@ -6,13 +6,21 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from oco.backends import BACKENDS
+from oco.backends.capabilities import Speed
 from oco.compiler.ir.mapping import rows_go_together
 from oco.compiler.ir.program import Block, Equation, Function, Literal, Program
+from oco.compiler.ir.rewrite import all_functions, equations_of
 
 TURNS = 2
 """Assumed turns of a loop whose number of turns is not fixed."""
 MASKED = 200
 """Entries of rows that turn together whose masks take as long as an operation: loops go on until the last row is done."""
+
+RUNS = 10
+"""Runs over which optimizing the code of a learner has to pay: plans are run again, tuned and served."""
+GAIN, COST = 0.9, 0.65
+"""Seconds that optimized code saves, of those that it runs, and seconds that optimizing takes, of those to compile."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +44,41 @@ def work_of(program: Program, together: bool = False) -> RoundWork:
     entries = (program.prepare, program.decide, program.update, program.measure)
     count = _Count(functions, together, {})
     return sum((count.of_function(f) for f in entries if f is not None), RoundWork())
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Rounds of a program: the work of each, and the operations to compile."""
+
+    rounds: int
+    work: RoundWork
+    lines: int
+
+    @classmethod
+    def of(cls, program: Program, rounds: int) -> Workload:
+        """So many rounds of a program."""
+        return cls(
+            rounds,
+            work_of(program, together=True),
+            sum(1 for f in all_functions(program) for _ in equations_of(f.body)),
+        )
+
+    def to_compile(self, speed: Speed) -> float:
+        """Seconds to compile."""
+        return speed.start + speed.line * self.lines
+
+    def to_run(self, speed: Speed) -> float:
+        """Seconds of all rounds."""
+        return self.rounds * (self.work.operations * speed.operation + self.work.entries * speed.entry)
+
+
+def optimizing_pays(program: Program, rounds: int | None, name: str) -> bool:
+    """True where a compiler that optimizes fully saves more time than it takes, over some runs of so many rounds (None: unknown)."""
+    speed = BACKENDS[name].speed
+    if rounds is None or speed is None:
+        return True
+    load = Workload.of(program, rounds)
+    return RUNS * GAIN * load.to_run(speed) > COST * load.to_compile(speed)
 
 
 @dataclass(frozen=True)

@@ -30,17 +30,23 @@ def evaluate(expr: Expr, env: Mapping[str, Any], t: float | None = None) -> Floa
 
 
 class Evaluation:
-    """Expression prepared for evaluation at many points: what the kinds of its nodes ask for is looked up once."""
+    """Expressions prepared for evaluation at many points: what the kinds of their nodes ask for is looked up once."""
 
-    def __init__(self, expr: Expr) -> None:
-        self.nodes = tuple(walk(expr))
+    def __init__(self, *exprs: Expr) -> None:
+        self.nodes = _nodes(exprs)
         self.decomposed = sum(map(_decomposed, self.nodes))
-        self.steps = len(self.nodes) + entries(expr) // ENTRIES + self.decomposed
+        self.steps = len(self.nodes) + sum(map(entries, exprs)) // ENTRIES + self.decomposed
+        self._roots = exprs
         self._work = tuple((id(node), _meaning(node)) for node in self.nodes)
 
     def __call__(self, env: Mapping[str, Any], t: float | None = None) -> Floats:
-        """Value at one point, as `evaluate`."""
-        return np.asarray(self.values(env, t)[id(self.nodes[-1])])
+        """Value of the first expression at one point, as `evaluate`."""
+        return self.each(env, t)[0]
+
+    def each(self, env: Mapping[str, Any], t: float | None = None) -> tuple[Floats, ...]:
+        """Values of the expressions at one point; nodes that they share are evaluated once."""
+        values = self.values(env, t)
+        return tuple(np.asarray(values[id(root)]) for root in self._roots)
 
     def values(self, env: Mapping[str, Any], t: float | None = None) -> dict[int, Any]:
         """Value of every node, by its `id`."""
@@ -49,6 +55,14 @@ class Evaluation:
             for key, meaning in self._work:
                 results[key] = meaning(results, env, t)
         return results
+
+
+def _nodes(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    nodes: dict[int, Expr] = {}
+    for expr in exprs:
+        for node in walk(expr, nodes):
+            nodes[id(node)] = node
+    return tuple(nodes.values())
 
 
 def _decomposed(node: Expr) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -235,12 +235,18 @@ def walk(root: Expr, known: Container[int] = ()) -> Iterator[Expr]:
 
 def rewrite(root: Expr, f: Callable[[Expr], Expr]) -> Expr:
     """Rebuild bottom-up: `f` gets each node over its rewritten children. Sharing is kept."""
+    return rewrite_all((root,), f)[0]
+
+
+def rewrite_all(roots: Sequence[Expr], f: Callable[[Expr], Expr]) -> tuple[Expr, ...]:
+    """Rebuild expressions as `rewrite` does one; nodes that they share are shared afterwards."""
     done: dict[int, Expr] = {}
-    for node in walk(root):
-        children = tuple(done[id(c)] for c in node.children)
-        same = all(a is b for a, b in zip(children, node.children))
-        done[id(node)] = f(node if same else node.with_children(children))
-    return done[id(root)]
+    for root in roots:
+        for node in walk(root, done):
+            children = tuple(done[id(c)] for c in node.children)
+            same = all(a is b for a, b in zip(children, node.children))
+            done[id(node)] = f(node if same else node.with_children(children))
+    return tuple(done[id(root)] for root in roots)
 
 
 def names(root: Expr, kind: Kind | None = None) -> list[str]:

@@ -20,7 +20,7 @@ def _gather(x: Values, *indices: Values) -> Values:
 
 def _scatter_add(values: Values, *indices: Values, shape: tuple[int, ...]) -> Values:
     out = np.zeros(shape)
-    np.add.at(out, tuple(np.asarray(i) for i in indices), values)
+    np.add.at(out, tuple(np.asarray(i).astype(np.int64, copy=False) for i in indices), values)
     return out
 
 

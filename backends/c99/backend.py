@@ -23,6 +23,7 @@ from oco.backends.contract import Contract
 from oco.backends.fleet import Fleet
 from oco.backends.learner import Learner
 from oco.backends.python.executed import on_demand
+from oco.backends.round_work import optimizing_pays
 from oco.compiler.evidence.bets import StatedEntry
 from oco.compiler.evidence.wealth import Growth
 from oco.compiler.ir.program import Program
@@ -50,7 +51,10 @@ class CBackend:
         return None if has_compiler() else INSTALL
 
     def compile(self, program: Program, contract: Contract | None = None, precision: str = EXACT.name) -> Compiled:
-        """Program as functions of a compiled library, with numbers of a precision, exact or fast."""
+        """Program as functions of a compiled library, with numbers of a precision, exact or fast.
+
+        It is optimized less where it runs about as long as the compiler would take.
+        """
         alone = replace(program, certificate=None)
         source = emit(
             alone,
@@ -59,7 +63,8 @@ class CBackend:
             vectors=True,
             arithmetic=ARITHMETICS[precision],
         )
-        native = Native(alone, source, library(source))
+        optimized = optimizing_pays(program, contract and contract.horizon, self.name)
+        native = Native(alone, source, library(source, optimized))
         measure = None if program.measure is None else native.measure
         entries = native.init, native.decide, native.update, measure, on_demand(program, program.slopes)
         prepare = None if program.prepare is None else native.prepare

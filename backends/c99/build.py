@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from oco.backends.c99.cache import ELSEWHERE, Folder, cache_folder, libraries
-from oco.backends.c99.flags import FLAGS, FUSED
+from oco.backends.c99.flags import FLAGS, FUSED, quick
 from oco.backends.c99.fleet_source import FleetSource
 from oco.backends.c99.glue import glue
 from oco.backends.c99.module import CSource
@@ -60,12 +60,13 @@ def has_compiler() -> bool:
         return False
 
 
-def library(source: CSource) -> ctypes.CDLL:
-    """Shared library of a source with its glue, built if it is not in the cache."""
+def library(source: CSource, optimized: bool = True) -> ctypes.CDLL:
+    """Shared library of a source with its glue, built if it is not in the cache; compiled faster where it is not to be optimized."""
     folder, name = _cached(
         source.name,
         {f"{source.name}.h": source.header, f"{source.name}.c": source.code + glue(source)},
         source.interface.arithmetic.fused,
+        flags=FLAGS if optimized or source.interface.arithmetic.fused else quick(FLAGS),
     )
     return folder.load(name)
 
@@ -115,11 +116,12 @@ def _cached(
     fused: bool = False,
     options: Sequence[str] = (),
     archives: Sequence[str] = (),
+    flags: Sequence[str] | None = None,
 ) -> tuple[Folder, str]:
     """Folder and name of a shared library, built if it is not complete in the cache: in a folder of its own, then moved
     into place.
     """
-    command = (*compiler(), *FLAGS, *([FUSED] if fused else []), *options)
+    command = (*compiler(), *(FLAGS if flags is None else flags), *([FUSED] if fused else []), *options)
     parts = [
         *command,
         *archives,

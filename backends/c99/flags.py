@@ -21,6 +21,13 @@ FLAGS = (*portable(), OF_THIS_MACHINE, "-fPIC", "-shared")
 """Flags of a shared library for the machine at hand."""
 
 
+def quick(flags: tuple[str, ...]) -> tuple[str, ...]:
+    """Flags that compile several times faster, for code that runs about as long as it takes to compile. Numbers are rounded as ever, so
+    that results have the same bits, unless products and sums are fused.
+    """
+    return tuple(part for flag in flags for part in (("-O1", "-ftree-vectorize") if flag == "-O3" else (flag,)))
+
+
 def command(*files: str, fused: bool = False) -> str:
     """Command that compiles files into a program for the machine at hand."""
     return " ".join(("cc", *portable(fused), OF_THIS_MACHINE, *files, "-lm"))

@@ -33,6 +33,8 @@ SLOWER = 5.0
 """Times as many seconds by the clock: what a rule costs is an estimate, and machines differ."""
 CALL, ENTRY = 12e-3, 12e-6
 """Seconds of a solver's call, and of each number and each constraint of a round in it, on a usual machine."""
+PROGRAM = 1.5e-3
+"""Seconds of a call of a solver whose program is formed already."""
 KNOWN = 1e-6  # of its size: excess of a known constraint within what solvers leave
 
 
@@ -66,7 +68,14 @@ class WorkAllowance:
 
         Raises RuleUnavailable where that is too much.
         """
-        self.spent += CALL * calls + ENTRY * rounds * entries
+        self._spend(CALL * calls + ENTRY * rounds * entries, rounds)
+
+    def count_programs(self, rounds: int, entries: int) -> None:
+        """Count calls for so many rounds, one each, of a program that is formed once. Raises RuleUnavailable where that is too much."""
+        self._spend((PROGRAM + ENTRY * entries) * rounds, rounds)
+
+    def _spend(self, seconds: float, rounds: int) -> None:
+        self.spent += seconds
         if self.spent > self.allowed:
             raise RuleUnavailable(f"solving {rounds:,} problems is more than the work for one rule")
 

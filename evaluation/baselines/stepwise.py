@@ -1,8 +1,10 @@
 """Rules played round after round, where a round leaves something to the next: previous decisions, states, margins of shares of rounds.
 
-All rules are solved side by side, a round at a time: each has its own past. Known constraints are met with what is known before the
-decision, and a constraint in a share of the rounds with the margin that the model's own learner would have. Under delayed feedback data
-are predicted in turns, in each of which the rounds before are known, as learners do; what rounds leave is that of all of them.
+All rules are played side by side, a round at a time: each has its own past. A round is one program whose parameters are its numbers; where
+the model has no such program, or the round no decision that its constraints allow, it is solved as comparators are. Known constraints are
+met with what is known before the decision, and a constraint in a share of the rounds with the margin that the model's own learner would
+have. Under delayed feedback data are predicted in turns, in each of which the rounds before are known, as learners do; what rounds leave is
+that of all of them.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.problem.canonical import Canonical, StreamRange
-from oco.dsl.expressions import Expr, Kind, Name, rewrite
+from oco.dsl.evaluate import Evaluation
+from oco.dsl.expressions import Expr, Kind, Name, rewrite, rewrite_all
 from oco.dsl.statements import Stream
 from oco.evaluation.baselines.base import (
     Game,
@@ -30,7 +33,7 @@ from oco.evaluation.baselines.base import (
 )
 from oco.evaluation.baselines.predictions import Predictor, as_real, indices, predicted
 from oco.evaluation.baselines.resolve import PREFIX, Resolving
-from oco.evaluation.batch import values_of
+from oco.evaluation.baselines.round_program import RoundProgram
 from oco.evaluation.comparators.base import ComparatorBudget
 from oco.evaluation.comparators.compare import compare
 from oco.evaluation.comparators.functions import RoundArrays
@@ -68,8 +71,11 @@ def play_stepwise(rules: Sequence[StepRule], game: Game) -> list[Played | Skippe
     """Play rules together over all rounds of a game, whose problem may have previous decisions and states."""
     began = perf_counter()
     try:
-        game.meter.count(game.rounds, len(rules) * game.rounds, game.problem.size)
         steps = _Steps(rules, game)
+        if steps.program:
+            game.meter.count_programs(len(rules) * game.rounds, game.problem.size)
+        else:
+            game.meter.count(game.rounds, len(rules) * game.rounds, game.problem.size)
         for t in range(game.rounds):
             steps.play(t)
     except RuleUnavailable as reason:
@@ -87,9 +93,12 @@ class _Steps:
         self.measured, self.own = _with_round(learned.whole), _with_round(learned)
         solving = replace(learned, inequalities=(*learned.inequalities, *learned.known), known=())
         self.solving = Resolving(replace(game, problem=_with_round(solving)), {}).problem
+        self.program = RoundProgram.of(self.solving)
         self.learned = sum(c.size for c in learned.inequalities)
         self.revealed = [s for s in learned.revealed if s.name in game.streams]
         self.carried = learned.carried
+        self.moved = [s for s in self.carried if s.following is not None]
+        self.following = Evaluation(*rewrite_all([s.following for s in self.moved if s.following], _round_as_stream))
         self.turns = min(game.problem.delay + 1, game.rounds)
         self.predictions = [_predicted(replace(game, problem=_revealed(learned)), r.predictor) for r in rules]
         self.kept = indices(learned)
@@ -139,24 +148,31 @@ class _Steps:
         for k, c in enumerate(self.solving.inequalities):
             given[f"{PREFIX}{k}"] = wide[:, column : column + c.size].reshape(K, *c.shape)
             column += c.size
+        own = ({name: values[k : k + 1] for name, values in given.items()} for k in range(K))
+        return np.concatenate([self._best(row) for row in own])
+
+    def _best(self, row: Mapping[str, Array]) -> Array:
+        """Best decision (1, n) of a round whose data have the shapes (1, *shape)."""
+        if self.program and (x := self.program.solved({name: values[0] for name, values in row.items()})) is not None:
+            return x[None]
+        self.game.meter.count(1, 1, self.solving.size)
         budget = ComparatorBudget(self.game.seconds)
-        best = compare(self.solving, Data(self.solving, K, MappingProxyType(given)), "dynamic", budget)
+        best = compare(self.solving, Data(self.solving, 1, MappingProxyType(dict(row))), "dynamic", budget)
         if best.losses is None:
             self.game.check_time()
             raise RuleUnavailable(best.why)
-        return np.concatenate([best.decision[b.name].reshape(K, -1) for b in self.solving.blocks], axis=1)
+        return np.concatenate([best.decision[b.name].reshape(1, -1) for b in self.solving.blocks], axis=1)
 
     def _following(self, data: Mapping[str, Array], x: Array) -> dict[str, Array]:
         """Values that the round leaves to the next."""
-        table, K = self._table(data), len(self.rules)
-        results: dict[str, Array] = {}
-        for s in self.carried:
-            if s.stream.previous:
-                results[s.name] = x[:, table.places[s.stream.previous]].reshape(K, *s.shape)
-            elif s.following is not None:
-                values = values_of(table.evaluate(_dated(s.following), x, np.arange(K)), K)
-                results[s.name] = np.array(np.broadcast_to(values, (K, *s.shape)), dtype=np.float64)
-        return results
+        places, shapes = self._table(data).places, dict(self._table(data).layout)
+        decided = {name: x[:, place].reshape(len(x), *shapes[name]) for name, place in places.items()}
+        left = {s.name: decided[s.stream.previous] for s in self.carried if s.stream.previous}
+        moved = [self.following.each({name: v[k] for name, v in {**data, **decided}.items()}) for k in range(len(x))]
+        for i, s in enumerate(self.moved):
+            rows = [np.broadcast_to(values[i], s.shape) for values in moved]
+            left[s.name] = np.array(rows, dtype=np.float64)
+        return left
 
     def played(self, k: int, name: str, seconds: float) -> Played:
         """Losses and constraints of a rule in all rounds."""
@@ -182,12 +198,12 @@ def _with_round(problem: Canonical) -> Canonical:
     number = StreamRange(ROUND, (), *ends, False, Stream(ROUND, (), (), None, known=True))
     return replace(
         problem,
-        objective=_dated(problem.objective),
-        inequalities=tuple(replace(c, expr=_dated(c.expr)) for c in problem.inequalities),
-        equalities=tuple(replace(c, expr=_dated(c.expr)) for c in problem.equalities),
+        objective=rewrite(problem.objective, _round_as_stream),
+        inequalities=tuple(replace(c, expr=rewrite(c.expr, _round_as_stream)) for c in problem.inequalities),
+        equalities=tuple(replace(c, expr=rewrite(c.expr, _round_as_stream)) for c in problem.equalities),
         streams=(*problem.streams, number),
     )
 
 
-def _dated(expr: Expr) -> Expr:
-    return rewrite(expr, lambda n: Name(ROUND, Kind.STREAM) if isinstance(n, Name) and n.kind is Kind.ROUND else n)
+def _round_as_stream(node: Expr) -> Expr:
+    return Name(ROUND, Kind.STREAM) if isinstance(node, Name) and node.kind is Kind.ROUND else node

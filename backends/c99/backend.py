@@ -63,7 +63,7 @@ class CBackend:
             vectors=True,
             arithmetic=ARITHMETICS[precision],
         )
-        optimized = optimizing_pays(program, contract and contract.horizon, self.name)
+        optimized = optimizing_pays(program, contract.horizon if contract else None, self.name)
         native = Native(alone, source, library(source, optimized))
         measure = None if program.measure is None else native.measure
         entries = native.init, native.decide, native.update, measure, on_demand(program, program.slopes)

@@ -199,3 +199,15 @@ def test_the_checker_runs_after_each_pass_where_that_is_asked_for(monkeypatch):
     optimize(program)
     with pytest.raises(InternalError):
         optimize(program, check_each=True)
+
+
+def test_the_largest_entry_of_a_stretched_number_is_the_number():
+    def update(t, x, seen):
+        wide = t.reshape(t.full(16.0, (3,)), (1, 3))
+        return x * t.max(wide) + t.max(wide, axis=1) + t.reshape(wide, (3,))
+
+    before = learner(update)
+    after = optimize(before)
+    assert not {"max", "reshape"} & set(operations(after))
+    x = np.array([0.1, -0.2, 0.7])
+    assert same_bits(interpret(after, "update", [1, x])[1], interpret(before, "update", [1, x])[1])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from test_ir_passes import learner, operations
 
-from oco.compiler.ir.fusion import stored
+from oco.compiler.ir.few_rows import combine_few_rows
+from oco.compiler.ir.fusion import given_up, stored
 from oco.compiler.ir.hoisting import hoist
 from oco.compiler.ir.interpret import interpret
 from oco.compiler.ir.lifting import lift, lift_arrays
@@ -110,3 +111,51 @@ def test_products_with_axes_of_one_entry_are_inner_products_and_multiples():
     assert [e.args[0].type.shape for e in after.update.body.equations if e.op == "matmul"] == [(3,), (3,), (3, 1)]
     x = np.array([0.1, -0.2, 0.7])
     assert np.allclose(interpret(after, "update", [1, x])[1], interpret(before, "update", [1, x])[1], rtol=1e-15)
+
+
+def test_a_few_rows_are_combined_entry_by_entry():
+    """Weights times rows, and transposed rows times weights, are no products of matrices; rows that are made entry by entry keep theirs."""
+
+    def update(t, x, seen):
+        A = t.constant(np.arange(6.0).reshape(2, 3) - 2.0, "A", "")
+        weights = t.stack(x[0], x[1])
+        return x + weights @ A + A.T @ weights + weights @ (A * 2.0)
+
+    before = learner(update)
+    after = check(combine_few_rows(before))
+    assert sum(op == "matmul" for op in operations(before)) == 3
+    assert sum(op == "matmul" for op in operations(after)) == 1
+    x = np.array([0.1, -0.2, 0.7])
+    assert np.allclose(interpret(after, "update", [1, x])[1], interpret(before, "update", [1, x])[1], rtol=1e-15)
+
+
+def test_numbers_that_are_known_at_once_keep_no_loops_apart():
+    """A sum shares the loop that makes its entries, though a number between them is read in it."""
+
+    def update(t, x, seen):
+        wide = t.constant(np.linspace(1.0, 2.0, 96), "wide", "")
+        squares = t.name("squares", wide * x[0])
+        share = t.name("share", x[1] * 3.0)
+        return x + t.sum(squares * share) + t.sum(squares)
+
+    body = learner(update).update.body
+    made_by = {v.name: e for e in equations_of(body) for v in e.outs}
+    loops = [g for g in groups(body, stored(body), made_by) if g.shape == (96,)]
+    assert [len(g.equations) for g in loops] == [3]
+
+
+def test_a_loop_begins_in_the_memory_of_what_nothing_reads_again():
+    """An array that is read before the loop alone, directly or through what has no place; not where it is read behind the loop."""
+
+    def body_of(read_again):
+        def update(t, x, seen):
+            first = t.name("first", t.sort(x))
+            before = t.sum(first * 2.0)
+            (last,) = t.for_(3, lambda i, v: (v * 0.5,), [first])
+            return last + before + (first if read_again else 0.0)
+
+        return learner(update).update.body
+
+    for read_again in (False, True):
+        body = body_of(read_again)
+        assert ("first" in given_up(body, stored(body))) is not read_again

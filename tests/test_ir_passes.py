@@ -207,3 +207,15 @@ def test_passes_that_remember_what_they_left_alone_make_the_same_program(seed, m
     remembered = optimize(program)
     monkeypatch.setattr("oco.compiler.ir.passes.LOCAL", ())
     assert optimize(program) == remembered
+
+
+def test_the_largest_entry_of_a_stretched_number_is_the_number():
+    def update(t, x, seen):
+        wide = t.reshape(t.full(16.0, (3,)), (1, 3))
+        return x * t.max(wide) + t.max(wide, axis=1) + t.reshape(wide, (3,))
+
+    before = learner(update)
+    after = optimize(before)
+    assert not {"max", "reshape"} & set(operations(after))
+    x = np.array([0.1, -0.2, 0.7])
+    assert same_bits(interpret(after, "update", [1, x])[1], interpret(before, "update", [1, x])[1])

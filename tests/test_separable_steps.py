@@ -12,10 +12,20 @@ from driving import Run, plan_of
 from scipy.optimize import brentq
 from thorough import one_in, thorough
 
+from oco.compiler.ir.build import trace_program
+from oco.compiler.ir.interpret import interpret
+from oco.compiler.ir.program import DType, Field, Type
+from oco.compiler.ir.trace import Tracer
 from oco.compiler.lowering.entry_functions import nonlinear_terms
 from oco.compiler.lowering.kinked_functions import kinked_functions
+from oco.compiler.lowering.points import Point
+from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.lowering.trace_spec import TraceSpec
 from oco.compiler.problem.canonical import Canonical, canonical
 from oco.compiler.proximal import separable_response
+from oco.compiler.proximal.noise import most_rounded, rounded
+from oco.compiler.proximal.separable_response import SeparableResponse
+from oco.compiler.proximal.smooth_response import data_of_constraints
 from oco.compiler.selection.plan import compile_plan
 from oco.dsl.build import call
 from oco.dsl.evaluate import evaluate
@@ -185,3 +195,44 @@ def test_sums_along_an_axis_bend_along_it() -> None:
     at = np.array([[1.0, -2.0, 0.5], [0.25, 3.0, -1.0]])
     found = evaluate(bends.affine[0], {"_bend_X": np.abs(at)})
     np.testing.assert_array_equal(found, evaluate(constraint, {"X": at}))
+
+
+SMOOTH = [name for name in (*CLOSED, *OPEN) if name not in ("abs", "hinge", "maximum", "kinks")]
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_no_decision_rounds_a_constraint_more_than_the_steepest_slopes_do(name: str) -> None:
+    """`most_rounded` is at least the share of `rounded` at any decision and multiplier, with gradients that are known otherwise."""
+    case = (CLOSED | OPEN)[name]
+    slope, width, rng, problem = case[1], case[2], np.random.default_rng(8), canonical(parse(text(case)))
+    t, spec = Tracer("noise"), TraceSpec(problem, {}, problem.structure[0], problem.horizon)
+
+    def update(state: Any, seen: Any, drawn: Any) -> Any:
+        p, x = Problem(t, spec, seen, state["round"]), Point((seen["x_t"],))
+        parts = (Point((seen["y"],)), Point((seen["c"],)), seen["alpha"])
+        response = SeparableResponse(p, *parts, *data_of_constraints(p))
+        most = most_rounded(p, response, seen["Q"])
+        assert most is not None
+        return {"x": state["x"], "most": most, "rounded": rounded(p, response, seen["lam"], x)}
+
+    number, vector = Type(DType.FLOAT, (1,)), Type(DType.FLOAT, (7,))
+    given = {"x_t": vector, "y": vector, "alpha": Type(DType.FLOAT), "Q": number, "lam": number}
+    program = trace_program(
+        t,
+        decision=[Field("x", vector)],
+        feedback=[*spec.fields(), *(Field(n, made) for n, made in given.items())],
+        init=lambda start: {"x": start["x"], "most": t.zeros((1,)), "rounded": t.zeros((1,))},
+        decide=lambda state, drawn: {"x": state["x"]},
+        update=update,
+    )
+    for round_ in range(20):
+        data, x, Q = drawn(rng, case, round_), rng.uniform(0, width, 7), rng.uniform(0, 60)
+        lam, alpha = rng.uniform(0, Q), rng.uniform(0.1, 3)
+        seen = {**data, "x_t": x, "y": x, "alpha": alpha, "Q": np.array([Q]), "lam": np.array([lam])}
+        state = {"round": 1, "x": x, "most": np.zeros(1), "rounded": np.zeros(1)}
+        args = [state[f.name] for f in program.state] + [seen[f.name] for f in program.feedback]
+        found = dict(zip((f.name for f in program.state), interpret(program, "update", args)))
+        steep = abs(slope(x, data["w"]))
+        expected = steep @ (width + (abs(data["c"]) + lam * steep) / (2 * alpha))
+        assert found["rounded"][0] == pytest.approx(expected, rel=1e-12)
+        assert found["most"][0] >= 1e-14 * expected * (1 - 1e-12)

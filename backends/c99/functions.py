@@ -14,7 +14,7 @@ from oco.backends.c99.loops import rows_ahead, together
 from oco.backends.c99.statements import STATEMENTS, sum_of_logs
 from oco.backends.c99.vectors import WIDTH, c_type, is_vector, without_lanes
 from oco.backends.c99.writer import Signature, Writer, comment, in_rows
-from oco.compiler.ir.fusion import picked_rows, stored
+from oco.compiler.ir.fusion import given_up, picked_rows, stored
 from oco.compiler.ir.in_place import replaced_in_place
 from oco.compiler.ir.loop_groups import groups
 from oco.compiler.ir.names import is_temporary
@@ -80,8 +80,9 @@ class _Body:
         entries = Entries(places, made_by)
         taken = set(made_by) | {p.name for p in _all_params(function.body)} | {"work"}
         self.w = Writer(entries, signatures, taken, arithmetic.parts)
-        self.given_up = _given_up(function.body) & self.stored
+        self.given_up = given_up(function.body, self.stored)
         self.outs = [self._result_place(k, r) for k, r in enumerate(function.body.results)]
+        places.update({name: places[out] for name, out in self.given_up.items() if out in places})
 
     def _result_place(self, k: int, result: Operand) -> str:
         """Name of the pointer through which result k is returned."""
@@ -287,7 +288,7 @@ class _Body:
         w = self.w
         name = param.name if is_temporary(out.name) and not is_temporary(param.name) else out.name
         if out.type.shape:
-            if out.name not in w.entries.places and isinstance(first, Var) and first.name in self.given_up:
+            if isinstance(first, Var) and self.given_up.get(first.name) == out.name:
                 w.entries.places[out.name] = w.place(first)
                 return
             if out.name not in w.entries.places:
@@ -362,15 +363,6 @@ class _Body:
                         w.line(f"{target} = {w.number(value)};")
             w.lines += statements
             w.line("} else {" if k == 0 else "}")
-
-
-def _given_up(body: Block) -> set[str]:
-    """Names of arrays that are read once, as the start of a loop that runs once: the loop may reuse their memory."""
-    reads = Counter(read_by(body))
-    own = {v.name for e in body.equations if not e.blocks for v in e.outs}
-    loops = [e for e in body.equations if e.op in ("for", "while")]
-    starts = {a.name for e in loops for a in e.args if isinstance(a, Var) and a.type.shape}
-    return {name for name in starts & own if reads[name] == 1}
 
 
 def _all_params(block: Block) -> Iterator[Var]:

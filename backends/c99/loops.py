@@ -142,44 +142,58 @@ def _accumulate(w: Writer, shape: Shape, totals: Sequence[Part], before: Index =
 
     Along a last axis of many entries several running values take turns: none waits for the addition before, and the loop vectorizes.
     """
-    first, count = 0, _parts(w, shape, [e for total, e in totals if total])
+    count = _parts(w, shape, [e for total, e in totals if total])
     if count > 1:
-        first = shape[-1] // count * count
-        _in_parts(w, (*shape[:-1], first), count, totals, before)
-    if first < shape[-1]:
-        with w.loops(shape, first) as index:
-            for total, e in totals:
-                _entry_of_sums(w, e, total, [*before, *index])
+        _in_parts(w, shape, count, totals, before)
+    else:
+        _one_by_one(w, shape, 0, totals, before)
 
 
 def _in_parts(w: Writer, shape: Shape, count: int, totals: Sequence[Part], before: Index) -> None:
-    """Loops with a last axis of a multiple of `count` entries."""
+    """Loops in which entry k of the last axis joins the running value k modulo `count`; the last entries of a short axis join their sum."""
     parts = [(w.fresh("parts") if total else "", total, e) for total, e in totals]
     sums = [part for part in parts if part[0]]
     for name, total, _ in sums:
         w.line(f"double {name}[{count}];")
         with w.loops((count,)) as part:
             w.line(f"{name}[{part[0]}] = {total};")
+    whole = shape[-1] // count * count
     with w.loops(shape[:-1]) as rows:
         block = w.fresh("i", "j", "k", "l", "m")
-        with w.braces(f"for (int {block} = 0; {block} < {shape[-1]}; {block} += {count})"):
-            _ask_ahead(w, block, shape, count, [e for _, _, e in parts])
-            with w.loops((count,)) as part:
-                for name, _, e in parts:
-                    own = f"{name}[{part[0]}]" if name else ""
-                    _entry_of_sums(w, e, own, [*before, *rows, f"{block} + {part[0]}"])
+        with w.braces(f"for (int {block} = 0; {block} < {whole}; {block} += {count})"):
+            _ask_ahead(w, block, whole, len(shape), count, [e for _, _, e in parts])
+            _of_parts(w, block, count, parts, [*before, *rows])
         w.taken.discard(block)
+        if whole < shape[-1] and shape[-1] >= LONG:
+            _of_parts(w, str(whole), shape[-1] - whole, parts, [*before, *rows])
     for name, total, e in sums:
         w.line(f"{total} = @{'sum' if e.op == 'matmul' else e.op}_of_{count}({name});")
+    if whole < shape[-1] < LONG:
+        _one_by_one(w, shape, whole, totals, before)
 
 
-def _ask_ahead(w: Writer, block: str, shape: Shape, count: int, equations: Sequence[Equation]) -> None:
+def _one_by_one(w: Writer, shape: Shape, first: int, totals: Sequence[Part], before: Index) -> None:
+    """Loops over `shape`, of the last axis from entry `first` on, in which each entry joins its running value at once."""
+    with w.loops(shape, first) as index:
+        for total, e in totals:
+            _entry_of_sums(w, e, total, [*before, *index])
+
+
+def _of_parts(w: Writer, first: str, entries: int, parts: Sequence[tuple[str, str, Equation]], before: Index) -> None:
+    """Loop over this many entries of the last axis from `first` on, each with a running value of its own."""
+    with w.loops((entries,)) as part:
+        for name, _, e in parts:
+            own = f"{name}[{part[0]}]" if name else ""
+            _entry_of_sums(w, e, own, [*before, f"{first} + {part[0]}"])
+
+
+def _ask_ahead(w: Writer, block: str, whole: int, axes: int, count: int, equations: Sequence[Equation]) -> None:
     """Statements that ask for the next round's rows, once in a function: where memory is idle since each turn computes for long.
 
     Rows of many rounds lie one after the other; where they do not, what is asked for is not used, and nothing faults.
     """
-    rows = {name: size for name, size in w.rows.items() if size // count * count == shape[-1]}
-    if rows and len(shape) == 1 and any(_takes_long(w, e) for e in equations):
+    rows = {name: size for name, size in w.rows.items() if size // count * count == whole}
+    if rows and axes == 1 and any(_takes_long(w, e) for e in equations):
         for name, size in rows.items():
             w.line(f"@ahead({name}, {size} + {block}, {count});")
         w.rows = {}

@@ -31,10 +31,15 @@ from oco.compiler.ir.mapping import rows_in_lanes
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.passes import lower
 from oco.compiler.ir.precision import in_single
-from oco.compiler.ir.program import Program
+from oco.compiler.ir.program import Block, Program, Var
+from oco.compiler.ir.rewrite import all_functions
 
 WRITTEN_AS = {"uniform": "uniform on [0, 1)", "normal": "standard normal"}
 """Distributions of random arrays, in words."""
+
+
+SHORT = 128
+"""Entries of a row below which vectors of eight numbers are no quicker than those of four: more of a row is left over."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,8 @@ def emit(
         "",
         *(f"#include <{header}.h>" for header in ("float", "math", "stddef", "string")),
         "",
+        *_to_compilers(program),
+        "",
         *heads,
         *body,
     ]
@@ -101,6 +108,27 @@ def _costs(of: Interface, contract: Contract, body: Sequence[str], ring: Ring | 
     yield f"/* A round: about {work.entries:,.0f} operations on numbers (loops that end by a test count {TURNS} turns), at most"
     size = ring.bytes_of_struct if ring else bytes_of_struct(of)
     yield f" * {stack:,} bytes of stack beside what libm takes. A learner: {size:,} bytes. Nothing is allocated. */"
+
+
+def _to_compilers(program: Program) -> Iterator[str]:
+    """Lines that tell gcc how to find vectors: it takes a maximum of a minimum apart into branches before it looks for them."""
+    longest = max((n for f in all_functions(program) for v in _bound(f.body) for n in v.type.shape[-1:]), default=0)
+    yield "#if defined(__GNUC__) && !defined(__clang__)"
+    yield '#pragma GCC optimize("no-thread-jumps") /* a maximum of a minimum is two instructions, and no branches */'
+    if longest < SHORT:
+        yield "#if defined(__AVX512F__)"
+        yield '#pragma GCC target("prefer-vector-width=256") /* rows are short */'
+        yield "#endif"
+    yield "#endif"
+
+
+def _bound(block: Block) -> Iterator[Var]:
+    """Variables that a block binds, those inside it included."""
+    yield from block.params
+    for e in block.equations:
+        yield from e.outs
+        for inner in e.blocks:
+            yield from _bound(inner)
 
 
 def assembled(program: Program, interface: Interface, lines: Sequence[str]) -> list[str]:

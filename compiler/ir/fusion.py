@@ -7,13 +7,14 @@ views, gathers) and is needed about once. Loops over arrays then fuse: `sum((H x
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from oco.compiler.ir.names import is_temporary
 from oco.compiler.ir.ops import OPS, POINTWISE, VIEWS
 from oco.compiler.ir.program import Block, Equation, Operand, Type, Var
+from oco.compiler.ir.rewrite import read_by
 
 LARGEST_EXPRESSION = 16  # operations of one line of emitted text, so that it can be read
 _STORED = math.inf
@@ -104,6 +105,45 @@ class _Plan:
         if nodes > LARGEST_EXPRESSION and e.op not in VIEWS:
             self.stored.add(e.outs[0].name)
         self.nodes[e.outs[0].name] = nodes
+
+
+def given_up(body: Block, stored: Collection[str]) -> Mapping[str, str]:
+    """Arrays of a function's body that nothing reads once a loop begins with them, by name, with what they become: the loop may take
+    their memory, or they its.
+    """
+    made = {v.name: e for e in body.equations for v in e.outs}
+    last: dict[str, int] = {}
+    becomes: dict[str, tuple[int, str]] = {}
+    for k, e in enumerate(body.equations):
+        own = [a for a in e.args if isinstance(a, Var)]
+        inside = {n for inner in e.blocks for n in read_by(inner)}
+        starts = Counter(a.name for a in own)
+        if e.op in ("for", "while"):
+            first = e.args[1:] if e.op == "for" else e.args
+            for out, a in zip(e.outs, first):
+                if isinstance(a, Var) and a.type.shape and starts[a.name] == 1 and a.name not in inside:
+                    becomes[a.name] = k, out.name
+        for name in _in_memory({*starts, *inside}, made, stored):
+            last[name] = k
+    left = _in_memory({r.name for r in body.results if isinstance(r, Var)}, made, stored)
+    return {
+        name: out
+        for name, (k, out) in becomes.items()
+        if name in made and name in stored and not made[name].blocks and last[name] == k and name not in left
+    }
+
+
+def _in_memory(names: Iterable[str], made: Mapping[str, Equation], stored: Collection[str]) -> set[str]:
+    """Names of what is read from memory where these values are: those without a place are computed where they are used."""
+    result, left = set[str](), list(names)
+    while left:
+        name = left.pop()
+        e = made.get(name)
+        if e is None or name in stored:
+            result.add(name)
+        else:
+            left += [a.name for a in e.args if isinstance(a, Var)]
+    return result
 
 
 def picked_rows(operand: Operand, made_by: Mapping[str, Equation]) -> tuple[Operand, ...]:

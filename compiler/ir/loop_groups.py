@@ -11,7 +11,7 @@ their entries. Where the last axis is that of a fleet's learners, nothing of the
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from oco.compiler.ir.ops import OPS, POINTWISE, REDUCTIONS
@@ -91,9 +91,8 @@ def groups(
 ) -> list[LoopGroup]:
     """The block's equations that make something in memory, in an order that keeps every value. `mixed`: all kinds share loops."""
     result = _Grouping(stored, made_by, mixed)
-    for e in block.equations:
-        if e.blocks or e.op not in POINTWISE or e.outs[0].name in stored:
-            result.add(e)
+    for e in result.known_first([e for e in block.equations if result.makes(e)]):
+        result.add(e)
     result.find_numbers(block)
     return result.groups
 
@@ -122,6 +121,22 @@ class _Grouping:
         self.home: dict[str, int] = {}
         self.complete: set[str] = set()
         """Values that a loop has at its index, not only at its end."""
+
+    def makes(self, e: Equation) -> bool:
+        """True if an equation makes something in memory."""
+        return bool(e.blocks) or e.op not in POINTWISE or e.outs[0].name in self.stored
+
+    def known_first(self, equations: Sequence[Equation]) -> list[Equation]:
+        """Equations in their order, after the numbers that none of the others is needed for, which keep no loops apart then."""
+        first, later, waiting = list[Equation](), list[Equation](), set[str]()
+        for e in equations:
+            number = e.op in POINTWISE and not e.outs[0].type.shape
+            if number and waiting.isdisjoint(self.reads(e)):
+                first.append(e)
+            else:
+                later.append(e)
+                waiting |= {v.name for v in e.outs}
+        return [*first, *later]
 
     def add(self, e: Equation) -> None:
         shape = None if e.blocks or e.op == "call" else space(e, self.made_by, self.stored)

@@ -12,6 +12,7 @@ from oco.compiler.ir.common_subexpressions import share_subexpressions
 from oco.compiler.ir.constant_folding import fold_constants
 from oco.compiler.ir.dead_code import remove_dead_code
 from oco.compiler.ir.dot_products import make_dot_products
+from oco.compiler.ir.few_rows import combine_few_rows
 from oco.compiler.ir.hoisting import hoist
 from oco.compiler.ir.lifting import lift, lift_arrays
 from oco.compiler.ir.mapping import rows_at_once
@@ -42,7 +43,9 @@ MOST_ROUNDS = 5
 """Rounds of all passes; of random programs none takes more than three, and the last finds nothing to do."""
 
 LOOPS: dict[str, Pass] = {
+    "few-rows": combine_few_rows,
     "thin-products": flatten_thin_products,
+    "simplify": simplify,
     "small-solves": expand_small_solves,
     "reciprocals": multiply_by_reciprocals,
     "dead-code": remove_dead_code,

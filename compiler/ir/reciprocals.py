@@ -45,7 +45,8 @@ class _Reciprocals:
         """The block, with reciprocals of those outside it by the name of what they are of."""
         known, results = dict(known), list[Equation]()
         made_by = {**outer, **{v.name: e for e in block.equations for v in e.outs}}
-        times = Counter(e.args[1].name for e in block.equations if e.op == "div" and isinstance(e.args[1], Var))
+        divisors = [e.args[1].name for e in block.equations if e.op == "div" and isinstance(e.args[1], Var)]
+        times = Counter(_root(made_by.get(name)) or name for name in divisors)
         for e in block.equations:
             if e.blocks:
                 e = replace(e, blocks=tuple(self.block(b, known, made_by) for b in e.blocks))

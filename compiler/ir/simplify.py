@@ -189,7 +189,10 @@ def _chained(op: str) -> Callable[[_Simplifier, Equation], Answer]:
 
 
 def _reshape(s: _Simplifier, e: Equation) -> Answer:
-    """Shape of what was a shape before, or the transpose of a row or column, whose entries are in the same order."""
+    """Shape of what was a shape before, of a stretched number, or the transpose of a row or column, whose entries are in the same order."""
+    number = s.unstretched(e.args[0])
+    if e.args[0].type.shape and not number.type.shape and 0 not in e.outs[0].type.shape:
+        return replace(e, op="full", args=(number,))
     behind = s.source(e.args[0], "transpose")
     if behind and sum(n > 1 for n in behind.args[0].type.shape) <= 1:
         return replace(e, args=behind.args)
@@ -211,6 +214,15 @@ def _where(s: _Simplifier, e: Equation) -> Answer:
     return _same_type(e, a) if a == b and isinstance(a, Var) else None
 
 
+def _extreme(s: _Simplifier, e: Equation) -> Answer:
+    """Largest or smallest entry of a stretched number: the number, or a stretch of it."""
+    behind = s.unstretched(e.args[0])
+    if behind.type.shape or not e.args[0].type.shape or 0 in e.args[0].type.shape:
+        return None
+    shape = e.outs[0].type.shape
+    return Equation(e.outs, "full", (behind,), (("shape", shape),)) if shape else _same_type(e, behind)
+
+
 _RULES: dict[str, Callable[[_Simplifier, Equation], Answer]] = {
     "add": _add,
     "sub": _sub,
@@ -223,6 +235,8 @@ _RULES: dict[str, Callable[[_Simplifier, Equation], Answer]] = {
     "broadcast": _chained("broadcast"),
     "slice": _whole,
     "concat": _single,
+    "max": _extreme,
+    "min": _extreme,
     "to_float": lambda s, e: _same_type(e, e.args[0]),
     "where": _where,
 }

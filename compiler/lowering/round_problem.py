@@ -28,7 +28,7 @@ from oco.compiler.theory.settings import count
 from oco.dsl import algebra
 from oco.dsl.diagnostics import InternalError, fail
 from oco.dsl.dims import known
-from oco.dsl.expressions import Expr, Kind, Name, changes
+from oco.dsl.expressions import Expr, Kind, Name, changes, names
 from oco.dsl.statements import Feedback
 
 FLOAT = DType.FLOAT
@@ -272,7 +272,7 @@ class Problem(NumberedRound):
     def proximal_point(self, functions: EntryFunctions, y: Point, c: Point, scale: Value, weights: Value) -> Point:
         """argmin_x <c, x> + scale |x - y|^2 / 2 + sum_n weights_n g_t^n(x) over the whole space: y - (slope + pulls) / scale."""
         parts = [(e, k.size) for e, k in zip(functions.affine, self.spec.canonical.inequalities)]
-        slope = c + self._combination(parts, y, self.units.of_weights(weights, 1))
+        slope = self._tilted(c, parts, y, self.units.of_weights(weights, 1))
         symbols, env = self._weights(parts, self.units.of_weights(weights, 2))
         lower, result = self._lowering(y, env), list[Value]()
         word = self.tracer.word
@@ -293,7 +293,7 @@ class Problem(NumberedRound):
     def kinked_point(self, functions: KinkedFunctions, y: Point, c: Point, scale: Value, weights: Value) -> Point:
         """argmin_x <c, x> + scale |x - y|^2 / 2 + sum_n weights_n g_t^n(x) over the whole space, where constraints bend at kinks alone."""
         parts = [(e, k.size) for e, k in zip(functions.affine, self.spec.canonical.inequalities)]
-        slope = c + self._combination(parts, y, self.units.of_weights(weights, 1))
+        slope = self._tilted(c, parts, y, self.units.of_weights(weights, 1))
         symbols, env = self._weights(parts, self.units.of_weights(weights, 1))
         t, lower, result = self.tracer, self._lowering(y, env), list[Value]()
         for block, at, tilt in zip(functions.blocks, y.blocks, slope.blocks, strict=True):
@@ -368,6 +368,11 @@ class Problem(NumberedRound):
     def _combination(self, parts: Sequence[tuple[Expr, int]], x: Point, weights: Value) -> Point:
         symbols, env = self._weights(parts, weights)
         return self._points([vector_jacobian(e, w, self.spec.decisions) for w, (e, _) in zip(symbols, parts)], x, env)
+
+    def _tilted(self, c: Point, parts: Sequence[tuple[Expr, int]], x: Point, weights: Value) -> Point:
+        """c + sum_n weights_n times the gradient of each part; c itself where no decision moves them."""
+        moves = [n for e, _ in parts for n in names(e, Kind.DECISION) if n in self.spec.decisions]
+        return c + self._combination(parts, x, weights) if moves else c
 
     def _weights(self, parts: Sequence[tuple[Expr, int]], weights: Value) -> tuple[list[Name], dict[str, Value]]:
         """A name for the weights of each expression, and what it stands for."""

@@ -15,6 +15,8 @@ from oco.compiler.proximal.entry_bounds import BoundingRows, EntryBounds, over_e
 class AffineResponse:
     """x(lambda) = P_X(y - (c + A' lambda) / (2 alpha)), moved towards the kinks of `bounds`. The track: the point before that, and x."""
 
+    ends = None
+
     def __init__(
         self,
         p: Problem,

@@ -15,7 +15,6 @@ alpha |x(lambda) - x*|^2 is at most the duality gap; the search ends when the pr
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -31,6 +30,7 @@ from oco.compiler.proximal.affine_response import AffineResponse
 from oco.compiler.proximal.entry_bounds import bounding_rows
 from oco.compiler.proximal.entry_search import entry_search
 from oco.compiler.proximal.kinked_step import KinkedStep
+from oco.compiler.proximal.noise import beyond_rounding, most_rounded
 from oco.compiler.proximal.response import MAX_STEPS, Response
 from oco.compiler.proximal.row_response import RowResponse
 from oco.compiler.proximal.separable_response import SeparableResponse
@@ -44,10 +44,8 @@ RIDGE = Tolerance(1e-13)
 """Keeps the Newton system solvable where rows are dependent: a share of each row's own curvature."""
 FLAT = Tolerance(1e-14)
 """Rounding error of a row's curvature, as a share of what it would be without the domain."""
-NOISE, NOISE_OF_D = Tolerance(1e-14), Tolerance(1e-13)
-"""Rounding errors of g(x), as a share of what it is made of, and of D, as a share of the size of its terms."""
-FEW_ROWS = 4
-"""Rows, the same in each turn, up to which products of all pairs cost less than two products with a vector in each."""
+NOISE_OF_D = Tolerance(1e-13)
+"""Rounding error of D, as a share of the size of its terms."""
 RISES = 0.5
 """Share of the slope along the common cut of a step that cutting each multiplier alone has to keep."""
 LEAST_SHARE = 0.2
@@ -175,7 +173,6 @@ class _Ascent:
     def __init__(self, p: Problem, response: Response, Q: Value, fixed: Floats | None = None) -> None:
         self.p, self.t, self.response, self.Q, self.fixed = p, p.tracer, response, Q, fixed
         self.blocks = len(response.y.blocks)
-        self.diameter = math.sqrt(sum(d.diameter("l2") ** 2 for d in p.domain.domains))
 
     def run(self, first: Value | None = None) -> tuple[Value, Point]:
         """The multipliers and the minimizer, from these multipliers or from none."""
@@ -190,7 +187,8 @@ class _Ascent:
         if response.bounds is not None:
             dual_value = dual_value + response.bounds.penalty(move)
         dual_value = t.name("dual_value", dual_value if first is None else dual_value + t.sum(first * g))
-        begin = (lam, dual_value, g, *self.ascent(lam, g, track), t.lift(0), *_flat(track))
+        most = most_rounded(self.p, response, self.Q)
+        begin = (lam, dual_value, g, *self.ascent(lam, g, track, most), t.lift(0), *_flat(track))
 
         def unfinished(
             lam: Value, dual_value: Value, g_x: Value, step: Value, promise: Value, count: Value, *track: Value
@@ -203,27 +201,29 @@ class _Ascent:
             reached, dual_value, g_x, points = self.search(lam, dual_value, t.sum(g_x * step), step, self.points(track))
             t.note("rounding has the last word where no multiplier moves")
             count = t.where(t.any(t.not_(t.eq(reached, lam))), count + 1, MAX_STEPS)
-            return (reached, dual_value, g_x, *self.ascent(reached, g_x, points), count, *_flat(points))
+            return (reached, dual_value, g_x, *self.ascent(reached, g_x, points, most), count, *_flat(points))
 
         lam, *result = t.while_(unfinished, ascend, begin)
         return lam, self.points(tuple(result[5:]))[-1]
 
-    def ascent(self, lam: Value, g: Value, track: list[Point]) -> tuple[Value, ...]:
+    def ascent(self, lam: Value, g: Value, track: list[Point], most: Value | None) -> tuple[Value, ...]:
         """The next step, and the gain that ends the search where it is too small."""
+        bound = () if most is None else (most,)
 
         def run(lam: Value, g_x: Value, Q: Value, *rest: Structured) -> tuple[Value, Value]:
-            points, parts = rest[: len(track)], rest[len(track) :]
+            points, own, parts = rest[: len(track)], rest[len(track) :][: len(bound)], rest[len(track) + len(bound) :]
             again = _Ascent(self.p, self.response.over(*parts), Q, self.fixed)
-            return again.direction(lam, g_x, list(points))  # type: ignore[arg-type]
+            return again.direction(lam, g_x, list(points), *(own or [None]))  # type: ignore[arg-type]
 
-        given = (lam, g, self.Q, *track, *self.response.parts)
-        return call_over(self.t, "ascent_step", run, *given, doc=ASCENT_DOC, words=self.response.words, key=self)
+        given = (lam, g, self.Q, *track, *bound, *self.response.parts)
+        key = (self, most is None)
+        return call_over(self.t, "ascent_step", run, *given, doc=ASCENT_DOC, words=self.response.words, key=key)
 
-    def direction(self, lam: Value, g: Value, track: list[Point]) -> tuple[Value, Value]:
+    def direction(self, lam: Value, g: Value, track: list[Point], most: Value | None) -> tuple[Value, Value]:
         """Newton step, each multiplier as far as its bound or all as far as the first bound, and what the whole of it promises."""
         t = self.t
         t.note("what is no more than rounding of g(x) counts as zero")
-        g = t.name("g_x", t.where(abs(g) <= NOISE * self.rounded(lam, track[-1]), 0.0, g))
+        g = t.name("g_x", beyond_rounding(self.p, self.response, lam, g, track[-1], most))
         hessian = t.name("bend", self.response.curvature(lam, track))
         newton = t.name("newton", self.newton(lam, g, hessian, self.ridge(hessian, track[-1])))
         promise = t.name("promise", t.sum(g * newton))
@@ -240,22 +240,6 @@ class _Ascent:
             least = t.maximum(t.sum(g * step), t.maximum(share, LEAST_SHARE) * promise)
             step = t.where(t.sum(g * each) >= RISES * least, each, step)
         return t.name("step", step), promise
-
-    def rounded(self, lam: Value, x: Point) -> Value:
-        """Sum of the sizes of the terms that g(x) is rounded in, shape (N,): entry by entry where projections are, else by norms."""
-        t, rows, c = self.t, self.response.slopes(x), self.response.c
-        double = t.word("twice_alpha", 2.0 * self.response.alpha)
-        if self.p.domain.is_entrywise:
-            sizes = rows.map(abs)
-            largest = self.p.domain.of_bounds(lambda lo, hi: np.maximum(abs(lo), abs(hi)), full=True)
-            slope = c.map(abs) if self.response.bounds is None else c.map(abs) + self.response.bounds.slopes
-            few = lam.shape[0] <= FEW_ROWS and isinstance(self.response, AffineResponse)
-            if few or lam.shape[0] == 1:
-                return sizes.apply(largest + slope / double) + (sizes.gram(sizes) / double) @ lam
-            largest_move = largest + (slope + sizes.combine(lam)) / double
-            return sizes.apply(largest_move.map(lambda b: t.word("reach", b)))
-        norms = t.name("sizes", t.sqrt(rows.squared_norms()))
-        return (self.diameter + (t.sqrt(c.squared_norm()) + t.sum(lam * norms)) / double) * norms
 
     def ridge(self, hessian: Value, x: Point) -> Value:
         """Ridge added to the diagonal of the curvature, shape (N,). A row along which projections onto a curved domain do not move has a

@@ -16,7 +16,8 @@ class Response(Protocol):
     """x(lambda) and what the dual needs of it. A track is the points that travel from one lambda to the next; its last one is x.
 
     `parts` are the values that a response is made of, `words` their names, `over` makes one of the same values in another function;
-    `bounds` are rows that it obeys at their price by itself, so that they have no multiplier.
+    `bounds` are rows that it obeys at their price by itself, so that they have no multiplier. `ends` are points between whose slopes of the
+    constraints, entry by entry, those of every decision lie; None where no such points are known.
     """
 
     parts: tuple[Structured, ...]
@@ -25,6 +26,10 @@ class Response(Protocol):
     y: Point
     c: Point
     alpha: Value
+
+    @property
+    def ends(self) -> tuple[Point, Point] | None:
+        """Points between whose slopes all lie."""
 
     def over(self, *parts: Structured) -> Response:
         """Response of the same form from other values."""

@@ -128,8 +128,7 @@ class RowResponse(SeparableResponse):
         """Prices at which the entries of x between their bounds would move least, within the brackets."""
         t = self.p.tracer
         slope, second = self.equation(multipliers, x)
-        bounds = (self.p.domain.of_bounds(f) for f in (lambda lo, hi: lo, lambda lo, hi: hi))
-        moves = x.map(lambda v, b, lo, hi: t.where(t.and_(v > lo, v < hi), 1.0 / b, 0.0), second, *bounds)
+        moves = self.between_bounds(x, second)
         pulls = slope.map(lambda s, a, m: t.sum(s * a * m), self.weights, moves)
         guess = pulls.map(
             lambda p, q, a, b: t.where(q > 0.0, -p / t.maximum(q, TINY), 0.5 * (a + b)), self.squares(moves), low, high

@@ -20,6 +20,7 @@ from oco.compiler.lowering.entry_functions import EntryFunctions, nonlinear_term
 from oco.compiler.lowering.kinked_functions import KinkedFunctions, kinked_functions
 from oco.compiler.lowering.points import Point, Rows, Structured, call_over
 from oco.compiler.lowering.round_problem import Problem
+from oco.compiler.prover.terms.kinks import smooth
 from oco.compiler.proximal.entry_bounds import EntryBounds
 from oco.compiler.proximal.response import MAX_STEPS
 from oco.compiler.proximal.smooth_response import stream_names
@@ -42,6 +43,17 @@ class SeparableResponse:
         self.y, self.c, self.alpha = y, c, alpha
         self.parts: tuple[Structured, ...] = (y, c, alpha, round_, *data)
         self.words = ("y", "c", "alpha", "round", *stream_names(p))
+
+    @property
+    def is_smooth(self) -> bool:
+        """True if the constraints have no kinks."""
+        return all(smooth(c.expr) for c in self.p.spec.canonical.inequalities)
+
+    @property
+    def ends(self) -> tuple[Point, Point] | None:
+        """The least and the greatest point of the box, between which the slope of a convex function of an entry increases."""
+        low, high = (self.p.domain.of_bounds(f, full=True) for f in (lambda lo, hi: lo, lambda lo, hi: hi))
+        return (low, high) if self.is_smooth else None
 
     def over(self, *parts: Structured) -> SeparableResponse:
         """Response of the same form from other values."""
@@ -111,8 +123,12 @@ class SeparableResponse:
         """The left side of the equation of each entry, and its derivative, which is at least 2 alpha."""
         scale = self.p.tracer.word("twice_alpha", 2.0 * self.alpha)
         slope = self.c + scale * (x - self.y) + self.p.constraint_combination(x, multipliers)
-        second_derivative = self.p.curvature_of_combination(x, multipliers).map(lambda b: b + scale)
-        return slope, second_derivative
+        return slope, self.second_derivative(multipliers, x)
+
+    def second_derivative(self, multipliers: Value, x: Point) -> Point:
+        """Derivative of the left side of the equation of each entry."""
+        scale = self.p.tracer.word("twice_alpha", 2.0 * self.alpha)
+        return self.p.curvature_of_combination(x, multipliers).map(lambda b: b + scale)
 
     def constraints(self, x: Point) -> Value:
         """Values of the constraints at x, shape (N,)."""
@@ -130,6 +146,15 @@ class SeparableResponse:
 
     def mobility(self, multipliers: Value, x: Point) -> Point:
         """Move of each entry of the minimizer x for a unit of slope: 0 at a bound or at a kink."""
+        where = self.p.tracer.where
+        if self.is_smooth:  # then an entry between its bounds solves its equation
+            return self.between_bounds(x, self.second_derivative(multipliers, x))
         slope, second_derivative = self.equation(multipliers, x)
-        where, widths = self.p.tracer.where, self.p.domain.of_bounds(lambda lo, hi: hi - lo)
+        widths = self.p.domain.of_bounds(lambda lo, hi: hi - lo)
         return slope.map(lambda s, b, w: where(abs(s) <= FLAT * w * b, 1.0 / b, 0.0), second_derivative, widths)
+
+    def between_bounds(self, x: Point, second_derivative: Point) -> Point:
+        """Move of each entry that is between its bounds for a unit of slope, and 0 of others."""
+        t = self.p.tracer
+        bounds = (self.p.domain.of_bounds(f) for f in (lambda lo, hi: lo, lambda lo, hi: hi))
+        return x.map(lambda v, b, lo, hi: t.where(t.and_(v > lo, v < hi), 1.0 / b, 0.0), second_derivative, *bounds)

@@ -46,6 +46,7 @@ class SmoothResponse:
     """The track is x alone."""
 
     bounds: EntryBounds | None = None
+    ends = None
 
     def __init__(self, p: Problem, y: Point, c: Point, alpha: Value, round_: Value, *data: Value) -> None:
         self.p = Problem(p.tracer, p.spec, dict(zip(stream_names(p), data)), round_)

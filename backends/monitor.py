@@ -22,6 +22,8 @@ Array = np.ndarray[Any, Any]
 FIRST = 64
 """First round in which the monitor runs."""
 OFTEN = 8192
+EVENLY = 32
+"""Rounds at even distances in which gradients are evaluated."""
 MOST_DATA = 1 << 18
 """Entries of a stream that are searched for the largest: of longer ones, rounds at even distances."""
 TOGETHER = 1 << 15
@@ -109,25 +111,26 @@ def watched_rounds(first: int, stop: int) -> list[int]:
     return sorted({t for t in (*doubled, *often) if max(first, FIRST) <= t < stop})
 
 
-def slope_rounds(streams: Mapping[str, Array], rounds: int) -> set[int]:
-    """Rounds of a run, from 0, in which gradients are evaluated: some at even distances, and those with the largest
-    data.
+def slope_rounds(streams: Mapping[str, Array], rounds: int, kept: Array) -> list[int]:
+    """Rounds of a run, from 0, in which gradients are evaluated: those `kept` (rising) where they are few, else some at even distances and
+    those with the largest data.
     """
-    results = {*np.linspace(0, rounds - 1, min(rounds, 32)).astype(int).tolist()}
+    if len(kept) <= EVENLY:
+        return [int(t) for t in kept]
+    results = {*np.linspace(0, rounds - 1, min(rounds, EVENLY)).astype(int).tolist()}
     for values in streams.values():
         if values.size:
             apart = -(-values[:rounds].size // MOST_DATA)
             results |= {apart * t for t in _largest_rounds(values[:rounds:apart])}
-    return results
+    return sorted(results)
 
 
 def _largest_rounds(values: Array) -> set[int]:
     """Two rounds with the largest entries and two with the largest sums of squares, looked for part by part."""
-    entries, squares = _Largest(), _Largest()
-    step = max(1, TOGETHER * len(values) // values.size)
+    entries, squares, width = _Largest(), _Largest(), values[0].size
+    step = max(1, TOGETHER // width)
     for start in range(0, len(values), step):
-        part = np.asarray(values[start : start + step], dtype=np.float64)
-        part = part.reshape(len(part), -1)
+        part = np.ascontiguousarray(values[start : start + step], dtype=np.float64).reshape(-1, width)
         if not max(part.max(), -part.min()) <= entries.least:
             columns = np.abs(np.ascontiguousarray(part.T))  # rounds beside each other: vectors of them are reduced
             entries.add(columns.max(axis=0), start)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,11 @@ LARGE = 4 << 20
 
 class _Mapping(mmap.mmap):
     """Mapping of a temporary file, which all changes reach."""
+
+    @cached_property
+    def address(self) -> int:
+        """Address of its first byte."""
+        return np.frombuffer(self, np.uint8, 1).ctypes.data
 
 
 def _mapped(file: int, shape: tuple[int, ...], dtype: Any) -> Array:
@@ -33,7 +39,7 @@ def release(values: Array) -> None:
         base = getattr(base, "base", None)
     if base is None or not values.size or not hasattr(mmap, "MADV_DONTNEED"):
         return
-    first = values.__array_interface__["data"][0] - np.ndarray((1,), np.uint8, base).ctypes.data
+    first = values.__array_interface__["data"][0] - base.address
     length = sum((n - 1) * stride for n, stride in zip(values.shape, values.strides)) + values.itemsize
     whole = first // mmap.PAGESIZE * mmap.PAGESIZE
     base.madvise(mmap.MADV_DONTNEED, whole, first + length - whole)

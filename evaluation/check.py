@@ -264,26 +264,21 @@ def _index(stream: StreamRange, entry: int) -> str:
     return entry_name(stream.axes, [int(i) for i in np.unravel_index(entry, stream.shape)])
 
 
-def ends(values: Array) -> tuple[float, float]:
-    """Least and greatest of values (rounds, entries); nan where one is."""
-    step = max(1, BLOCK // max(1, values.shape[1]))
-    each = np.empty((-(-len(values) // step), 2))
-    for k, row in enumerate(each):
-        part = values[k * step : (k + 1) * step]
-        row[:] = part.min(), part.max()
-        release(values[: k * step])
-    return float(each[:, 0].min()), float(each[:, 1].max())
-
-
 def far_within(stream: StreamRange, values: Array) -> str | None:
     """Remark on data that fill a small part of the bounds, for which settings are made; None where they fill enough of
-    them.
+    them. Values (rounds, entries) are looked at until they do.
     """
     low, high = float(np.min(stream.lower)), float(np.max(stream.upper))
     if stream.integer or len(values) < ENOUGH or not np.isfinite(high - low):
         return None
-    least, greatest = ends(values)
-    if not 0 < WIDE * (greatest - least) < high - low:
+    least, greatest, step = np.inf, -np.inf, max(1, BLOCK // max(1, values.shape[1]))
+    for start in range(0, len(values), step):
+        part = values[start : start + step]
+        least, greatest = np.minimum(least, part.min()), np.maximum(greatest, part.max())  # nan stays
+        release(values[:start])
+        if not WIDE * (greatest - least) < high - low:
+            return None
+    if not least < greatest:
         return None
     return (
         f"`{stream.name}` lies in [{least:.6g}, {greatest:.6g}] here, and the model allows [{low:.6g}, {high:.6g}], for which settings "

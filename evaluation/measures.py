@@ -9,6 +9,8 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 ViolationKind = Literal["hard", "soft"]
 Total = Literal["papers", "scaled"]
+TOGETHER = 1 << 18
+"""Rounds whose violations are in memory at once where their sums alone are wanted."""
 
 
 def regret(loss: Array, comparator_loss: Array) -> Array:
@@ -26,13 +28,15 @@ def violation(constraints: Array, kind: ViolationKind) -> Array:
 def last_violation(constraints: Array, kind: ViolationKind) -> Array:
     """Violation after the last round (N,) for values g (T, N)."""
     if kind == "hard":
-        return summed(np.maximum(constraints, 0.0))
+        starts = range(0, len(constraints), TOGETHER)
+        parts = (summed(np.maximum(constraints[k : k + TOGETHER], 0.0)) for k in starts)
+        return sum(parts, np.zeros(constraints.shape[1]))
     return np.asarray(np.maximum(summed(constraints), 0.0))
 
 
 def summed(values: Array) -> Array:
     """Sum over the rounds of values (T, N), which are few beside each other: as a product, which reads them in one pass."""
-    return np.asarray(np.ones(len(values)) @ values)
+    return np.asarray(np.broadcast_to(1.0, len(values)) @ values)
 
 
 def equality_violation(equalities: Array) -> Array:

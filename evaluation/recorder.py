@@ -15,7 +15,7 @@ from oco.backends.monitor import DUALS
 from oco.backends.play import PlayedRounds
 from oco.compiler.problem.canonical import Canonical
 from oco.dsl.diagnostics import fail
-from oco.dsl.spill import release, spacious
+from oco.dsl.spill import RowFile, release, spacious
 from oco.evaluation.data import Data
 from oco.evaluation.measured_run import Record
 
@@ -27,7 +27,9 @@ STREAM_BYTES = 4 << 30  # rounds of an iterator, which cannot be read again, are
 
 
 class Recorder:
-    """Recorder with arrays that grow by doubling. `expected` is the number of rounds where it is known."""
+    """Recorder with arrays that grow by doubling, or files where all rounds come in blocks. `expected` is the number of rounds where it is
+    known.
+    """
 
     def __init__(self, problem: Canonical, learner: Learner, expected: int | None, keep: Keep, collect: bool) -> None:
         self.problem = problem
@@ -42,6 +44,7 @@ class Recorder:
         self._duals = [f.name for f in learner.compiled.program.state if f.name in DUALS]
         self._carried = [s.name for s in problem.carried]
         self._columns: dict[str, Array] = {}
+        self._written: dict[str, tuple[RowFile, tuple[int, ...]]] | None = None if collect or expected is None else {}
 
     def _kept(self, keep: Keep) -> tuple[tuple[str, ...], int]:
         """Names of the decisions to keep, and the interval in rounds (0: only the last)."""
@@ -142,29 +145,21 @@ class Recorder:
 
     def add_block(self, played: PlayedRounds) -> None:
         """Record several rounds at once."""
-        rows = slice(self.count, self.count + played.rounds)
-        for name, value in (
-            ("loss", played.loss),
-            ("constraints", played.constraints),
-            ("equalities", played.equalities),
-        ):
-            self._room(name, rows.stop - 1, value[0])[rows] = value
-        for name in self._duals:
-            self._room(f"dual.{name}", rows.stop - 1, played.after[name][0])[rows] = played.after[name]
-        for name in self._carried:
-            self._room(f"carried.{name}", rows.stop - 1, played.left[name][0])[rows] = played.left[name]
+        measured = {"loss": played.loss, "constraints": played.constraints, "equalities": played.equalities}
+        measured |= {f"dual.{name}": played.after[name] for name in self._duals}
+        measured |= {f"carried.{name}": played.left[name] for name in self._carried}
+        for name, values in measured.items():
+            self._append(name, self.count, values)
         if self.every and played.decisions:
-            first = -self.count % self.every
+            first, start = -self.count % self.every, -(-self.count // self.every)
             for name in self.names:
-                kept = played.decisions[name][first :: self.every]
-                start = -(-self.count // self.every)
-                if len(kept):
-                    self._room(f"decision.{name}", start + len(kept) - 1, kept[0])[start : start + len(kept)] = kept
+                if len(kept := played.decisions[name][first :: self.every]):
+                    self._append(f"decision.{name}", start, kept)
         elif played.decisions:
             self._last = {name: played.decisions[name][-1].copy() for name in self.names}  # not the whole block
         for column in self._columns.values():
-            release(column[: rows.start])
-        self.count = rows.stop
+            release(column[: self.count])
+        self.count += played.rounds
         self.loss_sum += float(played.loss.sum())
         self.violation_sum += float(np.maximum(played.constraints, 0.0).sum())
 
@@ -172,6 +167,33 @@ class Recorder:
     def duals(self) -> list[str]:
         """Names of the fields of the state that are kept after each round."""
         return self._duals
+
+    def _append(self, name: str, start: int, values: Array) -> None:
+        """Put the next values of a column, the first at `start`."""
+        if self._written is None or values.dtype != np.float64:
+            self._room(name, start + len(values) - 1, values[0])[start : start + len(values)] = values
+            return
+        if name not in self._written:
+            width = int(np.prod(values.shape[1:], dtype=np.int64))
+            self._written[name] = RowFile(self._rows(name), width, self._among), values.shape[1:]
+        self._written[name][0].add(np.ascontiguousarray(values).reshape(len(values), -1))
+
+    def _end(self) -> None:
+        """Make columns of what was written to files."""
+        for name, (file, shape) in (self._written or {}).items():
+            rows = file.array()
+            self._columns[name] = rows.reshape(len(rows), *shape)
+        self._written = None
+
+    def _rows(self, name: str) -> int:
+        """Rows of a column, as far as they are known before the first."""
+        rows = self.expected or 256
+        return max(1, -(-rows // self.every) if name.startswith("decision.") and self.every else rows)
+
+    @property
+    def _among(self) -> int:
+        """Number of columns like each of them."""
+        return 3 + len(self._duals)
 
     def _put(self, name: str, row: int, value: Any) -> None:
         self._room(name, row, value)[row] = value
@@ -181,9 +203,8 @@ class Recorder:
         column = self._columns.get(name)
         if column is None or row >= len(column):
             entry = np.asarray(value)
-            rows = (self.expected or 256) if column is None else 2 * len(column)
-            rows = max(1, -(-rows // self.every) if name.startswith("decision.") and self.every else rows)
-            grown = spacious((max(rows, row + 1), *entry.shape), entry.dtype, among=3 + len(self._duals))
+            rows = self._rows(name) if column is None else 2 * len(column)
+            grown = spacious((max(rows, row + 1), *entry.shape), entry.dtype, self._among)
             if column is not None:
                 grown[: len(column)] = column
             self._columns[name] = column = grown
@@ -195,6 +216,7 @@ class Recorder:
 
     def carried(self) -> dict[str, Array]:
         """Values that rounds left to the next, as arrays."""
+        self._end()
         return self._starting("carried.", self.count)
 
     def _starting(self, prefix: str, rows: int) -> dict[str, Array]:
@@ -202,6 +224,7 @@ class Recorder:
 
     def record(self) -> Record:
         """Record of all that was kept."""
+        self._end()
         rows = self.count
         kept = np.arange(0, rows, self.every) if self.every else np.array([rows - 1])
         if self.every:

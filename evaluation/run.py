@@ -212,7 +212,7 @@ def _monitor(learner: Learner, record: Record, data: Data) -> None:
     fields = learner.compiled.program
     whole = [f.name for f in fields.decision] == [*record.decisions]
     if whole and {f.name for f in fields.feedback} <= data.names:
-        looked_at = np.array(sorted(slope_rounds(data.given, rounds)), dtype=np.int64)
+        looked_at = slope_rounds(data.given, rounds, record.kept)
         places = {int(record.kept[k]): int(k) for k in np.flatnonzero(np.isin(record.kept, looked_at))}
         for t, now in data.at(places):
             learner.record_slopes(t + 1, [d[places[t]] for d in kept], [now[f.name] for f in fields.feedback])

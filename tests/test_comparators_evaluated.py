@@ -113,3 +113,9 @@ def test_products_with_a_factor_of_all_rounds(factor: np.ndarray) -> None:
     for own in (rows, rows[::2], rows[:0], np.ascontiguousarray(rows.transpose(0, 2, 1)).transpose(0, 2, 1)):
         expected = np.einsum("tij,j...->ti...", own, factor)
         np.testing.assert_allclose(matmul(RoundArray(own), factor).array, expected, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize("rounds", [[], [0], [3, 3, 3], [0, 0, 2, 5, 5], [5, 2, 2, 0]])
+def test_rounds_are_taken_once_in_rising_order(rounds: list[int]) -> None:
+    own, back = evaluated._each_once(np.array(rounds, dtype=np.int64))
+    assert own.tolist() == sorted(set(rounds)) and own[back].tolist() == rounds

@@ -182,20 +182,23 @@ subject to
 @pytest.mark.skipif(not registry.usable("c"), reason="no C compiler")
 @pytest.mark.parametrize("horizon", ["T = 900", "T unknown"])
 def test_wealth_in_c_is_that_of_numpy(horizon: str) -> None:
-    """Streams of several entries, of integers and of a mean alone, over several calls, a value outside of its range among them; the alarm
-    comes in the same round, or in none.
+    """Streams of several entries, of integers, of more entries than a vector holds with bins of their own, and of a mean alone, over
+    several calls, a value outside of its range among them; the alarm comes in the same round, or in none.
     """
+    rates = np.linspace(0.2, 6.0, 9)
     text = (
         f"model m\nhorizon {horizon}\ndecision x in box(0, 1)\nstream s[2, 3] ~ uniform(0, 1)\nstream k[2] ~ poisson(3) in [0, 9]\n"
         "stream u ~ exponential(1)\nstream free[2] in [0, 1]\nstream v[2] in [0, 1] iid mean = 0.4\n"
-        "minimize x * sum(s) + square(x) * (sum(k) + u) + sum(free) * x + sum(v) * x\n"
+        "param r[9]\nstream n[9] ~ poisson(r) in [0, 20]\n"
+        "minimize x * sum(s) + square(x) * (sum(k) + u) + sum(free) * x + sum(v) * x + sum(n) * x\n"
     )
-    problem, rng = canonical(oco.parse(text)), np.random.default_rng(7)
+    problem, rng = canonical(oco.parse(text, params={"r": rates})), np.random.default_rng(7)
     data = {
         "s": rng.random((900, 2, 3)),
         "k": np.minimum(rng.poisson(3.0, (900, 2)), 9),
         "u": rng.exponential(size=900),
         "v": rng.beta(2.0, 3.0, (900, 2)),
+        "n": np.minimum(rng.poisson(rates, (900, 9)), 20),
     }
     data["s"][450, 0, 1], data["v"][620, 0] = -0.3, 1.4
     for alpha, factor in ((1e-3, 1.0), (1e-3, 0.7), (1e-12, 0.7)):

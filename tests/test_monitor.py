@@ -263,6 +263,9 @@ def test_the_largest_rounds_are_found_part_by_part(shape: tuple[int, ...], monke
     expected = {int(t) for s in (sizes.max(axis=1), (sizes**2).sum(axis=1)) for t in np.argsort(s)[-2:]}
     for together in (1, 100, 1 << 15):
         monkeypatch.setattr(monitor, "TOGETHER", together)
-        assert (
-            expected <= monitor.slope_rounds({"v": values}, len(values)) and monitor._largest_rounds(values) == expected
-        )
+        chosen = monitor.slope_rounds({"v": values}, len(values), np.arange(len(values)))
+        assert expected <= set(chosen) and monitor._largest_rounds(values) == expected
+
+
+def test_gradients_are_evaluated_in_all_rounds_whose_decisions_are_kept_where_these_are_few() -> None:
+    assert monitor.slope_rounds({"v": np.zeros((5000, 2))}, 5000, np.array([7, 4999])) == [7, 4999]

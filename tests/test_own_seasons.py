@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import oco
+from oco.compiler.prover import seasons
 from oco.compiler.prover.seasons import own_seasons
 
 TEXT = """\
@@ -98,3 +99,11 @@ def test_they_earn_more_than_one_for_all() -> None:
     for season in (24, 7):
         text = TEXT.replace("yield", "crop").replace("using hedged", f"using hedged with season = {season}")
         assert free < oco.compile(oco.parse(text), data=own).run(own, backend="c").loss[80:].sum() - 5
+
+
+def test_no_more_rounds_are_looked_at_than_tell_a_season(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rounds after them may hold anything."""
+    monkeypatch.setattr(seasons, "MOST_ROUNDS", 200)
+    values = np.sin(2 * np.pi * np.arange(5000) / 24)[:, None]
+    values[200:] = np.nan
+    assert seasons.season_of({"s": values}, ["s"]) == 24

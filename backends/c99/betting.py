@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from oco.backends.c99.build import bets_library
-from oco.compiler.evidence.bets import LEAST, Bets, StatedEntry
+from oco.compiler.evidence.bets import LEAST, StatedEntry
 from oco.compiler.evidence.wealth import stakes
 
 Floats = np.ndarray[Any, Any]
@@ -23,12 +23,15 @@ MEAN, SERIAL, BINNED = range(3)
 
 class _Entry(ctypes.Structure):
     _fields_ = [
-        *(
-            (name, ctypes.c_int64)
-            for name in ("stream", "place", "first", "mean", "serial", "binned", "edges", "bins", "odds")
-        ),
-        *((name, ctypes.c_double) for name in ("centre", "low", "high")),
+        *((name, ctypes.c_int64) for name in ("first", "mean", "serial", "binned", "odds")),
         ("prior", ctypes.c_double * 3),
+    ]
+
+
+class _Beside(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_int64) for name in ("first", "count", "stream", "place", "edges", "bins")),
+        *((name, ctypes.c_double * LANES) for name in ("centre", "low", "high")),
     ]
 
 
@@ -59,49 +62,27 @@ class NativeGrowth:
         self._lanes = np.concatenate([first + np.arange(b.count) for first, b in zip(firsts, bets)])
         self._slope, self._base, self._least = (np.zeros(self._width) for _ in range(3))
         self._entries, self._places = (_Entry * len(entries))(), [(e.stream, e.place) for e in entries]
-        edges, odds, self._stake = [np.zeros(0)], [np.zeros(0)], 0.0
+        self._groups, edges = _groups(entries, self._streams)
+        odds, self._stake = [np.zeros(0)], 0.0
         stake, begun = stakes(entries), np.cumsum([0, *(b.count for b in bets)])
         statements = iter(zip(bets, firsts, groups, stake[begun[:-1]]))
         for row, entry in zip(self._entries, entries):
-            row.stream, row.place = self._streams.index(entry.stream), entry.place
-            row.low, row.high = -np.inf, np.inf
             for number, (b, first, count, prior) in enumerate(islice(statements, len(entry.bets))):
                 row.first = row.first if number else first
                 self._stake += prior * LANES * count
                 if b.odds is not None:
-                    row.binned, row.prior[BINNED] = count, prior
-                    row.edges, row.odds = sum(map(len, edges)), sum(map(len, odds))
-                    row.bins = self._on_bins(b, count * LANES, edges, odds)
+                    row.binned, row.prior[BINNED], row.odds = count, prior, sum(map(len, odds))
+                    odds.append(_in_lanes(b.odds, count * LANES))
                     continue
-                ends = self._on_mean(b, int(first))
-                row.centre, row.low, row.high = b.mean, max(row.low, ends[0]), min(row.high, ends[1])
+                own = slice(int(first), int(first) + b.count)
+                self._slope[own], self._base[own], self._least[own] = b.slopes, 1.0, LEAST
                 if b.serial:
                     row.serial, row.prior[SERIAL] = count, prior
                 else:
                     row.mean, row.prior[MEAN] = count, prior
-        self._edges, self._odds = np.concatenate(edges), _aligned(np.concatenate(odds))
+        self._edges, self._odds = edges, _aligned(np.concatenate(odds))
         columns = (self._slope, self._base, self._least, self._edges, self._odds)
         self._tables = _Tables(*(c.ctypes.data for c in columns))
-
-    def _on_mean(self, bets: Bets, first: int) -> tuple[float, float]:
-        """Differences from the mean between which all of these bets pay more than the least; their lanes are filled."""
-        slopes = bets.slopes
-        assert slopes is not None
-        own = slice(first, first + len(slopes))
-        self._slope[own], self._base[own], self._least[own] = slopes, 1.0, LEAST
-        ends = (LEAST - 1.0) / slopes
-        low, high = float(ends[slopes > 0].max(initial=-np.inf)), float(ends[slopes < 0].min(initial=np.inf))
-        return (max(low, -high), min(high, -low)) if bets.serial else (low, high)
-
-    @staticmethod
-    def _on_bins(bets: Bets, width: int, edges: list[Floats], odds: list[Floats]) -> int:
-        """Number of bins, whose edges and payments are appended, a row of lanes for each bin."""
-        assert bets.edges is not None and bets.odds is not None
-        table = np.zeros((bets.odds.shape[1], width))
-        table[:, : bets.count] = bets.odds.T
-        edges.append(bets.edges)
-        odds.append(table.reshape(-1))
-        return len(table)
 
     def __call__(
         self, begun: Floats, values: Mapping[str, Floats], last: Mapping[str, Floats], shares: Floats
@@ -115,11 +96,57 @@ class NativeGrowth:
         before = np.array([last[stream][place] if last else np.nan for stream, place in self._places])
         self._play(
             _pointer(wealth),
-            *(self._entries, ctypes.c_int64(len(self._places)), ctypes.byref(self._tables)),
+            *(self._entries, self._groups, ctypes.c_int64(len(self._groups)), ctypes.byref(self._tables)),
             *(addresses, _pointer(strides), _pointer(before), _pointer(later)),
             *(ctypes.c_int64(len(shares)), _pointer(totals)),
         )
         return wealth[self._lanes], totals - self._stake * later
+
+
+def _groups(entries: Sequence[StatedEntry], streams: Sequence[str]) -> tuple[Any, Floats]:
+    """Entries beside each other, `LANES` of them at most, and the edges of their bins, a row of lanes for each."""
+    runs: list[list[StatedEntry]] = []
+    for k, entry in enumerate(entries):
+        if (
+            k
+            and len(runs[-1]) < LANES
+            and (entry.stream, entry.place - 1) == (entries[k - 1].stream, entries[k - 1].place)
+        ):
+            runs[-1].append(entry)
+        else:
+            runs.append([entry])
+    results, edges, first = (_Beside * len(runs))(), [np.zeros(0)], 0
+    for row, own in zip(results, runs):
+        row.first, row.count, row.stream, row.place = first, len(own), streams.index(own[0].stream), own[0].place
+        binned = [next((b.edges for b in e.bets if b.edges is not None), np.zeros(0)) for e in own]
+        row.edges, row.bins = sum(map(len, edges)), 1 + max(map(len, binned))
+        edges.append(
+            _in_lanes(np.array([np.pad(b, (0, row.bins - 1 - len(b)), constant_values=np.inf) for b in binned]), LANES)
+        )
+        for k, entry in enumerate(own):
+            row.centre[k], row.low[k], row.high[k] = _above_the_least(entry)
+        first += len(own)
+    return results, np.concatenate(edges)
+
+
+def _in_lanes(rows: Floats, width: int) -> Floats:
+    """Columns of rows, each filled up with zeros to so many lanes, one after the other."""
+    result = np.zeros((rows.shape[1], width))
+    result[:, : len(rows)] = rows.T
+    return result.reshape(-1)
+
+
+def _above_the_least(entry: StatedEntry) -> tuple[float, float, float]:
+    """Mean of an entry, and the differences from it between which all bets on it pay more than the least."""
+    mean, low, high = 0.0, -np.inf, np.inf
+    for b in entry.bets:
+        if b.slopes is None:
+            continue
+        ends = (LEAST - 1.0) / b.slopes
+        own = float(ends[b.slopes > 0].max(initial=-np.inf)), float(ends[b.slopes < 0].min(initial=np.inf))
+        least, greatest = (max(own[0], -own[1]), min(own[1], -own[0])) if b.serial else own
+        mean, low, high = b.mean, max(low, least), min(high, greatest)
+    return mean, low, high
 
 
 def _in_rows(values: Floats) -> Floats:

@@ -13,6 +13,8 @@ Floats = np.ndarray[Any, Any]
 
 SHARE = 0.2
 """Share of the rounds that are looked at, so that the others still show what a season is worth."""
+MOST_ROUNDS = 1 << 18
+"""Rounds that are looked at, from which on their number shows no more: the memory for them does not grow with the data."""
 LEAST_ROUNDS = 12  # rounds from which a correlation says something
 LEAST_CORRELATION, DEVIATIONS = 0.1, 3.0
 """Least correlation at a season: this number, and so many standard deviations of the correlation of noise."""
@@ -34,7 +36,7 @@ NEAR, NEARLY = 0.1, 0.8
 
 
 def season_of(data: Mapping[str, Floats], names: Iterable[str]) -> int:
-    """Rounds of the season of these streams (the round first) on the first `SHARE` of the rounds; 1 where none shows."""
+    """Rounds of the season of these streams (the round first), as the first `SHARE` of the rounds show it; 1 where none shows."""
     values = _first(data, names)
     if len(values) < LEAST_ROUNDS:
         return 1
@@ -42,14 +44,14 @@ def season_of(data: Mapping[str, Floats], names: Iterable[str]) -> int:
 
 
 def _first(data: Mapping[str, Floats], names: Iterable[str]) -> Floats:
-    """First `SHARE` of the rounds of these streams, (R, E), of evenly spread entries where there are many numbers."""
-    own = [np.asarray(data[n], dtype=np.float64) for n in names if n in data]
-    rounds = int(SHARE * min((len(v) for v in own), default=0))
+    """First `SHARE` of the rounds of these streams, or `MOST_ROUNDS`, (R, E), of evenly spread entries where there are many numbers."""
+    own = [np.asarray(data[n]) for n in names if n in data]
+    rounds = min(int(SHARE * min((len(v) for v in own), default=0)), MOST_ROUNDS)
     if not rounds:
         return np.zeros((0, 1))
     entries = [(v[:rounds].reshape(rounds, -1), e) for v in own for e in range(v[:1].size)]
     most = min(MOST_ENTRIES, max(LEAST_ENTRIES, MOST_NUMBERS // rounds))
-    return np.stack([v[:, e] for v, e in entries[:: -(-len(entries) // most)]], axis=1)
+    return np.stack([v[:, e] for v, e in entries[:: -(-len(entries) // most)]], axis=1).astype(np.float64, copy=False)
 
 
 def own_seasons(data: Mapping[str, Floats], names: Iterable[str]) -> dict[str, int]:

@@ -47,8 +47,17 @@ class EvaluatedRows(OfRounds):
         rounds, entries = np.divmod(rows, self.base.entries)
         if len(x) > 1:
             return x, rounds, (np.arange(len(rows)), entries)
-        own, back = np.unique(rounds, return_inverse=True)
+        own, back = _each_once(rounds)
         return x, own, (back, entries)
+
+
+def _each_once(rounds: Array) -> tuple[Array, Array]:
+    """Rounds in rising order, each once, and the place of each of these among them."""
+    if np.any(rounds[1:] < rounds[:-1]):
+        own, back = np.unique(rounds, return_inverse=True)
+        return own, back
+    new = np.diff(rounds, prepend=-1) != 0
+    return rounds[new], np.cumsum(new) - 1
 
 
 def evaluated_rows(rounds: RoundArrays, expr: Expr) -> EvaluatedRows | None:

@@ -26,8 +26,8 @@ from oco.evaluation.comparators.products import applied
 Array = np.ndarray[Any, Any]
 Layout = tuple[tuple[str, tuple[int, ...]], ...]
 
-TOGETHER = 1 << 19
-"""Numbers of rounds that are evaluated together where each round has a point of its own."""
+TOGETHER = 1 << 18
+"""Numbers of rounds that are evaluated together: 2 MB, so that what is made of them stays in the cache."""
 _WEIGHTS = "_weights"
 _TOWARDS = "_towards_"
 

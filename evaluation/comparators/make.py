@@ -17,8 +17,8 @@ from oco.evaluation.comparators.functions import ALL, General, OfRounds, Quadrat
 from oco.evaluation.comparators.structure import separable
 
 Array = np.ndarray[Any, Any]
-TOGETHER = 1 << 21
-"""Second derivatives of rounds that are in memory at once while sums are formed."""
+TOGETHER = 1 << 20
+"""Second derivatives of rounds that are in memory at once while sums are formed: 8 MB, of which the cache holds most."""
 
 
 def functions(rounds: RoundArrays, expr: Expr) -> OfRounds:

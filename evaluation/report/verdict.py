@@ -206,10 +206,10 @@ def kept_constraints(trace: MeasuredRun) -> list[ConstraintRecord]:
         columns.setdefault((name, c.timing), []).extend(range(start, end))
         shares[name], margins[name] = rounding_of(c), c.margin
     results = []
-    budgets, spent = trace.totals[1], trace.spent()
+    budgets, spent = trace.totals[1], trace.last_spent()
     for (label, timing), where in columns.items():
         if trace.totals[0][where].all():
-            results.append(_in_total(label, spent[-1, where], budgets[where]))
+            results.append(_in_total(label, spent[where], budgets[where]))
             continue
         g, slack = trace.constraints[:, where], _slack(trace.promise.scales, where, shares[label])
         margin = margins[label]

@@ -45,7 +45,13 @@ class CutDual:
     """
 
     def __init__(
-        self, t: Tracer, base: Domain, C: Floats | Value, r: Floats | Value, inequalities: int, give: float | Floats = 0.0
+        self,
+        t: Tracer,
+        base: Domain,
+        C: Floats | Value,
+        r: Floats | Value,
+        inequalities: int,
+        give: float | Floats = 0.0,
     ) -> None:
         self.t, self.base, self.count, self.rigid = t, base, r.shape[0], not np.any(give)
         self.give = t.constant(give, "give", "how far each row gives way") if isinstance(give, np.ndarray) else give

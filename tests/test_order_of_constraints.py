@@ -94,3 +94,36 @@ def test_shares_give_way_to_what_holds_in_each_round(slow: str, rule: str, backe
         learner.observe(price=rng.uniform(1, 9, 3), demand=14.0 if t % 5 else 2.0)
         before = p
     assert gave_way > 5
+
+
+HEATING = """\
+model heating
+horizon T = 40
+decision heat[3] in box(0, [35, 90, 40])
+context forecast in [-25, 30]
+context gas_price in [0, 120]
+stream power in [-100, 500]
+stream demand in [0, 160]
+minimize 8 * heat[0] + gas_price * heat[1] / 0.92 + power * heat[2] / 3 + 0.02 * sum_squares(heat)
+subject to
+    warm: sum(heat) >= demand                  in 98% of rounds
+    up:   heat - prev(heat) <= [4, 30, 20]     each round
+    down: prev(heat) - heat <= [4, 30, 20]     each round
+using hedged
+"""
+
+
+def test_backends_agree_where_ramps_keep_experts_together() -> None:
+    """In the first rounds experts decide and lose alike, so that rounding must not choose between them."""
+    rng, hours = np.random.default_rng(3), np.arange(40)
+    outside = 4 - 6 * np.cos(2 * np.pi * hours / 24) + rng.normal(0, 1, 40)
+    data = {
+        "forecast": outside,
+        "gas_price": np.repeat(rng.uniform(30, 60, 2), 24)[:40],
+        "power": np.clip(60 + 40 * np.sin(2 * np.pi * hours / 24) + rng.normal(0, 15, 40), -100, 500),
+        "demand": np.clip(3.2 * (17 - outside) + rng.normal(0, 3, 40), 0, 160),
+    }
+    plan = oco.compile(oco.parse(HEATING))
+    numpy, c = (plan.run(data, backend=b).decisions for b in ("numpy", "c"))
+    assert (np.abs(np.diff(c, axis=0)) <= np.array([4, 30, 20]) + 1e-7).all()
+    np.testing.assert_allclose(c, numpy, rtol=0, atol=1e-9 * np.abs(c).max())

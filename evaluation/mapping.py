@@ -210,12 +210,12 @@ def _underscored(stream: StreamRange, table: Table) -> tuple[str, ...]:
     """The columns `NAME_i`, `NAME_i_j`, in order, where there is one for each entry, counted from 0; other names may end in numbers."""
     places = list(np.ndindex(*stream.shape)) if stream.shape else []
     ends = {c: _UNDERSCORED.search(c) for c in table.arrays if c.startswith(f"{stream.name}_")}
-    found = {
+    columns = {
         tuple(int(i) for i in end.group(1).split("_")): column
         for column, end in ends.items()
         if end is not None and column[: end.start()] == stream.name
     }
-    return tuple(found[place] for place in places) if set(found) == set(places) else ()
+    return tuple(columns[place] for place in places) if set(columns) == set(places) else ()
 
 
 def _expand(stream: StreamRange, given: Sequence[str], table: Table) -> tuple[str, ...]:

@@ -25,8 +25,8 @@ ENOUGH = 64  # rounds that tell how wide the data are
 class Requirement:
     """Requirement on a cell: messages for one cell, for several together, and for each of several.
 
-    They may name the `{value}` of a cell and its `{bounds}`; for several cells the `{stream}`, the `{least}` and the
-    `{greatest}`.
+    They may name the `{value}` of a cell and its `{bounds}`; for several cells the `{stream}` and its `{word}` of the
+    language, the `{least}` and the `{greatest}`.
     """
 
     code: str
@@ -39,48 +39,48 @@ class Requirement:
 TEXT = Requirement(
     "OCO828",
     "is `{value}`, which is not a number",
-    "cells of stream `{stream}` are not numbers",
+    "cells of {word} `{stream}` are not numbers",
     " holds `{value}`",
     "write a number with a decimal point",
 )
 MISSING = Requirement(
     "OCO827",
     "is missing",
-    "values of stream `{stream}` are missing",
+    "values of {word} `{stream}` are missing",
     "",
     'fill it, or say --on-missing hold (the last value before) or skip (leave the round out); in Python on_missing="hold"',
 )
 UNHELD = replace(
     MISSING,
     one="is missing, and no value comes before it",
-    many="values of stream `{stream}` are missing, and no value comes before them",
+    many="values of {word} `{stream}` are missing, and no value comes before them",
     hint='fill it, or leave such rounds out: --on-missing skip, in Python on_missing="skip"',
 )
 INFINITE = Requirement(
     "OCO827",
     "is infinite",
-    "values of stream `{stream}` are infinite",
+    "values of {word} `{stream}` are infinite",
     "",
     "correct it; where it stands for a missing value, leave the cell empty and say --on-missing hold or skip",
 )
 FRACTION = Requirement(
     "OCO829",
     "is {value}, and the stream takes integers",
-    "values of stream `{stream}` are not integers",
+    "values of {word} `{stream}` are not integers",
     " is {value}",
     "declare the stream without `in 0..k-1` if it may be fractional",
 )
 OUTSIDE = Requirement(
     "OCO830",
     "is {value}, outside the declared bounds {bounds}",
-    "values of stream `{stream}` leave its declared bounds; the least is {least:g}, the greatest {greatest:g}",
+    "values of {word} `{stream}` leave its declared bounds; the least is {least:g}, the greatest {greatest:g}",
     " is {value}, outside {bounds}",
     "check the data, or widen the bounds in the model",
 )
 UNLISTED = Requirement(
     "OCO830",
     "is {value}, which is not one of {bounds}",
-    "values of stream `{stream}` are none of those that it is declared to take; the least is {least:g}, the greatest {greatest:g}",
+    "values of {word} `{stream}` are none of those that it is declared to take; the least is {least:g}, the greatest {greatest:g}",
     " is {value}, none of {bounds}",
     "check the data, or add the value in the model",
 )
@@ -247,7 +247,7 @@ def _reported(
     entries = [entry for _, entry in tally.cells[:SHOWN]]
     if tally.count == 1:
         return f"{table.name}, {places[0]}: `{places[0].entry}` {_words(rule.one, stream, entries[0], places[0])}", ""
-    message = rule.many.format(stream=stream.name, least=tally.least, greatest=tally.greatest)
+    message = rule.many.format(word=stream.word, stream=stream.name, least=tally.least, greatest=tally.greatest)
     first = [f"{p}: `{p.entry}`{_words(rule.each, stream, e, p)}" for p, e in zip(places, entries)]
     more = [f"and {tally.count - SHOWN} more"] if tally.count > SHOWN else []
     return f"{table.name}: {tally.count} {message}", "; ".join(first + more)

@@ -324,7 +324,9 @@ def _refuse_undrawable(stream: StreamRange, where: str) -> None:
         hint = "give its values (--data FILE, or --data drawn for a trial; in Python the first argument of run)" + (
             f", or a distribution: {distribution}" if distribution else ""
         )
-        raise fail("OCO825", f"{where} has no values for stream `{stream.name}`, which {why}", stream.stream.span, hint)
+        raise fail(
+            "OCO825", f"{where} has no values for {stream.word} `{stream.name}`, which {why}", stream.stream.span, hint
+        )
 
 
 def _with_distribution(stream: StreamRange) -> str | None:

@@ -21,6 +21,7 @@ from oco.evaluation.table import Table
 StreamMap = Mapping[str, str | Sequence[str]]
 
 _NUMBERED = re.compile(r"\[(\d+(?:\s*,\s*\d+)*)\]$")
+_UNDERSCORED = re.compile(r"_(\d+(?:_\d+)*)$")
 
 
 class Way(StrEnum):
@@ -124,6 +125,9 @@ def _assignment(
     numbered = _numbered(stream, table)
     if numbered:
         return Assignment(name, numbered, Way.NUMBER)
+    underscored = _underscored(stream, table)
+    if underscored:
+        return Assignment(name, underscored, Way.NUMBER)
     prefixed = tuple(c for c in table.arrays if c.startswith(f"{name}."))
     if prefixed:
         return Assignment(name, prefixed, Way.PREFIX)
@@ -202,6 +206,18 @@ def _numbered(stream: StreamRange, table: Table) -> tuple[str, ...]:
     return tuple(results[place] for place in wanted) if results else ()
 
 
+def _underscored(stream: StreamRange, table: Table) -> tuple[str, ...]:
+    """The columns `NAME_i`, `NAME_i_j`, in order, where there is one for each entry, counted from 0; other names may end in numbers."""
+    places = list(np.ndindex(*stream.shape)) if stream.shape else []
+    ends = {c: _UNDERSCORED.search(c) for c in table.arrays if c.startswith(f"{stream.name}_")}
+    columns = {
+        tuple(int(i) for i in end.group(1).split("_")): column
+        for column, end in ends.items()
+        if end is not None and column[: end.start()] == stream.name
+    }
+    return tuple(columns[place] for place in places) if set(columns) == set(places) else ()
+
+
 def _expand(stream: StreamRange, given: Sequence[str], table: Table) -> tuple[str, ...]:
     """Replace patterns (`price.*`) by the columns they match, in the order of the file."""
     columns: list[str] = []
@@ -213,15 +229,17 @@ def _expand(stream: StreamRange, given: Sequence[str], table: Table) -> tuple[st
         if not matches:
             hint = _nearest(text, list(table.arrays))
             raise fail(
-                "OCO824", f"{table.name} has no column `{text}`, which stream `{stream.name}` is to take", hint=hint
+                "OCO824",
+                f"{table.name} has no column `{text}`, which {stream.word} `{stream.name}` is to take",
+                hint=hint,
             )
         columns.extend(matches)
     return tuple(columns)
 
 
 def _no_column(stream: StreamRange, table: Table) -> Exception:
-    what = "nothing" if not table.arrays else f"no column for stream `{stream.name}`"
-    wanted = f"`{stream.name}`" if not stream.shape else f"`{stream.name}[0]`, ... or `{stream.name}.NAME`, ..."
+    what = "nothing" if not table.arrays else f"no column for {stream.word} `{stream.name}`"
+    wanted = f"`{stream.name}`" if not stream.shape else _names_looked_for(stream)
     given = _likely(stream, table)
     in_python = json.dumps({stream.name: given[0] if len(given) == 1 else given})
     hint = f"call it {wanted}, or say --map {stream.name}={','.join(given)}, in Python mapping={in_python}"
@@ -230,6 +248,15 @@ def _no_column(stream: StreamRange, table: Table) -> Exception:
         hint = f'give arrays by name, {{"{stream.name}": ...}}, or a file with a line of names; {picked}'
     has = f" (it has {shorten(list(table.arrays))})" if table.arrays else ""
     return fail("OCO822", f"{table.name} has {what}{has}", stream.stream.span, hint)
+
+
+def _names_looked_for(stream: StreamRange) -> str:
+    """Names of columns that an array's entries are looked for under."""
+    first, last = [0] * len(stream.shape), [n - 1 for n in stream.shape]
+    name = stream.name
+    brackets = [f"`{name}[{', '.join(map(str, place))}]`" for place in (first, last)]
+    scores = [f"`{name}_{'_'.join(map(str, place))}`" for place in (first, last)]
+    return f"{' to '.join(brackets)}, {' to '.join(scores)}, or `{name}.NAME` for each entry"
 
 
 def _likely(stream: StreamRange, table: Table) -> list[str]:
@@ -252,7 +279,7 @@ def _check_count(stream: StreamRange, result: Assignment, table: Table) -> None:
         names = shorten(result.columns)
         raise fail(
             "OCO823",
-            f"stream `{stream.name}` has {entries} a round, and {table.name} gives {have} ({names})",
+            f"{stream.word} `{stream.name}` has {entries} a round, and {table.name} gives {have} ({names})",
             stream.stream.span,
             _how_many(stream, result, table),
         )

@@ -138,7 +138,7 @@ class Listing:
         return np.asarray(w / w.sum())
 
     def all_weights(self) -> tuple[list[Array], Array]:
-        least = 1e-5 * math.sqrt(self.spread)
+        least = 1e-4 * math.sqrt(self.spread)
         return [self.weights(L, max(g, least)) for L, g in zip(self.L, self.gap)], self.weights(
             self.L_of, max(self.gap_of, least)
         )
@@ -199,10 +199,10 @@ class Listing:
     def follow(self, losses: Array) -> None:
         each, among = self.all_weights()
         paid = np.array([w @ losses for w in each])
-        least = 1e-5 * math.sqrt(self.spread)
+        least = 1e-4 * math.sqrt(self.spread)
         gaps = [self.lost(losses, w, max(g, least)) for w, g in zip(each, self.gap)]
         self.gap_of += self.lost(paid, among, max(self.gap_of, least))
-        self.spread += (np.ptp(losses) + 1e-3 * abs(losses).max()) ** 2
+        self.spread += (np.ptp(losses) + 1e-2 * abs(losses).max()) ** 2
         self.L_of += paid
         self.gap = np.array(KEPT) * self.gap + gaps
         self.L = np.array(KEPT)[:, None] * self.L + losses

@@ -65,11 +65,14 @@ def message(problem: Canonical, source: Any, **options: Any) -> str:
         "price[0],price[1],price[2],jobs",
         "jobs,price[2],price[0],price[1]",
         "price.a,price.b,price.c,jobs",
+        "price_2,price_1,jobs,price_0",
+        "price_00,price_01,price_02,jobs",
         "time,price.a,price.b,price.c,jobs,other",
     ],
 )
 def test_columns_map_by_name(problem: Canonical, header: str) -> None:
-    numbers = {"price[0]": 1, "price[1]": 2, "price[2]": 3, "price.a": 1, "price.b": 2, "price.c": 3, "jobs": 7}
+    numbers = {f"price_{pad}{i}": i + 1 for i in range(3) for pad in ("", "0")}
+    numbers |= {"price[0]": 1, "price[1]": 2, "price[2]": 3, "price.a": 1, "price.b": 2, "price.c": 3, "jobs": 7}
     row = ",".join(str(numbers.get(c, "2017-05-01 00:00" if c == "time" else 9)) for c in header.split(","))
     data = load_data(problem, table(f"{header}\n{row}\n"))
     assert data.rounds == 1
@@ -88,6 +91,16 @@ def test_numbered_columns_sort_by_number_and_named_ones_keep_the_order_of_the_fi
     np.testing.assert_array_equal(
         load_data(problem, table(f"{named}\n{row}\n")).array("c"), [np.arange(10.0, -1.0, -1.0)]
     )
+
+
+def test_entries_by_underscores_are_all_there_or_none() -> None:
+    text = "model m\nhorizon T = 2\ndecision x in box(0, 1)\ncontext ahead[2, 2] in [0, 9]\nstream c in [0, 9]\nminimize c * x\n"
+    problem = canonical(parse(text))
+    whole = "ahead_1_0,ahead_0_0,ahead_0_1,ahead_1_1,c\n3,1,2,4,5\n"
+    np.testing.assert_array_equal(load_data(problem, table(whole + "3,1,2,4,5\n")).array("ahead")[1], [[1, 2], [3, 4]])
+    words = message(problem, table("ahead_0_0,ahead_0_1,ahead_2017,c\n1,2,3,4\n"))
+    assert "no column for context `ahead`" in words
+    assert "`ahead[0, 0]` to `ahead[1, 1]`, `ahead_0_0` to `ahead_1_1`, or `ahead.NAME` for each entry" in words
 
 
 def test_an_explicit_mapping_wins(problem: Canonical) -> None:

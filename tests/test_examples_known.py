@@ -61,3 +61,25 @@ def test_pacing_does_not_overspend_and_caching_moves_little() -> None:
     keep = run_of("caching", "c").decisions
     assert np.abs(np.diff(keep, axis=0)).sum(axis=1).max() <= 0.8 + 1e-9
     np.testing.assert_allclose(keep.sum(axis=1), 3, atol=1e-9)
+
+
+def test_a_heat_store_with_forecasts_pays_less_than_every_thermostat() -> None:
+    with (EXAMPLES / "data" / "heat_store.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))[:168]
+    price, demand = (np.array([float(r[n]) for r in rows]) for n in ("price", "demand"))
+
+    def paid(heat: Any) -> float:
+        """Cost of hours in which the heat made is heat(hour, stored)."""
+        stored, total = 6.0, 0.0
+        for t, (p, d) in enumerate(zip(price, demand, strict=True)):
+            x = float(np.clip(heat(t, stored), 0, 4))
+            total += p * x / 3 + 120 * max(d - 0.99 * stored - x, 0)
+            stored = min(max(0.99 * stored + x - d, 0), 12)
+        return total
+
+    plan = oco.compile(oco.load(EXAMPLES / "heat_store.oco"))
+    run = plan.run(EXAMPLES / "data" / "heat_store.csv", rounds=168, backend="numpy")
+    own = run.decisions.ravel()
+    assert run.loss.sum() == pytest.approx(paid(lambda t, s: own[t]), rel=1e-9)
+    levels = [paid(lambda t, s, level=level: level - 0.99 * s + demand[max(t - 1, 0)]) for level in range(13)]
+    assert run.loss.sum() < 0.95 * min(levels)

@@ -66,7 +66,7 @@ class Weights:
         self.L, self.gap, self.L_of, self.gap_of, self.spread = np.zeros(count), [0.0, 0.0], np.zeros(2), 0.0, 0.0
 
     def made(self) -> tuple[list[Array], Array, list[float]]:
-        least, K = max(1e-5 * math.sqrt(self.spread), 1e-290), len(self.L)
+        least, K = max(1e-4 * math.sqrt(self.spread), 1e-290), len(self.L)
         etas = [math.log(K) / max(self.gap[0], least), min(1.0, math.log(K) / max(self.gap[1], least))]
         etas.append(math.log(2) / max(self.gap_of, least))
         return [soft(self.L, eta) for eta in etas[:2]], soft(self.L_of, etas[2]), etas
@@ -80,7 +80,7 @@ class Weights:
         means = np.array([paid(w @ x) for w in each])
         self.gap_of += lost(means, among, etas[2], paid(self.mean(x)))
         self.gap = [g + lost(losses, w, eta, m) for g, w, eta, m in zip(self.gap, each, etas, means)]
-        self.spread += (np.ptp(losses) + 1e-3 * abs(losses).max()) ** 2
+        self.spread += (np.ptp(losses) + 1e-2 * abs(losses).max()) ** 2
         self.L, self.L_of = self.L + losses, self.L_of + means
 
 

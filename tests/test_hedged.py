@@ -68,7 +68,7 @@ def test_regret_on_the_penalised_loss_is_what_was_paid(kind: str) -> None:
     played, squares, total, seen = 0.0, 0.0, np.zeros(experts), list[Round]()
     for t in range(rounds):
         (x,), before, paid = run.decisions, run.value("L")[0], run.value("L_of")
-        least = 1e-5 * math.sqrt(run.value("spread"))
+        least = 1e-4 * math.sqrt(run.value("spread"))
         weights = [softmin(L, max(gap, least)) for L, gap in zip(run.value("L"), run.value("gap"))]
         among = softmin(paid, max(run.value("gap_of"), least))
         seen.append(d := respond(x, t))

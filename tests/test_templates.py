@@ -13,7 +13,7 @@ from oco.cli.files import templates
 
 
 def test_there_is_one_for_each_problem() -> None:
-    assert {"pacing", "inventory", "dispatch", "portfolio", "routing", "staffing"} <= set(templates())
+    assert {"pacing", "inventory", "dispatch", "portfolio", "routing", "staffing", "storage"} <= set(templates())
 
 
 @pytest.mark.parametrize("problem", templates())

@@ -210,3 +210,16 @@ def test_tables_of_long_numbers_fit_the_screen() -> None:
     wide, narrow = table.lines(), table.lines(60)
     assert max(map(len, wide)) > 60 >= max(map(len, narrow))
     assert [float(c) for c in narrow[2].split()[2:]] == pytest.approx(numbers, rel=1e-3)
+
+
+def test_the_run_line_says_what_is_done_where_a_value_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.csv").write_text("c[0],c[1],need\n0.5,-0.5,1\n,-0.5,1\n0.5,-0.5,1\n")
+    for way, status, rounds in (("hold", 0, "3 rounds"), ("skip", 0, "2 rounds"), ("error", 1, "OCO827")):
+        (tmp_path / "m.oco").write_text(f"# run: --data m.csv --on-missing {way}\n{TIGHT}")
+        assert main(["data", "m.oco"]) == status
+        shown = capsys.readouterr()
+        assert rounds in shown.out + shown.err
+    assert main(["data", "m.oco", "--on-missing", "hold"]) == 0

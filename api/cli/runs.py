@@ -67,6 +67,7 @@ def run(
     model = _named(model, replay, as_json)
     stated = stated_options(model) if data is None else StatedOptions()
     data, mapping, rounds = data or stated.data, mapping or stated.mapping, rounds or stated.rounds
+    on_missing = stated.on_missing if on_missing == "error" else on_missing
     which, loaded = o.baselines_of(baselines), model_at(model, param_values(param))
     names = [a.strip() for a in algorithms.split(",") if a.strip()] if algorithms else [None]
     (cost, following), settings = o.comparators_of(comparators, budget), pairs(setting, "--set")
@@ -164,6 +165,7 @@ def data(
     stated = stated_options(model)
     if source is None:
         source, mapping = stated.data, mapping or stated.mapping
+        on_missing = stated.on_missing if on_missing == "error" else on_missing
     if source is None or str(source) == o.DRAWN:
         raise typer.BadParameter("name the file of data to look at", param_hint="--data")
     result = describe(model_at(model, param_values(param)), source, parse_map(mapping or []), on_missing)

@@ -20,11 +20,14 @@ LINE = re.compile(r"(?m)^#[ \t]*run:[ \t]*(.*?)[ \t]*$")
 
 @dataclass(frozen=True)
 class StatedOptions:
-    """Rounds that a model file names for its runs: a file of data or `drawn`, how its columns map, how many rounds."""
+    """Rounds that a model file names for its runs: a file of data or `drawn`, how its columns map, how many rounds, and what is done
+    where a value is missing.
+    """
 
     data: Path | None = None
     mapping: list[str] = field(default_factory=list)
     rounds: int | None = None
+    on_missing: str = "error"
 
 
 class _OptionReader(argparse.ArgumentParser):
@@ -38,6 +41,7 @@ def _reader() -> _OptionReader:
     reader.add_argument("--data")
     reader.add_argument("--map", action="append", default=[])
     reader.add_argument("--rounds", type=int)
+    reader.add_argument("--on-missing", default="error")
     return reader
 
 
@@ -53,7 +57,7 @@ def stated_options(path: Path) -> StatedOptions:
     try:
         given = _reader().parse_args(shlex.split(line.group(1)))
     except ValueError as error:
-        hint = "it may have --data FILE (or drawn), --map STREAM=COLUMNS and --rounds N"
+        hint = "it may have --data FILE (or drawn), --map STREAM=COLUMNS, --rounds N and --on-missing WHAT"
         raise fail("OCO912", f"the `run:` line cannot be read: {error}", span, hint) from None
     if given.rounds is not None and given.rounds < 1:
         raise fail("OCO912", f"the `run:` line asks for {given.rounds} rounds", span, "ask for 1 or more")
@@ -61,4 +65,4 @@ def stated_options(path: Path) -> StatedOptions:
     if data is not None and data != DRAWN:
         locate(data, path.parent, span)
         data = str(path.parent / data)
-    return StatedOptions(None if data is None else Path(data), given.map, given.rounds)
+    return StatedOptions(None if data is None else Path(data), given.map, given.rounds, given.on_missing)

@@ -43,9 +43,9 @@ and without constraints their weights cost no more than (ln K + 2 ln 2) / theta 
 weighting with a rate of theta at most, beside the best expert, and 2 Delta_T <= 2 (ln 2 / theta + M) between the two weightings. Where
 nothing predicts the data these are all experts but the gradients.
 
-Rates count a Delta as e F at least, e = 1e-5 and F^2 = sum_t s_t^2, s_t the range of the experts' losses and a thousandth of their size, so
+Rates count a Delta as e F at least, e = 1e-4 and F^2 = sum_t s_t^2, s_t the range of the experts' losses and a hundredth of their size, so
 that rounding does not choose between those that lost alike. The price is then Delta + max(Delta, e F), within the same bound: 2 e F is less
-than sqrt((4 + ln 2) sum s_t^2) wherever losses are no more than 10^7 times as large as their range.
+than sqrt((4 + ln 2) sum s_t^2) wherever losses are no more than 10^6 times as large as their range.
 
 Where the loss is about the decision before, P_t(x, y), experts are judged by P_t(x^k_t, x^k_{t-1}), and the theorem is of P_t(x, x): with c
 the most that a move costs, what the weighted decision pays, what experts are judged by and what gradient descent pays are c apart each.

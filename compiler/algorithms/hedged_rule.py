@@ -16,7 +16,7 @@ from oco.compiler.algorithms.loss_steps import beside, decided_beside, is_curved
 from oco.compiler.algorithms.penalties import no_slopes, prices_of, slopes_after
 from oco.compiler.algorithms.predictions import Predictions, places
 from oco.compiler.algorithms.rehearsal import ROUNDS, is_whole, rehearsed
-from oco.compiler.algorithms.stored_value import StoredValue
+from oco.compiler.algorithms.stored_value import GOLDEN, VALUES, StoredValue
 from oco.compiler.algorithms.weighting import Weighting, nothing_paid
 from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.value import Value
@@ -36,6 +36,10 @@ PARTLY = ("x", "margin", "error")
 """State that a rehearsal leaves: decisions, and margins, which hang on the constraints' data alone."""
 REHEARSED = (*PARTLY, "S")
 """State that it leaves where distributions of the loss's data are stated too."""
+ASIDE = 1e-9
+"""Part of the way to a point with other shares of the widths in each entry by which slopes are taken beside a decision that ends in kinks:
+of a step on a whole loss, whose slope counts as a size alone, or where stores have a value, of which nothing is promised.
+"""
 AT_CENTRE = Tolerance(1e-9)
 """Share of a width within which a start is the middle of the domain."""
 MULTIPLIERS, LAST = "mu", "x_last"
@@ -204,7 +208,8 @@ def _gradient_experts(p: Problem, state: State, prices: Value) -> tuple[Value, V
     def one(size: Value, factor: Value, S: Value, *rest: Value) -> tuple[Value, ...]:
         before, own = Point(rest[: len(last)]), Point(rest[len(last) :])
         g = _constraints(p, own)
-        slope = DualPrices(p).slope(state, own, g, factor * prices)
+        at = _off_kinks(p, own) if VALUES in state else own
+        slope = DualPrices(p).slope(state, at, g if at is own else _constraints(p, at), factor * prices)
         total = t.name("total", S + slope.squared_norm())
         eta = t.name("eta", size * D / t.sqrt(2.0 * t.maximum(total, TINY)))
         return (
@@ -296,13 +301,13 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
     ) -> list[Value]:
         margin, rest = (rest[0], rest[1:]) if N else (caps, rest)
         row, y = rest[: len(data)], Point(rest[len(data) :])
+        has_whole = problem_of(moved(y).spec.canonical, samples).whole is not None
         own = as_predicted(moved(y), row, margin, following, samples=samples)
-        slope = own.gradient(y)
+        slope = own.gradient(_off_kinks(p, y) if has_whole else y)
         charged = DualPrices(own).charged(state, y) if priced else y * 0.0
         slope = slope + charged if priced else slope
         total = t.name("total", before + slope.squared_norm())
         alpha = t.name("alpha", t.sqrt(2.0 * t.maximum(total, TINY)) / (2.0 * size * D))
-        has_whole = problem_of(moved(y).spec.canonical, samples).whole is not None
         if has_whole:
             own = as_predicted(moved(y), row, margin, following, True, samples)
         parts = [t.ones((1,))] * has_whole + [caps] * bool(N)
@@ -334,6 +339,16 @@ def _solved(p: Problem, state: State, predictions: Predictions, following: bool)
         parts.append(decided_beside(p, state, [part[nearest:] for part in given[1:]], following))
     total, *blocks = (t.concat(before[:first], *moved) for before, *moved in zip((S, *x.blocks), *parts))
     return {"S": total, "x": Rows(tuple(blocks))}
+
+
+def _off_kinks(p: Problem, y: Point) -> Point:
+    """Point of the domain next to y, at no kink where y is at one: rounding would choose the slope there."""
+    blocks = []
+    for d, b in zip(p.spec.domains, y.blocks, strict=True):
+        shares = 0.25 + 0.5 * np.modf(GOLDEN * np.arange(1, d.size + 1))[0].reshape(d.shape)
+        there = d.project_array(d.lower + shares * (d.upper - d.lower))
+        blocks.append(b + ASIDE * (p.tracer.constant(there, "aside", "towards which slopes are taken") - b))
+    return Point(tuple(blocks))
 
 
 def _within_known(p: Problem, state: State) -> State:

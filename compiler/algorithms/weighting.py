@@ -25,7 +25,7 @@ PLAYED, RATES = "w", "eta"
 
 KEPT = (1.0, 0.99)
 """Share of the losses so far that is kept each round by each of the weightings of the experts, which are weighed in turn."""
-ALIKE, OFFSET = 1e-5, 1e-3
+ALIKE, OFFSET = 1e-4, 1e-2
 """Least Delta as a share of F = sqrt(sum_t s_t^2), s_t the range of the round's losses and `OFFSET` of their size: experts or weightings
 that lost alike up to rounding share the weight, in the place of a choice by the last digit.
 """

@@ -40,13 +40,21 @@ class CutDual:
     projection on `base`, with lam the maximizer of the dual, lam >= 0 for inequalities. Semismooth Newton steps on the rows that are tight
     or have a multiplier find it (Qi & Sun, Math. Program. 58, 1993), with P and its Jacobian those of the base.
 
-    Rows that `give` may be broken, at the cost of the sum of squares of what they are broken by, over 2 give: such an x is always there.
+    Rows that `give`, a number for all or one for each, may be broken, at the cost of the sum of the squares of what they are broken by,
+    each over 2 give: where all give, such an x is always there.
     """
 
     def __init__(
-        self, t: Tracer, base: Domain, C: Floats | Value, r: Floats | Value, inequalities: int, give: float = 0.0
+        self,
+        t: Tracer,
+        base: Domain,
+        C: Floats | Value,
+        r: Floats | Value,
+        inequalities: int,
+        give: float | Floats = 0.0,
     ) -> None:
-        self.t, self.base, self.count, self.give = t, base, r.shape[0], give
+        self.t, self.base, self.count, self.rigid = t, base, r.shape[0], not np.any(give)
+        self.give = t.constant(give, "give", "how far each row gives way") if isinstance(give, np.ndarray) else give
         self.C = t.constant(C, "C", "rows of the cut, of norm one") if isinstance(C, np.ndarray) else C
         self.r = t.constant(r, "r", "right sides of the cut") if isinstance(r, np.ndarray) else r
         free = np.arange(self.count) >= inequalities
@@ -122,7 +130,7 @@ class CutDual:
         v = u * t.minimum(scale, FAR / t.maximum(length, 1.0))
 
         def not_converged(lam: Value, x: Value, steps: Value) -> Value:
-            rounding = (EPS if self.give == 0 else EPS_GIVING) * t.max(t.abs(lam))
+            rounding = (EPS if self.rigid else EPS_GIVING) * t.max(t.abs(lam))
             return t.and_(self._residual(lam, x) > t.maximum(rounding, CONVERGED), steps < MAX_STEPS)
 
         def newton(lam: Value, x: Value, steps: Value) -> tuple[Value, Value, Value]:
@@ -158,14 +166,14 @@ class CutDual:
     def _value(self, v: Value, lam: Value, x: Value) -> tuple[Value, Value]:
         """The dual less |v|^2 / 2, and how much rounding it may hold."""
         t = self.t
-        sides = self.r if self.give == 0 else self.r + (0.5 * self.give) * lam
+        sides = self.r if self.rigid else self.r + (0.5 * self.give) * lam
         parts = t.sum(x * x) * 0.5, t.sum(x * (v - lam @ self.C)), t.sum(lam * sides)
         return parts[0] - parts[1] - parts[2], Tolerance(1e-14) * (1.0 + t.abs(parts[1]) + t.abs(parts[2]))
 
     def _slope(self, lam: Value, x: Value) -> Value:
         """Gradient of the dual at lam, with x the point there."""
         over = self.C @ x - self.r
-        return over if self.give == 0 else over - self.give * lam
+        return over if self.rigid else over - self.give * lam
 
     def _clip(self, lam: Value) -> Value:
         return self.t.where(self.free, lam, self.t.maximum(lam, 0.0))
@@ -181,7 +189,7 @@ class CutDual:
         rows = self._base_rows(v - lam @ self.C, x, self.C)
         active = t.to_float(t.or_(self.free, t.or_(lam > 0.0, slope > 0.0)))
         H = (rows @ self.C.T) * t.outer(active, active)
-        H = H if self.give == 0 else H + t.diag(self.give * active)
+        H = H if self.rigid else H + t.diag(self.give * active)
         # Far away derivatives are like one over the distance; where they are much less, only rounding is left of them.
         far = 1.0 + t.max(t.abs(v)) + t.max(t.abs(lam))
         ridge = RIDGE * t.maximum(t.max(t.diag(H)), 1.0 / far)

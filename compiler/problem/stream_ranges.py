@@ -47,6 +47,11 @@ class StreamRange:
     uncut: Expr | None = None
 
     @property
+    def word(self) -> str:
+        """Word of the language that declares it: `context` or `stream`."""
+        return "context" if self.stream.known else "stream"
+
+    @property
     def stochastic(self) -> bool:
         """True if the values of different rounds are independent draws of one distribution."""
         return self.stream.iid or self.stream.distribution is not None

@@ -16,11 +16,11 @@ from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.problem.canonical import Canonical, Inequality
 from oco.compiler.problem.structure import Structure, entries_alone
-from oco.compiler.proximal.known_point import known_rows
+from oco.compiler.proximal.known_point import known_rows, order_of_penalties
 from oco.dsl.magnitudes import TINY
 
 FIRM = 1e3
-"""Penalty of a row of slope one, in slopes of the step's objective: no loss in the domain buys a violation."""
+"""Least penalty of a row of slope one, in slopes of the step's objective: no loss in the domain buys a violation."""
 
 
 @lru_cache(maxsize=16)
@@ -54,7 +54,8 @@ def beside_known(
     )
     slopes = t.sqrt(both.constraint_gradients(y).squared_norms())[-count:]
     size = t.name("size", t.sqrt(slope.squared_norm()) + 2.0 * alpha * _diameter(own))
-    return both, FIRM * size / t.maximum(slopes, TINY)
+    order = order_of_penalties(rows)
+    return both, FIRM * order / order.min() * size / t.maximum(slopes, TINY)
 
 
 def _diameter(p: Problem) -> float:

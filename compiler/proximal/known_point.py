@@ -8,12 +8,16 @@ empty it is a point of the domain with the least sum of squares of what the rows
 
 whose penalties Q are so large that it breaks the rows only where X_t is empty: then it has the least sum of violations, over rows of slope
 one at y, up to |x - y|^2 / Q.
+
+The domain comes first, then the rows that hold in each round, then those of shares of the rounds with their margins (`yields`): among
+the points that break the rows before them least, those that break these least.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -21,6 +25,7 @@ import numpy as np
 from oco.compiler.domains.affine import in_units
 from oco.compiler.domains.base import Domain
 from oco.compiler.domains.dual_newton import CutDual
+from oco.compiler.domains.norms import Floats
 from oco.compiler.domains.product import Product
 from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.trace import Tracer
@@ -39,6 +44,8 @@ GIVE, MOST_REPEATS, AT_REST = 1e-4, 100, Tolerance(1e-11)
 """Weight, number and least length of the proximal steps towards the least violating point."""
 LARGE = 1e6
 """Penalty of a row of slope one, in diameters of the domain."""
+YIELDING = 1e-3
+"""Part of the penalty of other rows that a row which yields to them has; no row gives way to it at an angle of more than this."""
 ABOVE = ".above"
 """Ending of the label of the first of the two inequalities that make an equality."""
 
@@ -59,8 +66,18 @@ def known_rows(canonical: Canonical) -> Canonical:
     return replace(canonical, inequalities=rows, equalities=(), known=())
 
 
+def yields(c: Inequality) -> bool:
+    """True for a constraint that gives way where no decision satisfies it and the others: one in a share of the rounds."""
+    return c.margin is not None
+
+
 def _is_affine(rows: Canonical) -> bool:
     return rows.structure[0] is Structure.AFFINE
+
+
+def order_of_penalties(rows: Sequence[Inequality]) -> Floats:
+    """Factors of the penalties of the entries of rows, so that those that yield give way to the others."""
+    return np.concatenate([np.full(c.size, YIELDING if yields(c) else 1.0) for c in rows])
 
 
 def nearest_known(p: Problem, y: Point, start: Value) -> tuple[Point, Value]:
@@ -84,7 +101,8 @@ def _nearest_convex(p: Problem, rows: Canonical, y: Point, start: Value) -> tupl
     own = Problem(t, spec, p.seen, p.round, constants=p.constants)
     diameter = math.sqrt(sum(d.diameter("l2") ** 2 for d in p.domain.domains)) or 1.0
     slopes = t.sqrt(own.constraint_gradients(y).squared_norms())
-    most = LARGE * diameter / t.maximum(t.maximum(slopes, abs(own.constraints(y)) / diameter), TINY)
+    order = order_of_penalties(rows.inequalities)
+    most = LARGE * diameter * order / t.maximum(t.maximum(slopes, abs(own.constraints(y)) / diameter), TINY)
     x, multipliers = nearest_step(own, y, t.name("most", most), start)
     return x, t.where(t.any(multipliers >= 0.5 * most), 0.0, multipliers)
 
@@ -96,9 +114,9 @@ def _nearest_affine(p: Problem, rows: Canonical, y: Point, start: Value) -> tupl
     domains = [b.domain for b in blocks]
     base: Domain = domains[0] if len(domains) == 1 else Product((sum(d.size for d in domains),), blocks=tuple(domains))
     size = float(base.radius) or 1.0
-    C, r, inequalities = _rows(p, rows, y, own)
+    cut = _rows(p, rows, y, own).over(size)
     v = _flat(t, p.units.outward_of_any(y)) / size
-    x, multipliers = _within(t, in_units(base, np.zeros(()), size), C, r / size, inequalities, v, start)
+    x, multipliers = _within(t, in_units(base, np.zeros(()), size), cut, v, start)
     x = x * size
     parts, before = [], 0
     for d in domains:
@@ -108,18 +126,60 @@ def _nearest_affine(p: Problem, rows: Canonical, y: Point, start: Value) -> tupl
     return p.units.inward(Point(tuple(parts))), multipliers
 
 
-def _within(
-    t: Tracer, base: Domain, C: Value, r: Value, inequalities: int, v: Value, start: Value
-) -> tuple[Value, Value]:
-    """Point of { x in base : C x <= r } nearest to v, or where there is none the least violating one, and its multipliers.
+@dataclass(frozen=True)
+class _Rows:
+    """Rows C x <= r, C (m, n) of norm one and r (m,): first those that yield, then other inequalities, then equalities."""
+
+    C: Value
+    r: Value
+    yielding: int
+    inequalities: int
+
+    def over(self, size: float) -> _Rows:
+        """Rows on x / size."""
+        return replace(self, r=self.r / size)
+
+    @property
+    def firm(self) -> _Rows:
+        """Rows that do not yield."""
+        k = self.yielding
+        return _Rows(self.C[k:], self.r[k:], 0, self.inequalities - k)
+
+    def met_at(self, t: Tracer, x: Value) -> _Rows:
+        """Rows, those that do not yield as far as x meets them."""
+        k = self.yielding
+        reached = self.C[k:] @ x
+        equal = t.lift(np.arange(self.r.size - k) >= self.inequalities - k)
+        r = t.where(equal, reached, t.maximum(self.r[k:], reached))
+        return replace(self, r=t.concat(self.r[:k], r))
+
+    def dual(self, t: Tracer, base: Domain, give: float | Floats = 0.0) -> CutDual:
+        """Projection on the domain cut by the rows, of which those that `give` may be broken."""
+        return CutDual(t, base, self.C, self.r, self.inequalities, give)
+
+
+def _within(t: Tracer, base: Domain, rows: _Rows, v: Value, start: Value) -> tuple[Value, Value]:
+    """Point of the domain cut by the rows nearest to v, or where there is none the least violating one, and its multipliers.
+
+    Where some rows yield, the point that violates the others least says how far these can be met, and they are met as far.
+    """
+    exact = rows.dual(t, base)
+    multipliers, x = exact.solve(v, start)
+    over = rows.C @ x - rows.r
+    missed = t.max(t.where(exact.free, t.abs(over), over)) > MET
+    first, give = t.where(missed, v, x), np.full(rows.r.size, GIVE)
+    if 0 < rows.yielding < rows.r.size:
+        rows = rows.met_at(t, _least_violating(t, rows.firm.dual(t, base, GIVE), first, missed))
+        give[rows.yielding :] = 0.0
+    return _least_violating(t, rows.dual(t, base, give), first, missed), t.where(missed, 0.0, multipliers)
+
+
+def _least_violating(t: Tracer, giving: CutDual, v: Value, missed: Value) -> Value:
+    """Point that breaks the rows that give way least, reached from v; v itself where none was missed.
 
     Proximal steps on half the sum of squares of what is broken (Rockafellar, SIAM J. Control Optim. 14, 1976), each as a projection with
-    rows that give way, end in a point that breaks the rows least.
+    rows that give way, end in such a point.
     """
-    exact, giving = CutDual(t, base, C, r, inequalities), CutDual(t, base, C, r, inequalities, GIVE)
-    multipliers, x = exact.solve(v, start)
-    over = C @ x - r
-    missed = t.max(t.where(exact.free, t.abs(over), over)) > MET
 
     def on_the_way(x: Value, moved: Value, count: Value) -> Value:
         return t.and_(moved > AT_REST, count < MOST_REPEATS)
@@ -128,12 +188,11 @@ def _within(
         nearer = giving.solve(x, giving.none)[1]
         return nearer, t.max(t.abs(nearer - x)), count + 1
 
-    x, *_ = t.while_(on_the_way, towards, (t.where(missed, v, x), t.where(missed, 1.0, 0.0), t.lift(0)))
-    return x, t.where(missed, 0.0, multipliers)
+    return t.while_(on_the_way, towards, (v, t.where(missed, 1.0, 0.0), t.lift(0)))[0]
 
 
-def _rows(p: Problem, rows: Canonical, y: Point, own: Point) -> tuple[Value, Value, int]:
-    """C (m, n) with rows of norm one and r (m,) of the known constraints in the user's units, inequalities first, and their number."""
+def _rows(p: Problem, rows: Canonical, y: Point, own: Point) -> _Rows:
+    """Rows of the known constraints in the user's units."""
     t, (loose, tight) = p.tracer, _parts(rows.inequalities)
     exprs = [c.expr for c in (*loose, *tight)]
     blocks = p.slopes_of(exprs, y).blocks
@@ -142,13 +201,14 @@ def _rows(p: Problem, rows: Canonical, y: Point, own: Point) -> tuple[Value, Val
     r = C @ _flat(t, own) - p.values(exprs, y)
     norms = t.sqrt(t.sum(C * C, axis=1))
     norms = t.where(norms > 0.0, norms, 1.0)
-    return C / t.reshape(norms, (C.shape[0], 1)), r / norms, sum(c.size for c in loose)
+    sizes = (sum(c.size for c in part) for part in (filter(yields, loose), loose))
+    return _Rows(C / t.reshape(norms, (C.shape[0], 1)), r / norms, *sizes)
 
 
 def _parts(known: tuple[Inequality, ...]) -> tuple[list[Inequality], list[Inequality]]:
-    """Inequalities, and one of the two that make an equality."""
+    """Inequalities, those that yield first, and one of the two that make an equality."""
     above = [c for c in known if c.label == f"{c.origin}{ABOVE}"]
-    return [c for c in known if c.label == c.origin], above
+    return sorted((c for c in known if c.label == c.origin), key=lambda c: not yields(c)), above
 
 
 def _flat(t: Tracer, x: Point) -> Value:

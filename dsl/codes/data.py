@@ -23,8 +23,9 @@ DATA: dict[str, Code] = {
     ),
     "OCO822": Code(
         "a stream has no column",
-        "A stream takes the column of its name; a vector stream takes `price[0]`, `price[1]`, ... or `price.ANYTHING` in the order of the "
-        "file, or one array of the right shape. A stream with a distribution is drawn when the data lacks it.",
+        "A stream or context takes the column of its name; a vector takes `price[0]`, `price[1]`, ..., `price_0`, `price_1`, ... or "
+        "`price.ANYTHING` in the order of the file, or one array of the right shape. A stream with a distribution is drawn when the data "
+        "lacks it.",
         'oco.load_data(model, {"cost": costs})',
         "Rename the column, or say which columns fill the stream: `--map price=CAPITL,CENTRL`.",
         Stage.RUN,

@@ -81,7 +81,7 @@ FILES: dict[str, Code] = {
     "OCO912": Code(
         "the `run:` line of a model",
         "A comment `# run: --data FILE` says on which rounds `oco run` and `oco data` work where the command line does not: a file beside "
-        "the model, or `drawn`. It may have --map and --rounds too, and nothing that writes.",
+        "the model, or `drawn`. It may have --map, --rounds and --on-missing too, and nothing that writes.",
         "oco run model.oco",
         "Write it as # run: --data prices.csv --map price=zone.* --rounds 500.",
         Stage.COMMAND,

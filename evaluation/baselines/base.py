@@ -29,12 +29,12 @@ FIRST = 0.2  # share of the rounds on which a rule may choose its numbers
 MEMORY = 1 << 29  # bytes of data beyond which rules are left out
 SECONDS = 20.0
 """Seconds for one rule by the model of costs, which says the same on every machine."""
-SLOWER = 5.0
-"""Times as many seconds by the clock: what a rule costs is an estimate, and machines differ."""
-CALL, ENTRY = 12e-3, 12e-6
-"""Seconds of a solver's call, and of each number and each constraint of a round in it, on a usual machine."""
+CALL, ENTRY, STEP = 12e-3, 12e-6, 1e-4
+"""Seconds of a solver's call, of each number and each constraint of a round in it, and of a round without a solver, on a usual machine."""
 PROGRAM = 1.5e-3
 """Seconds of a call of a solver whose program is formed already."""
+UNTIMED = ComparatorBudget(1e9)
+"""Budget of a solver that goes on until it ends: rules are left out by their work, never by the clock."""
 KNOWN = 1e-6  # of its size: excess of a known constraint within what solvers leave
 
 
@@ -58,7 +58,7 @@ class DecisionRule(Protocol):
 
 @dataclass(eq=False)
 class WorkAllowance:
-    """Seconds that solvers cost so far by the model of costs, and those allowed."""
+    """Seconds that a rule's work costs so far by the model of costs, and those allowed."""
 
     allowed: float
     spent: float = 0.0
@@ -79,21 +79,25 @@ class WorkAllowance:
         if self.spent > self.allowed:
             raise RuleUnavailable(f"solving {rounds:,} problems is more than the work for one rule")
 
+    def count_steps(self, rounds: int) -> None:
+        """Count so many rounds without a solver. Raises RuleUnavailable where that is too much."""
+        self.spent += STEP * rounds
+        if self.spent > self.allowed:
+            raise RuleUnavailable(f"stepping through {rounds:,} rounds is more than the work for one rule")
+
 
 @dataclass(frozen=True, eq=False)
 class Game:
     """Rounds of a problem as a table, with the trade by which a rule may choose its numbers on the first rounds.
 
     streams  arrays with the round first, by name
-    until    time of `perf_counter` at which a rule gives up
-    meter    work of its solvers, which hangs on the problem alone
+    meter    work of the rule, which hangs on the problem alone
     """
 
     problem: Canonical
     streams: Mapping[str, Array]
     rounds: int
     trade: Trade
-    until: float
     meter: WorkAllowance = field(default_factory=lambda: WorkAllowance(math.inf))
 
     @classmethod
@@ -103,23 +107,12 @@ class Game:
             raise RuleUnavailable(f"the values of {', '.join(f'`{n}`' for n in data.absent)} were not kept")
         if data.nbytes > MEMORY:
             raise RuleUnavailable(f"the data takes {data.nbytes / 2**30:.3g} GiB")
-        until = perf_counter() + SLOWER * seconds
-        return cls(problem, data.read(0, data.rounds), data.rounds, trade, until, WorkAllowance(seconds))
+        return cls(problem, data.read(0, data.rounds), data.rounds, trade, WorkAllowance(seconds))
 
     @property
     def first(self) -> int:
         """Number of rounds on which numbers are chosen; the choice counts from the next round on."""
         return max(1, int(FIRST * self.rounds))
-
-    @property
-    def seconds(self) -> float:
-        """Seconds that are left."""
-        return max(self.until - perf_counter(), 0.0)
-
-    def check_time(self) -> None:
-        """Raise RuleUnavailable where time is over."""
-        if perf_counter() > self.until:
-            raise RuleUnavailable("it takes longer than the time for one rule")
 
     @cached_property
     def table(self) -> RoundArrays:
@@ -216,11 +209,9 @@ def within_known(game: Game, x: Array) -> Array:
     numbers = replace(
         problem, objective=objective, inequalities=known, equalities=(), streams=(*problem.streams, *targets)
     )
-    best = compare(
-        numbers, Data(numbers, len(rows), MappingProxyType(given)), "dynamic", ComparatorBudget(game.seconds)
-    )
+    game.meter.count(1, len(rows), problem.size + sum(c.size for c in known))
+    best = compare(numbers, Data(numbers, len(rows), MappingProxyType(given)), "dynamic", UNTIMED)
     if best.losses is None:
-        game.check_time()
         raise RuleUnavailable(best.why)
     moved = x.copy()
     moved[rows] = np.concatenate([best.decision[b.name].reshape(len(rows), -1) for b in problem.blocks], axis=1)

@@ -84,13 +84,12 @@ class Gradients(ABC):
         all_of_them = Choices(grid[:, 0], grid[:, 1], np.tile(start, (count, 1)), np.zeros(count), zero, zero.copy())
         decided: list[Array] = []
         choices, first = all_of_them, game.first
+        game.meter.count_steps(game.rounds)
         for t, (functions, row) in enumerate(_rounds(game)):
             if t == first:
                 choices = choices.only(_cheapest(choices, game))
             decided.append(choices.x[min(middle, len(choices.x) - 1)].copy())
             self._step(choices, functions, row, place, diameter, game.trade.prices, remember=t < first)
-            if t % 64 == 0:
-                game.check_time()
         return np.array(decided)
 
     def _step(

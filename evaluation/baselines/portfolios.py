@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -71,11 +70,12 @@ class Portfolio(ABC):
     def decide(self, game: Game) -> Array:
         """Decisions of all rounds (T, n)."""
         total = float(game.problem.blocks[0].domain.support(np.ones(game.problem.blocks[0].shape)))
-        x = total * self.shares(relatives(game), game.check_time)
+        game.meter.count_steps(game.rounds)
+        x = total * self.shares(relatives(game))
         return nearest(game, x) if self.within else x
 
     @abstractmethod
-    def shares(self, r: Array, check_time: Callable[[], None]) -> Array:
+    def shares(self, r: Array) -> Array:
         """Shares (T, n) that sum to one; row t from the rows of r before t."""
 
 
@@ -86,7 +86,7 @@ class UniformPortfolio(Portfolio):
     within: bool = False
     words = "uniform rebalancing"
 
-    def shares(self, r: Array, check_time: Callable[[], None]) -> Array:
+    def shares(self, r: Array) -> Array:
         """Equal shares (T, n)."""
         return np.full(r.shape, 1.0 / r.shape[1])
 
@@ -98,7 +98,7 @@ class BuyAndHold(Portfolio):
     within: bool = False
     words = "buy and hold"
 
-    def shares(self, r: Array, check_time: Callable[[], None]) -> Array:
+    def shares(self, r: Array) -> Array:
         """Shares of what the first purchase has become (T, n)."""
         grown = np.cumsum(np.log(r), axis=0)[:-1]
         grown = np.concatenate([np.zeros((1, r.shape[1])), grown])
@@ -114,7 +114,7 @@ class ExponentiatedGradientPortfolio(Portfolio):
     eta: float = 0.05
     words = "EG with rate 0.05"
 
-    def shares(self, r: Array, check_time: Callable[[], None]) -> Array:
+    def shares(self, r: Array) -> Array:
         """Shares (T, n)."""
         x = np.full(r.shape, 1.0 / r.shape[1])
         for t in range(1, len(r)):
@@ -133,7 +133,7 @@ class NewtonSteps(Portfolio):
     within: bool = False
     words = "online Newton steps (ONS)"
 
-    def shares(self, r: Array, check_time: Callable[[], None]) -> Array:
+    def shares(self, r: Array) -> Array:
         """Shares (T, n)."""
         rounds, n = r.shape
         x, A, b = np.full((rounds, n), 1.0 / n), np.eye(n), np.zeros(n)
@@ -142,8 +142,6 @@ class NewtonSteps(Portfolio):
             A += np.outer(g, g)
             b += 2.0 * g
             x[t] = nearest_in_norm(A, np.linalg.solve(A, b) / 8.0)
-            if t % 64 == 0:
-                check_time()
         return x
 
 

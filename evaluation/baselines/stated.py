@@ -65,7 +65,6 @@ class OfModel:
         middle = of.expected(x)
         low, high = [], []
         for data in self._moved(of):
-            of.game.check_time()
             changes = [of.expected(x, d) - middle for d in data]
             low.append(changes[0])
             high.append(changes[1])

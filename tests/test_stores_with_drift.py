@@ -9,7 +9,7 @@ import pytest
 
 import oco
 from oco.compiler.problem.canonical import canonical
-from oco.compiler.problem.stores import KNOTS, cut_names, knot_names, slope_name, stores, valued, without_missing
+from oco.compiler.problem.stores import KNOTS, cut_names, knot_names, slope_name, stores, valued, without_outside
 from oco.dsl.evaluate import evaluate
 
 MODEL = """model m
@@ -42,22 +42,33 @@ subject to
 
 
 @pytest.mark.parametrize(
-    ("loss", "rest", "lower", "upper", "paid", "wasted"),
+    ("loss", "rest", "lower", "upper", "paid", "wasted", "charged"),
     [
-        ("price * x", "stock + x - draw >= 2 each round", 2, 10, 0, 1),
-        ("price * x", "3 * draw <= 3 * x + 3 * stock - 6 each round; stock + x - draw <= 9 each round", 2, 9, 0, 0),
-        ("price * x", "draw - x - stock <= -1 in 90% of rounds", 1, 10, 0, 1),
-        ("x + 7 * pos(draw - stock - x)", "", 0, 10, 7, 1),
-        ("x + 7 * maximum(0, draw - stock - x)", "", 0, 10, 7, 1),
-        ("x - 7 * minimum(draw, stock + x)", "", 0, 10, 7, 1),
+        ("price * x", "stock + x - draw >= 2 each round", 2, 10, 0, 1, 0),
+        ("price * x", "3 * draw <= 3 * x + 3 * stock - 6 each round; stock + x - draw <= 9 each round", 2, 9, 0, 0, 0),
+        ("price * x", "draw - x - stock <= -1 in 90% of rounds", 1, 10, 0, 1, 0),
+        ("x + 7 * pos(draw - stock - x)", "", 0, 10, 7, 1, 0),
+        ("x + 7 * maximum(0, draw - stock - x)", "", 0, 10, 7, 1, 0),
+        ("x - 7 * minimum(draw, stock + x)", "", 0, 10, 7, 1, 0),
+        ("x + 7 * pos(draw - stock - x) + 2 * pos(stock + x - draw - 10)", "", 0, 10, 7, 1, 2),
+        ("x + 7 * pos(draw - stock - x) + 2 * maximum(stock + x - draw, 10)", "", 0, 10, 7, 1, 2),
+        ("x + 7 * pos(draw - stock - x) + price * pos(stock + x - draw - 10)", "", 0, 10, 7, 1, 0),
     ],
 )
-def test_what_keeps_the_range(loss: str, rest: str, lower: float, upper: float, paid: float, wasted: float) -> None:
+def test_what_keeps_the_range(
+    loss: str, rest: str, lower: float, upper: float, paid: float, wasted: float, charged: float
+) -> None:
     lines = "".join(f"    c{i}: {c}\n" for i, c in enumerate(rest.split("; "))) if rest else ""
     text = MODEL.format(loss=loss, rest=f"subject to\n{lines}" if rest else "")
     (store,) = stores(canonical(oco.parse(text)).learned)
     ends = store.ends
-    assert [float(v[0]) for v in (ends.lower, ends.upper, ends.paid, ends.wasted)] == [lower, upper, paid, wasted]
+    assert [float(v[0]) for v in (ends.lower, ends.upper, ends.paid, ends.wasted, ends.charged)] == [
+        lower,
+        upper,
+        paid,
+        wasted,
+        charged,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -79,7 +90,7 @@ def test_states_whose_range_nothing_keeps_are_no_stores(loss: str, rest: str) ->
 def test_the_valued_loss_is_the_loss_less_the_value_of_what_the_cut_leaves() -> None:
     problem = canonical(oco.parse(MODEL.format(loss="price * x + 0.3 * stock + 7 * pos(draw - stock - x)", rest="")))
     (store,), rng = stores(problem.learned), np.random.default_rng(3)
-    own, bare = valued(problem.learned).objective, without_missing(problem.learned).objective
+    own, bare = valued(problem.learned).objective, without_outside(problem.learned).objective
     slope, drops, knots = 4.0, rng.uniform(0, 0.5, KNOTS), np.sort(rng.uniform(1, 9, KNOTS))
     short, over = cut_names(store)
     env: dict[str, Any] = {slope_name(store): slope, short: slope, over: slope - drops.sum(), "price": 0.4}

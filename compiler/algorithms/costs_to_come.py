@@ -17,30 +17,33 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.algorithms.learned_costs import KEPT, LearnedCosts
+from oco.compiler.algorithms.learned_costs import KEPT, SIZE_RATE, LearnedCosts
 from oco.compiler.ir.value import Value
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.predicted_round import stated_value
 from oco.compiler.lowering.round_problem import Problem
-from oco.compiler.lowering.rule import State
+from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.stated_predictions import entry_name
 from oco.compiler.problem.stores import (
     StoreOfState,
     diagonal_curvature,
     has_curvature,
+    has_kinks,
     value_of_state,
-    without_missing,
+    without_outside,
 )
 from oco.compiler.problem.stream_ranges import StreamRange, middle
 from oco.dsl.magnitudes import TINY
 
-COST, REST = "cost", "rest"
+AS_ZERO = 1e-4
+"""Share of a store's range of flows within which one is as good as 0: near enough to see a kink there."""
+COST, REST, UNSURE = "cost", "rest", "unsure"
 SYMBOLS = {
     f"{name}_{part}": says.format(words)
     for name, words in ((COST, "cost"), (REST, "cost that predictions leave open"))
     for part, says in KEPT.items()
-}
+} | {UNSURE: "usual size of the errors of the drift, where the cut keeps a store"}
 """State that is kept, by name."""
 
 
@@ -51,45 +54,72 @@ def rounds_predicted(canonical: Canonical) -> int:
 
 
 def filling(p: Problem) -> Problem:
-    """View of a round whose loss pays nothing for what is missing in stores."""
+    """View of a round whose loss pays nothing for what is missing in stores, or too much."""
     result = copy(p)
-    result.spec = replace(p.spec, canonical=without_missing(p.spec.canonical))
+    result.spec = replace(p.spec, canonical=without_outside(p.spec.canonical))
     return result
 
 
 @dataclass(frozen=True)
 class ToCome:
-    """Costs (4, m) of the h-th round after the next one, by h; and the mean cost of a unit of all rounds, (m,)."""
+    """Costs of rounds to come.
+
+    of      costs (4, m) or (5, m) of the h-th round after the next one, by h
+    mean    mean cost of a unit of all rounds, (m,)
+    unsure  usual size of the errors of the drift, (m,); None where constraints keep an end of each store
+    """
 
     of: Callable[[Value], Value]
     mean: Value
+    unsure: Value | None = None
 
 
 class CostsToCome:
     """Costs of the entries of stores, m of them, in the user's units: what a unit more costs, the growth of that, what holding a unit
-    costs, and the drift, (4, m).
+    costs, and the drift, (4, m); where the loss has kinks also by how much a unit costs more than one fewer brings, (5, m).
     """
 
     def __init__(self, p: Problem, stores: Sequence[StoreOfState]) -> None:
         self.p, self.t, self.stores = p, p.tracer, stores
         self.size = sum(s.size for s in stores)
+        self.kinks = bool(stores) and has_kinks(p.spec.canonical)
+        self.rows = 4 + self.kinks
         self.predicted = rounds_predicted(p.spec.canonical) if stores else 0
-        self.learned, self.rest = (LearnedCosts(p, name, self.size) for name in (COST, REST))
+        self.learned, self.rest = (LearnedCosts(p, name, self.size, self.rows) for name in (COST, REST))
+        self.is_unsure = any(s.ends.soft.any() for s in stores)
 
     def init(self) -> State:
         """State before the first round."""
-        return {**self.learned.init(), **(self.rest.init() if self.predicted else {})}
+        rest: State = self.rest.init() if self.predicted else {}
+        unsure: State = {UNSURE: self.t.zeros((self.size,))} if self.is_unsure else {}
+        return {**self.learned.init(), **rest, **unsure}
 
     def update(self, state: State, played: Point, slope: Point) -> State:
         """State after a round with the decision `played`, where the penalised loss had this slope, in units of the rule."""
         now = self._costs(self.p, played, slope)
-        after = self.learned.update(state, now)
-        return {**after, **self.rest.update(state, now - self._predicted(1)[0])} if self.predicted else after
+        before = self._predicted(1)[0] if self.predicted else None
+        rest: State = {} if before is None else self.rest.update(state, now - before)
+        unsure: State = {UNSURE: self._unsure_after(state, now[3], before)} if self.is_unsure else {}
+        return {**self.learned.update(state, now), **rest, **unsure}
+
+    def _unsure_after(self, state: State, drift: Value, predicted: Value | None) -> Value:
+        """Usual size of the errors of the drift after a round, (m,)."""
+        t, p = self.t, self.p
+        assert p.round is not None
+        costs = self.learned if predicted is None else self.rest
+        expected = costs.expected(state, (p.round - 1) % costs.season, p.played - 1.0)[3]
+        error = abs(drift - (expected if predicted is None else expected + predicted[3]))
+        was, begun = array(state, UNSURE), p.played > 1.5
+        return t.name("unsure", was + t.maximum(SIZE_RATE, 1.0 / p.played) * (t.where(begun, error, 0.0) - was))
+
+    def _kept_unsure(self, state: State) -> Value | None:
+        return array(state, UNSURE) if self.is_unsure else None
 
     def after_round(self, state: State) -> ToCome:
         """Costs from the next round on, as learned."""
         assert self.p.round is not None
-        return ToCome(self.learned.to_come(state, self.p.round, self.p.played), self.learned.kept(state, "overall")[0])
+        costs, mean = self.learned.to_come(state, self.p.round, self.p.played), self.learned.kept(state, "overall")[0]
+        return ToCome(costs, mean, self._kept_unsure(state))
 
     def before_decision(self, state: State) -> ToCome:
         """Costs from this round on, which has begun, as learned and as predicted."""
@@ -98,7 +128,7 @@ class CostsToCome:
         begun, over = p.round - 1, p.played - 1.0
         learned, overall = self.learned.to_come(state, begun, over), self.learned.kept(state, "overall")
         if not count:
-            return ToCome(learned, overall[0])
+            return ToCome(learned, overall[0], self._kept_unsure(state))
         p.note("what a unit in store costs as predicted, in this round and in those to come")
         table, rest = self._predicted(count), self.rest.to_come(state, begun, over)
         usual = t.name("usual", t.sum(table, axis=0) / float(count) + self.rest.kept(state, "overall"))
@@ -113,10 +143,10 @@ class CostsToCome:
             near = t.concat(cost, t.maximum(near[1:2], 0.0), near[2:])
             return t.where(h < count, near, t.where(over > 0.5, far, usual))
 
-        return ToCome(of, t.name("mean", mean))
+        return ToCome(of, t.name("mean", mean), self._kept_unsure(state))
 
     def _predicted(self, count: int) -> Value:
-        """Costs of the loss in `count` rounds from this one on, of streams as predicted: (count, 4, m)."""
+        """Costs of the loss in `count` rounds from this one on, of streams as predicted: (count, 4 or 5, m)."""
         p, t = self.p, self.t
         streams = {s.name: s for s in p.spec.canonical.streams}
         look = p.spec.canonical.lookahead
@@ -148,16 +178,41 @@ class CostsToCome:
         """Costs in a round at a decision, where the loss has this slope, both in units of the rule."""
         t, scales, canonical = self.t, p.spec.scales, p.spec.canonical
         unit = 1.0 if scales is None else float(scales.loss / scales.radius)
-        entries = t.constant(np.concatenate([s.entries for s in self.stores]), "filling", "decisions that fill stores")
-        rate = t.constant(np.concatenate([s.rate for s in self.stores]), "rate")
+        entries = t.constant(self._each("entries"), "filling", "decisions that fill stores")
+        rate = t.constant(self._each("rate"), "rate")
         cost = unit * _flat(p, slope)[entries] / rate
-        growth = t.zeros((self.size,))
+        growth, jump = t.zeros((self.size,)), list[Value]()
         if has_curvature(canonical):
             grown = p.values([*diagonal_curvature(canonical).values()], x)[entries]
             growth = t.name("growth", t.maximum(grown, 0.0) / (rate * rate))
             cost = cost - growth * rate * _flat(p, p.units.outward(x))[entries]
-        held = p.values([value_of_state(without_missing(canonical), s) for s in self.stores], x)
-        return t.stack(cost, growth, held, p.values([s.drift for s in self.stores], x))
+        if self.kinks:
+            flow, near = rate * _flat(p, p.units.outward(x))[entries], t.constant(self._near, "near", "as good as 0")
+            above, below = (unit * _flat(p, filling(p).gradient(self._at(p, x, side)))[entries] for side in (1.0, -1.0))
+            jump = [t.name("jump", t.maximum((above - below) / abs(rate) - 2.0 * near * growth, 0.0))]
+            cost = cost - 0.5 * jump[0] * (t.to_float(flow > 0.0) - t.to_float(flow < 0.0))
+        held = p.values([value_of_state(without_outside(canonical), s) for s in self.stores], x)
+        return t.stack(cost, growth, held, p.values([s.drift for s in self.stores], x), *jump)
+
+    @property
+    def _near(self) -> np.ndarray[Any, Any]:
+        """Flows that are as good as 0, in units of the stores, (m,)."""
+        return np.asarray(AS_ZERO * (self._each("most") - self._each("least")))
+
+    def _at(self, p: Problem, x: Point, side: float) -> Point:
+        """Decision x with the entries that fill stores just above 0, or just below it."""
+        t, whole = self.t, p.units.outward(x)
+        to, fills = np.zeros(sum(b.size for b in whole.blocks)), self._each("entries")
+        to[fills] = side * self._near / abs(self._each("rate"))
+        ends, blocks = np.cumsum([b.size for b in whole.blocks])[:-1], list[Value]()
+        for b, own in zip(whole.blocks, np.split(to, ends), strict=True):
+            own = own.reshape(b.shape)
+            blocks.append(t.where(t.constant(own != 0, "fills"), t.constant(own, "to"), b))
+        return p.units.inward(Point(tuple(blocks)))
+
+    def _each(self, name: str) -> np.ndarray[Any, Any]:
+        """Numbers of all entries of the stores, (m,)."""
+        return np.concatenate([getattr(s, name) for s in self.stores])
 
 
 def _flat(p: Problem, x: Point) -> Value:

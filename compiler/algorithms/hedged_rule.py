@@ -16,6 +16,7 @@ from oco.compiler.algorithms.loss_steps import beside, decided_beside, is_curved
 from oco.compiler.algorithms.penalties import no_slopes, prices_of, slopes_after
 from oco.compiler.algorithms.predictions import Predictions, places
 from oco.compiler.algorithms.rehearsal import ROUNDS, is_whole, rehearsed
+from oco.compiler.algorithms.row_multipliers import charged_for_rows, has_rows
 from oco.compiler.algorithms.stored_value import GOLDEN, VALUES, StoredValue
 from oco.compiler.algorithms.weighting import Weighting, nothing_paid
 from oco.compiler.ir.precision import Tolerance
@@ -119,7 +120,7 @@ class Hedged:
             "S": S,
             **learned,
             **DualPrices(given).update(state, played, prices),
-            **_value_after(value, state, played, prices),
+            **_value_after(value, p, state, played, prices),
             **points_after(p, state),
             **predictions.update(state, was),
             **({LAST: x} if canonical.moving is not None else {}),
@@ -178,12 +179,18 @@ def _after_rehearsal(rule: Hedged, p: Problem, first: State, start: Point, data:
     return {**first, **of_form(before, [t.where(chosen, a, b) for a, b in zip(flattened(before), flattened(later))])}
 
 
-def _value_after(value: StoredValue, state: State, played: Point, prices: Value) -> State:
-    """State with the value of what rounds leave in stores, after one that `value` was made for."""
+def _value_after(value: StoredValue, valued: Problem, state: State, played: Point, prices: Value) -> State:
+    """State with the value of what rounds leave in stores, after one that `value` was made for; `valued` is its view."""
     if not value.stores:
         return {}
-    p = value.filling()
-    return value.update(state, played, DualPrices(p).slope(state, played, _constraints(p, played), prices))
+
+    def slope(p: Problem) -> Point:
+        return DualPrices(p).slope(state, played, _constraints(p, played), prices)
+
+    cost = slope(value.filling())
+    if has_rows(valued):
+        cost = cost + charged_for_rows(valued, played, slope(valued))
+    return value.update(state, played, cost)
 
 
 def _constraints(p: Problem, x: Point) -> Value | None:

@@ -1,8 +1,9 @@
 """Costs of what fills stores, as learned from the rounds so far: by the level of the last rounds and at the phases of the season.
 
 A round has four numbers for each store: the cost c of a unit more in it, the growth of this cost, what holding a unit costs, and the
-drift. Averages of them, at the phases of the season, predict those of rounds to come: of c the mean of all rounds, with lambda times what
-the level of the last rounds is above it, theta times what the phase is above the level, and phi^h times what the last one was above all
+drift; and a fifth where the loss has kinks: how much more filling costs than emptying brings. Averages of them, at the phases of the
+season, predict those of rounds to come: of c the mean of all rounds, with lambda times what the level of the last rounds is above it, theta
+times what the phase is above the level, and phi^h times what the last one was above all
 this; lambda, theta and phi are the regressions, cut to [0, 1], of what came on what was expected, so that noise is no season. No c counts
 as more than two usual errors off: one spike decides nothing.
 """
@@ -28,7 +29,7 @@ ROUNDING = 1e-4
 """Least sum of squares that a regression is on, in squares of the usual error."""
 UNBOUNDED = 1e300
 KEPT = {
-    "by_phase": "{0} of a unit more in store, its growth, holding, drift: at the phases of the season",
+    "by_phase": "{0} of a unit more in store, its growth, holding, drift, jump from emptying to filling: at the phases of the season",
     "overall": "the same on average of all rounds",
     "level": "{0} of a unit more in store, by the last rounds without their season",
     "above": "what the last {0} of a unit was above what was expected",
@@ -39,17 +40,17 @@ KEPT = {
 
 
 class LearnedCosts:
-    """Costs of m stores, kept under names that begin with `name`, in the round of a problem with a season."""
+    """Costs of m stores, so many `rows` of them, kept under names that begin with `name`, in the round of a problem with a season."""
 
-    def __init__(self, p: Problem, name: str, m: int) -> None:
-        self.p, self.t, self.size = p, p.tracer, m
+    def __init__(self, p: Problem, name: str, m: int, rows: int) -> None:
+        self.p, self.t, self.size, self.rows = p, p.tracer, m, rows
         self.season = p.whole("season")
         self.names = {part: f"{name}_{part}" for part in KEPT}
 
     def init(self) -> State:
         """State before the first round."""
         m, zeros = self.size, self.t.zeros
-        sizes = ((self.season, 4, m), (4, m), (m,), (m,), (6, m), (m,))
+        sizes = ((self.season, self.rows, m), (self.rows, m), (m,), (m,), (6, m), (m,))
         return {n: zeros(s) for n, s in zip(self.names.values(), sizes, strict=True)}
 
     def kept(self, state: State, part: str) -> Value:
@@ -57,7 +58,7 @@ class LearnedCosts:
         return array(state, self.names[part])
 
     def update(self, state: State, now: Value) -> State:
-        """State after a round with these costs, (4, m)."""
+        """State after a round with these costs, (rows, m)."""
         p, t = self.p, self.t
         assert p.round is not None
         phase = (p.round - 1) % self.season
@@ -90,7 +91,7 @@ class LearnedCosts:
         return dict(zip(self.names.values(), after, strict=True))
 
     def expected(self, state: State, phase: Value, rounds: Value) -> Value:
-        """Costs as expected at a phase after so many rounds, (4, m): those of all rounds where it has not come."""
+        """Costs as expected at a phase after so many rounds, (rows, m): those of all rounds where it has not come."""
         t, overall, errors = self.t, self.kept(state, "overall"), self.kept(state, "errors")
         season, theta, came = self._seasonal(state, phase, rounds + 1.0)
         higher = self._regressed(state, errors[4], errors[5]) * (self.kept(state, "level") - overall[0])
@@ -99,7 +100,7 @@ class LearnedCosts:
         return t.concat(cost, others)
 
     def to_come(self, state: State, begun: Value, rounds: Value) -> Callable[[Value], Value]:
-        """Costs (4, m) of the h-th round after the next one, by h, once so many rounds have `begun` and `rounds` of them are over."""
+        """Costs (rows, m) of the h-th round after the next one, by h, once so many rounds have `begun` and `rounds` of them are over."""
         t, errors = self.t, self.kept(state, "errors")
         fades = t.name("fades", t.log(t.maximum(self._regressed(state, errors[0], errors[1]), TINY)))
         above = self.kept(state, "above")

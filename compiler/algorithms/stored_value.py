@@ -1,17 +1,20 @@
 """Value of what a round leaves in stores, from what filling them costs in the rounds to come.
 
-A flow of u units into a store costs c_t u + kappa_t u^2 / 2 in round t, with the slope and the second derivative of the penalised loss at
-the decision, and a unit that is there m_t = df_t/ds (holding it). Those of H rounds to come, and their drift, are predicted by the
-rounds so far and by the model (`costs_to_come`).
+A flow of u units into a store costs c_t u + kappa_t u^2 / 2 + j_t |u| / 2 in round t, with the slope and the second derivative of the
+penalised loss at the decision, and the jump j_t of the slope where the flow turns. A unit of what flows share, as their sum where a row
+cuts the domain, costs what it is worth to them (`row_multipliers`), and a unit that is there m_t = df_t/ds (holding it). Those of H rounds
+to come, and their drift, are predicted by the rounds so far and by the model (`costs_to_come`).
 
 The marginal value v_h of s units before round h is then keep w - m_h with w at the flow at which the next store and the flow have one
 price (Bellman's equation, differentiated: the value is concave, so its slope falls while that of the flow's cost does not),
 
-    w = v_{h+1}(keep s + drift_h + u) = c_h + kappa_h u,      least <= u <= most,
+    w = v_{h+1}(keep s + drift_h + u) = c_h + kappa_h u + (j_h / 2) sign(u),      least <= u <= most,
 
-and that at the end of the flows where they have none: for kappa = 0 the median of c_h and of v_{h+1} at both ends. Beyond the upper end of
-the store a unit has no value, below the lower one any; after H rounds it has the mean of all c. Values stand on a grid, linear
-between its points, at flows of a few sizes. So a round decides by f_t(x) - V_{t+1}(s'(x)), and
+and that at the end of the flows where they have none: for kappa = 0 the median of c_h and of v_{h+1} at both ends. Below the lower end of
+the store a unit has any value, or what the loss pays for one that is missing; above the upper one none, or less by what the loss pays for
+one that is too much. Where the cut keeps both ends, v_{h+1} is the mean over quantiles of the errors of the drift: what the expected rounds
+do not use serves those that use more. After H rounds a unit has the mean of all c. Values stand on a grid, linear between its points, at
+flows of a few sizes. So a round decides by f_t(x) - V_{t+1}(s'(x)), and
 
     sum_t f_t(x_t) = sum_t [f_t(x_t) - V_{t+1}(s_{t+1}) + V_t(s_t)] + V_{T+1}(s_{T+1}) - V_1(s_1):
 
@@ -54,6 +57,8 @@ GRID = 21
 """Points of a store at which its values stand."""
 FLOWS = 11
 """Flows of a round between which the best one is, where costs are curved; else the least and the largest are enough."""
+ERRORS = (-1.606, -0.657, 0.0, 0.657, 1.606)
+"""Errors of the drift in usual ones: quantiles of a normal distribution with the mean absolute value 1, in the middles of equal shares."""
 EDGE = 1e-9
 GOLDEN = 0.6180339887498949
 """Part of a cell by which the kinks of the value move each round: a decision at a kink is at none of the next round, where rounding would
@@ -123,7 +128,7 @@ class StoredValue:
             for own, name in zip(names, (KINKS, DROPS), strict=True):
                 result.seen |= dict(zip(own, self._apart(array(state, name)[k]), strict=True))
         first, paid, wasted = array(state, SLOPES), self._end("paid"), self._end("wasted")
-        beyond = wasted * self.t.maximum(first - self.t.sum(array(state, DROPS), axis=0), 0.0)
+        beyond = wasted * self.t.maximum(first - self.t.sum(array(state, DROPS), axis=0), -self._end("charged"))
         short = self.t.where(paid > 0.0, self.t.minimum(first, paid), 0.0)
         parts = zip(self.stores, *map(self._apart, (first, short, beyond)), strict=True)
         for s, slope, short, over in parts:
@@ -131,7 +136,7 @@ class StoredValue:
         return result
 
     def filling(self) -> Problem:
-        """View of the round whose loss pays nothing for what is missing in stores."""
+        """View of the round whose loss pays nothing for what is missing in stores, or too much."""
         return filling(self.p)
 
     def prepared(self, state: State) -> State:
@@ -173,33 +178,51 @@ class StoredValue:
     def _values(self, costs: ToCome) -> Value:
         """Values of a unit more before the round after the next one, (m, GRID)."""
         t, m = self.t, self.size
-        keep, least, most = (self._column(self._constant(n)) for n in ("keep", "least", "most"))
-        lower, upper, missing, wasted = (self._column(self._end(n)) for n in ("lower", "upper", "paid", "wasted"))
-        missing = t.where(missing > 0.0, missing, UNBOUNDED)
+        keep = self._column(self._constant("keep"))
+        lower, upper = (self._column(self._end(n)) for n in ("lower", "upper"))
         step = t.name("step", (upper - lower) / float(GRID - 1))
         stored = t.name("stored", lower + step * t.to_float(t.iota(GRID)))
-        edge = EDGE * (upper - lower)
+        off = None
+        if costs.unsure is not None:
+            soft = t.constant(
+                np.concatenate([s.ends.soft for s in self.stores]), "soft", "stores whose ends the cut keeps"
+            )
+            errors = self._column(costs.unsure * soft) * t.constant(np.array(ERRORS), "errors", "usual errors")
+            shape = (m, GRID, len(ERRORS))
+            off = t.reshape(
+                t.reshape(stored, (m, GRID, 1)) + t.reshape(errors, (m, 1, len(ERRORS))), (m, GRID * len(ERRORS))
+            )
 
-        flows = FLOWS if self.is_curved else 2
-        flow = t.name(
-            "flow", least + (most - least) * t.constant(np.linspace(0.0, 1.0, flows), "shares", "of the flows")
-        )
+        flow, side = self._flows()
+        flows = flow.shape[1]
 
         def earlier(j: Value, after: Value) -> tuple[Value, ...]:
             row = costs.of(self.ahead - j)
             price = self._column(row[0]) + self._column(row[1]) * flow
+            price = price + 0.5 * self._column(row[4]) * side if self.costs.kinks else price
             kept = keep * stored + self._column(row[3])
             left = t.reshape(kept, (m, GRID, 1)) + t.reshape(flow, (m, 1, flows))
-            at = t.reshape(left, (m, GRID * flows))
-            value = t.where(at > upper + edge, -UNBOUNDED, self._interpolated(after, at))
-            value = t.reshape(t.where(at < lower - edge, missing, value), (m, GRID, flows))
-            at_price = self._at_one_price(value, t.reshape(price, (m, 1, flows)))
-            # Where every flow fills the store beyond an end at which what is more is wasted, a unit more is worth nothing.
-            lost = t.and_(wasted > 0.0, value[:, :, 0] <= -UNBOUNDED)
-            return (keep * t.where(lost, 0.0, at_price) - self._column(row[2]),)
+            if off is not None:
+                after = t.sum(t.reshape(self._of_all(after, off), shape), axis=2) / float(len(ERRORS))
+            value = t.reshape(self._of_all(after, t.reshape(left, (m, GRID * flows))), (m, GRID, flows))
+            return (keep * self._at_one_price(value, t.reshape(price, (m, 1, flows))) - self._column(row[2]),)
 
         (values,) = t.for_(self.ahead, earlier, [t.broadcast(self._column(costs.mean), (m, GRID))])
         return values
+
+    def _flows(self) -> tuple[Value, Value]:
+        """Flows of a round between which the best one is, in order, and the sides of 0 on which they are, (m, flows): 0 is there twice, for
+        either side, where the loss has kinks.
+        """
+        least, most = (np.concatenate([getattr(s, n) for s in self.stores]).reshape(-1, 1) for n in ("least", "most"))
+        flow = least + (most - least) * np.linspace(0.0, 1.0, FLOWS if self.is_curved else 2)
+        side = np.sign(flow)
+        if self.costs.kinks:
+            none = np.clip(0.0, least, most)
+            flow, side = np.hstack([flow, none, none]), np.hstack([side, -np.ones_like(none), np.ones_like(none)])
+            order = np.lexsort((side, flow))
+            flow, side = np.take_along_axis(flow, order, 1), np.take_along_axis(side, order, 1)
+        return self.t.constant(flow, "flow"), self.t.constant(side, "side", "the side of 0 on which a flow is")
 
     def _at_one_price(self, value: Value, price: Value) -> Value:
         """Value of the store, (m, GRID), at the flow at which it falls to the price of the flow: `value` (m, GRID, flows) falls with the
@@ -213,6 +236,15 @@ class StoredValue:
         between = t.to_float(crosses) * (price[:, :, :-1] + share * (price[:, :, 1:] - price[:, :, :-1]))
         inside = t.where(over[:, :, last] > 0.0, value[:, :, last], t.sum(between, axis=2))
         return t.where(over[:, :, 0] <= 0.0, value[:, :, 0], inside)
+
+    def _of_all(self, values: Value, at: Value) -> Value:
+        """Values (m, GRID) at what would be in store, (m, P), within its range and beyond: of a unit that is missing, and one too much."""
+        t, lower, upper = self.t, self._column(self._end("lower")), self._column(self._end("upper"))
+        paid, wasted, charged = (self._column(self._end(n)) for n in ("paid", "wasted", "charged"))
+        missing, beyond = t.where(paid > 0.0, paid, UNBOUNDED), t.where(wasted > 0.0, -charged, -UNBOUNDED)
+        edge = EDGE * (upper - lower)
+        value = t.where(at > upper + edge, beyond, self._interpolated(values, at))
+        return t.where(at < lower - edge, missing, value)
 
     def _interpolated(self, values: Value, at: Value) -> Value:
         """Values (m, GRID), linear between the points of the grid and constant beyond, at what is in store, (m, P)."""

@@ -3,13 +3,15 @@
 * A constraint of the model k (l - z) <= 0 or k (z - u) <= 0, k > 0, in each round or in a share of them: its end is that of the store.
 * The loss, where it has a term p [l - z]_+ at the lower end l of the state, whose cut takes what is missing: of unsold stock that is the
   price of lost sales. Also max(a, b) = b + [a - b]_+ and min(a, b) = a - [a - b]_+ are such terms.
-* Nothing at the upper end, where the cut takes what is too much: no unit above it has a value.
+* The cut alone at the upper end u, which takes what is too much: no unit above it has a value. The loss may have a term p [z - u]_+ there,
+  as for bikes that find no dock.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -27,9 +29,16 @@ from oco.dsl.expressions import Call, Expr, Kind, Name, constant, names, rewrite
 from oco.dsl.statements import Timing
 
 Floats = np.ndarray[Any, Any]
-SHORT = "_short"
+OUTSIDE = "_outside"
 SAME = 1e-9
 """Relative difference up to which two numbers of a model are one."""
+
+
+class End(Enum):
+    """End of a range."""
+
+    LOWER = "lower"
+    UPPER = "upper"
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +48,19 @@ class KeptRange:
     lower, upper  ends
     paid          p, what the loss pays for a unit that is missing at the lower end; 0 where constraints keep it
     wasted        1 where nothing but the cut keeps the upper end, else 0
+    charged       p, what the loss pays for a unit that is too much at the upper end; 0 where constraints keep it
     """
 
     lower: Floats
     upper: Floats
     paid: Floats
     wasted: Floats
+    charged: Floats
+
+    @property
+    def soft(self) -> Floats:
+        """1 where nothing but the cut keeps both ends, else 0, (m,)."""
+        return ((self.paid > 0) & (self.wasted > 0)).astype(np.float64)
 
 
 def kept_range(canonical: Canonical, s: StreamRange) -> KeptRange | None:
@@ -55,16 +71,18 @@ def kept_range(canonical: Canonical, s: StreamRange) -> KeptRange | None:
     if set(names(s.uncut, Kind.STREAM)) <= before:
         ranges = {f"{s.name}.least", f"{s.name}.most"}
         free = all(c.label in ranges or not _changes_on(c.expr, s) for c in (*canonical.constraints, *canonical.known))
-        return KeptRange(lower, upper, np.zeros(lower.size), np.zeros(lower.size)) if free else None
+        none = np.zeros(lower.size)
+        return KeptRange(lower, upper, none, none, none) if free else None
     made = _constrained(canonical, s, lower, upper)
     if made is None:
         return None
     least, most = made
-    paid = np.where(np.isnan(least), _price(canonical, s), 0.0)
+    paid = np.where(np.isnan(least), _price(canonical, s, End.LOWER), 0.0)
     if (np.isnan(least) & (paid <= 0)).any():
         return None
     wasted = np.isnan(most)
-    return KeptRange(np.fmax(least, lower), np.fmin(most, upper), paid, wasted.astype(np.float64))
+    charged = np.where(wasted, np.maximum(_price(canonical, s, End.UPPER), 0.0), 0.0)
+    return KeptRange(np.fmax(least, lower), np.fmin(most, upper), paid, wasted.astype(np.float64), charged)
 
 
 def _changes_on(expr: Expr, s: StreamRange) -> bool:
@@ -128,44 +146,50 @@ def _rows(canonical: Canonical, expr: Expr, shape: tuple[int, ...]) -> Floats | 
     return np.concatenate(parts, axis=1)
 
 
-def missing(s: StreamRange) -> Expr:
-    """[l - z]_+, of the shape of the state."""
+def outside(s: StreamRange, end: End) -> Expr:
+    """[l - z]_+ or [z - u]_+, of the shape of the state."""
     assert s.uncut is not None
-    return algebra.call("pos", algebra.sub(constant(np.broadcast_to(s.lower, s.shape)), s.uncut))
+    at = constant(np.broadcast_to(_at(s, end), s.shape))
+    beyond = algebra.sub(at, s.uncut) if end is End.LOWER else algebra.sub(s.uncut, at)
+    return algebra.call("pos", beyond)
 
 
-def with_missing(canonical: Canonical, s: StreamRange, expr: Expr, by: Expr) -> Expr:
-    """Expression in which `by`, of the shape of the state, stands for [l - z]_+."""
+def with_outside(canonical: Canonical, s: StreamRange, end: End, expr: Expr, by: Expr) -> Expr:
+    """Expression in which `by`, of the shape of the state, stands for what is `outside` an end."""
 
     def other(node: Expr) -> Expr:
         form = form_of(node)
         if not isinstance(node, Call) or node.shape != s.shape or not isinstance(form, forms.Extreme) or form.over:
             return node
         pieces = form.pieces(algebra, *node.args)
-        sign = _sign_of_missing(canonical, s, algebra.sub(*pieces)) if len(pieces) == 2 else 0
+        sign = _sign_of_outside(canonical, s, end, algebra.sub(*pieces)) if len(pieces) == 2 else 0
         if not sign:
             return node
-        more, less = pieces if sign > 0 else pieces[::-1]  # more - less = l - z
+        more, less = pieces if sign > 0 else pieces[::-1]  # more - less is what is outside, where it is positive
         return algebra.add(less, by) if form.largest else algebra.sub(more, by)
 
     return rewrite(expr, other)
 
 
-def _sign_of_missing(canonical: Canonical, s: StreamRange, expr: Expr) -> int:
-    """1 where an expression is l - z, -1 where it is z - l, else 0."""
+def _at(s: StreamRange, end: End) -> Any:
+    return s.lower if end is End.LOWER else s.upper
+
+
+def _sign_of_outside(canonical: Canonical, s: StreamRange, end: End, expr: Expr) -> int:
+    """1 where an expression is l - z, or z - u at the upper end, -1 where it is the negative of that, else 0."""
     if s.name not in names(expr, Kind.STREAM) or expr.shape != s.shape:
         return 0
-    ends, lower = _ends_in(canonical, s, expr) or [], np.broadcast_to(s.lower, s.shape).ravel()
-    if not ends or any(i != place or abs(e - lower[i]) > SAME * (1 + abs(e)) for place, (i, _, e) in enumerate(ends)):
+    rows, at = _ends_in(canonical, s, expr) or [], np.broadcast_to(np.asarray(_at(s, end)), s.shape).ravel()
+    if not rows or any(i != place or abs(e - at[i]) > SAME * (1 + abs(e)) for place, (i, _, e) in enumerate(rows)):
         return 0
-    factors = np.array([k for _, k, _ in ends])
-    return next((sign for sign in (1, -1) if np.allclose(factors, -sign, rtol=SAME)), 0)
+    factors, outward = np.array([k for _, k, _ in rows]), -1 if end is End.LOWER else 1
+    return next((sign for sign in (1, -1) if np.allclose(factors, sign * outward, rtol=SAME)), 0)
 
 
-def _price(canonical: Canonical, s: StreamRange) -> Floats:
-    """p of each entry where the loss has a term p [l - z]_+ with a number p, else 0, (m,)."""
-    by = Name(SHORT, Kind.DECISION, shape=s.shape)
+def _price(canonical: Canonical, s: StreamRange, end: End) -> Floats:
+    """p of each entry where the loss has a term p of what is `outside` an end, with a number p, else 0, (m,)."""
+    by = Name(OUTSIDE, Kind.DECISION, shape=s.shape)
     loss = canonical.objective if canonical.moving is None else canonical.moving
-    slope = gradient(with_missing(canonical, s, loss, by), (SHORT,))[SHORT]
+    slope = gradient(with_outside(canonical, s, end, loss, by), (OUTSIDE,))[OUTSIDE]
     none = np.zeros(math.prod(s.shape))
     return none if names(slope) else none + np.broadcast_to(evaluate(slope, {}), s.shape).ravel()

@@ -20,16 +20,16 @@ from typing import Any
 
 import numpy as np
 
-from oco.compiler.problem.calculus import gradient, hessian_vector
+from oco.compiler.problem.calculus import gradient, hessian_vector, vector_jacobian
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.jacobians import jacobian
-from oco.compiler.problem.store_ranges import KeptRange, kept_range, missing, with_missing
+from oco.compiler.problem.store_ranges import End, KeptRange, kept_range, outside, with_outside
 from oco.compiler.problem.stream_ranges import StreamRange
 from oco.compiler.problem.structure import is_affine
 from oco.dsl import algebra
 from oco.dsl.build import call
 from oco.dsl.evaluate import evaluate
-from oco.dsl.expressions import Constant, Expr, Kind, Name, changes, constant, rewrite
+from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, changes, constant, names, rewrite, walk
 
 Floats = np.ndarray[Any, Any]
 SLOPE, DROP, KNOT = "_slope_", "_drop", "_knot"
@@ -166,7 +166,7 @@ def cut_names(store: StoreOfState) -> tuple[str, str]:
 def valued(canonical: Canonical) -> Canonical:
     """Problem with f(x) - V(s'(x)) in the place of the loss f, with s' as it is after the cut where nothing else keeps the range."""
     # The kinks of V are none of the loss, with which predictions of the streams would have to move: `unscaled` is the problem without them.
-    total, own = reduce(algebra.add, (_left(s) for s in stores(canonical))), _with_missing(canonical, missing)
+    total, own = reduce(algebra.add, (_left(s) for s in stores(canonical))), _with_outside(canonical, outside)
     moving = None if own.moving is None else algebra.sub(own.moving, total)
     return replace(
         own, objective=algebra.sub(own.objective, total), moving=moving, unscaled=canonical.unscaled or canonical
@@ -174,17 +174,19 @@ def valued(canonical: Canonical) -> Canonical:
 
 
 @lru_cache(maxsize=16)
-def without_missing(canonical: Canonical) -> Canonical:
-    """Problem whose loss pays nothing for what is missing in stores: what filling one costs."""
-    return _with_missing(canonical, lambda s: constant(np.zeros(s.shape)))
+def without_outside(canonical: Canonical) -> Canonical:
+    """Problem whose loss pays nothing for what is missing in stores, or too much: what filling one costs."""
+    return _with_outside(canonical, lambda s, end: constant(np.zeros(s.shape)))
 
 
-def _with_missing(canonical: Canonical, by: Callable[[StreamRange], Expr]) -> Canonical:
-    """Problem with other expressions for what is missing, where the loss pays for it."""
+def _with_outside(canonical: Canonical, by: Callable[[StreamRange, End], Expr]) -> Canonical:
+    """Problem with other expressions for what is outside the range of stores, where the loss pays for it."""
     own, moving = canonical.objective, canonical.moving
-    for s in (store.state for store in stores(canonical) if store.ends.paid.any()):
-        own = with_missing(canonical, s, own, by(s))
-        moving = None if moving is None else with_missing(canonical, s, moving, by(s))
+    for store in stores(canonical):
+        s = store.state
+        for end in (e for e, p in ((End.LOWER, store.ends.paid), (End.UPPER, store.ends.charged)) if p.any()):
+            own = with_outside(canonical, s, end, own, by(s, end))
+            moving = None if moving is None else with_outside(canonical, s, end, moving, by(s, end))
     return replace(canonical, objective=own, moving=moving)
 
 
@@ -204,7 +206,7 @@ def _left(store: StoreOfState) -> Expr:
         total = algebra.sub(total, summed(algebra.mul(drop, call("pos", algebra.sub(left, knot)))))
     short, over = map(own, cut_names(store))
     if store.ends.paid.any():
-        total = algebra.add(total, summed(algebra.mul(short, missing(store.state))))
+        total = algebra.add(total, summed(algebra.mul(short, outside(store.state, End.LOWER))))
     if store.ends.wasted.any():
         upper = constant(store.ends.upper.reshape(store.shape))
         total = algebra.sub(total, summed(algebra.mul(over, call("pos", algebra.sub(left, upper)))))
@@ -235,6 +237,22 @@ def diagonal_curvature(canonical: Canonical) -> dict[str, Expr]:
 def has_curvature(canonical: Canonical) -> bool:
     """True where the loss has a second derivative that is not 0."""
     return not all(isinstance(e, Constant) and not e.value.array.any() for e in diagonal_curvature(canonical).values())
+
+
+@lru_cache(maxsize=16)
+def has_kinks(canonical: Canonical) -> bool:
+    """True where the loss's slope jumps somewhere in the decisions, as that of a price for either direction of a flow does at 0."""
+    bare = without_outside(canonical)
+    slopes = gradient(bare.objective, tuple(b.name for b in bare.blocks)).values()
+    steps = (n for g in slopes for n in walk(g) if isinstance(n, Call) and names(n, Kind.DECISION))
+    return any(_is_flat(n) for n in steps)
+
+
+def _is_flat(expr: Expr) -> bool:
+    """True where the derivative towards the decisions is 0 everywhere, though they stand in it."""
+    weights = Name("_weights", Kind.STREAM, shape=expr.shape)
+    towards = vector_jacobian(expr, weights, names(expr, Kind.DECISION))
+    return all(isinstance(e, Constant) and not e.value.array.any() for e in towards.values())
 
 
 def _known(node: Expr) -> tuple[int, ...]:

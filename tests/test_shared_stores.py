@@ -1,0 +1,115 @@
+"""Stores that share what moves between them: multipliers of rows that cut domains, values under uncertain drifts and prices with a jump."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import oco
+from oco.compiler.algorithms.row_multipliers import _charged
+from oco.compiler.algorithms.stored_value import GRID
+from oco.compiler.ir.interpret import as_numpy
+from oco.compiler.ir.program import DType, Type
+from oco.compiler.problem.canonical import canonical
+
+AHEAD = 24
+BIKES = """\
+model bikes
+
+horizon T = 300
+
+decision move[2] in box(-6, 6) with sum(move) == 0
+
+stream taken[2] in [0, 20]
+stream brought[2] in [0, 20]
+state stock[2] = stock + move - taken + brought in [0, [20, 30]] start 10
+
+minimize 0.4 * norm1(move) + 3 * sum(pos(taken - brought - stock - move)) + 2 * sum(pos(stock + move + brought - taken - [20, 30]))
+
+using hedged
+"""
+
+
+def charged(domain: Any, x: Any, slope: Any) -> Any:
+    types = [Type(DType.FLOAT, domain.shape)] * 2
+    return as_numpy("charged", lambda t, x, g: _charged(t, domain, domain.row, x, g), *types)(x, slope)[0]
+
+
+@pytest.mark.parametrize("sign", ["==", "<="])
+@pytest.mark.parametrize("total", [0.5, 6.0])
+def test_the_multiplier_of_a_row_is_that_of_cvxpy(sign: str, total: float) -> None:
+    head = "model m\nhorizon T = 10\nstream s[4] in [0, 1]\n"
+    text = f"{head}decision x[4] in box(-1, 2) with [1, 2, 1, 3] @ x {sign} {total}\nminimize s @ x\n"
+    domain = canonical(oco.parse(text)).blocks[0].domain
+    rng, a, bound = np.random.default_rng(5), np.array([1.0, 2.0, 1.0, 3.0]), 0
+    for _ in range(8):
+        w, c, u = rng.uniform(0.5, 2, 4), rng.normal(0.6, 0.5, 4), cp.Variable(4)
+        row = a @ u == total if sign == "==" else a @ u <= total
+        cp.Problem(cp.Minimize(w @ cp.square(u - c)), [row, u >= -1, u <= 2]).solve(solver="CLARABEL")
+        mu = float(row.dual_value)
+        x = np.clip(c - mu * a / (2 * w), -1, 2)  # as the solver's point, with entries at their bounds exactly
+        assert_allclose(x, u.value, atol=1e-5)
+        if ((x > -1) & (x < 2)).any():
+            assert_allclose(charged(domain, x, 2 * w * (x - c)), mu * a, atol=1e-4)
+            bound += abs(mu) > 1e-2
+    assert bound or (sign, total) == ("<=", 6.0)
+
+
+def rounds_of(T: int) -> tuple[Any, Any]:
+    """Bikes that are taken and brought, (T, 2) each."""
+    rng = np.random.default_rng(4)
+    return rng.poisson((5, 3), (T, 2)).astype(float), rng.poisson((3, 5), (T, 2)).astype(float)
+
+
+def least_cost_to_come(costs: Any, unsure: float, end: float, mean: float) -> Any:
+    """Derivative by the stock, at the points of the grid, of the least expected cost of the rounds to come, by value iteration on a fine
+    grid: `costs` are the prices of the rounds to come, the jump of the price at a flow of 0 and the drift.
+    """
+    prices, jump, drift = costs
+    fine = np.linspace(0, end, 10 * (GRID - 1) + 1)
+    errors = unsure * np.array([-1.606, -0.657, 0.0, 0.657, 1.606])
+    cost = -mean * fine
+    move = fine[None, :] - fine[:, None]
+    for price in reversed(prices):
+        left = fine[:, None] + drift + errors
+        outside = 3 * np.maximum(-left, 0) + 2 * np.maximum(left - end, 0)
+        after = (outside + np.interp(np.clip(left, 0, end), fine, cost)).mean(axis=1)
+        paid = np.where(np.abs(move) <= 6 + 1e-9, price * move + 0.5 * jump * np.abs(move), np.inf)
+        cost = (paid + after).min(axis=1)
+    return np.interp(np.linspace(0, end, GRID), (fine[1:] + fine[:-1]) / 2, -np.diff(cost) / np.diff(fine))
+
+
+def test_values_are_those_of_value_iteration_under_errors_of_the_drift() -> None:
+    learner, (taken, brought) = oco.compile(oco.parse(BIKES)).learner(), rounds_of(80)
+    for row in zip(taken, brought, strict=True):
+        learner.decide()
+        learner.observe(taken=row[0], brought=row[1])
+    overall, errors = learner.value("cost_overall"), learner.value("cost_errors")
+    assert_allclose(overall[4], 0.8, rtol=1e-6)
+    # What bikes share is scarce at the first station: it is worth something to move one there.
+    assert overall[0].min() > 0.3
+    fades, higher = (np.clip(errors[k + 1] / np.maximum(errors[k], 1e-300), 0, 1) for k in (0, 4))
+    prices = overall[0] + higher * (learner.value("cost_level") - overall[0])
+    prices = prices + fades ** np.arange(2, AHEAD + 2).reshape(-1, 1) * learner.value("cost_above")
+    for store, end in enumerate((20.0, 30.0)):
+        costs = (prices[:, store], overall[4, store], overall[3, store])
+        expected = least_cost_to_come(costs, learner.value("unsure")[store], end, overall[0, store])
+        values = learner.value("value")[store]
+        before, after = np.r_[expected[0], expected[:-1]], np.r_[expected[1:], expected[-1]]
+        # Within a cell of the grid, but for that at the upper end, in which values fall to what a unit too much costs.
+        room, inner = 0.06 * np.ptp(expected), slice(-2)
+        assert (values <= before + room)[inner].all() and (values >= after - room)[inner].all()
+        assert np.abs(values - expected)[inner].mean() <= room
+
+
+def test_entries_without_a_finite_slope_do_not_price_a_row() -> None:
+    text = (
+        "model m\nhorizon T = 10\nstream s[3] in [0, 1]\ndecision x[3] in box(-1, 1) with sum(x) == 0\nminimize s @ x\n"
+    )
+    domain = canonical(oco.parse(text)).blocks[0].domain
+    assert_allclose(charged(domain, np.zeros(3), np.array([-1e299, 2.0, 4.0])), -3.0)
+    assert_allclose(charged(domain, np.zeros(3), np.full(3, -1e299)), 0.0)

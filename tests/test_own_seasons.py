@@ -61,6 +61,17 @@ def test_noise_has_no_season_and_takes_none_from_others() -> None:
     assert own_seasons({"yield": noise, "price": own["price"]}, ["yield", "price"]) == {"": 7}
 
 
+@pytest.mark.parametrize("apart", [140, 166, 180])
+def test_two_floods_are_no_season(apart: int) -> None:
+    rng, t = np.random.default_rng(apart), np.arange(2000)
+    inflow = 28 * np.exp(0.3 * rng.normal(size=2000))
+    for begin in (30, 30 + apart):
+        inflow[begin : begin + 30] += 30
+    price = 60 + 35 * np.sin(2 * np.pi * t / 24) + 10 * rng.normal(size=2000)
+    assert own_seasons({"inflow": inflow}, ["inflow"]) == {"": 1}
+    assert own_seasons({"inflow": inflow, "price": price}, ["inflow", "price"]) == {"": 24}
+
+
 @pytest.mark.parametrize("delay", [0, 2])
 def test_profiles_are_averages_of_each_phase_of_each_stream(delay: int) -> None:
     plan, own = plan_of(delay), rounds(4, 60)

@@ -28,6 +28,14 @@ MOST_NUMBERS = 1 << 20
 """Numbers that are transformed, where they are not those of `LEAST_ENTRIES`: a season of many rounds shows in few entries."""
 AT_ONCE = 8
 """Entries that are transformed at once: the spectra of all would take several times the memory of the data."""
+OF_WAVES, OF_EVENTS = 2.0, 3.0
+"""Standard deviations of the correlation of events that a season's is above: where it is a wave, and where it is not."""
+TROUGH = 0.9
+"""Share of its correlation by which the correlation of a wave falls below 0 before it."""
+SEEN = 3
+"""Times that a season has come in these rounds, at least, where it is no wave."""
+ALONE = 0.5
+"""Least correlation at a season of one stream where all together show none."""
 MANIFOLD = 2
 """Least number of its own seasons that a season has which a stream does not share: the phases of that are learned so much later."""
 USUAL = (7, 12, 24, 48, 52, 96, 168, 288, 336, 365, 672)
@@ -40,7 +48,8 @@ def season_of(data: Mapping[str, Floats], names: Iterable[str]) -> int:
     values = _first(data, names)
     if len(values) < LEAST_ROUNDS:
         return 1
-    return _repeats(_correlations(values), max(LEAST_CORRELATION, DEVIATIONS / np.sqrt(len(values))))
+    correlations = _correlations(values)
+    return _repeats(correlations, _least(correlations, len(values)))
 
 
 def _first(data: Mapping[str, Floats], names: Iterable[str]) -> Floats:
@@ -56,14 +65,20 @@ def _first(data: Mapping[str, Floats], names: Iterable[str]) -> Floats:
 
 def own_seasons(data: Mapping[str, Floats], names: Iterable[str]) -> dict[str, int]:
     """Seasons of streams that have their own, by name, and under "" the season of all others: where that of all together is worth less to a
-    stream, or is a multiple of what is worth as much.
+    stream, or is a multiple of what is worth as much, or where only this stream shows one.
     """
     given = [n for n in names if n in data]
     common, own = season_of(data, given), dict[str, int]()
-    for name in given if common > 1 else ():
-        r, season = _correlations(_first(data, [name])), season_of(data, [name])
-        worse = common >= len(r) or r[common] < LIKE_PEAK * r[season] or MANIFOLD * season <= common
-        if season > 1 and worse and abs(season - common) > NEAR * common:
+    for name in given:
+        season = season_of(data, [name])
+        if season == 1 or abs(season - common) <= NEAR * common:
+            continue
+        r = _correlations(_first(data, [name]))
+        if common == 1:
+            worse = bool(r[season] >= ALONE)
+        else:
+            worse = common >= len(r) or r[common] < LIKE_PEAK * r[season] or MANIFOLD * season <= common
+        if worse:
             own[name] = season
     rest = season_of(data, [n for n in given if n not in own]) if own else common
     rest = max(own.values(), default=1) if rest == 1 else rest  # the others have none: they take that of most rounds
@@ -91,12 +106,27 @@ def _fast_length(least: int) -> int:
     return min(m << max(0, int(np.ceil(np.log2(least / m)))) for m in (1, 3, 5, 9, 15, 25, 45, 75, 225))
 
 
-def _repeats(r: Floats, least: float) -> int:
-    """Least lag at which the correlation r (lags from 0) rises to a peak that is nearly the largest; 1 where there is none."""
+def _least(r: Floats, rounds: int) -> Floats:
+    """Least correlation that shows a season at each lag of correlations r from lag 0 on.
+
+    Events of several rounds, floods or outages, are as far apart as chance has it, and much is alike at that lag: the variance of r at
+    lag k is (1 + 2 sum_j r_j^2) / (R - k) over the lags j within an event (Bartlett 1946), before the first at which r is not positive.
+    """
+    within = r[1 : int(np.argmax(r <= 0.0)) if (r <= 0.0).any() else len(r)]
+    lags, is_wave = np.arange(len(r)), np.minimum.accumulate(r) <= -TROUGH * r
+    deviations = np.sqrt((1.0 + 2.0 * (within**2).sum()) / (rounds - lags))
+    of_events = np.where(SEEN * lags <= rounds, OF_EVENTS * deviations, np.inf)
+    return np.maximum(
+        max(LEAST_CORRELATION, DEVIATIONS / np.sqrt(rounds)), np.where(is_wave, OF_WAVES * deviations, of_events)
+    )
+
+
+def _repeats(r: Floats, least: Floats) -> int:
+    """Least lag at which the correlation r (lags from 0) rises to a peak that is nearly the largest; 1 where none is at least `least`."""
     lags = np.arange(2, len(r) - 1)
     before = np.minimum.accumulate(r)
     peaks = lags[(r[lags] >= r[lags - 1]) & (r[lags] >= r[lags + 1]) & (r[lags] >= before[lags] + DIP)]
-    peaks = peaks[r[peaks] >= least]
+    peaks = peaks[r[peaks] >= least[peaks]]
     if not len(peaks):
         return 1
     peak = int(peaks[r[peaks] >= LIKE_PEAK * r[peaks].max()][0])

@@ -124,6 +124,7 @@ MISTAKES: list[tuple[str, str, str, str]] = [
     ("decision x in 2 * simplex", "OCO120", "2 * simplex", "domain"),
     ("decision x = 5", "OCO119", "=", "no value"),
     ("stream s = 5", "OCO119", "=", "`param`"),
+    ("state s = s + x start 1", "OCO119", "start", "`in [0, 100] start 10`"),
     ("stream s[2] [0, 1]", "OCO119", "[", "`in`"),
     ("stream s from [0, 1]", "OCO119", "from", "`in [lo, hi]`"),
     ("stream s normal(0, 1)", "OCO119", "normal", "~ normal"),

@@ -30,7 +30,7 @@ from oco.compiler.problem.previous import (
     moving_loss,
     of_previous,
     previous_streams,
-    refuse_previous,
+    refuse_elsewhere,
     standing_still,
 )
 from oco.compiler.problem.shares import kept_for_learning
@@ -320,7 +320,7 @@ def canonical(model: Model, seasons: tuple[int, ...] = ()) -> Canonical:
     kept = (*before.values(), *kept_for_learning(inequalities, predicted.statistics))
     inequalities = with_free_decision(_with_fixed(model, inequalities, blocks), folding, blocks, (*streams, *kept))
     moving = moving_loss(model, objective, fields)
-    refuse_previous(*carried, *(c.expr for c in inequalities), *(c.expr for c in equalities))
+    refuse_elsewhere([*carried, *(c.expr for c in equalities)], [(c.expr, c.timing) for c in inequalities])
     check_rounded(blocks, objective, [*inequalities, *equalities], model.feedback)
     return Canonical(
         model,

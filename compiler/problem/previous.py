@@ -17,7 +17,7 @@ from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, changes, constant, names, rewrite, walk
 from oco.dsl.model import Model
 from oco.dsl.previous import WORD, decision_of
-from oco.dsl.statements import Feedback, Stream
+from oco.dsl.statements import Feedback, Stream, Timing
 
 
 def stream_of(decision: str, exprs: Iterable[Expr], taken: Collection[str]) -> Iterator[tuple[str, str]]:
@@ -114,3 +114,14 @@ def refuse_previous(
     for node in (node for expr in exprs for node in walk(expr)):
         if isinstance(node, Name) and decision_of(node.name):
             raise fail("OCO217", f"`{node.name}` stands {where}", node.span, fix)
+
+
+def refuse_elsewhere(exprs: Iterable[Expr], inequalities: Iterable[tuple[Expr, Timing]]) -> None:
+    """Raise OCO217 where expressions, or inequalities that the decision of a round does not meet exactly, hold a previous decision."""
+    for expr, timing in inequalities:
+        if timing is Timing.ON_AVERAGE:
+            refuse_previous(
+                expr, where="in a constraint on average", fix="write `each round` behind it: it is met exactly then"
+            )
+        refuse_previous(expr)
+    refuse_previous(*exprs)

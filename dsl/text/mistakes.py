@@ -215,6 +215,8 @@ def _timing(trouble: ParseFailure) -> Diagnostic | None:
     at = trouble.at
     compares = any(t.type in RELATIONS for t in trouble.tokens[: trouble.position])
     begun = trouble.before.type in ("EACH", "ON", "IN") and trouble.expected <= {"ROUND", "AVERAGE", "NUMBER", "TOTAL"}
+    if trouble.word == "constraint" and trouble.expected <= {"OF", "ROUNDS", "PERCENT"}:
+        return Diagnostic("OCO117", "a share of rounds ends in `% of rounds`", trouble.span, "write `in 95% of rounds`")
     if trouble.word != "constraint" or not compares or trouble.opener is not None:
         return None
     if not begun and (
@@ -265,6 +267,9 @@ def _missing_in(trouble: ParseFailure) -> Diagnostic | None:
     if at.type == "LSQB" and trouble.word == "param":
         hint = f"write `= {_rest(trouble)}` for its value, `in {_rest(trouble)}` for its range"
         return Diagnostic("OCO119", "expected `=` or `in`", at.span, hint)
+    if trouble.word == "state" and at.text == "start":
+        hint = "write the range that it is cut to, then `start`: `in [0, 100] start 10`"
+        return Diagnostic("OCO119", "a state has a range before `start`", at.span, hint)
     if at.type in NAME_KINDS or at.type == "LSQB":
         what = "the domain" if trouble.word == "decision" else "the bounds"
         return Diagnostic("OCO119", f"expected `in` before {what}", at.span, f"write `in {_rest(trouble)}`")

@@ -57,7 +57,7 @@ EDITS: dict[str, tuple[str, str | None, str, *tuple[str, ...]]] = {
         'param data[3] = file("a.csv")\nparam a[3] = 2 * data',
     ),
     "OCO214": ("`subject to` above it", "cap:", "subject to\n    cap:"),
-    "OCO217": ("Take `prev` out", "x - prev(x)", "x"),
+    "OCO217": ("`each round` behind", "on average", "each round"),
     "OCO219": ("predict a `stream`", "predict x", "predict c"),
     "OCO220": ("`last(c)`", "2 * c", "last(c)"),
     "OCO403": ("`lo` and `hi`", "box(1)", "box(0, 1)"),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from oco.compiler.evidence.wealth import read_alarm
+from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.margins import ShareMargin
 from oco.dsl.labels import MOST_NAMED
 from oco.dsl.statements import Timing
@@ -47,7 +48,7 @@ def verdict(trace: MeasuredRun, run: RunSummary, data: str, algorithm: str, foll
     following  commands that lead on
     """
     constraints = kept_constraints(trace)
-    headline = _wrapped(_headline(run, constraints, trace.problem.model.maximized))[:3]
+    headline = _wrapped(_headline(run, constraints, trace.problem))[:3]
     in_headline = len(constraints) == 1 and constraints[0].words in " ".join(headline)
     shown = [] if in_headline or not constraints else _block("constraints", _constraints(constraints), MOST_NAMED + 1)
     shown += _block("states", cut_states(trace), 2)
@@ -113,18 +114,20 @@ def compared(own: float, other: float) -> str:
     return f"{number(abs(own - other), 4)} {word}"
 
 
-def _headline(run: RunSummary, constraints: Sequence[ConstraintRecord], maximized: bool) -> str:
+def _headline(run: RunSummary, constraints: Sequence[ConstraintRecord], problem: Canonical) -> str:
     """Sentence on the loss, or on what was earned, beside the best fixed decision and the best rule; and one on the constraints.
 
-    Where the model states penalties, violations count in it at these.
+    Where the model states penalties, violations count in it at these. A fixed decision takes states as they came, which it would have
+    moved otherwise: where there are some, the sentence leaves it out.
     """
-    verb, sign = ("earned", -1.0) if maximized else ("lost", 1.0)
+    verb, sign = ("earned", -1.0) if problem.model.maximized else ("lost", 1.0)
     priced = run.own is not None and run.own.priced is not None
     total = run.loss if run.own is None or run.own.priced is None else run.own.priced
     against = []
     static = next((r for r in run.regret if r.kind == "static" and r.comparator is not None), None)
     violating = static is not None and static.status == ComparatorStatus.LEAST_VIOLATING.value
-    if static is not None and static.comparator is not None and not (priced and violating):
+    fixed = not problem.standing.carried and not (priced and violating)
+    if static is not None and static.comparator is not None and fixed:
         least = "least violating" if violating else "best"
         against.append(f"{compared(sign * total, sign * static.comparator)} the {least} fixed decision")
     if run.rules is not None and run.rules.best is not None:

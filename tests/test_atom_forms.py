@@ -53,6 +53,8 @@ def test_the_form_is_what_the_atom_computes(case: Case) -> None:
                 meant = np.multiply.outer(*args)
             case forms.Quotient():
                 meant = args[0] / args[1]
+            case forms.Remainder():
+                meant = args[0] - args[1] * np.floor(args[0] / args[1])
             case forms.Power(exponent):
                 meant = np.power(args[0], args[1] if exponent is None else exponent)
             case forms.Logarithm(shift):

@@ -156,3 +156,59 @@ def test_a_tower_is_filled_in_cheap_hours() -> None:
     even = 0.5 * float(price @ draw)  # pumping what is drawn, as it is drawn
     assert float(trace.loss.sum()) <= 0.8 * even
     assert (trace.constraints.max(axis=1) > 1e-6).mean() <= 0.01
+
+
+NIGHTS = """model tower
+horizon T = 336
+param tariff[24] = [40, 40, 40, 40, 40, 40, 80, 120, 120, 120, 120, 90, 90, 90, 90, 90, 120, 160, 160, 160, 120, 80, 40, 40]
+decision pump in box(0, 5)
+stream demand in [0, 6]
+state level = level + pump - demand in [0, 20] start 10
+minimize tariff[(t - 1) % 24] * pump + 400 * pos(demand - level - pump)
+"""
+
+
+def test_a_tower_with_a_tariff_by_the_hour_pays_less_than_filling_it_at_night() -> None:
+    """The model reads its season by the round; no data are seen before the run, and nothing else says what is known of a round."""
+    T, rng = 336, np.random.default_rng(0)
+    hour = np.arange(T) % 24
+    daily = 1.6 * (1 + 0.5 * np.sin((hour - 7) * np.pi / 6)) * (hour > 4)
+    demand = np.clip(daily + 0.4 + rng.normal(0, 0.4, T), 0, 6)
+    model = oco.parse(NIGHTS)
+    tariff = np.asarray(next(p.data for p in model.params if p.name == "tariff"))[hour]
+
+    def paid(pump: Any) -> float:
+        """Cost of hours in which pump(hour, level) is pumped."""
+        level, total = 10.0, 0.0
+        for t, (price, d) in enumerate(zip(tariff, demand, strict=True)):
+            x = float(np.clip(pump(t, level), 0, 5))
+            total += price * x + 400 * max(d - level - x, 0)
+            level = min(max(level + x - d, 0), 20)
+        return total
+
+    def filling(top: float, low: float) -> float:
+        return paid(lambda t, level: (top if tariff[t] == 40 else low) - level + 2)
+
+    plan = oco.compile(model)
+    assert plan.algorithm == "hedged" and plan.season == 24 and "by the round" in plan.settings["season"].why
+    own = plan.run({"demand": demand}, backend="numpy")
+    assert own.loss.sum() == pytest.approx(paid(lambda t, level: own.decisions.ravel()[t]), rel=1e-9)
+    assert own.loss.sum() < 0.95 * min(filling(top, low) for top in range(8, 21, 2) for low in (1, 2, 3, 4, 6))
+
+
+@pytest.mark.parametrize(
+    ("price", "season"),
+    [
+        ("tariff[(t + 5) % 24]", 24),
+        ("tariff[t % 12] + tariff[t % 24]", 24),
+        ("tariff[(2 * t) % 24]", 1),  # repeats itself sooner
+        ("1 + t % 200", 1),  # does not come twice
+        ("40", 1),
+    ],
+)
+def test_the_season_that_a_model_reads_by_the_round(price: str, season: int) -> None:
+    text = NIGHTS.replace("tariff[(t - 1) % 24]", f"({price})")
+    assert oco.compile(oco.parse(text)).season == season
+    without = "\n".join(line for line in text.splitlines() if not line.startswith("state"))
+    without = without.replace("demand - level - pump", "demand - pump")
+    assert oco.compile(oco.parse(without)).season == 1  # nothing is left to later rounds

@@ -3,8 +3,7 @@
     P_t(x) = f_t(x) + sum_n price_n [g_t^n(x)]_+
 
 Price: what the model states after `penalty`, else the setting, else `weight` times what a unit of violation saves at the slopes that come
-(`penalties`). Decision: sum_k w_k x^k. P_t is convex, so its value is at most the
-weighted one. Experts, each with AdaGrad's sum S of its own slopes:
+(`penalties`). Decision: sum_k w_k x^k, where P_t, convex, is at most the weighted one. Experts, each with AdaGrad's sum S of own slopes:
 
 * gradients on the penalised loss with steps of many sizes, and prices that are cut or raised by a factor r:
   x <- P_X(x - c D / sqrt(2 S) (grad f_t + r sum_n price_n [g_n > 0] grad g_n));
@@ -100,6 +99,7 @@ from oco.compiler.algorithms.stored_value import AHEAD, rounds_ahead, stores_val
 from oco.compiler.algorithms.stored_value import SYMBOLS as VALUED
 from oco.compiler.algorithms.weighting import PLAYED, RATES, gap_to_best
 from oco.compiler.lowering.predicted_round import positions
+from oco.compiler.problem.stores import stores
 from oco.compiler.theory.moves import path_length
 from oco.compiler.theory.objective import stated_prices
 from oco.compiler.theory.schedule import Rounds
@@ -150,14 +150,14 @@ def _is_curved(s: Situation) -> bool:
 
 def _informed(s: Situation) -> Objection | None:
     known = s.canonical.context or s.canonical.predictions or s.canonical.known or s.season > 1
-    if s.constraints or s.equalities or known or _is_curved(s):
+    if s.constraints or s.equalities or known or _is_curved(s) or stores(s.canonical):
         return None
     message = "nothing predicts the data, so that its experts are gradient steps, and weights on them cost more than they gain"
     return Objection(message, "write `using ogd`, or ask for it by its name", unasked=True)
 
 
 FULL_FEEDBACK = Hypothesis("The loss is revealed as a function.", _full_feedback)
-INFORMED = Hypothesis("There are constraints, or something predicts the data.", _informed)
+INFORMED = Hypothesis("There are constraints or stores, or something predicts the data.", _informed)
 _LOSS = (BOUNDED_DOMAIN, CONVEX_LOSS, BOUNDED_GRADIENT)
 _BASIC = (
     SOME_INEQUALITY,

@@ -29,6 +29,7 @@ from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.rule import State, array
 from oco.compiler.problem.calendars import DAYS, day_of
 from oco.compiler.problem.canonical import Canonical
+from oco.compiler.problem.stores import season_by_round
 from oco.compiler.theory.settings import Default
 from oco.compiler.theory.theorems import Situation
 from oco.dsl.magnitudes import TINY
@@ -54,6 +55,8 @@ def season_measured(s: Situation, together: bool = False) -> Default:
     """Rounds of a season, as the setting `season`; 1 for none. Learners in turn that do not learn `together` count their own rounds."""
     season = s.season // (1 if together else math.gcd(s.season, s.canonical.delay + 1))
     if 1 < season <= longest_season(s.canonical):
+        if season == season_by_round(s.canonical):
+            return Default(float(season), "rounds after which what the model reads by the round repeats itself")
         return Default(float(season), "rounds after which the data repeat themselves, measured on data")
     return Default(1.0, "no season is known: `season = 24` states one of 24 rounds")
 

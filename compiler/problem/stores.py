@@ -27,6 +27,7 @@ from oco.compiler.problem.store_ranges import End, KeptRange, kept_range, outsid
 from oco.compiler.problem.stream_ranges import StreamRange
 from oco.compiler.problem.structure import is_affine
 from oco.dsl import algebra
+from oco.dsl.atoms import form_of, forms
 from oco.dsl.build import call
 from oco.dsl.evaluate import evaluate
 from oco.dsl.expressions import Call, Constant, Expr, Kind, Name, changes, constant, names, rewrite, walk
@@ -253,6 +254,25 @@ def _is_flat(expr: Expr) -> bool:
     weights = Name("_weights", Kind.STREAM, shape=expr.shape)
     towards = vector_jacobian(expr, weights, names(expr, Kind.DECISION))
     return all(isinstance(e, Constant) and not e.value.array.any() for e in towards.values())
+
+
+@lru_cache(maxsize=16)
+def season_by_round(canonical: Canonical) -> int:
+    """Rounds of the longest season that loss and stores read by the round, as in `tariff[(t - 1) % 24]`, and that comes twice; else 1."""
+    following, most = [s.following for s in stores(canonical)], (canonical.horizon or math.inf) / 2
+    loss = canonical.objective if canonical.moving is None else canonical.moving
+    remainders = (n for e in (loss, *following) for n in walk(e) if form_of(n) is forms.REMAINDER)
+    lengths = [k for n in remainders if (k := _length(*n.children)) <= most]
+    return max(lengths, default=1) if following else 1
+
+
+def _length(number: Expr, divisor: Expr) -> int:
+    """Rounds after which the remainder of a number repeats itself, where the number is that of the round or so much more, else 1."""
+    own = set(names(number))
+    if own != set(names(number, Kind.ROUND)) or not own or not isinstance(divisor, Constant) or divisor.shape:
+        return 1
+    grows = evaluate(number, {}, 2) - evaluate(number, {}, 1)
+    return int(divisor.value.array) if (grows == 1).all() else 1
 
 
 def _known(node: Expr) -> tuple[int, ...]:

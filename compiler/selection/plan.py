@@ -17,7 +17,7 @@ from oco.compiler.ir.program import Program
 from oco.compiler.ir.symbolic import Symbol
 from oco.compiler.lowering.round_problem import TraceSpec
 from oco.compiler.problem.canonical import Canonical, canonical
-from oco.compiler.problem.stores import stores
+from oco.compiler.problem.stores import season_by_round, stores
 from oco.compiler.prover.check import check_canonical
 from oco.compiler.prover.data_conditions import DataConditions
 from oco.compiler.prover.facts import Facts
@@ -359,7 +359,9 @@ def analyzed(
     problem = model if isinstance(model, Canonical) else canonical(model)
     if season is None:
         unknown = (s.name for s in problem.revealed if not s.stream.known or stores(problem))
-        season = 1 if seen is None else own_seasons(seen, unknown)
+        season = {"": 1} if seen is None else own_seasons(seen, unknown)
+        if season[""] == 1:
+            season = {"": season_by_round(problem)}
     by_name = {"": season} if isinstance(season, int) else season
     problem = problem.with_seasons(tuple(sorted({k for k in by_name.values() if k > 1})))
     facts = check_canonical(problem.model, problem, budget=SearchBudget(effort))

@@ -48,6 +48,11 @@ class Quotient(Form):
 
 
 @dataclass(frozen=True, eq=False)
+class Remainder(Form):
+    """Remainder of the first argument on division by the second, integers, entry by entry."""
+
+
+@dataclass(frozen=True, eq=False)
 class Power(Form):
     """Power of the first argument, entry by entry; the second argument is the exponent where it is None here."""
 
@@ -158,7 +163,7 @@ class Uniform(Form):
 
 SUM, DIFFERENCE, NEGATIVE = Signed((1, 1)), Signed((1, -1)), Signed((-1,))
 TIMES, MATRIX_PRODUCT, OUTER_PRODUCT = (Bilinear(p) for p in Pairing)
-QUOTIENT = Quotient()
+QUOTIENT, REMAINDER = Quotient(), Remainder()
 SQUARE, ROOT, RECIPROCAL = Power(2.0), Power(0.5), Power(-1.0)
 EXPONENTIAL, LOGARITHM, SOFT_PLUS = Exponential(), Logarithm(), SoftPlus()
 TOTAL, MEAN = Total(), Total(mean=True)

@@ -229,6 +229,7 @@ OPERATORS: tuple[Atom, ...] = (
         ufunc="remainder",
         precedence=3,
         integer=whole,
+        form=forms.REMAINDER,
         allowed=lambda c, a, b: "" if b.positive else f"the range {b} of what it is divided by is not positive",
     ),
     Atom(

@@ -46,11 +46,17 @@ def _split(a: Array) -> tuple[Array, Array]:
     return high, a - high
 
 
-def _product_error(a: Array, b: Array, p: Array) -> Array:
-    """Exact value of a * b - p; nan where that is not certain."""
+def _safe_product_error(a: Array, b: Array, p: Array) -> Array:
+    """Exact value of a * b - p where a and b are safe."""
     a1, a2 = _split(a)
     b1, b2 = _split(b)
-    error = a2 * b2 - (((p - a1 * b1) - a2 * b1) - a1 * b2)
+    error: Array = a2 * b2 - (((p - a1 * b1) - a2 * b1) - a1 * b2)
+    return error
+
+
+def _product_error(a: Array, b: Array, p: Array) -> Array:
+    """Exact value of a * b - p; nan where that is not certain."""
+    error = _safe_product_error(a, b, p)
     safe = _safe(a) & _safe(b)
     return error if safe.all() else np.where((a == 0) | (b == 0), 0.0, np.where(safe, error, np.nan))
 
@@ -68,7 +74,7 @@ def products(a: Array, b: Array) -> tuple[Array, Array]:
     with np.errstate(all="ignore"):
         if _safe(a).all() and _safe(b).all():
             p = a * b
-            error = _product_error(a, b, p)
+            error = _safe_product_error(a, b, p)
             return np.where(error >= 0, p, np.nextafter(p, -np.inf)), np.where(error <= 0, p, np.nextafter(p, np.inf))
         zero = (a == 0) | (b == 0)
         p = np.where(zero, 0.0, a * b)

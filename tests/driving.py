@@ -49,7 +49,12 @@ def situation(text: str) -> Situation:
 
 def plan_of(text: str, name: str, settings: Mapping[str, str | float] | None = None) -> Plan:
     """Plan of `compile_plan` for an algorithm that is asked for."""
-    s, given = situation(text), dict(settings or {})
+    return _planned(text, name, tuple((settings or {}).items()))
+
+
+@lru_cache(maxsize=32)
+def _planned(text: str, name: str, settings: tuple[tuple[str, str | float], ...]) -> Plan:
+    s, given = situation(text), dict(settings)
     return Plan(s.canonical.model, s.canonical.standing, s.facts, choose(s, name, given), "paper", given)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -27,6 +28,7 @@ feedback two_point
 GIVEN = {"units": "user", "eta": 0.02, "delta": 0.1, "r": 0.25}
 
 
+@cache
 def plan_of(name: str, T: int, **settings: float | str) -> oco.Plan:
     text = TEXT.format(T=T, domain=DOMAINS[name][0])
     return oco.compile(oco.parse(text), algorithm="two-point", settings=settings or None)

@@ -9,12 +9,12 @@ from oco.backends.round_work import optimizing_pays
 from oco.plan import Plan
 
 TEXTS = {
-    "store": """model store
+    "weighed": """model weighed
 horizon T = {T}
-decision charge[2] in box(-4, 4)
-stream price[2] in [0, 5]
-state stored[2] = 0.9 * stored + charge in [0, 10] start 5
-minimize price @ charge + 0.1 * sum_squares(charge)
+decision x[2] in box(-4, 4)
+stream price[2] in [-5, 5]
+minimize price @ x + 0.1 * sum_squares(x)
+using hedged
 """,
     "served": """model served
 horizon T = {T}
@@ -46,6 +46,6 @@ def test_code_that_is_optimized_less_decides_the_same(name: str, monkeypatch: py
 
 
 def test_long_runs_are_optimized() -> None:
-    assert not optimizing_pays(plan_of("store", 100).program, 100, "c")
-    assert optimizing_pays(plan_of("store", 100).program, 10**7, "c")
-    assert optimizing_pays(plan_of("store", 100).program, None, "c")
+    assert not optimizing_pays(plan_of("weighed", 100).program, 100, "c")
+    assert optimizing_pays(plan_of("weighed", 100).program, 10**7, "c")
+    assert optimizing_pays(plan_of("weighed", 100).program, None, "c")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -35,6 +36,7 @@ def simplex_point(v: np.ndarray) -> np.ndarray:
     return np.maximum(v - (low + high) / 2, 0)
 
 
+@cache
 def plan_of(name: str, T: int, **settings: float) -> oco.Plan:
     text = TEXT.format(T=T, domain=DOMAINS[name][0])
     return oco.compile(oco.parse(text), algorithm="bgd", settings=settings or None)

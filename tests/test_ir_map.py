@@ -15,7 +15,7 @@ from oco.backends.contract import Contract
 from oco.backends.registry import backend
 from oco.compiler.ir.batching import batch
 from oco.compiler.ir.build import trace_program
-from oco.compiler.ir.interpret import interpret
+from oco.compiler.ir.interpret import as_numpy, interpret
 from oco.compiler.ir.mapping import rows_at_once, rows_in_lanes
 from oco.compiler.ir.passes import optimize
 from oco.compiler.ir.program import DType, Field, Program, Type
@@ -194,10 +194,10 @@ def test_lanes_of_learners_take_rows_in_turn() -> None:
 
 
 def test_bodies_that_do_not_fit_are_refused() -> None:
-    t = Tracer("wrong")
-    with pytest.raises(InternalError):
-        t.function(
-            "f",
-            lambda x, y: t.map_(lambda a, b: (a + b,), x, y),
-            [("x", Type(DType.FLOAT, (3,))), ("y", Type(DType.FLOAT, (4,)))],
+    with pytest.raises(InternalError, match="form of"):
+        as_numpy(
+            "wrong",
+            lambda t, x, y: t.map_(lambda a, b: (a + b,), x, y),
+            Type(DType.FLOAT, (3,)),
+            Type(DType.FLOAT, (4,)),
         )

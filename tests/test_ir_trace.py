@@ -118,25 +118,23 @@ def test_equal_functions_are_one_and_others_get_names_of_their_own():
 
 
 def test_a_function_sees_its_parameters_alone():
-    t = Tracer("closure")
     with pytest.raises(InternalError, match="not in scope"):
-        t.function("f", lambda x: t.call("g", lambda y: y + x, x), [("x", VECTOR)])
+        as_numpy("closure", lambda t, x: t.call("g", lambda y: y + x, x), VECTOR)
 
 
 def test_values_do_not_leave_their_block():
-    t = Tracer("leak")
     kept = []
 
-    def then():
-        kept.append(t.sum(t.iota(3)))
-        return (kept[0],)
+    def body(t, x):
+        def then():
+            kept.append(t.sum(t.iota(3)))
+            return (kept[0],)
 
-    def body(x):
         t.if_(True, then, lambda: (t.lift(1),))
         return x + kept[0]
 
     with pytest.raises(InternalError, match="not in scope"):
-        t.function("f", body, [("x", VECTOR)])
+        as_numpy("leak", body, VECTOR)
 
 
 def test_a_traced_value_has_no_truth():

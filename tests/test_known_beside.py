@@ -68,22 +68,22 @@ def test_decisions_come_to_cost_what_the_merit_order_does(case: tuple[str, float
 def test_stores_are_valued_where_the_domain_is_cut_by_a_row() -> None:
     model = oco.parse("""\
 model bikes
-horizon T = 10
-decision move[3] in box(-5, 5) with sum(move) == 0
-stream taken[3] in [0, 8]
-stream brought[3] in [0, 8]
-state bikes[3] = bikes + move - taken + brought in [0, 20] start 10
+horizon T = 8
+decision move[2] in box(-5, 5) with sum(move) == 0
+stream taken[2] in [0, 8]
+stream brought[2] in [0, 8]
+state bikes[2] = bikes + move - taken + brought in [0, 20] start 10
 minimize 0.2 * norm1(move) + 3 * sum(pos(taken - brought - bikes - move))
 using hedged with ahead = 4
 """)
     rng = np.random.default_rng(2)
     data = {
-        "taken": rng.uniform(0, 8, (10, 3)) * [1.0, 0.6, 0.2],
-        "brought": rng.uniform(0, 8, (10, 3)) * [0.2, 0.6, 1.0],
+        "taken": rng.uniform(0, 8, (8, 2)) * [1.0, 0.2],
+        "brought": rng.uniform(0, 8, (8, 2)) * [0.2, 1.0],
     }
     trace = oco.compile(model).run(data, backend="numpy")
-    stock, lost, still = np.full(3, 10.0), 0.0, 0.0
-    unmoved = np.full(3, 10.0)
+    stock, lost, still = np.full(2, 10.0), 0.0, 0.0
+    unmoved = np.full(2, 10.0)
     for x, out, back in zip(trace.decisions, data["taken"], data["brought"], strict=True):
         assert abs(x.sum()) <= 1e-7
         lost += 0.2 * np.abs(x).sum() + 3 * np.maximum(out - back - stock - x, 0).sum()

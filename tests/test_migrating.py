@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ FREE = "using ogd with eta = 0.1"
 FIXED = "subject to\n    side: sum(x) <= 2 each round\nusing coldq"
 
 
+@cache
 def plan_of(using: str, horizon: int = 40, top: float = 1, reach: float = 1) -> Any:
     return oco.compile(oco.parse(MODEL.format(horizon=horizon, top=top, reach=reach, using=using)), settings="paper")
 

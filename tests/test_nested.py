@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,17 @@ from thorough import turns
 from oco.compiler.algorithms.memory import MemoryForm, kept_of, memory_of, violation_bounds
 from oco.compiler.problem.canonical import canonical
 from oco.compiler.selection.choice import judge
+from oco.compiler.selection.plan import Plan as CompiledPlan
 from oco.compiler.selection.plan import compile_plan
 from oco.dsl.load import parse
 from oco.plan import Plan
 
 T = 24
+
+
+@cache
+def nested_plan(text: str) -> CompiledPlan:
+    return compile_plan(parse(text), "nested")
 
 
 @dataclass(frozen=True)
@@ -155,7 +162,7 @@ def listing(case: Case, rounds: Sequence[Round], window: int = T) -> list[Array]
 def test_decisions_equal_the_listing(name: str) -> None:
     case = CASES[name]
     rounds = drawn(case)
-    ours = trajectory(compile_plan(parse(case.text()), algorithm="nested"), rounds)
+    ours = trajectory(nested_plan(case.text()), rounds)
     worst = max(float(np.linalg.norm(a[0] - b)) for a, b in zip(ours, listing(case, rounds), strict=True))
     assert worst <= 2e-6 * case.diameter
 
@@ -254,7 +261,7 @@ def test_bounds_hold_and_violations_telescope(kind: str) -> None:
 def test_violation_stays_below_the_guarantee(name: str, sign: float) -> None:
     """From the corner of the domain where losses push, on draws that get worse: the number of the plan bounds what happens."""
     case = CASES[name]
-    plan = compile_plan(parse(case.text()), algorithm="nested")
+    plan = nested_plan(case.text())
     assert plan.guarantee is not None
     bound = plan.guarantee.violation(T)
     assert bound is not None and math.isfinite(bound)
@@ -311,7 +318,7 @@ def test_one_impossible_round_is_not_obeyed_for_ever() -> None:
 def test_memories_that_are_emptied_are_the_same_in_c_and_in_fleets() -> None:
     """Rounds that contradict each other now and then: learners in NumPy and C, and two of a fleet, agree."""
     text = CASES["additive, affine"].text().replace("b[2] in [0.4, 2]", "b[2] in [-2, 2]")
-    plan, rng = compile_plan(parse(text), "nested"), np.random.default_rng(4)
+    plan, rng = nested_plan(text), np.random.default_rng(4)
     learners, fleet = [Plan.of(plan, backend).learner() for backend in ("numpy", "c")], Plan.of(plan, "c").fleet(2)
     emptied = 0
     for _ in range(T):
@@ -342,7 +349,7 @@ def test_a_memory_that_something_satisfies_is_never_begun_anew(narrow: float) ->
 
 def test_strongly_convex_losses_take_their_own_steps() -> None:
     text = CASES["additive, affine"].text().replace("minimize c @ x", "minimize c @ x + sum_squares(x)")
-    plan = compile_plan(parse(text), algorithm="nested")
+    plan = nested_plan(text)
     assert plan.guarantee is not None and plan.guarantee.regret_bound.rate == "log(T)"
     rounds = drawn(CASES["additive, affine"])
     A, x, least = np.array([[1, 2, 0.5], [0.3, 0, 1]]), np.full(3, 0.5), np.full(2, math.inf)
@@ -355,9 +362,9 @@ def test_strongly_convex_losses_take_their_own_steps() -> None:
 
 def test_no_horizon_is_needed() -> None:
     text = CASES["additive, affine"].text().replace(f"horizon T = {T}", "horizon T unknown")
-    plan = compile_plan(parse(text), algorithm="nested")
+    plan = nested_plan(text)
     rounds = drawn(CASES["additive, affine"])
-    known = trajectory(compile_plan(parse(CASES["additive, affine"].text()), algorithm="nested"), rounds)
+    known = trajectory(nested_plan(CASES["additive, affine"].text()), rounds)
     assert all(np.array_equal(a, b) for a, b in zip(trajectory(plan, rounds), known))
     assert plan.guarantee is not None and plan.guarantee.violation(10**6) == plan.guarantee.violation(10)
 
@@ -365,7 +372,7 @@ def test_no_horizon_is_needed() -> None:
 @pytest.mark.parametrize("name", ["job_scheduling", "online_qp", "tracking"])
 def test_the_guarantee_says_something_on_every_example_that_it_fits(name: str) -> None:
     text = (Path(__file__).parent.parent / "examples" / f"{name}.oco").read_text()
-    plan = compile_plan(parse(text.replace("dynamic regret", "static regret")), "nested")
+    plan = nested_plan(text.replace("dynamic regret", "static regret"))
     guarantee = plan.guarantee
     assert guarantee is not None and guarantee.horizon is not None
     for bound in guarantee.bounds:

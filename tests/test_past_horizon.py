@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ subject to
 ROUNDS = 40
 
 
+@cache
 def plan_for(horizon: str, algorithm: str = "coldq") -> Any:
     return oco.compile(oco.parse(MODEL.format(horizon=horizon)), algorithm, settings="paper")
 

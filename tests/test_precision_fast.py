@@ -6,6 +6,7 @@ import ctypes
 import math
 import mmap
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,7 @@ PLANS = {
 """Algorithms of examples, and the least width of an entry of their decisions."""
 
 
+@cache
 def plan_of(name: str) -> oco.Plan:
     return oco.compile(oco.load(EXAMPLES / f"{name}.oco"), PLANS[name][0], settings="paper")
 

@@ -74,7 +74,7 @@ def test_the_wheel_of_the_sdist_is_clean_and_the_tests_of_the_sdist_pass_with_it
     where = subprocess.run(origin, capture_output=True, text=True, env=environment, cwd=tmp_path, check=True).stdout
     assert where.startswith(str(tmp_path)), "the tests would import another oco"
     tests = [str(sdist / "tests" / name) for name in IN_UNPACKED]
-    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *tests]
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "--assert=plain", "-p", "no:cacheprovider", *tests]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=sdist, timeout=280)
     assert done.returncode == 0, done.stdout[-3000:]
 

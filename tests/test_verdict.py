@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,11 @@ subject to
 """
 
 
+@cache
+def tight() -> oco.Plan:
+    return oco.compile(oco.parse(TIGHT), "coldq")
+
+
 @pytest.mark.parametrize("name", corners(sorted(p.stem for p in EXAMPLES.glob("*.oco")), KEPT))
 def test_every_example_runs_by_itself_and_ends_on_one_screen(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -61,7 +67,7 @@ def test_every_example_runs_by_itself_and_ends_on_one_screen(
 
 
 def test_numbers_of_the_screen_are_those_of_the_trace() -> None:
-    plan = oco.compile(oco.parse(TIGHT), "coldq")
+    plan = tight()
     rng = np.random.default_rng(0)
     need = np.array([1.0, 2.0, 9.0, 1.0, 9.0, 1.0])
     data = {"c": rng.uniform(-1, 1, (6, 2)), "need": need}
@@ -166,7 +172,7 @@ def test_rounds_with_states_are_each_best_without_foresight() -> None:
 
 def test_the_same_four_columns_on_the_screen_the_page_and_in_notebooks() -> None:
     """Each number of the table against the trace and the rules, wherever it is shown."""
-    plan = oco.compile(oco.parse(TIGHT), "coldq")
+    plan = tight()
     rng = np.random.default_rng(0)
     trace = plan.run({"c": rng.uniform(-1, 1, (6, 2)), "need": np.array([1.0, 2.0, 7.0, 1.0, 7.0, 1.0])})
     rules = beside(RuleChoice.SOME, trace.problem, trace.data, Trade.at_price(trace.problem, 1.0))
@@ -194,7 +200,7 @@ def test_the_same_four_columns_on_the_screen_the_page_and_in_notebooks() -> None
 
 def test_a_soft_guarantee_stands_beside_the_soft_violation() -> None:
     """What a theorem says of sums that may cancel is not set beside what each round was broken by."""
-    trace = oco.compile(oco.parse(TIGHT), "coldq").run({"c": np.zeros((6, 2)), "need": np.full(6, 1.0)})
+    trace = tight().run({"c": np.zeros((6, 2)), "need": np.full(6, 1.0)})
     run = summarize(trace)
     own = replace(run, totals=tuple(replace(t, guarantee=7.0, vacuous=False) for t in run.totals if t.kind == "soft"))
     table = measure_table(own)

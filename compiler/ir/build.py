@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from oco.compiler.ir.program import ROUND as ROUND_NAME
-from oco.compiler.ir.program import DType, Field, Function, Program, Type, Var
-from oco.compiler.ir.rename import rename_function
+from oco.compiler.ir.program import DType, Field, Function, Program, Type
+from oco.compiler.ir.rename import without_clashes
 from oco.compiler.ir.rewrite import map_functions
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.value import Liftable, Value
@@ -176,9 +176,4 @@ class _Entries:
 def _without_clashes(program: Program) -> Program:
     """Local names that meet no global name, also none that came after them."""
     taken = {g.var.name for g in program.constants} | {f.name for f in program.functions}
-
-    def renamed(function: Function) -> Function:
-        used = {p.name: p.name for p in function.body.params if isinstance(p, Var)}
-        return rename_function(function, used, taken - {function.name})
-
-    return map_functions(program, renamed)
+    return map_functions(program, lambda f: without_clashes(f, taken))

@@ -10,7 +10,7 @@ import numpy as np
 from oco.compiler.ir.ops import OPS
 from oco.compiler.ir.program import Block, Equation, Function, Global, Operand, Program, Type, Var
 from oco.compiler.ir.trace import Result, Tracer
-from oco.compiler.ir.verifier import KINDS
+from oco.compiler.ir.verifier import KINDS, check_functions
 from oco.dsl.diagnostics import InternalError
 
 Array = np.ndarray[Any, Any]
@@ -36,6 +36,7 @@ def as_numpy(name: str, fn: Callable[..., Result], *types: Type) -> Callable[...
     """NumPy code out of traced code: `fn(t, *values)` is traced once for these types; each call interprets it."""
     t = Tracer(name)
     function = t.function(name, lambda *vs: fn(t, *vs), [(f"a{k}", made) for k, made in enumerate(types)])
+    check_functions((*t.functions, function), t.constants)
     machine = _Machine(t.functions, t.constants)
     return lambda *args: machine.run(function, args)
 

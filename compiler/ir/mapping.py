@@ -14,7 +14,7 @@ from oco.compiler.ir.batching import Environment, LaneMachine, has_indices_by_la
 from oco.compiler.ir.lanes import LaneValue
 from oco.compiler.ir.ops import CONTROL, OPS
 from oco.compiler.ir.program import Block, DType, Equation, Function, Program, Type
-from oco.compiler.ir.rename import rename_function
+from oco.compiler.ir.rename import without_clashes
 from oco.compiler.ir.rewrite import all_functions, equations_of, map_functions
 from oco.compiler.ir.small_solves import expand_small_solves
 from oco.compiler.ir.trace import Tracer
@@ -65,7 +65,7 @@ def _retraced(program: Program, machine: Machine) -> Program:
     traced = replace(entries, constants=tuple(t.constants), functions=tuple(t.functions))
     taken = {g.var.name for g in t.constants} | {f.name for f in t.functions}
     # New functions may have the names of variables elsewhere.
-    return map_functions(traced, lambda f: rename_function(f, {}, taken))
+    return map_functions(traced, lambda f: without_clashes(f, taken))
 
 
 def _has_maps(function: Function) -> bool:

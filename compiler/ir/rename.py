@@ -7,11 +7,19 @@ from dataclasses import replace
 
 from oco.compiler.ir.names import identifier
 from oco.compiler.ir.program import Block, Equation, Function, Operand, Var
+from oco.compiler.ir.rewrite import bound_names
 
 
 def rename_function(function: Function, hints: Mapping[str, str], taken: Collection[str]) -> Function:
     """The function with every variable that `hints` knows under a legal name, unique in the function and outside `taken`."""
     return replace(function, body=_Renaming(hints, {*taken, function.name}).block(function.body))
+
+
+def without_clashes(function: Function, taken: Collection[str]) -> Function:
+    """The function with its legal names kept where they are outside `taken`; itself where all are."""
+    if {*taken, function.name}.isdisjoint(bound_names(function.body)):
+        return function
+    return rename_function(function, {}, taken)
 
 
 class _Renaming:

@@ -16,7 +16,6 @@ from oco.compiler.ir.names import identifier, is_temporary
 from oco.compiler.ir.program import Block, DType, Equation, Function, Global, Operand, Type, Var
 from oco.compiler.ir.rename import rename_function
 from oco.compiler.ir.value import Liftable, Value
-from oco.compiler.ir.verifier import check_function
 from oco.compiler.ir.words import soft, word_of
 from oco.dsl.diagnostics import InternalError
 
@@ -215,7 +214,7 @@ class Tracer(PrimitiveMethods):
     def function(
         self, name: str, fn: Callable[..., Result], params: Sequence[tuple[str, Type]], doc: str = ""
     ) -> Function:
-        """`fn` traced as a function of the named parameters; it sees them and the constants alone."""
+        """`fn` traced as a function of the named parameters; it sees them and the constants alone, which `verifier` checks."""
         return self._trace(name, fn, params, doc)[0]
 
     def _trace(
@@ -227,9 +226,7 @@ class Tracer(PrimitiveMethods):
         finally:
             self._scopes = outer
         names = tuple(self._hints.get(r.name, "") if isinstance(r, Var) else "" for r in block.results)
-        function = rename_function(Function(name, block, names, doc), self._hints, self._global_names())
-        check_function(function, self.constants, self.functions)
-        return function, several
+        return rename_function(Function(name, block, names, doc), self._hints, self._global_names()), several
 
     def call(
         self,

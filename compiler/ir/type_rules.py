@@ -46,12 +46,11 @@ def elementwise(allowed: tuple[DType, ...], result: DType | None = None) -> Rule
     """All arguments of one of the `allowed` kinds, the same kind; entries of the result of kind `result` (None: the same)."""
 
     def rule(types: tuple[Type, ...], attrs: Attributes) -> tuple[Type, ...]:
-        kind = types[0].dtype
-        require(
-            kind in allowed and all(t.dtype is kind for t in types),
-            lambda: f"entries {[str(t) for t in types]}, not alike in {allowed}",
-        )
-        return (Type(result or kind, broadcast_shapes(*(t.shape for t in types))),)
+        kind, shape = types[0].dtype, types[0].shape
+        if kind not in allowed or [t for t in types if t.dtype is not kind]:
+            raise InternalError(f"entries {[str(t) for t in types]}, not alike in {allowed}")
+        stretched = shape if len(types) == 1 else broadcast_shapes(*[t.shape for t in types])
+        return (types[0] if result is None and stretched == shape else Type(result or kind, stretched),)
 
     return rule
 

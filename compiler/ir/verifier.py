@@ -33,16 +33,22 @@ PYTHON_KINDS: dict[DType, type] = {DType.FLOAT: float, DType.INT: int, DType.BOO
 def check(program: Program) -> Program:
     """Return the program if it keeps every rule."""
     _check_constants(program.constants)
-    known: list[Function] = []
-    for function in program.functions:
-        check_function(function, program.constants, known)
-        known.append(function)
+    known = check_functions(program.functions, program.constants)
     names = [g.var.name for g in program.constants] + [f.name for f in program.functions]
     require(len(set(names)) == len(names), lambda: f"global names {names} are not distinct")
     for entry in program.entries:
         check_function(entry, program.constants, known)
     _check_interface(program)
     return program
+
+
+def check_functions(functions: Iterable[Function], constants: Iterable[Global]) -> list[Function]:
+    """The functions, each of which may call those before it, if they keep every rule."""
+    known: list[Function] = []
+    for function in functions:
+        check_function(function, constants, known)
+        known.append(function)
+    return known
 
 
 def check_function(function: Function, constants: Iterable[Global], functions: Iterable[Function]) -> None:
@@ -160,7 +166,7 @@ class _Checker:
     def operand(self, operand: Operand, scope: Mapping[str, Type]) -> None:
         if not isinstance(operand, Var):
             _check_literal(operand)
-        elif scope.get(operand.name) != operand.type:
+        elif (known := scope.get(operand.name)) is not operand.type and known != operand.type:
             raise self.broken(f"{operand.name}: {operand.type} is not in scope")
 
     def require(self, condition: bool, message: Callable[[], str]) -> None:

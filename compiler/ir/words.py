@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from oco.compiler.ir.names import is_temporary
+from oco.compiler.ir.names import KEPT, is_temporary
 from oco.compiler.ir.program import Literal, Operand
 
 PREFIX = "v_"
@@ -82,6 +82,7 @@ def soft(word: str) -> str:
     return word if is_temporary(word) else f"{PREFIX}{word}"
 
 
+@lru_cache(maxsize=KEPT)
 def word_in(hint: str) -> str:
     """Word in a hint or a name, without its number; none in that of a value without."""
     word = _VERSION.sub("", hint)

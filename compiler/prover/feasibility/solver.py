@@ -11,6 +11,7 @@ import numpy as np
 
 from oco.compiler.domains.base import MAX_DENSE_ORDER, MAX_DENSE_ROWS
 from oco.compiler.problem.canonical import DecisionBlock
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.feasibility.linear import LeastMaximum, least_maximum
 from oco.compiler.prover.feasibility.scenario import Scenario, indexed_by_data
 from oco.compiler.prover.search_budget import Allowance
@@ -22,7 +23,14 @@ PROGRAM, NUMBER, PAIR, DENSE_ENTRY = 10_000, 5, 2, 5
 bounded, and for each entry of a full matrix."""
 MOST_SPECTRAL_ENTRIES = 400
 """Entries of matrices whose eigenvalues are bounded up to which a second-order solver is a method for them."""
-"""Sets that are a cone under a full matrix."""
+SOLVER_ERROR = 1e-7
+"""Error of a value that `solve` finds with its own tolerance, ten times that: absolute where all numbers are below 1, else relative."""
+
+
+def magnitude(setting: ProofContext) -> float:
+    """Largest known magnitude of an inequality, 1 where none is known."""
+    sizes = [float(setting.ranges(c.expr).magnitude.max()) for c in setting.canonical.inequalities]
+    return max((s for s in sizes if np.isfinite(s)), default=1.0)
 
 
 def decision_variables(blocks: tuple[DecisionBlock, ...]) -> tuple[dict[str, Any], list[Any]]:

@@ -15,7 +15,7 @@ from oco.compiler.problem.canonical import canonical
 from oco.compiler.prover.check import check
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.facts import Facts
-from oco.compiler.prover.feasibility import infeasible, slater
+from oco.compiler.prover.feasibility import infeasible, slater, solver
 from oco.compiler.prover.feasibility.scenario import robust
 from oco.compiler.prover.types import Status
 from oco.dsl.evaluate import evaluate
@@ -357,3 +357,30 @@ def test_an_interior_point_of_equalities_is_found_by_projections(monkeypatch: py
     mu = step.subject["mu"]
     group, beta = np.loadtxt(EXAMPLES / "datacenter_groups.csv", delimiter=","), np.array([0.05, 0.10, 0.25, 0.60])
     assert group @ mu == pytest.approx(beta * mu.sum(), rel=1e-9) and mu.min() > 0 and mu.max() < 30
+
+
+ONE_ROW = {
+    "simplex": "decision x[4] in simplex",
+    "capped": "decision x[4] in capped_simplex(2, 0.7)",
+    "ball": "decision x[4] in ball(2)",
+    "flow": "decision x[4] in flow([[0, 1], [1, 3], [0, 2], [2, 3]], 0, 3)",
+    "two blocks": "decision x[4] in simplex\ndecision y[2] in ball(1)",
+}
+
+
+@pytest.mark.parametrize("domain", ONE_ROW)
+def test_one_affine_row_needs_no_solver(domain: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its least value at the worst streams, and the decision, are those that a solver finds."""
+    more = " + [3, -4] @ y" if domain == "two blocks" else ""
+    text = "\nstream w[4] in [-1, 2]\nstream b in [4, 6]\nminimize x[0]\nsubject to\n"
+    text += f"    a: [1, 2, -1, 3] @ x + sum(w) + b{more} <= 1 on average\n"
+    scenario = robust(ProofContext(canonical(parse(HEAD + ONE_ROW[domain] + text))))
+    exprs = [c.expr for c in scenario.setting.canonical.inequalities]
+    wanted = solver._convex_program(scenario, exprs)
+    monkeypatch.setattr(solver, "_convex_program", lambda *_: pytest.fail("a solver was asked"))
+    found = solver.least_violation(scenario, exprs)
+    assert found is not None and wanted is not None
+    assert found.value == pytest.approx(wanted.value, abs=1e-6) and found.weights.tolist() == [1]
+    for block in scenario.setting.canonical.blocks:
+        assert block.domain.contains(found.x[block.name], 1e-9)
+    assert scenario.worst(exprs[0], found.x).greatest == pytest.approx(found.value, abs=1e-9)

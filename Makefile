@@ -96,7 +96,7 @@ ENGINE_TESTS := -o faulthandler_timeout=3600 -m "thorough or not thorough"
 engines: streams clusters
 streams:
 	test -d $(VENV)-streams || $(PYTHON) -m venv $(VENV)-streams
-	$(VENV)-streams/bin/python -m pip install --quiet --disable-pip-version-check -e ".[parquet]" apache-flink quixstreams pytest hypothesis
+	$(VENV)-streams/bin/python -m pip install --quiet --disable-pip-version-check -c tests/streams.txt -e ".[parquet]" apache-flink quixstreams pytest hypothesis
 	$(VENV)-streams/bin/python -m pytest $(ENGINE_TESTS) tests/test_stream_engines.py
 clusters:
 	test -d $(VENV)-clusters || $(PYTHON) -m venv $(VENV)-clusters

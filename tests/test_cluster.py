@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from oco.dsl.diagnostics import OcoError
 from oco.fleets.parquet import divide, shard_file
 from oco.fleets.sharing import moved, placed
 from oco.fleets.tables import arrays_of, shard_of
+from oco.fleets.workers import Here, RayWorkers
 from oco.serving.states import seed_of
 
 CARRIED = """\
@@ -191,6 +193,34 @@ def test_shards_are_not_shared_anew_without_a_place_or_by_nobody(tmp_path):
         with pytest.raises(OcoError, match="room for 2 workers of this fleet, not for 3") as refused:
             fleet.rebalance(3)
         assert refused.value.code == "OCO881" and fleet.alive == (0,)
+
+
+def test_more_workers_than_the_cluster_has_processors_are_refused_at_once(tmp_path, monkeypatch):
+    """When a fleet begins and when it is restored; it leaves nothing behind, and begins with those that there are."""
+    plan, place = plan_of(TRACKING), str(tmp_path / "s")
+    monkeypatch.setattr(Here, "room", lambda self, wanted: min(wanted, 2))
+    options = {"backend": "c", "snapshots": place}
+    with pytest.raises(OcoError, match="room for 2 workers of this fleet, not for 3") as refused:
+        oco.ClusterFleet(plan, KEYS, workers=3, **options)
+    assert refused.value.code == "OCO881" and "workers=" in refused.value.hint and not (tmp_path / "s").exists()
+    with oco.ClusterFleet(plan, KEYS, workers=2, **options) as fleet:
+        fleet.snapshot()
+    assert code_of(lambda: oco.ClusterFleet.restore(place, workers=3)) == "OCO881"
+
+
+def test_processors_of_actors_that_have_just_ended_are_waited_for():
+    """A cluster of four counts them as free a moment later; what it does not have at all is not waited for."""
+    counted = iter([1, 1, 3])
+    workers = RayWorkers.__new__(RayWorkers)
+    workers._ray = SimpleNamespace(
+        available_resources=lambda: {"CPU": float(next(counted))}, cluster_resources=lambda: {"CPU": 4.0}
+    )
+    assert workers.room(3) == 3
+    counted = iter([1])
+    assert workers.room(5) == 1
+    workers._ray.available_resources = dict
+    workers._ray.cluster_resources = dict
+    assert workers.room(1) == 0
 
 
 def test_a_fleet_goes_on_from_its_snapshot_elsewhere(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from survival import DRAWING, plan_of
 from test_cluster import KEYS, batch_of, by_key, plain_rounds
 
 import oco
+from oco.dsl.diagnostics import OcoError
 from oco.evaluation.engines import Ray
 
 TABLE = "model m\nhorizon T = 40\ndecision x[2] in box(-1, 1)\nstream a[2] in [-1, 1]\nminimize sum_squares(x - a)\n"
@@ -50,3 +52,15 @@ def test_batches_are_arrow_tables(ray):
         fleet.observe(pa.table({"key": KEYS, "a": values}))
         moved = dict(zip(fleet.decide()["key"].to_pylist(), fleet.decide()["x"].to_pylist()))
     assert [np.sign(moved[key]) for key in KEYS] == np.sign(values).tolist()
+
+
+def test_a_fleet_larger_than_the_cluster_is_refused_at_once(ray):
+    """The cluster has two processors, which the fleets before have just given back."""
+    plan = plan_of(TABLE)
+    before = perf_counter()
+    with pytest.raises(OcoError, match="room for 2 workers of this fleet, not for 3") as refused:
+        oco.ClusterFleet(plan, KEYS, engine="ray", workers=3)
+    assert refused.value.code == "OCO881" and perf_counter() - before < 30
+    for _ in range(3):
+        with oco.ClusterFleet(plan, KEYS, engine="ray", workers=2) as fleet:
+            assert len(fleet.alive) == 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import sleep
+
 import numpy as np
 import pytest
 from comparator_cases import MODELS, check_certificate, drawn, problem, reference
@@ -39,6 +41,45 @@ def test_rounds_that_would_take_too_long_are_left_with_a_bound(monkeypatch: pyte
     assert whole.status is ComparatorStatus.CERTIFIED
     assert found.status is ComparatorStatus.NOT_COMPUTED and "all 6 rounds would take about" in found.words
     assert 0 < found.bound < whole.value and "it costs at least" in found.words
+
+
+def test_chunks_of_rounds_in_threads_give_the_bits_of_those_one_after_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decisions, losses and bounds; chunks that a round ends in the middle of, with rounds that nothing satisfies."""
+    p = problem(
+        "decision x[300] in box(0, 1)\nstream c[300] ~ uniform(-1, 1)\nstream b ~ uniform(-20, 280)\n"
+        "minimize c @ x\nsubject to\n    need: b - 60 * sum(log(1 + x)) / 50 <= 0 each round\n",
+        600,
+    )
+    data = load_data(p, seed=4)
+    sizes: list[int] = []
+
+    def one_after_another(work, chunks, at_once):  # type: ignore[no-untyped-def]
+        for streams, numbers in chunks:
+            sizes.append(len(numbers))
+            yield work(streams, numbers)
+
+    together = compare(p, data, "dynamic")
+    monkeypatch.setattr(rounds_module, "_in_order", one_after_another)
+    alone = compare(p, data, "dynamic")
+    assert len(sizes) > 4 and together.status is alone.status and together.bound == alone.bound
+    assert np.array_equal(together.losses, alone.losses) and np.array_equal(together.decision["x"], alone.decision["x"])
+    assert np.array_equal(together.impossible, alone.impossible) and 0 < len(alone.impossible) < 600
+
+
+def test_results_of_chunks_come_in_their_order_and_no_more_are_begun_than_wanted() -> None:
+    begun: list[int] = []
+
+    def work(k: int) -> int:
+        begun.append(k)
+        sleep(0.02 / (1 + k))
+        return k
+
+    assert list(rounds_module._in_order(work, iter([(k,) for k in range(9)]), 2)) == [*range(9)]
+    begun.clear()
+    results = rounds_module._in_order(work, iter([(k,) for k in range(9)]), 2)
+    assert [next(results), next(results)] == [0, 1]
+    results.close()
+    assert sorted(begun) == [0, 1, 2]
 
 
 def test_what_is_too_wide_costs_no_less_than_its_losses_can_be() -> None:

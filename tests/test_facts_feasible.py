@@ -15,7 +15,7 @@ from oco.compiler.problem.canonical import canonical
 from oco.compiler.prover.check import check
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.facts import Facts
-from oco.compiler.prover.feasibility import infeasible, slater
+from oco.compiler.prover.feasibility import infeasible, slater, solver
 from oco.compiler.prover.feasibility.scenario import robust
 from oco.compiler.prover.types import Status
 from oco.dsl.evaluate import evaluate
@@ -262,6 +262,60 @@ def test_three_constraints_of_which_any_two_agree() -> None:
     assert all(f"{label}" in found.message for label in ("a and b and c",)) and facts["feasible.mean"].value is False
 
 
+TOUCHING = {
+    "log_sum_exp(x) - 1.4319456220014434": "simplex",  # log 3 + 1/3 is the least value, at x = 1/3
+    "sum(exp(x)) - 4.186837275258271": "simplex",  # 3 exp(1/3)
+    "sum_squares(x - 1/3) - 1e-16": "box(-1, 1)",
+}
+
+
+@pytest.mark.parametrize("scale", [1e4, 1.0, 1e-2, 1e-4])
+@pytest.mark.parametrize("least", TOUCHING)
+def test_a_constraint_that_touches_its_bound_is_not_said_to_fail(least: str, scale: float) -> None:
+    """The decision of thirds is feasible; a solver finds a margin of some 1e-10 below or above 0, however the constraint is scaled."""
+    x = np.full(3, 1 / 3)
+    spare = 1.4319456220014434 - math.log(np.exp(x).sum()), 4.186837275258271 - np.exp(x).sum(), 1e-16
+    assert min(spare) >= 0
+    head = f"decision x[3] in {TOUCHING[least]}\nminimize x[0]\nsubject to\n"
+    facts = facts_of(HEAD + head + f"    a: {scale} * ({least}) <= 0 each round\n")
+    for key in ("feasible.common", "feasible.each_round", "feasible.mean"):
+        assert facts[key].status in (Status.PROVED, Status.UNKNOWN)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-4])
+def test_a_constraint_that_fails_by_more_than_rounding_is_said_to_fail(scale: float) -> None:
+    text = f"decision x[3] in simplex\nminimize x[0]\nsubject to\n    a: {scale} * (log_sum_exp(x) - 1.42) <= 0 each round\n"
+    assert facts_of(HEAD + text)["feasible.common"].status in (Status.REFUTED, Status.CONDITION)
+
+
+SOLVED = {
+    "feasible.common",
+    "feasible.each_round",
+    "feasible.mean",
+    "slater.margin",
+    "slater.point",
+    "multipliers.bounded",
+}
+
+
+@pytest.mark.parametrize("written", ["rows", "one by one"])
+def test_facts_of_300_rows_on_average_are_known(written: str) -> None:
+    """Random rows that x = 0 satisfies with a half to spare, on average with streams of known mean beside them."""
+    rows = np.random.default_rng(3).uniform(-1, 1, (300, 4)).round(3)
+    texts = ["[" + ", ".join(map(str, row)) + "]" for row in rows]
+    constraints = {
+        "rows": f"    c: [{', '.join(texts)}] @ x <= b on average\n",
+        "one by one": "".join(f"    c{k}: dot({text}, x) <= b on average\n" for k, text in enumerate(texts)),
+    }
+    head = "decision x[4] in box(-1, 1)\nstream a[4] in [-1, 1]\nstream b ~ uniform(0.25, 0.75)\nminimize sum_squares(x - a)\n"
+    facts = facts_of(HEAD + head + "subject to\n" + constraints[written])
+    unknown = {key for key in facts if facts[key].status is Status.UNKNOWN}
+    assert not unknown & SOLVED and not {key for key in unknown if key.startswith("constraints")}
+    bounds = [(-1, 1)] * 4 + [(None, None)]
+    best = linprog([0, 0, 0, 0, -1], np.c_[rows, np.ones(300)], np.full(300, 0.5), bounds=bounds)
+    assert facts["slater.margin"].value == pytest.approx(-best.fun, rel=1e-6)
+
+
 def test_a_model_without_constraints_is_feasible() -> None:
     facts = facts_of(HEAD + "decision x[2] in box(0, 1)\nminimize sum(x)\n")
     assert facts["feasible.common"].value is True and facts["multipliers.bounded"].value is True
@@ -303,3 +357,30 @@ def test_an_interior_point_of_equalities_is_found_by_projections(monkeypatch: py
     mu = step.subject["mu"]
     group, beta = np.loadtxt(EXAMPLES / "datacenter_groups.csv", delimiter=","), np.array([0.05, 0.10, 0.25, 0.60])
     assert group @ mu == pytest.approx(beta * mu.sum(), rel=1e-9) and mu.min() > 0 and mu.max() < 30
+
+
+ONE_ROW = {
+    "simplex": "decision x[4] in simplex",
+    "capped": "decision x[4] in capped_simplex(2, 0.7)",
+    "ball": "decision x[4] in ball(2)",
+    "flow": "decision x[4] in flow([[0, 1], [1, 3], [0, 2], [2, 3]], 0, 3)",
+    "two blocks": "decision x[4] in simplex\ndecision y[2] in ball(1)",
+}
+
+
+@pytest.mark.parametrize("domain", ONE_ROW)
+def test_one_affine_row_needs_no_solver(domain: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its least value at the worst streams, and the decision, are those that a solver finds."""
+    more = " + [3, -4] @ y" if domain == "two blocks" else ""
+    text = "\nstream w[4] in [-1, 2]\nstream b in [4, 6]\nminimize x[0]\nsubject to\n"
+    text += f"    a: [1, 2, -1, 3] @ x + sum(w) + b{more} <= 1 on average\n"
+    scenario = robust(ProofContext(canonical(parse(HEAD + ONE_ROW[domain] + text))))
+    exprs = [c.expr for c in scenario.setting.canonical.inequalities]
+    wanted = solver._convex_program(scenario, exprs)
+    monkeypatch.setattr(solver, "_convex_program", lambda *_: pytest.fail("a solver was asked"))
+    found = solver.least_violation(scenario, exprs)
+    assert found is not None and wanted is not None
+    assert found.value == pytest.approx(wanted.value, abs=1e-6) and found.weights.tolist() == [1]
+    for block in scenario.setting.canonical.blocks:
+        assert block.domain.contains(found.x[block.name], 1e-9)
+    assert scenario.worst(exprs[0], found.x).greatest == pytest.approx(found.value, abs=1e-9)

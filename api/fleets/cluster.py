@@ -29,7 +29,7 @@ from oco.fleets.tables import (
     table_of,
     write_keys,
 )
-from oco.fleets.workers import Here, Lost, RayWorkers
+from oco.fleets.workers import Here, Lost, RayWorkers, see_room
 from oco.plan import Plan
 from oco.serving.states import LONG, seed_of
 
@@ -54,7 +54,8 @@ class ClusterFleet:
     seed       of all that learners draw, each by its key, as in `oco serve`
 
     Decisions and states are bit for bit those of one fleet, whatever the shards and workers are, and after losses as well. Raises OCO878
-    for keys, OCO880 for a place that has a fleet, OCO882 for plans whose feedback is delayed, OCO909 without Ray, OCO911 without pyarrow.
+    for keys, OCO880 for a place that has a fleet, OCO881 where the cluster has fewer free processors than workers, OCO882 for plans whose
+    feedback is delayed, OCO909 without Ray, OCO911 without pyarrow.
     """
 
     def __init__(
@@ -108,6 +109,7 @@ class ClusterFleet:
         self._alive = {*range(workers)}
         self._nowhere = {*self._filled}
         try:
+            see_room(self.workers, 0, workers, "name fewer, `workers=...`, or give the cluster more processors")
             for worker in self._alive:
                 self.workers.start(worker, self.plan.recipe, self.backend)
             self._all(lambda shard: ("begun",))
@@ -117,7 +119,7 @@ class ClusterFleet:
 
     @classmethod
     def restore(cls, snapshots: str, *, engine: str = "here", workers: int | None = None) -> Self:
-        """Fleet from its last snapshot, which continues bit for bit with the round that `fleet.round` says. Raises OCO880."""
+        """Fleet from its last snapshot, which continues bit for bit with the round that `fleet.round` says. Raises OCO880, OCO881."""
         place = FilePlace(str(snapshots))
         with place.reading(MANIFEST) as file:
             about = json.loads(file.read())
@@ -279,9 +281,7 @@ class ClusterFleet:
         self._all(lambda shard: ("begun",))  # workers that were lost are known then
         stay = {*sorted(self._alive)[:count]}
         new = [w for w in range(len(stay) + count) if w not in self._alive][: count - len(stay)]
-        if (room := self.workers.room(len(new))) < len(new):
-            message = f"the cluster has room for {len(stay) + room} workers of this fleet, not for {count}"
-            raise fail("OCO881", message, hint="wait for the new node, or name fewer: `fleet.rebalance(workers=...)`")
+        see_room(self.workers, len(stay), count, "wait for the new node, or name fewer: `fleet.rebalance(workers=...)`")
         for worker in new:
             self.workers.start(worker, self.plan.recipe, self.backend)
         leaving, before = moved(self._homes, {*stay, *new}), dict(self._homes)

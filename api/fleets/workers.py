@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from time import monotonic, sleep
 from typing import Any, Protocol
 
 from oco.dsl.diagnostics import fail
 from oco.evaluation.engines import Ray
 from oco.fleets.shard import Holder
+
+SECONDS_TO_FREE = 2.0
+"""Seconds in which a cluster counts the processors of actors that have ended as free: its nodes report ten times a second."""
 
 
 class Lost(Exception):
@@ -97,8 +101,13 @@ class RayWorkers:
         self._ray.kill(self.actors.pop(worker))
 
     def room(self, wanted: int) -> int:
-        """Number of free processors of the cluster, at most `wanted`."""
-        return min(wanted, int(self._ray.available_resources().get("CPU", 0)))
+        """Number of free processors of the cluster, at most `wanted`. Those of actors that have just ended are waited for."""
+        until = monotonic() + SECONDS_TO_FREE
+        while (free := _processors(self._ray.available_resources())) < wanted and monotonic() < until:
+            if _processors(self._ray.cluster_resources()) < wanted:
+                break
+            sleep(0.05)
+        return min(wanted, free)
 
     def send(self, worker: int, method: str, *args: Any) -> Any:
         """Reference to the result of the call."""
@@ -121,6 +130,17 @@ class RayWorkers:
             self._ray.kill(actor)
         self.actors.clear()
         self._stack.close()
+
+
+def see_room(workers: Workers, have: int, count: int, hint: str) -> None:
+    """See that a fleet that has so many workers can have `count`: one that gets no processor never answers. Raises OCO881."""
+    if have + (room := workers.room(count - have)) < count:
+        message = f"the cluster has room for {have + room} workers of this fleet, not for {count}"
+        raise fail("OCO881", message, hint=hint)
+
+
+def _processors(resources: Mapping[str, float]) -> int:
+    return int(resources.get("CPU", 0))
 
 
 def cluster(address: str | None, workers: int) -> Ray:

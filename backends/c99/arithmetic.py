@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from oco.backends.c99 import single
 from oco.compiler.ir.loop_groups import LONG
 
-_FEWEST_ADDED = 16
-"""Entries from which a sum in eight parts is shorter than one addition after the other."""
+_FEWEST_ADDED = 48
+"""Entries from which a sum in eight parts is shorter than one addition after the other: of fewer, what is left over takes longer."""
 
 _FLOATS = (
     "Numbers are float (24 binary digits, about 7 decimal ones): the last digits of decisions differ from those of double, tolerances of "
@@ -17,7 +17,7 @@ _FLOATS = (
     "were apart). Guarantees are those of exact numbers."
 )
 _QUICK = (
-    "Numbers are rounded as is fast: products and sums together where the compiler's -ffp-contract=fast says so, sums of 16 numbers and "
+    "Numbers are rounded as is fast: products and sums together where the compiler's -ffp-contract=fast says so, sums of 48 numbers and "
     "more in parts, exponentials within 1e-13 of themselves (below e^-708 they are 0, above e^709 infinite). Last digits of decisions "
     "differ from those of `--precision exact`, and from one compiler to the next (docs/speed.md: how far examples were apart)."
 )

@@ -38,10 +38,11 @@ CLUSTERS: dict[str, Code] = {
     "OCO881": Code(
         "workers that are lost, or have no room",
         "A worker died with the shards in its memory. With snapshots others take them over, from the last one and the batches since; where "
-        "none is left, or all die again, the fleet cannot go on. `rebalance` starts no more workers than the cluster has processors "
-        "free for.",
+        "none is left, or all die again, the fleet cannot go on. A fleet has no more workers than the cluster has processors free "
+        "for them, when it begins and in `rebalance`: the others would be waited for without end.",
         "oco.ClusterFleet(plan, keys, engine='ray')  # and a node dies",
-        "Give the cluster more memory, or the fleet a place for snapshots; `ClusterFleet.restore` goes on from the last one.",
+        "Give the cluster more memory, or the fleet a place for snapshots; `ClusterFleet.restore` goes on from the last one. Name no more "
+        "workers than the message says, or give the cluster more processors.",
         Stage.RUN,
     ),
     "OCO882": Code(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,8 +28,10 @@ from oco.evaluation.data import Data
 from oco.evaluation.numbers import number
 
 Array = np.ndarray[Any, Any]
+Result = TypeVar("Result")
 
 EARLIER = 16  # times shorter is the first chunk of several, which shows what all would take
+CHUNKS_AT_ONCE = 2  # in threads: NumPy leaves the interpreter to others in large operations only (docs/speed.md)
 TOLERANCE = 1e-6  # of the excess, in units of the constraint's slope over the set; of the gap, in those of the losses
 PATIENCE = 2.0  # seconds after which it is asked whether the budget can do: less, the farther it is from that
 HOPELESS = 2.0  # times the budget: an estimate beyond which it cannot
@@ -53,17 +57,35 @@ def dynamic(problem: Canonical, data: Data, way: Formulation | None, budget: Com
     """
     clock, floor = _RoundsClock(perf_counter(), budget.seconds, data.rounds), least_loss(problem, data.rounds)
     parts: list[_Part] = []
-    for streams, numbers in _chunks(way.problem if way else problem, data):
-        if clock.over(int(numbers[0]) - 1):
-            return _unfinished(parts, floor, clock)
+
+    def begun(streams: dict[str, Array], numbers: Array) -> tuple[RoundArrays, _Part]:
         rounds = RoundArrays.of(problem, streams, numbers)
-        part = _side_by_side(rounds, way, clock, floor) if way else _none_yet(rounds, floor)
+        return rounds, _side_by_side(rounds, way, clock, floor) if way else _none_yet(rounds, floor)
+
+    chunks = _chunks(way.problem if way else problem, data)
+    for rounds, part in _in_order(begun, chunks, CHUNKS_AT_ONCE if way and way.region.complete else 1):
         if not way or part.solved:
             _one_after_another(part, rounds, clock, budget.memory)
         parts.append(part)
         if clock.over(sum(p.solved for p in parts)):
             return _unfinished(parts, floor, clock)
     return _joined(parts, clock)
+
+
+def _in_order(work: Callable[..., Result], chunks: Iterator[tuple[Any, ...]], at_once: int) -> Iterator[Result]:
+    """Results of the chunks in their order; the first, which shows what all would take, alone, then so many at once in threads."""
+    yield work(*next(chunks))
+    if at_once == 1:
+        yield from (work(*chunk) for chunk in chunks)
+        return
+    begun: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(at_once) as pool:
+        for chunk in chunks:
+            begun.append(pool.submit(work, *chunk))
+            if len(begun) == at_once:
+                yield begun.popleft().result()
+        while begun:
+            yield begun.popleft().result()
 
 
 @dataclass(frozen=True)
@@ -169,9 +191,9 @@ class _Part:
 
 
 def _chunks(problem: Canonical, data: Data) -> Iterator[tuple[dict[str, Array], Array]]:
-    """Consecutive chunks of rounds whose working memory, and whose data, stay near 500 MB."""
+    """Consecutive chunks of rounds; the working memory of those that are solved at once, and their data, stay near 500 MB."""
     width = max(16 * problem.size, data.nbytes // (8 * data.rounds))
-    most, start = max(1, (1 << 22) // max(1, width)), 0
+    most, start = max(1, (1 << 22) // (CHUNKS_AT_ONCE * max(1, width))), 0
     step = most if data.rounds <= most else max(1, most // EARLIER)
     while start < data.rounds:
         streams = data.read(start, start + step)

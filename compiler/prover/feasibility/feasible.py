@@ -36,6 +36,7 @@ from oco.compiler.prover.feasibility.multipliers import (
 from oco.compiler.prover.feasibility.policy import corner_policy
 from oco.compiler.prover.feasibility.scenario import SHARE, Scenario, mean, robust
 from oco.compiler.prover.feasibility.slater import SlaterPoint, slater_point
+from oco.compiler.prover.feasibility.solver import SOLVER_ERROR, magnitude
 from oco.compiler.prover.phrasing import number
 from oco.compiler.prover.types import ProofRule, Status, Step, Witness
 from oco.dsl.diagnostics import Diagnostic, Severity
@@ -179,8 +180,8 @@ class Feasibility:
             return
         never, sometimes = self.never_proof, self.robust_proof
         common = self._open("feasible.common", never, sometimes)
-        broken = point is not None and point.best is not None and point.best < -self._nothing
-        if point is not None and broken and common.status is Status.UNKNOWN:
+        error = SOLVER_ERROR * max(1.0, magnitude(self.setting))
+        if common.status is Status.UNKNOWN and point is not None and (point.best or 0.0) < -error:
             common = _without_margin(common.key, point, "none satisfies all, whatever the streams are")
         yield common
         yield self._each_round(never, sometimes)
@@ -275,9 +276,8 @@ class Feasibility:
 
     @property
     def _nothing(self) -> float:
-        """Largest margin, in the constraints' own scale, that a solver may return in place of 0."""
-        sizes = [float(self.setting.ranges(c.expr).magnitude.max()) for c in self.canonical.inequalities]
-        return min(1e-7, 1e-7 * max((s for s in sizes if np.isfinite(s)), default=1.0))
+        """Largest margin, in the constraints' own scale, that is taken for 0."""
+        return SOLVER_ERROR * min(1.0, magnitude(self.setting))
 
     def _decides(self) -> bool:
         """True where the margin that was sought is that of every sequence: no stream takes part but at its known mean."""

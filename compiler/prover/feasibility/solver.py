@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,9 +12,11 @@ import numpy as np
 
 from oco.compiler.domains.base import MAX_DENSE_ORDER, MAX_DENSE_ROWS
 from oco.compiler.problem.canonical import DecisionBlock
+from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.feasibility.linear import LeastMaximum, least_maximum
 from oco.compiler.prover.feasibility.scenario import Scenario, indexed_by_data
 from oco.compiler.prover.search_budget import Allowance
+from oco.dsl.dims import known
 from oco.dsl.expressions import Expr
 
 Floats = np.ndarray[Any, Any]
@@ -22,7 +25,14 @@ PROGRAM, NUMBER, PAIR, DENSE_ENTRY = 10_000, 5, 2, 5
 bounded, and for each entry of a full matrix."""
 MOST_SPECTRAL_ENTRIES = 400
 """Entries of matrices whose eigenvalues are bounded up to which a second-order solver is a method for them."""
-"""Sets that are a cone under a full matrix."""
+SOLVER_ERROR = 1e-7
+"""Error of a value that `solve` finds with its own tolerance, ten times that: absolute where all numbers are below 1, else relative."""
+
+
+def magnitude(setting: ProofContext) -> float:
+    """Largest known magnitude of an inequality, 1 where none is known."""
+    sizes = [float(setting.ranges(c.expr).magnitude.max()) for c in setting.canonical.inequalities]
+    return max((s for s in sizes if np.isfinite(s)), default=1.0)
 
 
 def decision_variables(blocks: tuple[DecisionBlock, ...]) -> tuple[dict[str, Any], list[Any]]:
@@ -91,7 +101,7 @@ def least_violation(scenario: Scenario, exprs: Sequence[Expr]) -> LeastViolation
         if spelled_out is None:
             return None
         parts += spelled_out
-    return _linear_program(scenario, parts) or _convex_program(scenario, parts)
+    return _linear_program(scenario, parts) or _one_row(scenario, parts) or _convex_program(scenario, parts)
 
 
 def _linear_program(scenario: Scenario, parts: list[Expr]) -> LeastViolation | None:
@@ -109,6 +119,22 @@ def _linear_program(scenario: Scenario, parts: list[Expr]) -> LeastViolation | N
     ends = np.cumsum([b.domain.size for b in blocks])
     x = {b.name: result.x[end - b.domain.size : end].reshape(b.shape) for b, end in zip(blocks, ends)}
     return LeastViolation(result.value, result.weights, x)
+
+
+def _one_row(scenario: Scenario, parts: list[Expr]) -> LeastViolation | None:
+    """Linear minimiser of one affine entry, over domains that have it in closed form: without a solver."""
+    blocks = scenario.setting.canonical.blocks
+    easy = all(b.domain.lmo_start is None and b.domain.is_cheap("lmo") for b in blocks)
+    if not easy or len(parts) > 1 or math.prod(known(parts[0].shape)) > 1:
+        return None
+    rows = scenario.rows(parts)
+    if rows is None or not np.isfinite(rows[0]).all():
+        return None
+    ends = np.cumsum([b.domain.size for b in blocks])
+    slopes = [rows[0][0, end - b.domain.size : end].reshape(b.shape) for b, end in zip(blocks, ends)]
+    x = {b.name: b.domain.lmo_array(slope) for b, slope in zip(blocks, slopes)}
+    least = float(rows[1][0]) + sum(float(np.vdot(s, v)) for s, v in zip(slopes, x.values()))
+    return LeastViolation(least, np.ones(1), x) if np.isfinite(least) else None
 
 
 def _convex_program(scenario: Scenario, parts: list[Expr]) -> LeastViolation | None:

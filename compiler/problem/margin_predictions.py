@@ -38,6 +38,9 @@ errors above their quantile is off by a third then, and fewer cost more in margi
 BEYOND = 0.5
 """Part of the largest error by which the margin exceeds it as the level 1 - a goes to 1."""
 
+RECOVERING = 0.5
+"""Part of the share that is the least level of fallbacks: rounds that were broken too often are made up for at half the share of each."""
+
 
 @dataclass(frozen=True, eq=False)
 class Margins:
@@ -142,8 +145,8 @@ class Margins:
         return self._at_level(self._level(credit))
 
     def fallback(self, credit: Expr) -> tuple[Expr, Expr]:
-        """The same at the stated share, as if the credit were a standard deviation at least."""
-        return self._at_level(call("maximum", self._level(credit), self.share))
+        """The same at a level that is at least a part of the share, whatever the credit."""
+        return self._at_level(call("maximum", self._level(credit), RECOVERING * self.share))
 
     def _at_level(self, level: Expr) -> tuple[Expr, Expr]:
         """Margin of the next round that is exceeded in a share `level` of the rounds, and how many times the stated prediction is added."""

@@ -32,6 +32,7 @@ using ogd
 JOINTLY, NEVER, MOST = 72, 200, np.array([36.0, 18.0, 72.0])
 """Greatest values of the third stream: of the first each margin M fits alone, the second is more than all that the third entry serves."""
 BACKENDS = ("numpy", "c")
+MET = 1e-4  # what a least sum of squares at a solver's tolerance leaves of rows that can be met
 
 
 @cache
@@ -68,25 +69,26 @@ class ByCvxpy:
 )
 def test_margins_are_those_asked_for_where_they_fit_and_fallbacks_else(most: int, backend: str) -> None:
     learner, data, reference = plan_of(most).learner(backend=backend), data_of(0), ByCvxpy()
-    usual, before, kinds = np.array([18.0, 9.0, most / 2]), np.full(3, CAP / 3), set()
+    usual, kinds, (block,) = np.array([18.0, 9.0, most / 2]), set(), plan_of(most).canonical.blocks
+    before = block.domain.centre()
     for t in range(120):
         p = np.asarray(learner.decide())
         asked, fallback = (
             (usual + np.asarray(learner.value(f"kept_{n}_served"))) / RATE for n in ("margin", "fallback")
         )
-        fits = reference.broken(before, asked) < 1e-6
+        fits = reference.broken(before, asked) < MET
         kept = np.where(fits, asked, fallback)
-        if reference.broken(before, kept).max() > 1e-6:
+        if reference.broken(before, kept).max() > MET:
             fits, kept = np.zeros(3, dtype=bool), fallback
         np.testing.assert_array_equal(np.asarray(learner.value("margin_fits")) > 0.5, fits)
         short = reference.broken(before, kept)
         assert np.square(np.maximum(kept - p, 0)).sum() == pytest.approx(np.square(short).sum(), abs=1e-5)
         assert (p >= -1e-9).all() and p.sum() <= CAP + 1e-7 and (p - before <= REACH + 1e-7).all()
-        kinds.add((bool(fits.all()), bool(short.max() < 1e-6)))
+        kinds.add((bool(fits.all()), bool(short.max() < MET)))
         calls = RATE * p + 0.1 if 30 <= t < 60 else data["calls"][t]  # barely broken: the share is used up
         learner.observe(price=data["price"][t], calls=np.minimum(calls, MOST))
         before = p
-    assert {(True, True), (False, True), (False, False)} <= kinds
+    assert {(False, True), (False, False)} <= kinds and ((True, True) in kinds) is (most == JOINTLY)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ sets: in rounds with c_{t-1} + b_t <= 0 the margin is M, with a loan of b_t = mi
 the rounds to come that are broken, which is paid back by round T; 0 where T is unknown. Such a round is not broken, and b_{t-1} - b_t <= q,
 so that c_t + b_t >= q - 1 and at most q t + 1 - q + b_t of t rounds are broken, q T + 1 - q of all, whatever comes: Proposition 4.1 of
 Gibbs & Candes, Adaptive conformal inference, NeurIPS 2021, with level and step as functions of the
-credit, M + eta = (1 - q) eta + m_1. A round whose known constraints allow no decision with the margin M may add one.
+credit, M + eta = (1 - q) eta + m_1. A round whose known constraints allow no decision with the margin M may add one: it takes a fallback,
+the quantile at a level of at least half the share, however little credit there is (`proximal/fallback_margins`), so that of exchangeable
+errors about a share q is broken in the long run. Entries for which M never is enough do not go back to it.
 
 Where feedback comes d rounds late, each of the d + 1 learners in turn has margin and credit of its own, over its own rounds: of all at
 most q T + (d + 1) (1 - q) are broken.
@@ -114,8 +116,9 @@ class ShareMargin:
     def _following(self, predicted: Expr, stated: Expr, goes: Expr) -> Expr:
         """Margin of the next round: the predicted one where it `goes`, else M; without what is added of the stated prediction."""
         most, least = constant(self.greatest), constant(self._array(self.least))
+        always: Expr = most
         if self.margins.stated is None:
-            always, predicted = most, call("maximum", call("minimum", predicted, most), least)
+            predicted = call("maximum", call("minimum", predicted, most), least)
         else:
             always = call("sub", most, call("mul", stated, call("minimum", least, 0.0)))
         return call("add", always, call("mul", goes, call("sub", predicted, always)))
@@ -213,8 +216,8 @@ def margin_of(
     added = _as_stated(expr, usual, {**_forecasts(later, streams), **stated}, later, boxes)
     taken = frozenset(folding.declared)
     margins = Margins(label, shape, expr, least, most, share, folding.horizon, added, taken, folding.seasons, turns)
-    ends = (tuple(np.ravel(a).tolist()) for a in (most, least))
-    return ShareMargin(usual, expr, share, *ends, margins, shape, tuple(np.ravel(cut).tolist()))
+    greatest, lowest, entries_cut = (tuple(np.ravel(a).tolist()) for a in (most, least, cut))
+    return ShareMargin(usual, expr, share, greatest, lowest, margins, shape, entries_cut)
 
 
 def _room(usual: Expr, boxes: Mapping[str, Interval], shape: tuple[int, ...]) -> Floats:

@@ -145,7 +145,7 @@ class Margins:
         return self._at_level(self._level(credit))
 
     def fallback(self, credit: Expr) -> tuple[Expr, Expr]:
-        """The same at a level that is at least a part of the share, whatever the credit."""
+        """Margin, and these times, at a level that is at least a part of the share, whatever the credit."""
         return self._at_level(call("maximum", self._level(credit), RECOVERING * self.share))
 
     def _at_level(self, level: Expr) -> tuple[Expr, Expr]:

@@ -38,6 +38,9 @@ errors above their quantile is off by a third then, and fewer cost more in margi
 BEYOND = 0.5
 """Part of the largest error by which the margin exceeds it as the level 1 - a goes to 1."""
 
+RECOVERING = 0.5
+"""Part of the share that is the least level of fallbacks: rounds that were broken too often are made up for at half the share of each."""
+
 
 @dataclass(frozen=True, eq=False)
 class Margins:
@@ -139,19 +142,20 @@ class Margins:
 
         credit  rounds that may still be broken, after this one
         """
-        costs = [p.cost for p in self.predictors]
-        best = costs[0]
-        for c in costs[1:]:
-            best = call("minimum", best, c)
-        ties = [one_minus(call("_positive", call("sub", c, best))) for c in costs]
-        total = added(ties)
-        weights = [call("div", w, total) for w in ties]
+        return self._at_level(self._level(credit))
+
+    def fallback(self, credit: Expr) -> tuple[Expr, Expr]:
+        """Margin, and these times, at a level that is at least a part of the share, whatever the credit."""
+        return self._at_level(call("maximum", self._level(credit), RECOVERING * self.share))
+
+    def _at_level(self, level: Expr) -> tuple[Expr, Expr]:
+        """Margin of the next round that is exceeded in a share `level` of the rounds, and how many times the stated prediction is added."""
+        weights = self._weights
         made, size, count = (
             added([call("mul", w, getattr(p, part)) for w, p in zip(weights, self.predictors)])
             for part in ("made", "size", "count")
         )
         errors = added([call("mul", w, p.errors_after) for w, p in zip(weights, self.predictors)])
-        level = self._level(credit)
         amount = call("mul", one_minus(level), call("add", count, 1.0))
         some = call("maximum", count, 1.0)
         quantile = call("_quantile", errors, some, call("minimum", amount, some))
@@ -165,6 +169,17 @@ class Margins:
         )
         times = call("maximum", times, 0.0)
         return call("add", made, call("mul", factor, size)), call("mul", times, self._ready)
+
+    @cached_property
+    def _weights(self) -> tuple[Expr, ...]:
+        """Weights of the predictors: of those with the least average squared error, all alike."""
+        costs = [p.cost for p in self.predictors]
+        best = costs[0]
+        for c in costs[1:]:
+            best = call("minimum", best, c)
+        ties = [one_minus(call("_positive", call("sub", c, best))) for c in costs]
+        total = added(ties)
+        return tuple(call("div", w, total) for w in ties)
 
     @property
     def ready(self) -> Expr:

@@ -10,7 +10,9 @@ sets: in rounds with c_{t-1} + b_t <= 0 the margin is M, with a loan of b_t = mi
 the rounds to come that are broken, which is paid back by round T; 0 where T is unknown. Such a round is not broken, and b_{t-1} - b_t <= q,
 so that c_t + b_t >= q - 1 and at most q t + 1 - q + b_t of t rounds are broken, q T + 1 - q of all, whatever comes: Proposition 4.1 of
 Gibbs & Candes, Adaptive conformal inference, NeurIPS 2021, with level and step as functions of the
-credit, M + eta = (1 - q) eta + m_1. A round whose known constraints allow no decision with the margin M may add one.
+credit, M + eta = (1 - q) eta + m_1. A round whose known constraints allow no decision with the margin M may add one: it takes a fallback,
+the quantile at a level of at least half the share, however little credit there is (`proximal/fallback_margins`), so that of exchangeable
+errors about a share q is broken in the long run. Entries for which M never is enough do not go back to it.
 
 Where feedback comes d rounds late, each of the d + 1 learners in turn has margin and credit of its own, over its own rounds: of all at
 most q T + (d + 1) (1 - q) are broken.
@@ -51,7 +53,7 @@ class ShareMargin:
     measured g(x; s), what the round reveals
     most     M, least  what m never goes below: an entry each for the entries of the constraint
     margins  values that rounds leave to the next, from which m is made
-    enough   False where the streams may add more than M, as far as a decision goes: then nothing is promised
+    cut      1 for entries to which the streams may add more than M, as far as a decision goes: of these nothing is promised
     """
 
     usual: Expr
@@ -61,7 +63,12 @@ class ShareMargin:
     least: tuple[float, ...]
     margins: Margins = field(compare=False, repr=False)
     shape: tuple[int, ...] = field(default=())
-    enough: bool = True
+    cut: tuple[float, ...] = ()
+
+    @property
+    def enough(self) -> bool:
+        """True where the margin M is enough whatever the streams are."""
+        return not any(self.cut)
 
     @property
     def greatest(self) -> Floats:
@@ -80,23 +87,41 @@ class ShareMargin:
 
     @property
     def ranges(self) -> tuple[StreamRange, ...]:
-        """Margin, credit and what predictions keep, values that are known before the decision; the margin begins at M."""
+        """Margin, credit, fallback and what predictions keep, values that are known before the decision; the margins begin at M."""
         own = replace(self.margins, now=call("sub", self.measured, self.usual))
         broken = call("_positive", self.measured)
         credit = call("add", self._credit, call("sub", self.share, broken))
-        predicted, stated = own.following(credit)
         goes = call("mul", own.ready, call("_positive", call("sub", call("add", credit, own.loan), SPENT)))
-        most, least = constant(self.greatest), constant(self._array(self.least))
-        if own.stated is None:
-            predicted = call("maximum", call("minimum", predicted, most), least)
-            ends = self._array(self.least), self.greatest
-        else:
-            ends = np.asarray(-np.inf), np.asarray(np.inf)
-        always = call("sub", most, call("mul", stated, call("minimum", least, 0.0))) if own.stated is not None else most
-        margin = call("add", always, call("mul", goes, call("sub", predicted, always)))
-        kept = [kept_range(self._margin, margin, self.greatest, ends), kept_range(self._credit, credit)]
-        kept += [] if own.stated is None else [kept_range(self._stated, stated)]
+        if not self.enough:
+            goes = call("maximum", goes, call("mul", own.ready, constant(self._array(self.cut))))
+        asked, fallback = own.following(credit), own.fallback(credit)
+        unbounded = np.asarray(-np.inf), np.asarray(np.inf)
+        ends = unbounded if own.stated is not None else (self._array(self.least), self.greatest)
+        kept = [
+            kept_range(self._margin, self._following(*asked, goes), self.greatest, ends),
+            kept_range(self._credit, credit),
+            kept_range(self._fallback, self._following(*fallback, own.ready), self.greatest, ends),
+        ]
+        if own.stated is not None:
+            kept += [kept_range(self._stated, asked[1]), kept_range(self._stated_fallback, fallback[1])]
         return (*kept, *own.ranges)
+
+    @property
+    def fallbacks(self) -> tuple[tuple[str, str], ...]:
+        """Names of the values of which the margin of a round is made, each with that of the fallback."""
+        pairs = [(self._margin, self._fallback)]
+        pairs += [] if self.margins.stated is None else [(self._stated, self._stated_fallback)]
+        return tuple((a.name, b.name) for a, b in pairs)
+
+    def _following(self, predicted: Expr, stated: Expr, goes: Expr) -> Expr:
+        """Margin of the next round: the predicted one where it `goes`, else M; without what is added of the stated prediction."""
+        most, least = constant(self.greatest), constant(self._array(self.least))
+        always: Expr = most
+        if self.margins.stated is None:
+            predicted = call("maximum", call("minimum", predicted, most), least)
+        else:
+            always = call("sub", most, call("mul", stated, call("minimum", least, 0.0)))
+        return call("add", always, call("mul", goes, call("sub", predicted, always)))
 
     def allowed(self, rounds: int) -> float:
         """Number of the first so many rounds in which an entry may be broken: q t + 1 - q + b_t."""
@@ -136,6 +161,14 @@ class ShareMargin:
     @property
     def _stated(self) -> Name:
         return self.margins.value("by_prediction")
+
+    @property
+    def _fallback(self) -> Name:
+        return self.margins.value("fallback")
+
+    @property
+    def _stated_fallback(self) -> Name:
+        return self.margins.value("fallback_by_prediction")
 
     def _array(self, values: tuple[float, ...]) -> Floats:
         return np.reshape(np.array(values), self.shape)
@@ -178,13 +211,13 @@ def margin_of(
     most = np.maximum(high, 0.0)
     most = most * (1 + ROUNDED) + ROUNDED * np.where(most > 0, np.maximum(most, -low), 1.0)
     room = _room(usual, boxes, shape)
-    enough, most = bool((most <= room).all()), np.minimum(most, room)
+    cut, most = (most > room).astype(float), np.minimum(most, room)
     least = np.minimum(low, 0.0)
     added = _as_stated(expr, usual, {**_forecasts(later, streams), **stated}, later, boxes)
     taken = frozenset(folding.declared)
     margins = Margins(label, shape, expr, least, most, share, folding.horizon, added, taken, folding.seasons, turns)
-    greatest, lowest = (tuple(np.ravel(a).tolist()) for a in (most, least))
-    return ShareMargin(usual, expr, share, greatest, lowest, margins, shape, enough)
+    greatest, lowest, entries_cut = (tuple(np.ravel(a).tolist()) for a in (most, least, cut))
+    return ShareMargin(usual, expr, share, greatest, lowest, margins, shape, entries_cut)
 
 
 def _room(usual: Expr, boxes: Mapping[str, Interval], shape: tuple[int, ...]) -> Floats:

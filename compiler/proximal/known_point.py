@@ -168,10 +168,13 @@ def _within(t: Tracer, base: Domain, rows: _Rows, v: Value, start: Value) -> tup
     over = rows.C @ x - rows.r
     missed = t.max(t.where(exact.free, t.abs(over), over)) > MET
     first, give = t.where(missed, v, x), np.full(rows.r.size, GIVE)
-    if 0 < rows.yielding < rows.r.size:
-        rows = rows.met_at(t, _least_violating(t, rows.firm.dual(t, base, GIVE), first, missed))
-        give[rows.yielding :] = 0.0
-    return _least_violating(t, rows.dual(t, base, give), first, missed), t.where(missed, 0.0, multipliers)
+    left = t.where(missed, 0.0, multipliers)
+    if not 0 < rows.yielding < rows.r.size:
+        return _least_violating(t, rows.dual(t, base, give), first, missed), left
+    rows = rows.met_at(t, _least_violating(t, rows.firm.dual(t, base, GIVE), first, missed))
+    give[rows.yielding :] = 0.0
+    nearest, firm = _least_violating(t, rows.dual(t, base, give), first, missed), rows.firm.dual(t, base)
+    return t.where(missed, firm.solve(nearest, firm.none)[1], nearest), left
 
 
 def _least_violating(t: Tracer, giving: CutDual, v: Value, missed: Value) -> Value:

@@ -22,6 +22,7 @@ from oco.compiler.lowering.learning_together import SYMBOLS as IN_TURN
 from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.restarts import EPOCH
 from oco.compiler.lowering.round_problem import Problem, TraceSpec
+from oco.compiler.proximal.fallback_margins import SYMBOLS as FITTED
 from oco.compiler.proximal.known_step import SYMBOLS
 from oco.compiler.selection.alert import TracedAlert
 from oco.compiler.selection.going_over import GoingOver
@@ -77,7 +78,7 @@ def assemble(
         update=update,
         measure=measure,
         slopes=None if discloses else slopes,
-        state_docs=player.docs({EPOCH: "the number of rounds of this epoch", **SYMBOLS, **IN_TURN})
+        state_docs=player.docs({EPOCH: "the number of rounds of this epoch", **SYMBOLS, **FITTED, **IN_TURN})
         | SUMMED
         | WAITING
         | WATCHED,

@@ -19,6 +19,7 @@ from oco.compiler.lowering.round_problem import Problem, TraceSpec
 from oco.compiler.lowering.rounding import rounded
 from oco.compiler.lowering.rule import Informed, Rule, State
 from oco.compiler.lowering.storage import StateLayout, decided, started
+from oco.compiler.proximal.fallback_margins import WithFallbacks, has_fallbacks
 from oco.compiler.proximal.handing_on import HandingOn
 from oco.compiler.proximal.known_step import BEFORE, CarryingRule, WithinKnown, carried_field
 from oco.compiler.theory.scales import Scales
@@ -119,6 +120,8 @@ def _rule(algorithm: Algorithm, spec: TraceSpec) -> tuple[Rule, Informed | None]
         rule, informed = WithinKnown(rule, algorithm.plays), True
     elif canonical.carried and not informed:
         rule = CarryingRule(rule)
+    if has_fallbacks(canonical):
+        rule = WithFallbacks(cast(Informed, rule))
     if canonical.delay and canonical.carried:
         rule, informed = HandingOn(rule, informed, algorithm.hands, bool(algorithm.shared)), True
     if canonical.delay and algorithm.shared:

@@ -66,13 +66,18 @@ class RoundProgram:
             within = [*within, *violation.kept]
         return cls(strict, (*lenient, cp.Problem(loss, within)), violations, variables, tuple(build.parameters))
 
-    def solved(self, data: Mapping[str, Array]) -> Array | None:
-        """Best decision (n,) with these numbers of the round; None where the solver finds none."""
-        for parameter, value in self.parameters:
-            parameter.value = parameter.project(np.asarray(value(data), dtype=np.float64).reshape(parameter.shape))
-        if not _solve(self.strict) and not self._solved_leniently():
+    def solved(self, *tries: Mapping[str, Array]) -> Array | None:
+        """Best decision (n,) with the first numbers of the round that all constraints allow one with, or else with the last; None where the
+        solver finds none.
+        """
+        if not any(map(self._solved_strictly, tries)) and not self._solved_leniently():
             return None
         return np.concatenate([np.ravel(v.value) for v in self.variables.values()])
+
+    def _solved_strictly(self, data: Mapping[str, Array]) -> bool:
+        for parameter, value in self.parameters:
+            parameter.value = parameter.project(np.asarray(value(data), dtype=np.float64).reshape(parameter.shape))
+        return _solve(self.strict)
 
     def _solved_leniently(self) -> bool:
         for program, violation in zip(self.lenient, self.violations):

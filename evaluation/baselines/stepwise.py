@@ -3,8 +3,8 @@
 All rules are played side by side, a round at a time: each has its own past. A round is one program whose parameters are its numbers; where
 the model has no such program, or the round no decision that its constraints allow, it is solved as comparators are. Known constraints are
 met with what is known before the decision, and a constraint in a share of the rounds with the margin that the model's own learner would
-have. Under delayed feedback data are predicted in turns, in each of which the rounds before are known, as learners do; what rounds leave is
-that of all of them.
+have, or all with their fallbacks where a round has no room for these. Under delayed feedback data are predicted in turns, in each of which
+the rounds before are known, as learners do; what rounds leave is that of all of them.
 """
 
 from __future__ import annotations
@@ -97,6 +97,8 @@ class _Steps:
         self.learned = sum(c.size for c in learned.inequalities)
         self.revealed = [s for s in learned.revealed if s.name in game.streams]
         self.carried = learned.carried
+        margins = [c.margin for c in learned.known if c.margin is not None]
+        self.fallbacks = [pair for margin in margins for pair in margin.fallbacks]
         self.moved = [s for s in self.carried if s.following is not None]
         self.following = Evaluation(*rewrite_all([s.following for s in self.moved if s.following], _round_as_stream))
         self.turns = min(game.problem.delay + 1, game.rounds)
@@ -151,7 +153,9 @@ class _Steps:
 
     def _best(self, row: Mapping[str, Array]) -> Array:
         """Best decision (1, n) of a round whose data have the shapes (1, *shape)."""
-        if self.program and (x := self.program.solved({name: values[0] for name, values in row.items()})) is not None:
+        tries = [{name: values[0] for name, values in row.items()}]
+        tries += [{**tries[0], **{a: tries[0][b] for a, b in self.fallbacks}}] if self.fallbacks else []
+        if self.program and (x := self.program.solved(*tries)) is not None:
             return x[None]
         self.game.meter.count(1, 1, self.solving.size)
         best = compare(self.solving, Data(self.solving, 1, MappingProxyType(dict(row))), "dynamic", UNTIMED)

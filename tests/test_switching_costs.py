@@ -96,7 +96,7 @@ def test_text_and_builder_say_the_same() -> None:
         ("box(-1, 1)\n", "box(-1, 1)\nfeedback gradient\n", "feedback gradient"),
         ("box(-1, 1)\n", "box(-1, 1)\nfeedback bandit\n", "feedback bandit"),
         ("+ fee", "+ norm1(prev(fee)) + fee", "takes the name of a decision"),
-        ("prev(x))\n", "prev(x))\nsubject to\n    cap: sum(x - prev(x)) <= 1  on average\n", "outside the loss"),
+        ("prev(x))\n", "prev(x))\nsubject to\n    cap: sum(x - prev(x)) <= 1  on average\n", "on average"),
     ],
 )
 def test_where_it_cannot_stand(old: str, new: str, words: str) -> None:

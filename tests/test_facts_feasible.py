@@ -16,6 +16,7 @@ from oco.compiler.prover.check import check
 from oco.compiler.prover.context import ProofContext
 from oco.compiler.prover.facts import Facts
 from oco.compiler.prover.feasibility import infeasible, slater, solver
+from oco.compiler.prover.feasibility.feasible import KEYS
 from oco.compiler.prover.feasibility.scenario import robust
 from oco.compiler.prover.types import Status
 from oco.dsl.evaluate import evaluate
@@ -288,14 +289,7 @@ def test_a_constraint_that_fails_by_more_than_rounding_is_said_to_fail(scale: fl
     assert facts_of(HEAD + text)["feasible.common"].status in (Status.REFUTED, Status.CONDITION)
 
 
-SOLVED = {
-    "feasible.common",
-    "feasible.each_round",
-    "feasible.mean",
-    "slater.margin",
-    "slater.point",
-    "multipliers.bounded",
-}
+SOLVED = set(KEYS)
 
 
 @pytest.mark.parametrize("written", ["rows", "one by one"])

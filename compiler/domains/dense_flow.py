@@ -4,34 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from oco.compiler.domains.flow_graph import FlowGraph, balances, flow_text
+from oco.compiler.domains.flow_graph import FlowGraph, balances
 from oco.compiler.domains.norms import Floats
+from oco.compiler.domains.path_oracle import PathOracle
 from oco.compiler.domains.polyhedron import Polyhedron
 from oco.compiler.domains.rows import check_rows
-from oco.compiler.domains.shortest_path import PathTable
 
 if TYPE_CHECKING:
-    from oco.compiler.ir.trace import Tracer
-    from oco.compiler.ir.value import Value
+    pass
 
 
 @dataclass(frozen=True, eq=False)
-class DenseFlow(Polyhedron):
+class DenseFlow(PathOracle, Polyhedron):
     """{ x >= 0 on the edges : one unit leaves the source and reaches the sink, what enters another node leaves it }.
 
     The extreme points are the paths from the source to the sink.
     """
 
-    kind: ClassVar[str] = "flow"
-
     graph: FlowGraph = field(default_factory=lambda: FlowGraph.of([[0, 1]], 0, 1))
-
-    lmo_cost = "O(number of edges), a shortest path"
-    fractional = ""
 
     @classmethod
     def of(cls, shape: tuple[int, ...], graph: FlowGraph) -> DenseFlow:
@@ -52,18 +46,3 @@ class DenseFlow(Polyhedron):
     @cached_property
     def _corners(self) -> Floats | None:
         return self.graph.paths()
-
-    @cached_property
-    def _table(self) -> PathTable:
-        return PathTable.of(self.graph)
-
-    def lmo(self, t: Tracer, c: Value) -> Value:
-        """A shortest path; at each node the edge of the lowest index among equals."""
-        return self._table.trace(t, c)
-
-    def lmo_array(self, c: Any) -> Floats:
-        """Linear minimisation as by `lmo`, without a program that is read step by step."""
-        return self._table.shortest(self._read(c))
-
-    def __str__(self) -> str:
-        return flow_text(self.graph)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from oco.compiler.domains.base import MAX_VERTICES, Domain, Halfspaces
+from oco.compiler.domains.base import MAX_VERTICES, Halfspaces
 from oco.compiler.domains.dense_flow import DenseFlow
-from oco.compiler.domains.flow_graph import FlowGraph, balances, flow_text
+from oco.compiler.domains.flow_graph import FlowGraph, balances
 from oco.compiler.domains.norms import Floats, exact_sum, vector_norm
+from oco.compiler.domains.path_oracle import PathOracle
 from oco.compiler.domains.rows import check_rows
-from oco.compiler.domains.shortest_path import PathTable
 from oco.dsl.limits import MOST_ROW_NUMBERS
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ WITHOUT = "use an algorithm that moves along edges alone, such as `using ofw`"
 
 
 @dataclass(frozen=True, eq=False)
-class SparseFlow(Domain):
+class SparseFlow(PathOracle):
     """The set of `DenseFlow` over a graph of many edges: linear minimisation, radii, bounds and samples from paths, without rows.
 
     Distances of two flows are bounded by those of two paths that share no edge but those that all paths take. The ball within is that of
@@ -34,11 +34,8 @@ class SparseFlow(Domain):
     more than that.
     """
 
-    kind: ClassVar[str] = "flow"
-    lmo_cost = DenseFlow.lmo_cost
     projection_cost = DenseFlow.projection_cost
     tight_hull: ClassVar[bool] = True
-    fractional = ""
 
     graph: FlowGraph
 
@@ -59,18 +56,6 @@ class SparseFlow(Domain):
 
     def project_jacobian(self, t: Tracer, v: Value, p: Value, M: Value) -> Value:
         return self._polyhedron.project_jacobian(t, v, p, M)
-
-    @cached_property
-    def _table(self) -> PathTable:
-        return PathTable.of(self.graph)
-
-    def lmo(self, t: Tracer, c: Value) -> Value:
-        """A shortest path; at each node the edge of the lowest index among equals."""
-        return self._table.trace(t, c)
-
-    def lmo_array(self, c: Any) -> Floats:
-        """Linear minimisation as by `lmo`, without a program that is read step by step."""
-        return self._table.shortest(self._read(c))
 
     # Membership.
 
@@ -204,6 +189,3 @@ class SparseFlow(Domain):
         places = np.concatenate([g.edges[:, 0], g.edges[:, 1]]), np.tile(np.arange(self.size), 2)
         incidence = csr_array((np.append(ends, -ends), places), shape=(g.nodes, self.size))
         return incidence @ variable == -g.balance(np.zeros(self.size))
-
-    def __str__(self) -> str:
-        return flow_text(self.graph)

@@ -11,6 +11,8 @@ ViolationKind = Literal["hard", "soft"]
 Total = Literal["papers", "scaled"]
 TOGETHER = 1 << 18
 """Rounds whose violations are in memory at once where their sums alone are wanted."""
+ROW = 512
+"""Numbers of a row with which a call of NumPy is worth its cost."""
 
 
 def regret(loss: Array, comparator_loss: Array) -> Array:
@@ -37,6 +39,19 @@ def last_violation(constraints: Array, kind: ViolationKind) -> Array:
 def summed(values: Array) -> Array:
     """Sum over the rounds of values (T, N), which are few beside each other: as a product, which reads them in one pass."""
     return np.asarray(np.broadcast_to(1.0, len(values)) @ values)
+
+
+def over_rounds(function: np.ufunc, values: Array) -> Array:
+    """Result (N,) of a function of two numbers, such as the greater one, over the rounds of values (T, N), which are few beside each other:
+    rounds that fill a long row are taken side by side, since NumPy goes through short rows number by number.
+    """
+    rounds, width = values.shape
+    side = ROW // max(width, 1)
+    if width and 1 < side <= rounds:
+        whole = rounds // side * side
+        rows = function.reduce(values[:whole].reshape(-1, side * width), axis=0).reshape(side, width)
+        values = np.concatenate([rows, values[whole:]])
+    return np.asarray(function.reduce(values, axis=0))
 
 
 def equality_violation(equalities: Array) -> Array:

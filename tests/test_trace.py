@@ -119,6 +119,16 @@ def test_totals_drop_constraints_without_a_scale() -> None:
     np.testing.assert_allclose(measures.total(v, "papers", None), [6.0, 9.0])
 
 
+@pytest.mark.parametrize("shape", [(1, 2), (255, 2), (1000, 3), (1000, 1), (70, 700), (5, 0)])
+def test_the_largest_over_rounds_is_that_of_each_column(shape: tuple[int, int]) -> None:
+    values = np.random.default_rng(0).normal(size=shape)
+    for function, plain in ((np.maximum, max), (np.minimum, min)):
+        assert measures.over_rounds(function, values).tolist() == [plain(column) for column in values.T.tolist()]
+    values[: shape[0] // 2] = np.nan
+    assert np.array_equal(measures.over_rounds(np.fmax, values), np.nanmax(values, axis=0))
+    assert np.isnan(measures.over_rounds(np.maximum, values)).all() == (shape[0] > 1)
+
+
 def test_exponents_are_fitted_where_a_power_describes_the_curve() -> None:
     t = np.arange(1, 10_001)
     assert measures.fitted_exponent(3.0 * t**0.5) == pytest.approx(0.5)

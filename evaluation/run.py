@@ -36,6 +36,7 @@ from oco.evaluation.comparators import ComparatorBudget
 from oco.evaluation.data import Data, from_rounds, load_data
 from oco.evaluation.gathering import can_gather, gathered, of_the_data, taken
 from oco.evaluation.measured_run import Curves, MeasuredRun, Origin, Promise, Record
+from oco.evaluation.measures import over_rounds
 from oco.evaluation.missing import RepairedRounds
 from oco.evaluation.recorder import Keep, Recorder, data_of, feedback_of
 from oco.evaluation.revealed import Revealed
@@ -193,6 +194,8 @@ def _refuted(data: Data, backend: str) -> tuple[str, ...]:
     """Warning where given data refute what the model states of them, with the round since when."""
     evidence = Evidence.of(data.problem, ALPHA, frozenset(data.given))
     growth = growth_of(backend, evidence, data.rounds)
+    if growth is not None and evidence.surely_quiet((part for _, part in data.blocks()), growth):
+        return ()
     for _, part in data.blocks() if evidence.streams else ():
         evidence = evidence.after_rounds({name: part[name] for name in evidence.streams}, growth)
         if evidence.alarm is not None:
@@ -205,9 +208,9 @@ def _monitor(learner: Learner, record: Record, data: Data) -> None:
     for warning in () if read_alarm(learner.warnings) else _refuted(data, learner.compiled.backend):
         learner.warn(warning)
     rounds, seen = len(record.loss), learner.monitor
-    most, least = record.constraints.max(axis=0), record.constraints.min(axis=0)
+    most, least = (over_rounds(function, record.constraints) for function in (np.maximum, np.minimum))
     seen.record_values(float(max(record.loss.max(), -record.loss.min())), np.where(most >= -least, most, least))
-    seen.broken = bool((np.fmax.reduce(record.constraints[rounds // 2 :], axis=0) > 0).any())
+    seen.broken = bool((over_rounds(np.fmax, record.constraints[rounds // 2 :]) > 0).any())
     kept = [np.asarray(d) for d in record.decisions.values()]
     fields = learner.compiled.program
     whole = [f.name for f in fields.decision] == [*record.decisions]

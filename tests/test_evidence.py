@@ -12,8 +12,8 @@ from thorough import corners, thorough
 import oco
 from oco.backends import registry
 from oco.compiler.evidence.bets import payments, stated_entries
-from oco.compiler.evidence.wealth import Evidence
-from oco.compiler.problem.canonical import canonical
+from oco.compiler.evidence.wealth import Evidence, stakes
+from oco.compiler.problem.canonical import Canonical, canonical
 from oco.dsl.diagnostics import OcoError
 
 Draw = Callable[[np.random.Generator, int, float], Any]
@@ -179,28 +179,37 @@ subject to
     assert stated_entries(problem, frozenset({"c"})) == ()
 
 
-@pytest.mark.skipif(not registry.usable("c"), reason="no C compiler")
-@pytest.mark.parametrize("horizon", ["T = 900", "T unknown"])
-def test_wealth_in_c_is_that_of_numpy(horizon: str) -> None:
-    """Streams of several entries, of integers, of more entries than a vector holds with bins of their own, and of a mean alone, over
-    several calls, a value outside of its range among them; the alarm comes in the same round, or in none.
+def several_streams(horizon: str) -> tuple[Canonical, dict[str, Any]]:
+    """Streams of several entries, of integers, of more entries than a vector holds with bins of their own, of more than are watched, and of
+    a mean alone, in one of them far from the middle; over 900 rounds, in two of which a value is outside of its range.
     """
     rates = np.linspace(0.2, 6.0, 9)
     text = (
         f"model m\nhorizon {horizon}\ndecision x in box(0, 1)\nstream s[2, 3] ~ uniform(0, 1)\nstream k[2] ~ poisson(3) in [0, 9]\n"
         "stream u ~ exponential(1)\nstream free[2] in [0, 1]\nstream v[2] in [0, 1] iid mean = 0.4\n"
+        "stream far in [0, 1000] iid mean = 0.5\nstream many[130] in [0, 1] iid mean = 0.5\n"
         "param r[9]\nstream n[9] ~ poisson(r) in [0, 20]\n"
-        "minimize x * sum(s) + square(x) * (sum(k) + u) + sum(free) * x + sum(v) * x + sum(n) * x\n"
+        "minimize x * (sum(s) + sum(free) + sum(v) + sum(n) + far + sum(many)) + square(x) * (sum(k) + u)\n"
     )
-    problem, rng = canonical(oco.parse(text, params={"r": rates})), np.random.default_rng(7)
+    rng = np.random.default_rng(7)
     data = {
         "s": rng.random((900, 2, 3)),
         "k": np.minimum(rng.poisson(3.0, (900, 2)), 9),
         "u": rng.exponential(size=900),
         "v": rng.beta(2.0, 3.0, (900, 2)),
+        "far": rng.exponential(0.5, 900),
+        "many": rng.random((900, 130)),
         "n": np.minimum(rng.poisson(rates, (900, 9)), 20),
     }
     data["s"][450, 0, 1], data["v"][620, 0] = -0.3, 1.4
+    return canonical(oco.parse(text, params={"r": rates})), data
+
+
+@pytest.mark.skipif(not registry.usable("c"), reason="no C compiler")
+@pytest.mark.parametrize("horizon", ["T = 900", "T unknown"])
+def test_wealth_in_c_is_that_of_numpy(horizon: str) -> None:
+    """Over several calls; the alarm comes in the same round, or in none."""
+    problem, data = several_streams(horizon)
     for alpha, factor in ((1e-3, 1.0), (1e-3, 0.7), (1e-12, 0.7)):
         values = data | {"s": data["s"] * np.where(np.arange(900) < 300, 1.0, factor)[:, None, None]}
         start = Evidence.of(problem, alpha)
@@ -212,3 +221,38 @@ def test_wealth_in_c_is_that_of_numpy(horizon: str) -> None:
         assert (slow.alarm is None) == (factor == 1.0)
         np.testing.assert_allclose(quick.begun, slow.begun, rtol=1e-9)
         assert quick.wealth == pytest.approx(slow.wealth, rel=1e-9)
+
+
+@pytest.mark.skipif(not registry.usable("c"), reason="no C compiler")
+@pytest.mark.parametrize("horizon", ["T = 900", "T unknown"])
+def test_bounds_of_wealth_in_c_are_above_it_and_near(horizon: str) -> None:
+    """The wealth beside it is the recursion as it is written, over several calls."""
+    problem, data = several_streams(horizon)
+    start = Evidence.of(problem, 1e-3)
+    growth, shares = registry.backend("c").growth(start.entries), start._shares(np.arange(1, 901))
+    flat = {n: np.asarray(data[n], dtype=float).reshape(900, -1) for n in start.streams}
+    wealth, before = payments(start.entries, flat, {}), np.zeros(len(start.begun))
+    for share, row in zip(shares, wealth):
+        row *= before + share
+        before = row
+    totals, bound, last = wealth @ stakes(start.entries), start.begun, {}
+    for first, end in ((0, 1), (1, 450), (450, 900)):
+        part = {n: a[first:end] for n, a in flat.items()}
+        bound, most = growth.at_most(bound, part, last, shares[first:end])
+        last = {n: a[-1] for n, a in part.items()}
+        assert np.all(bound >= wealth[end - 1]) and most >= totals[first:end].max()
+        np.testing.assert_allclose(bound, wealth[end - 1], rtol=2e-3, atol=1e-30)
+
+
+@pytest.mark.skipif(not registry.usable("c"), reason="no C compiler")
+def test_bounds_of_wealth_show_that_there_is_no_alarm_and_never_hide_one() -> None:
+    problem, data = several_streams("T = 900")
+    start = Evidence.of(problem, 1e-3)
+    growth = registry.backend("c").growth(start.entries)
+    halves = [{n: a[k : k + 450] for n, a in data.items()} for k in (0, 450)]
+    assert start.after_rounds(data).alarm is None and start.surely_quiet(halves, growth)
+    for where, factor in (((slice(300, None), 0, 0), 0.7), ((700, 1, 2), np.nan), ((5, 0, 0), 1e300)):
+        wrong = data | {"s": data["s"].copy()}
+        wrong["s"][where] *= factor
+        assert start.after_rounds(wrong).alarm is not None
+        assert not start.surely_quiet([{n: a[k : k + 450] for n, a in wrong.items()} for k in (0, 450)], growth)

@@ -27,6 +27,8 @@ from oco.compiler.problem.canonical import Canonical
 Floats = np.ndarray[Any, Any]
 TOGETHER = 1 << 20
 """Payments that are worked out at once."""
+A_ROUND = 200
+"""Payments that take as long as what a round takes besides, both in NumPy."""
 QUICKLY = 1 << 24
 """Payments that are worked out at once without keeping them."""
 
@@ -45,6 +47,20 @@ class Growth(Protocol):
     ) -> tuple[Floats, Floats]:
         """Wealth after the rounds, by bet (B,), and that of all after each round (T,)."""
         ...
+
+    def at_most(
+        self, begun: Floats, values: Mapping[str, Floats], last: Mapping[str, Floats], shares: Floats
+    ) -> tuple[Floats, float]:
+        """Bounds of the same, quickly: of the wealth after the rounds, by bet (B,), from bounds of that before, and of that of all after
+        each round (); nan where there is none.
+        """
+        ...
+
+
+def _flat(values: Mapping[str, Any], names: Iterable[str]) -> dict[str, Floats]:
+    """Values of these streams as (T, entries)."""
+    arrays = {n: np.asarray(values[n], dtype=np.float64) for n in names}
+    return {n: a.reshape(len(a), -1) for n, a in arrays.items()}
 
 
 @lru_cache(maxsize=16)
@@ -146,24 +162,42 @@ class Evidence:
         step = max(1, (TOGETHER if growth is None else QUICKLY) // max(len(self.begun), 1))
         result = self
         for start in range(0, total, step):
-            part = {n: np.asarray(a[start : start + step], dtype=np.float64) for n, a in arrays.items()}
-            flat = {n: a.reshape(len(a), -1) for n, a in part.items()}
-            if growth is None:
-                result = result._after(flat)
-            else:  # the round of an alarm is looked for within
-                result = result._without_alarm(flat, growth) or result.after_rounds(flat)
+            flat = _flat({n: a[start : start + step] for n, a in arrays.items()}, self.streams)
+            result = result._after(flat) if growth is None else result._grown(flat, growth)
             if result.alarm is not None:
                 break
         return result
 
-    def _without_alarm(self, flat: Mapping[str, Floats], growth: Growth) -> Evidence | None:
-        """Evidence after rounds; None where there is an alarm in one of them."""
+    def surely_quiet(self, parts: Iterable[Mapping[str, Any]], growth: Growth) -> bool:
+        """True where bounds of the wealth show that there is no alarm in rounds of these parts, arrays of the streams with the round first;
+        where they do not, there may be one.
+        """
+        bounds = self
+        for part in parts if self.entries else ():
+            flat = _flat(part, self.streams)
+            rounds, shares, aside = bounds._stakes(len(next(iter(flat.values()))))
+            begun, most = growth.at_most(bounds.begun, flat, bounds.last, shares)
+            if not most + bounds.aside < 1 / self.alpha:
+                return False
+            last = {n: a[-1] for n, a in flat.items()}
+            bounds = replace(bounds, rounds=int(rounds[-1]), begun=begun, aside=float(aside[-1]), last=last)
+        return self.alarm is None
+
+    def _grown(self, flat: dict[str, Floats], growth: Growth) -> Evidence:
+        """Evidence after rounds by `growth`; the round of an alarm is worked out in NumPy, from the wealth before it."""
         rounds, shares, aside = self._stakes(len(next(iter(flat.values()))))
         begun, totals = growth(self.begun, flat, self.last, shares)
-        if not (totals + aside < 1 / self.alpha).all():
-            return None
+        over = np.flatnonzero(~(totals + aside < 1 / self.alpha))
+        if len(over):
+            return self._around(int(over[0]), flat, growth)
         last = {n: a[-1] for n, a in flat.items()}
         return replace(self, rounds=int(rounds[-1]), begun=begun, aside=float(aside[-1]), last=last)
+
+    def _around(self, at: int, flat: dict[str, Floats], growth: Growth) -> Evidence:
+        """Evidence after rounds, or at an alarm in one of them, where `growth` has one in round `at`, from 0."""
+        before = self._grown({n: a[:at] for n, a in flat.items()}, growth) if at else self
+        result = before if before.alarm else before._after({n: a[at : at + 1] for n, a in flat.items()})
+        return result.after_rounds({n: a[at + 1 :] for n, a in flat.items()}, growth)
 
     def _stakes(self, count: int) -> tuple[Floats, Floats, Floats]:
         """Numbers of the next rounds, the shares that begin to bet in them, and what is still put aside after them, (count,) each."""

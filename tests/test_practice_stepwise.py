@@ -9,9 +9,11 @@ import pytest
 
 import oco
 from oco.compiler.problem.canonical import canonical
-from oco.evaluation.baselines.base import Game, Played, play
+from oco.evaluation.baselines import base
+from oco.evaluation.baselines.base import Game, Played, SkippedRule, play
 from oco.evaluation.baselines.gradients import FixedPenalty
 from oco.evaluation.baselines.predictions import Last, Mean
+from oco.evaluation.baselines.round_program import RoundProgram
 from oco.evaluation.baselines.rules import RuleChoice, beside, step_rules
 from oco.evaluation.baselines.stepwise import StepRule, play_stepwise
 from oco.evaluation.cost import Trade
@@ -105,6 +107,16 @@ def test_a_round_is_what_cvxpy_finds_beside_the_decision_before() -> None:
     steps = np.diff(np.concatenate([np.full((1, 3), 5.0), p]), axis=0) - 6
     ramps = [k for k, label in enumerate(labels) if label.startswith("up")]
     np.testing.assert_allclose(played.constraints[:, ramps], steps, atol=1e-9)
+
+
+def test_too_much_work_is_refused_before_a_program_is_formed(monkeypatch: pytest.MonkeyPatch) -> None:
+    game, _ = game_of(RAMP)
+    least = T * (base.PROGRAM + base.ENTRY * 3)
+    (played,) = play_stepwise([StepRule(Last())], replace(game, meter=base.WorkAllowance(1.01 * least)))
+    assert isinstance(played, Played)
+    monkeypatch.setattr(RoundProgram, "of", lambda _: pytest.fail("a program was formed"))
+    (left_out,) = play_stepwise([StepRule(Last())], replace(game, meter=base.WorkAllowance(0.99 * least)))
+    assert isinstance(left_out, SkippedRule) and f"solving {T} problems" in left_out.why
 
 
 def test_states_follow_the_decisions_of_each_rule() -> None:

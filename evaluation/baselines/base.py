@@ -74,16 +74,26 @@ class WorkAllowance:
         """Count calls for so many rounds, one each, of a program that is formed once. Raises RuleUnavailable where that is too much."""
         self._spend((PROGRAM + ENTRY * entries) * rounds, rounds)
 
+    def foresee(self, calls: int, rounds: int, entries: int) -> None:
+        """Raise RuleUnavailable where so many rounds are too much both by these calls and with a program formed once, counting nothing."""
+        least = min(CALL * calls, PROGRAM * rounds) + ENTRY * rounds * entries
+        if self.spent + least > self.allowed:
+            raise _beyond(rounds)
+
     def _spend(self, seconds: float, rounds: int) -> None:
         self.spent += seconds
         if self.spent > self.allowed:
-            raise RuleUnavailable(f"solving {rounds:,} problems is more than the work for one rule")
+            raise _beyond(rounds)
 
     def count_steps(self, rounds: int) -> None:
         """Count so many rounds without a solver. Raises RuleUnavailable where that is too much."""
         self.spent += STEP * rounds
         if self.spent > self.allowed:
             raise RuleUnavailable(f"stepping through {rounds:,} rounds is more than the work for one rule")
+
+
+def _beyond(rounds: int) -> RuleUnavailable:
+    return RuleUnavailable(f"solving {rounds:,} problems is more than the work for one rule")
 
 
 @dataclass(frozen=True, eq=False)

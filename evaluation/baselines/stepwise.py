@@ -69,13 +69,14 @@ class StepRule:
 
 def play_stepwise(rules: Sequence[StepRule], game: Game) -> list[Played | SkippedRule]:
     """Play rules together over all rounds of a game, whose problem may have previous decisions and states."""
-    began = perf_counter()
+    began, rounds, size = perf_counter(), len(rules) * game.rounds, game.problem.size
     try:
+        game.meter.foresee(game.rounds, rounds, size)  # before a program is formed, which takes a while
         steps = _Steps(rules, game)
         if steps.program:
-            game.meter.count_programs(len(rules) * game.rounds, game.problem.size)
+            game.meter.count_programs(rounds, size)
         else:
-            game.meter.count(game.rounds, len(rules) * game.rounds, game.problem.size)
+            game.meter.count(game.rounds, rounds, size)
         for t in range(game.rounds):
             steps.play(t)
     except RuleUnavailable as reason:

@@ -6,6 +6,7 @@ together play one by one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -84,7 +85,7 @@ def play(
     """
     program = learner.compiled.program
     fields = (*program.feedback, *program.decision, *program.draws)
-    done, most = 0, 1 + ROOM // sum(8 * int(np.prod(f.type.shape)) for f in fields)
+    done, most = 0, 1 + ROOM // sum(8 * math.prod(f.type.shape) for f in fields)
     chunk = min(FIRST_CHUNK, most)
     while done < rounds:
         stop = min(done + chunk, rounds)
@@ -168,7 +169,7 @@ def _block(learner: Learner, streams: Mapping[str, Array], rounds: int, wanted: 
     recorded = learner.advance(inputs, rounds, ["decisions", *measured] if wanted.decided else measured)
     decisions: dict[str, Array] = {}
     if wanted.decided:
-        split = np.cumsum([int(np.prod(f.type.shape)) for f in program.decision])[:-1]
+        split = np.cumsum([math.prod(f.type.shape) for f in program.decision])[:-1]
         parts = np.split(recorded.kept["decisions"], split, axis=1)
         decisions = {f.name: part.reshape(recorded.rounds, *f.type.shape) for f, part in zip(program.decision, parts)}
     kept = recorded.kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -125,7 +126,7 @@ class Drawing:
         fields = self.compiled.program.draws
         begin, count = first + len(known), max(rounds - len(known), 0)
         if self._draws is None and len({self._is_normal(f.name) for f in fields}) == 1:
-            sizes = [int(np.prod(f.type.shape)) for f in fields]
+            sizes = [math.prod(f.type.shape) for f in fields]
             block = self._sample(fields[0].name, (count, sum(sizes)))
             parts = np.split(block, np.cumsum(sizes)[:-1], axis=1)
             drawn = [part.reshape(count, *f.type.shape) for part, f in zip(parts, fields)]

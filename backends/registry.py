@@ -15,9 +15,12 @@ from oco.backends.delayed import DelayedFleet, DelayedLearner
 from oco.backends.fleet import Fleet
 from oco.backends.gradients import Prices, RecordedInputs, SettingsLoss
 from oco.backends.learner import Learner
-from oco.compiler.evidence.wealth import A_ROUND, TOGETHER, Evidence, Growth
+from oco.compiler.evidence.wealth import A_ROUND, Evidence, Growth
 from oco.compiler.ir.program import Program
 from oco.dsl.diagnostics import fail
+
+REPAYS = 1 << 17
+"""Payments of bets that take NumPy a millisecond, about as long as finding what is compiled for them, which later runs need not."""
 
 
 class Backend(Protocol):
@@ -84,7 +87,7 @@ def usable(name: Any) -> str | None:
 
 def growth_of(name: str, evidence: Evidence, rounds: int) -> Growth | None:
     """Wealth of the bets of evidence in a backend, where it has it and so many rounds repay what it takes to load; None: in NumPy."""
-    if not (evidence.entries and registered(name).growth) or rounds * (len(evidence.begun) + A_ROUND) < TOGETHER:
+    if not (evidence.entries and registered(name).growth) or rounds * (len(evidence.begun) + A_ROUND) < REPAYS:
         return None
     made: Growth = backend(name).growth(evidence.entries)  # type: ignore[attr-defined]
     return made

@@ -4,6 +4,7 @@ much as fits.
 
 from __future__ import annotations
 
+import math
 import mmap
 import os
 import tempfile
@@ -28,7 +29,7 @@ class _Mapping(mmap.mmap):
 
 def _mapped(file: int, shape: tuple[int, ...], dtype: Any) -> Array:
     """Array in a file."""
-    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    size = math.prod(shape) * np.dtype(dtype).itemsize
     return np.ndarray(shape, dtype, _Mapping(file, size))
 
 
@@ -47,7 +48,7 @@ def release(values: Array) -> None:
 
 def spacious(shape: tuple[int, ...], dtype: Any = np.float64, among: int = 1) -> Array:
     """Uninitialized array: in memory, or mapped where it, or `among` arrays like it, are large and a file can be made."""
-    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    size = math.prod(shape) * np.dtype(dtype).itemsize
     if size * among <= LARGE:
         return np.empty(shape, dtype)
     try:

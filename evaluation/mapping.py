@@ -72,7 +72,7 @@ def parse_map(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
 
 def size(stream: StreamRange) -> int:
     """Number of entries of a stream in a round."""
-    return int(np.prod(stream.shape, dtype=np.int64))
+    return math.prod(stream.shape)
 
 
 def assign(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -83,7 +84,7 @@ class Recorder:
     def _entries(self, name: str) -> int:
         """Number of floats in a decision: in its array, or in its factors."""
         fields = [f for f in self.learner.compiled.program.decision if f.name in (name, *part_names(name))]
-        return sum(int(np.prod(f.type.shape, dtype=np.int64)) for f in fields)
+        return sum(math.prod(f.type.shape) for f in fields)
 
     def _fields(self, decisions: Mapping[str, Any]) -> dict[str, Array]:
         """Decisions as arrays: those kept as factors under the names of their fields."""
@@ -174,7 +175,7 @@ class Recorder:
             self._room(name, start + len(values) - 1, values[0])[start : start + len(values)] = values
             return
         if name not in self._written:
-            width = int(np.prod(values.shape[1:], dtype=np.int64))
+            width = math.prod(values.shape[1:])
             self._written[name] = RowFile(self._rows(name), width, self._among), values.shape[1:]
         self._written[name][0].add(np.ascontiguousarray(values).reshape(len(values), -1))
 

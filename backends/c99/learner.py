@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -45,7 +46,7 @@ class NativeLearner(Learner):
         """Fields of a struct as arrays over its memory."""
         results: list[np.ndarray[Any, Any]] = []
         for member, field in self._members:
-            kind, size = KINDS[field.type.dtype], int(np.prod(field.type.shape, dtype=np.int64))
+            kind, size = KINDS[field.type.dtype], math.prod(field.type.shape)
             part = memory.view(np.uint8)[member.offset : member.offset + size * np.dtype(kind).itemsize]
             results.append(part.view(kind).reshape(field.type.shape))
         return results
@@ -61,10 +62,10 @@ class NativeLearner(Learner):
         horizon = -1 if self.contract.horizon is None else self.contract.horizon + (self.contract.continued is None)
         inputs = tuple((f.name, _CODES[f.type.dtype], f.type.shape) for f in program.feedback)
         decisions = tuple((f.name, "d", f.type.shape) for f in program.decision)
-        counts = [int(np.prod(r.type.shape)) for r in program.measure.body.results[1:]]
+        counts = [math.prod(r.type.shape) for r in program.measure.body.results[1:]]
         words = partial(Learner.decide, self), partial(Learner.observe, self), partial(Learner.watch_round, self)
         draws = tuple(
-            (int(np.prod(f.type.shape)), self.contract.distributions.get(f.name) == "normal") for f in program.draws
+            (math.prod(f.type.shape), self.contract.distributions.get(f.name) == "normal") for f in program.draws
         )
         numbers = np.zeros(sum(size for size, _ in draws))
         parts = np.split(numbers, np.cumsum([size for size, _ in draws])[:-1]) if draws else []

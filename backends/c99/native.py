@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -205,7 +206,7 @@ class Native:
 
 
 def _size(made: Type) -> int:
-    return int(np.prod(made.shape, dtype=np.int64))
+    return math.prod(made.shape)
 
 
 def _array(value: Any, made: Type) -> np.ndarray[Any, Any]:

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { LANES = 8, NARROW = 16, TILE = 64, ROUNDS = 16, EDGES = 10 };
+enum { LANES = 8, NARROW = 16, TILE = 64, ROUNDS = 16, EDGES = 10 }; /* EDGES: between the bins of `compiler/evidence/bets.py` */
 typedef double vector __attribute__((vector_size(8 * LANES), aligned(8)));
 typedef int64_t whole __attribute__((vector_size(8 * LANES), aligned(8)));
 typedef float narrow __attribute__((vector_size(4 * NARROW), aligned(4)));
@@ -167,8 +167,9 @@ void oco_bets_play(double *wealth, const Entry *entries, const Beside *groups, i
         memset(sums, 0, sizeof sums);
         for (const Beside *b = groups; b < groups + count; ++b) {
             const int64_t stride = strides[b->stream];
-            const double *first = streams[b->stream] + b->place, *rows = first + from * stride, *end = first + (rounds - 1) * stride + b->count;
-            const vector before = from ? values_of(rows - stride, b->count, end) : values_of(last + b->first, b->count, last + b->first + b->count);
+            const double *first = streams[b->stream] + b->place, *rows = first + from * stride;
+            const double *end = first + (rounds - 1) * stride + b->count, *own = last + b->first;
+            const vector before = from ? values_of(rows - stride, b->count, end) : values_of(own, b->count, own + b->count);
             Tile tile;
             lay_out(0, b, tables->edges + b->edges, rows, end, stride, before, length, &tile);
             for (int64_t i = 0; i < b->count; ++i) play_entry(entries + b->first + i, tables, wealth, &tile, i, shares + from, length, sums);
@@ -249,8 +250,9 @@ double oco_bets_most(float *wealth, const Entry *entries, const Beside *groups, 
         memset(sums, 0, sizeof sums);
         for (const Beside *b = groups; b < groups + count; ++b) {
             const int64_t stride = strides[b->stream];
-            const double *first = streams[b->stream] + b->place, *rows = first + from * stride, *end = first + (rounds - 1) * stride + b->count;
-            const vector before = from ? values_of(rows - stride, b->count, end) : values_of(last + b->first, b->count, last + b->first + b->count);
+            const double *first = streams[b->stream] + b->place, *rows = first + from * stride;
+            const double *end = first + (rounds - 1) * stride + b->count, *own = last + b->first;
+            const vector before = from ? values_of(rows - stride, b->count, end) : values_of(own, b->count, own + b->count);
             Tile tile;
             lay_out(1, b, tables->edges + b->edges, rows, end, stride, before, length, &tile);
             for (int64_t i = 0; i < b->count; ++i) play_most(entries + b->first + i, tables, wealth, &tile, i, shares + from, length, sums);

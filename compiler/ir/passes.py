@@ -17,6 +17,7 @@ from oco.compiler.ir.hoisting import hoist
 from oco.compiler.ir.lifting import lift, lift_arrays
 from oco.compiler.ir.mapping import rows_at_once
 from oco.compiler.ir.program import Program
+from oco.compiler.ir.quotients import cancel_quotients
 from oco.compiler.ir.reciprocals import multiply_by_reciprocals
 from oco.compiler.ir.rewrite import LeftAlone
 from oco.compiler.ir.scalar_factors import join_factors
@@ -42,17 +43,24 @@ LOCAL = tuple(name for name in PASSES if name != "lifting")
 MOST_ROUNDS = 5
 """Rounds of all passes; of random programs none takes more than three, and the last finds nothing to do."""
 
+DIVISIONS: dict[str, Pass] = {
+    "quotients": cancel_quotients,
+    "reciprocals": multiply_by_reciprocals,
+}
+"""Passes that round otherwise, for all targets with explicit loops: first, so that fleets and their learners have the same bits."""
+
 LOOPS: dict[str, Pass] = {
+    **DIVISIONS,
     "few-rows": combine_few_rows,
     "thin-products": flatten_thin_products,
     "simplify": simplify,
     "small-solves": expand_small_solves,
-    "reciprocals": multiply_by_reciprocals,
     "dead-code": remove_dead_code,
 }
 """Passes for targets with explicit loops, after the others."""
 
 CALLS: dict[str, Pass] = {
+    "quotients": cancel_quotients,
     "thin-products": flatten_thin_products,
     "simplify": simplify,
     "dot-products": make_dot_products,
@@ -75,6 +83,11 @@ FUSED: dict[str, Pass] = {
 def lower(program: Program, skip: Collection[str] = (), *, check_each: bool = False) -> Program:
     """The program for a target with explicit loops, after every pass that `skip` does not name."""
     return _after(LOOPS, program, skip, check_each)
+
+
+def divide_less(program: Program, skip: Collection[str] = (), *, check_each: bool = False) -> Program:
+    """The program with fewer divisions, rounded as `lower` rounds it, after every pass of `DIVISIONS` that `skip` does not name."""
+    return _after(DIVISIONS, program, skip, check_each)
 
 
 def shorten(program: Program, skip: Collection[str] = (), *, check_each: bool = False) -> Program:

@@ -1,4 +1,4 @@
-"""Pass: divisions of a long array by a number, and of several arrays by one, as products with the reciprocal.
+"""Pass: divisions of an array by a number, and of several arrays by one, as products with the reciprocal.
 
 For targets with explicit loops, where a division takes as long as several products; it changes the last bits. What is divided by is known
 to be at least `TINY`, so that its reciprocal is finite.
@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 
-from oco.compiler.ir.loop_groups import LONG
 from oco.compiler.ir.lower_bounds import Bounds, lower_bounds
 from oco.compiler.ir.program import Block, DType, Equation, Function, Literal, Operand, Program, Type, Var
 from oco.compiler.ir.rewrite import bound_names, map_functions
 from oco.dsl.magnitudes import TINY
 
+FEWEST = 4
+"""Entries of an array whose divisions become products: a vector of numbers, which is divided in no less time than the reciprocal."""
 ONE = Literal(1.0, Type(DType.FLOAT))
 
 
@@ -50,7 +51,7 @@ class _Reciprocals:
         for e in block.equations:
             if e.blocks:
                 e = replace(e, blocks=tuple(self.block(b, known, made_by) for b in e.blocks))
-            elif e.op == "div" and isinstance(b := e.args[1], Var) and math.prod(e.outs[0].type.shape) >= LONG:
+            elif e.op == "div" and isinstance(b := e.args[1], Var) and math.prod(e.outs[0].type.shape) >= FEWEST:
                 if (root := _root(made_by.get(b.name))) in known and b.name not in known:
                     known[b.name] = self.bound(results, "mul", known[root], known[root])
                 elif b.name not in known and self.is_shared(e, b, times):

@@ -162,7 +162,9 @@ def main() -> None:
         own, Q = learner_seconds(case, A, drawn, o.backend)
         others = clarabel_seconds(case, A, drawn, Q)
         cells = (f"{1e3 * s:9.3f} ms {own / s:7.3f}" for s in others)
-        print(f"{name:<18}{1e3 * own:9.3f} ms; Clarabel through CVXPY, alone, without setup:{';'.join(cells)}", flush=True)
+        print(
+            f"{name:<18}{1e3 * own:9.3f} ms; Clarabel through CVXPY, alone, without setup:{';'.join(cells)}", flush=True
+        )
 
 
 if __name__ == "__main__":

@@ -122,7 +122,7 @@ class _Cancelling:
         return replace(block, equations=equations)
 
     def product(self, e: Equation, products: Mapping[str, _Product]) -> _Product | None:
-        """What an equation makes, as a product; None where it is none of others."""
+        """Product of others that an equation makes; None where it makes none."""
         out = e.outs[0].type if e.outs else None
         if out is None or out.dtype is not FLOAT or any(a.type.shape not in ((), out.shape) for a in e.args):
             return None
@@ -151,7 +151,7 @@ class _Cancelling:
         return (a, b) if a.type == b.type and len(a.type.shape) == 1 else None
 
     def vector(self, x: Operand, made_by: Mapping[str, Equation]) -> Operand:
-        """What was given another shape, where nothing else reads it in that."""
+        """Value before it was given another shape, where nothing else reads it in that."""
         while isinstance(x, Var) and self.reads[x.name] == 1 and x.name in made_by:
             e = made_by[x.name]
             if e.op not in ("reshape", "transpose"):

@@ -2,8 +2,8 @@
 
 Process time, the least of several repetitions in turns of random order, without making the learner of a whole horizon; every reference is
 checked to give the same decisions. Ratios are to the best C, in the last two columns to NumPy by hand. The best C is compiled with
--ffast-math, and uses what only this problem allows; it is compiled for vectors of eight numbers and of four, and the quicker counts. Generated
-code is compiled as the command for emitted files does it.
+-ffast-math, and uses what only this problem allows; it is compiled for vectors of eight numbers and of four, and the quicker counts.
+Generated code is compiled as the command for emitted files does it.
 """
 
 from __future__ import annotations

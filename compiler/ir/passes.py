@@ -11,7 +11,7 @@ from types import MappingProxyType
 from oco.compiler.ir.common_subexpressions import share_subexpressions
 from oco.compiler.ir.constant_folding import fold_constants
 from oco.compiler.ir.dead_code import remove_dead_code
-from oco.compiler.ir.dot_products import make_dot_products
+from oco.compiler.ir.dot_products import make_dot_products, sum_by_ones
 from oco.compiler.ir.few_rows import combine_few_rows
 from oco.compiler.ir.hoisting import hoist
 from oco.compiler.ir.lifting import lift, lift_arrays
@@ -64,6 +64,7 @@ CALLS: dict[str, Pass] = {
     "thin-products": flatten_thin_products,
     "simplify": simplify,
     "dot-products": make_dot_products,
+    "sums": sum_by_ones,
     "small-solves": expand_small_solves,
     "small-arrays": unroll_small_arrays,
     "scalar-factors": join_factors,

@@ -85,6 +85,44 @@ def test_quotients_stay_where_nothing_is_saved_or_a_factor_may_be_zero(update):
     assert cancel_quotients(program) == program
 
 
+def random_quotient(t, rng, leaves, depth):
+    """A product, quotient or sum of random ones; divisors are sums of what is positive."""
+    if depth == 0:
+        return leaves[rng.integers(len(leaves))]
+    a, b = (random_quotient(t, rng, leaves, depth - 1) for _ in range(2))
+    return (a * b, a / b, a / b, a + b)[rng.integers(4)]
+
+
+def test_random_quotients_keep_what_they_compute():
+    changed = 0
+    for seed in range(80):
+        rng = np.random.default_rng(seed)
+
+        def update(t, x, a, s, rng=rng):
+            u, v = abs(a) + 1.0, t.minimum(abs(x), 3.0) + 0.5
+            found = random_quotient(t, rng, [u, v, abs(s) + 1.0, t.lift(2.0)], 4)
+            return x + t.where(x > 0.0, found, 0.0) / u * t.minimum(u, 7.0) + (u / v) @ (v * found)
+
+        program = optimize(learner(update, N))
+        shorter = check(cancel_quotients(program))
+        changed += shorter != program
+        args = [np.array(1), rng.normal(size=N), rng.normal(size=N), rng.normal()]
+        found, expected = (interpret(p, "update", args)[1] for p in (shorter, program))
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=0)
+    assert changed > 40
+
+
+def test_what_cancels_to_a_number_counts_for_each_entry():
+    def update(t, x, a, s):
+        u = abs(a) + 1.0
+        return x + (2.0 / u) @ (u * 3.0)
+
+    shorter = check(optimize(cancel_quotients(optimize(learner(update, N)))))
+    assert not divisions(shorter)
+    found = interpret(shorter, "update", [np.array(1), np.zeros(N), np.arange(N) * 1.0, np.array(0.0)])[1]
+    np.testing.assert_array_equal(found, np.full(N, 36.0))
+
+
 def test_random_programs_keep_what_they_compute():
     for seed in range(60):
         program, args = random_learner(seed)

@@ -131,17 +131,19 @@ class _Cancelling:
             return parts[0].times(parts[1], 1 if e.op == "mul" else -1)
         if e.op == "where" and isinstance(e.args[0], Var) and e.args[2] == Literal(0.0, Type(FLOAT)):
             return parts[1].times(_Product(mask=e.args[0]))
-        return self.cleared(e.op, parts[0], parts[1], out) if e.op in ("add", "sub") else None
+        return self.cleared(e.op, parts[0], parts[1]) if e.op in ("add", "sub") else None
 
-    def cleared(self, op: str, a: _Product, b: _Product, out: Type) -> _Product | None:
+    def cleared(self, op: str, a: _Product, b: _Product) -> _Product | None:
         """A sum of quotients as a quotient; None where nothing is divided by an array."""
         divisors = _common(a.divisors, b.divisors)
         if not divisors.powers or a.nested or b.nested or a.mask or b.mask:
             return None
         terms = a.times(divisors), b.times(divisors)
         if terms[0] is None or terms[1] is None:
-            return None
-        return _Product(powers=((_Sum(op, (terms[0], terms[1]), out), 1),)).times(divisors, -1)
+            return None  # a factor that is no finite number
+        shapes = {base.type.shape for t in terms for base, _ in t.powers}  # entries may have cancelled
+        total = _Sum(op, (terms[0], terms[1]), Type(FLOAT, max(shapes, key=len, default=())))
+        return _Product(powers=((total, 1),)).times(divisors, -1)
 
     def vectors(self, e: Equation, made_by: Mapping[str, Equation]) -> tuple[Operand, Operand] | None:
         """The two vectors of an inner product."""
@@ -167,12 +169,14 @@ class _Cancelling:
         return a.times(b)
 
     def least(self, v: Var) -> float:
-        """Lower bound of the entries of an array, 0 where none above it is known; 1 for large ones, whose powers might overflow."""
+        """Lower bound of the entries of an array, no more than 1; 0 where none above it is known."""
         return min(max(self.bounds.of[self.function].get(v.name, 0.0), 0.0), 1.0)
 
     def write(self, e: Equation, product: _Product, made: Type, sums: dict[_Sum, Var]) -> None:
         """Bind what an equation binds to a product, or to the sum of its entries."""
-        value: Operand = self.value(product, made, sums)
+        value: Operand = self.value(product, sums)
+        if value.type != made:
+            value = self.apply("full", value, made=made, shape=made.shape)
         if e.op == "matmul":
             total = self.apply("sum", value, made=Type(FLOAT), axis=None)
             value = self.apply("reshape", total, made=e.outs[0].type, shape=e.outs[0].type.shape)
@@ -180,23 +184,21 @@ class _Cancelling:
             value = self.apply("mul", value, Literal(1.0, Type(FLOAT)), made=made)
         self.made[-1] = replace(self.made[-1], outs=e.outs, note=e.note)
 
-    def value(self, product: _Product, made: Type, sums: dict[_Sum, Var]) -> Operand:
+    def value(self, product: _Product, sums: dict[_Sum, Var]) -> Operand:
         """Value of a product, with one division."""
-        result = self.powers(product, 1, made, sums, product.factor)
+        result = self.powers(product, 1, sums, product.factor)
         if any(k < 0 for _, k in product.powers):
-            result = self.apply("div", result, self.powers(product, -1, made, sums, 1.0))
-        return (
-            self.apply("where", product.mask, result, Literal(0.0, Type(FLOAT)), made=made) if product.mask else result
-        )
+            result = self.apply("div", result, self.powers(product, -1, sums, 1.0))
+        return self.apply("where", product.mask, result, Literal(0.0, Type(FLOAT))) if product.mask else result
 
-    def powers(self, product: _Product, sign: int, made: Type, sums: dict[_Sum, Var], factor: float) -> Operand:
+    def powers(self, product: _Product, sign: int, sums: dict[_Sum, Var], factor: float) -> Operand:
         """Product of a number and the factors, or the divisors; numbers first."""
         bases = [[base] * (sign * k) for base, k in product.powers if sign * k > 0]
         result: Operand | None = None if bases and factor == 1 else Literal(factor, Type(FLOAT))
         for base in sorted(chain(*bases), key=lambda base: len(base.type.shape)):
             if isinstance(base, _Sum) and base not in sums:
-                terms = (self.value(t, made, sums) for t in base.terms)
-                sums[base] = self.apply(base.op, *terms, made=base.type)
+                terms = (self.value(t, sums) for t in base.terms)
+                sums[base] = self.apply(base.op, *terms)
             value = sums[base] if isinstance(base, _Sum) else base
             result = value if result is None else self.apply("mul", result, value)
         assert result is not None  # a number, where there are no factors

@@ -138,11 +138,11 @@ class _Cancelling:
         divisors = _common(a.divisors, b.divisors)
         if not divisors.powers or a.nested or b.nested or a.mask or b.mask:
             return None
-        terms = a.times(divisors), b.times(divisors)
-        if terms[0] is None or terms[1] is None:
+        first, second = a.times(divisors), b.times(divisors)
+        if first is None or second is None:
             return None  # a factor that is no finite number
-        shapes = {base.type.shape for t in terms for base, _ in t.powers}  # entries may have cancelled
-        total = _Sum(op, (terms[0], terms[1]), Type(FLOAT, max(shapes, key=len, default=())))
+        shapes = {base.type.shape for base, _ in first.powers + second.powers}  # entries may have cancelled
+        total = _Sum(op, (first, second), Type(FLOAT, max(shapes, key=len, default=())))
         return _Product(powers=((total, 1),)).times(divisors, -1)
 
     def vectors(self, e: Equation, made_by: Mapping[str, Equation]) -> tuple[Operand, Operand] | None:

@@ -1,4 +1,4 @@
-"""Divisions of long arrays become products with a reciprocal where the divisor is known to have a finite one."""
+"""Divisions of arrays become products with a reciprocal where the divisor is known to have a finite one."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import pytest
 
 from oco.compiler.ir.build import trace_program
 from oco.compiler.ir.interpret import interpret
-from oco.compiler.ir.loop_groups import LONG
 from oco.compiler.ir.lower_bounds import lower_bounds
 from oco.compiler.ir.program import DType, Field, Program, Type
-from oco.compiler.ir.reciprocals import multiply_by_reciprocals
+from oco.compiler.ir.reciprocals import FEWEST, multiply_by_reciprocals
 from oco.compiler.ir.rewrite import all_functions, equations_of
 from oco.compiler.ir.trace import Tracer
 from oco.compiler.ir.verifier import check
 
 
-def learner(update, n: int = LONG) -> Program:
+def learner(update, n: int = FEWEST) -> Program:
     """A program whose state x (n,) goes to update(tracer, x, a, s) of an array (n,) and a number."""
     t, vector = Tracer("quotients"), Type(DType.FLOAT, (n,))
     return trace_program(
@@ -54,7 +53,7 @@ def in_a_loop(t, x, a, s):
 
 @pytest.mark.parametrize(
     "update, left",
-    [(by_number, [()]), (by_array, [(LONG,)]), (in_a_loop, [(LONG,)])],
+    [(by_number, [()]), (by_array, [(FEWEST,)]), (in_a_loop, [(FEWEST,)])],
     ids=lambda v: getattr(v, "__name__", ""),
 )
 def test_one_division_is_left_and_values_agree(update, left):
@@ -63,7 +62,7 @@ def test_one_division_is_left_and_values_agree(update, left):
     assert divisions(shorter) == left and len(divisions(program)) >= len(left)
     rng = np.random.default_rng(0)
     for size in (1e-300, 1.0, 1e150):
-        args = [np.array(1), rng.normal(size=LONG), size * rng.normal(size=LONG), np.array(size)]
+        args = [np.array(1), rng.normal(size=FEWEST), size * rng.normal(size=FEWEST), np.array(size)]
         found, expected = interpret(shorter, "update", args), interpret(program, "update", args)
         np.testing.assert_allclose(found[1], expected[1], rtol=1e-15, atol=0)
 
@@ -71,10 +70,10 @@ def test_one_division_is_left_and_values_agree(update, left):
 @pytest.mark.parametrize(
     "update, n",
     [
-        (lambda t, x, a, s: x / s, LONG),  # may be zero, or have an infinite reciprocal
-        (lambda t, x, a, s: x / a + s / a, LONG),
-        (lambda t, x, a, s: x / (t.abs(a) + 1.0), LONG),  # read once
-        (by_number, LONG - 1),
+        (lambda t, x, a, s: x / s, FEWEST),  # may be zero, or have an infinite reciprocal
+        (lambda t, x, a, s: x / a + s / a, FEWEST),
+        (lambda t, x, a, s: x / (t.abs(a) + 1.0), FEWEST),  # read once
+        (by_number, FEWEST - 1),
     ],
 )
 def test_divisions_stay_where_no_product_is_as_good(update, n):

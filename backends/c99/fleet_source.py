@@ -20,7 +20,7 @@ from oco.compiler.ir.batching import batch
 from oco.compiler.ir.lanes import LANE
 from oco.compiler.ir.mapping import LARGEST_IN_CACHE
 from oco.compiler.ir.ops import OPS
-from oco.compiler.ir.passes import PASSES, optimize
+from oco.compiler.ir.passes import PASSES, divide_less, optimize
 from oco.compiler.ir.program import ROUND, Block, DType, Equation, Function, Operand, Program, Type
 from oco.compiler.ir.rename import rename_function
 from oco.compiler.ir.rewrite import all_functions, bound_names, equations_of, substitute
@@ -99,7 +99,7 @@ def _picks(e: Equation) -> bool:
 
 def emit_fleet(program: Program, contract: Contract, skip: Collection[str] = ()) -> FleetSource:
     """Source of a fleet of the program; `skip` names passes of `PASSES` to leave out."""
-    name, program = module_name(program.name), _after("dead-code", program, skip)
+    name, program = module_name(program.name), _after("dead-code", divide_less(program), skip)
     many = in_lanes(program, skip)
     count = 1 if many is None else WIDTH
     stepped = _after("common-subexpressions", with_whole_round(many or program), skip)

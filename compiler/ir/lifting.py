@@ -43,7 +43,7 @@ def _is_expensive(e: Equation) -> bool:
 
 def _makes_array(e: Equation) -> bool:
     made = e.outs[0].type
-    return e.op in OPS and bool(made.shape) and made.dtype is DType.FLOAT and not OPS[e.op].view
+    return e.op in OPS and bool(made.shape) and made.dtype is not DType.INT and not OPS[e.op].view
 
 
 @dataclass(frozen=True)

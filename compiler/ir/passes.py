@@ -11,12 +11,13 @@ from types import MappingProxyType
 from oco.compiler.ir.common_subexpressions import share_subexpressions
 from oco.compiler.ir.constant_folding import fold_constants
 from oco.compiler.ir.dead_code import remove_dead_code
-from oco.compiler.ir.dot_products import make_dot_products
+from oco.compiler.ir.dot_products import make_dot_products, sum_by_ones
 from oco.compiler.ir.few_rows import combine_few_rows
 from oco.compiler.ir.hoisting import hoist
 from oco.compiler.ir.lifting import lift, lift_arrays
 from oco.compiler.ir.mapping import rows_at_once
 from oco.compiler.ir.program import Program
+from oco.compiler.ir.quotients import cancel_quotients
 from oco.compiler.ir.reciprocals import multiply_by_reciprocals
 from oco.compiler.ir.rewrite import LeftAlone
 from oco.compiler.ir.scalar_factors import join_factors
@@ -42,20 +43,28 @@ LOCAL = tuple(name for name in PASSES if name != "lifting")
 MOST_ROUNDS = 5
 """Rounds of all passes; of random programs none takes more than three, and the last finds nothing to do."""
 
+DIVISIONS: dict[str, Pass] = {
+    "quotients": cancel_quotients,
+    "reciprocals": multiply_by_reciprocals,
+}
+"""Passes that round otherwise, for all targets with explicit loops: first, so that fleets and their learners have the same bits."""
+
 LOOPS: dict[str, Pass] = {
+    **DIVISIONS,
     "few-rows": combine_few_rows,
     "thin-products": flatten_thin_products,
     "simplify": simplify,
     "small-solves": expand_small_solves,
-    "reciprocals": multiply_by_reciprocals,
     "dead-code": remove_dead_code,
 }
 """Passes for targets with explicit loops, after the others."""
 
 CALLS: dict[str, Pass] = {
+    "quotients": cancel_quotients,
     "thin-products": flatten_thin_products,
     "simplify": simplify,
     "dot-products": make_dot_products,
+    "sums": sum_by_ones,
     "small-solves": expand_small_solves,
     "small-arrays": unroll_small_arrays,
     "scalar-factors": join_factors,
@@ -75,6 +84,11 @@ FUSED: dict[str, Pass] = {
 def lower(program: Program, skip: Collection[str] = (), *, check_each: bool = False) -> Program:
     """The program for a target with explicit loops, after every pass that `skip` does not name."""
     return _after(LOOPS, program, skip, check_each)
+
+
+def divide_less(program: Program, skip: Collection[str] = (), *, check_each: bool = False) -> Program:
+    """The program with fewer divisions, rounded as `lower` rounds it, after every pass of `DIVISIONS` that `skip` does not name."""
+    return _after(DIVISIONS, program, skip, check_each)
 
 
 def shorten(program: Program, skip: Collection[str] = (), *, check_each: bool = False) -> Program:

@@ -1,4 +1,4 @@
-"""Pass: divisions of a long array by a number, and of several arrays by one, as products with the reciprocal.
+"""Pass: divisions of an array by a number, and of several arrays by one, as products with the reciprocal.
 
 For targets with explicit loops, where a division takes as long as several products; it changes the last bits. What is divided by is known
 to be at least `TINY`, so that its reciprocal is finite.
@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import count
 
-from oco.compiler.ir.loop_groups import LONG
 from oco.compiler.ir.lower_bounds import Bounds, lower_bounds
+from oco.compiler.ir.names import identifier
 from oco.compiler.ir.program import Block, DType, Equation, Function, Literal, Operand, Program, Type, Var
 from oco.compiler.ir.rewrite import bound_names, map_functions
 from oco.dsl.magnitudes import TINY
 
+FEWEST = 4
+"""Entries of an array whose divisions become products: a vector of numbers, which is divided in no less time than the reciprocal."""
 ONE = Literal(1.0, Type(DType.FLOAT))
 
 
@@ -28,18 +29,17 @@ def multiply_by_reciprocals(program: Program) -> Program:
 
     def changed(f: Function) -> Function:
         taken = {g.var.name for g in program.constants} | set(bound_names(f.body))
-        free = (name for k in count(2) if (name := f"v_{k}") not in taken)
-        return replace(f, body=_Reciprocals({**constants, **bounds[f.name]}, free).block(f.body, {}, {}))
+        return replace(f, body=_Reciprocals({**constants, **bounds[f.name]}, taken).block(f.body, {}, {}))
 
     return map_functions(program, changed)
 
 
 @dataclass(frozen=True)
 class _Reciprocals:
-    """Rewriting of one function, with lower bounds of its values and names that are free in it."""
+    """Rewriting of one function, with lower bounds of its values and the names that are taken in it."""
 
     least: Bounds
-    free: Iterator[str]
+    taken: set[str]
 
     def block(self, block: Block, known: Mapping[str, Var], outer: Mapping[str, Equation]) -> Block:
         """The block, with reciprocals of those outside it by the name of what they are of."""
@@ -50,11 +50,11 @@ class _Reciprocals:
         for e in block.equations:
             if e.blocks:
                 e = replace(e, blocks=tuple(self.block(b, known, made_by) for b in e.blocks))
-            elif e.op == "div" and isinstance(b := e.args[1], Var) and math.prod(e.outs[0].type.shape) >= LONG:
+            elif e.op == "div" and isinstance(b := e.args[1], Var) and math.prod(e.outs[0].type.shape) >= FEWEST:
                 if (root := _root(made_by.get(b.name))) in known and b.name not in known:
-                    known[b.name] = self.bound(results, "mul", known[root], known[root])
+                    known[b.name] = self.bound(results, b, "mul", known[root], known[root])
                 elif b.name not in known and self.is_shared(e, b, times):
-                    known[b.name] = self.bound(results, "div", ONE, b)
+                    known[b.name] = self.bound(results, b, "div", ONE, b)
                 if b.name in known:
                     e = replace(e, op="mul", args=(e.args[0], known[b.name]))
             results.append(e)
@@ -65,9 +65,10 @@ class _Reciprocals:
         repeated = not divisor.type.shape or (divisor.type.shape == e.outs[0].type.shape and times[divisor.name] > 1)
         return repeated and divisor.type.dtype is DType.FLOAT and self.least.get(divisor.name, 0.0) >= TINY
 
-    def bound(self, results: list[Equation], op: str, a: Operand, b: Var) -> Var:
-        """Variable bound to an operation on two values."""
-        out = Var(next(self.free), b.type)
+    def bound(self, results: list[Equation], divisor: Var, op: str, a: Operand, b: Var) -> Var:
+        """Variable of the reciprocal of a divisor, bound to an operation on two values."""
+        out = Var(identifier(f"v_per_{divisor.name.removeprefix('v_')}", self.taken), b.type)
+        self.taken.add(out.name)
         results.append(Equation((out,), op, (a, b)))
         return out
 

@@ -191,9 +191,6 @@ def margin_of(
     stated  predictions of streams that the model states
     turns   learners that take turns where feedback is late
     """
-    if not is_affine(expr, tuple(d for d in names(expr, Kind.DECISION))):
-        message = f"`{label}` is not affine in the decisions, and the margin of `in P% of rounds` is for those that are"
-        raise fail("OCO528", message, span, "write it `each round`, or `each round, penalty p`")
     later = {s.name: s for s in streams if not s.stream.known and s.name in names(expr, Kind.STREAM)}
     if not later:
         return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from oco.dsl.expressions import Array, Expr, Name, constant
 LEAST_ERRORS = 3.0  # that are seen before a quantile of them stands for a margin
 FORGETTING, FORGETTING_SIZES, MOMENTS = 0.05, 0.05, 0.005
 """Rates at which averages of a phase, usual sizes of errors, and moments of residuals forget."""
+FIRST_SIZES, OF_SIZES = 2.0, 0.05
+"""Usual sizes that a predictor's own quantile begins above its prediction, and the step of its subgradient descent on the pinball loss."""
 CALIBRATED, STEEPEST = 0.02, 2.0
 """Least rate at which regressions on the model's own predictions forget, and their largest slope; no slope is below 0."""
 SMOOTHING = 0.25
@@ -42,6 +44,10 @@ class Errors(Protocol):
     @property
     def round(self) -> Name:
         """Number of the round among those of its learner."""
+
+    @property
+    def share(self) -> float:
+        """Share of the rounds in which the constraint may be broken."""
 
     @property
     def window(self) -> int:
@@ -106,8 +112,10 @@ class MarginPredictor(ABC):
 
     @cached_property
     def moments(self) -> Name:
-        """Last residual, the moments of residuals with those before and of these, and the average squared error."""
-        return self._value("moments", 4)
+        """Last residual, the moments of residuals with those before and of these, the average cost of its quantile, and the usual sizes
+        that this quantile is above the prediction, less `FIRST_SIZES`.
+        """
+        return self._value("moments", 5)
 
     @cached_property
     def _has_base(self) -> Expr:
@@ -115,9 +123,8 @@ class MarginPredictor(ABC):
         return call("_positive", call("sub", self.of.round, self.begins + 0.5))
 
     @cached_property
-    def _last(self) -> tuple[Expr, Expr, Expr, Expr]:
-        a, b, c, d = (algebra.index(self.moments, (constant(i),)) for i in range(4))
-        return a, b, c, d
+    def _last(self) -> tuple[Expr, ...]:
+        return tuple(algebra.index(self.moments, (constant(i),)) for i in range(5))
 
     @cached_property
     def _residual(self) -> Expr:
@@ -125,7 +132,7 @@ class MarginPredictor(ABC):
 
     @cached_property
     def _error(self) -> Expr:
-        last, cross, square, _ = self._last
+        last, cross, square, _, _ = self._last
         return call("sub", self._residual, call("mul", coefficient(cross, square, -1.0, 1.0), last))
 
     # After it.
@@ -143,19 +150,23 @@ class MarginPredictor(ABC):
     @cached_property
     def moments_after(self) -> Expr:
         """Moments with the residual of this round."""
-        last, cross, square, cost = self._last
+        last, cross, square, cost, sizes = self._last
         own = call("mul", self._has_base, self._residual)
-        error = call("square", self._error)
+        share, quantile = self.of.share, call("add", sizes, FIRST_SIZES)
+        above = call("sub", self._error, call("mul", quantile, self.size_now))
+        pinball = call("maximum", call("mul", 1 - share, above), call("mul", -share, above))
+        step = call("mul", self._has_base, call("sub", call("_positive", above), share))
         count = call("maximum", call("sub", self.of.round, self.begins), 1.0)
         rate = call("mul", self._has_base, call("maximum", MOMENTS, call("div", 1.0, count)))
         parts = (
             own,
             call("add", call("mul", 1 - MOMENTS, cross), call("mul", own, last)),
             call("add", call("mul", 1 - MOMENTS, square), call("square", last)),
-            call("add", cost, call("mul", rate, call("sub", error, cost))),
+            call("add", cost, call("mul", rate, call("sub", pinball, cost))),
+            call("add", sizes, call("mul", OF_SIZES, step)),
         )
         stretched = tuple(algebra.broadcast(p, self.of.shape) for p in parts)
-        return Array(stretched, shape=(4, *self.of.shape))
+        return Array(stretched, shape=(5, *self.of.shape))
 
     # Of the next round.
 
@@ -168,20 +179,19 @@ class MarginPredictor(ABC):
     @cached_property
     def moved(self) -> Expr:
         """Share of the residual of this round that the prediction of the next one adds to its base."""
-        last, cross, square, _ = self._after
+        last, cross, square, _, _ = self._after
         return call("mul", coefficient(cross, square, -1.0, 1.0), last)
 
     @cached_property
     def cost(self) -> Expr:
-        """Average squared error; never the least before there are errors enough."""
+        """Average pinball loss of its quantile, which is proper for quantiles; never the least before there are errors enough."""
         few = one_minus(call("_positive", call("sub", self.of.round, self.begins + 1 + LEAST_ERRORS - 0.5)))
         return call("add", self._after[3], call("mul", NEVER, few))
 
     @cached_property
-    def _after(self) -> tuple[Expr, Expr, Expr, Expr]:
+    def _after(self) -> tuple[Expr, ...]:
         assert isinstance(self.moments_after, Array)
-        a, b, c, d = self.moments_after.items
-        return a, b, c, d
+        return self.moments_after.items
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,6 +284,9 @@ class BySeason(MarginPredictor):
 class _Regressed(MarginPredictor):
     """Predictor with a prediction of each round, and sizes of its errors that follow their regression on this prediction."""
 
+    forgetting: ClassVar[float] = CALIBRATED
+    """Least rate at which the regression forgets."""
+
     @property
     @abstractmethod
     def prediction(self) -> Expr:
@@ -301,7 +314,7 @@ class _Regressed(MarginPredictor):
 
     @cached_property
     def _after_regression(self) -> Expr:
-        rate = call("maximum", CALIBRATED, call("div", 1.0, self.of.round))
+        rate = call("maximum", self.forgetting, call("div", 1.0, self.of.round))
         now = (self.prediction, self.of.now, call("abs", self._error))
         away = [call("sub", n, self._row_of(self.regression, i)) for i, n in enumerate(now)]
         means = [call("add", self._row_of(self.regression, i), call("mul", rate, a)) for i, a in enumerate(away)]
@@ -337,6 +350,7 @@ class ByLevel(_Regressed):
 
     label = "level"
     begins = 1
+    forgetting = MOMENTS
 
     @property
     def ranges(self) -> tuple[StreamRange, ...]:

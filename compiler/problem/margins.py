@@ -29,7 +29,6 @@ from oco.compiler.problem.folding import Folding
 from oco.compiler.problem.kept_values import kept_range
 from oco.compiler.problem.margin_predictions import Margins
 from oco.compiler.problem.stream_ranges import Floats, StreamRange, may_forecast
-from oco.compiler.problem.structure import is_affine
 from oco.dsl.atoms import form_of, forms
 from oco.dsl.build import call
 from oco.dsl.diagnostics import fail

@@ -76,7 +76,6 @@ def test_text_and_builder_say_the_same() -> None:
         ("in 90% of rounds", "in 90% of rounds, penalty 3", "penalty"),
         ("reserve: eff * p >=", "reserve: eff * p ==", "equality"),
         ("calls[2] in [0, 12]", "calls[2] iid", "no bounds"),
-        ("reserve: eff * p >=", "reserve: sqrt(1 + p) >=", "not affine"),
         ("of rounds\n", "of rounds\n\nfeedback bandit\n", "full feedback"),
     ],
 )

@@ -4,11 +4,12 @@ With e_t = g(x_t; s_t) - g(x_t; s^), what the streams of round t add to the cons
 
     base_k(t) + phi_k (e_{t-1} - base_k(t-1)),    base_k: average of e at rounds t - k, t - 2 k, ..., which forgets,
 
-one for each season k (1: all rounds; those measured on data with their weeks, else usual ones), one with the model's own predictions of
-the streams as base, and one with the regression of e_t on these, over rounds that it forgets; phi_k is the regression coefficient of a
-residual on the one before. The predictor with the least average squared error is taken; its errors over the last rounds, each over the
-usual size of errors at its phase of the season, have a quantile Q at level 1 - a, and the margin is p + Q times that size.
-All of it is arithmetic of expressions over values that rounds leave to the next, so that every backend and every report knows them.
+one for each season k (1: all rounds; those measured on data with their weeks, else usual ones), one with the average of the last rounds
+as base, one with the model's own predictions of the streams, and one with the regression of e_t on these, over rounds that it forgets;
+phi_k is the regression coefficient of a residual on the one before. Each keeps a quantile of its own at the level of the share, by
+subgradient descent on the pinball loss, and the one whose average pinball loss is least is taken: that loss is proper for quantiles, and
+squared errors are not. Its errors over the last rounds, each over the usual size of errors at the phase of the season or at the prediction,
+have a quantile Q at level 1 - a, and the margin is p + Q times that size.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ import numpy as np
 
 from oco.compiler.problem.calendars import with_weeks
 from oco.compiler.problem.kept_values import NOW, OWN_ROUND, added, one_minus
-from oco.compiler.problem.margin_predictors import LEAST_ERRORS, ByForecast, BySeason, MarginPredictor
+from oco.compiler.problem.margin_predictors import LEAST_ERRORS, BySeason, MarginPredictor
+from oco.compiler.problem.regressed_margins import ByForecast, ByLevel
 from oco.compiler.problem.stream_ranges import Floats, StreamRange
 from oco.dsl.build import call
 from oco.dsl.expressions import Expr, Kind, Name, constant
@@ -78,7 +80,7 @@ class Margins:
 
     @cached_property
     def predictors(self) -> tuple[MarginPredictor, ...]:
-        """Predictors: two by the model's own predictions, as they are and calibrated, and one for each season."""
+        """Predictors: two by the model's own predictions, as they are and calibrated, one by the last rounds, and one for each season."""
         stated = () if self.stated is None else (ByForecast(self, False), ByForecast(self, True))
         most = np.inf if self.own_horizon is None else self.own_horizon / LEAST_SEASONS
         size, kept, left = int(np.prod(self.shape, dtype=np.int64)), list[int](), MOST_NUMBERS
@@ -87,7 +89,7 @@ class Margins:
             left -= (2 * k + self.window) * size
             if k == 1 or (k <= most and left > 0):
                 kept.append(k)
-        return (*stated, *(BySeason(self, k) for k in kept))
+        return (*stated, ByLevel(self), *(BySeason(self, k) for k in kept))
 
     @cached_property
     def ranges(self) -> tuple[StreamRange, ...]:
@@ -172,7 +174,7 @@ class Margins:
 
     @cached_property
     def _weights(self) -> tuple[Expr, ...]:
-        """Weights of the predictors: of those with the least average squared error, all alike."""
+        """Weights of the predictors: of those with the least average pinball loss, all alike."""
         costs = [p.cost for p in self.predictors]
         best = costs[0]
         for c in costs[1:]:

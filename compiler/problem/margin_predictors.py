@@ -1,5 +1,5 @@
 """Predictors of what the streams of a round add to a constraint in a share of the rounds (see `margin_predictions`), with the usual size of
-their errors at the round: by the phase of a season, or by a regression on the model's own prediction.
+their errors at the round, and the one by the phase of a season; `regressed_margins` has those whose sizes follow a regression.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from oco.dsl.expressions import Array, Expr, Name, constant
 LEAST_ERRORS = 3.0  # that are seen before a quantile of them stands for a margin
 FORGETTING, FORGETTING_SIZES, MOMENTS = 0.05, 0.05, 0.005
 """Rates at which averages of a phase, usual sizes of errors, and moments of residuals forget."""
-CALIBRATED, STEEPEST = 0.02, 2.0
-"""Least rate at which regressions on the model's own predictions forget, and their largest slope; no slope is below 0."""
-LEAST_SIZE = 0.25  # of the mean size, which the size of an error is at least where small predictions have small errors
+FIRST_SIZES, OF_SIZES = 2.0, 0.05
+"""Usual sizes that a predictor's own quantile begins above its prediction, and the step of its subgradient descent on the pinball loss."""
 TINY, NEVER = 1e-9, 1e100
 
 
@@ -40,6 +39,10 @@ class Errors(Protocol):
     @property
     def round(self) -> Name:
         """Number of the round among those of its learner."""
+
+    @property
+    def share(self) -> float:
+        """Share of the rounds in which the constraint may be broken."""
 
     @property
     def window(self) -> int:
@@ -104,8 +107,10 @@ class MarginPredictor(ABC):
 
     @cached_property
     def moments(self) -> Name:
-        """Last residual, the moments of residuals with those before and of these, and the average squared error."""
-        return self._value("moments", 4)
+        """Last residual, the moments of residuals with those before and of these, the average cost of its quantile, and the usual sizes
+        that this quantile is above the prediction, less `FIRST_SIZES`.
+        """
+        return self._value("moments", 5)
 
     @cached_property
     def _has_base(self) -> Expr:
@@ -113,9 +118,8 @@ class MarginPredictor(ABC):
         return call("_positive", call("sub", self.of.round, self.begins + 0.5))
 
     @cached_property
-    def _last(self) -> tuple[Expr, Expr, Expr, Expr]:
-        a, b, c, d = (algebra.index(self.moments, (constant(i),)) for i in range(4))
-        return a, b, c, d
+    def _last(self) -> tuple[Expr, ...]:
+        return tuple(algebra.index(self.moments, (constant(i),)) for i in range(5))
 
     @cached_property
     def _residual(self) -> Expr:
@@ -123,7 +127,7 @@ class MarginPredictor(ABC):
 
     @cached_property
     def _error(self) -> Expr:
-        last, cross, square, _ = self._last
+        last, cross, square, _, _ = self._last
         return call("sub", self._residual, call("mul", coefficient(cross, square, -1.0, 1.0), last))
 
     # After it.
@@ -141,19 +145,23 @@ class MarginPredictor(ABC):
     @cached_property
     def moments_after(self) -> Expr:
         """Moments with the residual of this round."""
-        last, cross, square, cost = self._last
+        last, cross, square, cost, sizes = self._last
         own = call("mul", self._has_base, self._residual)
-        error = call("square", self._error)
+        share, quantile = self.of.share, call("add", sizes, FIRST_SIZES)
+        above = call("sub", self._error, call("mul", quantile, self.size_now))
+        pinball = call("maximum", call("mul", 1 - share, above), call("mul", -share, above))
+        step = call("mul", self._has_base, call("sub", call("_positive", above), share))
         count = call("maximum", call("sub", self.of.round, self.begins), 1.0)
         rate = call("mul", self._has_base, call("maximum", MOMENTS, call("div", 1.0, count)))
         parts = (
             own,
             call("add", call("mul", 1 - MOMENTS, cross), call("mul", own, last)),
             call("add", call("mul", 1 - MOMENTS, square), call("square", last)),
-            call("add", cost, call("mul", rate, call("sub", error, cost))),
+            call("add", cost, call("mul", rate, call("sub", pinball, cost))),
+            call("add", sizes, call("mul", OF_SIZES, step)),
         )
         stretched = tuple(algebra.broadcast(p, self.of.shape) for p in parts)
-        return Array(stretched, shape=(4, *self.of.shape))
+        return Array(stretched, shape=(5, *self.of.shape))
 
     # Of the next round.
 
@@ -166,20 +174,19 @@ class MarginPredictor(ABC):
     @cached_property
     def moved(self) -> Expr:
         """Share of the residual of this round that the prediction of the next one adds to its base."""
-        last, cross, square, _ = self._after
+        last, cross, square, _, _ = self._after
         return call("mul", coefficient(cross, square, -1.0, 1.0), last)
 
     @cached_property
     def cost(self) -> Expr:
-        """Average squared error; never the least before there are errors enough."""
+        """Average pinball loss of its quantile, which is proper for quantiles; never the least before there are errors enough."""
         few = one_minus(call("_positive", call("sub", self.of.round, self.begins + 1 + LEAST_ERRORS - 0.5)))
         return call("add", self._after[3], call("mul", NEVER, few))
 
     @cached_property
-    def _after(self) -> tuple[Expr, Expr, Expr, Expr]:
+    def _after(self) -> tuple[Expr, ...]:
         assert isinstance(self.moments_after, Array)
-        a, b, c, d = self.moments_after.items
-        return a, b, c, d
+        return self.moments_after.items
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,95 +273,3 @@ class BySeason(MarginPredictor):
         mean = call("div", applied("sum", (sizes,), (("axis", 0),)), count)
         own = call("mul", 0.5, call("_positive", call("sub", filled, self.k - 0.5)))
         return call("add", mean, call("mul", own, call("sub", algebra.index(sizes, (row,)), mean)))
-
-
-@dataclass(frozen=True, eq=False)
-class ByForecast(MarginPredictor):
-    """Predictor with the model's own prediction as base, or where it is `calibrated` the regression of e_t on it, for a forecast that is
-    off by a factor. Sizes of its errors follow their regression on the prediction.
-    """
-
-    calibrated: bool
-
-    @property
-    def label(self) -> str:
-        """Word in the names of what it keeps."""
-        return "calibrated" if self.calibrated else "stated"
-
-    @property
-    def ranges(self) -> tuple[StreamRange, ...]:
-        """Values that it keeps, with what follows them."""
-        return (*super().ranges, kept_range(self.regression, self._after_regression))
-
-    @property
-    def times(self) -> Expr:
-        """Slope of the base in the prediction."""
-        return self._slope(self._after_regression)
-
-    @property
-    def size_times(self) -> Expr:
-        """Slope of the regression of the sizes."""
-        return self._size_slope(self._after_regression)
-
-    @cached_property
-    def regression(self) -> Name:
-        """Means of the prediction, of e and of the size of its errors, and covariances of each with the prediction."""
-        return self._value("regression", 6)
-
-    @cached_property
-    def made(self) -> Expr:
-        """Prediction where the model's own is 0."""
-        return call("add", self.moved, self._at_zero(self._after_regression))
-
-    @cached_property
-    def size(self) -> Expr:
-        """Usual size of its error where the model's own prediction is 0."""
-        mean, usual = self._row_of(self._after_regression, 0), self._row_of(self._after_regression, 2)
-        return call("sub", usual, call("mul", self.size_times, mean))
-
-    @cached_property
-    def base(self) -> Expr:
-        return call(
-            "add", self._at_zero(self.regression), call("mul", self._slope(self.regression), self.of.prediction)
-        )
-
-    @cached_property
-    def size_now(self) -> Expr:
-        """Usual size of its error in this round."""
-        mean, usual = self._row_of(self.regression, 0), self._row_of(self.regression, 2)
-        moved = call("mul", self._size_slope(self.regression), call("sub", self.of.prediction, mean))
-        return call("maximum", call("add", usual, moved), call("mul", LEAST_SIZE, usual))
-
-    @cached_property
-    def _after_regression(self) -> Expr:
-        rate = call("maximum", CALIBRATED, call("div", 1.0, self.of.round))
-        now = (self.of.prediction, self.of.now, call("abs", self._error))
-        away = [call("sub", n, self._row_of(self.regression, i)) for i, n in enumerate(now)]
-        means = [call("add", self._row_of(self.regression, i), call("mul", rate, a)) for i, a in enumerate(away)]
-        both = [
-            call(
-                "mul",
-                one_minus(rate),
-                call("add", self._row_of(self.regression, 3 + i), call("mul", rate, call("mul", a, away[0]))),
-            )
-            for i, a in enumerate(away)
-        ]
-        rows = tuple(algebra.broadcast(p, self.of.shape) for p in (*means, *both))
-        return Array(rows, shape=(6, *self.of.shape))
-
-    def _at_zero(self, rows: Expr) -> Expr:
-        """Base where the prediction is 0."""
-        if not self.calibrated:
-            return constant(np.zeros(self.of.shape))
-        return call("sub", self._row_of(rows, 1), call("mul", self._slope(rows), self._row_of(rows, 0)))
-
-    def _slope(self, rows: Expr) -> Expr:
-        if not self.calibrated:
-            return constant(np.ones(self.of.shape))
-        return coefficient(self._row_of(rows, 4), self._row_of(rows, 3), 0.0, STEEPEST)
-
-    def _size_slope(self, rows: Expr) -> Expr:
-        return coefficient(self._row_of(rows, 5), self._row_of(rows, 3), 0.0, STEEPEST)
-
-    def _row_of(self, rows: Expr, place: int) -> Expr:
-        return rows.items[place] if isinstance(rows, Array) else algebra.index(rows, (constant(place),))

@@ -29,7 +29,6 @@ from oco.compiler.problem.folding import Folding
 from oco.compiler.problem.kept_values import kept_range
 from oco.compiler.problem.margin_predictions import Margins
 from oco.compiler.problem.stream_ranges import Floats, StreamRange, may_forecast
-from oco.compiler.problem.structure import is_affine
 from oco.dsl.atoms import form_of, forms
 from oco.dsl.build import call
 from oco.dsl.diagnostics import fail
@@ -191,9 +190,6 @@ def margin_of(
     stated  predictions of streams that the model states
     turns   learners that take turns where feedback is late
     """
-    if not is_affine(expr, tuple(d for d in names(expr, Kind.DECISION))):
-        message = f"`{label}` is not affine in the decisions, and the margin of `in P% of rounds` is for those that are"
-        raise fail("OCO528", message, span, "write it `each round`, or `each round, penalty p`")
     later = {s.name: s for s in streams if not s.stream.known and s.name in names(expr, Kind.STREAM)}
     if not later:
         return None

@@ -39,8 +39,8 @@ BUILDING: dict[str, Code] = {
     ),
     "OCO528": Code(
         "a share of the rounds that cannot be kept",
-        "`in 99% of rounds` says that a constraint may be broken in 1% of them. A margin is learned for it, so it is an inequality, affine "
-        "in the decisions, under full feedback, and the streams that come after the decision have bounds: some margin is then enough.",
+        "`in 99% of rounds` says that a constraint may be broken in 1% of them. A margin is learned for it, so it is an inequality "
+        "under full feedback, and the streams that come after the decision have bounds: some margin is then enough.",
         _HEAD + "minimize c @ x\nsubject to\n    cap: sum(x) + c[0] <= 1  in 100% of rounds\n",
         "Bound the streams; or write `each round`, perhaps with a penalty.",
     ),

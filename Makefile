@@ -12,15 +12,16 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Folders of packages that tests hardly import: their modules, a third of all, are compiled when they are.
 UNUSED := tests?|pip|setuptools|pkg_resources|mypyc?|debugpy|plotly|polars|lexers|physics|wcwidth|pydantic|distutils|jedi|joblib|signal
-# Else both processes of the tests compile them.
+# Compiled while packages are installed, which takes one core: else both processes of the tests compile them.
 OURS := grammar dsl compiler backends evaluation api tests benchmarks
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "oco needs Python 3.11 or later")'
 	rm -rf $(VENV) build
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e ".[dev]"
-	$(BIN)/python -m compileall -q -j 2 -x '/($(UNUSED))/' $(VENV)/lib $(OURS) > $(VENV)/compiled.txt || true  # some packages have templates
+	$(BIN)/python -m compileall -q $(OURS) & \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -e ".[dev]"; status=$$?; wait; exit $$status
+	$(BIN)/python -m compileall -q -j 2 -x '/($(UNUSED))/' $(VENV)/lib > $(VENV)/compiled.txt || true  # some packages have templates
 	touch $@
 
 # What a user needs, without the tools of development. Modules are compiled when they are first imported.

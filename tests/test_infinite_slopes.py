@@ -18,6 +18,7 @@ stream c[3] in [0, 1]
 minimize c @ x + sum(rel_entr(x, [0.2, 0.3, 0.5]))
 subject to
     s: c @ x <= 0.9  on average
+using coldq
 """
 SALES = """model sales
 horizon T = 400

@@ -319,6 +319,7 @@ learner = oco.open(plan, {str(tmp_path)!r})
 for _ in range(4):
     play_round(plan, learner)
 state = learner.state()
+sys.dont_write_bytecode = True
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
 for _ in range(2):

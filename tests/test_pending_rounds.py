@@ -22,7 +22,7 @@ CASES = {
     "affine": "minimize a @ x\nsubject to\n    cap: sum(x) <= 1 + b each round\n    mean: a @ x <= 0.5 on average\n",
     "of the round": "minimize (a + price[t - 1]) @ x + sum_squares(x)\n",
     "rows": "minimize -sum(x)\nsubject to\n    cap: a @ x <= b each round\n    two: sum_squares(x - a) <= 3 each round\n",
-    "linearised": "minimize exp(a @ x)\n",
+    "linearised": "minimize sum(huber(x - a))\n",
 }
 
 

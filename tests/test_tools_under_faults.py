@@ -22,7 +22,18 @@ from oco.dsl.diagnostics import OcoError
 from oco.dsl.writing import write_files
 
 MODEL = "model small\nhorizon T = 50\ndecision x[3] in box(0, 1)\nstream c[3] ~ uniform(0, 1)\nminimize c @ x\nusing ogd with eta = 0.1\n"
-RUN = "import sys; from oco.cli import main; sys.stderr.write(sys.argv.pop()); sys.stderr.flush(); sys.exit(main())"
+RUN = """
+import sys
+from oco.cli import main
+class Announced:
+    def find_spec(self, name, *_):
+        if name == "oco.cli.app":
+            print(self.ready, end="", file=sys.stderr, flush=True)
+begun = Announced()
+begun.ready = sys.argv.pop()
+sys.meta_path.insert(0, begun)
+sys.exit(main())
+"""
 ENVIRONMENT = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -34,7 +45,7 @@ def model(tmp_path):
 
 
 def oco(*args, before="", ready="", **options):
-    """The command in a process of its own; `before` is run in it first, and `ready` is said when the command begins."""
+    """The command in a process of its own; `before` is run in it first, and `ready` is said when it begins to load what it works with."""
     command = [sys.executable, "-c", before + RUN, *map(str, args), ready]
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, **options
@@ -72,7 +83,8 @@ def test_two_compile_the_same_model_at_once(model, backend, tmp_path):
 
 
 FULL = """
-import resource, signal
+import resource, signal, sys
+sys.dont_write_bytecode = True  # else half of a module's bytecode stays in this tree
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 import oco, oco.plan, oco.compiler.selection.plan, oco.backends.python.module, oco.evaluation.run
 resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))

@@ -30,8 +30,6 @@ def _raise_again(message: sys.UnraisableHookArgs) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status. Without `argv` the process is the command's, and ends with it."""
-    if argv is None:
-        one_thread()
     status = _status(argv)
     if argv is None:
         # The work is done: Ctrl-C while Python lets go of it changes nothing.
@@ -42,6 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _status(argv: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
+        if argv is None:
+            one_thread()
         sys.unraisablehook = _raise_again
         gc.set_threshold(NEW_OBJECTS)
         atexit.register(gc.freeze)  # what is there at the end goes with the process: no last search for garbage

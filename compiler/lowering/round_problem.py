@@ -20,7 +20,8 @@ from oco.compiler.lowering.points import Block, Geometry, Point, Rows, Starts
 from oco.compiler.lowering.storage import sparse_gradient
 from oco.compiler.lowering.trace_spec import Draw, Epoch, TraceSpec
 from oco.compiler.lowering.units import Units
-from oco.compiler.problem.calculus import gradient, hessian_vector, vector_jacobian
+from oco.compiler.problem.calculus import vector_jacobian
+from oco.compiler.problem.derivatives import derivatives, weights_of
 from oco.compiler.problem.jacobians import jacobian
 from oco.compiler.problem.kept_values import OWN_ROUND
 from oco.compiler.problem.structure import is_affine
@@ -168,7 +169,7 @@ class Problem(NumberedRound):
         """grad f_t(x)."""
         if not self.full:
             return self.units.of_gradient(Point(tuple(self._given("gradient"))))
-        return self.units.of_gradient(self._points([gradient(self.spec.canonical.objective, self.spec.decisions)], x))
+        return self.units.of_gradient(self._points([derivatives(self.spec.canonical).loss], x))
 
     def constraints(self, x: Point) -> Value:
         """g_t(x), shape (N,), in the order of the text."""
@@ -212,7 +213,8 @@ class Problem(NumberedRound):
         """sum_n weights_n grad g_t^n(x)."""
         if not self.constraints_known:
             return self.constraint_gradients(x).combine(weights)
-        return self._combination(self.spec.canonical.families.parts, x, self._of_families(weights, 1))
+        _, env = self._weights(self.spec.canonical.families.parts, self._of_families(weights, 1))
+        return self._points(derivatives(self.spec.canonical).combination, x, env)
 
     def _of_families(self, weights: Value, power: int) -> Value:
         """Weights of the inequalities in the user's units, in the order of their families."""
@@ -262,12 +264,8 @@ class Problem(NumberedRound):
 
     def curvature_of_combination(self, x: Point, weights: Value) -> Point:
         """The diagonal of the Hessian of sum_n weights_n g_t^n at x, for constraints that are separable."""
-        parts = self.spec.canonical.families.parts
-        symbols, env = self._weights(parts, self._of_families(weights, 2))
-        terms = [algebra.mul(w, e) for w, (e, _) in zip(symbols, parts)]
-        total = reduce(algebra.add, (t if t.shape == () else algebra.call("sum", t) for t in terms))
-        ones = {b.name: algebra.broadcast(algebra.number(1), b.shape) for b in self.spec.canonical.blocks}
-        return self._points([hessian_vector(total, ones)], x, env)
+        _, env = self._weights(self.spec.canonical.families.parts, self._of_families(weights, 2))
+        return self._points([derivatives(self.spec.canonical).curvature], x, env)
 
     def proximal_point(self, functions: EntryFunctions, y: Point, c: Point, scale: Value, weights: Value) -> Point:
         """argmin_x <c, x> + scale |x - y|^2 / 2 + sum_n weights_n g_t^n(x) over the whole space: y - (slope + pulls) / scale."""
@@ -311,11 +309,9 @@ class Problem(NumberedRound):
 
     def hessian_of_combination(self, x: Point, weights: Value) -> Value:
         """The Hessian of sum_n weights_n g_t^n at x, shape (d, d) over the flattened decisions."""
-        parts = self.spec.canonical.families.parts
-        symbols, env = self._weights(parts, self._of_families(weights, 2))
-        terms = [algebra.mul(w, e) for w, (e, _) in zip(symbols, parts)]
-        total = reduce(algebra.add, (t if t.shape == () else algebra.call("sum", t) for t in terms))
-        slopes, lower, blocks = gradient(total, self.spec.decisions), self._lowering(x, env), self.spec.canonical.blocks
+        _, env = self._weights(self.spec.canonical.families.parts, self._of_families(weights, 2))
+        slopes, blocks = derivatives(self.spec.canonical).gradient_of_weighted, self.spec.canonical.blocks
+        lower = self._lowering(x, env)
         bands: list[Value] = []
         for b in blocks:
             result = jacobian(algebra.broadcast(slopes[b.name], b.shape), self.spec.decisions)
@@ -374,17 +370,14 @@ class Problem(NumberedRound):
         moves = [n for e, _ in parts for n in names(e, Kind.DECISION) if n in self.spec.decisions]
         return c + self._combination(parts, x, weights) if moves else c
 
-    def _weights(self, parts: Sequence[tuple[Expr, int]], weights: Value) -> tuple[list[Name], dict[str, Value]]:
+    def _weights(self, parts: Sequence[tuple[Expr, int]], weights: Value) -> tuple[Sequence[Name], dict[str, Value]]:
         """A name for the weights of each expression, and what it stands for."""
-        results: list[Name] = []
-        env: dict[str, Value] = {}
-        start = 0
-        for k, (expr, size) in enumerate(parts):
-            results.append(Name(f"_weights{k}", Kind.STREAM, shape=expr.shape))
+        symbols, env, start = weights_of([e for e, _ in parts]), dict[str, Value](), 0
+        for symbol, (_, size) in zip(symbols, parts, strict=True):
             share = weights if len(parts) == 1 else weights[start : start + size]
-            env[results[-1].name] = self.tracer.reshape(share, known(expr.shape))
+            env[symbol.name] = self.tracer.reshape(share, known(symbol.shape))
             start += size
-        return results, env
+        return symbols, env
 
     def _given(self, what: str) -> list[Value]:
         blocks = self.spec.canonical.blocks

@@ -67,6 +67,20 @@ def test_a_margin_over_matrices_whose_entries_have_either_sign() -> None:
     assert oco.check(oco.parse(ROWS))["slater.margin"].value == pytest.approx(0.25, abs=1e-6)
 
 
+def test_a_margin_over_entries_of_which_some_are_known() -> None:
+    """In the worst case 2 |x| + x^2 - 1.5 against 0.5 - x: equal where x^2 + 3 x = 2."""
+    text = """model m
+horizon T = 10
+decision x in box(-1, 1)
+stream s[3] in [[-1, -1, 0], [1, 1, 0]]
+minimize x
+subject to
+    most: sum(s) * x + x * x <= 1.5 each round
+    least: x >= 0.5 each round
+"""
+    assert oco.check(oco.parse(text))["slater.margin"].value == pytest.approx((17**0.5 - 3) / 2 - 0.5, abs=1e-6)
+
+
 def test_a_solver_is_given_the_row_of_a_matrix_alone() -> None:
     problem = canonical(oco.parse(ROWS))
     scenario = robust(ProofContext(problem))

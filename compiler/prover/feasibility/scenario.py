@@ -157,8 +157,8 @@ class Scenario:
             if g.shape:
                 cvxpy_form = cvxpy_form + cp.multiply(radius, cp.abs(change))
                 continue
-            counted = np.flatnonzero(radius)
-            if len(counted) < radius.size:  # a row of a matrix: the others would be variables of the solver
+            counted = np.flatnonzero(radius)  # a row of a matrix: the other entries would be variables of the solver
+            if len(counted) < radius.size and known(slope.shape) == radius.shape:
                 radius, change = radius.ravel()[counted], cp.vec(change, order="C")[counted]
             cvxpy_form = cvxpy_form + cp.sum(cp.multiply(radius, cp.abs(change)))
         return cvxpy_form

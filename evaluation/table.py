@@ -28,6 +28,8 @@ COLUMN = 512
 """Approximate bytes of a column besides its numbers."""
 SHOWN = 60
 """Characters of a cell that a message quotes."""
+_ENTRY = re.compile(r"[\[.].*|(_\d+)+$")
+"""End of a column's name that says which entry of a stream it has."""
 _TIME_NAME = re.compile(r"(^|[\W_])(time|date|timestamp|datetime|time stamp)([\W_]|$)", re.IGNORECASE)
 _TIME_CELL = re.compile(r"^\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}.*)?$|^\d{1,2}/\d{1,2}/\d{2,4}( .*)?$")
 _MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "-"})
@@ -159,10 +161,10 @@ class Parts:
 
 
 def _stems(keys: Sequence[str]) -> list[list[str]]:
-    """Columns by what their names begin with, before `[` or `.`: those of a stream lie side by side then."""
+    """Columns by what their names begin with, before `[`, `.` or numbers after `_`: those of a stream lie side by side then."""
     stems: dict[str, list[str]] = {}
     for key in keys:
-        stems.setdefault(re.split(r"[\[.]", key, maxsplit=1)[0], []).append(key)
+        stems.setdefault(_ENTRY.sub("", key), []).append(key)
     return [*stems.values()] if len(stems) <= MOST_FILES else [list(keys)]
 
 

@@ -21,6 +21,7 @@ from oco.dsl.diagnostics import OcoError
 from oco.evaluation import arrow_tables, recorder
 from oco.evaluation import data as data_module
 from oco.evaluation.data import load_data
+from oco.evaluation.tables import read_table
 
 MODEL = """
 model large
@@ -126,6 +127,20 @@ def test_a_parquet_file_read_in_blocks_is_the_file(
         load_data(plan.canonical, tmp_path / "wrong.parquet")
     said = str(caught.value)
     assert "row 34, column `b`" in said and "row 26, column `c[1]`" in said and len(caught.value.errors) == 2
+
+
+@pytest.mark.parametrize("entry", ["c[{}, 0]", "c.{}", "c_{}_0"])
+def test_columns_of_a_stream_lie_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str) -> None:
+    """A round of a stream is then read as it lies, however its columns are numbered."""
+    pandas = pytest.importorskip("pandas")
+    monkeypatch.setattr(spill, "LARGE", 0)
+    values = np.random.default_rng(0).uniform(0, 1, (40, 4))
+    names = [entry.format(0), "price", entry.format(1), entry.format(2)]
+    pandas.DataFrame(values, columns=names).to_parquet(tmp_path / "rounds.parquet")
+    table = read_table(tmp_path / "rounds.parquet")
+    assert all((table.arrays[name] == values[:, k]).all() for k, name in enumerate(names))
+    first = [table.arrays[name].__array_interface__["data"][0] for name in (names[0], names[2], names[3])]
+    assert np.diff(first).tolist() == [8, 8] and table.arrays["price"].strides == (8,)
 
 
 GROWTH = """

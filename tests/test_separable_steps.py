@@ -22,7 +22,6 @@ from oco.compiler.lowering.points import Point
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.lowering.trace_spec import TraceSpec
 from oco.compiler.problem.canonical import Canonical, canonical
-from oco.compiler.proximal import separable_response
 from oco.compiler.proximal.noise import most_rounded, rounded
 from oco.compiler.proximal.separable_response import SeparableResponse
 from oco.compiler.proximal.smooth_response import data_of_constraints
@@ -158,8 +157,7 @@ def test_closed_forms_equal_newtons_method_in_other_units(text: str, monkeypatch
     assert terms_of(problem) is not None
     for closed in (True, False):
         if not closed:
-            monkeypatch.setattr(separable_response, "nonlinear_terms", lambda exprs, decisions: None)
-            monkeypatch.setattr(separable_response, "kinked_functions", lambda exprs, decisions: None)
+            monkeypatch.setattr(TraceSpec, "entry_functions", None)
         plan = compile_plan(parse(text), algorithm="coldq")
         assert "Q" in [f.name for f in plan.program.state]
         run, rng, path = Run(plan), np.random.default_rng(2), list[Array]()

@@ -16,6 +16,7 @@ from typing import Any
 _Edit = tuple[int, int, str]
 _LEAVES = frozenset({"ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment"})
 """Fields of nodes that hold no expression."""
+_NAMES = (ast.Name, ast.Attribute)  # a pair is looked through faster than a union
 _PUBLIC = ("Learner", "StateError", "Stream", "StreamError")
 
 
@@ -40,7 +41,7 @@ def reads(tree: ast.AST) -> Counter[str]:
     open_ = [tree]
     while open_:  # unlike `ast.walk`, without the contexts and operators, which are a third of all nodes
         node = open_.pop()
-        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
+        if isinstance(node, _NAMES) and isinstance(node.ctx, ast.Load):
             counts[node.id if isinstance(node, ast.Name) else node.attr] += 1
         for name in node._fields:
             child = getattr(node, name, None) if name not in _LEAVES else None

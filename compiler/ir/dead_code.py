@@ -77,12 +77,12 @@ def _live(block: Block) -> tuple[Block, set[str]]:
     live = _names(block.results)
     kept: list[tuple[Equation, bool]] = []
     for e in reversed(block.equations):
-        stays = any(v.name in live for v in e.outs)
+        stays = e.outs[0].name in live if len(e.outs) == 1 else any(v.name in live for v in e.outs)
         if stays:
             if e.blocks:
                 e, within = _equation(e, live)
                 live |= within
-            live |= _names(e.args)
+            live.update([a.name for a in e.args if isinstance(a, Var)])
         kept.append((e, stays))
     return Block(block.params, keep_notes(reversed(kept)), block.results), live
 

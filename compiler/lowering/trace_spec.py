@@ -9,6 +9,8 @@ from functools import cached_property
 from oco.compiler.domains import Domain
 from oco.compiler.ir.program import DType, Field, Type
 from oco.compiler.ir.value import Value
+from oco.compiler.lowering.entry_functions import EntryFunctions, nonlinear_terms
+from oco.compiler.lowering.kinked_functions import KinkedFunctions, kinked_functions
 from oco.compiler.lowering.storage import LowRankLayout
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.problem.structure import Structure
@@ -96,6 +98,12 @@ class TraceSpec:
     def kept_equalities(self) -> tuple[int, ...]:
         """The entries of the equalities that have a multiplier: all but the dependent ones."""
         return tuple(i for i, name in enumerate(self.canonical.equality_labels) if name not in self.dependent_rows)
+
+    @cached_property
+    def entry_functions(self) -> EntryFunctions | KinkedFunctions | None:
+        """Functions of single entries through which the inequalities bend, or their kinks; None where they have neither form."""
+        exprs = [c.expr for c in self.canonical.inequalities]
+        return nonlinear_terms(exprs, self.decisions) or kinked_functions(exprs, self.decisions)
 
     def fields(self) -> tuple[Field, ...]:
         """Arguments of `update` in each round: the streams, or the contexts and the values that the feedback reveals."""

@@ -16,8 +16,8 @@ import numpy as np
 
 from oco.compiler.ir.precision import Tolerance
 from oco.compiler.ir.value import Value
-from oco.compiler.lowering.entry_functions import EntryFunctions, nonlinear_terms
-from oco.compiler.lowering.kinked_functions import KinkedFunctions, kinked_functions
+from oco.compiler.lowering.entry_functions import EntryFunctions
+from oco.compiler.lowering.kinked_functions import KinkedFunctions
 from oco.compiler.lowering.points import Point, Rows, Structured, call_over
 from oco.compiler.lowering.round_problem import Problem
 from oco.compiler.prover.terms.kinks import smooth
@@ -67,8 +67,7 @@ class SeparableResponse:
     def at(self, multipliers: Value, near: list[Point]) -> list[Point]:
         """Track at multipliers lambda, shape (N,), by Newton's method from a track near it."""
         t = self.p.tracer
-        exprs, decisions = [c.expr for c in self.p.spec.canonical.inequalities], self.p.spec.decisions
-        functions = nonlinear_terms(exprs, decisions) or kinked_functions(exprs, decisions)
+        functions = self.p.spec.entry_functions
         if functions is None:
 
             def newton(multipliers: Value, near: Point, *parts: Structured) -> tuple[Value, ...]:

@@ -153,8 +153,14 @@ class Scenario:
         env, spread = worst
         cvxpy_form = to_cvxpy(g, variables, env, self._last_round())
         for radius, slope in spread:
-            sizes = cp.multiply(radius, cp.abs(to_cvxpy(slope, variables, env, self._last_round())))
-            cvxpy_form = cvxpy_form + (sizes if g.shape else cp.sum(sizes))
+            change = to_cvxpy(slope, variables, env, self._last_round())
+            if g.shape:
+                cvxpy_form = cvxpy_form + cp.multiply(radius, cp.abs(change))
+                continue
+            counted = np.flatnonzero(radius)  # a row of a matrix: the other entries would be variables of the solver
+            if len(counted) < radius.size and known(slope.shape) == radius.shape:
+                radius, change = radius.ravel()[counted], cp.vec(change, order="C")[counted]
+            cvxpy_form = cvxpy_form + cp.sum(cp.multiply(radius, cp.abs(change)))
         return cvxpy_form
 
     def _worst_ends(self, g: Expr) -> tuple[dict[str, Floats], list[tuple[Floats, Expr]]] | None:

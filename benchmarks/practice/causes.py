@@ -9,10 +9,10 @@ from benchmarks.practice.recorded import MARKETS
 _WEIGHTS = (
     "Newton steps lead uniform rebalancing after the first fifth of all six markets, by 0.05 to 0.2 in logarithms of wealth; afterwards "
     "they gain 0.4 to 0.7 on it in three and lose 0.15 to 1.0 in three, and the weights follow them. Weights cost up to ln K beside the "
-    "best expert, and much of it while it is not yet known. Tried on the six markets and on both halves of each, without a part that "
-    "gains in all: shares of 0.1% to 3% that go back to all experts each round, forgetting, half of the first weight on Newton steps, and "
-    "what was bought and is held, in the place of the exponentiated gradient steps that are near it (-0.015 to +0.011) or beside them "
-    "(-0.027 to +0.010)"
+    "best expert, and much of it while it is not yet known. No part that was tried gains in all six: shares of 0.1% to 3% that go back to "
+    "all experts each round; forgetting; half of the first weight on Newton steps; what was bought and is held, in the place of the "
+    "exponentiated gradient steps that are near it (-0.015 to +0.013 with and without a limit, of both signs in both halves of the rounds) "
+    "or beside them (-0.033 to +0.013)"
 )
 _ALL_IN = (
     "all in the asset that was best in the last round, or 24 rounds before, gains 0.9 and 1.3 on uniform rebalancing here; in the five "

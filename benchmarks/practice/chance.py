@@ -1,4 +1,4 @@
-"""What of a difference between two runs over the same rounds may be chance: a block bootstrap of the rounds.
+"""Block bootstrap of the rounds: what of a difference between two runs over the same rounds may be chance.
 
 Rounds next to each other are alike, so that stretches of `BLOCK` rounds are drawn with replacement, the first round following the last
 (circular blocks: Politis & Romano 1992). The best of many rules would often cost less than a default that none of them beats in the long
@@ -25,7 +25,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Saving:
-    """What a rule costs less than the default in the total of the scored rounds, and the ends of its interval."""
+    """Total by which a rule costs less than the default over the scored rounds, and the ends of its interval."""
 
     name: str
     saved: float

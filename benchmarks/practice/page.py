@@ -141,7 +141,7 @@ def _missed(results: Sequence[Results]) -> list[str]:
 
 
 def _chance(results: Sequence[Results]) -> list[str]:
-    """What the rules that dominate save, with intervals, a line a rule."""
+    """Savings of the rules that dominate, with intervals, a line a rule."""
     found = [(r, p, p.chance) for r in results for p in r.priced if p.chance is not None]
     if not found:
         return []
@@ -151,10 +151,10 @@ def _chance(results: Sequence[Results]) -> list[str]:
             interval = f"{s.low:.3g} to {s.high:.3g}"
             rows.append((r.name, number(p.price), s.name, f"{s.saved:.3g}", interval, f"{of.p_value:.2f}"))
     words = (
-        f"Rules that dominate, what each saves beside the default over the scored rounds, and its interval of {LEVEL:.0%}: of "
-        f"{RESAMPLES:,} resampled runs, in blocks of {BLOCK} rounds. The interval is of one rule, which was chosen afterwards; p says how "
-        "often the best of all rules of the row would save as many of its standard deviations if none of them were better than the default "
-        "(the reality check of White 2000)."
+        "Rules that dominate, what each saves beside the default over the scored rounds, in units of the loss, and its interval of "
+        f"{LEVEL:.0%}: of {RESAMPLES:,} resampled runs, in blocks of {BLOCK} rounds. The interval is of one rule, which was chosen "
+        "afterwards; p says how often the best of all rules of the row would save as many of its standard deviations if none of them were "
+        "better than the default (the reality check of White 2000)."
     )
     head = ("problem", "price", "rule that dominates", "saves", "interval", "p of the row")
     return [f"## What may be chance\n\n{words}", table(head, rows)]

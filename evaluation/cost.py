@@ -146,7 +146,7 @@ class Trade:
         return SteadyCost(cost, self.grows(later), loss, violation, *own)
 
     def each(self, run: Measured) -> Array:
-        """Cost of each round (T,) in units of the trade, of which `score` is the mean: where a constraint on average is broken over all
+        """Cost of each round (T,) in units of the trade, with the mean that `score` gives: where a constraint on average is broken over all
         rounds together, each counts what it adds to the sum, else nothing.
         """
         whole = np.concatenate([run.constraints, run.equalities], axis=1)

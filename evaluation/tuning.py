@@ -133,6 +133,8 @@ class Tuning:
         ours, default = self.winner.held, self.default.held
         if ours.grows != default.grows:
             return self.default if ours.grows else self.winner
+        if not math.isfinite(default.value):
+            return self.winner if math.isfinite(ours.value) else self.default
         return self.winner if ours.value < default.value - self.by_chance else self.default
 
     @property

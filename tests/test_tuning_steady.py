@@ -115,6 +115,16 @@ def test_waves_are_no_gain() -> None:
     assert np.mean([takes(x) for x in drawn]) < 0.02 and simple.mean() > 0.25
 
 
+def test_a_default_that_cannot_run_is_replaced() -> None:
+    """Decisions of the default are not finite in the long run: what is, whatever it costs, is taken."""
+
+    def rule(a: float, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.where((t >= 120) & (a == 1), np.inf, 5.0 + abs(np.log(a / 3))), np.zeros(len(t))
+
+    result = tuned(rule)
+    assert result.best is result.winner and result.winner is not result.default
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_costs_of_rounds_add_up_to_the_cost(seed: int) -> None:
     """Inequalities each round and on average, broken and not, and equalities of both signs; one that does not count."""

@@ -196,11 +196,8 @@ def test_the_page_says_what_may_be_chance():
 
 def test_the_page_says_where_tuning_keeps_the_default():
     own = Priced(1.0, "hedged", line("default", 10.0, 2.0), (line("best", 20.0, 2.0),), picked="best")
-    kept, taken = (
-        replace(own, tuned=line("default: using a", 10.0, 2.0)),
-        replace(own, tuned=line("tuned: using b", 9.0, 2.0)),
-    )
+    kept, taken = replace(own, tuned=own.default), replace(own, tuned=line("tuned: using b", 9.0, 2.0))
     text = page([Results("p", "words of it", 80, (kept, taken))])
     assert "In 1 of 2 rows it keeps the default" in text
-    assert "It costs less than the default in 1, and more in 0, by over 2% in 0." in text
-    assert "| +0.0% | -45.5% | `using a` |" in text and "| -8.3% | -45.5% | `using b` |" in text
+    assert "costs less than the default in 1, and more in 0, by over 2% in 0." in text
+    assert "| +0.0% | -45.5% | - |" in text and "| -8.3% | -45.5% | `using b` |" in text

@@ -193,16 +193,15 @@ def _tuned(results: Sequence[Results]) -> list[str]:
     for r, p, tuned in found:
         totals = [number(total(x, p.price)) for x in (p.default, tuned)]
         changes.append(excess(total(tuned, p.price), total(p.default, p.price), r.wealth))
-        taken, line = tuned.name.split(": ", 1)
-        kept += taken == "default"
-        rows.append(
-            (r.name, number(p.price), *totals, percent(changes[-1]), percent(against(r, p, picked(p))), f"`{line}`")
-        )
+        line = "-" if tuned.name == p.default.name else f"`{tuned.name.removeprefix('tuned: ')}`"
+        kept += line == "-"
+        rows.append((r.name, number(p.price), *totals, percent(changes[-1]), percent(against(r, p, picked(p))), line))
     words = (
         "`oco tune` on the first fifth alone; the line that it prints then run from the first round, compiled with the data as the default "
         f"is. In {kept} of {counted(len(found), 'row')} it keeps the default, for nothing that it tried gains more than chance may on the "
-        f"rounds held out. It costs less than the default in {sum(x < -ALIKE for x in changes)}, and more in "
-        f"{sum(x > ALIKE for x in changes)}, by over 2% in {sum(x > NEAR for x in changes)}."
+        "rounds held out: the model then stays as it is (-). What is tuned costs less than the default in "
+        f"{sum(x < -ALIKE for x in changes)}, and more in {sum(x > ALIKE for x in changes)}, by over 2% in "
+        f"{sum(x > NEAR for x in changes)}."
     )
     head = ("problem", "price", "default", "tuned", "over default", "default over picked rule", "settings")
     return [f"## Tuned\n\n{words}", table(head, rows)]

@@ -117,7 +117,7 @@ class _Game:
             case Part.RULES:
                 return self._with_rules(row)
             case Part.TUNED:
-                return replace(row, tuned=self._tuned()), ()
+                return replace(row, tuned=self._tuned(row.default)), ()
             case Part.ALGORITHMS:
                 return replace(row, algorithms=self._algorithms(row.default)), ()
             case Part.WIDE:
@@ -190,12 +190,15 @@ class _Game:
         lines += [replace(own, name=OWN)] if self.plan.algorithm == OWN else []
         return tuple(sorted(lines, key=lambda line: line.cost))
 
-    def _tuned(self) -> RuleLine:
-        """Totals with the line that `oco tune` prints for the first fifth, compiled with the data as the default is."""
+    def _tuned(self, default: RuleLine) -> RuleLine:
+        """Totals with the line that `oco tune` prints for the first fifth, compiled with the data as the default is; those of the default
+        where it keeps that, and the model stays as it is.
+        """
         tuned = oco.tune(self.model, self.problem.data.first(self.first), seconds=UNHURRIED)
+        if tuned.search.best is tuned.search.default:
+            return default
         plan = oco.compile(self.model, tuned.plan.algorithm, tuned.plan.given, data=self.problem.data)
-        is_default = tuned.search.best is tuned.search.default
-        return self._line(f"{'default' if is_default else 'tuned'}: {tuned.line}", plan)
+        return self._line(f"tuned: {tuned.line}", plan)
 
     def _without(self, name: str) -> RuleLine:
         """Totals of the default without one of its parts."""

@@ -40,7 +40,7 @@ class Saving:
 
 @dataclass(frozen=True)
 class Chance:
-    """Savings of rules that dominate, the largest first.
+    """Savings of rules that dominate, those with the highest intervals first.
 
     p_value  how often the best of all rules, if none of them were better than the default, would save as many of its standard deviations
     """
@@ -63,7 +63,7 @@ def chance(own: Array, rules: Mapping[str, Array], shown: set[str], seed: int = 
     spread = np.where(spread > 0, spread, np.inf)
     best, by_chance = (saved / spread).max(), ((drawn - saved) / spread).max(axis=1)
     lines = [Saving(n, *map(float, x)) for n, *x in zip(names, saved, *ends) if n in shown]
-    return Chance(tuple(sorted(lines, key=lambda s: -s.saved)), float((by_chance >= best).mean()))
+    return Chance(tuple(sorted(lines, key=lambda s: -s.low)), float((by_chance >= best).mean()))
 
 
 def resampled(values: Array, rng: np.random.Generator) -> Array:

@@ -36,6 +36,8 @@ MOST_NAMED = 3
 """Rules left out for one reason that are named, beyond which they are counted."""
 SHOWN = 10
 """Number of rules in the table of a problem."""
+SAVINGS = 3
+"""Rules that dominate a row and are named with what they save."""
 
 WORDS = """\
 # Against rules that people write
@@ -147,14 +149,14 @@ def _chance(results: Sequence[Results]) -> list[str]:
         return []
     rows = []
     for r, p, of in found:
-        for s in of.savings:
+        for s in of.savings[:SAVINGS]:
             interval = f"{s.low:.3g} to {s.high:.3g}"
             rows.append((r.name, number(p.price), s.name, f"{s.saved:.3g}", interval, f"{of.p_value:.2f}"))
     words = (
         "Rules that dominate, what each saves beside the default over the scored rounds, in units of the loss, and its interval of "
-        f"{LEVEL:.0%}: of {RESAMPLES:,} resampled runs, in blocks of {BLOCK} rounds. The interval is of one rule, which was chosen "
-        "afterwards; p says how often the best of all rules of the row would save as many of its standard deviations if none of them were "
-        "better than the default (the reality check of White 2000)."
+        f"{LEVEL:.0%}: of {RESAMPLES:,} resampled runs, in blocks of {BLOCK} rounds; the {SAVINGS} of a row whose intervals begin highest. "
+        "An interval is of one rule, which was chosen afterwards; p says how often the best of all rules of the row would save as many of "
+        "its standard deviations if none of them were better than the default (the reality check of White 2000)."
     )
     head = ("problem", "price", "rule that dominates", "saves", "interval", "p of the row")
     return [f"## What may be chance\n\n{words}", table(head, rows)]

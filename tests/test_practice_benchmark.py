@@ -188,10 +188,16 @@ def test_the_page_says_what_may_be_chance():
     lost = Priced(1.0, "hedged", line("default", 10.0, 2.0), (line("less of both", 9.0, 1.0),), picked="less of both")
     luck, gain = (Chance((Saving("less of both", 2.0, low, 5.0),), 0.25) for low in (-1.0, 0.5))
     text = page([Results("p", "words of it", 80, (replace(lost, chance=luck),))])
-    assert "| 1 of 1, 0 beyond chance |" in text and "in 0, and none beyond chance in 1 more." in text
+    assert (
+        "| 1 of 1, 0 beyond chance |" in text
+        and "in 0, and none beyond chance in 1 of 1 others that were judged." in text
+    )
     assert "| p | 1 | less of both | 2 | -1 to 5 | 0.25 |" in text
     text = page([Results("p", "words of it", 80, (replace(lost, chance=gain),))])
-    assert "| 1 of 1, 1 beyond chance |" in text and "in 0, and none beyond chance in 0 more." in text
+    assert (
+        "| 1 of 1, 1 beyond chance |" in text
+        and "in 0, and none beyond chance in 0 of 1 others that were judged." in text
+    )
 
 
 def test_the_page_says_where_tuning_keeps_the_default():

@@ -109,7 +109,11 @@ def _verdict(results: Sequence[Results]) -> str:
     to_best = sum(_within(against(r, p, p.rules[0]), NEAR) for r, p in rows)
     papers = [x for r, p in rows if (x := against(r, p, best_of_papers(p))) is not None]
     free, judged = sum(not dominating(p) for _, p in rows), [p for _, p in rows if p.chance is not None]
-    by_chance = f", and none beyond chance in {sum(not _beyond(p) for p in judged)} more" if judged else ""
+    by_chance = (
+        f", and none beyond chance in {sum(not _beyond(p) for p in judged)} of {len(judged)} others that were judged"
+        if judged
+        else ""
+    )
     return (
         f"Of {counted(len(rows), 'row')} the default costs at most 2% more than the picked rule in {to_picked}, than the best rule in "
         f"{to_best}, and no more than the best algorithm of the papers in {sum(x <= ALIKE for x in papers)} of {len(papers)}; no rule "

@@ -199,7 +199,8 @@ def tune(
 ) -> Tuned:
     """Choose settings on pilot data: the constants that the theorem leaves free, the price of violations, the memory, and the
     algorithm where none is named. What is judged is the steady state: the second half of each trial of the search, then the
-    rounds that the search did not use, in one run from the first round. The default is kept where nothing costs less there.
+    rounds that the search did not use, in one run from the first round. The default is kept where nothing costs less there, by more than
+    chance may show.
 
     data    pilot rounds, a file or arrays with the round first; None draws them from the model. The plan is for the
             model's horizon

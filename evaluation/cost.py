@@ -146,9 +146,16 @@ class Trade:
         return SteadyCost(cost, self.grows(later), loss, violation, *own)
 
     def each(self, run: Measured) -> Array:
-        """Cost of each round (T,) in units of the trade: loss, and violations of the constraints that bind each round."""
-        kept = np.flatnonzero(self.hard & (self.units[: len(self.hard)] > 0))
-        broken = np.maximum(run.constraints[:, kept], 0.0) / self.units[kept]
+        """Cost of each round (T,) in units of the trade, with the mean that `score` gives: where a constraint on average is broken over all
+        rounds together, each counts what it adds to the sum, else nothing.
+        """
+        whole = np.concatenate([run.constraints, run.equalities], axis=1)
+        hard = np.append(self.hard, np.zeros(run.equalities.shape[1], dtype=bool))
+        sums = summed(whole)
+        signed = np.arange(len(hard)) < run.constraints.shape[1]
+        sides = np.where(sums > 0, 1.0, np.where(signed, 0.0, -1.0))
+        kept = self.units > 0
+        broken = np.where(hard, np.maximum(whole, 0.0), sides * whole)[:, kept] / self.units[kept]
         return np.asarray(run.loss / self.loss_unit + self.weight * broken.sum(axis=1))
 
     def grows(self, run: Measured) -> bool:

@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from time import perf_counter
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from scipy.special import stdtrit
 
 from oco.compiler.theory.theorems import Free, Situation
 from oco.dsl.diagnostics import InternalError, OcoError, fail
@@ -35,6 +36,10 @@ SPREAD = math.log(1000.0)
 """Largest distance of a constant from its start, in log."""
 FAR = math.log(1e6)
 """Largest distance of two constants that compensate for each other, in log."""
+BLOCKS = 10
+"""Blocks of the rounds held out whose means are compared: rounds next to each other are alike, blocks hardly."""
+CHANCE = 0.01
+"""Probability, at most, that settings which are no better than the default are taken: who tunes has the default for nothing."""
 SEARCH_TIME = 0.7
 """Share of the time after which the search begins no trial; the rest is for the rounds held out."""
 TRIES = 4
@@ -101,8 +106,8 @@ class Tuning:
     reference  name of the default: what is taken without tuning
     winner     the best of the search
     cut        number of trials that the time did not suffice for
-    best       the trial that is chosen: the winner, or the default where that costs no more on the rounds held out, a standard
-               error of the difference aside
+    best       the trial that is chosen: the winner, or the default where that costs no more on the rounds held out, what chance may
+               gain there (`by_chance`) aside
     """
 
     tried: tuple[TriedConstants, ...]
@@ -128,15 +133,27 @@ class Tuning:
         ours, default = self.winner.held, self.default.held
         if ours.grows != default.grows:
             return self.default if ours.grows else self.winner
-        return self.winner if ours.value < default.value - self.error else self.default
+        if not math.isfinite(default.value):
+            return self.winner if math.isfinite(ours.value) else self.default
+        return self.winner if ours.value < default.value - self.by_chance else self.default
 
     @property
     def error(self) -> float:
-        """Standard error of the mean difference between winner and default, round by round: what chance may gain."""
+        """Standard error of the mean difference between winner and default in the rounds held out, by the means of `BLOCKS` of them."""
+        blocks = self._blocks()
+        return float(blocks.std(ddof=1) / math.sqrt(len(blocks))) if len(blocks) > 1 else math.inf
+
+    @property
+    def by_chance(self) -> float:
+        """Cost a round that a winner which is no better gains with a probability of `CHANCE`, by Student's t of the means of blocks."""
+        return float(-stdtrit(len(self._blocks()) - 1, CHANCE) * self.error) if math.isfinite(self.error) else math.inf
+
+    def _blocks(self) -> np.ndarray[Any, Any]:
+        """Mean differences between winner and default in blocks of the rounds held out; none where one of them did not run."""
         ours, default = np.array(self.winner.each), np.array(self.default.each)
-        if len(ours) < 2 or len(ours) != len(default):
-            return 0.0
-        return float((ours - default).std(ddof=1) / math.sqrt(len(ours)))
+        if len(ours) != len(default) or not len(ours):
+            return np.zeros(0)
+        return np.array([part.mean() for part in np.array_split(ours - default, min(BLOCKS, len(ours)))])
 
     @property
     def gained(self) -> float:
@@ -158,7 +175,7 @@ class Tuning:
         if self.best is self.winner:
             return f"so they are taken: {self._gain()}"
         less = self.winner.held.order < self.default.held.order
-        chance = f", for chance may do as much (standard error {self.error:.2g})" if less else ""
+        chance = f", for chance alone may show up to {self.by_chance:.2g} a round" if less else ""
         return f"so those are kept: nothing is gained{chance}"
 
     def _gain(self) -> str:

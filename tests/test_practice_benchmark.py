@@ -1,6 +1,7 @@
 """Benchmark of practice: what it plays and keeps, what its page counts, and the parts that its ablation leaves out."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,9 +9,11 @@ import pytest
 import oco
 from benchmarks.practice import ablation
 from benchmarks.practice.causes import ELSEWHERE
+from benchmarks.practice.chance import BLOCK, RESAMPLES, Chance, Saving, chance, resampled
 from benchmarks.practice.page import page
 from benchmarks.practice.problems import DRAWN, Problem, priced, problems, widened
-from benchmarks.practice.runs import Kept, Part, Priced, Results, compare
+from benchmarks.practice.results import Kept, Priced, Results
+from benchmarks.practice.runs import Part, compare
 from benchmarks.practice.totals import against, dominating, early, excess, missed
 from oco.compiler.problem.canonical import canonical
 from oco.evaluation.baselines.base import SkippedRule
@@ -139,3 +142,68 @@ def test_the_page_says_where_parts_gain_that_gain_nothing_on_its_problems():
     assert "| without margins | +10.0% |" in text and "| without seasons | +0.1% |" in text
     idle = text.split("on no problem: ")[1].split("\n")[0]
     assert idle == f'"without a reserve of budgets" ({ELSEWHERE["without a reserve of budgets"]}), "without seasons".'
+
+
+def test_runs_are_resampled_in_circular_blocks():
+    """Sums by indices, block after block, from the same starts; a run of ones has as many rounds as it had."""
+    values = np.stack([np.random.default_rng(3).normal(0, 1, 50), np.ones(50)], axis=1)
+    drawn = resampled(values, np.random.default_rng(4))
+    starts = np.random.default_rng(4).integers(0, 50, (RESAMPLES, 3))
+    for k in (0, 1, RESAMPLES - 1):
+        rounds = np.concatenate([(s + np.arange(BLOCK)) % 50 for s in starts[k]])[:50]
+        np.testing.assert_allclose(drawn[k], values[rounds].sum(axis=0), atol=1e-12)
+    np.testing.assert_allclose(drawn[:, 1], 50.0)
+
+
+def test_the_best_of_rules_that_are_no_better_is_chance():
+    """Of 200 draws of ten rules with the default's own mean, few have p below 0.1; one that saves 0.3 a round of size 1 is found."""
+    rng = np.random.default_rng(5)
+    p_values = []
+    for _ in range(200):
+        costs = rng.normal(0, 1, (11, 120))
+        p_values.append(chance(costs[0], dict(zip("abcdefghij", costs[1:])), set()).p_value)
+    assert 0.03 < np.mean(np.array(p_values) < 0.1) < 0.25 and 0.3 < np.mean(p_values) < 0.7
+    costs = rng.normal(0, 1, (3, 2000))
+    found = chance(costs[0], {"no better": costs[1], "better": costs[2] - 0.3}, {"no better", "better"})
+    better, other = found.savings
+    assert better.name == "better" and better.beyond_chance and not other.beyond_chance and found.p_value < 0.01
+    assert better.saved == pytest.approx((costs[0] - costs[2]).sum() + 600.0) and better.low < 600.0 < better.high
+
+
+def test_a_rule_that_dominates_is_judged_by_chance(tmp_path):
+    """Needs that fall from round to round: the last value serves them, and costs less than what remembers them."""
+    model = oco.parse(SMALL)
+    falling = {"need": np.linspace(3.0, 1.0, 20)}
+    problem = Problem("small", model, load_data(canonical(model), falling), (2.0,), "needs that fall")
+    kept = Kept(tmp_path / "results.json")
+    (row,) = compare(problem, kept, (Part.DEFAULT, Part.RULES, Part.CHANCE)).priced
+    assert row.chance is not None and {s.name for s in row.chance.savings} == {x.name for x in dominating(row)}
+    line = next(x for x in row.rules if x.name == row.chance.savings[0].name)
+    own = row.default.loss + 2.0 * row.default.violation
+    assert row.chance.savings[0].saved == pytest.approx(own - line.loss - 2.0 * line.violation)
+    assert Kept(tmp_path / "results.json").results["small"].priced == (row,)
+
+
+def test_the_page_says_what_may_be_chance():
+    lost = Priced(1.0, "hedged", line("default", 10.0, 2.0), (line("less of both", 9.0, 1.0),), picked="less of both")
+    luck, gain = (Chance((Saving("less of both", 2.0, low, 5.0),), 0.25) for low in (-1.0, 0.5))
+    text = page([Results("p", "words of it", 80, (replace(lost, chance=luck),))])
+    assert (
+        "| 1 of 1, 0 beyond chance |" in text
+        and "in 0, and none beyond chance in 1 of 1 others that were judged." in text
+    )
+    assert "| p | 1 | less of both | 2 | -1 to 5 | 0.25 |" in text
+    text = page([Results("p", "words of it", 80, (replace(lost, chance=gain),))])
+    assert (
+        "| 1 of 1, 1 beyond chance |" in text
+        and "in 0, and none beyond chance in 0 of 1 others that were judged." in text
+    )
+
+
+def test_the_page_says_where_tuning_keeps_the_default():
+    own = Priced(1.0, "hedged", line("default", 10.0, 2.0), (line("best", 20.0, 2.0),), picked="best")
+    kept, taken = replace(own, tuned=own.default), replace(own, tuned=line("tuned: using b", 9.0, 2.0))
+    text = page([Results("p", "words of it", 80, (kept, taken))])
+    assert "In 1 of 2 rows it keeps the default" in text
+    assert "costs less than the default in 1, and more in 0, by over 2% in 0." in text
+    assert "| +0.0% | -45.5% | - |" in text and "| -8.3% | -45.5% | `using b` |" in text

@@ -229,3 +229,7 @@ def test_the_run_line_says_what_is_done_where_a_value_is_missing(
         shown = capsys.readouterr()
         assert rounds in shown.out + shown.err
     assert main(["data", "m.oco", "--on-missing", "hold"]) == 0
+    (tmp_path / "m.oco").write_text(f"# run: --data m.csv --on-missing hold\n{TIGHT}")
+    for command in ("data", "run"):
+        assert main([command, "m.oco", "--on-missing", "error"]) == 1
+        assert "OCO827" in capsys.readouterr().err

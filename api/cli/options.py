@@ -70,6 +70,14 @@ OnMissing = Annotated[
         "--on-missing", metavar="WHAT", help="Missing values: error, hold (the last value) or skip the round."
     ),
 ]
+StatedOnMissing = Annotated[
+    str | None,
+    typer.Option(
+        "--on-missing",
+        metavar="WHAT",
+        help="Missing values: error (the default), hold (the last value) or skip the round.",
+    ),
+]
 Grid = Annotated[
     list[str] | None,
     typer.Option("--grid", metavar="SETTING=A,B", help="Run with each of these values. May be repeated."),

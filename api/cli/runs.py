@@ -38,7 +38,7 @@ def run(
     algorithms: o.Algorithms = None,
     out: o.Out = None,
     mapping: Mapping = None,
-    on_missing: o.OnMissing = "error",
+    on_missing: o.StatedOnMissing = None,
     setting: Settings = None,
     kind: o.Kind = None,
     tradeoff: o.Tradeoff = 1.0,
@@ -67,7 +67,7 @@ def run(
     model = _named(model, replay, as_json)
     stated = stated_options(model) if data is None else StatedOptions()
     data, mapping, rounds = data or stated.data, mapping or stated.mapping, rounds or stated.rounds
-    on_missing = stated.on_missing if on_missing == "error" else on_missing
+    on_missing = on_missing or stated.on_missing or "error"
     which, loaded = o.baselines_of(baselines), model_at(model, param_values(param))
     names = [a.strip() for a in algorithms.split(",") if a.strip()] if algorithms else [None]
     (cost, following), settings = o.comparators_of(comparators, budget), pairs(setting, "--set")
@@ -154,7 +154,7 @@ def data(
     model: ModelPath,
     source: o.DataPath = None,
     mapping: Mapping = None,
-    on_missing: o.OnMissing = "error",
+    on_missing: o.StatedOnMissing = None,
     param: Params = None,
     as_json: Json = False,
 ) -> None:
@@ -165,10 +165,10 @@ def data(
     stated = stated_options(model)
     if source is None:
         source, mapping = stated.data, mapping or stated.mapping
-        on_missing = stated.on_missing if on_missing == "error" else on_missing
+        on_missing = on_missing or stated.on_missing
     if source is None or str(source) == o.DRAWN:
         raise typer.BadParameter("name the file of data to look at", param_hint="--data")
-    result = describe(model_at(model, param_values(param)), source, parse_map(mapping or []), on_missing)
+    result = describe(model_at(model, param_values(param)), source, parse_map(mapping or []), on_missing or "error")
     if as_json:
         show_json({"version": 1} | result.to_json())
         raise typer.Exit(1 if result.problems else 0)

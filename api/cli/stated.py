@@ -21,13 +21,13 @@ LINE = re.compile(r"(?m)^#[ \t]*run:[ \t]*(.*?)[ \t]*$")
 @dataclass(frozen=True)
 class StatedOptions:
     """Rounds that a model file names for its runs: a file of data or `drawn`, how its columns map, how many rounds, and what is done
-    where a value is missing.
+    where a value is missing; None for what it does not say.
     """
 
     data: Path | None = None
     mapping: list[str] = field(default_factory=list)
     rounds: int | None = None
-    on_missing: str = "error"
+    on_missing: str | None = None
 
 
 class _OptionReader(argparse.ArgumentParser):
@@ -41,7 +41,7 @@ def _reader() -> _OptionReader:
     reader.add_argument("--data")
     reader.add_argument("--map", action="append", default=[])
     reader.add_argument("--rounds", type=int)
-    reader.add_argument("--on-missing", default="error")
+    reader.add_argument("--on-missing")
     return reader
 
 

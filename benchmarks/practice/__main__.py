@@ -17,7 +17,8 @@ from pathlib import Path
 
 from benchmarks.practice.page import page, write_page
 from benchmarks.practice.problems import PROBLEMS, ROOT, problems
-from benchmarks.practice.runs import Kept, Part, compare
+from benchmarks.practice.results import Kept
+from benchmarks.practice.runs import Part, compare
 
 
 def main() -> None:

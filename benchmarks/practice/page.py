@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from benchmarks.practice.causes import CAUSES, ELSEWHERE
+from benchmarks.practice.chance import BLOCK, LEVEL, RESAMPLES
 from benchmarks.practice.plots import draw
 from benchmarks.practice.problems import ROOT
-from benchmarks.practice.runs import OWN, Priced, Results
+from benchmarks.practice.results import OWN, Priced, Results
 from benchmarks.practice.totals import (
     ALIKE,
     EARLY_NEAR,
@@ -35,6 +36,8 @@ MOST_NAMED = 3
 """Rules left out for one reason that are named, beyond which they are counted."""
 SHOWN = 10
 """Number of rules in the table of a problem."""
+SAVINGS = 3
+"""Rules that dominate a row and are named with what they save."""
 
 WORDS = """\
 # Against rules that people write
@@ -47,7 +50,8 @@ the last 80% of the rounds. Rules with a margin, a penalty or a step to tune cho
 on the first 20%; the best rule is known only afterwards, and flatters the rules. Violation is in the constraint's own units: the sum of
 what the rounds were broken by where it binds each round, the excess of their sum where it binds on average. The total is loss + price x
 violation. Percentages say by how much the default's total is above another (below 0: it costs less); where the loss is the negative
-logarithm of wealth, they are of wealth. A rule dominates where it has no more loss and no more violation, and less of one.
+logarithm of wealth, they are of wealth. A rule dominates where it has no more loss and no more violation, and less of one; beyond chance
+where the interval of what it saves, below, is above 0.
 """
 
 
@@ -63,7 +67,13 @@ def page(results: Sequence[Results]) -> str:
     rows = [_row(r, p) for r in results for p in r.priced]
     picture = "![loss against violation](practice.svg)"
     parts = [WORDS, table((*head, "over the papers", "dominated by"), rows), _verdict(results), picture]
-    parts += [*_missed(results), *_early_and_wide(results), *_tuned(results), *_by_algorithm(results)]
+    parts += [
+        *_missed(results),
+        *_chance(results),
+        *_early_and_wide(results),
+        *_tuned(results),
+        *_by_algorithm(results),
+    ]
     return "\n\n".join([*(p.rstrip() for p in [*parts, *_ablation(results)]), *map(_problem, results)]) + "\n"
 
 
@@ -83,7 +93,14 @@ def _row(r: Results, p: Priced) -> tuple[str, ...]:
     cells = number(own.loss), number(own.violation), number(total(own, p.price)), percent(against(r, p, picked(p)))
     best = f"{percent(against(r, p, p.rules[0]))}: {p.rules[0].name}"
     paper = "-" if papers is None else f"{percent(against(r, p, papers))}: `{papers.name}`"
-    return r.name, number(p.price), f"`{p.algorithm}`", *cells, best, paper, f"{len(dominating(p))} of {len(p.rules)}"
+    by = f"{len(dominating(p))} of {len(p.rules)}"
+    by += "" if p.chance is None else f", {_beyond(p)} beyond chance"
+    return r.name, number(p.price), f"`{p.algorithm}`", *cells, best, paper, by
+
+
+def _beyond(p: Priced) -> int:
+    """Number of rules that dominate beyond chance."""
+    return 0 if p.chance is None else sum(s.beyond_chance for s in p.chance.savings)
 
 
 def _verdict(results: Sequence[Results]) -> str:
@@ -91,11 +108,16 @@ def _verdict(results: Sequence[Results]) -> str:
     to_picked = sum(_within(against(r, p, picked(p)), NEAR) for r, p in rows)
     to_best = sum(_within(against(r, p, p.rules[0]), NEAR) for r, p in rows)
     papers = [x for r, p in rows if (x := against(r, p, best_of_papers(p))) is not None]
-    free = sum(not dominating(p) for _, p in rows)
+    free, judged = sum(not dominating(p) for _, p in rows), [p for _, p in rows if p.chance is not None]
+    by_chance = (
+        f", and none beyond chance in {sum(not _beyond(p) for p in judged)} of {len(judged)} others that were judged"
+        if judged
+        else ""
+    )
     return (
         f"Of {counted(len(rows), 'row')} the default costs at most 2% more than the picked rule in {to_picked}, than the best rule in "
         f"{to_best}, and no more than the best algorithm of the papers in {sum(x <= ALIKE for x in papers)} of {len(papers)}; no rule "
-        f"dominates it in {free}."
+        f"dominates it in {free}{by_chance}."
     )
 
 
@@ -108,12 +130,40 @@ def _missed(results: Sequence[Results]) -> list[str]:
     rows = [(r, p, words) for r in results for p in r.priced if (words := missed(r, p))]
     if not rows:
         return []
-    cells = [(r.name, number(p.price), "; ".join(words), CAUSES.get(r.name, "-")) for r, p, words in rows]
+    cells, causes = [(r.name, number(p.price), "; ".join(words)) for r, p, words in rows], dict[str, dict[str, None]]()
+    for r, _, _ in rows:
+        for cause in CAUSES.get(r.name, ()):
+            causes.setdefault(cause, {})[r.name] = None
     words = (
         f"Targets: at most {NEAR:.0%} over each rule, no more than any algorithm of the papers, never dominated; in the first tenth at "
         f"most {EARLY_NEAR:.0%} over the best of two cheap rules; at most {WIDE_NEAR:.0%} of change with bounds ten times as wide."
     )
-    return [f"## Where it fails, and why\n\n{words}", table(("problem", "price", "missed", "cause"), cells)]
+    reasons = "\n".join(f"* {', '.join(names)}: {cause}." for cause, names in causes.items())
+    return [
+        f"## Where it fails, and why\n\n{words}",
+        table(("problem", "price", "missed"), cells),
+        *filter(None, [reasons]),
+    ]
+
+
+def _chance(results: Sequence[Results]) -> list[str]:
+    """Savings of the rules that dominate, with intervals, a line a rule."""
+    found = [(r, p, p.chance) for r in results for p in r.priced if p.chance is not None]
+    if not found:
+        return []
+    rows = []
+    for r, p, of in found:
+        for s in of.savings[:SAVINGS]:
+            interval = f"{s.low:.3g} to {s.high:.3g}"
+            rows.append((r.name, number(p.price), s.name, f"{s.saved:.3g}", interval, f"{of.p_value:.2f}"))
+    words = (
+        "Rules that dominate, what each saves beside the default over the scored rounds, in units of the loss, and its interval of "
+        f"{LEVEL:.0%}: of {RESAMPLES:,} resampled runs, in blocks of {BLOCK} rounds; the {SAVINGS} of a row whose intervals begin highest. "
+        "An interval is of one rule, which was chosen afterwards; p says how often the best of all rules of the row would save as many of "
+        "its standard deviations if none of them were better than the default (the reality check of White 2000)."
+    )
+    head = ("problem", "price", "rule that dominates", "saves", "interval", "p of the row")
+    return [f"## What may be chance\n\n{words}", table(head, rows)]
 
 
 def _early_and_wide(results: Sequence[Results]) -> list[str]:
@@ -145,15 +195,19 @@ def _tuned(results: Sequence[Results]) -> list[str]:
     found = [(r, p, p.tuned) for r in results for p in r.priced if p.tuned is not None]
     if not found:
         return []
-    rows, changes = [], []
+    rows, changes, kept = [], [], 0
     for r, p, tuned in found:
         totals = [number(total(x, p.price)) for x in (p.default, tuned)]
         changes.append(excess(total(tuned, p.price), total(p.default, p.price), r.wealth))
-        line = f"`{tuned.name.removeprefix('tuned: ')}`"
+        line = "-" if tuned.name == p.default.name else f"`{tuned.name.removeprefix('tuned: ')}`"
+        kept += line == "-"
         rows.append((r.name, number(p.price), *totals, percent(changes[-1]), percent(against(r, p, picked(p))), line))
     words = (
-        "`oco tune` on the first fifth alone, its choice then run from the first round. It costs less than the default in "
-        f"{sum(x < -ALIKE for x in changes)} of {counted(len(found), 'row')}, and more by over 2% in {sum(x > NEAR for x in changes)}."
+        "`oco tune` on the first fifth alone; the line that it prints then run from the first round, compiled with the data as the default "
+        f"is. In {kept} of {counted(len(found), 'row')} it keeps the default, for nothing that it tried gains more than chance may on the "
+        "rounds held out: the model then stays as it is (-). What is tuned costs less than the default in "
+        f"{sum(x < -ALIKE for x in changes)}, and more in {sum(x > ALIKE for x in changes)}, by over 2% in "
+        f"{sum(x > NEAR for x in changes)}."
     )
     head = ("problem", "price", "default", "tuned", "over default", "default over picked rule", "settings")
     return [f"## Tuned\n\n{words}", table(head, rows)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.practice.problems import ROOT
-from benchmarks.practice.runs import Results
+from benchmarks.practice.results import Results
 from oco.dsl.writing import write_text
 from oco.evaluation.baselines.rule_table import RuleLine
 from oco.evaluation.report.style import COLOURS, in_style

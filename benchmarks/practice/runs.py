@@ -6,21 +6,20 @@ runs are planned by the model of costs, and a rule has minutes.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import cached_property
-from pathlib import Path
-from typing import Any
 
 import oco
 from benchmarks.practice.ablation import PARTS, without
+from benchmarks.practice.chance import chance
 from benchmarks.practice.problems import Problem, priced, widened
+from benchmarks.practice.results import OWN, Kept, Priced, Results
+from benchmarks.practice.totals import dominating
 from oco.compiler.problem.canonical import Canonical
 from oco.compiler.selection.verdicts import Applicability
 from oco.dsl.statements import Feedback
-from oco.dsl.writing import write_text
 from oco.evaluation.baselines.base import FIRST, Played, SkippedRule, play
 from oco.evaluation.baselines.gradients import Gradients
 from oco.evaluation.baselines.resolve import Resolve, TunedMargin
@@ -29,8 +28,6 @@ from oco.evaluation.baselines.rules import RuleChoice, beside, cheap_rules, rule
 from oco.evaluation.cost import Trade
 from oco.plan import Plan
 
-OWN = "hedged"
-"""Algorithm that is of no paper, and weighs the rules of practice."""
 EARLY = 0.1
 """Share of the rounds in which a learner comes from its first decision to where it stays."""
 UNHURRIED = 1e9
@@ -46,77 +43,11 @@ class Part(StrEnum):
     ALGORITHMS = "algorithms"
     WIDE = "wide"
     ABLATION = "ablation"
+    CHANCE = "chance"
 
 
 MIDDLE = (Part.TUNED, Part.WIDE, Part.ABLATION)
 """Parts that are played at the middle price alone, unless all prices are asked for."""
-
-
-@dataclass(frozen=True)
-class Priced:
-    """Results at one price of a unit of violation: the default learner, the algorithms by name and the rules, the cheapest first.
-
-    picked       name of the rule that was cheapest on the first fifth
-    tuned        what `oco tune` makes of the first fifth; None where it was not played
-    ablation     the default without each of its parts, by name
-    early        the default in the first tenth of the rounds
-    early_rules  the two cheap rules in the first tenth of the rounds
-    wide         the default where the declared bounds of the data are ten times as wide; None where it was not played
-    """
-
-    price: float
-    algorithm: str
-    default: RuleLine
-    rules: tuple[RuleLine, ...] = ()
-    algorithms: tuple[RuleLine, ...] = ()
-    picked: str = ""
-    tuned: RuleLine | None = None
-    ablation: tuple[RuleLine, ...] = ()
-    early: RuleLine | None = None
-    early_rules: tuple[RuleLine, ...] = ()
-    wide: RuleLine | None = None
-
-
-@dataclass(frozen=True)
-class Results:
-    """Results of a problem at all prices, with the rules that were left out and the number of rounds that were scored.
-
-    wealth  True where the loss is the negative logarithm of wealth
-    """
-
-    name: str
-    words: str
-    rounds: int
-    priced: tuple[Priced, ...]
-    left_out: tuple[SkippedRule, ...] = ()
-    wealth: bool = False
-
-
-class Kept:
-    """Results by problem in a file of JSON."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        self.results = {name: _results(x) for name, x in kept.items()}
-
-    def save(self, results: Results) -> None:
-        """Replace the results of a problem, and write the file."""
-        self.results[results.name] = results
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(self.path, json.dumps({n: asdict(r) for n, r in self.results.items()}, indent=1) + "\n")
-
-
-def _results(kept: dict[str, Any]) -> Results:
-    rows = tuple(_priced(p) for p in kept["priced"])
-    left_out = tuple(SkippedRule(**x) for x in kept["left_out"])
-    return Results(kept["name"], kept["words"], kept["rounds"], rows, left_out, kept["wealth"])
-
-
-def _priced(p: dict[str, Any]) -> Priced:
-    lists = {n: tuple(RuleLine(**line) for line in p[n]) for n in ("rules", "algorithms", "ablation", "early_rules")}
-    lines = {n: None if p[n] is None else RuleLine(**p[n]) for n in ("tuned", "early", "wide")}
-    return Priced(p["price"], p["algorithm"], RuleLine(**p["default"]), picked=p["picked"], **lists, **lines)
 
 
 def compare(
@@ -155,7 +86,7 @@ def compare(
 
 def _has(row: Priced, part: Part) -> bool:
     """True where a part is there, as the default always is, or there is none, as where the default has no experts."""
-    none = part is Part.ABLATION and row.algorithm != OWN
+    none = (part is Part.ABLATION and row.algorithm != OWN) or (part is Part.CHANCE and not dominating(row))
     return part is Part.DEFAULT or none or bool(getattr(row, part.value))
 
 
@@ -186,12 +117,13 @@ class _Game:
             case Part.RULES:
                 return self._with_rules(row)
             case Part.TUNED:
-                tuned = oco.tune(self.model, self.problem.data.first(self.first), seconds=UNHURRIED)
-                return replace(row, tuned=self._line(f"tuned: {tuned.line}", tuned.plan)), ()
+                return replace(row, tuned=self._tuned(row.default)), ()
             case Part.ALGORITHMS:
                 return replace(row, algorithms=self._algorithms(row.default)), ()
             case Part.WIDE:
                 return replace(row, wide=self._wide()), ()
+            case Part.CHANCE:
+                return self._with_chance(row), ()
             case Part.ABLATION if self.plan.algorithm == OWN:
                 return replace(row, ablation=tuple(self._without(name) for name in PARTS)), ()
         return row, ()
@@ -237,6 +169,19 @@ class _Game:
         own = [r.name for r in rules(canonical)]
         return [self.fixed[n] if n in self.fixed else self.fixed[f"{n}, {self.price:g}"] for n in own]
 
+    def _with_chance(self, row: Priced) -> Priced:
+        """Row with what the rules that dominate save, and what of it may be chance."""
+        shown = {line.name for line in dominating(row)}
+        if not shown:
+            return replace(row, chance=None)
+        each = {
+            r.name: self.trade.each(r.after(self.first))
+            for r in self._played(self.plan.canonical, self.trade)
+            if isinstance(r, Played)
+        }
+        own = self.trade.each(_played(self.plan, self.problem).after(self.first))
+        return replace(row, chance=chance(own, each, shown))
+
     def _algorithms(self, own: RuleLine) -> tuple[RuleLine, ...]:
         """Totals of each algorithm, the cheapest first; those of the default were played."""
         names = [n for n in candidates(self.plan) if n != OWN or self.plan.algorithm != OWN]
@@ -244,6 +189,16 @@ class _Game:
         lines = [self._line(a.algorithm, a) for a in plans]
         lines += [replace(own, name=OWN)] if self.plan.algorithm == OWN else []
         return tuple(sorted(lines, key=lambda line: line.cost))
+
+    def _tuned(self, default: RuleLine) -> RuleLine:
+        """Totals with the line that `oco tune` prints for the first fifth, compiled with the data as the default is; those of the default
+        where it keeps that, and the model stays as it is.
+        """
+        tuned = oco.tune(self.model, self.problem.data.first(self.first), seconds=UNHURRIED)
+        if tuned.search.best is tuned.search.default:
+            return default
+        plan = oco.compile(self.model, tuned.plan.algorithm, tuned.plan.given, data=self.problem.data)
+        return self._line(f"tuned: {tuned.line}", plan)
 
     def _without(self, name: str) -> RuleLine:
         """Totals of the default without one of its parts."""

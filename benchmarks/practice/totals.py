@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from benchmarks.practice.runs import OWN, Priced, Results
+from benchmarks.practice.results import OWN, Priced, Results
 from oco.evaluation.baselines.rule_table import RuleLine
 
 ALIKE = 1e-6

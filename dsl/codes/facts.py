@@ -44,7 +44,8 @@ FACTS: dict[str, Code] = {
     "OCO605": Code(
         "the constraints cannot hold together",
         "No decision in the domain satisfies these constraints, each round or in the mean as the message says. A learner can still run, "
-        "and its violation grows with the rounds.",
+        "and its violation grows with the rounds. Constraints in a share of the rounds take smaller margins where there is no room for "
+        "theirs, and keep the share in the long run only if rounds to come are like those that came.",
         _HEAD
         + "minimize c @ x\nsubject to\n    low: norm2(x) <= 0.1   each round\n    high: sum(sqrt(x)) >= 2   each round\n",
         "Relax one of the constraints that are named; the message gives the smallest change that fixes it.",
